@@ -11,8 +11,6 @@ pub mod catalog;
 pub mod database;
 pub mod embedded;
 pub mod exec;
-pub mod expr;
-pub mod functions;
 pub mod normalize;
 pub mod parse;
 pub mod plan;

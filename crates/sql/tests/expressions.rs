@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use expressions::context::EvalContext;
 use sql::catalog::{Catalog, DatabaseEntry};
-use sql::expr::EvalContext;
 use sql::plan::{Body, Plan, Statement};
 use sql::planner::{Context, Request, compile_here};
 use sql::{SqlError, Type};
@@ -22,10 +22,10 @@ impl Environment for TestSession {
         42
     }
     fn function_oid(&self, name: &str) -> Option<u32> {
-        sql::functions::oid_by_name(name)
+        expressions::functions::oid_by_name(name)
     }
     fn function_name(&self, oid: u32) -> Option<&'static str> {
-        sql::functions::name_by_oid(oid)
+        expressions::functions::name_by_oid(oid)
     }
 }
 

@@ -59,6 +59,12 @@ pub struct Pace {
     between: u32,
 }
 
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace::new()
+    }
+}
+
 impl Pace {
     /// The pace of a loop that begins.
     pub const fn new() -> Pace {

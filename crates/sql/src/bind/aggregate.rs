@@ -11,10 +11,10 @@ use pg_query::protobuf::Node;
 
 use super::select::Target;
 use super::{Binder, Clause, FromItem, Level, Select, Source, SourceId, Sublink, Use, inner};
-use crate::expr::Expr;
-use crate::functions::{self, CastContext};
 use crate::plan::{Reg, SubqueryKind};
 use crate::planner::registers::{self, Registers};
+use expressions::expr::Expr;
+use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 

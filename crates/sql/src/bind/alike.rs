@@ -15,9 +15,9 @@ use std::sync::LazyLock;
 
 use super::walk::{self, Part};
 use super::{Binder, ColumnValue, Level, Query, QueryBody, Select, Source, SourceId, Sublink, Window};
-use crate::expr::Expr;
 use crate::plan::{AggregateCall, Reg, WindowCall};
 use crate::planner::registers::{self, Registers};
+use expressions::expr::Expr;
 
 /// Work of printing one byte: about ten nanoseconds.
 const PRINTING: usize = 10;

@@ -5,9 +5,10 @@ use pg_query::protobuf::{CoercionForm, FuncCall, Node, SubLink, SubLinkType};
 
 use super::expr::location;
 use super::{Binder, Clause, Query, Sublink, inner, inner_of, strings};
-use crate::expr::Expr;
-use crate::functions::{self, Aggregate, Bound, CastContext};
-use crate::plan::{AggregateCall, SubqueryKind, WindowFunction};
+use crate::plan::{AggregateCall, SubqueryKind};
+use expressions::expr::Expr;
+use expressions::function::WindowFunction;
+use expressions::functions::{self, Aggregate, Bound, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, oid};
 
@@ -417,7 +418,7 @@ impl Binder<'_> {
 fn no_ancestors() -> Bound {
     let type_ = types::array_of(oid::REGCLASS).map_or(Type::TEXT_ARRAY, Type::new);
     Bound::Set {
-        function: crate::plan::SetFunction::Unnest,
+        function: expressions::function::SetFunction::Unnest,
         arguments: vec![Expr::Array { elements: Vec::new(), type_ }],
         columns: vec![("relid", Type::REGCLASS)],
     }

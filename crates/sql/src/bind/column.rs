@@ -5,7 +5,7 @@ use pg_query::protobuf::ColumnRef;
 
 use super::{Barred, Binder, Clause, ColumnValue, Entry, SourceId, strings};
 use crate::catalog::system_columns::SYSTEM_COLUMNS;
-use crate::expr::{Case, Expr};
+use expressions::expr::{Case, Expr};
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 

@@ -7,8 +7,8 @@ use super::{
     Binder, ColumnValue, CommonQuery, Entry, EntryColumn, FromItem, OutputColumn, Query, Source, inner,
     inner_of, strings,
 };
-use crate::expr::Expr;
-use crate::functions::{self, CastContext};
+use expressions::expr::Expr;
+use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 

@@ -5,9 +5,9 @@ use pg_query::protobuf::{AExprKind, Node};
 
 use super::expr::optional_location;
 use super::{Binder, inner, inner_of};
-use crate::expr::{Case, Expr, Sharing};
-use crate::functions;
 use crate::planner::registers::Registers;
+use expressions::expr::{Case, Expr, Sharing};
+use expressions::functions;
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 use values::work::tick_part;

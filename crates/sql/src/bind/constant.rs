@@ -4,9 +4,9 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, Node, ParamRef, a_const};
 
 use super::Binder;
-use crate::expr::Expr;
-use crate::functions::{self, CastContext};
 use crate::normalize::LiteralClass;
+use expressions::expr::Expr;
+use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::text::parse_integer;
 use values::types::{Type, Value, oid};

@@ -10,9 +10,9 @@ use super::modify::relation;
 use super::references::Rows;
 use super::{Binder, Bound, Insert, Query, QueryBody, Returning, Select, inner, strings};
 use crate::catalog::{Relation, Table};
-use crate::expr::Expr;
 use crate::plan::{Command, Copy, CopyFormat, CopyKind, CopyRelation, Statement};
 use crate::planner::plan_bound;
+use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 

@@ -166,7 +166,7 @@ impl Binder<'_> {
         let mut read = Vec::new();
         for check in self.checks(&checked, first)? {
             check.expr.walk(&mut |part| {
-                if let crate::expr::Expr::Column { register, .. } = part
+                if let expressions::expr::Expr::Column { register, .. } = part
                     && let Some(column) = register.checked_sub(first)
                     && let Some(column) = checked.columns.get(column as usize)
                     && !read.contains(&column.name)

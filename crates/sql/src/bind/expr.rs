@@ -8,8 +8,8 @@ use pg_query::protobuf::{
 
 use super::select::MAX_TARGETS;
 use super::{Binder, MAX_EXPRESSION_DEPTH, inner, strings};
-use crate::expr::{Case, Expr, Extreme, Sharing};
-use crate::functions::{self, Bound, CastContext};
+use expressions::expr::{Case, Expr, Extreme, Sharing};
+use expressions::functions::{self, Bound, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, oid};
 

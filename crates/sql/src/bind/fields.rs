@@ -5,8 +5,8 @@ use pg_query::protobuf::{AIndirection, Node};
 
 use super::expr::optional_location;
 use super::{Binder, inner};
-use crate::expr::Expr;
-use crate::functions::{self, CastContext};
+use expressions::expr::Expr;
+use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use values::types::{self, Type, oid};

@@ -11,9 +11,9 @@ use super::{
     inner, inner_of, strings,
 };
 use crate::catalog::{Relation, Table};
-use crate::expr::Expr;
-use crate::functions::{self, CastContext};
 use crate::plan::JoinKind;
+use expressions::expr::Expr;
+use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {

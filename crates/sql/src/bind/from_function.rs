@@ -11,9 +11,10 @@ use super::{
     Binder, Clause, ColumnValue, Entry, EntryColumn, FromItem, OutputColumn, Query, QueryBody, Select,
     Source, inner,
 };
-use crate::expr::Expr;
-use crate::functions::Bound;
-use crate::plan::{Reg, SetCall, SetFunction};
+use crate::plan::{Reg, SetCall};
+use expressions::expr::Expr;
+use expressions::function::SetFunction;
+use expressions::functions::Bound;
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 

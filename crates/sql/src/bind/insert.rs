@@ -11,8 +11,8 @@ use super::modify::relation;
 use super::references::Rows;
 use super::{Binder, Bound, Clause, Entry, Insert, OutputColumn, Query, QueryBody, inner};
 use crate::catalog::{Column, Table};
-use crate::expr::Expr;
 use crate::plan::Identity;
+use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::types::oid;
 

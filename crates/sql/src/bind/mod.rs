@@ -57,10 +57,10 @@ pub use query::*;
 pub(crate) use type_text::named_type;
 
 use crate::catalog::{Catalog, Table};
-use crate::expr::Expr;
 use crate::normalize::{Literal, LiteralUse};
 use crate::plan::{AggregateCall, Reg, RowIdentity, SetCall};
 use crate::planner::{Context, Request};
+use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 

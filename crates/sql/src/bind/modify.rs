@@ -14,9 +14,9 @@ use super::{
 };
 use crate::catalog::system_columns;
 use crate::catalog::{Column, Table};
-use crate::expr::Expr;
-use crate::functions::{self, CastContext};
 use crate::plan::{Assignment, Check, Identity, JoinKind, Reg};
+use expressions::expr::Expr;
+use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 

@@ -5,7 +5,7 @@ use pg_query::protobuf::{FuncCall, NamedArgExpr};
 
 use super::expr::location;
 use super::{Binder, inner};
-use crate::expr::Expr;
+use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::types::{Type, Value};
 

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use crate::catalog::Table;
-use crate::expr::Expr;
 use crate::plan::{
     AggregateCall, ConflictUpdate, JoinKind, Reg, RowIdentity, SetCall, SetKind, SortKey, SubqueryKind,
     WindowCall,
 };
+use expressions::expr::Expr;
 use values::types::Type;
 
 /// A bound SELECT, VALUES or set operation.

@@ -14,10 +14,10 @@ use super::{
     Binder, Clause, Distinct, FromItem, Level, OutputColumn, Query, QueryBody, Select, Source, SourceId,
     inner, strings,
 };
-use crate::expr::Expr;
-use crate::functions::{self, CastContext};
 use crate::plan::RowIdentity;
 use crate::planner::registers::Registers;
+use expressions::expr::Expr;
+use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 

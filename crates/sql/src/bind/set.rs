@@ -5,9 +5,9 @@ use pg_query::protobuf::{Node, SelectStmt, SetOperation};
 
 use super::expr::location;
 use super::{Binder, Clause, Distinct, FromItem, OutputColumn, Query, QueryBody, Source, inner};
-use crate::expr::Expr;
-use crate::functions::{self, CastContext};
 use crate::plan::SetKind;
+use expressions::expr::Expr;
+use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 

@@ -13,10 +13,11 @@ use pg_query::protobuf::FuncCall;
 use super::alike::Twins;
 use super::select::Target;
 use super::{Binder, Clause, OutputColumn, Query, QueryBody, Select, Window};
-use crate::expr::Expr;
-use crate::functions::Volatility;
-use crate::plan::{Reg, SetCall, SetFunction};
+use crate::plan::{Reg, SetCall};
 use crate::planner::registers::{self, Registers};
+use expressions::expr::Expr;
+use expressions::function::SetFunction;
+use expressions::function::Volatility;
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 

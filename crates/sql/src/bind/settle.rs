@@ -5,9 +5,9 @@
 //! errors are the statement's: such conditions stay.
 
 use super::{Binder, Sublink};
-use crate::expr::Expr;
 use crate::planner::fold;
 use crate::planner::registers;
+use expressions::expr::Expr;
 use values::types::Value;
 
 impl Binder<'_> {

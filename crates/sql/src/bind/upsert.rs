@@ -53,7 +53,7 @@ impl Binder<'_> {
             if !binder.level().sublinks.is_empty() {
                 return Err(binder.unsupported("a subquery in ON CONFLICT DO UPDATE", clause.location));
             }
-            let condition = (!conditions.is_empty()).then(|| crate::expr::Expr::and(conditions));
+            let condition = (!conditions.is_empty()).then(|| expressions::expr::Expr::and(conditions));
             let updated_row = binder.register_block(table.columns.len());
             let checks = binder.checks(table, updated_row)?;
             let existing = binder.sources[source].columns.iter().enumerate();

@@ -1,8 +1,8 @@
 //! Walking the parts of bound statements and queries, to change them.
 
 use super::{Bound, CommonQuery, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
-use crate::expr::Expr;
 use crate::plan::{Reg, SetCall, SortKey, SubqueryKind};
+use expressions::expr::Expr;
 
 /// A part of a bound query. Every expression, name and register of the query is one.
 pub(crate) enum Part<'q> {

@@ -5,8 +5,9 @@ use pg_query::protobuf::{FuncCall, WindowDef};
 use super::call::Before;
 use super::select::Target;
 use super::{Binder, Clause, Window};
-use crate::expr::Expr;
-use crate::plan::{SortKey, WindowCall, WindowFunction};
+use crate::plan::{SortKey, WindowCall};
+use expressions::expr::Expr;
+use expressions::function::WindowFunction;
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 

@@ -28,8 +28,8 @@ use super::keys::{
 use super::modify::{change_row, old_row, remove_row};
 use super::{Executor, from_txn, wide};
 use crate::catalog::{ForeignKey, Table};
-use crate::expr::EvalContext;
 use crate::plan::{Check, ReferentialAction};
+use expressions::context::EvalContext;
 use parent::{hold_parent, hold_replacement, require_parent};
 use values::error::{SqlError, SqlState};
 use values::types::{Datum, Type, Value, length, oid};

@@ -14,8 +14,8 @@ use storage::btree::Tree;
 
 use super::{Arena, Executor, File};
 use crate::catalog::{Index, Table, TreeAddress};
-use crate::expr::Expr;
 use crate::plan::{KeyBound, KeyRange};
+use expressions::expr::Expr;
 use values::error::SqlError;
 use values::key::{self, KeyOrder};
 use values::types::Datum;

@@ -9,8 +9,8 @@ use hashbrown::{HashSet, HashTable};
 
 use super::table::KeyTable;
 use super::{Arena, Executor, File};
-use crate::expr::{Expr, Quantified, QuantifiedOver};
-use crate::functions::{Comparison, Fast, Volatility};
+use expressions::expr::{Expr, Quantified, QuantifiedOver};
+use expressions::function::{Comparison, Fast, Volatility};
 use values::error::SqlError;
 use values::key::{self, KeyOrder};
 use values::memory;

@@ -54,10 +54,11 @@ use storage::Store;
 use txn::TxnSession;
 
 use crate::catalog::{Catalog, TreeAddress};
-use crate::expr::{EvalContext, Expr};
 use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
 use crate::spill::Sorter;
+use expressions::context::EvalContext;
+use expressions::expr::Expr;
 use values::error::SqlError;
 use values::types::Datum;
 use values::work::{Pace, tick_part, tick_parts};

@@ -8,9 +8,9 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashMap;
 
-use crate::functions::{dissimilar, incomparable, unequal_widths};
 use values::error::SqlError;
 use values::key::{self, KeyOrder};
+use values::types::records::{dissimilar, incomparable, unequal_widths};
 use values::types::{Datum, RecordRef, oid};
 use values::work::{self, PacedState};
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Identity, OwnedSequence, SequenceOptions, Statement};
-use crate::expr::Expr;
+use expressions::expr::Expr;
 use values::types::Type;
 
 /// A schema-qualified name.

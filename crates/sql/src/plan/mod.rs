@@ -27,7 +27,8 @@ pub use modify::*;
 pub use scan::*;
 pub use sequence::*;
 
-use crate::expr::Expr;
+use expressions::expr::Expr;
+use expressions::function::{SetFunction, WindowFunction};
 use values::types::Type;
 
 /// The number of a register.
@@ -385,7 +386,7 @@ pub struct SortKey {
 #[derive(Debug, Clone)]
 pub struct AggregateCall {
     /// The function.
-    pub function: crate::functions::Aggregate,
+    pub function: expressions::functions::Aggregate,
     /// Its arguments; empty for count(*).
     pub arguments: Vec<Expr>,
     /// Only distinct arguments.
@@ -407,36 +408,6 @@ pub struct WindowCall {
     pub arguments: Vec<Expr>,
     /// Where the result goes.
     pub output: Reg,
-}
-
-/// The functions a Window node computes. Frames: the default (RANGE UNBOUNDED PRECEDING to CURRENT ROW with ORDER BY,
-/// the whole partition without) is what is built.
-#[derive(Debug, Clone)]
-pub enum WindowFunction {
-    /// row_number()
-    RowNumber,
-    /// rank()
-    Rank,
-    /// dense_rank()
-    DenseRank,
-    /// percent_rank()
-    PercentRank,
-    /// cume_dist()
-    CumeDist,
-    /// ntile(buckets)
-    Ntile,
-    /// nth_value(value, number)
-    NthValue,
-    /// lag(value [, offset [, default]])
-    Lag,
-    /// lead(value [, offset [, default]])
-    Lead,
-    /// first_value(value)
-    FirstValue,
-    /// last_value(value)
-    LastValue,
-    /// An aggregate used as a window function.
-    Aggregate(crate::functions::Aggregate),
 }
 
 /// The kinds of set operations.
@@ -503,27 +474,6 @@ pub struct SetCall {
     pub arguments: Vec<Expr>,
     /// The registers of its columns.
     pub output: Vec<Reg>,
-}
-
-/// Set-returning functions the executor runs itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SetFunction {
-    /// generate_series over int4.
-    SeriesInt4,
-    /// generate_series over int8.
-    SeriesInt8,
-    /// generate_series over numeric.
-    SeriesNumeric,
-    /// generate_series over timestamps with an interval step.
-    SeriesTimestamp,
-    /// generate_series over timestamptz.
-    SeriesTimestamptz,
-    /// unnest(anyarray), one or more arrays side by side.
-    Unnest,
-    /// regexp_split_to_table and string_to_table go through an array.
-    ArrayElements,
-    /// A plain function in FROM: its value is the only row.
-    Once,
 }
 
 impl Plan {

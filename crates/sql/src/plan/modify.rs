@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{ColumnRead, Plan, Reg, RowIdentity};
 use crate::catalog::Table;
-use crate::expr::Expr;
+use expressions::expr::Expr;
 
 /// INSERT.
 #[derive(Debug)]

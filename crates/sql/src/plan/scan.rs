@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Reg;
 use crate::catalog::Table;
-use crate::expr::Expr;
+use expressions::expr::Expr;
 
 /// A column of a stored row and the register it is decoded into. Columns nobody reads are not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

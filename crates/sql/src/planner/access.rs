@@ -7,9 +7,10 @@
 use super::cost;
 use super::registers::{self, Registers};
 use crate::catalog::{IndexKey, Table, TableStatistics};
-use crate::expr::{Case, CastPath, Expr};
-use crate::functions::{self, CastContext, Comparison, Volatility};
 use crate::plan::{AccessPath, KeyBound, KeyRange, Reg, SortKey};
+use expressions::expr::{Case, CastPath, Expr};
+use expressions::function::{Comparison, Volatility};
+use expressions::functions::{self, CastContext};
 use values::types::{Type, Value, oid};
 
 /// A way to a table's rows.

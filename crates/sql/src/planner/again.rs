@@ -18,9 +18,9 @@ use super::reads;
 use super::registers::{self, Registers};
 use super::stale::Stale;
 use crate::bind::{FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
-use crate::expr::Expr;
-use crate::functions;
 use crate::plan::{Again, Assignment, JoinKind, Match, Plan, Reg, SubqueryKind};
+use expressions::expr::Expr;
+use expressions::functions;
 use values::error::SqlError;
 use values::types::Type;
 

@@ -1,9 +1,9 @@
 //! How many rows, how much work. The unit of work is one row read in order.
 
 use crate::catalog::{Table, TableStatistics};
-use crate::expr::{Expr, QuantifiedOver};
-use crate::functions::Comparison;
 use crate::planner::Context;
+use expressions::expr::{Expr, QuantifiedOver};
+use expressions::function::Comparison;
 
 /// Finding one key in a tree.
 pub(super) const DESCENT: f64 = 3.0;

@@ -4,11 +4,12 @@ use bumpalo::Bump;
 
 use crate::bind::Bound;
 use crate::bind::walk;
-use crate::expr::{EvalContext, Expr, QuantifiedOver};
-use crate::functions::Volatility;
 use crate::plan::{
     AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SortKey, SubqueryKind,
 };
+use expressions::context::EvalContext;
+use expressions::expr::{Expr, QuantifiedOver};
+use expressions::function::Volatility;
 use values::environment::NoSession;
 use values::types::{Type, Value, oid};
 

@@ -7,9 +7,9 @@ use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::{Distinct, FromItem, Query, QueryBody, Select, Source, SourceId};
 use crate::catalog::Table;
-use crate::expr::Expr;
-use crate::functions::Volatility;
 use crate::plan::JoinKind;
+use expressions::expr::Expr;
+use expressions::function::Volatility;
 
 impl Planner<'_, '_> {
     /// The SELECT of a subquery in FROM, if PostgreSQL merges it into the query around it.

@@ -4,9 +4,9 @@ use super::join::{Part, Wanted};
 use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::FromItem;
-use crate::expr::Expr;
-use crate::functions::Volatility;
 use crate::plan::{JoinKind, Plan, Reg};
+use expressions::expr::Expr;
+use expressions::function::Volatility;
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 

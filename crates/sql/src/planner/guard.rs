@@ -12,10 +12,10 @@
 
 use std::collections::HashMap;
 
-use crate::expr::{Expr, Shared};
-use crate::functions::Volatility;
 use crate::plan::{Guard, Reg};
 use crate::planner::registers::{self, Registers};
+use expressions::expr::{Expr, Shared};
+use expressions::function::Volatility;
 use values::error::SqlError;
 use values::types::Type;
 
@@ -306,7 +306,7 @@ fn flag_column(flag: Reg) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::Case;
+    use expressions::expr::Case;
 
     /// Registers from here on are flags.
     const FLAGS: Reg = 100_000;
@@ -472,7 +472,7 @@ mod tests {
         }
     }
 
-    /// Evaluates as [`crate::expr`] does, and notes what it reads.
+    /// Evaluates as [`expressions::expr`] does, and notes what it reads.
     fn evaluate(expr: &Expr, file: &HashMap<Reg, Option<bool>>, read: &mut Vec<Reg>) -> Option<bool> {
         match expr {
             Expr::Const(..) => Some(true),

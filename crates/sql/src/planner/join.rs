@@ -12,9 +12,10 @@ use super::pushdown::{is_plain, push_down};
 use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::{FromItem, Query, QueryBody, Source, SourceId};
-use crate::expr::Expr;
-use crate::functions::Comparison;
-use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Reg, Scan, SetFunction, SortKey};
+use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Reg, Scan, SortKey};
+use expressions::expr::Expr;
+use expressions::function::Comparison;
+use expressions::function::SetFunction;
 use values::error::SqlError;
 
 use std::sync::Arc;
@@ -519,6 +520,6 @@ fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Ex
         return Some((a, b));
     }
     // Hashing needs one type: the wider of the two.
-    let (pair, _) = crate::functions::unify("JOIN", vec![a, b]).ok()?;
+    let (pair, _) = expressions::functions::unify("JOIN", vec![a, b]).ok()?;
     <[Expr; 2]>::try_from(pair).ok().map(|[a, b]| (a, b))
 }

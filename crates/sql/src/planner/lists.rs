@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::join::{Leaf, Part, Wanted};
 use super::query::Planner;
 use super::registers;
-use crate::expr::{Expr, QuantifiedOver};
-use crate::functions::{self, Comparison, Volatility};
-use crate::plan::{Plan, SetCall, SetFunction, SortKey};
+use crate::plan::{Plan, SetCall, SortKey};
+use expressions::expr::{Expr, QuantifiedOver};
+use expressions::function::SetFunction;
+use expressions::function::{Comparison, Volatility};
+use expressions::functions;
 use values::types::Type;
 
 impl Planner<'_, '_> {

@@ -37,10 +37,10 @@ use pg_query::protobuf::{CreateTableAsStmt, Node, ObjectType, SelectStmt};
 
 use crate::bind::{Binder, Bound, Parameters};
 use crate::catalog::{Catalog, Table};
-use crate::expr::Expr;
-use crate::functions::Volatility;
 use crate::normalize::{Literal, LiteralUse};
 use crate::plan::{Body, Check, ColumnDesc, Command, Plan, Reg, Statement};
+use expressions::expr::Expr;
+use expressions::function::Volatility;
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 

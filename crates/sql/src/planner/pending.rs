@@ -11,9 +11,9 @@ use super::join::{Leaf, Part};
 use super::query::{Planner, SOME_ROWS};
 use super::registers::{self, Registers};
 use crate::bind::Sublink;
-use crate::expr::Expr;
-use crate::functions;
 use crate::plan::{Guard, Plan, Reg, SubqueryKind};
+use expressions::expr::Expr;
+use expressions::functions;
 use values::error::SqlError;
 
 /// A planned subquery of an expression that no node computes yet.

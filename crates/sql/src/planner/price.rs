@@ -5,8 +5,8 @@ use super::join::{Candidate, Conditions, Leaf, Part, Wanted};
 use super::query::Planner;
 use super::registers::Registers;
 use crate::bind::{FromItem, Source};
-use crate::expr::Expr;
 use crate::plan::Reg;
+use expressions::expr::Expr;
 use values::error::SqlError;
 
 /// A candidate with its cost. The cost stays the same while the same conditions apply, whatever else is joined meanwhile.

@@ -4,8 +4,8 @@
 use super::reads::{query_reads, sublink_reads};
 use super::registers::Registers;
 use crate::bind::{Bound, Distinct, FromItem, Query, QueryBody, Source, Sublink};
-use crate::functions::Volatility;
 use crate::plan::SetKind;
+use expressions::function::Volatility;
 
 /// Takes them out of the queries of a statement.
 pub(super) fn statement(bound: &mut Bound) {

@@ -2,8 +2,8 @@
 
 use super::registers::{self, Registers};
 use crate::bind::{Distinct, Query, QueryBody};
-use crate::expr::Expr;
-use crate::functions::Volatility;
+use expressions::expr::Expr;
+use expressions::function::Volatility;
 
 /// Whether a subquery only picks columns of its FROM. One with an order is run by itself: SQL does not promise that its
 /// rows keep it, but PostgreSQL does as much, and an array_agg() or LIMIT over it relies on that.

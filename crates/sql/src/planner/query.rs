@@ -15,10 +15,10 @@ use super::sets::Sets;
 use crate::bind::{
     Binder, Bound, Distinct, FromItem, OutputColumn, Query, QueryBody, Select, Source, SourceId, Sublink,
 };
-use crate::expr::Expr;
-use crate::functions;
 use crate::plan::{Again, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey};
 use crate::planner::Context;
+use expressions::expr::Expr;
+use expressions::functions;
 use values::error::SqlError;
 
 /// Rows expected of a query nothing is known of.

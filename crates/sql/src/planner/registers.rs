@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 pub(super) use super::written::written;
 use crate::catalog::Table;
-use crate::expr::Expr;
 use crate::plan::{
     AccessPath, Again, KeyRange, Match, Plan, Reg, RowTarget, Scan, SetSide, SetStage, SortKey, SubqueryKind,
 };
+use expressions::expr::Expr;
 
 /// A set of registers.
 pub(crate) type Registers = HashSet<Reg>;

@@ -8,8 +8,9 @@ use super::join::{Part, nested_loop};
 use super::query::{Planner, SOME_ROWS, Top, copy_key};
 use super::registers::{self, Registers};
 use crate::bind::Distinct;
-use crate::expr::Expr;
-use crate::plan::{JoinKind, Plan, Reg, SetCall, SetFunction, SortKey};
+use crate::plan::{JoinKind, Plan, Reg, SetCall, SortKey};
+use expressions::expr::Expr;
+use expressions::function::SetFunction;
 use values::error::SqlError;
 
 /// Set-returning functions that run side by side.

@@ -8,8 +8,8 @@ use super::query::Planner;
 use super::reads;
 use super::registers::{self, Registers};
 use crate::bind::{FromItem, Select, Source, SourceId, Sublink};
-use crate::expr::Expr;
 use crate::plan::{Guard, JoinKind, Reg};
+use expressions::expr::Expr;
 use values::error::SqlError;
 
 /// The facts.

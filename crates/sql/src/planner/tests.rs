@@ -507,7 +507,7 @@ fn try_deep_expression(text: &str, value: i32) {
         let done = small.spawn_scoped(scope, || {
             let (arena, session) = (bumpalo::Bump::new(), NoSession(values::types::Settings::default()));
             let params = [values::types::Datum::Int4(1)];
-            let mut context = crate::expr::EvalContext::new(&[], &params, &arena, &session);
+            let mut context = expressions::context::EvalContext::new(&[], &params, &arena, &session);
             matches!(expr.eval(&mut context), Ok(values::types::Datum::Int4(found)) if found == value)
         });
         assert!(done.expect("a thread").join().expect("no overflow"));

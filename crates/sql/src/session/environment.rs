@@ -19,7 +19,7 @@ use crate::catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, Syst
 use crate::catalog::{Catalog, Sequence};
 use crate::database::{Definitions, Shared};
 use crate::exec::from_txn;
-use crate::functions;
+use expressions::functions;
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 use values::identifier;

@@ -9,9 +9,10 @@ use super::plans::Planned;
 use super::portal::Portal;
 use super::resolve::TakenLocks;
 use crate::catalog::pg_catalog::Prepared;
-use crate::expr::{EvalContext, Expr};
-use crate::functions;
 use crate::plan::{Body, CreateTable, PreparedCall, QueryTag, Statement};
+use expressions::context::EvalContext;
+use expressions::expr::Expr;
+use expressions::functions;
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 

@@ -16,6 +16,7 @@ pub mod length;
 pub mod numeric;
 pub mod oid;
 mod oid_text;
+pub mod records;
 pub mod registry;
 pub mod settings;
 pub mod tagged;
@@ -26,6 +27,7 @@ pub use compare::compare;
 pub use datum::{Datum, RecordRef, Value, WidePointer};
 pub use interval::Interval;
 pub use numeric::NumericRef;
+pub use records::compare_records;
 pub use registry::{
     TypeInfo, TypeKind, array_of, by_name, category, element_of, info, is_array, is_preferred, name,
 };

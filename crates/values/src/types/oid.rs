@@ -62,3 +62,6 @@ oids! {
     OID_ARRAY = 1028;
     NUMERIC_ARRAY = 1231;
 }
+
+/// The types whose values are OIDs of catalog objects and whose text is a name.
+pub const REG_TYPES: [u32; 5] = [REGCLASS, REGTYPE, REGPROC, REGNAMESPACE, REGROLE];

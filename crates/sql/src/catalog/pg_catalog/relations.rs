@@ -434,7 +434,7 @@ fn every_type(rows: &mut Rows<'_>) -> Result<()> {
             ("typsubscript", oid(0)),
             ("typelem", oid(info.element)),
             ("typarray", oid(info.array)),
-            ("typinput", oid(if info.name.starts_with('_') { crate::functions::ARRAY_IN } else { 0 })),
+            ("typinput", oid(if info.name.starts_with('_') { expressions::functions::ARRAY_IN } else { 0 })),
             ("typoutput", oid(0)),
             ("typreceive", oid(0)),
             ("typsend", oid(0)),

@@ -3,8 +3,8 @@
 mod names;
 
 use crate::catalog::Table;
-use crate::expr::{Expr, Show};
 use crate::plan::{AccessPath, Body, JoinKind, KeyRange, Plan, Scan, SetKind, SortKey, Statement};
+use expressions::expr::{Expr, Show};
 use values::environment::Environment;
 use values::error::SqlError;
 use values::identifier::quoted;

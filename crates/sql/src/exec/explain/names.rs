@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::{Result, SHOWING};
-use crate::expr::{Expr, Show};
 use crate::plan::{Plan, Reg, Scan, SubqueryKind};
 use crate::planner::registers::children;
+use expressions::expr::{Expr, Show};
 use values::environment::Environment;
 use values::identifier::quoted;
 use values::work;

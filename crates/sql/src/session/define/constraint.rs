@@ -428,8 +428,11 @@ fn same_types(
         let (column, other) = (&child.columns[*column as usize], &parent.columns[*other as usize]);
         let (a, b) = (column.type_.oid, other.type_.oid);
         if a != b && !(integer(a) && integer(b)) && !(text(a) && text(b)) {
-            if crate::functions::can_cast(column.type_, other.type_, crate::functions::CastContext::Implicit)
-            {
+            if expressions::functions::can_cast(
+                column.type_,
+                other.type_,
+                expressions::functions::CastContext::Implicit,
+            ) {
                 let types = format!("a foreign key from {} to {}", column.type_, other.type_);
                 return Err(SqlError::unsupported(&types));
             }

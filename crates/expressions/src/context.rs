@@ -1,0 +1,33 @@
+//! What an evaluation sees besides the expression: registers, parameters, the arena and the session.
+
+use bumpalo::Bump;
+
+use values::environment::Environment;
+use values::types::Datum;
+
+/// One evaluation's surroundings. `'a` is the life of values: the arena, the registers' contents, the plan.
+pub struct EvalContext<'a, 'r> {
+    /// The registers.
+    pub registers: &'r [Datum<'a>],
+    /// The parameters.
+    pub params: &'r [Datum<'a>],
+    /// Where results that need memory go.
+    pub arena: &'a Bump,
+    /// The session.
+    pub session: &'r dyn Environment,
+    /// The values of the operands that parts of the expression share.
+    pub(crate) operands: &'r [Datum<'a>],
+}
+
+impl<'a, 'r> EvalContext<'a, 'r> {
+    /// A context.
+    #[inline]
+    pub fn new(
+        registers: &'r [Datum<'a>],
+        params: &'r [Datum<'a>],
+        arena: &'a Bump,
+        session: &'r dyn Environment,
+    ) -> EvalContext<'a, 'r> {
+        EvalContext { registers, params, arena, session, operands: &[] }
+    }
+}

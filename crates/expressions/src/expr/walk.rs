@@ -1,0 +1,135 @@
+//! Walking and rewriting expressions.
+
+use super::{Expr, QuantifiedOver};
+use crate::function::Volatility;
+use values::error::SqlError;
+use values::memory;
+use values::types::Type;
+use values::work::tick_parts;
+
+/// Bytes of an expression's part, about.
+const PART_BYTES: usize = 2 * size_of::<Expr>();
+
+/// The direct parts of an expression, by shared or mutable reference.
+macro_rules! children {
+    ($self:expr, $visit:expr, $iter:ident $(, $mutable:tt)?) => {
+        match $self {
+            Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. } | Expr::Operand { .. } => {}
+            Expr::Shared(shared) => {
+                shared.operands.$iter().for_each(&mut *$visit);
+                $visit(&$($mutable)? shared.body);
+            }
+            Expr::Call(call) | Expr::NullIf(call) | Expr::Distinct { equal: call, .. } => call.arguments.$iter().for_each($visit),
+            Expr::And(parts) | Expr::Or(parts) | Expr::Row { fields: parts, .. } | Expr::Coalesce(parts, _) | Expr::Array { elements: parts, .. } => {
+                parts.$iter().for_each($visit)
+            }
+            Expr::Not(input)
+            | Expr::NullTest { input, .. }
+            | Expr::BoolTest { input, .. }
+            | Expr::Field { record: input, .. } => $visit(input),
+            Expr::Cast(cast) => $visit(&$($mutable)? cast.input),
+            Expr::Case(case) => {
+                for (condition, result) in case.branches.$iter() {
+                    $visit(condition);
+                    $visit(result);
+                }
+                $visit(&$($mutable)? case.otherwise);
+            }
+            Expr::Extreme(extreme) => extreme.arguments.$iter().for_each($visit),
+            Expr::Quantified(quantified) => {
+                let quantified = &$($mutable)? **quantified;
+                $visit(&$($mutable)? quantified.left);
+                match &$($mutable)? quantified.right {
+                    QuantifiedOver::Array(array) => $visit(array),
+                    QuantifiedOver::List(list) => list.$iter().for_each($visit),
+                }
+            }
+            Expr::Subscript { array, indexes, .. } => {
+                $visit(array);
+                indexes.$iter().for_each($visit);
+            }
+        }
+    };
+}
+
+impl Expr {
+    /// Calls `visit` for each direct part.
+    pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
+        children!(self, &mut *visit, iter);
+    }
+
+    /// Calls `visit` for each direct part, to change it.
+    pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        children!(self, &mut *visit, iter_mut, mut);
+    }
+
+    /// Calls `visit` for itself and every part, parents first.
+    pub fn walk<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
+        visit(self);
+        self.for_each_child(&mut |child| child.walk(visit));
+    }
+
+    /// A copy: copies of copies grow by a power of their depth, so the memory is asked for, and a large one is a safe point.
+    ///
+    /// # Errors
+    /// The interrupt of a statement that was stopped, or may not have the memory.
+    pub fn copied(&self) -> Result<Expr, SqlError> {
+        let mut parts = 0;
+        self.walk(&mut |_| parts += 1);
+        tick_parts(parts)?;
+        memory::ask(parts.saturating_mul(PART_BYTES))?;
+        Ok(self.clone())
+    }
+
+    /// How much its value may change between evaluations with the same registers and parameters.
+    pub fn volatility(&self) -> Volatility {
+        let mut worst = Volatility::Immutable;
+        self.walk(&mut |part| {
+            let own = match part {
+                Expr::Call(call) => call.function.volatility,
+                Expr::Cast(cast) => cast.volatility(),
+                Expr::Quantified(quantified) => quantified.function.volatility,
+                _ => Volatility::Immutable,
+            };
+            worst = worst.max(own);
+        });
+        worst
+    }
+
+    /// Whether its value depends on nothing but its text: no registers, parameters, session, time, randomness.
+    pub fn is_constant(&self) -> bool {
+        let mut constant = true;
+        self.walk(&mut |part| constant &= !matches!(part, Expr::Column { .. } | Expr::Param { .. }));
+        constant && !self.reads_operand() && self.volatility() == Volatility::Immutable
+    }
+
+    /// Whether it reads no register. An operand may read one.
+    pub fn is_row_free(&self) -> bool {
+        let mut free = true;
+        self.walk(&mut |part| free &= !matches!(part, Expr::Column { .. }));
+        free && !self.reads_operand()
+    }
+
+    /// Whether a part of it computes something from constants and parameters alone. PostgreSQL does that before any row
+    /// is read, and its errors are the statement's.
+    pub fn computes_ahead(&self) -> bool {
+        let mut found = false;
+        self.walk(&mut |part| {
+            found |= matches!(part, Expr::Call(_) | Expr::Cast(_))
+                && part.is_row_free()
+                && part.volatility() == Volatility::Immutable;
+        });
+        found
+    }
+
+    /// The parameters in it and the types they have taken.
+    pub fn params(&self) -> Vec<(u32, Type)> {
+        let mut params = Vec::new();
+        self.walk(&mut |part| {
+            if let Expr::Param { index, type_ } = part {
+                params.push((*index, *type_));
+            }
+        });
+        params
+    }
+}

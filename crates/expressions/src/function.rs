@@ -1,0 +1,207 @@
+//! What a function is: its signature, its code and how much its result may change. Expressions hold functions, the lists in
+//! [`crate::functions`] define them.
+
+use std::cmp::Ordering;
+
+use values::error::SqlError;
+use values::types::Datum;
+
+use crate::context::EvalContext;
+
+/// A function's code. Arguments are of the declared types; of a strict function none is NULL.
+pub type Code = for<'a> fn(&mut EvalContext<'a, '_>, &[Datum<'a>]) -> Result<Datum<'a>, SqlError>;
+
+/// How much a function's result may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Volatility {
+    /// Never: depends on the arguments alone.
+    Immutable,
+    /// Not within a statement.
+    Stable,
+    /// At every call.
+    Volatile,
+}
+
+/// The comparisons an ordered index understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterEqual,
+}
+
+impl Comparison {
+    /// Whether it holds for sides in this order.
+    #[inline]
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Comparison::Equal => order.is_eq(),
+            Comparison::NotEqual => order.is_ne(),
+            Comparison::Less => order.is_lt(),
+            Comparison::LessEqual => order.is_le(),
+            Comparison::Greater => order.is_gt(),
+            Comparison::GreaterEqual => order.is_ge(),
+        }
+    }
+
+    /// The comparison with its sides exchanged.
+    pub fn commuted(self) -> Comparison {
+        match self {
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessEqual => Comparison::GreaterEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterEqual => Comparison::LessEqual,
+            same => same,
+        }
+    }
+}
+
+/// What the evaluator does itself for two arguments, without a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fast {
+    /// A comparison by [`values::types::compare`].
+    Compare(Comparison),
+    /// Integer addition.
+    Add,
+    /// Integer subtraction.
+    Subtract,
+}
+
+/// A function, or the function of an operator.
+#[derive(Clone, Copy)]
+pub struct Function {
+    /// Its name in `pg_proc` ("int4pl"; the common name for functions called by name).
+    pub name: &'static str,
+    /// The operator it implements ("+"), or "".
+    pub operator: &'static str,
+    /// Argument types (OIDs); the last repeats when `variadic`.
+    pub arguments: &'static [u32],
+    /// Result type (OID).
+    pub result: u32,
+    /// NULL for a NULL argument, without a call.
+    pub strict: bool,
+    /// Takes any number of the last argument.
+    pub variadic: bool,
+    /// How much its result may change.
+    pub volatility: Volatility,
+    /// The comparison it is, if it is one.
+    pub comparison: Option<Comparison>,
+    /// What the evaluator does itself.
+    pub fast: Option<Fast>,
+    /// The code.
+    pub code: Code,
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The functions a Window node computes. Frames: the default (RANGE UNBOUNDED PRECEDING to CURRENT ROW with ORDER BY,
+/// the whole partition without) is what is built.
+#[derive(Debug, Clone)]
+pub enum WindowFunction {
+    /// row_number()
+    RowNumber,
+    /// rank()
+    Rank,
+    /// dense_rank()
+    DenseRank,
+    /// percent_rank()
+    PercentRank,
+    /// cume_dist()
+    CumeDist,
+    /// ntile(buckets)
+    Ntile,
+    /// nth_value(value, number)
+    NthValue,
+    /// lag(value [, offset [, default]])
+    Lag,
+    /// lead(value [, offset [, default]])
+    Lead,
+    /// first_value(value)
+    FirstValue,
+    /// last_value(value)
+    LastValue,
+    /// An aggregate used as a window function.
+    Aggregate(crate::functions::Aggregate),
+}
+
+/// Set-returning functions the executor runs itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetFunction {
+    /// generate_series over int4.
+    SeriesInt4,
+    /// generate_series over int8.
+    SeriesInt8,
+    /// generate_series over numeric.
+    SeriesNumeric,
+    /// generate_series over timestamps with an interval step.
+    SeriesTimestamp,
+    /// generate_series over timestamptz.
+    SeriesTimestamptz,
+    /// unnest(anyarray), one or more arrays side by side.
+    Unnest,
+    /// regexp_split_to_table and string_to_table go through an array.
+    ArrayElements,
+    /// A plain function in FROM: its value is the only row.
+    Once,
+}
+
+/// A strict, immutable function called by name.
+pub(crate) const fn func(name: &'static str, arguments: &'static [u32], result: u32, code: Code) -> Function {
+    Function {
+        name,
+        operator: "",
+        arguments,
+        result,
+        strict: true,
+        variadic: false,
+        volatility: Volatility::Immutable,
+        comparison: None,
+        fast: None,
+        code,
+    }
+}
+
+impl Function {
+    /// It is the function of an operator.
+    pub(crate) const fn op(mut self, operator: &'static str) -> Function {
+        self.operator = operator;
+        self
+    }
+
+    /// It is called with NULLs.
+    pub(crate) const fn lax(mut self) -> Function {
+        self.strict = false;
+        self
+    }
+
+    /// Its last argument repeats.
+    pub(crate) const fn any_number(mut self) -> Function {
+        self.variadic = true;
+        self
+    }
+
+    /// Its result holds for a statement.
+    pub(crate) const fn stable(mut self) -> Function {
+        self.volatility = Volatility::Stable;
+        self
+    }
+
+    /// Its result holds for a call.
+    pub(crate) const fn volatile(mut self) -> Function {
+        self.volatility = Volatility::Volatile;
+        self
+    }
+}
