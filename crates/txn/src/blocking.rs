@@ -1,7 +1,7 @@
-//! Whom a waiting session waits for, as `pg_blocking_pids` lists them.
+//! The sessions that block a waiting session, as `pg_blocking_pids` lists them.
 //!
-//! The search for deadlocks asks who must go on first; this asks whom to show. So it names everybody before the session in
-//! the queue whose request conflicts with its own, as well as those who hold the lock.
+//! The deadlock search asks who must go on first; this module asks whom to show. So it names the
+//! lock's holders, and also every session earlier in the queue whose request conflicts.
 
 use sync::atomic::Ordering;
 
@@ -11,8 +11,8 @@ use crate::slots::Target;
 use crate::status::Status;
 
 impl Engine {
-    /// The sessions that keep the session of this label waiting, by their labels, each once; none when it doesn't wait. It
-    /// looks through the whole lock table.
+    /// Labels of the sessions that block the session with this label, each once. Empty if it does
+    /// not wait. Cost: one pass over the whole lock table.
     pub fn blocking(&self, session: u32) -> Vec<u32> {
         // Relaxed: information only.
         let label = |slot: u32| self.slots.get(slot).label.load(Ordering::Relaxed);
@@ -32,7 +32,8 @@ impl Engine {
         blocking
     }
 
-    /// The slots that hold what conflicts with a request, or ask for it earlier in the queue.
+    /// Slots that hold a mode in conflict with the request, or that ask for one earlier in the
+    /// queue.
     fn before(&self, tag: &Tag, slot: u32, mode: u8) -> impl Iterator<Item = u32> {
         let conflicts = tag.as_ref().conflicts(mode);
         let (mut before, mut passed) = (Vec::new(), false);

@@ -1,16 +1,20 @@
-//! Deadlock detection: a search for a circle in the graph of who waits for whom.
+//! Deadlock detection: a search for a circle in the graph of waiting sessions.
 //!
-//! A session that has waited a little while searches, and is the victim when it finds itself. The graph changes
-//! while it is read, so one reading proves nothing: a circle counts only when a second reading finds each of its edges
-//! again with every session still in the same wait (waits carry numbers). Between the readings all of them were waiting
-//! at once, and a session that waits gives nothing up, so the circle is real. Searches run one at a time, and a victim
-//! has left its queue before the next begins, so a circle has one victim.
+//! A session searches once it has waited for a while. It is the victim when it finds itself on a
+//! circle.
 //!
-//! A session may wait for another only because it stands behind others in a queue. A circle with such a wait is resolved
-//! without a victim: the session is moved to the queue's front, and the search is made again.
+//! The graph changes while it is read, so one reading proves nothing. A circle counts only when a
+//! second reading finds each of its edges again, with every session still in the same wait (waits
+//! carry numbers). Between the two readings all these sessions waited at once. A waiting session
+//! gives nothing up, so the circle is real. Searches run one at a time, and a victim leaves its
+//! queue before the next search begins. So a circle has one victim.
 //!
-//! A deadlock seldom comes alone: for a while after one, waits search as they begin. The wait that closes a circle
-//! then finds it at once, and a load without deadlocks searches only where waits are long.
+//! A *soft* wait exists only because a session stands behind others in a queue. A circle with a
+//! soft wait is resolved without a victim: that session moves to the front of its queue, and the
+//! search begins again.
+//!
+//! Deadlocks come in crowds: for 1 s after one, waits search as they begin. The wait that closes a
+//! circle then finds it at once. A load without deadlocks searches only when a wait is long.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,18 +22,18 @@ use std::time::Duration;
 use sync::SpinLock;
 use sync::atomic::{AtomicU64, Ordering};
 
-/// A wait: which session, and which of its waits.
+/// One wait of one session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
     /// The session's slot.
     pub slot: u32,
-    /// Number of the wait.
+    /// Number of the wait, unique within the session.
     pub wait: u64,
 }
 
-/// The graph as it is now.
+/// The graph of waits at this moment.
 pub trait Graph {
-    /// The wait that the session is in; `None` when it isn't waiting.
+    /// The session's present wait; `None` if it is not waiting.
     fn waiting(&self, slot: u32) -> Option<Node>;
     /// Adds the sessions that `slot` waits for.
     fn blockers(&self, slot: u32, blockers: &mut Vec<u32>);
@@ -39,15 +43,16 @@ pub trait Graph {
     fn pass(&self, slot: u32);
 }
 
-/// So long after a deadlock the next one is expected.
+/// How long after a deadlock the next one is expected.
 const EXPECTED: Duration = Duration::from_secs(1);
 
-/// The searches of an engine.
+/// The deadlock searches of one engine.
 pub struct Searches {
-    /// Held by the one that goes on.
+    /// Held by the search that is running.
     current: SpinLock<()>,
-    /// Until when deadlocks are expected, in nanoseconds of the runtime's clock. A hint: who reads an old one searches a
-    /// little later, or once for nothing, so Relaxed will do.
+    /// Time until which deadlocks are expected, in nanoseconds of the runtime's clock. A hint: a
+    /// session that reads an old value searches a little later, or once in vain. So Relaxed
+    /// suffices.
     expected_until: AtomicU64,
 }
 
@@ -56,22 +61,24 @@ impl Searches {
         Searches { current: SpinLock::new(()), expected_until: AtomicU64::new(0) }
     }
 
-    /// Whether one was found within the last second before `now`.
+    /// Whether a search found a deadlock less than 1 s before `now`.
     pub fn expected(&self, now: u64) -> bool {
         now < self.expected_until.load(Ordering::Relaxed)
     }
 
-    /// Whether `start` waits for itself and no queue's order can be changed to resolve it; then `leave` takes it out of
-    /// its queue before anybody else searches. `None`: another search is under way.
+    /// Searches for a deadlock of `start`. `Some(true)`: `start` is on a circle that reordering a
+    /// queue cannot resolve; `leave` has taken it out of its queue before any other search.
+    /// `Some(false)`: there is none. `None`: another search is running.
     pub fn search(&self, graph: &impl Graph, start: u32, now: u64, leave: impl FnOnce()) -> Option<bool> {
         let _current = self.current.try_lock()?;
-        // Each session passes others at most once, so it ends.
+        // Each session passes others at most once, so the loop ends.
         let mut passed = HashSet::new();
         while let Some(circle) = deadlock(graph, start) {
             self.expected_until.store(now + EXPECTED.as_nanos() as u64, Ordering::Relaxed);
             let passes =
                 |(slot, blocker): &(u32, u32)| graph.stands_behind(*slot, *blocker) && passed.insert(*slot);
-            // The last such wait of the circle, as in PostgreSQL: `start` itself passes only where nobody else can.
+            // The last soft wait of the circle, as in PostgreSQL. So `start` itself passes only if
+            // no other session can.
             let found: Vec<(u32, u32)> = edges(&circle).collect();
             match found.into_iter().rev().find(passes) {
                 Some((slot, _)) => graph.pass(slot),
@@ -85,21 +92,22 @@ impl Searches {
     }
 }
 
-/// Sessions looked at before a search gives up (and is made again later): a bound on its time.
+/// Sessions that one search visits at most, which bounds its time. A search that gives up is made
+/// again later.
 const VISITS_MAX: usize = 10_000;
 
-/// The circle in which `start` waits for itself through others.
+/// A confirmed circle in which `start` waits for itself through others.
 fn deadlock(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
     find_circle(graph, start).filter(|circle| confirm(graph, circle))
 }
 
-/// The sessions of a circle of waits.
+/// Pairs (waiting slot, slot it waits for) of a circle.
 fn edges(circle: &[Node]) -> impl Iterator<Item = (u32, u32)> {
     let next = circle.iter().cycle().skip(1);
     circle.iter().zip(next).map(|(node, next)| (node.slot, next.slot))
 }
 
-/// A path of waits from `start` back to `start`, by depth-first search without recursion.
+/// A path of waits from `start` back to `start`. Depth-first, without recursion.
 fn find_circle(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
     let mut path: Vec<(Node, Vec<u32>)> = Vec::new();
     let mut visited = HashSet::from([start]);
@@ -129,7 +137,7 @@ fn find_circle(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
     None
 }
 
-/// Whether every edge of the circle is still there, between the same waits.
+/// Whether every edge of the circle still exists, between the same waits.
 fn confirm(graph: &impl Graph, circle: &[Node]) -> bool {
     let mut blockers = Vec::new();
     let edges_stand = edges(circle).all(|(slot, next)| {
@@ -149,10 +157,10 @@ mod tests {
     #[derive(Default)]
     struct Sample {
         edges: RefCell<HashMap<u32, Vec<u32>>>,
-        /// Waits that end when the session passes others.
+        /// Soft waits: they end when the session passes others.
         behind: Vec<(u32, u32)>,
         passed: RefCell<Vec<u32>>,
-        /// After this many questions, session 2 is in another wait.
+        /// Number of questions after which session 2 is in another wait.
         moves_on_after: Option<u32>,
         asked: Cell<u32>,
     }
@@ -190,7 +198,7 @@ mod tests {
         deadlock(sample, start).is_some()
     }
 
-    /// Whether a search from 1 finds a victim, and who passed others.
+    /// Outcome of a search from session 1, and the sessions that passed others.
     fn resolved(edges: &[(u32, u32)], behind: &[(u32, u32)]) -> (Option<bool>, Vec<u32>) {
         let sample = Sample { behind: behind.to_vec(), ..Sample::new(edges) };
         let found = Searches::new().search(&sample, 1, 0, || ());
@@ -203,11 +211,11 @@ mod tests {
         assert_eq!(resolved(&[(1, 2), (2, 1)], &[(1, 2)]), (Some(false), vec![1]));
         assert_eq!(resolved(&[(1, 2), (2, 3), (3, 1)], &[(3, 1)]), (Some(false), vec![3]));
         assert_eq!(resolved(&[(1, 2), (2, 3), (3, 1)], &[(1, 2), (2, 3)]), (Some(false), vec![2]));
-        // Another circle is left.
+        // The other circle remains.
         assert_eq!(resolved(&[(1, 3), (3, 1), (1, 2), (2, 1)], &[(1, 2)]), (Some(true), vec![1]));
         let two = [(1, 2), (2, 1), (1, 3), (3, 1)];
         assert_eq!(resolved(&two, &[(2, 1), (3, 1)]).0, Some(false));
-        // Somebody who waits no less after it has passed is not asked again.
+        // A session whose wait remains after it has passed is not asked again.
         assert_eq!(resolved(&[(1, 2), (2, 1), (1, 2)], &[(2, 9)]), (Some(true), vec![]));
     }
 

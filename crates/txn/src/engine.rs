@@ -1,4 +1,4 @@
-//! The engine: what all sessions share.
+//! The engine: the state that all sessions share.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::txid::Txids;
 use crate::undo::UndoSpace;
 use crate::{Error, TxnSession, Vacuum, horizon};
 
-/// Entries a vacuum looks at before it asks for the horizon again.
+/// Entries that a vacuum visits before it reads the horizon again.
 const VACUUM_STEP: u64 = 4096;
 /// Counters of strong table locks; tables share them by hash.
 pub(crate) const STRONG_COUNTERS: usize = 1024;
 
-/// Transactions on one store. One engine for each runtime.
+/// Transactions on one store. Each runtime has one engine.
 pub struct Engine {
     pub(crate) store: Arc<Store>,
     pub(crate) status: StatusTable,
@@ -34,51 +34,52 @@ pub struct Engine {
     pub(crate) floors: CoreFloors,
     pub(crate) locks: LockTable,
     pub(crate) undo: UndoSpace,
-    /// Every transaction below is finished and seen by everybody.
+    /// Every transaction with a lower number has ended, and everybody sees its outcome.
     pub(crate) horizon: CachePadded<AtomicU64>,
-    /// Commits up to here are in new snapshots.
+    /// New snapshots include commits up to here.
     pub(crate) published: Arc<CachePadded<AtomicU64>>,
-    /// Strong table locks held or asked for, by hash: weak ones are taken without the lock table where this is 0.
+    /// Strong table locks held or asked for, counted by hash. Weak ones bypass the lock table where
+    /// the count is 0.
     pub(crate) strong: Box<[AtomicU32]>,
     deadlocks: CachePadded<Searches>,
     closed: AtomicBool,
     pub(crate) retained: horizon::RetainedLimit,
 }
 
-/// What a listed lock is on.
+/// The object of a listed lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LockedObject {
     /// A table.
     Table(u32),
     /// A row: tree and key.
     Row(u32, Arc<[u8]>),
-    /// The end of a transaction.
+    /// A transaction, whose end the waiter wants.
     Transaction(u64),
     /// An advisory lock.
     Advisory(AdvisoryKey),
 }
 
-/// A lock held or awaited, for `pg_locks`.
+/// A lock that is held or waited for, as `pg_locks` lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockInfo {
     /// The session, as [`TxnSession::set_label`] named it.
     pub session: u32,
-    /// Its transaction, 0 when it has no number.
+    /// Its transaction's number; 0 without one.
     pub txid: u64,
-    /// What the lock is on.
+    /// The locked object.
     pub object: LockedObject,
-    /// The modes, as a mask in the order of [`crate::TableLock`] or [`crate::RowLock`]; a row has a fifth, for the deletion of
-    /// a version of the transaction's own.
+    /// The modes, as a mask in the order of [`crate::TableLock`] or [`crate::RowLock`]. A row has a
+    /// fifth mode, for deleting a version that the transaction itself wrote.
     pub modes: u8,
-    /// Whether it is held, or awaited.
+    /// Whether the lock is held; false means that the session waits for it.
     pub granted: bool,
-    /// Whether it is held without an entry in the lock table.
+    /// Whether the lock is held without an entry in the lock table.
     pub fast_path: bool,
 }
 
 impl Engine {
-    /// Ends the start of a store that has been created or opened (undoes what a crash left unfinished), and serves
-    /// transactions on it. In a fiber of the store's runtime.
+    /// Ends the start of a store that was created or opened: undoes what a crash left unfinished.
+    /// Then serves transactions on it. Must run in a fiber of the store's runtime.
     pub fn open(store: Arc<Store>) -> Result<Arc<Engine>, Error> {
         // The reserve worker serves sessions, and the service worker runs short tasks.
         let workers = store.runtime.worker_count();
@@ -99,7 +100,7 @@ impl Engine {
             retained: horizon::RetainedLimit::default(),
             store,
         });
-        // Before recovery's checkpoint, which must keep the transaction numbers in use.
+        // Before recovery's checkpoint, which must store the transaction numbers in use.
         engine.attach();
         engine.store.recover(&mut Undo::new(Arc::clone(&engine.store)))?;
         engine.publish(engine.store.wal.durable());
@@ -107,12 +108,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Tells the log what it wants to know of transactions.
+    /// Gives the log its callbacks into the transactions.
     fn attach(self: &Arc<Self>) {
         let wal = &self.store.wal;
         let published = Arc::clone(&self.published);
         wal.on_durable(move |durable| raise(&published, durable));
-        // Weak: the log must not keep the engine, which keeps the log.
+        // Weak: the log must not keep the engine alive, because the engine keeps the log.
         let engine = Arc::downgrade(self);
         wal.set_floor_source(move || {
             let engine = engine.upgrade();
@@ -125,20 +126,20 @@ impl Engine {
         });
     }
 
-    /// The store below.
+    /// The store under the engine.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// A new session, used on the core it is made on.
+    /// Makes a session for the core on which it is called.
     pub fn session(self: &Arc<Self>) -> Result<TxnSession, Error> {
         let slot = self.slots.claim()?;
         Ok(TxnSession::new(Inner::new(Arc::clone(self), slot)))
     }
 
-    /// Ends the background work and closes the store. No session may be left. In a fiber.
+    /// Ends the background work and closes the store. No session may be left. Must run in a fiber.
     pub fn close(&self) -> Result<(), Error> {
-        // Relaxed: a flag that is looked at now and then.
+        // Relaxed: background work reads the flag now and then.
         self.closed.store(true, Ordering::Relaxed);
         Ok(self.store.close()?)
     }
@@ -148,24 +149,24 @@ impl Engine {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Removes the entries of `tree` that nobody can see any more; gives their number.
+    /// Removes the entries of `tree` that no snapshot can see any more, and returns their number.
     pub fn vacuum(&self, tree: &Tree) -> Result<u64, Error> {
         let mut vacuum = Vacuum::new(tree);
         while vacuum.step(self, VACUUM_STEP)? {}
         Ok(vacuum.removed())
     }
 
-    /// Every transaction below this number is finished and seen by everybody.
+    /// The number below which every transaction has ended and everybody sees its outcome.
     #[inline]
     pub fn horizon(&self) -> u64 {
-        // Acquire: pairs with the keeper's store.
+        // Acquire: pairs with the store of the horizon's keeper.
         self.horizon.load(Ordering::Acquire)
     }
 
-    /// Commits up to here are in new snapshots.
+    /// New snapshots include commits up to here.
     #[inline]
     pub fn published(&self) -> Lsn {
-        // Acquire: whoever published this saw the outcomes of all commits below it stored.
+        // Acquire: the publisher saw the outcomes of all commits below this position stored.
         Lsn(self.published.load(Ordering::Acquire))
     }
 
@@ -173,7 +174,7 @@ impl Engine {
         raise(&self.published, lsn);
     }
 
-    /// Transaction numbers handed out so far are below this.
+    /// A bound above all transaction numbers handed out so far.
     pub fn next_txid(&self) -> u64 {
         self.txids.end()
     }
@@ -183,18 +184,18 @@ impl Engine {
         self.undo.pages()
     }
 
-    /// Whether a wait that begins now is to look for a deadlock before it parks.
+    /// Whether a wait that begins now searches for a deadlock before it parks.
     pub(crate) fn expects_deadlock(&self) -> bool {
         self.deadlocks.expected(time::now())
     }
 
-    /// Looks for a deadlock around `slot`; when there is one, `leave` takes it out of its queue before others look.
-    /// `None`: somebody else is looking, try again soon.
+    /// Searches for a deadlock of `slot`. If there is one, `leave` takes the slot out of its queue
+    /// before others search. `None`: another search is running; try again soon.
     pub(crate) fn search_deadlock(&self, slot: u32, leave: impl FnOnce()) -> Option<bool> {
         self.deadlocks.search(self, slot, time::now(), leave)
     }
 
-    /// All locks held and awaited.
+    /// All locks that are held or waited for.
     pub fn locks(&self) -> Vec<LockInfo> {
         let mut list = Vec::new();
         let info = |slot: u32, object, modes, granted, fast_path| {
@@ -224,7 +225,8 @@ impl Engine {
     }
 }
 
-/// The highest transaction number that may be in use, by what the last checkpoint kept and what the log showed after it.
+/// The highest transaction number that may be in use: the last checkpoint's, or a higher one in the
+/// log after it.
 fn highest_txid(inheritance: &Inheritance) -> u64 {
     let kept = inheritance.info.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     kept.max(inheritance.highest_txn)
@@ -238,9 +240,11 @@ fn object(tag: &Tag) -> LockedObject {
     }
 }
 
-/// Raises a published position; looks first, so that the line is written only when it changes.
+/// Raises a published position. Loads it first, so the cache line is written only when the value
+/// changes.
 fn raise(published: &AtomicU64, lsn: Lsn) {
-    // Relaxed: only to save the write. Release: the outcomes stored before are seen with the position.
+    // Relaxed: only saves the write. Release: readers of the position see the outcomes stored
+    // before.
     if published.load(Ordering::Relaxed) < lsn.0 {
         published.fetch_max(lsn.0, Ordering::AcqRel);
     }

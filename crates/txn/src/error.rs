@@ -1,24 +1,24 @@
-//! What can go wrong in a transaction. Each variant has one SQLSTATE in the SQL room.
+//! Errors of transactions. `sql` maps each variant to one SQLSTATE.
 
 use std::fmt;
 
 use runtime::interrupt::Interrupted;
 
-/// An error of the transaction room.
+/// An error of this crate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
     /// Storage failed.
     Storage(storage::Error),
-    /// Repeatable read met a row that a transaction outside its snapshot changed, or would have put a row in the place of
-    /// one that its snapshot sees (40001).
+    /// Repeatable read met a row that a transaction outside its snapshot changed, or the write
+    /// would have replaced a row that the snapshot sees (40001).
     Serialization,
     /// This wait closed a circle of waits (40P01).
     Deadlock,
-    /// The lock was not to be had at once (55P03).
+    /// The lock was not free at once (55P03).
     LockNotAvailable,
-    /// The lock was not to be had within `lock_timeout` (55P03).
+    /// The lock was not free within `lock_timeout` (55P03).
     LockTimeout,
-    /// The statement was cancelled, timed out or the session is being ended.
+    /// The statement was cancelled or timed out, or its session ends.
     Interrupted(Interrupted),
     /// A change in a read-only transaction (25006).
     ReadOnly,
@@ -26,7 +26,8 @@ pub enum Error {
     NoSuchSavepoint,
     /// More sessions than the engine has slots for (53300).
     TooManySessions,
-    /// So many unfinished or unpurged transactions that no further number can be handed out: a very old snapshot is open.
+    /// No further transaction number is available: a very old snapshot keeps too many transactions
+    /// unfinished or unpurged.
     TooManyTransactions,
     /// A stored row is shorter than its version header.
     CorruptRow,

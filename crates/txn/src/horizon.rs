@@ -1,9 +1,11 @@
-//! The horizon's keeper: works out, now and then, below which transaction number everything is finished and seen by
-//! everybody, and has what is only needed above it recycled.
+//! The horizon's keeper. It computes, now and then, the transaction number below which every
+//! transaction has ended and everybody sees its outcome. Undo and dead versions below it are
+//! recycled.
 //!
-//! Each tick it starts a short task on every core (raise the core's floor, give empty undo pages back: [`announce`]), and
-//! moves the horizon over all transactions that ended before the oldest snapshot in use. A number that an idle core holds
-//! unused is taken away when it stands in the way for a whole tick.
+//! Each tick it starts a short task on every core, which raises the core's floor and gives empty
+//! undo pages back ([`announce`]). Then it moves the horizon over all transactions that ended
+//! before the oldest snapshot in use. An idle core may hold an unused number; the keeper takes the
+//! number away when it stands in the way for a whole tick.
 //!
 //! [`announce`]: crate::announce
 
@@ -19,43 +21,48 @@ use sync::atomic::{AtomicU64, Ordering};
 use crate::Engine;
 use crate::status::Status;
 
-/// Time between ticks while there is something to do: what a dead row version may outlive its last reader by.
+/// Time between ticks while there is work. A dead row version outlives its last reader by about
+/// this.
 const TICK: Duration = Duration::from_millis(20);
-/// Time between looks while nothing happens.
+/// Time between ticks while nothing happens.
 const IDLE_TICK: Duration = Duration::from_millis(100);
-/// Time between looks at who keeps the log, and how many times the checkpoint distance it may be.
+/// Time between two looks for transactions that keep the log.
 const LOOK: Duration = Duration::from_secs(1);
+/// A transaction that keeps more log than this many checkpoint distances is logged.
 const KEPT_DISTANCES: u64 = 4;
-/// A horizon that has not moved for this long is told of.
+/// A horizon that stands still for this long is logged.
 const HELD: Duration = Duration::from_secs(60);
-/// Transactions between two chances for others to run.
+/// Transactions between two yields.
 const STEPS: u64 = 4096;
 
-/// What the keeper remembers between ticks.
+/// The keeper's state between ticks.
 #[derive(Default)]
 struct Progress {
-    /// The number that stopped the horizon last time.
+    /// The number at which the horizon stopped last time.
     stuck: Option<u64>,
-    /// Nothing is left to do since the horizon caught up.
+    /// Whether nothing is left to do since the horizon caught up.
     settled: bool,
-    /// When it is looked again who keeps the log, and of which transaction that has been said.
+    /// Time of the next look for transactions that keep the log.
     next_look: u64,
+    /// The transaction that was logged last because of the log it keeps.
     told: u64,
-    /// The transaction that was last ended for the log it keeps.
+    /// The transaction that the keeper ended last because of the log it keeps.
     ended: u64,
-    /// Where the horizon stood at the last look, since when, and whether it has been said who holds it there.
+    /// The horizon at the last look.
     stood: u64,
+    /// Since when the horizon has stood there.
     since: u64,
+    /// Whether the log names its holder already.
     holder_told: bool,
 }
 
-/// The limit on the log that open transactions keep, and its enforcement.
+/// The bound on the log that open transactions keep, and the callback that enforces it.
 pub(crate) struct RetainedLimit {
     bytes: AtomicU64,
     end_session: OnceLock<EndSession>,
 }
 
-/// Tells the session of a number to end; whether there is one.
+/// Asks the session with this label to end; returns whether there is one.
 type EndSession = Box<dyn Fn(u32) -> bool + Send + Sync>;
 
 impl Default for RetainedLimit {
@@ -64,16 +71,16 @@ impl Default for RetainedLimit {
     }
 }
 
-/// The transaction that keeps the most log: recovery would need it to take the transaction back.
+/// The transaction that keeps the most log. Recovery would need that log to undo the transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeptLog {
     /// Its session, as [`crate::TxnSession::set_label`] named it.
     pub session: u32,
-    /// Its number.
+    /// Its transaction number.
     pub txid: u64,
-    /// How long ago it began to write.
+    /// Time since its first change.
     pub age: Duration,
-    /// The log since then.
+    /// Bytes of log since its first change.
     pub bytes: u64,
 }
 
@@ -90,7 +97,7 @@ impl fmt::Display for KeptLog {
     }
 }
 
-/// Starts the keeper; it ends with the engine.
+/// Starts the keeper, which ends with the engine.
 pub fn start(engine: &Arc<Engine>) {
     let keeper = Arc::downgrade(engine);
     engine.store.runtime.spawn(0, move || {
@@ -104,10 +111,10 @@ pub fn start(engine: &Arc<Engine>) {
 }
 
 impl Engine {
-    /// One round. Says whether there was anything to do.
+    /// One tick. Returns whether there was work.
     fn tick(&self, keeper: &Weak<Engine>, progress: &mut Progress) -> bool {
         let caught_up = self.horizon() == self.txids.end();
-        // One more round after catching up: cores give back what the last step of the horizon freed.
+        // One more tick after catching up: cores give back what the last step of the horizon freed.
         if caught_up && std::mem::replace(&mut progress.settled, true) {
             return false;
         }
@@ -118,7 +125,8 @@ impl Engine {
         true
     }
 
-    /// Says once of a transaction that it keeps far more log than there is between checkpoints.
+    /// Logs, once for each transaction, that it keeps far more log than lies between two
+    /// checkpoints.
     fn tell_of_kept_log(&self, progress: &mut Progress) {
         let now = runtime::time::now();
         if now < progress.next_look {
@@ -133,13 +141,13 @@ impl Engine {
             progress.told = kept.txid;
             log::warn!("{kept}");
         }
-        // Relaxed: a limit that changes counts from some look on.
+        // Relaxed: a changed limit takes effect at one of the next looks.
         if kept.bytes > self.retained.bytes.load(Ordering::Relaxed) {
             self.end_for_kept_log(&kept, progress);
         }
     }
 
-    /// Says once who has held the horizon where it stands.
+    /// Logs once which session holds the horizon where it stands.
     fn tell_of_held_horizon(&self, progress: &mut Progress, now: u64) {
         let horizon = self.horizon();
         if std::mem::replace(&mut progress.stood, horizon) != horizon {
@@ -159,8 +167,8 @@ impl Engine {
         }
     }
 
-    /// The session that holds back the horizon: whose transaction is the oldest that runs, else whose snapshot is the
-    /// oldest in use. None where nobody does.
+    /// The session that holds back the horizon: the one with the oldest running transaction, else
+    /// the one with the oldest snapshot in use. `None` if no session does.
     pub fn horizon_holder(&self) -> Option<u32> {
         let horizon = self.horizon();
         let oldest_writer =
@@ -173,8 +181,8 @@ impl Engine {
         oldest_writer.or_else(oldest_reader).map(|slot| slot.label.load(Ordering::Relaxed))
     }
 
-    /// Has the session of a transaction ended that keeps more log than it may. Asks again at each look: a session that
-    /// commits meanwhile takes no notice.
+    /// Ends the session of a transaction that keeps more log than the limit. Asks again at each
+    /// look, because a session that commits meanwhile ignores the request.
     #[cold]
     fn end_for_kept_log(&self, kept: &KeptLog, progress: &mut Progress) {
         let told = self.retained.end_session.get().is_some_and(|end| end(kept.session));
@@ -190,30 +198,32 @@ impl Engine {
         }
     }
 
-    /// The most log an open transaction may keep from being let go; `end_session` is how the session of this number is told
-    /// to end when its transaction keeps more, and says whether there is one. It is set once.
+    /// Limits the log that one open transaction may keep. `end_session` asks the session with this
+    /// label to end and returns whether there is one; it is set once.
     pub fn limit_retained_log(&self, bytes: u64, end_session: impl Fn(u32) -> bool + Send + Sync + 'static) {
         // Relaxed: as above.
         self.retained.bytes.store(bytes, Ordering::Relaxed);
         let _ = self.retained.end_session.set(Box::new(end_session));
     }
 
-    /// Who keeps the most log from being let go: the transaction that began to write first of all that run. Not one that is
-    /// taken back beside its session: to end the session would end nothing of it.
+    /// The transaction that keeps the most log: of all running ones, the one with the first change.
+    /// A transaction whose rollback has left its session does not count, because ending the session
+    /// would not end it.
     pub fn kept_log(&self) -> Option<KeptLog> {
         // Relaxed: information only.
         let staying = self.slots.iter().filter(|(_, slot)| !slot.leaving.load(Ordering::Relaxed));
         let (_, slot) = staying.min_by_key(|(_, slot)| slot.first_lsn())?;
         let first = slot.first_lsn();
         let age = runtime::time::now().saturating_sub(slot.logging_since());
-        // Read after the rest: a transaction that has ended meanwhile has none.
+        // Read last: a transaction that has ended meanwhile has no first LSN.
         let bytes = self.store.wal.position().0.checked_sub(first)?;
         // Relaxed: information only.
         let session = slot.label.load(Ordering::Relaxed);
         Some(KeptLog { session, txid: slot.txid(), age: Duration::from_nanos(age), bytes })
     }
 
-    /// Has every core raise its floor. The floors count from the next look on: nobody waits here.
+    /// Has every core raise its floor. The new floors count from the next tick on, so nobody waits
+    /// here.
     fn raise_floors(&self, keeper: &Weak<Engine>) {
         for core in 0..self.store.runtime.worker_count() {
             let keeper = keeper.clone();
@@ -227,7 +237,8 @@ impl Engine {
     }
 
     fn advance_horizon(&self, stuck: &mut Option<u64>) {
-        // Not beyond what is on disk: who sees a version below the horizon doesn't ask whose commit it depends on.
+        // Not beyond the durable log: a reader of a version below the horizon does not ask on whose
+        // commit it depends.
         let durable = self.store.wal.durable();
         let oldest = Lsn(self.floors.oldest(self.slots.iter().map(|(_, slot)| &slot.floor))).min(durable);
         let (start, end) = (self.horizon(), self.txids.end());
@@ -247,7 +258,7 @@ impl Engine {
         }
         *stuck = Some(horizon);
         if horizon > start {
-            // Release: who sees the horizon sees the outcomes below it as they are given back.
+            // Release: a reader of the horizon sees the outcomes below it as they are given back.
             self.horizon.store(horizon, Ordering::Release);
             self.status.release(start, horizon);
         }

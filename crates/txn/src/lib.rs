@@ -1,18 +1,22 @@
 //! Transactions: who sees what, who waits for whom, and how changes are taken back.
 //!
-//! It knows nothing of SQL text. Rows are opaque bytes behind a 16-byte version header ([`version`]); each table and each
-//! index is a [`storage::btree::Tree`] of such values. What must hold:
+//! This crate knows nothing of SQL text. Rows are opaque bytes behind a 16-byte version header
+//! ([`version`]). Each table and each index is a [`storage::btree::Tree`] of such values.
+//! Invariants:
 //!
-//! 1. The newest version of a row is in place; older ones are reached through undo pointers, which are followed only for
-//!    versions that the reader's snapshot doesn't see ([`visibility`]).
-//! 2. A transaction's outcome is one word, stored once: before its commit number can be in anybody's snapshot ([`status`]).
+//! 1. The newest version of a row is in place. Undo pointers lead to older ones, and a reader
+//!    follows them only from versions that its snapshot does not see ([`visibility`]).
+//! 2. A transaction's outcome is one word. It is stored once, before the commit number can be in
+//!    anybody's snapshot ([`status`]).
 //! 3. Nothing that a registered snapshot may still need is recycled ([`horizon`]).
 //! 4. Readers take no lock and no latch, and write nothing that another core reads.
 //! 5. Locks live in tables of their own, never in the row or its undo ([`locks`]).
-//! 6. Whoever gets a lock sees, from its next snapshot on, what the lock's last holder committed ([`locks`]).
-//! 7. Nobody waits for a lock while holding a latch, and every wait can be interrupted.
+//! 6. A session that gets a lock sees, from its next snapshot on, what the lock's last holder
+//!    committed ([`locks`]).
+//! 7. No session waits for a lock while it holds a latch, and every wait can be interrupted.
 //!
-//! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot. Never backwards.
+//! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot.
+//! Never backwards.
 #![forbid(unsafe_code)]
 
 mod announce;

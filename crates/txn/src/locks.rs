@@ -1,21 +1,25 @@
 //! The lock table: row, table and advisory locks that are held explicitly or waited for.
 //!
-//! A row that is merely being written has no entry here: its version header names the writer. An entry appears when a
-//! lock is asked for explicitly or when somebody has to wait, and goes when nobody holds or awaits it.
+//! A row that is merely being written has no entry here: its version header names the writer. An
+//! entry appears when a session asks for a lock explicitly or has to wait. It goes when no session
+//! holds the lock or waits for it.
 //!
-//! 1. Entries lie in partitions by hash; a partition's lock is held for a few dozen instructions and counts as a latch.
-//! 2. Waiters queue first in, first out. A request waits when it conflicts with another holder. A table or advisory lock
-//!    also stands back for those who wait already and conflict; a row lock does not, as in PostgreSQL. A holder that wants
-//!    more goes to the front, and so does a waiter whose standing back closes a circle of waits ([`LockTable::pass`]). A
-//!    release grants from the front until one can't be granted, so handing an exclusive lock over costs the same whatever
-//!    the queue's length.
-//!    A row lock that waits for the row's writer only is a claim ([`LockTable::claim`]): FOR KEY SHARE passes it, and so does
-//!    the writer itself, which deletes the row or changes its keys.
-//! 3. A grant is written into the entry before the waiter is woken: nobody can come between.
-//! 4. Locks never touch rows or undo.
-//! 5. Hand-over: a commit gives its locks up before its number is published. Each partition therefore keeps the highest
-//!    commit that a session knew when it gave a lock up there, and a session that gets a lock hears of it
-//!    ([`LockTable::released`]). Its next snapshot waits until that commit is published.
+//! 1. Entries lie in partitions by hash. A partition's spin lock is held for a few dozen
+//!    instructions and counts as a latch.
+//! 2. Waiters queue first in, first out. A request waits when it conflicts with another holder. A
+//!    request for a table or advisory lock also waits behind earlier waiters with which it
+//!    conflicts; a row lock does not, as in PostgreSQL. A holder that wants more goes to the front.
+//!    So does a waiter whose place in the queue closes a circle of waits ([`LockTable::pass`]). A
+//!    release grants from the front until a request cannot be granted. So handing over an exclusive
+//!    lock costs the same whatever the queue's length.
+//! 3. A row lock that waits only for the row's writer is a claim ([`LockTable::claim`]). FOR KEY
+//!    SHARE passes it. So does the writer itself, when it deletes the row or changes its keys.
+//! 4. A grant is written into the entry before the waiter is woken, so no session comes between.
+//! 5. Locks never touch rows or undo.
+//! 6. Hand-over: a commit gives its locks up before its number is published. So each partition
+//!    keeps the highest commit known to a session that gave a lock up there. A session that gets a
+//!    lock reads it ([`LockTable::released`]), and its next snapshot waits until that commit is
+//!    published.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,29 +31,29 @@ use storage::Lsn;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, SpinLock};
 
-/// Target of an advisory lock: a number that sessions of one database agree on.
+/// Object of an advisory lock: a number that sessions of one database agree on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AdvisoryKey {
     /// The database's OID.
     pub database: u32,
     /// The number.
     pub key: u64,
-    /// Numbers of different classes differ: 1 for one number of 64 bits, 2 for two of 32 bits.
+    /// 1 for one number of 64 bits, 2 for two of 32 bits. Numbers of different classes differ.
     pub class: u16,
 }
 
-/// What a lock is on.
+/// The object of a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tag {
     /// A row: tree and key.
     Row(u32, Arc<[u8]>),
     /// A table.
     Table(u32),
-    /// Whatever two sessions agree on.
+    /// A number that sessions agree on.
     Advisory(AdvisoryKey),
 }
 
-/// A tag whose key is borrowed.
+/// A [`Tag`] whose key is borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TagRef<'a> {
     /// See [`Tag::Row`].
@@ -60,21 +64,23 @@ pub enum TagRef<'a> {
     Advisory(AdvisoryKey),
 }
 
-/// Modes that exclude each other, as a mask by mode. Rows: key share, share, no key update, update, own delete.
+/// For each row mode, a mask of the modes that it excludes. Modes: key share, share, no key update,
+/// update, own delete.
 const ROW_CONFLICTS: [u8; 5] = [0b1_1000, 0b1100, 0b1110, 0b1111, 0b0_0001];
 /// Row mode of FOR KEY SHARE.
 const KEY_SHARE: u8 = 0;
-/// Row mode of a transaction that deletes a version of its own, or locks it FOR UPDATE: it waits for those who hold the row
-/// FOR KEY SHARE, which an update allows, and for nobody else: who holds more is waiting for this transaction to end.
+/// Row mode of a transaction that deletes a version of its own, or locks it FOR UPDATE. It waits
+/// for holders of FOR KEY SHARE, which an update allows, and for nobody else: a session that holds
+/// more waits for this transaction to end.
 pub const OWN_DELETE: u8 = 4;
-/// PostgreSQL's table of table locks, in the order of [`crate::TableLock`].
+/// PostgreSQL's conflict table of table locks, in the order of [`crate::TableLock`].
 const TABLE_CONFLICTS: [u8; 8] =
     [0b1000_0000, 0b1100_0000, 0b1111_0000, 0b1111_1000, 0b1110_1100, 0b1111_1100, 0b1111_1110, 0b1111_1111];
-/// Advisory: share, exclusive.
+/// Advisory modes: share, exclusive.
 const ADVISORY_CONFLICTS: [u8; 2] = [0b10, 0b11];
 
 impl TagRef<'_> {
-    /// The modes that `mode` conflicts with.
+    /// The modes that conflict with `mode`.
     #[inline]
     pub fn conflicts(&self, mode: u8) -> u8 {
         match self {
@@ -84,17 +90,17 @@ impl TagRef<'_> {
         }
     }
 
-    /// Whether a newcomer waits for those who wait already and conflict with it.
+    /// Whether a new request waits behind earlier waiters with which it conflicts.
     fn stands_back(&self) -> bool {
         !matches!(self, TagRef::Row(..))
     }
 
-    /// Whether those who wait already wait for the one who asks: it must not queue behind them.
+    /// Whether the earlier waiters wait for the requester itself, which must not queue behind them.
     fn goes_first(&self, mode: u8) -> bool {
         matches!(self, TagRef::Row(..)) && mode == OWN_DELETE
     }
 
-    /// A well-mixed number: its low bits choose the partition.
+    /// A well-mixed hash; its low bits choose the partition.
     #[inline]
     pub fn hash(&self) -> u64 {
         match *self {
@@ -106,7 +112,7 @@ impl TagRef<'_> {
         }
     }
 
-    /// With a key of its own.
+    /// The tag with a key of its own.
     pub fn to_tag(self) -> Tag {
         match self {
             TagRef::Row(tree, key) => Tag::Row(tree, key.into()),
@@ -117,7 +123,7 @@ impl TagRef<'_> {
 }
 
 impl Tag {
-    /// Without ownership of the key.
+    /// The tag with a borrowed key.
     #[inline]
     pub fn as_ref(&self) -> TagRef<'_> {
         match self {
@@ -147,18 +153,19 @@ fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     mix(hash, u64::from_le_bytes(tail))
 }
 
-/// A session that holds a lock, and in which modes.
+/// A session that holds a lock, with its modes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Holder {
     slot: u32,
-    /// Its modes, as a mask.
+    /// Modes that it holds, as a mask.
     modes: u8,
-    /// Modes it will hold when the row's writer has ended, as a mask. They hold off what the writer's update holds off.
+    /// Modes that it will hold once the row's writer has ended, as a mask. They exclude what the
+    /// writer's update excludes.
     claims: u8,
 }
 
 impl Holder {
-    /// Whether it is in the way of a request for `mode`.
+    /// Whether the holder excludes a request for `mode`.
     fn holds_off(&self, tag: TagRef<'_>, mode: u8) -> bool {
         let passes_claims = matches!(tag, TagRef::Row(..)) && matches!(mode, KEY_SHARE | OWN_DELETE);
         let modes = if passes_claims { self.modes } else { self.modes | self.claims };
@@ -207,49 +214,51 @@ impl Entry {
     }
 }
 
-/// What a request came to.
+/// Outcome of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// Held now, for the first time by this session: it must release this tag.
+    /// Granted. The session did not hold the lock before and must release this tag.
     Granted(Tag),
-    /// Held now in this mode too; the session held the lock already in another one.
+    /// Granted in one more mode.
     Added(Tag),
-    /// The session held it already in this mode.
+    /// The session held the lock in this mode already.
     Held,
-    /// Queued: the waker will be called once it is granted.
+    /// Queued. The waker is called once the lock is granted.
     Queued {
-        /// What it waits for.
+        /// The lock it waits for.
         tag: Tag,
         /// Whether the session holds the lock in no mode yet.
         first: bool,
     },
-    /// Refused, since it would have had to wait and gave no waker.
+    /// Refused: the request would have had to wait and gave no waker.
     Refused,
 }
 
-/// Tells a slot that it was granted what it waits for; called under the partition's lock, before its waker.
+/// Marks a slot's wait as granted. Called under the partition's lock, before the slot's waker.
 pub trait Grants {
     /// Marks `slot`'s wait as granted.
     fn granted(&self, slot: u32);
 }
 
-/// Partitions: enough that unrelated rows seldom share one.
+/// Number of partitions: enough that unrelated rows seldom share one.
 const PARTITIONS: usize = 1024;
-/// A partition without locks keeps room for so many: a transaction that locks a million rows leaves no memory behind.
+/// Entries for which an empty partition keeps memory. A transaction that locks a million rows
+/// leaves no more behind.
 const KEPT_ENTRIES: usize = 32;
 
 struct Partition {
-    /// Entries, readable without the lock: whether a writer has to look at all.
+    /// Number of entries, readable without the lock: tells a writer whether it has to look at all.
     entries: AtomicU32,
-    /// The highest commit known to a session that gave a lock up here. Raised under the lock, before `entries` falls.
+    /// The highest commit known to a session that gave a lock up here. Raised under the lock,
+    /// before `entries` falls.
     released: AtomicU64,
     table: SpinLock<HashTable<Entry>>,
 }
 
 impl Partition {
-    /// Publishes how many entries there are. Under the partition's lock.
+    /// Publishes the number of entries. Called under the partition's lock.
     fn count(&self, table: &HashTable<Entry>) {
-        // Release: whoever reads that an entry is gone also reads what its last holder released.
+        // Release: a reader that finds an entry gone also reads what its last holder released.
         self.entries.store(table.len() as u32, Ordering::Release);
     }
 }
@@ -266,7 +275,7 @@ impl Default for LockTable {
 }
 
 impl LockTable {
-    /// No locks.
+    /// An empty table.
     pub fn new() -> LockTable {
         let partition = || Partition {
             entries: AtomicU32::new(0),
@@ -281,19 +290,23 @@ impl LockTable {
         &self.partitions[hash as usize % PARTITIONS]
     }
 
-    /// Whether a lock on this or a neighbouring tag exists. A writer asks under the leaf's latch; whoever locks the row
-    /// looks at it under the same latch after its entry is made, so one of the two sees the other.
+    /// Whether a lock on this tag, or on one of the same partition, exists. A writer asks under the
+    /// leaf's latch. A session that locks the row looks at the row under the same latch after it
+    /// has made its entry. So one of the two sees the other.
     #[inline]
     pub fn may_be_locked(&self, hash: u64) -> bool {
-        // The leaf's latch orders this against the locker's look at the row. Acquire: pairs with `Partition::count`.
+        // The leaf's latch orders this against the locker's look at the row. Acquire: pairs with
+        // `Partition::count`.
         self.partition(hash).entries.load(Ordering::Acquire) != 0
     }
 
-    /// The highest commit that a former holder of this or a neighbouring tag knew when it gave its lock up. Asked after the
-    /// lock was granted, or after [`LockTable::may_be_locked`] or [`LockTable::must_wait`] said that nobody holds it.
+    /// The highest commit that a former holder of this tag, or of one of the same partition, knew
+    /// when it gave its lock up. Call it after the lock was granted, or after
+    /// [`LockTable::may_be_locked`] or [`LockTable::must_wait`] has found no holder.
     #[inline]
     pub fn released(&self, hash: u64) -> Lsn {
-        // Relaxed: the question before was answered under the partition's lock, or by an acquiring load of `entries`.
+        // Relaxed: the partition's lock, or an acquiring load of `entries`, answered the question
+        // before.
         Lsn(self.partition(hash).released.load(Ordering::Relaxed))
     }
 
@@ -313,7 +326,8 @@ impl LockTable {
         entry.and_then(|entry| entry.holds(slot)).is_some_and(|modes| modes >> mode & 1 != 0)
     }
 
-    /// Asks for a lock. With a waker it queues if it must wait; without one it is refused.
+    /// Asks for a lock. If the request must wait, it queues with a waker and is refused without
+    /// one.
     pub fn request(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8, waker: Option<Waker>) -> Request {
         let partition = self.partition(hash);
         let mut table = partition.table.lock();
@@ -352,12 +366,14 @@ impl LockTable {
         }
     }
 
-    /// Gives all of `slot`'s modes up and hands over. `known` is the highest commit that the session knows of.
+    /// Gives up all modes of `slot` and hands the lock over. `known` is the highest commit that the
+    /// session knows.
     pub fn release(&self, tag: TagRef<'_>, slot: u32, known: Lsn, grants: &impl Grants) {
         self.release_modes(tag, (slot, u8::MAX), known, grants);
     }
 
-    /// Gives these modes of the slot up and hands over what that makes free. `known` as for [`LockTable::release`].
+    /// Gives up these modes of the slot and hands over what becomes free. `known` as for
+    /// [`LockTable::release`].
     pub fn release_modes(&self, tag: TagRef<'_>, (slot, modes): (u32, u8), known: Lsn, grants: &impl Grants) {
         self.change(tag, known, grants, |entry| {
             for holder in entry.holders.iter_mut().filter(|holder| holder.slot == slot) {
@@ -368,8 +384,8 @@ impl LockTable {
         });
     }
 
-    /// Makes a mode that the slot holds a claim: it waits for the row's writer. The slot asks for the mode again when the
-    /// writer has ended.
+    /// Turns a mode that the slot holds into a claim, which waits for the row's writer. The slot
+    /// asks for the mode again when the writer has ended.
     pub fn claim(&self, tag: TagRef<'_>, slot: u32, mode: u8, grants: &impl Grants) {
         self.change(tag, Lsn::ZERO, grants, |entry| {
             for holder in entry.holders.iter_mut().filter(|holder| holder.slot == slot) {
@@ -379,12 +395,12 @@ impl LockTable {
         });
     }
 
-    /// Leaves the queue, if it is still there; what was granted meanwhile stays granted.
+    /// Takes the slot out of the queue, if it is still there. A grant that came meanwhile stays.
     pub fn leave(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
         self.change(tag, Lsn::ZERO, grants, |entry| entry.queue.retain(|waiting| waiting.slot != slot));
     }
 
-    /// Lets `slot` go before all others in the queue, and grants what that makes free.
+    /// Moves `slot` to the front of the queue, and grants what becomes free.
     pub fn pass(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
         self.change(tag, Lsn::ZERO, grants, |entry| {
             let at = entry.queue.iter().position(|waiting| waiting.slot == slot);
@@ -394,7 +410,8 @@ impl LockTable {
         });
     }
 
-    /// Whether `slot`, queued for `mode`, waits for `blocker` only because it stands behind others in the queue.
+    /// Whether the wait of `slot` for `mode` depends on `blocker` only because `blocker` stands
+    /// before it in the queue.
     pub fn stands_behind(&self, tag: TagRef<'_>, slot: u32, mode: u8, blocker: u32) -> bool {
         let hash = tag.hash();
         let table = self.partition(hash).table.lock();
@@ -403,8 +420,8 @@ impl LockTable {
         entry.is_queued(slot) && !entry.holders.iter().any(holds_off)
     }
 
-    /// Adds a holder without asking: moves a lock here that is held already (a table lock of the fast path). `held` is
-    /// asked under the partition's lock whether it still is.
+    /// Adds a holder without a request: moves a table lock of the fast path here. `held` says,
+    /// under the partition's lock, whether the session still holds it.
     pub fn adopt(&self, tag: TagRef<'_>, slot: u32, modes: u8, held: impl FnOnce() -> bool) {
         let hash = tag.hash();
         let partition = self.partition(hash);
@@ -422,11 +439,11 @@ impl LockTable {
         partition.count(&table);
     }
 
-    /// Changes an entry, grants what can be granted, and drops it when it is empty.
+    /// Changes an entry, grants what can be granted, and drops the entry if it is empty.
     fn change(&self, tag: TagRef<'_>, known: Lsn, grants: &impl Grants, change: impl FnOnce(&mut Entry)) {
         let hash = tag.hash();
         let partition = self.partition(hash);
-        // One waiter is the usual case; the vector allocates only for more.
+        // Usually one waiter is woken; the vector allocates only for more.
         let (mut first, mut more) = (None, Vec::new());
         let mut large = HashTable::new();
         {
@@ -434,7 +451,7 @@ impl LockTable {
             let Ok(mut place) = table.find_entry(hash, |entry| entry.tag.as_ref() == tag) else { return };
             let entry = place.get_mut();
             change(entry);
-            // Relaxed, both: changed under the lock only; for readers see `released`.
+            // Relaxed, both: only changed under the lock; for readers see `released`.
             if partition.released.load(Ordering::Relaxed) < known.0 {
                 partition.released.store(known.0, Ordering::Relaxed);
             }
@@ -458,19 +475,20 @@ impl LockTable {
                 }
             }
         }
-        // Its memory is given back without the lock.
+        // Its memory is freed outside the lock.
         drop(large);
         first.into_iter().chain(more).for_each(Waker::wake);
     }
 
-    /// Whom `slot`, queued for `mode`, waits for: holders that conflict with it or with somebody before it in the queue.
-    /// Who is before it and holds nothing waits for those holders itself, so that a long queue is no long way.
+    /// Adds the slots for which `slot`, queued for `mode`, waits: holders that conflict with it or
+    /// with a request before it in the queue. A session before it that holds nothing waits for
+    /// those holders itself, so a long queue makes no long path.
     pub fn blockers(&self, tag: TagRef<'_>, slot: u32, mode: u8, blockers: &mut Vec<u32>) {
         let hash = tag.hash();
         let table = self.partition(hash).table.lock();
         let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return };
         if !entry.is_queued(slot) {
-            // Granted, and on its way.
+            // Granted already, and about to wake.
             return;
         }
         let before = || entry.queue.iter().take_while(|waiting| waiting.slot != slot);
@@ -478,15 +496,15 @@ impl LockTable {
         let in_the_way = |holder: &&Holder| modes().any(|mode| holder.holds_off(tag, mode));
         let holding = entry.holders.iter().filter(|holder| holder.slot != slot).filter(in_the_way);
         blockers.extend(holding.map(|holder| holder.slot));
-        // Holders that want more are the first in the queue.
+        // Holders that want more stand first in the queue.
         let upgrading = before().map_while(|waiting| entry.holds(waiting.slot).map(|_| waiting.slot));
         blockers.extend(upgrading);
     }
 
-    /// Calls `each(tag, slot, modes, granted)` for everything held and awaited.
+    /// Calls `each(tag, slot, modes, granted)` for every lock that is held or waited for.
     pub fn for_each(&self, mut each: impl FnMut(&Tag, u32, u8, bool)) {
         for partition in &self.partitions {
-            // Copied out first: the caller's work is not done under the lock.
+            // Copied first, so the caller's work runs outside the lock.
             let mut copy = Vec::new();
             for entry in partition.table.lock().iter() {
                 let held =
