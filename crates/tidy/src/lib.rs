@@ -2,20 +2,29 @@
 //!
 //! A [`Workspace`] holds every source and document, parsed once. A [`Rule`] turns it into findings.
 //! A rule may have a list of tolerated findings under `lists/`, by file or by module. A list only
-//! shrinks: a finding beyond the list is an error, and so is an entry that the sources no longer need.
+//! shrinks: a finding beyond the list is an error, and so is an entry that is larger than needed.
 //!
 //! What must hold: a rule reads the sources alone. It builds nothing and runs no other program.
 
 #![forbid(unsafe_code)]
 
 pub mod circles;
+mod commands;
+mod comments;
+mod leftovers;
+mod links;
 pub mod list;
+mod markdown;
 mod modules;
+mod prose;
+mod public;
 mod references;
 mod rooms;
+mod sizes;
+mod words;
 mod workspace;
 
-pub use workspace::{Member, Source, Workspace};
+pub use workspace::Workspace;
 
 /// One departure from a rule.
 #[derive(Clone, Debug)]
@@ -26,6 +35,11 @@ pub struct Finding {
     pub weight: usize,
     /// The file and line, and what is wrong there.
     pub message: String,
+}
+
+/// A finding that its list counts by file.
+fn at(path: &str, line: usize, message: &str) -> Finding {
+    Finding { key: path.to_owned(), weight: 1, message: format!("{path}:{line}: {message}") }
 }
 
 /// A rule of the sources.
@@ -50,4 +64,17 @@ pub const RULES: &[Rule] = &[
         advice: "move what both modules need below both; `cargo run -p tidy -- circles CRATE` prints the graph",
         find: circles::find,
     },
+    Rule {
+        name: "heads",
+        advice: "open each file with `//!`: what it is, what must hold",
+        find: prose::heads,
+    },
+    Rule { name: "columns", advice: "wrap comments and Markdown text at 100 columns", find: prose::columns },
+    Rule { name: "functions", advice: "split the function where one idea ends", find: sizes::functions },
+    Rule { name: "files", advice: "split the file where one idea ends", find: sizes::files },
+    Rule { name: "leftovers", advice: "finish the work, or take it out", find: leftovers::find },
+    Rule { name: "words", advice: "begin with the subject, and use the field's term", find: words::find },
+    Rule { name: "public", advice: "make the item `pub(crate)`, or delete it", find: public::find },
+    Rule { name: "links", advice: "name a file and a heading that exist", find: links::find },
+    Rule { name: "commands", advice: "name a command and a file that exist", find: commands::find },
 ];

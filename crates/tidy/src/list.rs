@@ -1,8 +1,9 @@
 //! Shrinking lists: what a rule tolerates today, by file or by module, and nothing beyond it.
 //!
 //! A list is `crates/tidy/lists/RULE.txt`; a rule without one tolerates nothing. Each line holds a
-//! weight and a key. [`check`] compares exactly, so an entry that is no longer needed is an error too.
-//! [`shrink`] writes the lists anew. It refuses where the sum of a list would grow, so moved files pass.
+//! weight and a key. [`check`] compares exactly, so an entry that is too large is an error too.
+//! [`shrink`] writes the lists anew and refuses where the sum of a list would grow. A moved file
+//! passes, because the sum stays.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,7 +24,7 @@ type Weights = BTreeMap<String, usize>;
 /// Compares a rule's findings with its list.
 ///
 /// # Errors
-/// The text names each finding beyond the list, and each entry that is larger than the sources need.
+/// The text names each finding beyond the list, and each entry that is too large.
 pub fn check(workspace: &Workspace, rule: &Rule) -> Result<(), String> {
     let findings = (rule.find)(workspace);
     let found = weights(&findings);
@@ -92,13 +93,19 @@ fn weights(findings: &[Finding]) -> Weights {
     sums
 }
 
-/// The list as it is checked in. A line that is no weight and key is an error of whoever wrote it.
+/// The list as it is checked in. Panics at a line that is no weight and key.
+///
+/// git merges lists by keeping the lines of both sides (`.gitattributes`); the smaller weight counts.
 fn read(workspace: &Workspace, rule: &Rule) -> Weights {
     let Ok(text) = fs::read_to_string(file(workspace, rule)) else { return Weights::new() };
     let entry = |line: &str| {
         let (weight, key) = line.split_once(' ')?;
         Some((key.to_owned(), weight.parse().ok()?))
     };
-    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-    lines.map(|line| entry(line).unwrap_or_else(|| panic!("lists/{}.txt: `{line}`", rule.name))).collect()
+    let mut listed = Weights::new();
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let (key, weight) = entry(line).unwrap_or_else(|| panic!("lists/{}.txt: `{line}`", rule.name));
+        listed.entry(key).and_modify(|least| *least = weight.min(*least)).or_insert(weight);
+    }
+    listed
 }

@@ -1,4 +1,4 @@
-//! The command: prints the graph of modules, checks the rules, brings the lists down to the sources.
+//! The command: prints the graph of modules and the findings, checks the rules, shrinks the lists.
 
 use std::process::ExitCode;
 
@@ -12,6 +12,14 @@ enum Command {
     Circles {
         /// The crate.
         name: Option<String>,
+    },
+    /// Print every finding of a rule, those that its list tolerates included.
+    Findings {
+        /// The rule; its list is `crates/tidy/lists/RULE.txt`.
+        rule: String,
+        /// Only findings under this path or module.
+        #[arg(default_value = "")]
+        within: String,
     },
     /// Check every rule, as `cargo test -p tidy` does.
     Check,
@@ -29,6 +37,16 @@ fn main() -> ExitCode {
     let mut failed = false;
     match command {
         Command::Circles { name } => print!("{}", circles::describe(&workspace, name.as_deref())),
+        Command::Findings { rule, within } => {
+            let Some(rule) = RULES.iter().find(|known| known.name == rule) else {
+                let names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
+                eprintln!("there is no rule {rule}; the rules are {}", names.join(", "));
+                return ExitCode::FAILURE;
+            };
+            for finding in (rule.find)(&workspace).iter().filter(|finding| finding.key.starts_with(&within)) {
+                println!("{}", finding.message);
+            }
+        }
         Command::Check => {
             for error in RULES.iter().filter_map(|rule| list::check(&workspace, rule).err()) {
                 eprint!("{error}");

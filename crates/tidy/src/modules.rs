@@ -114,7 +114,7 @@ impl Modules {
         found
     }
 
-    /// The modules a path leads through: the last one it spells out, and the one that defines its end.
+    /// The modules a path leads to: the last one it spells out, and the one that defines its end.
     fn targets(&self, from: Id, path: &[String]) -> Vec<Id> {
         let mut found = Vec::new();
         let spelled = self.walk(from, path, 0, true);
@@ -167,7 +167,7 @@ impl Modules {
         if depth == DEPTH {
             return None;
         }
-        // An import that names itself, `use libc::c_int as libc`, must not be looked up through itself.
+        // `use log::info as log` must not be looked up through itself.
         for binding in module.text.bindings.iter().filter(|binding| binding.name == name) {
             if binding.path.first().is_some_and(|first| first == name) && !module.children.contains_key(name)
             {
@@ -188,7 +188,7 @@ impl Modules {
         None
     }
 
-    /// What an import's path stands for.
+    /// Where an import's path leads.
     fn end(&self, at: Id, path: &[String], depth: usize) -> Option<Step> {
         let (last, before) = path.split_last()?;
         if before.is_empty() || matches!(last.as_str(), "crate" | "self" | "super") {

@@ -22,7 +22,7 @@ pub(crate) struct Binding {
     pub path: Vec<String>,
 }
 
-/// What a module's own text holds, without the modules inside it.
+/// A module's own text, without the modules inside it.
 #[derive(Default)]
 pub(crate) struct Text {
     pub references: Vec<Reference>,

@@ -8,31 +8,51 @@ use std::path::{Path, PathBuf};
 /// Every file the rules read.
 pub struct Workspace {
     /// The folder that holds the workspace's `Cargo.toml`.
-    pub root: PathBuf,
+    pub(crate) root: PathBuf,
     /// The crates under `crates/`, by name.
-    pub members: Vec<Member>,
+    pub(crate) members: Vec<Member>,
     /// The Rust sources of all members, tests included.
-    pub sources: Vec<Source>,
+    pub(crate) sources: Vec<Source>,
+    /// The scripts under `scripts/`, in Python and shell.
+    pub(crate) scripts: Vec<Script>,
+    /// The Markdown documents.
+    pub(crate) documents: Vec<Script>,
 }
 
 /// A crate of the workspace.
-pub struct Member {
+pub(crate) struct Member {
     /// The package's name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its folder, relative to the root.
-    pub folder: String,
+    pub(crate) folder: String,
     /// Its `Cargo.toml`.
-    pub manifest: toml::Table,
+    pub(crate) manifest: toml::Table,
 }
 
 /// A parsed Rust file.
-pub struct Source {
+pub(crate) struct Source {
     /// The path, relative to the root.
-    pub path: String,
+    pub(crate) path: String,
     /// The whole text.
-    pub text: String,
-    /// What the text says.
-    pub syntax: syn::File,
+    pub(crate) text: String,
+    /// The text, parsed.
+    pub(crate) syntax: syn::File,
+}
+
+/// A file the rules read as text.
+pub(crate) struct Script {
+    /// The path, relative to the root.
+    pub(crate) path: String,
+    /// The whole text.
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Whether the whole file is code for tests.
+    pub(crate) fn is_for_tests(&self) -> bool {
+        self.path.ends_with("tests.rs")
+            || ["/tests/", "/benches/", "/examples/"].iter().any(|folder| self.path.contains(folder))
+    }
 }
 
 impl Workspace {
@@ -58,19 +78,44 @@ impl Workspace {
             sources.extend(files.iter().map(|file| source(&root, file)));
         }
         sources.sort_by(|one: &Source, other| one.path.cmp(&other.path));
-        Self { root, members, sources }
+        let scripts = ["py", "sh"].iter().flat_map(|extension| read(&root, "scripts", extension)).collect();
+        let mut documents = read(&root, "docs", "md");
+        let top =
+            entries(&root).into_iter().filter(|path| path.extension().is_some_and(|found| found == "md"));
+        documents.extend(top.map(|path| script(&root, &path)));
+        Self { root, members, sources, scripts, documents }
+    }
+
+    /// The crate a source belongs to, and whether it lies under that crate's `src`.
+    pub(crate) fn owner(&self, source: &Source) -> (&str, bool) {
+        let owner = |member: &&Member| {
+            source.path.strip_prefix(&member.folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let member = self.members.iter().find(owner).expect("a source belongs to a crate");
+        (&member.name, source.path[member.folder.len()..].starts_with("/src/"))
     }
 
     /// The source at a path, if the workspace has it.
-    pub fn source(&self, path: &str) -> Option<&Source> {
+    pub(crate) fn source(&self, path: &str) -> Option<&Source> {
         let found = self.sources.binary_search_by(|source| source.path.as_str().cmp(path));
         found.ok().map(|at| &self.sources[at])
     }
 
     /// The text of a file that must exist, such as a document.
-    pub fn text(&self, path: &str) -> String {
+    pub(crate) fn text(&self, path: &str) -> String {
         text(&self.root.join(path))
     }
+}
+
+/// The files of a folder of the root, with an extension.
+fn read(root: &Path, folder: &str, extension: &str) -> Vec<Script> {
+    let mut files = Vec::new();
+    walk(&root.join(folder), extension, &mut files);
+    files.iter().map(|file| script(root, file)).collect()
+}
+
+fn script(root: &Path, file: &Path) -> Script {
+    Script { path: relative(root, file), text: text(file) }
 }
 
 fn source(root: &Path, file: &Path) -> Source {
@@ -122,5 +167,11 @@ pub(crate) fn sample(files: &[(&str, &str)]) -> Workspace {
         folder: "crates/sample".to_owned(),
         manifest: toml::Table::new(),
     };
-    Workspace { root: PathBuf::new(), members: vec![member], sources }
+    Workspace {
+        root: PathBuf::new(),
+        members: vec![member],
+        sources,
+        scripts: Vec::new(),
+        documents: Vec::new(),
+    }
 }

@@ -1,3 +1,5 @@
+//! A spool returns its bytes in order, and its pages when it goes.
+
 use std::fs;
 
 use runtime::memory::HugePages;

@@ -1,0 +1,73 @@
+//! Functions over 70 lines and files over 700. A finding weighs its lines.
+
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+use crate::Finding;
+use crate::workspace::Workspace;
+
+/// The most lines of a function, from `fn` to its closing brace.
+const FUNCTION: usize = 70;
+/// The most lines of a file.
+const FILE: usize = 700;
+
+/// Finds functions that are too long.
+pub(crate) fn functions(workspace: &Workspace) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for source in &workspace.sources {
+        let mut functions = Functions { path: &source.path, found: &mut found };
+        functions.visit_file(&source.syntax);
+    }
+    found
+}
+
+/// Finds files that are too long.
+pub(crate) fn files(workspace: &Workspace) -> Vec<Finding> {
+    let texts = workspace.sources.iter().map(|source| (&source.path, &source.text));
+    let texts = texts.chain(workspace.scripts.iter().map(|script| (&script.path, &script.text)));
+    let sized = texts.map(|(path, text)| (path, text.lines().count())).filter(|(_, lines)| *lines > FILE);
+    sized
+        .map(|(path, lines)| Finding {
+            key: path.clone(),
+            weight: lines,
+            message: format!("{path}: {lines} lines, {FILE} are the limit"),
+        })
+        .collect()
+}
+
+struct Functions<'a> {
+    path: &'a str,
+    found: &'a mut Vec<Finding>,
+}
+
+impl Functions<'_> {
+    fn measure(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let first = signature.span().start().line;
+        let lines = block.span().end().line - first + 1;
+        if lines > FUNCTION {
+            let name = &signature.ident;
+            let message =
+                format!("{}:{first}: {name} has {lines} lines, {FUNCTION} are the limit", self.path);
+            self.found.push(Finding { key: format!("{} {name}", self.path), weight: lines, message });
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Functions<'_> {
+    fn visit_item_fn(&mut self, function: &'a syn::ItemFn) {
+        self.measure(&function.sig, &function.block);
+        visit::visit_item_fn(self, function);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'a syn::ImplItemFn) {
+        self.measure(&function.sig, &function.block);
+        visit::visit_impl_item_fn(self, function);
+    }
+
+    fn visit_trait_item_fn(&mut self, function: &'a syn::TraitItemFn) {
+        if let Some(block) = &function.default {
+            self.measure(&function.sig, block);
+        }
+        visit::visit_trait_item_fn(self, function);
+    }
+}
