@@ -100,7 +100,7 @@ fn read(workspace: &Workspace, rule: &Rule) -> Weights {
     let Ok(text) = fs::read_to_string(file(workspace, rule)) else { return Weights::new() };
     let entry = |line: &str| {
         let (weight, key) = line.split_once(' ')?;
-        Some((key.to_owned(), weight.parse().ok()?))
+        Some((key.to_owned(), weight.parse::<usize>().ok()?))
     };
     let mut listed = Weights::new();
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
