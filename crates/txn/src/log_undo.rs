@@ -1,11 +1,12 @@
-//! Undo information in log records, for recovery: how to put one entry back, given what the undone change left there.
+//! Undo information in log records, for recovery. It says how to put one entry back, given what the
+//! undone change left in place.
 //!
 //! ```text
 //! kind u8 | tree u32 | root u32 | key length u16 | key | ...
 //! kind 0: nothing (the entry is removed)
 //! kind 1: the whole version before
-//! kind 2: header before (16) | prefix u16 | suffix u16 | middle: the payload before shares prefix and suffix with the
-//!         payload after
+//! kind 2: header before (16) | prefix u16 | suffix u16 | middle
+//!         The payload before shares prefix and suffix with the payload after.
 //! ```
 
 use storage::PageNo;
@@ -17,14 +18,14 @@ const REMOVE: u8 = 0;
 const WHOLE: u8 = 1;
 const DELTA: u8 = 2;
 
-/// What an entry was before a change.
+/// The state of an entry before a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Before<'a> {
-    /// There was none.
+    /// There was no entry.
     Nothing,
     /// This version, header included.
     Whole(&'a [u8]),
-    /// This header, and a payload that shares its ends with the present one.
+    /// This header, and a payload that shares both ends with the present one.
     Delta {
         /// The version header.
         header: &'a [u8],
@@ -32,13 +33,13 @@ pub enum Before<'a> {
         prefix: usize,
         /// Bytes shared at the end.
         suffix: usize,
-        /// What was between.
+        /// The bytes between.
         middle: &'a [u8],
     },
 }
 
 impl Before<'_> {
-    /// Builds the version before from the present one. False when the two don't fit.
+    /// Builds the version before from the present one. False if the two do not fit.
     pub fn build(&self, present: &[u8], value: &mut Vec<u8>) -> bool {
         value.clear();
         match *self {
@@ -62,7 +63,8 @@ impl Before<'_> {
     }
 }
 
-/// Appends the undo information of a change from `before` (the version with its header) to a version with `payload`.
+/// Appends the undo information of a change from `before` (the version with its header) to a
+/// version with `payload`.
 pub fn encode(to: &mut Vec<u8>, tree: &Tree, key: &[u8], before: Option<&[u8]>, payload: &[u8]) {
     let kind_at = to.len();
     to.push(REMOVE);
@@ -74,7 +76,7 @@ pub fn encode(to: &mut Vec<u8>, tree: &Tree, key: &[u8], before: Option<&[u8]>, 
     to[kind_at] = WHOLE;
     if let Some((header, old)) = before.split_at_checked(HEADER) {
         let (prefix, suffix) = storage::btree::unchanged_ends(old, payload);
-        // Two lengths are what a delta costs.
+        // The two lengths are the cost of a delta.
         if prefix + suffix > 4 {
             to[kind_at] = DELTA;
             to.extend_from_slice(header);
@@ -87,7 +89,8 @@ pub fn encode(to: &mut Vec<u8>, tree: &Tree, key: &[u8], before: Option<&[u8]>, 
     to.extend_from_slice(before);
 }
 
-/// Reads undo information: the tree, the key, and what was there. `None` when it is none.
+/// Reads undo information: the tree, the key, and the state before. `None` if the bytes are no undo
+/// information.
 pub fn decode(bytes: &[u8]) -> Option<(Tree, &[u8], Before<'_>)> {
     let (&kind, rest) = bytes.split_first()?;
     let (id, rest) = rest.split_first_chunk()?;

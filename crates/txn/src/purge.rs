@@ -1,7 +1,8 @@
-//! Dead entries: deletions that everybody sees. Dropped when a leaf is full, and by vacuum.
+//! Dead entries: deletions that everybody sees. A full leaf drops its dead entries, and so does
+//! vacuum.
 //!
-//! Deletions are counted by tree, on the core where they happen, for whoever decides which trees to vacuum. A deletion
-//! that is taken back stays counted.
+//! Each core counts deletions by tree, for the task that chooses trees to vacuum. A deletion that
+//! is taken back stays counted.
 
 use std::cell::{Cell, RefCell};
 
@@ -15,11 +16,11 @@ use crate::version::Stamp;
 use crate::{Engine, Error};
 
 thread_local! {
-    /// The horizon of the engine that runs on this core, as of its last change. There is one engine for each runtime, and
-    /// horizons only grow, so a stale value is safe.
+    /// The horizon of the engine that runs on this core, as of its last change. Each runtime has
+    /// one engine, and horizons only grow, so a stale value is safe.
     static HORIZON: Cell<u64> = const { Cell::new(0) };
 
-    /// Deletions on this core that nobody has taken note of: tree and number.
+    /// Deletions on this core that [`take_deletions`] has not returned yet: tree and number.
     static DELETIONS: RefCell<HashTable<(u32, u64)>> = const { RefCell::new(HashTable::new()) };
 }
 
@@ -27,7 +28,7 @@ fn spread(tree: u32) -> u64 {
     u64::from(tree).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// An entry of the tree has been marked as deleted.
+/// Counts an entry of the tree that was marked as deleted.
 #[inline]
 pub fn count_deletion(tree: u32) {
     DELETIONS.with_borrow_mut(|counts| {
@@ -36,18 +37,18 @@ pub fn count_deletion(tree: u32) {
     });
 }
 
-/// Tree and number of the deletions counted on this core since it was last asked.
+/// Tree and number of the deletions that this core has counted since the last call.
 pub fn take_deletions() -> Vec<(u32, u64)> {
     DELETIONS.with_borrow_mut(|counts| counts.drain().collect())
 }
 
-/// Before a change of a tree whose purge hook is [`dead`].
+/// Sets this core's horizon. Call it before a change of a tree whose purge hook is [`dead`].
 #[inline]
 pub fn set_horizon(horizon: u64) {
     HORIZON.set(horizon);
 }
 
-/// Whether nobody can see the entry any more.
+/// Whether no snapshot can see the entry any more.
 pub fn dead(value: &[u8]) -> bool {
     is_dead(value, HORIZON.get())
 }
@@ -56,7 +57,7 @@ fn is_dead(value: &[u8], horizon: u64) -> bool {
     Stamp::decode(value).is_some_and(|stamp| stamp.deleted && stamp.txid < horizon)
 }
 
-/// Removes an entry that is dead.
+/// The change that removes a dead entry.
 struct Purge {
     horizon: u64,
     removed: bool,
@@ -83,10 +84,10 @@ impl EntryChange for Purge {
     }
 }
 
-/// Entries looked at between two safe points.
+/// Entries visited between two safe points.
 const ENTRIES_BETWEEN: u64 = 64;
 
-/// A vacuum of a tree, by steps. Between two of them it holds nothing of the tree.
+/// A vacuum of a tree, in steps. Between two steps it holds nothing of the tree.
 pub struct Vacuum {
     cursor: Cursor,
     key: Vec<u8>,
@@ -97,12 +98,13 @@ pub struct Vacuum {
 }
 
 impl Vacuum {
-    /// Begins at the first entry.
+    /// A vacuum that begins at the first entry.
     pub fn new(tree: &Tree) -> Vacuum {
         Vacuum { cursor: Cursor::new(*tree), key: Vec::new(), seen: 0, removed: 0, left: 0, newest: 0 }
     }
 
-    /// Looks at so many entries more and removes those that are dead; false when it has come to the end. Yields as it goes.
+    /// Visits this many entries more and removes the dead ones. False at the end of the tree.
+    /// Yields as it goes.
     pub fn step(&mut self, engine: &Engine, entries: u64) -> Result<bool, Error> {
         let (store, horizon, tree) = (&*engine.store, engine.horizon(), self.cursor.tree());
         for _ in 0..entries {
@@ -130,17 +132,18 @@ impl Vacuum {
         Ok(true)
     }
 
-    /// Entries removed.
+    /// Number of entries removed.
     pub fn removed(&self) -> u64 {
         self.removed
     }
 
-    /// Entries met and not removed.
+    /// Number of entries visited and not removed.
     pub fn kept(&self) -> u64 {
         self.seen - self.removed
     }
 
-    /// Deleted entries that were not removed, since somebody may see them still, and the horizon from which on nobody does.
+    /// Number of deleted entries that stay because a snapshot may still see them, and the horizon
+    /// from which on none does.
     pub fn left(&self) -> (u64, u64) {
         (self.left, self.newest + 1)
     }

@@ -1,4 +1,4 @@
-//! Putting one entry back: what rollback and recovery do for each change, as a logged compensation.
+//! Putting one entry back. Rollback and recovery do this for each change, as a logged compensation.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use storage::{Lsn, Store};
 use crate::log_undo::{self, Before};
 use crate::version::Stamp;
 
-/// Undoes one change of one entry.
+/// The change that undoes one change of one entry.
 struct Restore<'a> {
     txid: u64,
     before: Before<'a>,
@@ -22,7 +22,7 @@ struct Restore<'a> {
 
 impl EntryChange for Restore<'_> {
     fn decide(&mut self, present: Option<&[u8]>) -> Action {
-        // An entry that isn't this transaction's has been put back already.
+        // An entry of another transaction has been put back already.
         let Some(present) = present else { return Action::None };
         if Stamp::decode(present).is_none_or(|stamp| stamp.txid != self.txid) {
             return Action::None;
@@ -54,8 +54,9 @@ impl EntryChange for Restore<'_> {
     }
 }
 
-/// Puts `key` back to `before`, for `txid` whose last record ends at `last`; `undo_next` is the record before the one
-/// that is undone. Gives the transaction's last record now. `value` is room to work in.
+/// Puts `key` back to `before`, for transaction `txid`, whose last log record ends at `last`.
+/// `undo_next` is the record before the undone one. `value` is scratch space. Returns the end of
+/// the transaction's new last record.
 pub fn restore(
     store: &Store,
     tree: &Tree,
@@ -71,14 +72,14 @@ pub fn restore(
     Ok(change.logged.unwrap_or(last))
 }
 
-/// Undo of transactions that a crash left unfinished, for [`storage::recovery`].
+/// Undo of transactions that a crash left unfinished; [`storage::recovery`] calls it.
 pub struct Undo {
     store: Arc<Store>,
     value: Vec<u8>,
 }
 
 impl Undo {
-    /// Undo on a store whose log has been redone.
+    /// Undo for a store whose log has been redone.
     pub fn new(store: Arc<Store>) -> Undo {
         Undo { store, value: Vec::new() }
     }

@@ -1,7 +1,7 @@
-//! One session's transactions: the surface the executor works on.
+//! One session's transactions: the interface that the executor works on.
 //!
-//! A session is used on its own core, by one fiber at a time, so its own state is plain cells. What others may ask is in
-//! its slot ([`crate::slots`]).
+//! A session is used on its own core, by one fiber at a time. So its own state is plain cells. What
+//! other sessions may read is in its slot ([`crate::slots`]).
 
 mod advisory;
 mod apart;
@@ -36,7 +36,7 @@ pub use load::{Load, Loaded};
 pub use scan::{Direction, Range, Scan};
 pub use snapshot::Snapshot;
 
-/// What a transaction may miss of others' changes.
+/// Isolation level of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Isolation {
     /// Each statement sees what was committed when it began.
@@ -46,37 +46,37 @@ pub enum Isolation {
     RepeatableRead,
 }
 
-/// What became of an update or a delete.
+/// Outcome of an update or a delete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Done.
+    /// The row was written.
     Done,
-    /// Another transaction committed a newer version than the one that was read: look again (read committed). The row
-    /// stays locked for this transaction, so that nobody comes between.
+    /// Another transaction committed a newer version than the one that was read: look again (read
+    /// committed). This transaction keeps the row locked, so that no other comes between.
     Changed,
-    /// The row is there no more.
+    /// The row no longer exists.
     Gone,
-    /// This same transaction changed the row after it was read.
+    /// This transaction itself changed the row after it was read.
     SelfChanged,
 }
 
-/// What became of an insert.
+/// Outcome of an insert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InsertOutcome {
-    /// Done.
+    /// The row was written.
     Done,
-    /// There is a live entry with that key.
+    /// A live entry with that key exists.
     Duplicate,
 }
 
-/// What became of a request for a row lock.
+/// Outcome of a request for a row lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockOutcome {
-    /// Locked; the caller's buffer holds the newest row, of this version.
+    /// Locked. The caller's buffer holds the newest row, which has this version.
     Locked(Stamp),
-    /// There is no such row any more.
+    /// The row no longer exists.
     Gone,
-    /// Somebody holds it ([`Wait::Skip`]).
+    /// Another session holds it ([`Wait::Skip`]).
     Skipped,
 }
 
@@ -84,24 +84,24 @@ pub enum LockOutcome {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum RowLock {
-    /// FOR KEY SHARE: the row may be changed but not deleted.
+    /// FOR KEY SHARE: others may change the row but not delete it.
     KeyShare,
     /// FOR SHARE: the row stays as it is.
     Share,
-    /// FOR NO KEY UPDATE: what an update takes.
+    /// FOR NO KEY UPDATE: the strength of an update.
     NoKeyUpdate,
-    /// FOR UPDATE: what a delete takes.
+    /// FOR UPDATE: the strength of a delete.
     Update,
 }
 
-/// What to do when a lock isn't free.
+/// What to do if a lock is not free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Queue for it.
+    /// Queue for the lock.
     Block,
     /// Fail with [`Error::LockNotAvailable`].
     NoWait,
-    /// Leave the row out.
+    /// Skip the row.
     Skip,
 }
 
@@ -127,10 +127,10 @@ pub enum TableLock {
     AccessExclusive,
 }
 
-/// How a request for a table's lock ended.
+/// Outcome of a request for a table's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableGrant {
-    /// It would have had to wait, and was told to go on instead.
+    /// The request would have had to wait, and `wait` said not to.
     Refused,
     /// The transaction held this mode before.
     Held,
@@ -138,33 +138,33 @@ pub enum TableGrant {
     New,
 }
 
-/// Names a savepoint of the running transaction.
+/// Identifies a savepoint of the running transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SavepointId(u64);
 
-/// What a savepoint remembers.
+/// The state to which a savepoint goes back.
 #[derive(Clone, Copy, Debug)]
 struct Savepoint {
     id: SavepointId,
     undo: UndoPointer,
-    /// Row locks and table locks taken before it.
+    /// Number of row locks taken before it.
     rows: usize,
     tables: usize,
-    /// Entries of [`Inner::raised`].
+    /// Number of entries of [`Inner::raised`].
     raised: usize,
 }
 
 /// A session's state.
 pub(crate) struct Inner {
     engine: Arc<Engine>,
-    /// The core it was made on, of the store's runtime.
+    /// The core, of the store's runtime, on which the session was made.
     home: usize,
-    /// Its slot; another one once a long rollback has kept the former.
+    /// Its slot. It changes when a long rollback keeps the former slot.
     number: Cell<u32>,
     open: Cell<bool>,
     isolation: Cell<Isolation>,
     read_only: Cell<bool>,
-    /// The transaction's number, 0 before its first change.
+    /// The transaction's number; 0 before its first change.
     txid: Cell<u64>,
     command: Cell<u32>,
     last_undo: Cell<UndoPointer>,
@@ -176,21 +176,23 @@ pub(crate) struct Inner {
     pins: RefCell<Vec<Lsn>>,
     /// The highest commit this session depends on.
     seen: Cell<Lsn>,
-    /// The highest commit known to those whose locks this session took over. New snapshots include it.
+    /// The highest commit known to former holders of locks that this session got. New snapshots
+    /// include it.
     heard: Cell<Lsn>,
-    /// Locks of the transaction, one entry for each mode: what a savepoint goes back to may be a weaker one.
+    /// Locks of the transaction, one entry for each mode: a savepoint may go back to a weaker one.
     held: RefCell<Vec<(Tag, u8)>>,
     tables: RefCell<Vec<tables::HeldTable>>,
-    /// Modes that were added, since the first savepoint, to table locks from before the savepoint set last.
+    /// Modes added, since the first savepoint, to table locks that are older than the last
+    /// savepoint.
     raised: RefCell<Vec<(u32, TableLock)>>,
-    /// Number of advisory locks it holds, each counted as often as it was taken.
+    /// The advisory locks that it holds, with the number of times each was taken.
     advisory: RefCell<HashMap<(AdvisoryKey, AdvisoryLock), advisory::Counts>>,
     savepoints: RefCell<Vec<Savepoint>>,
     savepoints_made: Cell<u64>,
     limits: Arc<WaitLimits>,
-    /// Room to work in, kept between uses.
+    /// Scratch space, kept between uses.
     scratch: RefCell<Vec<u8>>,
-    /// Done once the session, which was dropped, has taken its transaction back.
+    /// Called once the dropped session has taken its transaction back.
     farewell: RefCell<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -237,7 +239,7 @@ impl Inner {
         self.command.set(0);
     }
 
-    /// The transaction's number, assigned at its first change.
+    /// The transaction's number. Assigns one at the first change.
     #[inline]
     fn ensure_txid(&self) -> Result<u64, Error> {
         match self.txid.get() {
@@ -264,11 +266,11 @@ impl Inner {
     }
 }
 
-/// One session's access to the engine. All calls are made on the session's own core, inside a fiber. It may be dropped
-/// anywhere: its open transaction is rolled back on that core, on a fiber of its own, or by recovery when the engine was
-/// closed before.
+/// One session's access to the engine. All calls are made on the session's own core, inside a
+/// fiber. It may be dropped anywhere. Its open transaction is then rolled back on that core, on a
+/// fiber of its own; recovery does it if the engine was closed before.
 pub struct TxnSession {
-    /// Taken out only when the session is dropped.
+    /// `None` only while the session is being dropped.
     inner: Option<Inner>,
 }
 
@@ -282,18 +284,18 @@ impl TxnSession {
         self.inner.as_ref().expect("a session has its state until it is dropped")
     }
 
-    /// The engine it belongs to.
+    /// The session's engine.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.state().engine
     }
 
-    /// Asks for the cache lines that the next statement will need beside the session itself.
+    /// Prefetches the cache lines that the next statement needs beside the session itself.
     #[inline]
     pub fn prefetch(&self) {
         sync::prefetch(self.state().slot());
     }
 
-    /// Names the session in [`Engine::locks`]: the process number that clients know it by.
+    /// Sets the session's name in [`Engine::locks`]: the process number that clients know.
     pub fn set_label(&self, label: u32) {
         // Relaxed: information only.
         self.state().slot().label.store(label, Ordering::Relaxed);
@@ -304,66 +306,68 @@ impl TxnSession {
         self.state().begin(isolation, read_only)
     }
 
-    /// Changes the open transaction's isolation. Only before its first snapshot.
+    /// Changes the open transaction's isolation. Call it only before the first snapshot.
     pub fn set_isolation(&self, isolation: Isolation) {
         debug_assert!(!self.state().has_snapshot.get(), "the snapshot was taken for the other level");
         self.state().isolation.set(isolation);
     }
 
-    /// Begins a statement: the next command, and in read committed a new snapshot.
+    /// Begins a statement: the next command and, in read committed, a new snapshot.
     pub fn statement_start(&self) -> Result<(), Error> {
         self.state().statement_start();
         Ok(())
     }
 
-    /// Ends a statement: its snapshot is given up (read committed).
+    /// Ends a statement: gives its snapshot up (read committed).
     pub fn statement_end(&self) {
         self.state().statement_end()
     }
 
-    /// Makes this command's own changes visible to what follows in the same statement.
+    /// Makes this command's own changes visible to the rest of the same statement.
     pub fn next_command(&self) {
         self.state().next_command()
     }
 
-    /// Commits. With `sync`, returns once the transaction and all it depends on is on disk.
+    /// Commits. With `sync`, returns once the transaction and all it depends on are on disk.
     pub fn commit(&self, sync: bool) -> Result<(), Error> {
         self.state().commit(sync)
     }
 
-    /// Takes everything back.
+    /// Rolls the transaction back.
     pub fn rollback(&self) -> Result<(), Error> {
         self.state().rollback()
     }
 
-    /// As [`TxnSession::rollback`], but for what was done to the trees with these numbers, in order: they were made by the
-    /// transaction, and are dropped once it is over.
+    /// As [`TxnSession::rollback`], except for changes to the trees with these sorted numbers. The
+    /// transaction made these trees, and they are dropped once it is over.
     pub fn rollback_but(&self, dropped: &[u32]) -> Result<(), Error> {
         self.state().rollback_but(dropped)
     }
 
-    /// As [`TxnSession::rollback`]; what takes long goes on on another fiber, which keeps the transaction's locks until then.
-    /// Not for a transaction whose trees are dropped once it is taken back.
+    /// As [`TxnSession::rollback`], but a long rollback continues on another fiber, which keeps the
+    /// transaction's locks until then. Not for a transaction whose trees are dropped once it is
+    /// taken back.
     pub fn rollback_apart(&self) -> Result<(), Error> {
         self.state().rollback_apart()
     }
 
-    /// Marks a point to go back to: costs nothing.
+    /// Sets a savepoint. Costs nothing.
     pub fn savepoint(&self) -> SavepointId {
         self.state().savepoint()
     }
 
-    /// Takes back what was done since the savepoint, which stays.
+    /// Undoes the changes since the savepoint, which stays.
     pub fn rollback_to(&self, savepoint: SavepointId) -> Result<(), Error> {
         self.state().rollback_to(savepoint)
     }
 
-    /// Forgets the savepoint and those after it.
+    /// Forgets the savepoint and all later ones.
     pub fn release(&self, savepoint: SavepointId) -> Result<(), Error> {
         self.state().release(savepoint)
     }
 
-    /// For a session that is about to be dropped: what is done on its core once its transaction has been taken back.
+    /// Sets what is called on the session's core once its transaction has been taken back. For a
+    /// session that is about to be dropped.
     pub fn when_gone(&self, farewell: Box<dyn FnOnce() + Send>) {
         self.state().farewell.replace(Some(farewell));
     }
@@ -378,7 +382,7 @@ impl TxnSession {
         self.state().last_lsn.get() > Lsn::ZERO
     }
 
-    /// The transaction's number, assigned now if it has none yet.
+    /// The transaction's number. Assigns one if it has none yet.
     pub fn txid(&self) -> Result<u64, Error> {
         self.state().ensure_txid()
     }
@@ -388,7 +392,8 @@ impl TxnSession {
         self.state().snapshot.get()
     }
 
-    /// Keeps what the present snapshot sees until [`TxnSession::unpin`] (open portals), and gives it.
+    /// Keeps alive what the present snapshot sees until [`TxnSession::unpin`] (open portals), and
+    /// returns the snapshot.
     pub fn pin(&self) -> Snapshot {
         self.state().pin()
     }
@@ -398,13 +403,14 @@ impl TxnSession {
         self.state().unpin(snapshot)
     }
 
-    /// Makes a pinned snapshot the present one; gives the former.
+    /// Makes a pinned snapshot the present one, and returns the former.
     pub fn swap_snapshot(&self, snapshot: Snapshot) -> Snapshot {
         self.state().swap_snapshot(snapshot)
     }
 
-    /// A session that only reads, and sees what this one's present snapshot sees, for as long as it is there. It takes no part
-    /// in the transaction, and must be dropped before the transaction's trees are.
+    /// A session that only reads. As long as it exists, it sees what this one's present snapshot
+    /// sees. It takes no part in the transaction, and must be dropped before the transaction's
+    /// trees are.
     pub fn reader(&self) -> Result<TxnSession, Error> {
         let reader = self.engine().session()?;
         // Relaxed: information only.
@@ -424,8 +430,9 @@ impl TxnSession {
         self.state().committed_later(writer)
     }
 
-    /// Whether a unique key of a row was changed, or might have been under an explicit FOR UPDATE, between the version
-    /// `seen` and the `newest` one under the same key; true also where it was changed back.
+    /// Whether a unique key of a row was changed between the version `seen` and the `newest` one
+    /// under the same key, or might have been under an explicit FOR UPDATE. True also if it was
+    /// changed back.
     ///
     /// # Errors
     /// Those of reading undo.
@@ -433,36 +440,38 @@ impl TxnSession {
         self.state().keys_changed_since(newest, seen)
     }
 
-    /// Runs `body` with a snapshot of now, in repeatable read too: for what must hold for all rows, and for definitions.
+    /// Runs `body` with a snapshot of now, in repeatable read too. For conditions that must hold
+    /// for all rows, and for definitions.
     pub fn with_newest<R>(&self, body: impl FnOnce() -> R) -> R {
         let state = self.state();
         let kept = state.pin();
         state.take_snapshot();
         let result = body();
-        // What the transaction has done meanwhile, it sees.
+        // The kept snapshot sees what the transaction has done meanwhile.
         state.swap_snapshot(Snapshot { txid: state.txid.get(), command: state.command.get(), ..kept });
         state.unpin(&kept);
         result
     }
 
-    /// Longest wait for a lock; the keeper of the session's settings changes it.
+    /// The limits of waits for locks, which the owner of the session's settings changes.
     pub fn wait_limits(&self) -> &Arc<WaitLimits> {
         &self.state().limits
     }
 
-    /// Waits until everything this session has seen is on disk: before anything of it is shown, within a transaction too.
+    /// Waits until everything this session has seen is on disk. Call it before a client is shown
+    /// any of it, within a transaction too.
     #[inline]
     pub fn wait_seen(&self) -> Result<(), Error> {
         let state = self.state();
         if state.has_seen_more() { state.wait_seen() } else { Ok(()) }
     }
 
-    /// The visible version of `key`: its payload is put into `row`.
+    /// Reads the visible version of `key`, and puts its payload into `row`.
     pub fn get(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<Option<Stamp>, Error> {
         self.state().get(tree, key, row)
     }
 
-    /// A scan of the visible versions by the present snapshot.
+    /// Scans the versions that the present snapshot sees.
     pub fn scan(&self, tree: &Tree, range: Range<'_>, direction: Direction) -> Scan {
         Scan::new(tree, range, direction, self.state().snapshot.get())
     }
@@ -477,7 +486,8 @@ impl TxnSession {
         self.state().update(tree, key, seen, row)
     }
 
-    /// [`TxnSession::update`], where the values of a unique key change other than the tree's: it holds off FOR KEY SHARE.
+    /// As [`TxnSession::update`], for an update that changes a unique key other than the tree's: it
+    /// excludes FOR KEY SHARE.
     pub fn update_keys(&self, tree: &Tree, key: &[u8], seen: Stamp, row: &[u8]) -> Result<Outcome, Error> {
         self.state().update_keys(tree, key, seen, row)
     }
@@ -487,8 +497,9 @@ impl TxnSession {
         self.state().delete(tree, key, seen, &[])
     }
 
-    /// Deletes the row that was read as `seen`, which goes on under another key: the caller inserts it there next, within
-    /// the same command. Who waits for the row follows it ([`TxnSession::lock_version`]).
+    /// Deletes the row that was read as `seen` and that continues under another key. The caller
+    /// inserts it there next, within the same command. Sessions that wait for the row follow it
+    /// ([`TxnSession::lock_version`]).
     pub fn delete_moved(
         &self,
         tree: &Tree,
@@ -499,8 +510,9 @@ impl TxnSession {
         self.state().delete(tree, key, seen, moved_to)
     }
 
-    /// The payload of an entry that was written once, whoever wrote it and whether or not it is deleted: for who has its
-    /// key from another row that it sees, or has locked. Such a row's snapshot keeps the entry.
+    /// The payload of an entry that was written once, whoever wrote it, deleted or not. The caller
+    /// has the key from another row that it sees or has locked; that row's snapshot keeps the
+    /// entry.
     pub fn get_written(
         &self,
         tree: &Tree,
@@ -510,7 +522,8 @@ impl TxnSession {
         self.state().get_written(tree, key, payload)
     }
 
-    /// Whether another transaction that still runs has written the newest version of a row, or deleted the row.
+    /// Whether another running transaction has written the row's newest version, or deleted the
+    /// row.
     pub fn is_written_by_other(&self, tree: &Tree, key: &[u8]) -> Result<bool, Error> {
         self.state().is_written_by_other(tree, key)
     }
@@ -527,15 +540,16 @@ impl TxnSession {
         self.state().lock_row(tree, key, lock, wait, row)
     }
 
-    /// The newest version under a key, once no other running transaction has written it; its payload is put into `row`.
-    /// None: there is no row. Takes no lock. In repeatable read a row that changed after the snapshot is refused.
+    /// The newest version under a key, once no other running transaction has written it. Puts its
+    /// payload into `row`. `None`: there is no row. Takes no lock. Repeatable read refuses a row
+    /// that changed after the snapshot.
     pub fn await_newest(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<Option<Stamp>, Error> {
         self.state().await_newest(tree, key, row)
     }
 
-    /// Locks the newest version of the row that was read as `seen` and puts its payload into `row`. A row whose key was
-    /// changed is followed: its new key is put into `moved_to`, which stays empty otherwise. A row that was deleted is gone,
-    /// also where another one has its key since.
+    /// Locks the newest version of the row that was read as `seen`, and puts its payload into
+    /// `row`. Follows a row whose key was changed, and puts its new key into `moved_to`, which
+    /// otherwise stays empty. A deleted row is gone, even if another row has its key since.
     pub fn lock_version(
         &self,
         tree: &Tree,
@@ -547,7 +561,8 @@ impl TxnSession {
         self.state().lock_version(tree, (key, seen), (lock, wait), row, moved_to)
     }
 
-    /// Locks a table until the transaction ends. False when the lock was refused and `wait` said to go on.
+    /// Locks a table until the transaction ends. False if the lock was not free and `wait` said not
+    /// to queue.
     pub fn lock_table(&self, table: u32, lock: TableLock, wait: Wait) -> Result<bool, Error> {
         Ok(self.grant_table(table, lock, wait)? != TableGrant::Refused)
     }
@@ -557,7 +572,8 @@ impl TxnSession {
         self.state().lock_table(table, lock, wait)
     }
 
-    /// Gives up a mode of a table's lock that [`TxnSession::grant_table`] has given as new since the last savepoint.
+    /// Gives up a mode of a table's lock. [`TxnSession::grant_table`] must have returned it as new
+    /// since the last savepoint.
     pub fn unlock_table(&self, table: u32, lock: TableLock) {
         self.state().unlock_mode(table, lock);
     }
@@ -567,9 +583,9 @@ impl TxnSession {
         self.state().holds_table(table, lock)
     }
 
-    /// Takes an advisory lock: for the session, which gives it up as often as it took it or when it ends; else for the
-    /// transaction, which holds it until it ends or goes back to a savepoint before. False when it was refused and `wait`
-    /// said to go on.
+    /// Takes an advisory lock, for the session or for the transaction. The session gives it up as
+    /// often as it took it, or when it ends. The transaction holds it until it ends or goes back to
+    /// an earlier savepoint. False if the lock was not free and `wait` said not to queue.
     pub fn lock_advisory(
         &self,
         key: AdvisoryKey,
@@ -580,7 +596,8 @@ impl TxnSession {
         self.state().lock_advisory(key, lock, for_session, wait)
     }
 
-    /// Gives one of the session's holds of an advisory lock up; false when the session has none in this mode.
+    /// Gives up one of the session's holds of an advisory lock. False if the session has none in
+    /// this mode.
     pub fn unlock_advisory(&self, key: AdvisoryKey, lock: AdvisoryLock) -> bool {
         self.state().unlock_advisory(key, lock)
     }
@@ -590,7 +607,7 @@ impl TxnSession {
         self.state().advisory_bytes()
     }
 
-    /// Gives all of the session's holds of advisory locks up.
+    /// Gives up all of the session's holds of advisory locks.
     pub fn unlock_all_advisory(&self) {
         self.state().unlock_all_advisory();
     }

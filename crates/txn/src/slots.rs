@@ -1,10 +1,12 @@
-//! Session slots: what others may ask about a session, each on cache lines of its own.
+//! Session slots: the state of a session that others may read, each slot on cache lines of its own.
 //!
-//! 1. A slot is written by its session; others only read it, take fast-path table locks over, or queue for the end of
-//!    its transaction.
-//! 2. Slots are made in chunks and never given back to the system, so that a number read anywhere is safe to look up.
-//! 3. Whoever waits for a transaction registers under the slot's lock and then looks at the transaction's outcome; the
-//!    owner stores the outcome and then takes the same lock to wake them: nobody is missed.
+//! 1. A session writes its own slot. Others only read it, move its fast-path table locks, or queue
+//!    for the end of its transaction.
+//! 2. Slots are made in chunks and never given back to the system. So looking up a slot number is
+//!    safe wherever it was read.
+//! 3. A session that waits for a transaction registers under the slot's lock, then looks at the
+//!    transaction's outcome. The owner stores the outcome, then takes the same lock to wake the
+//!    waiters. So no waiter is missed.
 
 use std::sync::OnceLock;
 use std::task::Waker;
@@ -17,32 +19,32 @@ use crate::Error;
 use crate::announce::SessionFloor;
 use crate::locks::{Grants, Tag};
 
-/// Slots made at a time.
+/// Number of slots made at once.
 const CHUNK: usize = 256;
-/// Chunks there can be: 65536 sessions.
+/// Most chunks that can exist: 65536 sessions.
 const CHUNKS: usize = 256;
-/// Table locks a session holds without the lock table.
+/// Most table locks that a session holds without the lock table.
 pub const FAST_LOCKS: usize = 16;
 
-/// What a session waits for.
+/// The object of a wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A lock, in a mode.
     Lock(Tag, u8),
-    /// The end of a transaction that wrote a row: its slot and number, and the row.
+    /// The end of a transaction that wrote a row: its slot, its number, and the row.
     End(u32, u64, Tag),
 }
 
-/// A wait, with its number.
+/// A wait of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiting {
     /// Differs between any two waits of a slot.
     pub number: u64,
-    /// What for.
+    /// Its object.
     pub target: Target,
 }
 
-/// Who waits for the transaction of a slot to end.
+/// A session that waits for the end of a slot's transaction.
 struct EndWaiter {
     slot: u32,
     waker: Waker,
@@ -57,22 +59,22 @@ struct Shared {
 
 /// One session's slot.
 pub struct Slot {
-    /// The snapshots it uses.
+    /// The snapshots that the session uses.
     pub floor: SessionFloor,
-    /// Lower bound of the first log record of its transaction; `u64::MAX` while it has none.
+    /// Lower bound of the first log record of its transaction; `u64::MAX` before that record.
     first_lsn: AtomicU64,
-    /// When that was, by the runtime's clock.
+    /// Time of the first log record, by the runtime's clock.
     logging_since: AtomicU64,
-    /// Its transaction's number; 0 while it has none.
+    /// Its transaction's number; 0 without one.
     txid: AtomicU64,
-    /// Set by whoever grants what it waits for.
+    /// Set by the session that grants the wait.
     granted: AtomicBool,
-    /// Weak table locks: table << 8 | modes, 0 when unused. Padded away from what the session writes per statement
-    /// is not needed: only a strong locker reads them.
+    /// Weak table locks: table << 8 | modes; 0 when unused. They need no padding from what the
+    /// session writes in each statement, because only a strong locker reads them.
     pub fast: [AtomicU64; FAST_LOCKS],
-    /// The session's process number as clients know it, for `pg_locks`; 0 when nobody said.
+    /// The session's process number as clients know it, for `pg_locks`; 0 if not set.
     pub label: AtomicU32,
-    /// Its transaction is taken back beside the session, which has another slot by now.
+    /// Whether its transaction's rollback has left the session, which has another slot by now.
     pub leaving: AtomicBool,
     shared: SpinLock<Shared>,
 }
@@ -92,22 +94,23 @@ impl Slot {
         }
     }
 
-    /// Announces where the first record of its transaction may be. Before the record is appended.
+    /// Announces a lower bound of the transaction's first record. Call it before the record is
+    /// appended.
     pub fn begin_logging(&self, position: Lsn) {
-        // SeqCst: before the append's reservation; a checkpoint moves the same word before it asks, so it either sees
-        // this or its redo position is not after our record.
+        // SeqCst: before the append's reservation. A checkpoint moves the same word before it asks.
+        // So either it sees this store, or its redo position is not after our record.
         self.first_lsn.store(position.0, Ordering::SeqCst);
         // Relaxed: information only.
         self.logging_since.store(runtime::time::now(), Ordering::Relaxed);
     }
 
-    /// When its transaction began to log.
+    /// Time at which its transaction began to log.
     pub fn logging_since(&self) -> u64 {
         // Relaxed: information only.
         self.logging_since.load(Ordering::Relaxed)
     }
 
-    /// The transaction's last record is appended.
+    /// Ends the announcement, once the transaction's last record is appended.
     pub fn end_logging(&self) {
         // Release: after the append.
         self.first_lsn.store(u64::MAX, Ordering::Release);
@@ -119,27 +122,27 @@ impl Slot {
         self.first_lsn.load(Ordering::SeqCst)
     }
 
-    /// Says which transaction runs here; 0 for none. Only for those who list.
+    /// Sets the transaction that runs here; 0 for none. Only lists read it.
     pub fn set_txid(&self, txid: u64) {
         // Relaxed: information only.
         self.txid.store(txid, Ordering::Relaxed);
     }
 
-    /// The transaction that runs here, 0 for none.
+    /// The transaction that runs here; 0 for none.
     pub fn txid(&self) -> u64 {
         // Relaxed: information only.
         self.txid.load(Ordering::Relaxed)
     }
 
-    /// Before a wait: nothing is granted yet.
+    /// Clears the grant before a wait.
     pub fn expect_grant(&self) {
-        // Relaxed: whoever grants takes a lock that this session takes after.
+        // Relaxed: the granter takes a lock that this session takes after this store.
         self.granted.store(false, Ordering::Relaxed);
     }
 
     /// Whether the wait was granted.
     pub fn is_granted(&self) -> bool {
-        // Acquire: what the granter did before is seen.
+        // Acquire: sees what the granter did before.
         self.granted.load(Ordering::Acquire)
     }
 
@@ -149,26 +152,27 @@ impl Slot {
         self.granted.store(true, Ordering::Release);
     }
 
-    /// Publishes what the session waits for, so that deadlocks and listings see it.
+    /// Publishes the object of the session's wait, for deadlock searches and lists.
     pub fn begin_wait(&self, target: Target) {
         let mut shared = self.shared.lock();
         shared.waits += 1;
         shared.waiting = Some(Waiting { number: shared.waits, target });
     }
 
-    /// The wait is over.
+    /// Ends the wait.
     pub fn end_wait(&self) {
         let over = self.shared.lock().waiting.take();
-        // Dropped after the lock is released: it may free memory.
+        // Dropped outside the lock, because it may free memory.
         drop(over);
     }
 
-    /// What the session waits for.
+    /// The session's present wait.
     pub fn waiting(&self) -> Option<Waiting> {
         self.shared.lock().waiting.clone()
     }
 
-    /// Queues for the end of this slot's transaction, unless `finished` (asked under the lock).
+    /// Queues for the end of this slot's transaction. False if `finished`, asked under the lock,
+    /// says that it has ended.
     pub fn await_end(&self, waiter: u32, waker: Waker, finished: impl FnOnce() -> bool) -> bool {
         let mut shared = self.shared.lock();
         if finished() {
@@ -186,10 +190,10 @@ impl Slot {
 
 type Chunk = Box<[CachePadded<Slot>]>;
 
-/// All slots.
+/// All session slots of an engine.
 pub struct Slots {
     chunks: Box<[OnceLock<Chunk>]>,
-    /// Slots that exist: chunks below are made.
+    /// Number of existing slots; the chunks below it are made.
     made: AtomicU32,
     free: SpinLock<Vec<u32>>,
 }
@@ -201,7 +205,7 @@ impl Default for Slots {
 }
 
 impl Slots {
-    /// No sessions.
+    /// A table without slots.
     pub fn new() -> Slots {
         Slots {
             chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
@@ -210,23 +214,23 @@ impl Slots {
         }
     }
 
-    /// A slot for a new session.
+    /// Claims a slot for a new session.
     pub fn claim(&self) -> Result<u32, Error> {
         let mut free = self.free.lock();
         if let Some(slot) = free.pop() {
             return Ok(slot);
         }
-        // Relaxed: changed under the lock of `free` only.
+        // Relaxed: changed only under the lock of `free`.
         let made = self.made.load(Ordering::Relaxed) as usize;
         let chunk = self.chunks.get(made / CHUNK).ok_or(Error::TooManySessions)?;
         chunk.get_or_init(|| (0..CHUNK).map(|_| CachePadded::new(Slot::new())).collect());
         free.extend((made as u32 + 1..(made + CHUNK) as u32).rev());
-        // Release: who sees the count sees the chunk.
+        // Release: a reader of the count sees the chunk.
         self.made.store((made + CHUNK) as u32, Ordering::Release);
         Ok(made as u32)
     }
 
-    /// Gives a slot back; nothing of its session may be left in it.
+    /// Frees a slot, in which nothing of its session may be left.
     pub fn free(&self, slot: u32) {
         self.get(slot).set_txid(0);
         // Relaxed: information only.
@@ -235,7 +239,7 @@ impl Slots {
         self.free.lock().push(slot);
     }
 
-    /// The slot with this number, which must have been claimed once.
+    /// The slot with this number. The number must have been claimed once.
     #[inline]
     pub fn get(&self, slot: u32) -> &Slot {
         let chunk =
@@ -250,12 +254,12 @@ impl Slots {
         (0..made).map(|slot| (slot, self.get(slot)))
     }
 
-    /// Wakes all who wait for the end of this slot's transaction, in order of arrival.
+    /// Wakes all waiters for the end of this slot's transaction, in order of arrival.
     pub fn wake_end_waiters(&self, slot: u32) {
         let waiters = {
             let mut shared = self.get(slot).shared.lock();
-            // Granted under the lock, which whoever leaves the queue takes too: a grant that came after that would be taken
-            // for one of the waiter's next wait.
+            // Granted under the lock, which a session that leaves the queue takes too. A later
+            // grant would be taken for one of the waiter's next wait.
             shared.end_waiters.iter().for_each(|waiter| self.get(waiter.slot).grant());
             std::mem::take(&mut shared.end_waiters)
         };

@@ -1,13 +1,14 @@
-//! The outcome of each transaction: one word by transaction number.
+//! The outcome of each transaction: one word for each transaction number.
 //!
-//! 1. A word goes from nothing to running to committed or aborted, and is stored by the transaction's own core alone.
-//!    Outcomes are told apart by a tag, never by comparing numbers.
-//! 2. The commit word is stored before the log counts the commit record as filled, hence before its number can be in a
-//!    snapshot: one snapshot never gets two answers.
-//! 3. Words below the horizon are given back to the system and read as nothing. Whoever asks holds a snapshot that sees
-//!    all finished transactions below the horizon, so nothing means: finished, seen by everybody.
-//! 4. The table is a window over the numbers: a number is handed out only while it is less than [`WINDOW`] above the
-//!    horizon.
+//! 1. A word goes from nothing to running to committed or aborted. The transaction's own core alone
+//!    stores it. A tag distinguishes outcomes, never a comparison of numbers.
+//! 2. The commit word is stored before the log counts the commit record as filled. So it is stored
+//!    before its number can be in a snapshot, and one snapshot never gets two answers.
+//! 3. Words below the horizon are given back to the system and read as nothing. A reader holds a
+//!    snapshot that sees all finished transactions below the horizon. So nothing means: finished,
+//!    and seen by everybody.
+//! 4. The table is a window over the numbers. A number is handed out only while it is less than
+//!    [`WINDOW`] above the horizon.
 
 use runtime::memory::AtomicArray;
 use storage::Lsn;
@@ -15,24 +16,24 @@ use sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 
-/// Numbers the window spans: 8 GiB of reserved addresses, of which only what is between the horizon and the newest
-/// number has memory behind it.
+/// Numbers in the window: 8 GiB of reserved addresses. Memory stands behind the part between the
+/// horizon and the newest number only.
 pub const WINDOW: u64 = 1 << 30;
 
-/// Words given back at a time: 512 KiB.
+/// Words given back at once: 512 KiB.
 const RELEASE: u64 = 1 << 16;
 const _: () = assert!(WINDOW.is_multiple_of(RELEASE));
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// Below the horizon: finished so long ago that everybody sees it.
+    /// Below the horizon: it has ended, and everybody sees it.
     Old,
     /// Running in this session slot.
     Running(u32),
-    /// Committed; its record ends here.
+    /// Committed; its commit record ends here.
     Committed(Lsn),
-    /// Rolled back, every change taken back before this position.
+    /// Rolled back; every change was taken back before this position.
     Aborted(Lsn),
 }
 
@@ -83,7 +84,7 @@ impl StatusTable {
     /// The outcome of `txid`.
     #[inline]
     pub fn get(&self, txid: u64) -> Status {
-        // Acquire: who sees an abort also sees the rows put back before it.
+        // Acquire: a reader that sees an abort also sees the rows put back before it.
         Status::decode(self.word(txid).load(Ordering::Acquire))
     }
 
@@ -94,7 +95,8 @@ impl StatusTable {
         self.word(txid).store(status.encode(), Ordering::Release);
     }
 
-    /// Gives back the words of finished transactions that lie in whole pieces between two positions of the horizon.
+    /// Gives back the words of finished transactions between two positions of the horizon, in whole
+    /// pieces.
     pub fn release(&self, from: u64, to: u64) {
         let mut piece = from / RELEASE;
         while piece < to / RELEASE {

@@ -1,8 +1,10 @@
-//! Transaction numbers: handed out from per-core batches, so that assigning one touches no line of another core.
+//! Transaction numbers. Cores hand them out from batches of their own, so assigning one touches no
+//! cache line of another core.
 //!
-//! A core's word is the next number it will hand out; a multiple of [`BATCH`] means that its batch is used up. Numbers of
-//! a batch that an idle core doesn't use would hold the horizon back, so the horizon's keeper may take the rest of a
-//! batch away: a compare-and-swap decides between it and the core.
+//! A core's word is the next number that it will hand out; a multiple of [`BATCH`] means that its
+//! batch is used up. Numbers that an idle core does not use would hold the horizon back. So the
+//! horizon's keeper may take the rest of a batch away: a compare-and-swap decides between it and
+//! the core.
 
 use sync::CachePadded;
 use sync::PerCore;
@@ -12,7 +14,8 @@ use crate::Error;
 use crate::status::WINDOW;
 use crate::version::MAX_TXID;
 
-/// Numbers a core takes at a time: eight cache lines of the status table, so that cores don't share them.
+/// Numbers that a core takes at once: eight cache lines of the status table, so that cores do not
+/// share lines.
 pub const BATCH: u64 = 64;
 
 /// The source of transaction numbers.
@@ -22,7 +25,7 @@ pub struct Txids {
 }
 
 impl Txids {
-    /// Numbers from `first` on (rounded up to a whole batch).
+    /// Hands out numbers from `first` on, rounded up to a whole batch.
     pub fn new(first: u64, cores: usize) -> Txids {
         let first = first.max(1).next_multiple_of(BATCH);
         Txids {
@@ -31,11 +34,11 @@ impl Txids {
         }
     }
 
-    /// A number never handed out before. `horizon` bounds how far numbers may run ahead.
+    /// A number that was never handed out before. `horizon` bounds how far numbers may run ahead.
     #[inline]
     pub fn assign(&self, core: usize, horizon: u64) -> Result<u64, Error> {
         let word = self.cores.get(core);
-        // Relaxed everywhere: the number is all that is agreed on; the status word publishes the rest.
+        // Relaxed everywhere: cores agree on the number only; the status word publishes the rest.
         let mut next = word.load(Ordering::Relaxed);
         loop {
             if next.is_multiple_of(BATCH) {
@@ -50,26 +53,26 @@ impl Txids {
 
     #[cold]
     fn new_batch(&self, word: &AtomicU64, horizon: u64) -> Result<u64, Error> {
-        // Relaxed: see `assign`. A few batches of slack cover the cores that ask at the same time.
+        // Relaxed: see `assign`. A few batches of slack cover cores that ask at the same time.
         let ahead = self.next.load(Ordering::Relaxed).saturating_sub(horizon);
         let slack = BATCH * (self.cores.len() as u64 + 1);
         if ahead + slack > WINDOW || self.next.load(Ordering::Relaxed) + slack > MAX_TXID {
             return Err(Error::TooManyTransactions);
         }
         let first = self.next.fetch_add(BATCH, Ordering::Relaxed);
-        // Only this core's running fiber leaves "used up", so nobody else stores now.
+        // Only this core's running fiber leaves the state "used up", so no other thread stores now.
         word.store(first + 1, Ordering::Relaxed);
         Ok(first)
     }
 
-    /// No number from here on has been handed out to a core.
+    /// No core has a number from here on.
     pub fn end(&self) -> u64 {
         // Relaxed: a bound that only grows.
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Takes away what is left of the batch that `txid` belongs to, provided `txid` itself isn't handed out: the numbers
-    /// taken, which will never be used.
+    /// Takes away the rest of the batch of `txid`, unless `txid` itself has been handed out.
+    /// Returns the numbers taken, which will never be used.
     pub fn take_rest(&self, txid: u64) -> Option<std::ops::Range<u64>> {
         let end = (txid / BATCH + 1) * BATCH;
         for word in self.cores.iter() {
@@ -77,7 +80,7 @@ impl Txids {
             let next = word.load(Ordering::Relaxed);
             let same_batch = !next.is_multiple_of(BATCH) && next / BATCH == txid / BATCH;
             if same_batch && next <= txid {
-                // Relaxed: the numbers are all that is agreed on.
+                // Relaxed: cores agree on the numbers only.
                 return word
                     .compare_exchange(next, end, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()

@@ -1,18 +1,22 @@
 //! Undo: the versions that newer ones replaced, for readers that still see them and for rollback.
 //!
-//! Each core appends records to temporary pages of its own. A record holds the whole version that was replaced (or says
-//! that there was none), and links to the transaction's record before it. What must hold:
+//! Each core appends records to temporary pages of its own. A record holds the whole replaced
+//! version, or says that there was none. It links to the transaction's record before it.
+//! Invariants:
 //!
 //! 1. A record never changes once a version header names it.
-//! 2. A page is used again only when every transaction that wrote into it is below the horizon: then nobody follows a
-//!    pointer into it (visibility stops at a version below the horizon), and nobody rolls back through it.
-//! 3. Appending happens under a leaf's latch and never waits: the page must be resident and have room, else the writer
-//!    lets go, has room made ([`UndoSpace::provide`]) and begins again.
-//! 4. Nothing of this survives a restart: recovery undoes from the log.
+//! 2. A page is used again only when every transaction that wrote into it is below the horizon.
+//!    Then no reader follows a pointer into it (visibility stops at a version below the horizon),
+//!    and no rollback passes through it.
+//! 3. Appending happens under a leaf's latch and never waits. The page must be resident and have
+//!    room. Otherwise the writer gives the latch back, has room made ([`UndoSpace::provide`]) and
+//!    begins again.
+//! 4. Nothing of undo survives a restart: recovery undoes from the log.
 //!
 //! ```text
-//! record: length u16 | key length u16 | tree u32 | root u32 | flags u32 | previous record u64 | previous lsn u64 | txid u64
-//!         | key | version (header and payload), when flags say that there is one | the row's new key
+//! record: length u16 | key length u16 | tree u32 | root u32 | flags u32 | previous record u64
+//!         | previous lsn u64 | txid u64 | key
+//!         | version (header and payload), if flags say that there is one | the row's new key
 //! flags: 1 = there is a version; bits 16 to 31: bytes of the new key
 //! ```
 
@@ -28,30 +32,31 @@ use crate::version::UndoPointer;
 
 /// Bytes of a record before its key.
 const RECORD_HEADER: usize = 40;
-/// The largest record.
+/// Bytes of the largest record.
 const RECORD_MAX: usize = RECORD_HEADER + storage::btree::MAX_ENTRY + 2 * storage::btree::MAX_KEY;
 const _: () = assert!(RECORD_MAX <= PAGE_SIZE - HEADER_SIZE);
 const HAS_VERSION: u32 = 1;
 const MOVED_SHIFT: u32 = 16;
-/// Pages kept for the next use though they are empty; more are given back.
+/// Empty pages kept for the next use; more are given back.
 const SPARE_PAGES: usize = 4;
 
-/// What a change leaves behind.
+/// The undo record of one change.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// The tree changed.
+    /// The changed tree.
     pub tree: Tree,
     /// The entry's key.
     pub key: &'a [u8],
-    /// Who changed it.
+    /// The transaction that changed it.
     pub txid: u64,
     /// The transaction's undo record before this one.
     pub previous: UndoPointer,
     /// The transaction's log record before this change.
     pub previous_lsn: Lsn,
-    /// The version replaced, header included; `None` when there was no entry.
+    /// The replaced version, header included; `None` if there was no entry.
     pub version: Option<&'a [u8]>,
-    /// The key under which the row goes on, when the change ended it here because its key changed. Else empty.
+    /// The key under which the row continues, if the change ended it here because its key changed.
+    /// Otherwise empty.
     pub moved_to: &'a [u8],
 }
 
@@ -78,7 +83,7 @@ impl<'a> Record<'a> {
         moved_to.copy_from_slice(self.moved_to);
     }
 
-    /// Reads a record's bytes; `None` when they are none.
+    /// Reads a record's bytes; `None` if they are no record.
     pub fn parse(bytes: &'a [u8]) -> Option<Record<'a>> {
         let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
@@ -99,7 +104,8 @@ impl<'a> Record<'a> {
     }
 }
 
-/// There is no room for a record here and now: [`UndoSpace::provide`] it, with no latch held.
+/// The current page is not resident or has no room for the record. Call [`UndoSpace::provide`] with
+/// no latch held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom;
 
@@ -108,7 +114,7 @@ struct CoreUndo {
     end: usize,
     /// The newest transaction that wrote into the current page.
     newest: u64,
-    /// Full pages and the newest transaction of each, oldest first.
+    /// Full pages with the newest transaction of each, oldest page first.
     full: VecDeque<(PageNo, u64)>,
 }
 
@@ -118,7 +124,7 @@ pub struct UndoSpace {
 }
 
 impl UndoSpace {
-    /// No pages yet.
+    /// No pages.
     pub fn new(cores: usize) -> UndoSpace {
         let empty = |_| SpinLock::new(CoreUndo { current: None, end: 0, newest: 0, full: VecDeque::new() });
         UndoSpace { cores: PerCore::new(cores, empty) }
@@ -141,14 +147,15 @@ impl UndoSpace {
         Ok(UndoPointer::new(page_no.index(), at as u16))
     }
 
-    /// Whether a record with this many bytes of key and version fits the current page: saves a descent that would end in [`NoRoom`].
+    /// Whether a record with this many bytes of key and version fits the current page. Asking first
+    /// saves a descent that would end in [`NoRoom`].
     pub fn has_room(&self, core: usize, room: usize) -> bool {
         let own = self.cores.get(core).lock();
         own.current.is_some() && own.end + RECORD_HEADER + room <= PAGE_SIZE
     }
 
-    /// Makes room: brings the current page back, or begins a new one when `room` bytes of key and version don't fit.
-    /// Parks; other fibers of the core may use the room up before the caller does.
+    /// Makes room: brings the current page back, or begins a new one if `room` bytes of key and
+    /// version do not fit. Parks. Other fibers of the core may use the room before the caller does.
     pub fn provide(&self, store: &Store, core: usize, room: usize, horizon: u64) -> Result<(), Error> {
         let current = {
             let own = self.cores.get(core).lock();
@@ -156,7 +163,7 @@ impl UndoSpace {
         };
         if let Some(page_no) = current {
             return match store.pool.get(page_no) {
-                // Latched for a moment, by the page writer.
+                // The page writer has it latched for a moment.
                 Ok(_) => {
                     sync::park::yield_now();
                     Ok(())
@@ -193,12 +200,13 @@ impl UndoSpace {
         Some(page_no)
     }
 
-    /// Gives pages back that nobody needs, beyond the spare ones. On the core itself.
+    /// Gives unneeded pages back, except the spare ones. Runs on the core itself.
     pub fn shrink(&self, store: &Store, core: usize, horizon: u64) {
         loop {
             let page_no = {
                 let mut own = self.cores.get(core).lock();
-                // Pages are nearly in order of their transactions: one that isn't is freed a little later.
+                // Pages are nearly in order of their transactions; one out of order is freed a
+                // little later.
                 match own.full.get(SPARE_PAGES) {
                     Some(&(_, newest)) if newest < horizon && own.full[0].1 < horizon => own.full.pop_front(),
                     _ => None,
@@ -211,7 +219,7 @@ impl UndoSpace {
         }
     }
 
-    /// Pages in use by all cores.
+    /// Number of pages in use by all cores.
     pub fn pages(&self) -> usize {
         self.cores
             .iter()
@@ -221,8 +229,8 @@ impl UndoSpace {
     }
 }
 
-/// Copies the record at `pointer` into `bytes`; parks when its page isn't resident. The caller knows that the record is
-/// still there (rule 2).
+/// Copies the record at `pointer` into `bytes`. Parks if its page is not resident. The caller knows
+/// that the record still exists (rule 2).
 pub fn read(store: &Store, pointer: UndoPointer, bytes: &mut Vec<u8>) -> Result<(), Error> {
     let page_no = PageNo::temporary(pointer.index());
     loop {

@@ -5,11 +5,15 @@
 //! | txid | undo pointer | command << 2 | keys << 1 | deleted | payload ...
 //! ```
 //!
-//! `txid`: the transaction that wrote this version (48 bits). Undo pointer: the undo record that holds the version before
-//! this one, 0 when there is none (48 bits: page index << 13 | offset in page). Command: the writer's statement (30 bits);
-//! its own later statements see the version, the statement itself doesn't. Keys: the writer changed the values of a unique
-//! key other than the one under which the row lies; until it ends, that holds off FOR KEY SHARE as a deletion does. Deleted:
-//! the row ends with this version; it keeps the payload of the one before, and the entry stays until nobody can see that.
+//! - `txid`: the transaction that wrote this version (48 bits).
+//! - Undo pointer: the undo record that holds the version before this one; 0 if there is none (48
+//!   bits: page index << 13 | offset in page).
+//! - Command: the writer's statement (30 bits). Its own later statements see the version, the
+//!   statement itself does not.
+//! - Keys: the writer changed the values of a unique key other than the one under which the row
+//!   lies. Until it ends, that excludes FOR KEY SHARE as a deletion does.
+//! - Deleted: the row ends with this version. It keeps the payload of the one before, and the entry
+//!   stays until no snapshot can see that.
 
 /// Bytes of the header.
 pub const HEADER: usize = 16;
@@ -18,8 +22,8 @@ pub const MAX_TXID: u64 = (1 << 48) - 1;
 /// The highest command number that fits.
 pub const MAX_COMMAND: u32 = (1 << 30) - 1;
 
-/// Place of an undo record: page index and offset in the page. Offsets are never 0 (the page's header is there), so the
-/// zero pointer names nothing.
+/// The place of an undo record: page index and offset in the page. Offsets are never 0, because the
+/// page's header is there. So the zero pointer names no record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct UndoPointer(u64);
 
@@ -28,7 +32,7 @@ const _: () = assert!(storage::page::PAGE_SIZE == 1 << OFFSET_BITS);
 const _: () = assert!(31 + OFFSET_BITS <= 48); // any temporary page fits
 
 impl UndoPointer {
-    /// Names no record.
+    /// The pointer that names no record.
     pub const NONE: UndoPointer = UndoPointer(0);
 
     /// The record at `offset` of the temporary page `index`.
@@ -38,19 +42,19 @@ impl UndoPointer {
         UndoPointer(u64::from(index) << OFFSET_BITS | u64::from(offset))
     }
 
-    /// As a number.
+    /// The pointer as a number.
     #[inline]
     pub fn raw(self) -> u64 {
         self.0
     }
 
-    /// From a number; higher bits than a pointer has are dropped.
+    /// The pointer of a number; bits above a pointer's are dropped.
     #[inline]
     pub fn from_raw(raw: u64) -> UndoPointer {
         UndoPointer(raw & MAX_TXID)
     }
 
-    /// Whether it names nothing.
+    /// Whether it names no record.
     #[inline]
     pub fn is_none(self) -> bool {
         self.0 == 0
@@ -69,10 +73,10 @@ impl UndoPointer {
     }
 }
 
-/// A version header: also the mark by which a later change recognises the version that was read.
+/// A version header. A later change recognises by it the version that was read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Stamp {
-    /// Who wrote the version.
+    /// The transaction that wrote the version.
     pub txid: u64,
     /// The version before it.
     pub undo: UndoPointer,
@@ -80,12 +84,12 @@ pub struct Stamp {
     pub command: u32,
     /// Whether the writer changed a unique key other than the one under which the row lies.
     pub keys: bool,
-    /// Whether the row ends here.
+    /// Whether the row ends with this version.
     pub deleted: bool,
 }
 
 impl Stamp {
-    /// Reads the header of a stored value; `None` when the value is too short to have one.
+    /// Reads the header of a stored value; `None` if the value is shorter than a header.
     #[inline]
     pub fn decode(value: &[u8]) -> Option<Stamp> {
         let header: &[u8; HEADER] = value.first_chunk()?;
@@ -111,7 +115,7 @@ impl Stamp {
         (u128::from(low) | u128::from(high) << 64).to_le_bytes()
     }
 
-    /// Whether the write, while its transaction runs, holds off FOR KEY SHARE.
+    /// Whether the write excludes FOR KEY SHARE while its transaction runs.
     #[inline]
     pub(crate) fn holds_keys(&self) -> bool {
         self.keys || self.deleted

@@ -1,4 +1,4 @@
-//! Who sees a row version: a table, and the classification that leads to its rows.
+//! Visibility of row versions: a decision table, and the classification that leads to its rows.
 
 use storage::Lsn;
 
@@ -6,16 +6,16 @@ use crate::session::Snapshot;
 use crate::status::{Status, StatusTable};
 use crate::version::Stamp;
 
-/// What the reader's snapshot says of a version's writer.
+/// A version's writer, as the reader's snapshot classifies it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Writer {
     /// Older than the horizon, or committed within the snapshot.
     Seen,
     /// This transaction, in an earlier command.
     OwnEarlier,
-    /// This transaction, in this command or (for an older snapshot of it) a later one.
+    /// This transaction, in this command or in a later one (for an older snapshot of it).
     OwnLater,
-    /// Another transaction that is running.
+    /// Another running transaction.
     Running,
     /// Committed after the snapshot.
     Later,
@@ -26,15 +26,16 @@ pub enum Writer {
 /// What a reader does with a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sight {
-    /// This is the version it sees.
+    /// The reader sees this version.
     This,
-    /// It sees that the row is deleted.
+    /// The reader sees that the row is deleted.
     Absent,
-    /// It looks at the version before.
+    /// The reader looks at the version before.
     Older,
 }
 
-/// The decision table: one line for each writer, for a live version and for a deleted one.
+/// The decision table: one line for each kind of writer, with the sight of a live version and of a
+/// deleted one.
 pub const TABLE: [(Writer, Sight, Sight); 6] = [
     (Writer::Seen, Sight::This, Sight::Absent),
     (Writer::OwnEarlier, Sight::This, Sight::Absent),
@@ -44,15 +45,16 @@ pub const TABLE: [(Writer, Sight, Sight); 6] = [
     (Writer::Aborted, Sight::Older, Sight::Older),
 ];
 
-/// The table's answer.
+/// Looks the decision up in [`TABLE`].
 #[inline]
 pub fn sight(writer: Writer, deleted: bool) -> Sight {
     let (_, live, gone) = TABLE[writer as usize];
     if deleted { gone } else { live }
 }
 
-/// What `snapshot` says of the writer of `stamp`. A writer below the snapshot's horizon costs no look at the status
-/// table. `depends` is raised to the number of a commit that is seen though it wasn't on disk yet.
+/// Classifies the writer of `stamp` by `snapshot`. A writer below the snapshot's horizon costs no
+/// look at the status table. If the reader sees a commit that is not on disk yet, `depends` is
+/// raised to its number.
 #[inline]
 pub fn writer(stamp: &Stamp, snapshot: &Snapshot, status: &StatusTable, depends: &mut Lsn) -> Writer {
     if stamp.txid < snapshot.horizon {
@@ -84,7 +86,7 @@ mod tests {
     fn the_table_is_complete_and_in_order() {
         for (place, (writer, ..)) in TABLE.iter().enumerate() {
             assert_eq!(*writer as usize, place);
-            // A writer that isn't listed above would not compile here.
+            // A kind of writer missing above would not compile here.
             let expected = match writer {
                 Writer::Seen | Writer::OwnEarlier => (Sight::This, Sight::Absent),
                 Writer::OwnLater | Writer::Running | Writer::Later | Writer::Aborted => {

@@ -1,4 +1,4 @@
-//! The lock table against its rules: conflicts, order, hand-over.
+//! Tests of the lock table's rules: conflicts, order, hand-over.
 
 use super::*;
 use sync::Mutex;
@@ -47,7 +47,8 @@ fn conflicts_are_symmetric_and_as_documented() {
         }
     }
     assert_eq!(ROW.conflicts(KEY_SHARE), 1 << UPDATE | 1 << OWN_DELETE);
-    // ACCESS SHARE conflicts with ACCESS EXCLUSIVE alone; SHARE with ROW EXCLUSIVE but not with itself.
+    // ACCESS SHARE conflicts with ACCESS EXCLUSIVE alone; SHARE with ROW EXCLUSIVE but not with
+    // itself.
     assert_eq!(TagRef::Table(1).conflicts(0), 1 << 7);
     assert_eq!(TagRef::Table(1).conflicts(4) & (1 << 4 | 1 << 2), 1 << 2);
 }
@@ -64,7 +65,7 @@ fn key_share_passes_a_claim_and_then_holds_it_off() {
         assert!(locks.must_wait(ROW, ROW.hash(), 4, mode));
     }
     assert!(is_queued(&ask(&locks, 4, UPDATE)));
-    // The claimant goes before those who came later, and waits for those who passed it alone.
+    // The claimant goes before later sessions, and waits only for those that passed it.
     assert!(is_queued(&ask(&locks, 1, UPDATE)));
     let mut blockers = Vec::new();
     locks.blockers(ROW, 1, UPDATE, &mut blockers);
@@ -91,7 +92,7 @@ fn a_rows_writer_passes_the_claims_of_those_who_wait_for_it() {
     assert!(locks.must_wait(ROW, ROW.hash(), 3, UPDATE));
     assert!(!locks.must_wait(ROW, ROW.hash(), 4, OWN_DELETE));
     assert!(matches!(ask(&locks, 4, OWN_DELETE), Request::Granted(_)));
-    // The claimants get the mode they claim when the writer has ended, before those who came later.
+    // The claimants get the mode they claim once the writer has ended, before later sessions.
     assert!(is_queued(&ask(&locks, 3, UPDATE)));
     assert!(is_queued(&ask(&locks, 1, KEY_SHARE)));
     locks.release(ROW, 4, Lsn::ZERO, &granted);

@@ -1,10 +1,11 @@
-//! Advisory locks: those that a transaction holds, and those that the session holds until it gives them up.
+//! Advisory locks of a transaction, and of a session until it gives them up.
 //!
-//! 1. A session holds a key in a mode once in the lock table, however often it took it and for whom. [`Counts`] says how often;
-//!    the lock table's hold goes when both counts are 0.
-//! 2. Each of the transaction's is an entry of `held`, among the row locks: the end of the transaction or of a savepoint gives
-//!    it up like those. Between two savepoints a key needs one entry for each mode.
-//! 3. The session's outlive transactions and go with the session.
+//! 1. A session holds a key in a mode once in the lock table, however often it took it and for
+//!    whom. [`Counts`] has the number of times. The lock table's hold goes when both counts are 0.
+//! 2. Each hold of the transaction is an entry of `held`, among the row locks. The end of the
+//!    transaction or of a savepoint gives it up like those. Between two savepoints a key needs one
+//!    entry for each mode.
+//! 3. The session's holds outlive transactions and go with the session.
 
 use super::{Inner, Wait};
 use crate::Error;
@@ -15,13 +16,13 @@ use crate::session::wait::Acquired;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum AdvisoryLock {
-    /// Held by any number of sessions.
+    /// Any number of sessions may hold it.
     Share,
-    /// Held by one session.
+    /// One session holds it.
     Exclusive,
 }
 
-/// Number of times a session holds a key in a mode.
+/// How often a session holds a key in a mode.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Counts {
     /// For itself.
@@ -32,7 +33,7 @@ pub(super) struct Counts {
     newest: usize,
 }
 
-/// Memory of one advisory lock that is held, in bytes, about: its entries here and in the lock table.
+/// Approximate memory of one held advisory lock in bytes: its entries here and in the lock table.
 const LOCK_BYTES: usize = 320;
 
 impl Counts {
@@ -42,12 +43,13 @@ impl Counts {
 }
 
 impl Inner {
-    /// Memory that the session's advisory locks take, in bytes.
+    /// Memory of the session's advisory locks, in bytes.
     pub(super) fn advisory_bytes(&self) -> usize {
         self.advisory.borrow().len() * LOCK_BYTES
     }
 
-    /// Takes a lock for the transaction or for the session. False when it was refused and `wait` said to go on.
+    /// Takes a lock for the transaction or for the session. False if it was not free and `wait`
+    /// said not to queue.
     pub(super) fn lock_advisory(
         &self,
         key: AdvisoryKey,
@@ -76,7 +78,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Takes one of the session's holds back; false when it has none.
+    /// Gives up one of the session's holds. False if it has none.
     pub(super) fn unlock_advisory(&self, key: AdvisoryKey, lock: AdvisoryLock) -> bool {
         let mut advisory = self.advisory.borrow_mut();
         let Some(counts) = advisory.get_mut(&(key, lock)).filter(|counts| counts.session > 0) else {
@@ -91,7 +93,7 @@ impl Inner {
         true
     }
 
-    /// Takes all of the session's holds back; its transaction's stay.
+    /// Gives up all of the session's holds; its transaction's stay.
     pub(super) fn unlock_all_advisory(&self) {
         let mut free = Vec::new();
         self.advisory.borrow_mut().retain(|&(key, lock), counts| {
@@ -104,7 +106,8 @@ impl Inner {
         free.into_iter().for_each(|(key, lock)| self.give_advisory_up(key, lock));
     }
 
-    /// An entry of `held` was taken out; whether the lock table's hold goes with it. Always so for locks of rows.
+    /// Called when an entry of `held` was taken out. Returns whether the lock table's hold goes
+    /// with it; always true for row locks.
     pub(super) fn ends_hold(&self, tag: &Tag, mode: u8) -> bool {
         let Tag::Advisory(key) = tag else { return true };
         let lock =
@@ -112,7 +115,8 @@ impl Inner {
         let mut advisory = self.advisory.borrow_mut();
         let Some(counts) = advisory.get_mut(&(*key, lock)) else { return true };
         counts.transaction = counts.transaction.saturating_sub(1);
-        // Where the entry before it lies is not known: the next request adds one more than it may need.
+        // The place of the entry before it is not known. The next request adds one entry more than
+        // it may need.
         counts.newest = 0;
         let goes = !counts.is_held();
         if goes {

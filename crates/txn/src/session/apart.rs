@@ -1,9 +1,12 @@
-//! Long rollbacks: a session need not wait for the end of one.
+//! Long rollbacks that leave their session.
 //!
-//! A transaction of hundreds of megabytes takes as long to take back as it took to make. After a while the session gives
-//! the transaction, with its slot, locks and undo, to a fiber of its own, and goes on in a new slot. For others nothing
-//! changes: the transaction runs until the last change is taken back, and keeps its locks so long. So does it for the
-//! session itself, whose next statements may have to wait for a lock of what was its own transaction.
+//! A transaction of hundreds of megabytes takes as long to roll back as it took to make. After a
+//! while the session gives the transaction, with its slot, locks and undo, to a fiber of its own,
+//! and continues in a new slot.
+//!
+//! For other sessions nothing changes: the transaction runs, and keeps its locks, until the last
+//! change is taken back. The same holds for the session itself. Its next statements may have to
+//! wait for a lock of what was its own transaction.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,14 +18,15 @@ use sync::atomic::Ordering;
 use super::Inner;
 use crate::Error;
 
-/// Changes that are taken back at least before the rest is given away: a small transaction is over when its rollback is.
+/// Changes that the session takes back at least before it gives the rest away. So a small
+/// transaction is over when its rollback returns.
 const CHANGES: usize = 1000;
 /// How long a session takes changes back itself.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Inner {
-    /// As [`Inner::rollback`], but what takes long goes on when it returns. Not for a transaction whose trees are dropped
-    /// with it.
+    /// As [`Inner::rollback`], but a long rollback continues after the return. Not for a
+    /// transaction whose trees are dropped with it.
     pub(super) fn rollback_apart(&self) -> Result<(), Error> {
         let (began, changes) = (time::precise(), Cell::new(0));
         let is_long = || {
@@ -35,9 +39,9 @@ impl Inner {
         self.rollback()
     }
 
-    /// Leaves the transaction to a fiber of its own; false where that is not possible.
+    /// Gives the transaction to a fiber of its own. False if that is not possible.
     fn give_away(&self) -> bool {
-        // Advisory locks belong to the session, some of them beyond the transaction.
+        // Advisory locks belong to the session, and some outlive the transaction.
         if !self.advisory.borrow().is_empty() {
             return false;
         }

@@ -1,19 +1,25 @@
 //! How transactions end: commit, rollback, savepoints, and sessions that are dropped in the middle.
 //!
 //! Commit:
-//! 1. Make sure of log room: the last thing that can fail.
-//! 2. Append the commit record; its number goes into the status table before the log counts the record as filled.
-//! 3. Give the row locks up and wake who waits for this transaction (early lock release): they depend on this commit now,
-//!    and their own commits come later in the log.
-//! 4. Wait until the record is on disk (unless asynchronous), publish, give the table locks up.
 //!
-//! Rollback walks the transaction's undo records, newest first, and puts each entry back by a logged compensation; then it
-//! appends the abort record, and only then do others see the transaction as over. It yields as it goes, is not
-//! interrupted, and doesn't give up while the engine is open: it gets what is held back for it in the log and on disk, and
-//! when that is used up it waits for space, aloud. An entry that can't be put back for good ends the process, and recovery
-//! does it.
+//! 1. Make sure of log room: the last step that can fail.
+//! 2. Append the commit record. Its number goes into the status table before the log counts the
+//!    record as filled.
+//! 3. Give the row locks up and wake the sessions that wait for this transaction (early lock
+//!    release). They depend on this commit now, and their own commits come later in the log.
+//! 4. Wait until the record is on disk (unless asynchronous), publish the commit, give the table
+//!    locks up.
 //!
-//! What a session leaves when it is dropped is taken back on its own core or by recovery, never anywhere else.
+//! Rollback walks the transaction's undo records, newest first, and puts each entry back by a
+//! logged compensation. Then it appends the abort record, and only then do others see the
+//! transaction as over.
+//!
+//! A rollback yields as it goes and cannot be interrupted. It does not give up while the engine is
+//! open. It may use the reserve that is held back for it in the log and on disk. When the reserve
+//! is used up, it waits for space and logs the wait. An entry that can never be put back ends the
+//! process, and recovery puts it back.
+//!
+//! What a dropped session leaves is taken back on its own core or by recovery, never anywhere else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,13 +38,13 @@ use crate::undo::{self, Record};
 use crate::version::UndoPointer;
 use crate::{Error, restore};
 
-/// Room for a commit or abort record.
+/// Bytes of log room for a commit or abort record.
 const END_BYTES: usize = 64;
-/// Room for so many locks and savepoints is kept between transactions.
+/// Locks and savepoints for which memory is kept between transactions.
 const KEPT: usize = 256;
-/// The work of giving a lock up, as safe points count it.
+/// Cost of giving up one lock, in the units of safe points.
 const RELEASE_WORK: usize = 64;
-/// How often, and after how long, a step of a rollback is tried again that failed by an I/O error or for want of frames.
+/// How often a step of a rollback is tried again after an I/O error or a lack of frames.
 const RETRIES: u32 = 200;
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
@@ -46,7 +52,8 @@ impl Inner {
     pub(super) fn commit(&self, sync: bool) -> Result<(), Error> {
         let committed = match self.txid.get() {
             0 => {
-                // Row locks are held without a number, and nobody waits for the end of a transaction that has none.
+                // Without a transaction number there are row locks only, and nobody waits for the
+                // transaction's end.
                 self.release_rows_after(0);
                 Ok(())
             }
@@ -56,7 +63,8 @@ impl Inner {
             }
             txid => self.commit_changes(txid, sync),
         };
-        // Failed before anything was appended: the transaction is still open, to be rolled back.
+        // It failed before anything was appended: the transaction is still open and can be rolled
+        // back.
         committed?;
         let durable = if sync && self.has_seen_more() { self.wait_seen() } else { Ok(()) };
         self.unlock_tables();
@@ -77,12 +85,13 @@ impl Inner {
         self.depend_on_commit(lsn);
         self.release_rows();
         if sync {
-            // Masked: the commit stands, whatever the client wants by now.
+            // Masked: the commit stands, whatever the client asks for meanwhile.
             interrupt::mask(|| wal.wait_durable(lsn))?;
             stop::point("txn.commit.before_publish");
             self.engine.publish(wal.durable());
         } else {
-            // Other cores' unfinished copies into the log: whoever hears of this commit must find it in new snapshots.
+            // Waits for other cores' unfinished copies into the log: a session that hears of this
+            // commit must find it in new snapshots.
             self.wait_filled(lsn);
             self.engine.publish(lsn);
             wal.request_flush();
@@ -90,7 +99,7 @@ impl Inner {
         Ok(())
     }
 
-    /// A number was assigned and nothing changed.
+    /// Ends a transaction that has a number and changed nothing.
     fn finish_without_changes(&self, txid: u64) {
         self.engine.status.set(txid, Status::Aborted(Lsn::ZERO));
         self.slot().end_logging();
@@ -109,7 +118,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Gives the row locks up, to whoever is next, and wakes who waits for this transaction.
+    /// Gives the row locks up, and wakes the sessions that wait for this transaction.
     fn release_rows(&self) {
         self.release_rows_after(0);
         self.engine.slots.wake_end_waiters(self.number.get());
@@ -121,7 +130,7 @@ impl Inner {
             if self.ends_hold(&tag, mode) {
                 let modes = (self.number.get(), 1 << mode);
                 self.engine.locks.release_modes(tag.as_ref(), modes, self.known(), &self.engine.slots);
-                // A million of them take a tenth of a second.
+                // Releasing a million locks takes 0.1 s.
                 runtime::work::give_way(RELEASE_WORK);
             }
         }
@@ -130,7 +139,7 @@ impl Inner {
         }
     }
 
-    /// Nothing of the transaction is left.
+    /// Clears the transaction's state.
     pub(super) fn reset(&self) {
         self.open.set(false);
         self.txid.set(0);
@@ -151,8 +160,8 @@ impl Inner {
         self.rollback_but(&[])
     }
 
-    /// Takes everything back but what was done to these trees, which are dropped with the transaction. Their numbers are
-    /// sorted.
+    /// Rolls back everything but the changes to these trees, which are dropped with the
+    /// transaction. `dropped` is sorted.
     pub(super) fn rollback_but(&self, dropped: &[u32]) -> Result<(), Error> {
         let txid = self.txid.get();
         if txid != 0 && self.last_lsn.get() == Lsn::ZERO {
@@ -169,7 +178,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes changes back until `is_enough`; whether there are more.
+    /// Takes changes back until `is_enough`. Returns whether more are left.
     pub(super) fn begin_rollback(&self, is_enough: impl Fn() -> bool) -> Result<bool, Error> {
         if self.txid.get() != 0 && self.last_lsn.get() != Lsn::ZERO {
             interrupt::mask(|| self.undo_until(UndoPointer::NONE, &[], is_enough))?;
@@ -181,16 +190,16 @@ impl Inner {
         let wal = &self.engine.store.wal;
         self.persist("making room for the end of a rollback", || wal.ensure_reserved(END_BYTES))?;
         let lsn = wal.append_abort(txid, self.last_lsn.get());
-        // Stored after the record's number could be in a snapshot: such a snapshot sees a running transaction whose
-        // changes are all taken back already, which comes to the same.
+        // Stored after the record's number could be in a snapshot. Such a snapshot sees a running
+        // transaction whose changes are all taken back, which has the same effect.
         self.engine.status.set(txid, Status::Aborted(lsn));
         self.slot().end_logging();
         wal.request_flush();
         Ok(())
     }
 
-    /// Puts back what the transaction did since `target` to trees that are not dropped, or until `is_enough`. Fails when the
-    /// engine is closed, and not otherwise: recovery goes on with what is left.
+    /// Puts back what the transaction did since `target` to trees that are not dropped, or until
+    /// `is_enough`. Fails only if the engine is closed: recovery then does the rest.
     fn undo_until(
         &self,
         target: UndoPointer,
@@ -259,7 +268,7 @@ impl Inner {
         }
         self.release_rows_after(savepoint.rows);
         if changed {
-            // Rows that others waited for may be free again: they look anew.
+            // Rows that others wait for may be free again, so the waiters look anew.
             self.engine.slots.wake_end_waiters(self.number.get());
         }
         let raised = self.raised.borrow_mut().split_off(savepoint.raised);
@@ -274,9 +283,10 @@ impl Inner {
         Ok(())
     }
 
-    /// The session is gone, wherever it was dropped: on its own core or another, on a worker of another folder's runtime or
-    /// on no worker. What it leaves is taken back on its own core, or not at all: once that core's worker has ended, it
-    /// is only freed, and recovery takes the transaction back.
+    /// Takes back what a dropped session leaves. The session may have been dropped on its own core
+    /// or another, on a worker of another folder's runtime, or on no worker. The work happens on
+    /// its own core or not at all. Once that core's worker has ended, the session is only freed,
+    /// and recovery takes the transaction back.
     pub(super) fn abandon(self) {
         let runtime = Arc::clone(&self.engine.store.runtime);
         if runtime.core_here() != Some(self.home) {
@@ -285,13 +295,14 @@ impl Inner {
         let idle = self.txid.get() == 0 && self.held.borrow().is_empty() && self.tables.borrow().is_empty();
         match idle {
             true => self.leave(),
-            // On a fiber of its own: whoever drops a session may not park.
+            // On a fiber of its own: the code that drops a session may not park.
             false => fiber::spawn_local(move || self.leave()),
         }
     }
 
-    /// Takes the transaction back and gives the slot up. Parks, unless there is nothing to take back. Of a closed engine the
-    /// slot stays taken: nobody else shall come to the transaction that is left in it.
+    /// Takes the transaction back and gives the slot up. Parks, unless there is nothing to take
+    /// back. If the engine is closed, the slot stays taken, so that no other session meets the
+    /// transaction left in it.
     pub(super) fn leave(self) {
         if self.rollback().is_ok() {
             self.unlock_all_advisory();
@@ -306,8 +317,9 @@ impl Inner {
         }
     }
 
-    /// Does what must be done: again when it fails, for as long as it takes where space is wanting, else not for ever. Not
-    /// when the engine is closed: nothing more may be written, nor would frames ever come free.
+    /// Repeats work that must be done. It retries a lack of space without limit, and other failures
+    /// a limited number of times. It stops when the engine is closed: nothing more may be written,
+    /// and frames would never come free.
     fn persist(&self, what: &str, mut work: impl FnMut() -> Result<(), storage::Error>) -> Result<(), Error> {
         let mut patience = Patience::new("disk space to take changes back");
         let mut retries = RETRIES;
@@ -331,7 +343,8 @@ impl Inner {
     }
 }
 
-/// A rollback that can't go on leaves rows that nobody may touch: end here, and let recovery put them back.
+/// Ends the process: a rollback that cannot go on leaves rows that nobody may touch. Recovery puts
+/// them back.
 fn fatal(why: &str) -> ! {
     runtime::last_words(format_args!(
         "rollback is impossible ({why}); ending, so that recovery undoes it from the log"

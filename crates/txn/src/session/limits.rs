@@ -1,11 +1,11 @@
-//! A session's longest waits for locks: settings of SQL's, kept where a wait reads them. They are written only when a
-//! setting changes; only the session's own core reads them.
+//! A session's limits of waits for locks. They are settings of SQL, kept where a wait reads them.
+//! They are written only when a setting changes, and only the session's own core reads them.
 
 use std::time::Duration;
 
 use sync::atomic::{AtomicU64, Ordering};
 
-/// A session's limits, in nanoseconds; 0 where there is none.
+/// Limits of one session in nanoseconds; 0 means no limit.
 #[derive(Default)]
 pub struct WaitLimits {
     lock_timeout: AtomicU64,
@@ -13,7 +13,7 @@ pub struct WaitLimits {
 }
 
 impl WaitLimits {
-    /// `lock_timeout`: a wait that lasts longer fails; None waits for ever.
+    /// Sets `lock_timeout`: a longer wait fails. `None` waits for ever.
     pub fn set_lock_timeout(&self, limit: Option<Duration>) {
         self.lock_timeout.store(nanoseconds(limit), Ordering::Relaxed); // each limit stands for itself
     }
@@ -23,8 +23,8 @@ impl WaitLimits {
         limit(self.lock_timeout.load(Ordering::Relaxed)) // as above
     }
 
-    /// `deadlock_timeout`: a wait looks for a deadlock once it has lasted so long. With None it looks when the engine finds
-    /// best.
+    /// Sets `deadlock_timeout`: a wait searches for a deadlock once it has lasted that long. With
+    /// `None` the engine chooses the time.
     pub fn set_deadlock_timeout(&self, limit: Option<Duration>) {
         self.deadlock_timeout.store(nanoseconds(limit), Ordering::Relaxed); // as above
     }

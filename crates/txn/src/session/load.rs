@@ -1,11 +1,15 @@
-//! Filling a tree in bulk: versions of this transaction without undo and without a log record each.
+//! Filling a tree in bulk: versions of this transaction, without undo and without a log record
+//! each.
 //!
-//! What must hold, and is the caller's to see to:
-//! - The tree was made by this transaction, and nobody else can find it before the commit.
-//! - Whatever takes these versions back drops the tree: it was made after the last savepoint that may be gone back to.
+//! The caller must make sure of these conditions:
+//!
+//! - This transaction made the tree, and no other session can find it before the commit.
+//! - Whatever takes these versions back drops the tree: it was made after the last savepoint to
+//!   which the transaction may go back.
 //! - Nobody changes the tree until the load has finished.
 //!
-//! The versions carry the transaction's number and command like any others, so who sees them, and when, is the same.
+//! The versions carry the transaction's number and command like any others, so the same snapshots
+//! see them.
 
 use storage::btree::{Builder, Pushed, Tree};
 
@@ -18,19 +22,19 @@ pub struct Load {
     header: [u8; HEADER],
 }
 
-/// What became of a row offered to a [`Load`].
+/// Outcome of a row offered to a [`Load`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loaded {
-    /// It was taken.
+    /// The row was taken.
     Done,
-    /// It was not: the row before it has the same key.
+    /// Not taken: the row before it has the same key.
     Duplicate,
-    /// It was not: its key is below that of the row before it.
+    /// Not taken: its key is below that of the row before it.
     OutOfOrder,
 }
 
 impl TxnSession {
-    /// Begins to fill a tree; none when it has rows.
+    /// Begins to fill a tree; `None` if the tree has rows.
     pub fn load(&self, tree: &Tree) -> Result<Option<Load>, Error> {
         let state = self.state();
         let txid = state.ensure_txid()?;
@@ -52,7 +56,7 @@ impl Load {
         })
     }
 
-    /// Puts what is left into the tree: without this some rows are lost.
+    /// Puts the rest into the tree. Without this call some rows are lost.
     pub fn finish(self, session: &TxnSession) -> Result<(), Error> {
         Ok(self.builder.finish(&session.state().engine.store)?)
     }

@@ -1,4 +1,4 @@
-//! Reading one row: the version a snapshot sees.
+//! Reading one row: the version that a snapshot sees.
 
 use storage::Lsn;
 use storage::btree::Tree;
@@ -10,16 +10,16 @@ use crate::version::{HEADER, Stamp, UndoPointer};
 use crate::visibility::{Sight, sight, writer};
 use crate::{Engine, Error};
 
-/// What a look at a stored value came to.
+/// Outcome of a look at a stored value.
 #[derive(Clone, Copy)]
 pub(super) enum Look {
-    /// This version is seen.
+    /// The snapshot sees this version.
     This(Stamp),
-    /// The row isn't seen.
+    /// The snapshot does not see the row.
     Absent,
-    /// An older version may be seen.
+    /// The snapshot may see an older version.
     Older(UndoPointer),
-    /// The value is no version.
+    /// The value has no version header.
     Corrupt,
 }
 
@@ -34,7 +34,8 @@ pub(super) fn look(engine: &Engine, snapshot: &Snapshot, value: &[u8], depends: 
     }
 }
 
-/// Follows undo from `pointer` to the version that `snapshot` sees, and puts its payload into `row`.
+/// Follows undo from `pointer` to the version that `snapshot` sees, and puts its payload into
+/// `row`.
 #[cold]
 pub(super) fn older(
     engine: &Engine,

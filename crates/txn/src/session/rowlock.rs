@@ -18,13 +18,14 @@ use crate::version::{HEADER, Stamp, UndoPointer};
 enum Finding {
     /// This version is the newest; its payload has been copied.
     Newest(Stamp),
-    /// The row is gone; by which version, if that is there.
+    /// The row is gone; by this version, if it is still there.
     Gone(Option<Stamp>),
-    /// A running transaction wrote it in a way that conflicts.
+    /// A running transaction wrote the row, and its write conflicts with the lock.
     Conflict(Writer),
-    /// A running transaction wrote it in a way that doesn't conflict: the newest committed version is behind this.
+    /// A running transaction wrote the row without a conflict. The newest committed version lies
+    /// behind this one.
     Behind(Writer),
-    /// The stored value is no version.
+    /// The stored value has no version header.
     Corrupt,
 }
 
@@ -34,9 +35,9 @@ struct Writer {
     txid: u64,
     /// Its session's slot.
     owner: u32,
-    /// The state before the version.
+    /// Undo record of the state before the version.
     before: UndoPointer,
-    /// Whether FOR KEY SHARE passes it.
+    /// Whether FOR KEY SHARE passes the write.
     leaves_keys: bool,
 }
 
@@ -51,7 +52,7 @@ struct Former {
 /// The version from which a row is followed to its newest one.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// The version read.
+    /// The version that was read.
     Seen(Stamp),
     /// The version that this command of this transaction put under the row's new key.
     Moved(u64, u32),
@@ -70,14 +71,14 @@ impl Origin {
 
 /// How a row ended under a key.
 struct End {
-    /// The transaction that ended it there; 0 where that is not known any more.
+    /// The transaction that ended it there; 0 if that is no longer known.
     by: u64,
-    /// The version with which it goes on under another key, if it does.
+    /// The version with which it continues under another key, if it does.
     goes_on: Option<Origin>,
 }
 
-/// Looks at a row under its leaf's latch, without changing it: a writer that came before is seen, and one that comes
-/// after sees the lock that was taken before.
+/// A look at a row under its leaf's latch, without a change. It sees any earlier writer. A later
+/// writer sees the lock that was taken before.
 struct Look<'a> {
     session: &'a Inner,
     lock: RowLock,
@@ -160,8 +161,8 @@ impl Inner {
         Ok(outcome)
     }
 
-    /// Follows a row that goes on from `origin` under the key `at`, and locks it where it is now. Gives that key; an empty
-    /// one where the row is not locked.
+    /// Follows a row that continues from `origin` under the key `at`, and locks it where it is now.
+    /// Returns that key, or an empty one if the row is not locked.
     fn follow(
         &self,
         tree: &Tree,
@@ -170,7 +171,7 @@ impl Inner {
         (row, mut at): (&mut Vec<u8>, Vec<u8>),
     ) -> Result<(LockOutcome, Vec<u8>), Error> {
         let mut next = Vec::new();
-        // Each move is newer than the one before it, so this ends.
+        // Each move is newer than the one before it, so the loop ends.
         while origin.is_some() {
             next.clear();
             let outcome = self.lock_newest((tree, &at), &mut origin, (lock, wait), row, &mut next)?;
@@ -183,8 +184,9 @@ impl Inner {
         Ok((LockOutcome::Gone, Vec::new()))
     }
 
-    /// Locks the newest version under a key. With an origin it must be a version of that row; else the row is gone from
-    /// this key. The origin becomes the version with which it goes on at the key put into `moved_to`, or none.
+    /// Locks the newest version under a key. With an origin it must be a version of that row,
+    /// otherwise the row is gone from this key. `origin` becomes the version with which the row
+    /// continues at the key put into `moved_to`, or `None`.
     fn lock_newest(
         &self,
         (tree, key): (&Tree, &[u8]),
@@ -205,8 +207,9 @@ impl Inner {
                 return self.newest(Some(end.by), LockOutcome::Gone);
             }
             moved_to.clear();
-            // The write holds off all that an update holds off. To hold off FOR KEY SHARE too, the row is locked as for a
-            // deletion of the own version, which waits for those who hold it KEY SHARE already and for nobody else.
+            // The write excludes what an update excludes. To exclude FOR KEY SHARE too, lock the
+            // row as for a deletion of the transaction's own version. That waits for present
+            // holders of FOR KEY SHARE and for nobody else.
             let locked = matches!(outcome, LockOutcome::Locked(_));
             return match locked
                 && lock == RowLock::Update
@@ -235,7 +238,8 @@ impl Inner {
                 {
                     return Err(Error::Serialization);
                 }
-                // An update of other columns allows this lock, also one that the snapshot does not see.
+                // An update of other columns allows this lock, even one that the snapshot does not
+                // see.
                 true => self.depend_on(version.txid),
                 false => drop(self.newest(Some(version.txid), outcome)?),
             }
@@ -249,8 +253,9 @@ impl Inner {
         outcome
     }
 
-    /// A row that this transaction wrote itself is locked already, as by an update; no version of it but its own can be
-    /// in place, and stays the same while this session waits.
+    /// Locks a row that this transaction wrote itself. The row is locked already, as by an update.
+    /// Only this transaction's version can be in place, and it stays the same while this session
+    /// waits.
     fn own_row(
         &self,
         tree: &Tree,
@@ -280,7 +285,7 @@ impl Inner {
         row: &mut Vec<u8>,
     ) -> Result<Option<Stamp>, Error> {
         loop {
-            // As if for the strongest lock, with which every running writer's version is in conflict.
+            // As if for the strongest lock, with which every running writer's version conflicts.
             let mut look = Look { session: self, lock: RowLock::Update, row, finding: Finding::Gone(None) };
             let found = tree.get(&self.engine.store, key, |present| look.judge(Some(present)))?;
             match found.unwrap_or(Finding::Gone(None)) {
@@ -301,7 +306,7 @@ impl Inner {
         }
     }
 
-    /// With the row's lock held: waits for a writer that came before, and finds the newest version.
+    /// Waits for an earlier writer and finds the newest version. The caller holds the row's lock.
     fn look_until_free(
         &self,
         (tree, key): (&Tree, &[u8]),
@@ -350,9 +355,9 @@ impl Inner {
         Ok(outcome)
     }
 
-    /// How the row of `origin` ended under this key, whose newest version is `stamp`. None: it did not. Where it goes on
-    /// at another key, that is put into `moved_to`. The versions down to the origin are newer than this session's
-    /// snapshot, so their undo stays.
+    /// How the row of `origin` ended under this key, whose newest version is `stamp`. `None`: it
+    /// did not end. If it continues at another key, that key is put into `moved_to`. The versions
+    /// down to the origin are newer than this session's snapshot, so their undo stays.
     fn ended(&self, mut stamp: Stamp, origin: Origin, moved_to: &mut Vec<u8>) -> Result<Option<End>, Error> {
         const UNKNOWN: End = End { by: 0, goes_on: None };
         let mut bytes = self.scratch.take();
@@ -369,7 +374,8 @@ impl Inner {
             }
             let record = Record::parse(&bytes);
             if stamp.deleted {
-                // The oldest end after the origin is the row's own; later ones are other rows'.
+                // The oldest end after the origin is the row's own; later ones belong to other
+                // rows.
                 moved_to.clear();
                 moved_to.extend_from_slice(record.map_or(&[], |record| record.moved_to));
                 let goes_on = (!moved_to.is_empty()).then_some(Origin::Moved(stamp.txid, stamp.command));
@@ -389,8 +395,8 @@ impl Inner {
         self.keys_changed(newest, Origin::Seen(seen))
     }
 
-    /// Whether a unique key of the row was changed since the version `origin`, even if it was changed back. `stamp` is the
-    /// row's newest version under the same key.
+    /// Whether a unique key of the row was changed since the version `origin`, even if it was
+    /// changed back. `stamp` is the row's newest version under the same key.
     fn keys_changed(&self, mut stamp: Stamp, origin: Origin) -> Result<bool, Error> {
         let mut bytes = self.scratch.take();
         let found = loop {
@@ -409,9 +415,9 @@ impl Inner {
         Ok(found?)
     }
 
-    /// The transaction that ended the row read as `seen` under this key, where another row's version by this
-    /// transaction is in its place now; None where the row did not end or this transaction ended it. The version in
-    /// place stays the same.
+    /// The transaction that ended the row read as `seen` under this key, if another row's version
+    /// by this transaction is in its place now. `None` if the row did not end, or if this
+    /// transaction ended it. The version in place stays the same.
     pub(super) fn replaced_by(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Option<u64>, Error> {
         let found = tree.get(&self.engine.store, key, Stamp::decode)?;
         let Some(present) = found.flatten() else { return Ok(None) };
@@ -419,8 +425,8 @@ impl Inner {
         Ok(end.map(|end| end.by).filter(|&by| by != 0 && by != self.txid.get()))
     }
 
-    /// The newest version not by `writer`, which runs. Its undo stays: it ran after this session's snapshot was taken, so
-    /// the horizon is below it.
+    /// The newest version that is not by `writer`, which runs. Its undo stays: `writer` ran after
+    /// this session's snapshot was taken, so the horizon is below it.
     fn former(&self, writer: Writer, row: &mut Vec<u8>) -> Result<Former, Error> {
         let mut bytes = self.scratch.take();
         let (mut pointer, mut deleted) = (writer.before, false);

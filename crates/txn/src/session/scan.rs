@@ -1,4 +1,4 @@
-//! Scans of visible versions.
+//! Scans of the versions that a snapshot sees.
 
 use std::ops::Bound;
 
@@ -10,21 +10,21 @@ use super::read::{Look, look, older};
 use crate::version::HEADER;
 use crate::{Error, Stamp, TxnSession};
 
-/// Bounds of a scan, in keys.
+/// Bounds of a scan, as keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'a> {
-    /// Where it begins.
+    /// Lower bound.
     pub lower: Bound<&'a [u8]>,
-    /// Where it ends.
+    /// Upper bound.
     pub upper: Bound<&'a [u8]>,
 }
 
 impl Range<'_> {
-    /// Everything.
+    /// The range of all keys.
     pub const ALL: Range<'static> = Range { lower: Bound::Unbounded, upper: Bound::Unbounded };
 }
 
-/// Which way a scan goes.
+/// Direction of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the lower bound up.
@@ -33,27 +33,27 @@ pub enum Direction {
     Backward,
 }
 
-/// A scan in progress. It keeps the snapshot it was made with, but only that snapshot's statement (or
-/// [`TxnSession::pin`]) keeps what it sees alive.
+/// A scan in progress. It keeps the snapshot with which it was made. But only that snapshot's
+/// statement, or [`TxnSession::pin`], keeps alive what it sees.
 pub struct Scan {
     cursor: Cursor,
     direction: Direction,
-    /// Where it begins, until it has begun.
+    /// The bound at which it begins; `None` once it has begun.
     start: Option<Bound<Vec<u8>>>,
     end: Bound<Vec<u8>>,
     snapshot: Snapshot,
-    /// An older version's payload, and the undo record it came from.
+    /// An older version's payload, and the undo record from which it came.
     row: Vec<u8>,
     record: Vec<u8>,
     ended: bool,
 }
 
-/// Which version of an entry is the visible one.
+/// The visible version of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Age {
     /// The one in the leaf.
     Newest,
-    /// One from undo, put into the scan's `row`.
+    /// A version from undo, copied into the scan's `row`.
     Older,
 }
 
@@ -78,14 +78,15 @@ impl Scan {
         }
     }
 
-    /// The next visible entry, lent from the scan's private copy of its leaf until the scan goes on.
+    /// The next visible entry, borrowed from the scan's private copy of its leaf until the next
+    /// call.
     pub fn next(&mut self, session: &TxnSession) -> Result<Option<Entry<'_>>, Error> {
         let Some((stamp, age)) = self.advance(session)? else { return Ok(None) };
         let (key, value) = self.cursor.current();
         Ok(Some((key, if age == Age::Newest { &value[HEADER..] } else { &self.row }, stamp)))
     }
 
-    /// Moves to the next visible entry: its version, and where its payload is.
+    /// Moves to the next visible entry. Returns its version, and where its payload is.
     fn advance(&mut self, session: &TxnSession) -> Result<Option<(Stamp, Age)>, Error> {
         if self.ended {
             return Ok(None);

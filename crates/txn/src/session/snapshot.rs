@@ -1,4 +1,4 @@
-//! What a session sees: its snapshot, those its portals keep, and the commits that it depends on.
+//! A session's snapshot, the snapshots of its portals, and the commits on which it depends.
 
 use storage::Lsn;
 
@@ -6,23 +6,24 @@ use super::{Inner, Isolation};
 use crate::status::Status;
 use crate::version::MAX_COMMAND;
 
-/// What a reader sees: commits up to `csn`, and its own changes of earlier commands.
+/// A snapshot: the reader sees commits up to `csn`, and its own changes of earlier commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// Commits whose record ends at or before this are seen.
+    /// The reader sees commits whose record ends at or before this position.
     pub csn: Lsn,
-    /// What was on disk when it was taken: what is seen beyond makes the reader depend on it.
+    /// The durable position when the snapshot was taken. The reader depends on any later commit
+    /// that it sees.
     pub durable: Lsn,
-    /// Writers below this number are seen without a look at their outcome.
+    /// The reader sees writers below this number without a look at their outcome.
     pub horizon: u64,
-    /// The transaction's own number, 0 while it has none.
+    /// The transaction's own number; 0 without one.
     pub txid: u64,
-    /// Own changes of commands before this one are seen.
+    /// The reader sees its own changes of commands before this one.
     pub command: u32,
 }
 
 impl Snapshot {
-    /// Sees nothing; stands where none has been taken.
+    /// A snapshot that sees nothing; the value before one is taken.
     pub(super) const NONE: Snapshot =
         Snapshot { csn: Lsn::ZERO, durable: Lsn::ZERO, horizon: 0, txid: 0, command: 0 };
 }
@@ -36,8 +37,9 @@ impl Inner {
         }
     }
 
-    /// Takes and announces a new snapshot. Nothing here suspends between the load of the commit number and the announcement
-    /// ([`crate::announce`]), nor before the horizon is loaded, which therefore doesn't pass the snapshot.
+    /// Takes and announces a new snapshot. Nothing here suspends between the load of the commit
+    /// number and the announcement ([`crate::announce`]). Nothing suspends before the load of the
+    /// horizon either, so the horizon does not pass the snapshot.
     pub(super) fn take_snapshot(&self) {
         let known = self.known();
         if known > self.engine.published() {
@@ -56,7 +58,7 @@ impl Inner {
         self.announce();
     }
 
-    /// Announces the oldest snapshot in use, or that there is none.
+    /// Announces the oldest snapshot in use, or withdraws the announcement.
     pub(super) fn announce(&self) {
         let own = self.has_snapshot.get().then(|| self.snapshot.get().csn);
         let pins = self.pins.borrow();
@@ -111,7 +113,7 @@ impl Inner {
             && matches!(self.engine.status.get(writer), Status::Committed(lsn) if lsn > snapshot.csn)
     }
 
-    /// What this session does from now on depends on `writer`'s commit, which may not be on disk.
+    /// Makes the session depend on `writer`'s commit, which may not be on disk.
     pub(super) fn depend_on(&self, writer: u64) {
         let snapshot = self.snapshot.get();
         if writer >= snapshot.horizon
@@ -122,13 +124,14 @@ impl Inner {
         }
     }
 
-    /// Whether it may have seen more than what is on disk: without a look at what others write.
+    /// Whether the session may have seen more than what is on disk, without a look at what others
+    /// write.
     #[inline]
     pub(super) fn has_seen_more(&self) -> bool {
         self.seen.get() > self.snapshot.get().durable
     }
 
-    /// A lock was taken over from a session that knew of this commit.
+    /// Notes a commit that the former holder of a lock knew.
     #[inline]
     pub(super) fn hear(&self, lsn: Lsn) {
         if lsn > self.heard.get() {

@@ -1,10 +1,12 @@
 //! Table locks.
 //!
-//! The three weak modes, which every statement takes, don't conflict with each other. They are taken in the session's own
-//! slot: store the lock (sequentially consistent), then look whether anybody holds or wants a strong lock on a table of
-//! that hash. A strong locker raises that counter first, then looks at all slots (both sequentially consistent) and moves
-//! what conflicts into the lock table: one of the two always sees the other. A weak lock is given up by a compare-and-swap
-//! that fails when it has been moved.
+//! Every statement takes one of the three weak modes, which do not conflict with each other. A
+//! session takes a weak lock in its own slot: it stores the lock (sequentially consistent), then
+//! looks whether a session holds or wants a strong lock on a table of that hash.
+//!
+//! A strong locker raises that counter first. Then it looks at all slots (both sequentially
+//! consistent) and moves what conflicts into the lock table. So one of the two always sees the
+//! other. A weak lock is given up by a compare-and-swap, which fails if the lock has been moved.
 
 use runtime::interrupt;
 use sync::atomic::{AtomicU32, Ordering};
@@ -23,13 +25,14 @@ const NEUTRAL: TableLock = TableLock::ShareUpdateExclusive;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldTable {
     pub(super) table: u32,
-    /// All modes held, as a mask.
+    /// Modes held, as a mask.
     modes: u8,
-    /// Where the weak ones are in the slot, and the word that was stored there; unless they are in the lock table.
+    /// Place of the weak modes in the slot, and the word stored there; `None` if they are in the
+    /// lock table.
     fast: Option<(usize, u64)>,
     /// Whether the lock table may have an entry.
     listed: bool,
-    /// Strong modes counted.
+    /// Number of strong modes, as counted.
     strong: u32,
 }
 
@@ -61,7 +64,7 @@ impl Inner {
         if locked == Ok(TableGrant::New) {
             held.modes |= 1 << mode;
         }
-        // Written back in any case: the fast word may have been moved to the lock table.
+        // Written back in any case: another session may have moved the fast word to the lock table.
         let mut tables = self.tables.borrow_mut();
         match at {
             Some(at) => {
@@ -81,30 +84,31 @@ impl Inner {
         self.tables.borrow().iter().any(|held| held.table == table && held.modes >> lock as u8 != 0)
     }
 
-    /// Takes a weak mode in the session's slot. False when that isn't possible now.
+    /// Takes a weak mode in the session's slot. False if that is not possible now.
     fn lock_fast(&self, held: &mut HeldTable, mode: u8) -> bool {
         let slot = self.slot();
         let (place, before) = match held.fast {
             Some((place, before)) => (place, before),
-            // Relaxed: only this session makes a free place used.
+            // Relaxed: only this session uses a free place.
             None => match (0..FAST_LOCKS).find(|&place| slot.fast[place].load(Ordering::Relaxed) == 0) {
                 Some(place) => (place, 0),
                 None => return false,
             },
         };
         let after = word(held.table, before as u8 | 1 << mode);
-        // SeqCst: before the look at the counter, see above. Fails when a strong locker has moved the word away.
+        // SeqCst: before the look at the counter (see the module). Fails if a strong locker has
+        // moved the word away.
         if slot.fast[place].compare_exchange(before, after, Ordering::SeqCst, Ordering::Relaxed).is_err() {
             (held.fast, held.listed) = (None, true);
             return false;
         }
-        // SeqCst: after the store, see above.
+        // SeqCst: after the store (see the module).
         if self.strong_counter(held.table).load(Ordering::SeqCst) == 0 {
             held.fast = Some((place, after));
             return true;
         }
-        // Somebody strong is about. Take it back, unless it has been moved already: then it is held.
-        // AcqRel: pairs with the mover's exchange.
+        // A strong locker is active. Take the lock back, unless it has been moved already: then it
+        // is held. AcqRel: pairs with the mover's exchange.
         match slot.fast[place].compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => {
                 held.fast = (before != 0).then_some((place, before));
@@ -121,7 +125,7 @@ impl Inner {
         interrupt::check()?;
         let strong = lock > NEUTRAL;
         if strong {
-            // SeqCst: before the look at the slots, see above.
+            // SeqCst: before the look at the slots (see the module).
             self.strong_counter(held.table).fetch_add(1, Ordering::SeqCst);
             self.move_weak_locks(held.table, lock);
         }
@@ -133,7 +137,7 @@ impl Inner {
                 return Ok(TableGrant::New);
             }
             Ok(Acquired::Refused) | Err(_) if strong => {
-                // Release: nothing but the count itself.
+                // Release: publishes nothing but the count itself.
                 self.strong_counter(held.table).fetch_sub(1, Ordering::Release);
             }
             Ok(Acquired::Refused) | Err(_) => {}
@@ -145,18 +149,20 @@ impl Inner {
         }
     }
 
-    /// Moves others' weak locks that conflict with `lock` into the lock table, where their owners will release them.
+    /// Moves others' weak locks that conflict with `lock` into the lock table, where their owners
+    /// will release them.
     fn move_weak_locks(&self, table: u32, lock: TableLock) {
         let tag = TagRef::Table(table);
         let conflicts = tag.conflicts(lock as u8);
         for (number, slot) in self.engine.slots.iter().filter(|&(number, _)| number != self.number.get()) {
             for place in &slot.fast {
-                // SeqCst: after the counter was raised, see above.
+                // SeqCst: after the counter was raised (see the module).
                 let mut found = place.load(Ordering::SeqCst);
                 while found >> 8 == u64::from(table) && found as u8 & conflicts != 0 {
                     let mut now = Ok(0);
                     self.engine.locks.adopt(tag, number, found as u8, || {
-                        // AcqRel: pairs with the owner's exchange when it releases or takes more.
+                        // AcqRel: pairs with the owner's exchange when it releases the lock or
+                        // takes more.
                         now = place.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Acquire);
                         now.is_ok()
                     });
@@ -169,7 +175,8 @@ impl Inner {
         }
     }
 
-    /// Gives up one mode of a table's lock. The transaction must have taken it after its last savepoint.
+    /// Gives up one mode of a table's lock. The transaction must have taken it after its last
+    /// savepoint.
     pub(super) fn unlock_mode(&self, table: u32, lock: TableLock) {
         let mut tables = self.tables.borrow_mut();
         let Some(at) = tables.iter().position(|held| held.table == table) else { return };
@@ -203,14 +210,14 @@ impl Inner {
         }
     }
 
-    /// Gives all table locks up.
+    /// Gives up all table locks.
     pub(super) fn unlock_tables(&self) {
         while let Some(held) = self.tables.borrow_mut().pop() {
             self.unlock_table(&held);
         }
     }
 
-    /// Gives the table locks up that were taken after the first `keep`.
+    /// Gives up the table locks that were taken after the first `keep`.
     pub(super) fn unlock_tables_after(&self, keep: usize) {
         while self.tables.borrow().len() > keep {
             let held = self.tables.borrow_mut().pop();
@@ -221,7 +228,7 @@ impl Inner {
     fn unlock_table(&self, held: &HeldTable) {
         let mut listed = held.listed;
         if let Some((place, word)) = held.fast {
-            // AcqRel: pairs with the mover's exchange, and what was done under the lock comes before.
+            // AcqRel: pairs with the mover's exchange; what was done under the lock comes before.
             let freed =
                 self.slot().fast[place].compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
             listed |= freed.is_err();

@@ -17,28 +17,29 @@ use crate::slots::Target;
 use crate::status::Status;
 use crate::{Error, Stamp};
 
-/// A session that has waited so long looks for a deadlock, when none was expected and it has no time of its own. Most waits
-/// are over before.
+/// How long a session waits before it searches for a deadlock, if none is expected and no
+/// `deadlock_timeout` is set. Most waits end earlier.
 const FIRST_SEARCH: Duration = Duration::from_millis(10);
 
-/// Time until a search is tried again that somebody else's was in the way of.
+/// Time until a search is tried again that another session's search prevented.
 const SEARCH_AGAIN: Duration = Duration::from_micros(200);
 
-/// From search to search the time doubles, up to this: a circle that changed while it was looked at may have hidden another.
+/// Longest time between two searches of one wait; the time doubles up to this. A circle that
+/// changed during a search may have hidden another.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a request for a lock came to.
+/// Outcome of a request for a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Acquired {
     /// Held, for the first time.
     New,
-    /// Held already before, in this or another mode.
+    /// Held before, in this mode or another.
     Before,
-    /// Somebody else holds it, and waiting was not wanted.
+    /// Another session holds it, and the caller does not want to wait.
     Refused,
 }
 
-/// What has come due while waiting.
+/// What has come due during a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
     Nothing,
@@ -46,7 +47,7 @@ enum Due {
     Limit,
 }
 
-/// The timers of one wait, on this core. Dropping it takes them back.
+/// The timers of one wait, on this core. Dropping it cancels them.
 struct Alarm {
     due: Rc<Cell<Due>>,
     search: Cell<TimerId>,
@@ -85,7 +86,7 @@ impl Drop for Alarm {
     }
 }
 
-/// The name that pg_stat_activity gives to a wait for a lock on this.
+/// The wait event that `pg_stat_activity` shows for a wait on this lock.
 fn kind(tag: TagRef<'_>) -> Awaited {
     match tag {
         TagRef::Row(..) => Awaited::Tuple,
@@ -95,19 +96,20 @@ fn kind(tag: TagRef<'_>) -> Awaited {
 }
 
 impl Inner {
-    /// Takes a lock that is given up when the transaction ends.
+    /// Takes a lock that the end of the transaction gives up.
     pub(super) fn lock_tag(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<Acquired, Error> {
         let (acquired, own) = self.request(tag, mode, wait)?;
         self.held.borrow_mut().extend(own.map(|own| (own, mode)));
         Ok(acquired)
     }
 
-    /// Takes a lock whose release is the caller's.
+    /// Takes a lock that the caller must give up.
     pub(super) fn lock_tag_unlisted(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<Acquired, Error> {
         self.request(tag, mode, wait).map(|(acquired, _)| acquired)
     }
 
-    /// Asks for a lock and waits for it if need be. Gives the tag when the lock is new, or new in this mode.
+    /// Asks for a lock and waits for it if necessary. Returns the tag if the lock is new, or new in
+    /// this mode.
     fn request(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<(Acquired, Option<Tag>), Error> {
         let slot = self.slot();
         slot.expect_grant();
@@ -126,7 +128,7 @@ impl Inner {
                     awaited::during(kind(tag), || self.block(|| locks.leave(tag, self.number.get(), slots)));
                 slot.end_wait();
                 if waited.is_err() && slot.is_granted() {
-                    // Granted while it was giving up.
+                    // It was granted while the session gave up.
                     locks.release_modes(tag, (self.number.get(), 1 << mode), self.known(), slots);
                 }
                 waited?;
@@ -137,12 +139,13 @@ impl Inner {
         Ok(acquired)
     }
 
-    /// The highest commit that this session knows of: the next holder of a lock it gives up must see that commit.
+    /// The highest commit that this session knows. The next holder of a lock it gives up must see
+    /// that commit.
     pub(super) fn known(&self) -> Lsn {
         self.seen.get().max(self.heard.get())
     }
 
-    /// Gives an explicit lock up before the transaction ends: one that was only taken to wait.
+    /// Gives up an explicit lock before the transaction ends: one that was taken only to wait.
     pub(super) fn unlock_tag(&self, tag: TagRef<'_>) {
         let mut held = self.held.borrow_mut();
         while let Some(at) = held.iter().rposition(|(held, _)| held.as_ref() == tag) {
@@ -152,8 +155,9 @@ impl Inner {
         self.engine.locks.release(tag, self.number.get(), self.known(), &self.engine.slots);
     }
 
-    /// Takes the row's lock and waits until `txid`, which runs in slot `owner` and wrote the row, has ended or taken the
-    /// write back. Whoever comes later queues behind, but for FOR KEY SHARE where the writer leaves the row's keys as they are.
+    /// Takes the row's lock, then waits for the row's writer: transaction `txid` in slot `owner`.
+    /// The wait ends when the writer has ended or has taken the write back. Later sessions queue
+    /// behind this one, except for FOR KEY SHARE if the writer leaves the row's keys as they are.
     pub(super) fn wait_for_writer(
         &self,
         (tree, key): (&Tree, &[u8]),
@@ -163,7 +167,7 @@ impl Inner {
     ) -> Result<Acquired, Error> {
         let tag = TagRef::Row(tree.id, key);
         let acquired = self.lock_tag(tag, lock as u8, Wait::Block)?;
-        // FOR KEY SHARE claims as well: the writer, for which it waits, may still delete the row.
+        // FOR KEY SHARE is a claim too: its writer may still delete the row.
         let claims = lock == RowLock::KeyShare || leaves_keys && lock == RowLock::Update;
         let waited = match claims {
             false => self.wait_for_end(tree, key, txid, owner),
@@ -190,8 +194,8 @@ impl Inner {
         if !owner_slot.await_end(self.number.get(), park::current(), finished) {
             return Ok(());
         }
-        // The owner may have put the row back (to a savepoint) since it was looked at, and have woken those who were in the
-        // queue by then: from here on it wakes this session too.
+        // The owner may have put the row back (to a savepoint) since the look at it. It may then
+        // have woken those that were in the queue by then. From here on it wakes this session too.
         let written = |value: &[u8]| Stamp::decode(value).is_some_and(|stamp| stamp.txid == txid);
         match tree.get(&self.engine.store, key, written) {
             Ok(Some(true)) => {}
@@ -211,8 +215,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Parks until the wait is granted. On an error `leave` has taken the session out of its queue; a grant may have come
-    /// before that.
+    /// Parks until the wait is granted. On an error, `leave` has taken the session out of its
+    /// queue; a grant may have come before that.
     fn block(&self, leave: impl Fn()) -> Result<(), Error> {
         let own = self.limits.deadlock_timeout();
         let at_once = own.is_none() && self.engine.expects_deadlock();
@@ -230,7 +234,8 @@ impl Inner {
                     Some(true) => return Err(Error::Deadlock),
                     Some(false) => {
                         if std::mem::take(&mut short) {
-                            // The wait is a long one: what evaluated the statement so far need not keep its stack.
+                            // The wait is a long one: the fiber need not keep the stack pages that
+                            // evaluation used so far.
                             fiber::shed_stack();
                         }
                         alarm.search_again(pause);
@@ -247,7 +252,8 @@ impl Inner {
         waited
     }
 
-    /// Waits until every commit up to `lsn` is in the status table: a matter of other cores' unfinished copies into the log.
+    /// Waits until every commit up to `lsn` is in the status table. This takes as long as other
+    /// cores' unfinished copies into the log.
     pub(super) fn wait_filled(&self, lsn: Lsn) {
         while self.engine.store.wal.filled() < lsn {
             fiber::yield_now();

@@ -1,14 +1,17 @@
 //! Insert, update, delete: one change of one entry, decided under its leaf's latch.
 //!
-//! 1. Under the latch the present version is judged ([`RowWrite::judge`]). Only a judgement to write has any effect:
-//!    the version replaced goes to undo, the new one in place, both into the log.
-//! 2. Any other judgement leaves the entry alone; what it asks for (room for undo, a lock, the end of another
-//!    transaction) is done with no latch held, and the change begins again.
-//! 3. Who has to wait takes the row's lock first and keeps it: newcomers queue behind, and the row is handed over in order.
-//! 4. A deletion marks the version's header and keeps its payload until nobody can see the row any more: taking it back
-//!    then needs no room in the page, and the log carries the header alone.
-//! 5. A snapshot finds one row under a key. In repeatable read an insert therefore fails where another transaction has
-//!    deleted, after the snapshot, the row that the snapshot sees: the new row would hide that one.
+//! 1. Under the latch the present version is judged ([`RowWrite::judge`]). Only the judgement to
+//!    write has an effect: the replaced version goes to undo, the new one in place, both into the
+//!    log.
+//! 2. Any other judgement leaves the entry alone. What it needs (room for undo, a lock, the end of
+//!    another transaction) is done with no latch held. Then the change begins again.
+//! 3. A session that has to wait takes the row's lock first and keeps it. Later sessions queue
+//!    behind it, and the row is handed over in order.
+//! 4. A deletion marks the version's header and keeps its payload until no snapshot can see the
+//!    row. So taking it back needs no room in the page, and the log carries the header alone.
+//! 5. A snapshot finds one row under a key. So in repeatable read an insert fails if another
+//!    transaction has deleted, after the snapshot, the row that the snapshot sees: the new row
+//!    would hide that one.
 
 use runtime::{fiber, interrupt};
 use storage::Lsn;
@@ -23,19 +26,19 @@ use crate::undo::{NoRoom, Record};
 use crate::version::{HEADER, Stamp, UndoPointer};
 use crate::{Error, log_undo, purge};
 
-/// What is to be written.
+/// The write to make.
 #[derive(Clone, Copy)]
 enum Kind<'a> {
     Insert(&'a [u8]),
     Update(Stamp, &'a [u8]),
     /// An update that changes a unique key other than the tree's.
     UpdateKeys(Stamp, &'a [u8]),
-    /// With the key under which the row goes on; empty when it doesn't.
+    /// A deletion, with the key under which the row continues; empty if it does not.
     Delete(Stamp, &'a [u8]),
 }
 
 impl<'a> Kind<'a> {
-    /// The lock that the write amounts to.
+    /// The row lock of the same strength as the write.
     fn lock(&self) -> RowLock {
         match self {
             Kind::Update(..) => RowLock::NoKeyUpdate,
@@ -43,7 +46,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// The new version's payload; a deletion keeps the one that is there.
+    /// The new version's payload; `None` for a deletion, which keeps the present one.
     fn payload(&self) -> Option<&'a [u8]> {
         match *self {
             Kind::Insert(row) | Kind::Update(_, row) | Kind::UpdateKeys(_, row) => Some(row),
@@ -65,27 +68,29 @@ impl<'a> Kind<'a> {
 enum Judgement {
     /// Write.
     Write,
-    /// A live entry is in an insert's way; by this transaction.
+    /// A live entry, written by the transaction with this number, is in an insert's way.
     Duplicate(u64),
-    /// A newer version is committed; by this transaction or after its snapshot.
+    /// The transaction with this number committed a newer version.
     Changed(u64),
-    /// The row is gone; deleted by this transaction number, if that is known.
+    /// The row is gone; the transaction with this number deleted it, if that is known.
     Gone(Option<u64>),
-    /// This transaction deleted the row at an insert's key, after the snapshot of repeatable read, which may see it.
+    /// The transaction with this number deleted the row at an insert's key after the snapshot of
+    /// repeatable read, which may see the row.
     MayHide(u64),
-    /// That row is one the snapshot sees.
+    /// The snapshot sees that row.
     Hides(u64),
-    /// This transaction changed the row after it was read.
+    /// The session's own transaction changed the row after it was read.
     SelfChanged,
-    /// That transaction, running in that slot, wrote the present version; whether FOR KEY SHARE passes it.
+    /// The transaction with this number, running in this slot, wrote the present version; whether
+    /// FOR KEY SHARE passes it.
     Written(u64, u32, bool),
-    /// Somebody holds or awaits the row's lock.
+    /// Another session holds the row's lock or waits for it.
     Locked,
     /// The row is this transaction's own, and others hold it FOR KEY SHARE.
     KeyShared,
-    /// There is no room for the undo record here and now.
+    /// The undo page has no room for the record here and now.
     NoRoom,
-    /// The stored value is no version.
+    /// The stored value has no version header.
     Corrupt,
 }
 
@@ -97,15 +102,15 @@ struct RowWrite<'a> {
     kind: Kind<'a>,
     txid: u64,
     core: usize,
-    /// The session holds the row's lock, or doesn't have to ask.
+    /// Whether the session holds the row's lock, or does not have to ask.
     holding: bool,
-    /// The snapshot sees no row in the place of the one inserted.
+    /// Whether the snapshot sees no row in the place of the inserted one.
     hides_nothing: bool,
     judgement: Judgement,
     undo: UndoPointer,
     /// Bytes of the new version.
     len: usize,
-    /// Bytes of key and version that undo had no room for.
+    /// Bytes of key and version for which undo had no room.
     room: usize,
 }
 
@@ -119,8 +124,8 @@ impl RowWrite<'_> {
         };
         let Some(stamp) = Stamp::decode(present) else { return Judgement::Corrupt };
         if stamp.txid == self.txid {
-            // The row is this transaction's own already: of the locks that others may hold, only those that an update
-            // allows matter, and those only to a deletion or a change of keys.
+            // The row is this transaction's own already. Of the locks that others may hold, only
+            // those that an update allows matter, and those only to a deletion or a change of keys.
             return match self.kind {
                 Kind::Insert(_) if stamp.deleted => Judgement::Write,
                 Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
@@ -158,7 +163,8 @@ impl RowWrite<'_> {
             && self.session.committed_later(deleter)
     }
 
-    /// Under the leaf's latch, after which nobody can lock the row without seeing the write.
+    /// The judgement if no other session has the row's lock. Decided under the leaf's latch, after
+    /// which no session locks the row without seeing the write.
     fn unless_locked(&self) -> Judgement {
         match self.holding {
             true => Judgement::Write,
@@ -177,8 +183,8 @@ impl RowWrite<'_> {
         self.unless_held(OWN_DELETE, Judgement::KeyShared)
     }
 
-    /// To write, unless the row's lock isn't free for this mode. If it is, the last holder's commit is heard of: the write
-    /// takes the lock over.
+    /// The judgement to write, or `held` if the row's lock is not free for this mode. If it is
+    /// free, the session notes the last holder's commit, because the write takes the lock over.
     #[inline]
     fn unless_held(&self, mode: u8, held: Judgement) -> Judgement {
         let locks = &self.session.engine.locks;
@@ -203,7 +209,8 @@ impl RowWrite<'_> {
             moved_to: self.kind.moved_to(),
         };
         self.room = self.key.len() + present.map_or(0, <[u8]>::len) + record.moved_to.len();
-        // Should the tree ask again before it applies, this record is left behind unused: nothing names it.
+        // If the tree asks again before it applies the change, this record stays unused: no header
+        // names it.
         self.undo = session.engine.undo.append(&session.engine.store, self.core, &record)?;
         Ok(())
     }
@@ -235,11 +242,11 @@ impl EntryChange for RowWrite<'_> {
         let payload = self.kind.payload().unwrap_or(kept);
         let stamp = Stamp {
             txid: self.txid,
-            // Nothing was there: readers that don't see this version need not look.
+            // There was no entry: readers that do not see this version need not look further.
             undo: if present.is_some() { self.undo } else { UndoPointer::NONE },
             command: self.session.command.get(),
-            // A later update of this transaction leaves its change of keys what it is.
-            // An update under the lock of an explicit FOR UPDATE holds what that holds.
+            // A later update of this transaction keeps the mark of its change of keys. An update
+            // under the lock of an explicit FOR UPDATE excludes what that lock excludes.
             keys: match self.kind {
                 Kind::UpdateKeys(..) => true,
                 Kind::Update(seen, _) => seen.keys && seen.txid == self.txid || self.holds_for_update(),
@@ -309,7 +316,7 @@ impl Inner {
         }
     }
 
-    /// Runs a write to its end: a judgement that needs nothing more.
+    /// Runs a write until a judgement needs nothing more.
     fn write(&self, tree: &Tree, key: &[u8], kind: Kind<'_>) -> Result<Judgement, Error> {
         let txid = self.ensure_txid()?;
         let tag = TagRef::Row(tree.id, key);
@@ -327,7 +334,7 @@ impl Inner {
             judgement: Judgement::NoRoom,
             undo: UndoPointer::NONE,
             len: 0,
-            // A guess at the version replaced: about as long as the new one.
+            // An estimate of the replaced version: about as long as the new one.
             room: key.len() + HEADER + kind.payload().map_or(0, <[u8]>::len),
         };
         let mut acquired = Acquired::Before;
@@ -349,7 +356,8 @@ impl Inner {
                         change.judgement = Judgement::Hides(deleter);
                         break;
                     }
-                    // The snapshot sees the same at the next try, whoever changes the entry before it.
+                    // The snapshot sees the same at the next try, whoever changes the entry before
+                    // it.
                     change.hides_nothing = true;
                     continue;
                 }
@@ -377,7 +385,7 @@ impl Inner {
             return Err(Error::CorruptRow);
         }
         if acquired == Acquired::New && !matches!(judgement, Judgement::Write | Judgement::Changed(_)) {
-            // The lock was only taken to wait.
+            // The lock was taken only to wait.
             self.unlock_tag(tag);
         }
         if let Judgement::Changed(writer)
