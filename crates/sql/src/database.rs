@@ -36,13 +36,12 @@ pub use activity::{Activity, State};
 pub(crate) use activity::{Board, Seat};
 pub use check::{CheckProgress, CheckReport};
 pub(crate) use given::Given;
-pub(crate) use numbers::Counter;
 pub(crate) use settling::Settling;
 use settling::Unsettled;
 
-use crate::catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
 use crate::exec::from_txn;
 use crate::session::Session;
+use catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
 use values::error::{SqlError, SqlState};
 
 /// How to open a data folder.
@@ -491,9 +490,7 @@ fn open_shared(
 /// The role that every folder begins with.
 const BOOTSTRAP_NAME: &str = "postgres";
 /// The databases every folder begins with.
-const FIRST_DATABASES: [(u32, &str); 2] = [(TEMPLATE_DATABASE, "template1"), (5, "postgres")];
-/// The one that clients expect to be there when they make others; it can't be dropped.
-pub(crate) const TEMPLATE_DATABASE: u32 = 1;
+const FIRST_DATABASES: [(u32, &str); 2] = [(catalog::TEMPLATE_DATABASE, "template1"), (5, "postgres")];
 
 impl Shared {
     /// Settings that say what the server is.

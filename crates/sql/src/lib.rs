@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bind;
-pub mod catalog;
 pub mod database;
 pub mod embedded;
 pub mod exec;

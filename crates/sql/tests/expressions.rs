@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use catalog::{Catalog, DatabaseEntry};
 use expressions::context::EvalContext;
-use sql::catalog::{Catalog, DatabaseEntry};
 use sql::plan::{Body, Plan, Statement};
 use sql::planner::{Context, Request, compile_here};
 use sql::{SqlError, Type};

@@ -4,7 +4,8 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{CoercionForm, FuncCall, Node, SubLink, SubLinkType};
 
 use super::expr::location;
-use super::{Binder, Clause, Query, Sublink, inner, inner_of, strings};
+use super::{Binder, Clause, Query, Sublink, inner, inner_of};
+use crate::parse::strings;
 use crate::plan::{AggregateCall, SubqueryKind};
 use expressions::expr::Expr;
 use expressions::function::WindowFunction;

@@ -3,8 +3,9 @@
 use pg_query::NodeEnum;
 use pg_query::protobuf::ColumnRef;
 
-use super::{Barred, Binder, Clause, ColumnValue, Entry, SourceId, strings};
-use crate::catalog::system_columns::SYSTEM_COLUMNS;
+use super::{Barred, Binder, Clause, ColumnValue, Entry, SourceId};
+use crate::parse::strings;
+use catalog::system_columns::SYSTEM_COLUMNS;
 use expressions::expr::{Case, Expr};
 use values::error::{SqlError, SqlState};
 use values::types::Type;

@@ -339,7 +339,7 @@ pub(crate) fn node_text(node: &Node) -> String {
         Some(NodeEnum::Float(value)) => value.fval.clone(),
         Some(NodeEnum::Boolean(value)) => value.boolval.to_string(),
         Some(NodeEnum::TypeName(name)) => {
-            super::strings(&name.names).last().copied().unwrap_or_default().to_owned()
+            crate::parse::strings(&name.names).last().copied().unwrap_or_default().to_owned()
         }
         Some(NodeEnum::AConst(constant)) => match &constant.val {
             Some(a_const::Val::Ival(value)) => value.ival.to_string(),

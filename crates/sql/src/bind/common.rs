@@ -5,8 +5,9 @@ use pg_query::protobuf::{CommonTableExpr, RangeVar, SelectStmt, WithClause};
 
 use super::{
     Binder, ColumnValue, CommonQuery, Entry, EntryColumn, FromItem, OutputColumn, Query, Source, inner,
-    inner_of, strings,
+    inner_of,
 };
+use crate::parse::strings;
 use expressions::expr::Expr;
 use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};

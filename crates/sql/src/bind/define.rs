@@ -16,13 +16,15 @@ use alter::alter_tag;
 use attributes::{Attributes, OneValue};
 
 use super::modify::relation;
-use super::{Binder, inner, storage, strings};
-use crate::catalog::system_columns::SYSTEM_COLUMNS;
-use crate::catalog::{Column, Relation, Table, TreeAddress};
+use super::{Binder, inner, storage};
+use crate::parse::strings;
 use crate::plan::{
     AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind, CreateIndex, CreateTable,
-    IndexColumn, ObjectKind, OwnedSequence, QualifiedName, ReferentialAction, SequenceOptions,
+    IndexColumn, ObjectKind, OwnedSequence, QualifiedName, SequenceOptions,
 };
+use catalog::ReferentialAction;
+use catalog::system_columns::SYSTEM_COLUMNS;
+use catalog::{Column, Relation, Table, TreeAddress};
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 
@@ -155,7 +157,7 @@ impl Binder<'_> {
     /// Binds a CHECK over a table: the columns it reads.
     fn check_columns(&mut self, table: &Arc<Table>, text: &str) -> Result<Vec<String>, SqlError> {
         let mut checked = Table::clone(table);
-        checked.checks = vec![crate::catalog::CheckConstraint {
+        checked.checks = vec![catalog::CheckConstraint {
             oid: 0,
             name: String::new(),
             text: text.to_owned(),
@@ -540,7 +542,7 @@ fn draft_column(name: &str, type_: Type, not_null: bool) -> Column {
 fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
     Arc::new(Table {
         oid: 0,
-        schema: crate::catalog::PUBLIC,
+        schema: catalog::PUBLIC,
         name: name.to_owned(),
         tree: TreeAddress::NONE,
         wide: TreeAddress::NONE,
@@ -552,6 +554,6 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
-        layout: crate::catalog::Layout::default(),
+        layout: catalog::Layout::default(),
     })
 }

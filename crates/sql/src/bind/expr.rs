@@ -7,7 +7,8 @@ use pg_query::protobuf::{
 };
 
 use super::select::MAX_TARGETS;
-use super::{Binder, MAX_EXPRESSION_DEPTH, inner, strings};
+use super::{Binder, MAX_EXPRESSION_DEPTH, inner};
+use crate::parse::strings;
 use expressions::expr::{Case, Expr, Extreme, Sharing};
 use expressions::functions::{self, Bound, CastContext};
 use values::error::{SqlError, SqlState};

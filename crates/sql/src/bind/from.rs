@@ -8,10 +8,11 @@ use pg_query::protobuf::{Alias, JoinExpr, JoinType, Node, RangeSubselect, RangeV
 
 use super::{
     Barred, Binder, Clause, ColumnValue, Entry, EntryColumn, FromItem, Source, SourceId, SourceRegisters,
-    inner, inner_of, strings,
+    inner, inner_of,
 };
-use crate::catalog::{Relation, Table};
+use crate::parse::strings;
 use crate::plan::JoinKind;
+use catalog::{Relation, Table};
 use expressions::expr::Expr;
 use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};

@@ -5,7 +5,8 @@ use pg_query::protobuf::{DefElem, ExplainStmt, ReindexObjectType, ReindexStmt, V
 
 use super::command::{option_text, without_position};
 use super::modify::relation;
-use super::{Binder, inner, strings};
+use super::{Binder, inner};
+use crate::parse::strings;
 use crate::plan::{Command, Explain, Reindex};
 use values::error::{SqlError, SqlState};
 

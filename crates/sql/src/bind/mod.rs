@@ -56,10 +56,10 @@ use expr::location;
 pub use query::*;
 pub(crate) use type_text::named_type;
 
-use crate::catalog::{Catalog, Table};
 use crate::normalize::{Literal, LiteralUse};
 use crate::plan::{AggregateCall, Reg, RowIdentity, SetCall};
 use crate::planner::{Context, Request};
+use catalog::{Catalog, Table};
 use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
@@ -499,15 +499,4 @@ pub(crate) fn inner(node: &Node) -> Result<&NodeEnum, SqlError> {
 /// The inside of an optional node.
 pub(crate) fn inner_of(node: Option<&Node>) -> Result<&NodeEnum, SqlError> {
     inner(node.ok_or_else(|| SqlError::internal("missing parse node"))?)
-}
-
-/// The texts of a list of String nodes (a qualified name).
-pub(crate) fn strings(nodes: &[Node]) -> Vec<&str> {
-    nodes
-        .iter()
-        .filter_map(|node| match &node.node {
-            Some(NodeEnum::String(string)) => Some(string.sval.as_str()),
-            _ => None,
-        })
-        .collect()
 }

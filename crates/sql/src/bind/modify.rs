@@ -12,9 +12,10 @@ use super::{
     Barred, Binder, Bound, Change, Clause, ColumnValue, Entry, EntryColumn, FromItem, Level, Returning,
     Select, Source, inner,
 };
-use crate::catalog::system_columns;
-use crate::catalog::{Column, Table};
-use crate::plan::{Assignment, Check, Identity, JoinKind, Reg};
+use crate::plan::{Assignment, Check, JoinKind, Reg};
+use catalog::Identity;
+use catalog::system_columns;
+use catalog::{Column, Table};
 use expressions::expr::Expr;
 use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};

@@ -6,8 +6,8 @@ use pg_query::protobuf::RangeVar;
 use txn::TableLock;
 
 use super::Binder;
-use crate::catalog::{Relation, Table};
 use crate::plan::QualifiedName;
+use catalog::{Relation, Table};
 use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {

@@ -5,7 +5,8 @@ use pg_query::protobuf::{AConst, Node, SelectStmt, SortBy, SortByDir, SortByNull
 
 use super::expr::location;
 use super::select::Target;
-use super::{Binder, Clause, inner, inner_of, strings};
+use super::{Binder, Clause, inner, inner_of};
+use crate::parse::strings;
 use crate::plan::SortKey;
 use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};

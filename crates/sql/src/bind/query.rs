@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::catalog::Table;
 use crate::plan::{
     AggregateCall, ConflictUpdate, JoinKind, Reg, RowIdentity, SetCall, SetKind, SortKey, SubqueryKind,
     WindowCall,
 };
+use catalog::Table;
 use expressions::expr::Expr;
 use values::types::Type;
 

@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use txn::TableLock;
 
 use super::Binder;
-use crate::catalog::{ForeignKey, Table};
-use crate::plan::{Assignment, ReferentialAction};
+use crate::plan::Assignment;
+use catalog::ReferentialAction;
+use catalog::{ForeignKey, Table};
 
 /// What happens to rows of a table.
 #[derive(Clone)]

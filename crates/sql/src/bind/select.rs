@@ -12,8 +12,9 @@ use super::alike::Twins;
 use super::expr::location;
 use super::{
     Binder, Clause, Distinct, FromItem, Level, OutputColumn, Query, QueryBody, Select, Source, SourceId,
-    inner, strings,
+    inner,
 };
+use crate::parse::strings;
 use crate::plan::RowIdentity;
 use crate::planner::registers::Registers;
 use expressions::expr::Expr;

@@ -4,8 +4,10 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{Constraint, DefElem, Node};
 
 use super::command::option_text;
-use super::{Binder, inner, strings};
-use crate::plan::{Identity, OwnedSequence, QualifiedName, SequenceOptions};
+use super::{Binder, inner};
+use crate::parse::strings;
+use crate::plan::{OwnedSequence, QualifiedName, SequenceOptions};
+use catalog::Identity;
 use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {

@@ -8,10 +8,11 @@ use pg_query::protobuf::{
 };
 
 use super::command::{node_text, option_text, without_position};
-use super::{Binder, inner, strings};
-use crate::catalog::system_columns;
-use crate::catalog::{Relation, Table};
+use super::{Binder, inner};
+use crate::parse::strings;
 use crate::plan::AlterAction;
+use catalog::system_columns;
+use catalog::{Relation, Table};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 

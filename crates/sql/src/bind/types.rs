@@ -3,7 +3,8 @@
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Node, TypeName, a_const};
 
-use super::{Binder, strings};
+use super::Binder;
+use crate::parse::strings;
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, oid, registry};
 

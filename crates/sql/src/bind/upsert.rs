@@ -6,9 +6,9 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{InferClause, OnConflictAction, OnConflictClause};
 
 use super::{Binder, Clause, Conflict, inner};
-use crate::catalog::Table;
-use crate::catalog::system_columns::SYSTEM_COLUMNS;
 use crate::plan::{Arbiter, ColumnRead, ConflictUpdate, Reg};
+use catalog::Table;
+use catalog::system_columns::SYSTEM_COLUMNS;
 use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {

@@ -322,7 +322,7 @@ impl Shared {
     }
 }
 
-fn owns(table: &crate::catalog::Table, tree: u32) -> bool {
+fn owns(table: &catalog::Table, tree: u32) -> bool {
     table.trees().any(|address| address.id == tree)
 }
 

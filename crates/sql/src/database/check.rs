@@ -23,11 +23,11 @@ use txn::{Direction, Range, TxnSession};
 
 use super::{Database, Shared, system};
 use crate::SqlError;
-use crate::catalog::{Catalog, Index, Table, TreeAddress};
 use crate::exec::keys::{index_entry, table_tree, tree};
 use crate::exec::wide::fetch;
 use crate::exec::{from_storage, from_txn};
 use ::values::row::RowView;
+use catalog::{Catalog, Index, Table, TreeAddress};
 
 /// What a check went through and found.
 #[derive(Debug, Default, Clone)]

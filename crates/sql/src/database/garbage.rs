@@ -25,8 +25,8 @@ use sync::stop;
 use txn::TxnSession;
 
 use super::{Shared, system};
-use crate::catalog::TreeAddress;
 use crate::exec::{from_storage, tree};
+use catalog::TreeAddress;
 use values::error::{SqlError, SqlState};
 
 /// Bytes of a root page's number in a list; one more says that freeing has begun.

@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use storage::btree::Cursor;
-use sync::{SpinLock, WaitQueue};
+use sync::SpinLock;
 
 use super::{Shared, system};
-use crate::catalog::{CounterPlace, Sequence, TreeAddress};
 use crate::exec::from_txn;
+use catalog::counter::{Counter, CounterPlace, CounterState};
+use catalog::{Sequence, TreeAddress};
 use values::error::{SqlError, SqlState};
 
 /// Row numbers a core claims at a time.
@@ -84,47 +85,6 @@ impl Shared {
 /// Values given out for each record in the log, as in PostgreSQL.
 const LOGGED_AHEAD: i64 = 32;
 
-/// A sequence's counter in memory, which its definitions share.
-pub(crate) struct Counter {
-    state: SpinLock<CounterState>,
-    /// Waiters for a record being written.
-    logged: WaitQueue,
-}
-
-#[derive(Clone, Copy)]
-struct CounterState {
-    /// The last value given out, or the first to give out when `called` is false.
-    value: i64,
-    called: bool,
-    /// How many more values are covered by the record in the system tree.
-    covered: i64,
-    /// Somebody is writing a record.
-    logging: bool,
-    /// Its record is gone, or is about to go: only statements that see an old definition use it, and write no other.
-    retired: bool,
-}
-
-impl Counter {
-    /// pg_sequences' last value: None before the first.
-    pub fn last_value(&self) -> (i64, bool) {
-        let state = self.state.lock();
-        (state.value, state.called)
-    }
-
-    /// Waits until nobody writes a record, and keeps others from it; whether the counter is retired.
-    fn begin_logging(&self) -> bool {
-        let mut retired = false;
-        self.logged.wait_until(|| {
-            let mut state = self.state.lock();
-            let free = !state.logging;
-            state.logging = true;
-            retired = state.retired;
-            free
-        });
-        retired
-    }
-}
-
 impl Shared {
     /// A sequence's counter.
     pub(crate) fn counter<'s>(&self, sequence: &'s Sequence) -> Result<&'s Counter, SqlError> {
@@ -144,7 +104,7 @@ impl Shared {
         };
         let state = CounterState { value, called, covered: 0, logging: false, retired: false };
         // Whoever found no record because it has been removed finds the counter here: it was put there before.
-        Ok(sequence.place.put(Counter { state: SpinLock::new(state), logged: WaitQueue::new() }))
+        Ok(sequence.place.put(Counter::new(state)))
     }
 
     /// Removes the records of counters that no sequence has any more. Statements that still see an old definition go on

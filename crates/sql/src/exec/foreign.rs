@@ -27,8 +27,9 @@ use super::keys::{
 };
 use super::modify::{change_row, old_row, remove_row};
 use super::{Executor, from_txn, wide};
-use crate::catalog::{ForeignKey, Table};
-use crate::plan::{Check, ReferentialAction};
+use crate::plan::Check;
+use catalog::ReferentialAction;
+use catalog::{ForeignKey, Table};
 use expressions::context::EvalContext;
 use parent::{hold_parent, hold_replacement, require_parent};
 use values::error::{SqlError, SqlState};

@@ -13,8 +13,8 @@ use storage::PageNo;
 use storage::btree::Tree;
 
 use super::{Arena, Executor, File};
-use crate::catalog::{Index, Table, TreeAddress};
 use crate::plan::{KeyBound, KeyRange};
+use catalog::{Index, Table, TreeAddress};
 use expressions::expr::Expr;
 use values::error::SqlError;
 use values::key::{self, KeyOrder};

@@ -53,10 +53,10 @@ use bumpalo::Bump;
 use storage::Store;
 use txn::TxnSession;
 
-use crate::catalog::{Catalog, TreeAddress};
 use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
 use crate::spill::Sorter;
+use catalog::{Catalog, TreeAddress};
 use expressions::context::EvalContext;
 use expressions::expr::Expr;
 use values::error::SqlError;

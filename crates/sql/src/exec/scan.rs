@@ -4,8 +4,8 @@ use txn::{Direction, Stamp};
 
 use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, wide};
-use crate::catalog::{Index, Table};
 use crate::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
+use catalog::{Index, Table};
 use expressions::expr::Expr;
 use values::error::SqlError;
 use values::row::{self, RowView};
@@ -245,7 +245,7 @@ pub(super) fn virtual_scan<'s>(
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let rows = crate::catalog::pg_catalog::rows(cx.catalog, cx.environment, relation)?;
+    let rows = catalog::pg_catalog::rows(cx.catalog, cx.environment, relation)?;
     cx.scoped(|cx, own| {
         for row in &rows {
             cx.check()?;

@@ -17,8 +17,8 @@ use txn::{InsertOutcome, Outcome, TxnSession};
 
 use super::scan::decode;
 use super::{Arena, Executor, File, constraint, from_txn, tree};
-use crate::catalog::{Table, TreeAddress};
 use crate::plan::{Check, ColumnRead, Reg};
+use catalog::{Table, TreeAddress};
 use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::memory;

@@ -5,7 +5,7 @@
 //! [`depth`] bounds the nesting before the parser sees the text, so that no text can overflow that stack.
 
 mod depth;
-pub mod stored;
+pub mod rewrite;
 #[cfg(test)]
 mod tests;
 mod unicode;
@@ -216,4 +216,15 @@ fn locate(text: &str, token: &str, message: &str) -> Option<usize> {
         return places.get(first).or(places.last()).copied();
     }
     places.first().copied().or_else(|| text.find(token))
+}
+
+/// The texts of a list of String nodes (a qualified name).
+pub(crate) fn strings(nodes: &[Node]) -> Vec<&str> {
+    nodes
+        .iter()
+        .filter_map(|node| match &node.node {
+            Some(NodeEnum::String(string)) => Some(string.sval.as_str()),
+            _ => None,
+        })
+        .collect()
 }

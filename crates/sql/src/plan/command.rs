@@ -3,9 +3,11 @@
 //! Names in definitions are resolved by the binder as far as they can be (the schema is always given); whether an
 //! object exists is decided when the command runs, under the locks it takes.
 
+use catalog::ReferentialAction;
 use std::sync::Arc;
 
-use super::{Identity, OwnedSequence, SequenceOptions, Statement};
+use super::{OwnedSequence, SequenceOptions, Statement};
+use catalog::Identity;
 use expressions::expr::Expr;
 use values::types::Type;
 
@@ -465,21 +467,6 @@ pub enum ConstraintKind {
         /// ON UPDATE.
         on_update: ReferentialAction,
     },
-}
-
-/// What happens to referencing rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReferentialAction {
-    /// An error, if still dangling at the end of the statement.
-    NoAction,
-    /// An error at once.
-    Restrict,
-    /// The same is done to them.
-    Cascade,
-    /// Their columns become NULL.
-    SetNull,
-    /// Their columns become their defaults.
-    SetDefault,
 }
 
 /// The state that DISCARD drops.

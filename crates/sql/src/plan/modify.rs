@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{ColumnRead, Plan, Reg, RowIdentity};
-use crate::catalog::Table;
+use catalog::Table;
 use expressions::expr::Expr;
 
 /// INSERT.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Reg;
-use crate::catalog::Table;
+use catalog::Table;
 use expressions::expr::Expr;
 
 /// A column of a stored row and the register it is decoded into. Columns nobody reads are not decoded.

@@ -6,8 +6,8 @@
 
 use super::cost;
 use super::registers::{self, Registers};
-use crate::catalog::{IndexKey, Table, TableStatistics};
 use crate::plan::{AccessPath, KeyBound, KeyRange, Reg, SortKey};
+use catalog::{IndexKey, Table, TableStatistics};
 use expressions::expr::{Case, CastPath, Expr};
 use expressions::function::{Comparison, Volatility};
 use expressions::functions::{self, CastContext};

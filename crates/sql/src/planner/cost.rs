@@ -1,7 +1,7 @@
 //! How many rows, how much work. The unit of work is one row read in order.
 
-use crate::catalog::{Table, TableStatistics};
 use crate::planner::Context;
+use catalog::{Table, TableStatistics};
 use expressions::expr::{Expr, QuantifiedOver};
 use expressions::function::Comparison;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::query::Planner;
 use super::registers::{self, Registers};
 use crate::bind::{Distinct, FromItem, Query, QueryBody, Select, Source, SourceId};
-use crate::catalog::Table;
 use crate::plan::JoinKind;
+use catalog::Table;
 use expressions::expr::Expr;
 use expressions::function::Volatility;
 

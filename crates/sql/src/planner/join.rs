@@ -32,7 +32,7 @@ pub(super) struct Part {
 /// A source of an inner join.
 pub(super) enum Leaf {
     /// A table, whose path depends on the conditions.
-    Table(SourceId, Arc<crate::catalog::Table>),
+    Table(SourceId, Arc<catalog::Table>),
     /// Anything planned already.
     Planned(Box<Part>),
     /// An outer join, planned with the conditions that can go into it.
@@ -260,7 +260,7 @@ impl Planner<'_, '_> {
     pub(super) fn search<'s>(
         &'s self,
         source: SourceId,
-        table: &'s crate::catalog::Table,
+        table: &'s catalog::Table,
         conditions: &'s [Expr],
         available: &'s Registers,
         wanted: Wanted<'s>,
@@ -309,7 +309,7 @@ impl Planner<'_, '_> {
     fn scan(
         &mut self,
         source: SourceId,
-        table: Arc<crate::catalog::Table>,
+        table: Arc<catalog::Table>,
         conditions: Vec<Expr>,
         available: &Registers,
         wanted: Wanted<'_>,

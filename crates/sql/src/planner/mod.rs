@@ -36,9 +36,9 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{CreateTableAsStmt, Node, ObjectType, SelectStmt};
 
 use crate::bind::{Binder, Bound, Parameters};
-use crate::catalog::{Catalog, Table};
 use crate::normalize::{Literal, LiteralUse};
 use crate::plan::{Body, Check, ColumnDesc, Command, Plan, Reg, Statement};
+use catalog::{Catalog, Table};
 use expressions::expr::Expr;
 use expressions::function::Volatility;
 use values::error::{SqlError, SqlState};

@@ -8,8 +8,8 @@ use super::join::{Part, Wanted};
 use super::query::{Planned, Planner};
 use super::registers::{self, Registers};
 use crate::bind::{Change, Insert, Returning, SourceId};
-use crate::catalog::Table;
 use crate::plan::{ColumnRead, CommonTable, Delete, OnConflict, Plan, QueryTag, RowTarget, Update};
+use catalog::Table;
 use values::error::SqlError;
 
 impl Planner<'_, '_> {

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 pub(super) use super::written::written;
-use crate::catalog::Table;
 use crate::plan::{
     AccessPath, Again, KeyRange, Match, Plan, Reg, RowTarget, Scan, SetSide, SetStage, SortKey, SubqueryKind,
 };
+use catalog::Table;
 use expressions::expr::Expr;
 
 /// A set of registers.

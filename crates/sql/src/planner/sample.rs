@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{Compiled, Context, Request, compile_here};
-use crate::catalog::{
+use catalog::ReferentialAction;
+use catalog::{
     BOOTSTRAP_ROLE, Catalog, Change, CheckConstraint, Column, DatabaseEntry, ForeignKey, Index, IndexKey,
     Layout, PUBLIC, PrimaryKey, Role, Table, TreeAddress,
 };
-use crate::plan::ReferentialAction;
 use values::error::SqlError;
 use values::types::{Type, oid, registry};
 

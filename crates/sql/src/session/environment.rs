@@ -15,10 +15,10 @@ use super::plans::Planned;
 use super::portal::Portal;
 use super::prepared::PreparedStatements;
 use super::settings::{SettingsTable, transaction_modes};
-use crate::catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
-use crate::catalog::{Catalog, Sequence};
 use crate::database::{Definitions, Shared};
 use crate::exec::from_txn;
+use catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
+use catalog::{Catalog, Sequence};
 use expressions::functions;
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
@@ -428,7 +428,7 @@ impl Environment for SessionEnvironment {
         if let Some(done) = self.own_function(name, arguments, arena) {
             return done;
         }
-        crate::catalog::pg_catalog::function(self, &self.catalog, name, arguments, arena)
+        catalog::pg_catalog::function(self, &self.catalog, name, arguments, arena)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use txn::{LockInfo, LockedObject};
 
 use super::environment::SessionEnvironment;
-use crate::catalog::pg_catalog::{Lock, Locked, table_by_oid};
+use catalog::pg_catalog::{Lock, Locked, table_by_oid};
 
 /// PostgreSQL's names of the modes, in the order of [`txn::TableLock`].
 const TABLE_MODES: [&str; 8] = [

@@ -7,9 +7,9 @@ use txn::{TableGrant, TableLock, Wait};
 use super::Session;
 use super::client::{Client, Notice, Severity};
 use super::define::safe_point;
-use crate::catalog::{Relation, Table};
 use crate::exec::{self, from_txn};
 use crate::plan::QualifiedName;
+use catalog::{Relation, Table};
 use values::error::{SqlError, SqlState};
 
 /// A relation to maintain.
@@ -126,7 +126,7 @@ impl Session {
         let statistics = exec::analyze(&self.environment.txn, &self.shared, table)?;
         let (pages, rows) = (statistics.pages, statistics.rows);
         tell(format!("\"{}\": {pages} pages, containing {rows} live rows", table.name));
-        self.define(crate::catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
+        self.define(catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
         self.environment.txn.statement_end();
         Ok(())
     }

@@ -15,9 +15,9 @@ use txn::{TableGrant, TableLock, Wait};
 
 use super::Session;
 use super::define::safe_point;
-use crate::catalog::{Catalog, Relation, Table};
 use crate::exec::from_txn;
 use crate::plan::{Body, Command, QualifiedName, Statement};
+use catalog::{Catalog, Relation, Table};
 use values::error::{SqlError, SqlState};
 
 /// The locks that a statement has taken for plans of its own that turned out stale.

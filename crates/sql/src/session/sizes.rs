@@ -6,9 +6,9 @@ use storage::btree::Tree;
 use storage::page::PAGE_SIZE;
 
 use super::environment::SessionEnvironment;
-use crate::catalog::{Catalog, Relation, Table, TreeAddress};
 use crate::database::Definitions;
 use crate::exec::{from_storage, tree};
+use catalog::{Catalog, Relation, Table, TreeAddress};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 

@@ -13,10 +13,10 @@ use super::client::{Client, Notice};
 use super::define::safe_point;
 use super::plans::Planned;
 use super::{Session, clock};
-use crate::catalog::{Catalog, Change, Overlay, Table, TreeAddress};
 use crate::database::system;
 use crate::exec::from_txn;
 use crate::plan::{Body, Command, Isolation, TransactionModes};
+use catalog::{Catalog, Change, Overlay, Table, TreeAddress};
 use values::error::{SqlError, SqlState};
 
 /// The definitions of all databases may take one part in so many of the memory that sessions may take.

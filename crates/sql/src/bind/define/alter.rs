@@ -15,9 +15,9 @@ use crate::bind::modify::relation;
 use crate::bind::owner::named_role;
 use crate::bind::storage::parameters_let_write;
 use crate::bind::{Binder, inner};
-use crate::catalog::system_columns;
-use crate::catalog::{Relation, Table};
 use crate::plan::{AlterAction, ColumnDefinition, Command, ConstraintDefinition, ConstraintKind};
+use catalog::system_columns;
+use catalog::{Relation, Table};
 use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {

@@ -10,9 +10,11 @@ use txn::TableLock;
 
 use super::draft_column;
 use crate::bind::{Binder, Clause};
-use crate::catalog::Relation;
-use crate::parse::{expression_text, stored};
+use crate::parse::expression_text;
+use crate::parse::rewrite::{numbered_relations, relation_constants};
 use crate::plan::ColumnDefinition;
+use catalog::Relation;
+use catalog::stored;
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
@@ -55,7 +57,7 @@ impl Binder<'_> {
     /// 42P01 for a relation that is not there.
     pub(super) fn kept_text(&mut self, expression: &Node) -> Result<String, SqlError> {
         let path = self.context.search_path;
-        for (name, at) in stored::relation_constants(expression) {
+        for (name, at) in relation_constants(expression) {
             let locked = match self.catalog().named_by_constant(path, &name) {
                 Some(Relation::Table(table) | Relation::Index(table, _)) if table.is_virtual() => continue,
                 Some(Relation::Table(table) | Relation::Index(table, _)) => table.oid,
@@ -68,7 +70,7 @@ impl Binder<'_> {
             self.lock(locked, TableLock::AccessShare);
         }
         let found = |name: &str| self.catalog().named_by_constant(path, name).map(|relation| relation.oid());
-        stored::numbered_relations(&expression_text(expression)?, &found)
+        numbered_relations(&expression_text(expression)?, &found)
     }
 }
 

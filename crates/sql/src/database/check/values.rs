@@ -7,9 +7,9 @@ use txn::{Direction, TxnSession};
 
 use super::{ALL, EntrySum};
 use crate::SqlError;
-use crate::catalog::{Table, TreeAddress};
 use crate::exec::keys::{table_tree, tree};
 use crate::exec::{from_txn, wide};
+use catalog::{Table, TreeAddress};
 use values::row::{self, RowView};
 use values::types::{Datum, WidePointer};
 

@@ -2,8 +2,8 @@
 
 mod names;
 
-use crate::catalog::Table;
 use crate::plan::{AccessPath, Body, JoinKind, KeyRange, Plan, Scan, SetKind, SortKey, Statement};
+use catalog::Table;
 use expressions::expr::{Expr, Show};
 use values::environment::Environment;
 use values::error::SqlError;

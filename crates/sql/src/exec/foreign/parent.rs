@@ -6,10 +6,10 @@ use storage::btree::Tree;
 use txn::{LockOutcome, RowLock, TableLock, TxnSession, Wait};
 
 use super::{as_type, same_set};
-use crate::catalog::{ForeignKey, Index, Table};
 use crate::exec::constraint::{in_table, shown_key};
 use crate::exec::keys::{encode_part, index_parts, primary_parts, table_tree, tree};
 use crate::exec::{Executor, from_txn, wide};
+use catalog::{ForeignKey, Index, Table};
 use values::error::{SqlError, SqlState};
 use values::row::RowView;
 use values::types::{Datum, Value};

@@ -9,11 +9,11 @@ use super::super::client::Client;
 use super::create::{self, no_column};
 use super::dependents::{self, Object};
 use super::{constraint, exists, identity, kept, owner, retype, sequence, skipping};
-use crate::catalog::system_columns;
-use crate::catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
 use crate::exec::{self, Executor, Flow};
 use crate::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
 use crate::planner::{self, Request};
+use catalog::system_columns;
+use catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
 use values::error::{SqlError, SqlState};
 use values::identifier::{qualified, quoted};
 
@@ -212,7 +212,7 @@ fn act(
             }
             table.columns[at].name.clone_from(to);
             for check in &mut table.checks {
-                check.text = crate::parse::stored::bare_columns(&check.text, Some((from, to)))?;
+                check.text = crate::parse::rewrite::bare_columns(&check.text, Some((from, to)))?;
             }
             // Each must still say what it said.
             let catalog = Arc::clone(&session.environment.catalog);
@@ -281,7 +281,7 @@ fn drop_column(
         .into_iter()
         .partition(|index| names(&index.included) || index.columns.iter().any(|key| key.column == position));
     table.indexes = kept;
-    let gone: Vec<crate::catalog::Index> = gone;
+    let gone: Vec<catalog::Index> = gone;
     for index in gone {
         session.discard_tree(index.tree)?;
     }
@@ -305,7 +305,7 @@ fn drop_column(
 }
 
 /// The sequences a column owns.
-pub(super) fn owned_by(catalog: &crate::catalog::Catalog, table: u32, column: u32) -> Vec<Arc<Sequence>> {
+pub(super) fn owned_by(catalog: &catalog::Catalog, table: u32, column: u32) -> Vec<Arc<Sequence>> {
     catalog.owned_sequences(table).filter(|owned| owned.owner == Some((table, column))).cloned().collect()
 }
 
@@ -340,7 +340,7 @@ fn drop_constraint(
         table.primary_key = None;
         return rewrite(session, &old, table, None);
     }
-    let keys = |index: &crate::catalog::Index| index.name == name && index.constraint != 0;
+    let keys = |index: &catalog::Index| index.name == name && index.constraint != 0;
     if let Some(at) = table.indexes.iter().position(keys) {
         let index = table.indexes.remove(at);
         session.discard_tree(index.tree)?;

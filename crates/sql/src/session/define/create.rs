@@ -8,13 +8,11 @@ use super::super::Session;
 use super::super::client::Client;
 use super::names::distinct;
 use super::{constraint, exists, kept, owner, sequence};
-use crate::catalog::system_columns::{self, SYSTEM_COLUMNS};
-use crate::catalog::{
-    Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress,
-};
 use crate::database::system;
 use crate::exec;
 use crate::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
+use catalog::system_columns::{self, SYSTEM_COLUMNS};
+use catalog::{Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress};
 use values::error::{SqlError, SqlState};
 use values::types::{Datum, Type, TypeKind};
 

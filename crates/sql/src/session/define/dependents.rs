@@ -13,8 +13,8 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::super::client::{Client, Notice};
-use crate::catalog::{Catalog, Change, Table};
-use crate::parse::stored;
+use catalog::stored;
+use catalog::{Catalog, Change, Table};
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 

@@ -9,10 +9,10 @@ use super::super::Session;
 use super::super::client::Client;
 use super::dependents::{self, Object};
 use super::{alter, sequence, skipping};
-use crate::catalog::{Change, ForeignKey, Relation, Table};
 use crate::database::system;
 use crate::exec::from_txn;
 use crate::plan::{ObjectKind, QualifiedName};
+use catalog::{Change, ForeignKey, Relation, Table};
 use values::error::{SqlError, SqlState};
 
 /// DROP DATABASE.
@@ -33,7 +33,7 @@ pub(super) fn database(
         }
         return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
     };
-    if gone.oid == crate::database::TEMPLATE_DATABASE {
+    if gone.oid == catalog::TEMPLATE_DATABASE {
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot drop a template database"));
     }
     if gone.oid == session.environment.definitions.oid {

@@ -7,9 +7,10 @@ use super::super::client::Client;
 use super::alter::owned_by;
 use super::dependents::{self, Object};
 use super::{sequence, skipping};
-use crate::catalog::Table;
-use crate::catalog::system_columns;
-use crate::plan::{Identity, OwnedSequence, SequenceOptions};
+use crate::plan::{OwnedSequence, SequenceOptions};
+use catalog::Identity;
+use catalog::Table;
+use catalog::system_columns;
 use values::error::{SqlError, SqlState};
 use values::types::oid;
 

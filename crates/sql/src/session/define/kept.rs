@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use super::super::Session;
-use crate::parse::stored;
+use crate::parse::rewrite::numbered_relations;
+use catalog::stored;
 use values::error::{SqlError, SqlState};
 
 /// Gives the relations that constants of the text still name their OIDs.
@@ -19,7 +20,7 @@ pub(super) fn number_relations(session: &Session, text: &mut String) -> Result<(
         }
         relation.map(|relation| relation.oid())
     };
-    let numbered = stored::numbered_relations(text, &found)?;
+    let numbered = numbered_relations(text, &found)?;
     if let Some(name) = missing.into_inner() {
         return Err(SqlError::new(SqlState::UNDEFINED_TABLE, stored::missing(&name)));
     }

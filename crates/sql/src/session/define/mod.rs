@@ -23,10 +23,10 @@ pub(super) use create::{schema_for_table, table_as};
 
 use super::Session;
 use super::client::{Client, Notice};
-use crate::catalog::{INFORMATION_SCHEMA, Table};
 use crate::exec::keys::table_tree;
 use crate::exec::{Executor, from_txn};
 use crate::plan::{Command, ObjectKind};
+use catalog::{INFORMATION_SCHEMA, Table};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 
 use super::{Session, safe_point};
-use crate::catalog::{Change, Table};
 use crate::database::system;
+use catalog::{Change, Table};
 use values::error::{SqlError, SqlState};
 
 /// Bytes of a name at most.

@@ -6,9 +6,9 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::alter;
-use crate::catalog::{Change, Relation};
 use crate::exec;
 use crate::plan::Reindex;
+use catalog::{Change, Relation};
 use values::error::{SqlError, SqlState};
 
 /// REINDEX.

@@ -7,9 +7,10 @@ use txn::{TableLock, Wait};
 use super::super::Session;
 use super::super::client::Client;
 use super::{exists, skipping};
-use crate::catalog::{Change, CounterPlace, Relation, Sequence, Table};
 use crate::exec::from_txn;
 use crate::plan::{OwnedSequence, QualifiedName, SequenceOptions};
+use catalog::counter::CounterPlace;
+use catalog::{Change, Relation, Sequence, Table};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
@@ -29,7 +30,7 @@ pub(super) fn create(
         exists(session, client, SqlState::DUPLICATE_TABLE, &message);
         return Ok("CREATE SEQUENCE");
     }
-    if schema == crate::catalog::PG_CATALOG {
+    if schema == catalog::PG_CATALOG {
         return Err(super::create::not_in_the_catalog(&name.name));
     }
     let oid = session.shared.new_oid();

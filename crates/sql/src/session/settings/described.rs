@@ -3,7 +3,7 @@
 use super::known::{Change, KNOWN, Kind, Known, offered};
 use super::units::{bytes_of, parse_time};
 use super::{SettingsTable, Source};
-use crate::catalog::pg_catalog::Setting;
+use catalog::pg_catalog::Setting;
 
 /// The unit of a setting that the server gives, as PostgreSQL has it.
 fn given_unit(name: &str) -> Option<&'static str> {

@@ -9,9 +9,9 @@ use pg_query::protobuf::a_const::Val;
 use pg_query::protobuf::{AConst, ColumnRef, Node};
 use pg_query::{NodeEnum, NodeRef};
 
-use crate::bind::strings;
+use super::strings;
 use values::error::SqlError;
-use values::identifier::{quoted, split};
+use values::identifier::quoted;
 
 const SELECT: &str = "SELECT ";
 
@@ -102,48 +102,6 @@ fn relation_constant(node: NodeRef<'_>) -> Option<(&str, i32, &'static str)> {
     };
     let AConst { val: Some(Val::Sval(name)), location, .. } = constant else { return None };
     Some((&name.sval, *location, cast))
-}
-
-/// Whether a constant that names a relation is an OID itself; `-` is 0.
-pub fn is_number(name: &str) -> bool {
-    name == "-" || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// The message for a relation that a constant names and that is not there.
-pub fn missing(name: &str) -> String {
-    let names = split(name, '.').map(|names| names.join("."));
-    format!("relation \"{}\" does not exist", names.as_deref().unwrap_or(name))
-}
-
-/// The relations that a stored text reads, by their OIDs.
-pub fn numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
-    text.match_indices(OF_RELATION).filter_map(|(end, _)| {
-        let before = text[..end].trim_end_matches(|c: char| c.is_ascii_digit());
-        before.ends_with('\'').then(|| text[before.len()..end].parse().ok())?
-    })
-}
-
-/// What follows a relation's OID in a stored text.
-const OF_RELATION: &str = "'::regclass";
-
-/// The text with each `'OID'::regclass` showing the name that `named` gives.
-pub fn named_relations(text: &str, named: &dyn Fn(u32) -> Option<String>) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(end) = rest.find(OF_RELATION) {
-        let before = rest[..end].trim_end_matches(|c: char| c.is_ascii_digit());
-        let number = before.ends_with('\'').then(|| rest[before.len()..end].parse().ok()).flatten();
-        match number.and_then(named) {
-            Some(name) => {
-                shown.push_str(before);
-                shown.push_str(&name.replace('\'', "''"));
-            }
-            None => shown.push_str(&rest[..end]),
-        }
-        shown.push_str(OF_RELATION);
-        rest = &rest[end + OF_RELATION.len()..];
-    }
-    shown + rest
 }
 
 /// Replaces parts of a text, each found by `edit` at a node of its tree.
@@ -260,14 +218,5 @@ mod tests {
         for text in ["nextval('other')", "upper('q')", "nextval('q'::text::regclass)", "'nextval(''q'')'"] {
             assert_eq!(stored(text), text);
         }
-        let named = |oid| (oid == 7).then(|| "s.\"it's\"".to_owned());
-        assert_eq!(
-            named_relations("nextval('7'::regclass) + 1", &named),
-            "nextval('s.\"it''s\"'::regclass) + 1"
-        );
-        assert_eq!(named_relations("nextval('8'::regclass)", &named), "nextval('8'::regclass)");
-        assert_eq!(named_relations("upper('7') || 'val('''", &named), "upper('7') || 'val('''");
-        let read = numbers("nextval('7'::regclass) + f('x8'::regclass, '9'::regclass)");
-        assert_eq!(read.collect::<Vec<_>>(), [7, 9]);
     }
 }

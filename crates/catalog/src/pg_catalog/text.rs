@@ -1,7 +1,7 @@
 //! Definitions written back as SQL, in PostgreSQL's wording.
 
 use super::super::{Catalog, ForeignKey, Index, Table};
-use crate::plan::ReferentialAction;
+use crate::ReferentialAction;
 use values::identifier::{qualified, quoted};
 
 fn columns(table: &Table, positions: &[u32]) -> String {
@@ -95,7 +95,7 @@ pub(super) fn constraint(
         return Some(format!("UNIQUE {nulls}({}){included}", columns(table, &positions)));
     }
     if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
-        let condition = super::relations::shown_relations(catalog, &check.text);
+        let condition = shown_relations(catalog, &check.text);
         let text = match pretty {
             true => format!("CHECK ({condition})"),
             false => format!("CHECK (({condition}))"),
@@ -130,4 +130,24 @@ fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey, visible: &dyn
         text += &format!(" ON {event} {action}");
     }
     text
+}
+
+/// A default as PostgreSQL writes it back: value functions in capitals, sequences by name, of public by their bare name.
+pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
+    match default {
+        "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user"
+        | "session_user" => default.to_ascii_uppercase(),
+        other => shown_relations(catalog, other),
+    }
+}
+
+/// A stored text with its relations by name, those of public by their bare name.
+pub(super) fn shown_relations(catalog: &Catalog, text: &str) -> String {
+    crate::stored::named_relations(text, &|oid| {
+        let (schema, name) = catalog.relation_name(oid)?;
+        Some(match catalog.schema_name(schema) {
+            "public" | "pg_catalog" => quoted(name),
+            schema => qualified(schema, name),
+        })
+    })
 }

@@ -7,8 +7,8 @@ use super::super::{
     Role,
 };
 use super::*;
-use crate::catalog::Change;
-use crate::plan::ReferentialAction;
+use crate::Change;
+use crate::ReferentialAction;
 
 struct Nothing;
 impl System for Nothing {}
@@ -63,7 +63,7 @@ fn catalog() -> Catalog {
             on_update: ReferentialAction::NoAction,
             valid: true,
         }],
-        layout: crate::catalog::Layout::default(),
+        layout: crate::Layout::default(),
     };
     let base = Catalog::new(database.clone(), Arc::from([database]), Arc::from([role]));
     base.with_changes(&[Change::PutTable(Arc::new(table))])

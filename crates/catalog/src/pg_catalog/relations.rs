@@ -1,9 +1,9 @@
 //! Rows of `pg_catalog`.
 
-use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, Index, PG_CATALOG, Table};
+use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, PG_CATALOG, Table};
+use super::indexes::indexes_of;
 use super::{Result, Rows, System, array, int2, letter, oid, text, vector, views, yes};
-use crate::plan::{Identity, ReferentialAction};
-use values::identifier::{qualified, quoted};
+use crate::{Identity, ReferentialAction};
 use values::types::{Type, TypeKind, Value, oid as types, registry};
 
 /// OIDs of things that are always there.
@@ -78,49 +78,6 @@ pub(super) fn fill(
         _ => {}
     }
     Ok(())
-}
-
-/// Every index of a table: its OID, name, columns, and whether it is the primary key.
-pub(super) struct AnyIndex<'t> {
-    pub(super) oid: u32,
-    pub(super) name: &'t str,
-    constraint: u32,
-    primary: bool,
-    unique: bool,
-    index: Option<&'t Index>,
-    columns: Vec<u32>,
-    included: &'t [u32],
-}
-
-impl AnyIndex<'_> {
-    /// Positions of its columns, those of INCLUDE last.
-    fn all_columns(&self) -> impl Iterator<Item = u32> {
-        self.columns.iter().chain(self.included).copied()
-    }
-}
-
-pub(super) fn indexes_of(table: &Table) -> Vec<AnyIndex<'_>> {
-    let primary = table.primary_key.iter().map(|key| AnyIndex {
-        oid: key.oid,
-        name: &key.name,
-        constraint: key.constraint,
-        primary: true,
-        unique: true,
-        index: None,
-        columns: key.columns.clone(),
-        included: &key.included,
-    });
-    let others = table.indexes.iter().map(|index| AnyIndex {
-        oid: index.oid,
-        name: &index.name,
-        constraint: index.constraint,
-        primary: false,
-        unique: index.unique,
-        index: Some(index),
-        columns: index.columns.iter().map(|key| key.column).collect(),
-        included: &index.included,
-    });
-    primary.chain(others).collect()
 }
 
 fn class(oid_: u32, name: &str, schema: u32, kind: u8, columns: usize) -> Vec<(&'static str, Value)> {
@@ -297,7 +254,7 @@ fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
                 ("oid", oid(number)),
                 ("adrelid", oid(table.oid)),
                 ("adnum", int2(position + 1)),
-                ("adbin", text(shown_default(catalog, default))),
+                ("adbin", text(super::text::shown_default(catalog, default))),
             ])?;
         }
     }
@@ -385,7 +342,7 @@ fn constraints(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
             let mut row = constraint(table, check.oid, &check.name, (b'c', check.valid), &[]);
             row.push(("conindid", oid(0)));
             row.push(("confrelid", oid(0)));
-            row.push(("conbin", text(shown_relations(catalog, &check.text))));
+            row.push(("conbin", text(super::text::shown_relations(catalog, &check.text))));
             rows.add(row)?;
         }
         for key in &table.foreign_keys {
@@ -461,7 +418,7 @@ fn databases(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
             ("datdba", oid(BOOTSTRAP_ROLE)),
             ("encoding", Value::Int4(UTF8)),
             ("datlocprovider", letter(b'c')),
-            ("datistemplate", yes(database.oid == crate::database::TEMPLATE_DATABASE)),
+            ("datistemplate", yes(database.oid == crate::TEMPLATE_DATABASE)),
             ("datallowconn", yes(true)),
             ("dathasloginevt", yes(false)),
             ("datconnlimit", Value::Int4(-1)),
@@ -576,24 +533,4 @@ fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
         ])?;
     }
     Ok(())
-}
-
-/// A default as PostgreSQL writes it back: value functions in capitals, sequences by name, of public by their bare name.
-pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
-    match default {
-        "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user"
-        | "session_user" => default.to_ascii_uppercase(),
-        other => shown_relations(catalog, other),
-    }
-}
-
-/// A stored text with its relations by name, those of public by their bare name.
-pub(super) fn shown_relations(catalog: &Catalog, text: &str) -> String {
-    crate::parse::stored::named_relations(text, &|oid| {
-        let (schema, name) = catalog.relation_name(oid)?;
-        Some(match catalog.schema_name(schema) {
-            "public" | "pg_catalog" => quoted(name),
-            schema => qualified(schema, name),
-        })
-    })
 }

@@ -2,7 +2,7 @@
 
 use super::super::{Catalog, Sequence, Table};
 use super::{Result, Rows, text};
-use crate::plan::{Identity, ReferentialAction};
+use crate::{Identity, ReferentialAction};
 use values::types::{Value, oid as types, registry};
 
 pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) -> Result<()> {
@@ -137,7 +137,7 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
                 text(if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" })
             });
             let default = column.default.as_deref().filter(|_| column.identity.is_none());
-            let default = default.map(|default| super::relations::shown_default(catalog, default));
+            let default = default.map(|default| super::text::shown_default(catalog, default));
             let place = (table.oid, u32::try_from(position).unwrap_or(u32::MAX));
             let own = column
                 .identity

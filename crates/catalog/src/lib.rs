@@ -9,24 +9,30 @@
 //!    table they reference, a sequence's owner.
 //! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are not stored.
 
+#![forbid(unsafe_code)]
+
 mod change;
+pub mod counter;
 mod map;
 mod objects;
 pub mod pg_catalog;
 mod size;
 mod statistics;
-pub(crate) mod system_columns;
+pub mod stored;
+pub mod system_columns;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use crate::parse::stored;
 pub use change::{Change, DecodeError, Overlay, StoredObject};
 use map::Map;
 pub use objects::*;
 pub use statistics::{ColumnStatistics, TableStatistics};
 use values::identifier;
+
+/// The OID of the database that clients expect to be there when they make others; it cannot be dropped.
+pub const TEMPLATE_DATABASE: u32 = 1;
 
 /// The generation of a transaction's own view.
 pub const PRIVATE_GENERATION: u64 = u64::MAX;

@@ -5,6 +5,7 @@
 
 mod definitions;
 mod functions;
+mod indexes;
 mod privileges;
 mod relations;
 mod schema;

@@ -3,7 +3,7 @@
 use txn::AdvisoryKey;
 
 use super::super::{BOOTSTRAP_ROLE, Catalog};
-use super::relations::indexes_of;
+use super::indexes::indexes_of;
 use super::{Locked, Result, Rows, System, array, int2, oid, text, yes};
 use values::types::{Value, oid as types};
 

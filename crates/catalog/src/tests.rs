@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::plan::ReferentialAction;
+use crate::ReferentialAction;
 use values::types::Type;
 
 fn empty() -> Catalog {
@@ -24,7 +24,7 @@ fn table(oid: u32, name: &str) -> Table {
             type_: Type::INT4,
             not_null: true,
             default: None,
-            identity: Some(crate::plan::Identity::ByDefault),
+            identity: Some(crate::Identity::ByDefault),
             dropped: false,
         }],
         primary_key: Some(PrimaryKey {
