@@ -68,7 +68,7 @@ impl Comparison {
 /// What the evaluator does itself for two arguments, without a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fast {
-    /// A comparison by [`values::types::compare`].
+    /// A comparison by [`values::types::compare()`].
     Compare(Comparison),
     /// Integer addition.
     Add,

@@ -70,7 +70,7 @@ struct Cells {
     /// Below this the thread gives leases back.
     floor: Cell<i64>,
     /// The sum at which the thread has used up what it has reserved, or [`NONE_RESERVED`]: see
-    /// [`reserve`].
+    /// [`fn@reserve`].
     reserved: Cell<i64>,
     /// The sum when the account was entered.
     base: Cell<i64>,

@@ -474,7 +474,7 @@ pub fn core() -> usize {
     worker::here().core
 }
 
-/// The worker this code runs on as [`core`] gives it, or `None` outside a worker.
+/// The worker this code runs on as [`core()`] gives it, or `None` outside a worker.
 #[inline]
 pub fn try_core() -> Option<usize> {
     worker::current().map(|worker| worker.core)

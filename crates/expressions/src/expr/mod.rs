@@ -64,14 +64,14 @@ pub enum Expr {
     Extreme(Box<Extreme>),
     /// A conversion.
     Cast(Box<Cast>),
-    /// IS [NOT] NULL; over a record it asks all its fields.
+    /// `IS [NOT]` NULL; over a record it asks all its fields.
     NullTest {
         /// What is tested.
         input: Box<Expr>,
         /// IS NOT NULL.
         negated: bool,
     },
-    /// IS [NOT] TRUE, FALSE, UNKNOWN.
+    /// `IS [NOT]` TRUE, FALSE, UNKNOWN.
     BoolTest {
         /// What is tested.
         input: Box<Expr>,
@@ -80,7 +80,7 @@ pub enum Expr {
         /// IS NOT.
         negated: bool,
     },
-    /// IS [NOT] DISTINCT FROM, by an `=` call over both.
+    /// `IS [NOT]` DISTINCT FROM, by an `=` call over both.
     Distinct {
         /// The equality.
         equal: Box<Call>,

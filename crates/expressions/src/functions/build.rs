@@ -270,7 +270,7 @@ pub fn equal_sides(left: &Expr, right: &Expr) -> Option<(Expr, Expr)> {
     Some((left, right))
 }
 
-/// IS [NOT] DISTINCT FROM.
+/// `IS [NOT]` DISTINCT FROM.
 pub fn distinct(left: Expr, right: Expr, negated: bool) -> Result<Expr, SqlError> {
     Ok(Expr::Distinct { equal: comparison_call("=", left, right)?, negated })
 }

@@ -1,5 +1,5 @@
 //! More functions over the catalog, which clients' own queries call. Most show objects that do not exist here and are
-//! answered by [`crate::catalog::pg_catalog::function`].
+//! answered by `catalog::pg_catalog::function`.
 
 use super::arguments::{give_text, int};
 use super::catalog::asked;

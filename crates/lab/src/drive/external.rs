@@ -1,4 +1,4 @@
-//! The real pgbench and sysbench as drivers: their command lines from target and load, what they print as [`Measured`].
+//! The real pgbench and sysbench as drivers: their command lines from target and load, what they print as [`super::Measured`].
 //!
 //! What is counted begins and ends with what the tool itself reports, so its start and the connecting are left out. Its CPU
 //! time is that of its process between these two moments.

@@ -1,7 +1,7 @@
 //! Large blocks that were freed, given back to the system beside the cores.
 //!
 //! To unmap 100 MiB takes the kernel 5 to 20 ms, and whoever frees them stands still meanwhile. So a core puts a large
-//! block into a list, and the thread of [`super::watch`] unmaps it, piece by piece. What must hold:
+//! block into a list, and the thread of [`mod@super::watch`] unmaps it, piece by piece. What must hold:
 //!
 //! 1. A block in the list counts for the process until it is given back.
 //! 2. Memory is never refused because of a list that waits: whoever finds memory short empties it first.

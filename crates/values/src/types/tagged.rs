@@ -135,7 +135,7 @@ fn take_variable<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// Reads a value off the front, as [`write`] wrote it. Fails when the statement is interrupted while a long value is read.
+/// Reads a value off the front, as [`write()`] wrote it. Fails when the statement is interrupted while a long value is read.
 pub fn read<'a>(bytes: &mut &'a [u8]) -> Result<Datum<'a>, SqlError> {
     let tag = bytes.first().copied();
     if let Some(tag @ (TEXT | PADDED)) = tag {
@@ -151,7 +151,7 @@ fn damaged() -> SqlError {
     SqlError::internal("a kept value that cannot be read")
 }
 
-/// [`read`] for what is no text; None when the bytes are not what [`write`] made.
+/// [`read`] for what is no text; None when the bytes are not what [`write()`] made.
 #[inline(always)]
 fn read_other<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
     let [tag] = *take(bytes)?;
