@@ -14,6 +14,7 @@ has() { command -v "$1" >/dev/null; }
 prepare() {
   local name=$1 sources=$2 stamp
   shift 2
+  # shellcheck disable=SC2086 # several files, divided by spaces
   stamp=$(cd "$checks" && cat $sources | sha256sum)
   [[ -f $into/$name.ready && $(<"$into/$name.ready") == "$stamp" ]] && return
   rm -f "$into/$name.ready"

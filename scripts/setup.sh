@@ -24,6 +24,9 @@ need mariadb-server-core test -x /usr/sbin/mariadbd
 need mariadb-client-core has my_print_defaults
 need openssl has openssl
 need procps type -P kill
+need shellcheck has shellcheck
+# Counts instructions of the hot paths.
+need valgrind has valgrind
 need python3 has python3
 need python3-venv python3 -c 'import ensurepip'
 
@@ -45,8 +48,24 @@ fi
 
 if ! command -v cargo >/dev/null; then
   if [[ $(id -u) != 0 ]]; then
-    echo "setup: please install Rust $(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml) or newer (rustup, or Debian's rustup package)" >&2
+    echo "setup: please install rustup first (Debian's package, or from its own site)" >&2
     exit 1
   fi
-  apt-get install -qq -y --no-install-recommends rustup >/dev/null && rustup default stable
+  apt-get install -qq -y --no-install-recommends rustup >/dev/null
+fi
+
+# The pinned toolchain may be installed under another name, such as stable: then it gets the pinned
+# name too, and nothing is downloaded.
+pinned=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+if command -v rustup >/dev/null && ! cargo --version >/dev/null 2>&1; then
+  for toolchain in "$(rustup show home)"/toolchains/*; do
+    name=$(basename "$toolchain")
+    host=${name#*-}
+    if [[ $("$toolchain/bin/rustc" --version 2>/dev/null) == "rustc $pinned "* ]]; then
+      echo "setup: $name is Rust $pinned and gets that name too"
+      ln -sfn "$name" "$(dirname "$toolchain")/$pinned-$host"
+      break
+    fi
+  done
+  cargo --version >/dev/null 2>&1 || rustup toolchain install "$pinned" --profile minimal --component clippy --component rustfmt
 fi

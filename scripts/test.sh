@@ -1,33 +1,64 @@
 #!/usr/bin/env bash
-# Formatting, clippy with warnings as errors, all tests. Ends with one line that counts the tests.
+# Formatting, lints, documents, all tests, model checks. Says how long each step took, then counts
+# the tests in the last line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-step() { printf '\n== %s\n' "$*"; }
+steps=() current="" begun=0
+end_step() { [[ -z $current ]] || steps+=("$(printf '%5d s  %s' $((SECONDS - begun)) "$current")"); }
+step() {
+  end_step
+  current=$* begun=$SECONDS
+  printf '\n== %s\n' "$*"
+}
+say_times() {
+  end_step
+  current=""
+  printf '\n== time of each step\n'
+  printf '%s\n' "${steps[@]}" "$(printf '%5d s  all' "$SECONDS")"
+}
+
+# Linux 6.18 starves the kernel's threads, direct writes' ends among them, beside busy autogroups
+# (docs/operations.md).
+autogroups=/proc/sys/kernel/sched_autogroup_enabled
+restore_autogroups=""
+if [[ $(uname -r) == 6.18.* && -w $autogroups && $(cat "$autogroups") == 1 ]]; then
+  restore_autogroups=1
+fi
+at_exit() {
+  [[ -z $current ]] || say_times
+  [[ -z $restore_autogroups ]] || echo 1 >"$autogroups"
+}
+trap at_exit EXIT
 
 step "formatting"
 cargo fmt --all --check
 
+step "shellcheck"
+shellcheck scripts/*.sh .ci/run
+
 step "clippy"
 cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# Linux 6.18 starves the kernel's threads, direct writes' ends among them, beside busy autogroups (docs/operations.md).
-autogroups=/proc/sys/kernel/sched_autogroup_enabled
-if [[ $(uname -r) == 6.18.* && -w $autogroups && $(cat "$autogroups") == 1 ]]; then
-  echo 0 >"$autogroups"
-  trap 'echo 1 >"$autogroups"' EXIT
-fi
+step "documentation of the code"
+RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+  cargo doc --workspace --no-deps --document-private-items --locked
+
+step "building the tests"
+# Test binaries are built whole before any runs; the servers of black-box tests want the cores for
+# themselves.
+cargo test --workspace --locked --no-run
+[[ -z $restore_autogroups ]] || echo 0 >"$autogroups"
 
 step "unit, property and black-box tests"
-# Test binaries are built whole before any runs; the servers of black-box tests want the cores for themselves.
-cargo test --workspace --locked --no-run
 log=${CARGO_TARGET_DIR:-target}/test.log
 cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$log"
 
 step "model checks"
 make --no-print-directory loom 2>&1 | tee -a "$log"
 
-# What could not be tried on this machine is said once more where it is seen.
+# A last look at tests that this machine could not run.
 grep -o 'skipped: .*' "$log" | sort -u || true
+say_times
 awk '/^test result:/ { passed += $4; failed += $6; ignored += $8 }
      END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, ignored }' "$log"
