@@ -1,7 +1,8 @@
 //! Cycles of the serialization graph, each named by the dependencies it needs.
 //!
-//! A cycle is looked for with as few kinds of dependencies as make it one: a cycle of write dependencies is G0 and not reported
-//! again as a G1c. Searches stay within a strongly connected component, since every cycle does.
+//! The search uses as few kinds of dependencies as make a cycle: a cycle of write dependencies is a
+//! G0 and not reported again as a G1c. Searches stay within a strongly connected component, since
+//! every cycle does.
 
 use crate::graph::{Dependency, Graph, Step};
 use crate::{Anomaly, Kind, Level};
@@ -12,13 +13,14 @@ const READS: u8 = 1 << Dependency::WriteRead as u8;
 const ANTI: u8 = 1 << Dependency::ReadWrite as u8;
 const TIME: u8 = 1 << Dependency::RealTime as u8;
 
-/// Searches for shortest cycles start at this many edges of a component at most.
+/// Most edges of a component at which searches for shortest cycles start.
 const STARTS: usize = 2000;
 
-/// The cycles that the level forbids, for each kind and component one that is shortest.
+/// The cycles that the level forbids: one shortest cycle for each kind and component.
 pub(crate) fn check(graph: &Graph, level: Level) -> Vec<Anomaly> {
     let mut found = Vec::new();
-    // The kind, what the rest of the cycle may use, and the dependency that it starts with.
+    // The kind, the dependencies that the rest of the cycle may use, and the dependency of its
+    // first step.
     let mut passes = vec![
         (Kind::G0, WRITES, WRITES),
         (Kind::G1c, WRITES | READS, READS),
@@ -50,7 +52,7 @@ fn contains(all: &[usize], some: &[usize]) -> bool {
     some.iter().all(|number| all.contains(number))
 }
 
-/// For each component a shortest cycle that has an edge of `first` and otherwise edges of `rest`.
+/// For each component, a shortest cycle with an edge of `first` and otherwise edges of `rest`.
 fn shortest(graph: &Graph, rest: u8, first: u8) -> Vec<Vec<Step>> {
     let component = components(graph, rest | first);
     let mut best: Vec<Option<Vec<Step>>> = vec![None; graph.edges.len()];
@@ -75,8 +77,8 @@ fn length(graph: &Graph, cycle: &[Step]) -> usize {
     cycle.iter().filter(|step| step.from < graph.transactions).count()
 }
 
-/// A shortest path from one node to another within their component, shorter than the limit less one. Ends of
-/// transactions cost nothing.
+/// A shortest path from one node to another within their component. The path is shorter than the
+/// limit less one. Ends of transactions cost nothing.
 fn path(
     graph: &Graph,
     allowed: u8,
@@ -120,7 +122,7 @@ fn described(graph: &Graph, kind: Kind, cycle: &[Step]) -> Anomaly {
     let mut steps: Vec<Step> = Vec::new();
     for step in cycle {
         match steps.last_mut() {
-            // A way over ends is one step of the real-time order.
+            // A path over ends is one step of the real-time order.
             Some(last) if last.to >= graph.transactions => last.to = step.to,
             _ => steps.push(*step),
         }
@@ -133,8 +135,9 @@ fn described(graph: &Graph, kind: Kind, cycle: &[Step]) -> Anomaly {
     }
 }
 
-/// The number of each node's strongly connected component under the allowed dependencies: Tarjan, "Depth-First Search and
-/// Linear Graph Algorithms", 1972, with a stack of its own in place of recursion.
+/// The number of each node's strongly connected component under the allowed dependencies: Tarjan,
+/// "Depth-First Search and Linear Graph Algorithms", 1972, with an explicit stack in place of
+/// recursion.
 fn components(graph: &Graph, allowed: u8) -> Vec<usize> {
     const NONE: usize = usize::MAX;
     let count = graph.edges.len();

@@ -4,7 +4,7 @@ use crate::versions::{Versions, committed_part};
 use crate::{Anomaly, Key, Kind, Operation, Outcome, Transaction, Value};
 use std::collections::HashMap;
 
-/// The anomalies of all reads that transactions made which did not abort.
+/// The anomalies of all reads by transactions that did not abort.
 pub(crate) fn check(history: &[Transaction], versions: &Versions) -> Vec<Anomaly> {
     let mut found = Vec::new();
     for (number, transaction) in history.iter().enumerate() {
@@ -22,7 +22,8 @@ pub(crate) fn check(history: &[Transaction], versions: &Versions) -> Vec<Anomaly
     found
 }
 
-/// A transaction sees what it did: its appends end a list that nobody else can extend meanwhile.
+/// Reports a transaction that does not see its own changes. Its appends must end a list that nobody
+/// else can extend meanwhile.
 fn internal(transaction: &Transaction, report: &mut impl FnMut(Kind, &[usize], String)) {
     let mut appended: HashMap<Key, Vec<Value>> = HashMap::new();
     let mut written: HashMap<Key, Value> = HashMap::new();
@@ -57,7 +58,8 @@ fn internal(transaction: &Transaction, report: &mut impl FnMut(Kind, &[usize], S
     }
 }
 
-/// Reads of values that others wrote: nobody (garbage), aborted (G1a) or not their last (G1b).
+/// Reports reads of values that nobody wrote (garbage), that an aborted transaction wrote (G1a), or
+/// that were not their writer's last (G1b).
 fn foreign(
     history: &[Transaction],
     number: usize,
@@ -107,7 +109,8 @@ fn written_after(writer: &Transaction, key: Key, value: Value) -> Option<Value> 
     values.next()
 }
 
-/// A committed append is in every read whose transaction began after its commit was acknowledged.
+/// Reports committed appends that are missing from a read whose transaction began after the commit
+/// was acknowledged.
 fn lost_appends(history: &[Transaction], found: &mut Vec<Anomaly>) {
     let mut appends: HashMap<Key, Vec<(u64, Value, usize)>> = HashMap::new();
     for (number, transaction) in history.iter().enumerate() {
@@ -139,7 +142,8 @@ fn lost_appends(history: &[Transaction], found: &mut Vec<Anomaly>) {
     }
 }
 
-/// Two committed transactions that read the same version of a register and each replaced it.
+/// Reports two committed transactions that read the same version of a register and each replaced
+/// it.
 fn lost_updates(history: &[Transaction], versions: &Versions, found: &mut Vec<Anomaly>) {
     for ((key, base), values) in &versions.replaced {
         let writers = values.iter().map(|value| versions.writer[&(*key, *value)]);

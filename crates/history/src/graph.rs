@@ -1,17 +1,18 @@
 //! The direct serialization graph: transactions as nodes, dependencies as edges.
 //!
-//! The real-time order has an edge for every pair of transactions of which one ended before the other began. The graph keeps it
-//! in linear space: each end is a node of its own, the ends form a chain in the order of time, a transaction leads to its end, and
-//! the last end before a transaction began leads to it.
+//! The real-time order has an edge for every pair of transactions of which one ended before the
+//! other began. The graph keeps it in linear space. Each end is a node of its own, and the ends
+//! form a chain in the order of time. A transaction leads to its end. The last end before a
+//! transaction began leads to that transaction.
 //!
-//! What must hold: nodes below `transactions` are transactions, those from there on are ends.
+//! Invariant: nodes below `transactions` are transactions; the others are ends.
 
 use crate::versions::{Versions, committed_part};
 use crate::{Key, Operation, Outcome, Transaction, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// Why one transaction comes before another.
+/// The reason why one transaction comes before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dependency {
     /// The second replaces a version of the first.
@@ -38,7 +39,7 @@ pub struct Step {
     pub from: usize,
     /// The later transaction.
     pub to: usize,
-    /// Why it is later.
+    /// The reason why it is later.
     pub dependency: Dependency,
     /// The key that both touch; `None` for the real-time order.
     pub key: Option<Key>,
@@ -64,12 +65,13 @@ impl fmt::Display for Step {
 pub(crate) struct Graph {
     /// The number of nodes that are transactions.
     pub transactions: usize,
-    /// The edges by their first node.
+    /// The edges, by their first node.
     pub edges: Vec<Vec<Step>>,
 }
 
 impl Graph {
-    /// The graph of what committed. A transaction of unknown outcome takes part where somebody read what it wrote.
+    /// The graph of the committed transactions. A transaction of unknown outcome takes part if
+    /// somebody read what it wrote.
     pub fn build(history: &[Transaction], versions: &Versions) -> Self {
         let mut builder = Builder {
             graph: Self { transactions: history.len(), edges: vec![Vec::new(); history.len()] },
@@ -83,7 +85,7 @@ impl Graph {
     }
 }
 
-/// Whether each transaction committed.
+/// Whether each transaction takes part as committed.
 fn members(history: &[Transaction], versions: &Versions) -> Vec<bool> {
     let mut member: Vec<bool> = history.iter().map(|t| t.outcome == Outcome::Committed).collect();
     let read = history.iter().filter(|t| t.outcome == Outcome::Committed).flat_map(|t| &t.operations);
@@ -125,7 +127,7 @@ impl Builder {
                 self.edge(*pair[0], *pair[1], Dependency::WriteWrite, key);
             }
         }
-        // A committed append that no read holds comes after all that the reads hold.
+        // A committed append that no read shows comes after all values that the reads show.
         let mut unread: HashMap<Key, Vec<usize>> = HashMap::new();
         for (&(key, value), &writer) in &versions.writer {
             let appended = history[writer].operations.contains(&Operation::Append(key, value));

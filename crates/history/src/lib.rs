@@ -1,17 +1,21 @@
 //! Checks a history of transactions, as clients saw it, against an isolation level.
 //!
-//! Clients work on keys in two ways. A *list* grows by appends: a read gives the whole list, and with it the order of all
-//! versions before it. A *register* holds its last write: an order between two versions is known only where one transaction
-//! read the first and wrote the second. Every value is written once in a history, so a value names its writer.
+//! Clients work on keys in two ways. A *list* grows by appends: a read returns the whole list, and
+//! so the order of all versions before it. A *register* holds its last write: the order of two
+//! versions is known only if one transaction read the first and wrote the second. A history writes
+//! every value once, so a value names its writer.
 //!
-//! From the reads the checker infers which transaction wrote, read or replaced which version, and builds the direct
-//! serialization graph. An anomaly is a cycle in that graph or a read that no order of transactions explains. The names are
-//! those of Adya, "Weak Consistency: A Generalized Theory and Optimistic Implementations for Distributed Transactions", 1999;
-//! the inference from lists is that of Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental
-//! Observations", VLDB 2020.
+//! From the reads the checker infers which transaction wrote, read or replaced which version. It
+//! then builds the direct serialization graph. An anomaly is a cycle in that graph, or a read that
+//! no order of transactions explains.
 //!
-//! What must hold: the checker reports nothing that a history of the level allows. It may miss an anomaly whose versions no
-//! client read.
+//! The names of anomalies are those of Adya, "Weak Consistency: A Generalized Theory and Optimistic
+//! Implementations for Distributed Transactions", 1999. The inference from lists is that of
+//! Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB
+//! 2020.
+//!
+//! Invariant: the checker reports nothing that a history of the level allows. It may miss an
+//! anomaly whose versions no client read.
 
 mod cycle;
 mod direct;
@@ -26,7 +30,7 @@ pub use graph::{Dependency, Step};
 
 /// The number of a key.
 pub type Key = u64;
-/// A value; no two writes of a history have the same.
+/// A value. No two writes of a history have the same one.
 pub type Value = u64;
 
 /// A transaction's operation on one key.
@@ -38,7 +42,7 @@ pub enum Operation {
     ReadList(Key, Vec<Value>),
     /// Replaces a register's value.
     Write(Key, Value),
-    /// Reads a register; `None` where no value was ever written.
+    /// Reads a register; `None` if no value was ever written.
     Read(Key, Option<Value>),
 }
 
@@ -47,9 +51,9 @@ pub enum Operation {
 pub enum Outcome {
     /// The server acknowledged the commit.
     Committed,
-    /// The server said that it rolled back.
+    /// The server said that it rolled the transaction back.
     Aborted,
-    /// The connection was lost before an answer: committed or not.
+    /// The client lost the connection before an answer: committed or not.
     Unknown,
 }
 
@@ -62,7 +66,7 @@ pub struct Transaction {
     pub outcome: Outcome,
     /// A time before its first message, in any unit that all clients share.
     pub began: u64,
-    /// A time after its last answer; `u64::MAX` where none came.
+    /// A time after its last answer; `u64::MAX` if none came.
     pub ended: u64,
 }
 
@@ -71,31 +75,32 @@ pub struct Transaction {
 pub enum Level {
     /// No dirty writes, aborted, intermediate or circular reads: G0, G1a, G1b and G1c are absent.
     ReadCommitted,
-    /// PostgreSQL's REPEATABLE READ: beyond that, no cycle with one anti-dependency, also where the real-time order of
-    /// transactions closes it.
+    /// PostgreSQL's REPEATABLE READ. In addition, no cycle has exactly one anti-dependency, even if
+    /// the real-time order of transactions closes it.
     SnapshotIsolation,
-    /// Beyond that, no cycle with several anti-dependencies (G2). The real-time order does not count among these.
+    /// In addition, no cycle has several anti-dependencies (G2). The real-time order does not count
+    /// among these.
     Serializable,
 }
 
 /// A kind of anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A transaction does not see what it did itself, or sees two states.
+    /// A transaction does not see its own changes, or sees two states.
     Internal,
-    /// A value is read that nobody wrote.
+    /// A transaction read a value that nobody wrote.
     Garbage,
     /// A list holds a value twice.
     Duplicate,
-    /// Two reads of a list agree on no order of its values.
+    /// Two reads of a list show no common order of its values.
     IncompatibleOrder,
-    /// A committed write is absent from reads that began after it ended.
+    /// Reads that began after a committed write ended do not show it.
     LostWrite,
-    /// A cycle of write dependencies: dirty write.
+    /// A cycle of write dependencies: a dirty write.
     G0,
-    /// An aborted transaction's value is read.
+    /// A transaction read a value of an aborted one.
     G1a,
-    /// A value is read that its writer replaced or added to before it committed.
+    /// A transaction read a value that its writer replaced, or added to, before it committed.
     G1b,
     /// A cycle of write and read dependencies.
     G1c,
@@ -106,7 +111,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a history of the level must not have it.
+    /// Whether the level forbids this anomaly.
     pub fn forbidden_at(self, level: Level) -> bool {
         match self {
             Self::GSingle => level >= Level::SnapshotIsolation,
@@ -121,11 +126,11 @@ impl Kind {
 pub struct Anomaly {
     /// Its kind.
     pub kind: Kind,
-    /// Whether the real-time order takes part in the cycle.
+    /// Whether the cycle uses the real-time order.
     pub real_time: bool,
-    /// The transactions that take part, by their places in the history.
+    /// The transactions that take part, by their index in the history.
     pub transactions: Vec<usize>,
-    /// The anomaly in words; each step of a cycle.
+    /// The anomaly in words, with each step of a cycle.
     pub evidence: String,
 }
 
@@ -136,11 +141,12 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// The anomalies that the level forbids. Of cycles it gives for each kind one that is shortest in its component.
+/// The anomalies that the level forbids. For each kind of cycle and component of the graph it
+/// returns one shortest cycle.
 ///
-/// Cost: linear in operations and read values, but for the search of shortest cycles, which takes a breadth-first
-/// search for each anti-dependency within a component of the graph; histories without anomalies have no such component at
-/// [`Level::Serializable`].
+/// Cost: linear in operations and read values, except for the search of shortest cycles. That takes
+/// a breadth-first search for each anti-dependency within a component of the graph. Histories
+/// without anomalies have no such component at [`Level::Serializable`].
 pub fn check(history: &[Transaction], level: Level) -> Vec<Anomaly> {
     let (versions, mut found) = versions::Versions::infer(history);
     found.extend(direct::check(history, &versions));

@@ -1,17 +1,18 @@
-//! Planted faults are found by name; histories of a model that keeps a level are clean.
+//! The checker finds planted faults by name, and finds histories of a model that keeps a level
+//! clean.
 
 use super::Operation::{Append, Read, ReadList, Write};
 use super::{Anomaly, Kind, Level, Operation, Outcome, Transaction, Value, check};
 use std::collections::HashMap;
 
-/// Transactions that overlap in time, all of them.
+/// Transactions that all overlap in time.
 fn together(all: Vec<Vec<Operation>>) -> Vec<Transaction> {
     let transaction =
         |operations| Transaction { operations, outcome: Outcome::Committed, began: 0, ended: 100 };
     all.into_iter().map(transaction).collect()
 }
 
-/// Transactions of which each ends before the next begins.
+/// Transactions that each end before the next begins.
 fn one_by_one(all: Vec<Vec<Operation>>) -> Vec<Transaction> {
     let mut history = together(all);
     for (number, transaction) in history.iter_mut().enumerate() {
@@ -161,7 +162,7 @@ fn an_unknown_outcome_counts_as_committed_where_its_write_was_read() {
 
 #[test]
 fn the_shortest_cycle_is_shown() {
-    // A long cycle of reads and, within the same component, one of two.
+    // A long cycle of reads and, within the same component, a cycle of two.
     let mut all: Vec<Vec<Operation>> =
         (0..6u64).map(|n| vec![Append(n, n + 100), list((n + 1) % 6, &[(n + 1) % 6 + 100])]).collect();
     all[0].push(Append(50, 1));
@@ -185,7 +186,8 @@ enum Fault {
     StaleSnapshot,
 }
 
-/// A model of snapshot isolation on lists, first committer wins, run by `clients` in a random order.
+/// A model of snapshot isolation on lists, first committer wins, run by `clients` in a random
+/// order.
 fn model(seed: u64, clients: usize, transactions: usize, fault: Fault) -> Vec<Transaction> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut random = move |below: u64| {

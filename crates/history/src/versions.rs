@@ -1,7 +1,7 @@
-//! Which transaction wrote each value, and the order of each key's versions.
+//! The transaction that wrote each value, and the order of each key's versions.
 //!
-//! What must hold: an order that this module gives was either read (lists) or made by a transaction that read one version and
-//! wrote the next (registers).
+//! Invariant: every order that this module returns was either read (lists) or made by a transaction
+//! that read one version and wrote the next (registers).
 
 use crate::{Anomaly, Key, Kind, Operation, Outcome, Transaction, Value};
 use std::collections::{HashMap, HashSet};
@@ -10,14 +10,16 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct Versions {
     /// The transaction that wrote a value of a key.
     pub writer: HashMap<(Key, Value), usize>,
-    /// The order of each list's values, the first written first: the longest read by a transaction that did not abort.
+    /// Each list's values in the order of their writes: the longest read by a transaction that did
+    /// not abort.
     pub lists: HashMap<Key, Vec<Value>>,
-    /// The values that replaced a register's value; `None` is the state before the first. A transaction that read it wrote each.
+    /// The values that replaced a register's value; `None` is the state before the first. The
+    /// transaction that wrote each had read the replaced value.
     pub replaced: HashMap<(Key, Option<Value>), Vec<Value>>,
 }
 
 impl Versions {
-    /// Infers the versions; gives with them the anomalies that leave no order.
+    /// Infers the versions. Returns with them the anomalies that leave no order.
     pub fn infer(history: &[Transaction]) -> (Self, Vec<Anomaly>) {
         let mut found = Vec::new();
         let mut versions = Self { writer: HashMap::new(), lists: HashMap::new(), replaced: HashMap::new() };
@@ -78,7 +80,8 @@ impl Versions {
             if transaction.outcome == Outcome::Aborted {
                 continue;
             }
-            // A later read of a replaced value is no base: what the transaction read before its first write is.
+            // A later read of a replaced value is no base: only what the transaction read before
+            // its first write is one.
             let mut read: HashMap<Key, Option<Value>> = HashMap::new();
             let mut written = HashSet::new();
             for operation in &transaction.operations {
@@ -99,7 +102,8 @@ impl Versions {
     }
 }
 
-/// The committed part of a list that a transaction read: without the values that it had appended itself.
+/// The committed part of each list that a transaction read: without the values that it had appended
+/// itself.
 pub(crate) fn committed_part(transaction: &Transaction) -> impl Iterator<Item = (Key, &[Value])> {
     let mut own: HashMap<Key, usize> = HashMap::new();
     transaction.operations.iter().filter_map(move |operation| match operation {

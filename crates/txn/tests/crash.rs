@@ -1,7 +1,9 @@
-//! Killed under load, again and again: every acknowledged commit is there, every other transaction whole or absent.
+//! Kills under load, again and again. Every acknowledged commit is there; every other transaction
+//! is there as a whole or absent.
 //!
-//! The test starts itself as a child with a folder and a stop point. The child runs transfers that note each acknowledged
-//! commit in a file, and kills itself at the stop point. The parent opens the store and compares.
+//! The test starts itself as a child with a folder and a stop point. The child runs transfers,
+//! notes each acknowledged commit in a file, and kills itself at the stop point. The parent opens
+//! the store and compares.
 
 mod common;
 
@@ -24,8 +26,8 @@ fn key(worker: usize, row: usize) -> String {
     format!("worker {worker} row {row}")
 }
 
-/// Each transaction sets all rows of its worker to the same number, in two statements with a savepoint taken back between;
-/// every third one is rolled back.
+/// Each transaction sets all rows of its worker to the same number. It does so in two statements,
+/// with a savepoint that is rolled back between them. Every third transaction is rolled back.
 fn round(session: &TxnSession, worker: usize, number: u64) {
     let value = format!("{number:020}{}", "-".repeat((number % 300) as usize));
     session.start(Isolation::ReadCommitted);
@@ -48,7 +50,7 @@ fn acknowledged(folder: &Path, worker: usize) -> PathBuf {
     folder.with_extension(format!("acknowledged-{worker}"))
 }
 
-/// The child: never returns, unless its stop point is never reached.
+/// The child. It returns only if its stop point is never reached.
 fn run_child(folder: &Path) {
     let runtime = start_runtime();
     let engine = open_engine(&runtime, folder, 128);
@@ -68,7 +70,7 @@ fn work(engine: &Arc<Engine>, folder: &Path, worker: usize) {
     loop {
         round(&session, worker, number);
         if !number.is_multiple_of(3) {
-            // One write: the kill comes before or after it.
+            // One write, so the kill comes before or after it.
             log.write_all(format!("{number:020}\n").as_bytes()).unwrap();
         }
         number += 1;
@@ -76,7 +78,7 @@ fn work(engine: &Arc<Engine>, folder: &Path, worker: usize) {
     }
 }
 
-/// The last commit that was acknowledged.
+/// The last commit that was acknowledged to this worker.
 fn last(folder: &Path, worker: usize) -> u64 {
     let log = fs::read_to_string(acknowledged(folder, worker)).unwrap_or_default();
     log.lines().last().map_or(0, |line| line.parse().expect("a whole line"))
@@ -95,14 +97,14 @@ fn check(engine: &Arc<Engine>, folder: &Path) {
         assert!(rows.iter().all(|row| *row == rows[0]), "half a transaction of worker {worker}: {rows:?}");
         let number: u64 = rows[0][..20].parse().expect("a number");
         let acknowledged = last(folder, worker);
-        // At most one commit was under way and may have got through.
+        // At most one commit was in progress and may have succeeded.
         assert!(
             number >= acknowledged && number <= acknowledged + 3,
             "worker {worker}: {number}, {acknowledged}"
         );
         assert!(number == 0 || !number.is_multiple_of(3), "a transaction that was rolled back");
     }
-    // Stored headers are whole, too: every key is found by itself.
+    // Stored headers are intact too: a look-up finds every key.
     session.start(Isolation::ReadCommitted);
     for (key, row) in &all {
         let mut found = Vec::new();
@@ -143,7 +145,7 @@ fn acknowledged_commits_survive_kills() {
         let engine = open_engine(&runtime, &folder, 128);
         runtime.call(0, || check(&engine, &folder));
         if point.contains("rollback") {
-            // Once more from what recovery left, without a clean end in between.
+            // Once more from the state that recovery left, without a clean end between.
             runtime.call(0, || engine.store().abandon());
         } else {
             runtime.call(0, || engine.close().unwrap());

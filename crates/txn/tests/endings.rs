@@ -1,5 +1,5 @@
-//! Sessions dropped where they do not belong: on another core, on no worker, on a worker of another folder's runtime,
-//! before and after their engine was closed.
+//! Sessions dropped away from home: on another core, on no worker, on a worker of another folder's
+//! runtime. Each before and after their engine was closed.
 
 mod common;
 
@@ -11,16 +11,17 @@ use runtime::{Options, Runtime};
 use sync::stop::{self, Action};
 use txn::{Engine, Isolation, TableLock, TxnSession, Wait};
 
-/// What takes longer than this never happens.
+/// An event that takes longer than this counts as missing.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Stop points are the process's: one test at a time.
+/// Runs one test at a time, because stop points belong to the process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A runtime that is not the engine's, with more cores, so that a core's number of this one is none there.
+/// A runtime other than the engine's, with more cores: its highest core number does not exist in
+/// the engine's.
 fn stranger() -> Arc<Runtime> {
     let options = Options { cores: Some(CORES + 2), pin: false, ..Options::default() };
     Runtime::start(options).expect("the runtime starts")
@@ -34,7 +35,7 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A session of core 1 in the middle of a transaction.
+/// A session of core 1 with an open transaction.
 fn unfinished(runtime: &Runtime, engine: &Arc<Engine>) -> TxnSession {
     runtime.call(1, || {
         let session = engine.session().expect("a session");
@@ -80,7 +81,8 @@ fn a_session_is_taken_back_at_home_wherever_it_is_dropped() {
         drop_there(unfinished(&bench.runtime, engine));
         until(place, || engine.locks().is_empty());
         assert_eq!(rows(&bench.runtime, engine), [("old".to_owned(), "kept".to_owned())], "{place}");
-        // One without a transaction gives its slot back, too: else the next ones would be many.
+        // A session without a transaction gives its slot back, too. Otherwise later sessions would
+        // use ever more slots.
         let idle = bench.runtime.call(1, || engine.session().expect("a session"));
         drop_there(idle);
     }
@@ -100,20 +102,20 @@ fn a_session_that_outlives_its_engine_touches_nothing() {
     let late: Vec<TxnSession> = (0..2).map(|_| unfinished_row(&first, &engine)).collect();
     first.call(0, || engine.close().expect("closes"));
     let end = engine.store().wal.position();
-    // Closed, but its workers run still.
+    // The engine is closed, but its workers still run.
     let mut late = late.into_iter();
     let session = late.next().expect("two sessions");
     first.call(1, move || drop(session));
     first.call(1, runtime::fiber::yield_now);
     assert_eq!(engine.store().wal.position(), end, "a closed engine's log goes on");
     first.shutdown();
-    // Its folder is another engine's by now.
+    // Another engine has its folder by now.
     let second = start_runtime();
     let successor = open_engine(&second, &folder, 1024);
     late.for_each(|session| stranger.call(1, || drop(session)));
     stranger.call(1, || runtime::fiber::sleep(Duration::from_millis(1)));
     assert_eq!(engine.store().wal.position(), end, "a closed engine's log goes on");
-    // Nothing keeps what was closed: not a message that nobody takes any more.
+    // Nothing keeps the closed engine alive, not even a message that no worker receives.
     let left = Arc::downgrade(&engine);
     drop(engine);
     until("the engine goes with its last session", || left.strong_count() == 0);
@@ -125,7 +127,7 @@ fn a_session_that_outlives_its_engine_touches_nothing() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// A session of core 1 that has added one row, which differs from session to session.
+/// A session of core 1 that has added one row; the row differs between sessions.
 fn unfinished_row(runtime: &Runtime, engine: &Arc<Engine>) -> TxnSession {
     runtime.call(1, || {
         let session = engine.session().expect("a session");
@@ -148,7 +150,7 @@ fn a_rollback_ends_where_its_engine_is_closed() {
     bench.runtime.call(0, || engine.close().expect("closes"));
     let end = engine.store().wal.position();
     stop::release("txn.rollback.step");
-    // What is ready on the core has run once this has.
+    // Once this has run, every fiber that was ready on the core has run.
     bench.runtime.call(1, || (0..1000).for_each(|_| runtime::fiber::yield_now()));
     assert_eq!((stop::hits("txn.rollback.step"), engine.store().wal.position()), (3, end));
     stop::clear();
@@ -174,23 +176,23 @@ fn a_session_goes_on_while_its_long_transaction_is_taken_back() {
         });
         session.set("old", "never");
         assert_eq!(engine.kept_log().expect("it has written").session, 7);
-        // So the first changes take longer than a session has patience for.
+        // So the first changes take longer than the session's own part of a rollback.
         stop::arm("txn.rollback.step", Action::Sleep(Duration::from_millis(1)), None).expect("a point");
         session.rollback_apart().expect("begins to take back");
         stop::clear();
         assert!(!session.in_transaction());
-        // The rest has not begun: the fiber has not let another one run.
+        // The rest has not begun: this fiber has not let another one run.
         assert!(engine.locks().iter().all(|lock| lock.session == 7) && !engine.locks().is_empty());
-        // Nobody is to be ended for the log that it keeps.
+        // No session is to be ended for the log that it keeps.
         assert_eq!(engine.kept_log(), None);
         session.start(Isolation::ReadCommitted);
         assert_eq!(session.all(), [("old".to_owned(), "kept".to_owned())]);
-        // These wait for it.
+        // These statements wait for the rollback.
         session.put("new0", "anew");
         session.set("old", "newer");
         session.lock_table(77, TableLock::AccessExclusive, Wait::Block).expect("locks");
         session.commit(true).expect("commits");
-        // A small one is over when this returns.
+        // A small rollback is over when this returns.
         session.start(Isolation::ReadCommitted);
         session.put("new1", "never");
         session.rollback_apart().expect("takes back");

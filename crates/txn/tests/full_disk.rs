@@ -1,4 +1,5 @@
-//! A full disk: what must work without space works, and what waits for space goes on when there is some.
+//! A full disk. Operations that need no space work, and those that wait for space go on when there
+//! is some.
 
 mod common;
 
@@ -15,7 +16,8 @@ use txn::{Engine, Error, Isolation, TxnSession};
 use Isolation::ReadCommitted;
 
 const ROWS: usize = 1500;
-/// Rows shortened, and so leaves that putting them back splits: some 24, and 200. 32 pages are held back.
+/// Rows that the test shortens. Each makes a leaf that a rollback must split: about 24, and 200.
+/// The store holds 32 pages back.
 const FEW: usize = 24;
 const MANY: usize = ROWS;
 
@@ -32,7 +34,7 @@ fn fill_disk() {
     stop::arm_all("storage.space.grow=fail:28; log.segment.make=fail:28").unwrap();
 }
 
-/// Long rows.
+/// Fills the table with long rows.
 fn prepare(engine: &Arc<Engine>) {
     let session = engine.session().unwrap();
     session.alone(|| {
@@ -42,8 +44,8 @@ fn prepare(engine: &Arc<Engine>) {
     });
 }
 
-/// Makes the first `rows` of every leaf-full short in an open transaction, and lets another one fill the pages up until
-/// the disk is full. Gives how many rows it put there.
+/// Shortens `rows` rows, spread over the table, in an open transaction. Lets another transaction
+/// fill the pages until the disk is full. Returns the number of rows that the other one put there.
 fn shorten_and_fill(engine: &Arc<Engine>, session: &TxnSession, rows: usize) -> usize {
     session.start(ReadCommitted);
     let step = ROWS / rows;
@@ -70,7 +72,7 @@ fn shorten_and_fill(engine: &Arc<Engine>, session: &TxnSession, rows: usize) -> 
     put
 }
 
-/// Every long row is back, and what the other one put is there.
+/// Checks that every long row is back, and that the other transaction's rows are there.
 fn check(engine: &Arc<Engine>, put: usize) {
     let session = engine.session().unwrap();
     session.start(ReadCommitted);
@@ -82,19 +84,19 @@ fn check(engine: &Arc<Engine>, put: usize) {
     session.commit(true).unwrap();
 }
 
-/// The one test here: stop points are the process's.
+/// The only test of this file, because stop points belong to the process.
 #[test]
 fn what_was_done_is_taken_back_on_a_full_disk() {
     let bench = Bench::new("full-disk");
     bench.run(|engine| {
         prepare(engine);
-        // What is held back does.
+        // The reserve suffices.
         let session = engine.session().unwrap();
         let put = shorten_and_fill(engine, &session, FEW);
         assert!(put > FEW, "{put} rows found room");
         session.rollback().unwrap();
         check(engine, put);
-        // Nothing for others.
+        // Others get nothing of it.
         let refused = (0..).map(|row| {
             let other = engine.session().unwrap();
             other.start(ReadCommitted);
@@ -108,7 +110,7 @@ fn what_was_done_is_taken_back_on_a_full_disk() {
     });
     drop(bench);
 
-    // More than is held back: the rollback waits, and goes on when there is space.
+    // More than the reserve: the rollback waits, and goes on when there is space.
     let bench = Bench::new("full-disk-long");
     bench.run(|engine| {
         prepare(engine);
@@ -125,7 +127,7 @@ fn what_was_done_is_taken_back_on_a_full_disk() {
     });
     drop(bench);
 
-    // Recovery takes back the same way.
+    // Recovery rolls back in the same way.
     let folder = test_folder("full-disk-recovery");
     let _ = std::fs::remove_dir_all(&folder);
     let runtime = start_runtime();
@@ -136,13 +138,13 @@ fn what_was_done_is_taken_back_on_a_full_disk() {
         let put = shorten_and_fill(&engine, &session, MANY);
         engine.store().wal.wait_durable(engine.store().wal.position()).unwrap();
         engine.store().abandon();
-        // Its changes stay for recovery.
+        // Recovery finds its changes.
         std::mem::forget(session);
         put
     });
     std::mem::forget(engine);
     runtime.shutdown();
-    // That life holds its folder's lock for ever: what it left is copied.
+    // The forgotten store holds its folder's lock for ever, so the test copies the folder.
     let left = test_folder("full-disk-left");
     let _ = std::fs::remove_dir_all(&left);
     copy(&folder, &left);

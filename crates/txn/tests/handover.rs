@@ -1,4 +1,4 @@
-//! A lock that a commit gave up shows that commit to its next holder, though the commit is neither on disk nor published.
+//! A lock shows a commit to its next holder, even if that commit is neither on disk nor published.
 //!
 //! The log's flush is parked at a stop point, so these tests have a process of their own.
 
@@ -25,7 +25,7 @@ fn lock(session: &TxnSession, key: &str, lock: RowLock) {
     assert!(matches!(outcome, Ok(LockOutcome::Locked(_))), "{outcome:?}");
 }
 
-/// Runs `body` on a session of its own in a fiber of its own; the cell is set when it is done.
+/// Runs `body` on a session and a fiber of its own. The cell is set when it is done.
 fn aside(engine: &Arc<Engine>, body: impl FnOnce(&TxnSession) + 'static) -> Rc<Cell<bool>> {
     let done = Rc::new(Cell::new(false));
     let (session, ending) = (engine.session().unwrap(), Rc::clone(&done));
@@ -36,7 +36,8 @@ fn aside(engine: &Arc<Engine>, body: impl FnOnce(&TxnSession) + 'static) -> Rc<C
     done
 }
 
-/// A transaction that has inserted "news" and locked "lock" commits, and its flush hangs; then `next` runs.
+/// Commits a transaction that has inserted "news" and locked "lock", with a flush that hangs. Then
+/// runs `next`.
 fn beside_a_hanging_commit(name: &str, held: RowLock, next: impl Fn(&Arc<Engine>, &dyn Fn()) + Send + Sync) {
     // Stop points belong to the process.
     static TURN: Mutex<()> = Mutex::new(());

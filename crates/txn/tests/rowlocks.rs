@@ -1,5 +1,6 @@
-//! PostgreSQL's table of row locks, between sessions that really hold them: whatever a transaction has done to a row
-//! (locked it, changed it, both, to a savepoint and back) holds off of others exactly what its strongest lock does.
+//! PostgreSQL's table of row locks, between sessions that really hold them. A transaction may lock
+//! a row, change it, do both, or go back to a savepoint. It excludes others exactly as its
+//! strongest lock does.
 
 mod common;
 
@@ -14,7 +15,7 @@ use RowLock::{KeyShare, NoKeyUpdate, Share, Update};
 
 const LOCKS: [RowLock; 4] = [KeyShare, Share, NoKeyUpdate, Update];
 
-/// What a transaction does to the row, one after the other.
+/// One step of what a transaction does to the row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     Lock(RowLock),
@@ -26,7 +27,7 @@ enum Step {
 
 use Step::{Change, Delete, Lock, RollBackTo, Savepoint};
 
-/// The strongest lock that the steps come to; none when all was taken back.
+/// The strongest lock that the steps leave; `None` if all was taken back.
 fn strength(steps: &[Step]) -> Option<RowLock> {
     let (mut now, mut kept) = (None, None);
     for step in steps {
@@ -41,7 +42,7 @@ fn strength(steps: &[Step]) -> Option<RowLock> {
     now
 }
 
-/// PostgreSQL's documentation, table 13.3.
+/// Table 13.3 of PostgreSQL's documentation.
 fn conflicts(held: RowLock, asked: RowLock) -> bool {
     match held {
         KeyShare => asked == Update,
@@ -74,7 +75,7 @@ fn run(session: &TxnSession, steps: &[Step]) {
     }
 }
 
-/// What others can lock while the steps stand.
+/// The locks that others can get while the steps stand.
 fn others_can(engine: &Arc<Engine>) -> [bool; 4] {
     LOCKS.map(|lock| {
         let other = engine.session().unwrap();
@@ -120,8 +121,8 @@ fn what_was_done_holds_off_what_its_strongest_lock_does() {
     });
 }
 
-/// A row of the own that others hold KEY SHARE, as an update allows, can't be locked FOR UPDATE before they end, and by
-/// nobody new KEY SHARE while that is waited for.
+/// A transaction changes a row, and others hold it KEY SHARE, as an update allows. The transaction
+/// cannot lock the row FOR UPDATE before they end. While it waits, nobody new gets KEY SHARE.
 #[test]
 fn a_changed_row_locked_for_update_waits_for_key_share_of_others() {
     Bench::new("key-share").run(|engine| {

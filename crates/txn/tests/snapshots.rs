@@ -1,4 +1,4 @@
-//! What transactions see: of others, of themselves, after rollbacks, deletes and restarts.
+//! What transactions see of others and of themselves, after rollbacks, deletions and restarts.
 
 mod common;
 
@@ -193,7 +193,7 @@ fn an_update_over_a_scan_meets_each_row_once() {
         let mut moved = 0;
         while let Some((key, stamp)) = scan.next(&s).unwrap().map(|(key, _, stamp)| (key.to_vec(), stamp)) {
             assert_eq!(s.delete(&table(), &key, stamp), Ok(Outcome::Done));
-            // Further on in the scan's way.
+            // A key further on in the scan's way.
             let later = format!("{}x", text(&key));
             assert_eq!(s.put(&later, "1"), InsertOutcome::Done);
             moved += 1;
@@ -341,7 +341,7 @@ fn undo_spills_and_comes_back_in_a_small_pool() {
     });
 }
 
-/// Who keeps log from being let go is known, with its age; when it ends nobody does.
+/// The engine names the transaction that keeps the log, with its age. When it ends, it names none.
 #[test]
 fn the_transaction_that_keeps_the_log_is_known() {
     Bench::new("kept-log").run(|engine| {
@@ -373,7 +373,7 @@ fn the_transaction_that_keeps_the_log_is_known() {
     });
 }
 
-/// The holder of the horizon is known: the oldest writer, else the oldest reader.
+/// The engine names the holder of the horizon: the oldest writer, else the oldest reader.
 #[test]
 fn the_session_that_holds_the_horizon_is_known() {
     Bench::new("horizon-holder").run(|engine| {
@@ -382,7 +382,7 @@ fn the_session_that_holds_the_horizon_is_known() {
             session.set_label(label);
             session
         });
-        // The horizon moves up to what holds it.
+        // The horizon moves up to its holder.
         let held_by = |label: u32| {
             for _ in 0..3000 {
                 if engine.horizon_holder() == Some(label) {

@@ -1,4 +1,5 @@
-//! How long the hot paths take, on demand: `cargo test --release -p txn --test speed -- --ignored --nocapture`.
+//! Times of the hot paths, on demand:
+//! `cargo test --release -p txn --test speed -- --ignored --nocapture`.
 
 mod common;
 
@@ -8,7 +9,7 @@ use txn::{Direction, InsertOutcome, Isolation, Outcome, Range, TxnSession};
 
 const ROWS: u64 = 100_000;
 
-/// Prints the best of many short rounds: others may use the machine too.
+/// Prints the best of many short rounds, because others may use the machine too.
 fn timed(what: &str, times: u64, mut body: impl FnMut(u64)) {
     let round = times / 100;
     let mut best = f64::MAX;

@@ -1,4 +1,4 @@
-//! Many sessions at once, on all cores: what must hold whatever the interleaving.
+//! Many sessions at once, on all cores, with invariants that hold for any interleaving.
 
 mod common;
 
@@ -20,7 +20,8 @@ fn key(account: u64) -> String {
     format!("account {account:03}")
 }
 
-/// Runs `body(worker)` in `workers` fibers spread over the cores, each on its own session, and waits for all.
+/// Runs `body(worker)` in `workers` fibers spread over the cores, each on its own session, and
+/// waits for all.
 fn everywhere(bench: &Bench, workers: usize, body: impl Fn(usize, &TxnSession) + Send + Sync + 'static) {
     let body = Arc::new(body);
     let running = Arc::new(AtomicU64::new(workers as u64));
@@ -40,7 +41,8 @@ fn value(session: &TxnSession, key: &str) -> u64 {
     session.read(key).expect("is there").parse().expect("a number")
 }
 
-/// Adds to an account as a read-committed statement does: on a change, with the newest row, locked.
+/// Adds to an account as a read-committed statement does: after a change it begins again with the
+/// newest row, locked.
 fn add(session: &TxnSession, account: u64, amount: i64) -> Result<(), Error> {
     let key = key(account);
     session.statement_start()?;
@@ -224,7 +226,7 @@ fn sessions_that_die_anywhere_leave_nothing_behind() {
     let bench = Bench::new("dying");
     bench.run(fill);
     everywhere(&bench, 8, |_, _| {
-        // Nothing yet: the cores' fibers are warm.
+        // No measurement yet: this warms the cores' fibers.
     });
     for core in 0..CORES {
         for _ in 0..50 {
@@ -233,12 +235,12 @@ fn sessions_that_die_anywhere_leave_nothing_behind() {
                 let session = engine.session().unwrap();
                 session.begin(ReadCommitted, false);
                 for _ in 0..random::u64() % 5 {
-                    // In order, so that nobody deadlocks before dying.
+                    // In order, so that no session deadlocks before it dies.
                     if add(&session, random::u64() % 2, 7).is_err() {
                         break;
                     }
                 }
-                // Dropped here, in the middle of its transaction.
+                // The session is dropped here, in the middle of its transaction.
             });
         }
     }
@@ -283,7 +285,7 @@ fn one_old_snapshot_reads_the_same_through_a_storm_of_changes_and_vacuums() {
         }
         _ => {
             while !ended.load(Ordering::SeqCst) {
-                // A name of this worker's own, so that nobody waits.
+                // A name of this worker's own, so that no session waits.
                 let key = format!("row {worker} {:03}", random::u64() % 200);
                 session.start(ReadCommitted);
                 match session.stamp(&key) {
@@ -298,7 +300,8 @@ fn one_old_snapshot_reads_the_same_through_a_storm_of_changes_and_vacuums() {
                 } else {
                     session.commit(false).unwrap()
                 }
-                // Paced, so that versions pile up on every row faster than the reader reads, but not without bound.
+                // Paced: versions pile up on every row faster than the reader reads, but not
+                // without bound.
                 if random::u64().is_multiple_of(8) {
                     fiber::sleep(Duration::from_millis(1));
                 }

@@ -1,5 +1,6 @@
-//! Everything at once, in a small pool: updates, deletions and insertions of rows of changing length, row locks, savepoints,
-//! deadlocks, timeouts, rollbacks and vacuums. Whatever happens, each snapshot sees the same sum.
+//! Everything at once, in a small pool: updates, deletions and insertions of rows of changing
+//! length, row locks, savepoints, deadlocks, timeouts, rollbacks and vacuums. Each snapshot sees
+//! the same sum throughout.
 
 mod common;
 
@@ -27,7 +28,7 @@ fn below(bound: u64) -> u64 {
     random::u64() % bound
 }
 
-/// An account's key: far enough apart that separators and prefixes change.
+/// An account's key. Keys are far enough apart that separators and prefixes change.
 fn key(account: u64) -> Vec<u8> {
     let mut key = format!("account {:03} ", account / 10).into_bytes();
     key.resize(20 + account as usize, b'k');
@@ -35,7 +36,7 @@ fn key(account: u64) -> Vec<u8> {
     key
 }
 
-/// A row: the balance, and something of any length after it.
+/// A row: the balance, then bytes of any length.
 fn row(balance: u64) -> Vec<u8> {
     let mut row = balance.to_le_bytes().to_vec();
     row.resize(8 + below(1200) as usize, balance as u8);
@@ -46,10 +47,10 @@ fn balance(row: &[u8]) -> u64 {
     u64::from_le_bytes(*row.first_chunk().expect("a row has a balance"))
 }
 
-/// What a step came to: the transaction goes on, or has to be taken back.
+/// Outcome of a step: whether the transaction goes on; false means that it must be rolled back.
 type Step = Result<bool, Error>;
 
-/// Puts a new balance in place of the one found, in one of several ways.
+/// Replaces the balance by a new one, in one of several ways.
 fn store(session: &TxnSession, key: &[u8], found: Option<txn::Stamp>, balance: u64) -> Step {
     let new = row(balance);
     let Some(seen) = found else {
@@ -64,7 +65,8 @@ fn store(session: &TxnSession, key: &[u8], found: Option<txn::Stamp>, balance: u
     Ok(balance == 0 || session.insert(&table(), key, &new)? == InsertOutcome::Done)
 }
 
-/// The newest row of an account, locked, and its balance; none when there is no such account.
+/// Locks and reads the newest row of an account. Returns its version, or `None` without such an
+/// account, and its balance.
 fn find(session: &TxnSession, key: &[u8]) -> Result<(Option<txn::Stamp>, u64), Error> {
     let mut row = Vec::new();
     if below(4) == 0 {
@@ -163,7 +165,7 @@ fn fill(engine: &Arc<Engine>) {
     });
 }
 
-/// Starts all workers; gives how many still run, and how many transactions were done.
+/// Starts all workers. Returns the number that still run, and the number of transactions done.
 fn start(runtime: &Runtime, engine: &Arc<Engine>, duration: Duration) -> (Arc<AtomicU64>, Arc<AtomicU64>) {
     let (running, done) = (Arc::new(AtomicU64::new(WORKERS as u64)), Arc::new(AtomicU64::new(0)));
     for worker in 0..WORKERS {
@@ -201,7 +203,8 @@ fn check(engine: &Arc<Engine>) {
     until(|| engine.horizon() == engine.next_txid());
     let report = table().check(engine.store()).unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
-    // The tree's pages, the store's own page and the space map; every other page is free.
+    // The tree's pages, the store's own page and the space map are in use; every other page is
+    // free.
     let (pages, free) = engine.store().space.pages();
     assert_eq!(u64::from(pages - free), report.pages + 2, "pages in use that nobody refers to");
 }
@@ -227,7 +230,8 @@ fn every_snapshot_sees_the_same_sum_in_a_tiny_pool() {
     turmoil("turmoil-tiny", 64);
 }
 
-/// The test starts itself as a child and kills it at no particular moment, the recovery of the child before included.
+/// The test starts itself as a child and kills it at a random moment, which may lie in the child's
+/// recovery.
 #[test]
 fn kills_change_no_sum() {
     const CHILD: &str = "ALLCORE_TXN_TURMOIL_CHILD";

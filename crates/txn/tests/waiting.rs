@@ -1,4 +1,4 @@
-//! Who waits for whom: row locks, table locks, queues, deadlocks, timeouts, interrupts.
+//! Waits: row locks, table locks, queues, deadlocks, timeouts, interrupts.
 
 mod common;
 
@@ -20,7 +20,7 @@ use Isolation::{ReadCommitted, RepeatableRead};
 
 const KEY: AdvisoryKey = AdvisoryKey { database: 1, key: 1, class: 1 };
 
-/// A fiber's result, once it has one.
+/// The result of a fiber, once it has one.
 struct Later<T>(Rc<RefCell<Option<T>>>);
 
 impl<T> Later<T> {
@@ -207,7 +207,8 @@ fn writers_respect_explicit_locks_and_the_other_way_round() {
         until(|| waiters(engine) == 2);
         a.commit(true).unwrap();
         assert_eq!((update.wait(), delete.wait()), (Outcome::Done, Outcome::Done));
-        // A running update lets a key share lock through to the committed version behind it, but no share lock.
+        // A running update lets a key share lock through to the committed version behind it, but no
+        // share lock.
         a.start(ReadCommitted);
         a.set("k", "3");
         a.statement_start().unwrap();
@@ -224,7 +225,7 @@ fn writers_respect_explicit_locks_and_the_other_way_round() {
     });
 }
 
-/// Two transactions that each hold a row and want the other's.
+/// Makes two transactions that each hold a row and want the other's.
 fn embrace(engine: &Arc<Engine>, first: &'static str, second: &'static str) -> Later<Result<Outcome, Error>> {
     let met = Rc::new(Cell::new(0));
     let run = |own: &'static str, other: &'static str| {
@@ -396,7 +397,7 @@ fn who_is_told_of_a_duplicate_finds_it_from_the_next_statement_on() {
             other.start(ReadCommitted);
             other.put("k", "1");
             tell.set(true);
-            // Its record is in the log at once, on disk a little later.
+            // Its record is in the log at once, and on disk a little later.
             other.commit(true).unwrap();
         });
         while !ready.get() {
@@ -423,7 +424,7 @@ const TABLE_MODES: [TableLock; 8] = [
 
 #[test]
 fn table_locks_conflict_as_postgresql_says() {
-    // PostgreSQL's table, one string for each held mode: x where the asked mode conflicts.
+    // PostgreSQL's table, one string for each held mode; x marks an asked mode that conflicts.
     let conflicts =
         [".......x", "......xx", "....xxxx", "...xxxxx", "..xx.xxx", "..xxxxxx", ".xxxxxxx", "xxxxxxxx"];
     Bench::new("tables").run(|engine| {
@@ -494,7 +495,8 @@ fn a_table_lock_given_up_leaves_those_taken_before() {
     use TableLock::{AccessExclusive, AccessShare, RowExclusive};
     Bench::new("given-up").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        // Alone, beside locks of the same table, and with those in the lock table, where a strong locker moves them.
+        // Alone, beside locks of the same table, and with those in the lock table, to which a
+        // strong locker moves them.
         for (before, taken) in
             [(None, AccessShare), (None, AccessExclusive), (Some(AccessShare), RowExclusive)]
                 .into_iter()
@@ -642,7 +644,7 @@ fn advisory_locks_are_counted() {
         assert!(!is_free());
         assert!(a.unlock_advisory(KEY, Exclusive) && !is_free());
         assert!(a.unlock_advisory(KEY, Exclusive) && is_free());
-        // Whatever a savepoint takes back, it leaves what was taken before.
+        // A savepoint takes back later locks and leaves earlier ones.
         a.begin(ReadCommitted, false);
         take(false);
         let first = a.savepoint();
@@ -695,7 +697,7 @@ fn advisory_locks_and_rows_make_deadlocks() {
         let locked = lock(&a, key, RowLock::Update, Wait::Block);
         a.rollback().unwrap();
         a.unlock_all_advisory();
-        // Either may be the victim, and one is.
+        // Either session may be the victim, and exactly one is.
         assert_eq!(u32::from(locked.is_err()) + u32::from(other.wait().is_err()), 1);
         assert!(engine.locks().is_empty());
     });
