@@ -1,7 +1,7 @@
 //! One session's transactions: the interface that the executor works on.
 //!
-//! A session is used on its own core, by one fiber at a time. So its own state is plain cells. What
-//! other sessions may read is in its slot ([`crate::slots`]).
+//! A session is used on its own core, by one fiber at a time. So its own state is plain cells. The
+//! state that other sessions may read is in its slot ([`crate::slots`]).
 
 mod advisory;
 mod apart;
@@ -94,7 +94,7 @@ pub enum RowLock {
     Update,
 }
 
-/// What to do if a lock is not free.
+/// How to treat a lock that is not free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
     /// Queue for the lock.
@@ -510,7 +510,7 @@ impl TxnSession {
         self.state().delete(tree, key, seen, moved_to)
     }
 
-    /// The payload of an entry that was written once, whoever wrote it, deleted or not. The caller
+    /// The payload of an entry that was written once, by any transaction, deleted or not. The caller
     /// has the key from another row that it sees or has locked; that row's snapshot keeps the
     /// entry.
     pub fn get_written(

@@ -23,7 +23,7 @@ pub enum Writer {
     Aborted,
 }
 
-/// What a reader does with a version.
+/// A reader's decision about a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sight {
     /// The reader sees this version.

@@ -1,4 +1,4 @@
-//! What transactions see of others and of themselves, after rollbacks, deletions and restarts.
+//! Visibility: transactions see others and themselves after rollbacks, deletions and restarts.
 
 mod common;
 

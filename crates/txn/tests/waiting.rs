@@ -207,8 +207,7 @@ fn writers_respect_explicit_locks_and_the_other_way_round() {
         until(|| waiters(engine) == 2);
         a.commit(true).unwrap();
         assert_eq!((update.wait(), delete.wait()), (Outcome::Done, Outcome::Done));
-        // A running update lets a key share lock through to the committed version behind it, but no
-        // share lock.
+        // A running update lets KEY SHARE through to the committed version behind it, SHARE not.
         a.start(ReadCommitted);
         a.set("k", "3");
         a.statement_start().unwrap();
@@ -495,8 +494,7 @@ fn a_table_lock_given_up_leaves_those_taken_before() {
     use TableLock::{AccessExclusive, AccessShare, RowExclusive};
     Bench::new("given-up").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        // Alone, beside locks of the same table, and with those in the lock table, to which a
-        // strong locker moves them.
+        // Alone, beside locks of the same table, and after a strong locker has moved those.
         for (before, taken) in
             [(None, AccessShare), (None, AccessExclusive), (Some(AccessShare), RowExclusive)]
                 .into_iter()

@@ -15,23 +15,24 @@ pub struct WaitLimits {
 impl WaitLimits {
     /// Sets `lock_timeout`: a longer wait fails. `None` waits for ever.
     pub fn set_lock_timeout(&self, limit: Option<Duration>) {
-        self.lock_timeout.store(nanoseconds(limit), Ordering::Relaxed); // each limit stands for itself
+        // Relaxed, here and below: no other data depends on a limit.
+        self.lock_timeout.store(nanoseconds(limit), Ordering::Relaxed);
     }
 
     /// See [`WaitLimits::set_lock_timeout`].
     pub(super) fn lock_timeout(&self) -> Option<Duration> {
-        limit(self.lock_timeout.load(Ordering::Relaxed)) // as above
+        limit(self.lock_timeout.load(Ordering::Relaxed))
     }
 
     /// Sets `deadlock_timeout`: a wait searches for a deadlock once it has lasted that long. With
     /// `None` the engine chooses the time.
     pub fn set_deadlock_timeout(&self, limit: Option<Duration>) {
-        self.deadlock_timeout.store(nanoseconds(limit), Ordering::Relaxed); // as above
+        self.deadlock_timeout.store(nanoseconds(limit), Ordering::Relaxed);
     }
 
     /// See [`WaitLimits::set_deadlock_timeout`].
     pub(super) fn deadlock_timeout(&self) -> Option<Duration> {
-        limit(self.deadlock_timeout.load(Ordering::Relaxed)) // as above
+        limit(self.deadlock_timeout.load(Ordering::Relaxed))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::status::Status;
 use crate::undo::{self, Record};
 use crate::version::{HEADER, Stamp, UndoPointer};
 
-/// What the present version means for the lock.
+/// The present version's meaning for the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Finding {
     /// This version is the newest; its payload has been copied.

@@ -39,7 +39,7 @@ pub(super) enum Acquired {
     Refused,
 }
 
-/// What has come due during a wait.
+/// The events that can come due during a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
     Nothing,

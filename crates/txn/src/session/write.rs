@@ -3,7 +3,7 @@
 //! 1. Under the latch the present version is judged ([`RowWrite::judge`]). Only the judgement to
 //!    write has an effect: the replaced version goes to undo, the new one in place, both into the
 //!    log.
-//! 2. Any other judgement leaves the entry alone. What it needs (room for undo, a lock, the end of
+//! 2. Any other judgement leaves the entry alone. Its needs (room for undo, a lock, the end of
 //!    another transaction) is done with no latch held. Then the change begins again.
 //! 3. A session that has to wait takes the row's lock first and keeps it. Later sessions queue
 //!    behind it, and the row is handed over in order.
@@ -63,7 +63,7 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// What the present version means for the write.
+/// The present version's meaning for the write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Judgement {
     /// Write.
@@ -124,8 +124,8 @@ impl RowWrite<'_> {
         };
         let Some(stamp) = Stamp::decode(present) else { return Judgement::Corrupt };
         if stamp.txid == self.txid {
-            // The row is this transaction's own already. Of the locks that others may hold, only
-            // those that an update allows matter, and those only to a deletion or a change of keys.
+            // The row is this transaction's own already. Others can hold only locks that an update
+            // allows, and these matter only to a deletion or a change of keys.
             return match self.kind {
                 Kind::Insert(_) if stamp.deleted => Judgement::Write,
                 Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
@@ -356,8 +356,7 @@ impl Inner {
                         change.judgement = Judgement::Hides(deleter);
                         break;
                     }
-                    // The snapshot sees the same at the next try, whoever changes the entry before
-                    // it.
+                    // The snapshot sees the same at the next try, even if the entry changes.
                     change.hides_nothing = true;
                     continue;
                 }
