@@ -1,4 +1,4 @@
-//! What the SQL room answers, encoded straight into the send buffer.
+//! Encodes answers of `sql` straight into the send buffer.
 
 use crate::decode::{self, Frame};
 use crate::encode;
@@ -9,10 +9,11 @@ use std::io;
 use values::environment::Environment;
 use values::types::{binary, text};
 
-/// The longest message: PostgreSQL's bound for what it puts together in memory, which its drivers rely on.
+/// Bytes of the longest message: PostgreSQL's bound for messages that it builds in memory, on which
+/// drivers rely.
 const LONGEST: usize = 0x3fff_ffff;
 
-/// The error for a message of so many bytes that was to hold so many more.
+/// The error for a message that has this many bytes and should get this many more.
 #[cold]
 fn too_long(bytes: usize, more: usize) -> SqlError {
     let message = format!("string buffer exceeds maximum allowed length ({LONGEST} bytes)");
@@ -25,19 +26,20 @@ pub struct WireClient<'a, 'w, 'io> {
     wire: &'a mut Wire<'w, 'io>,
     formats: &'a [i16],
     describe: bool,
-    /// Bytes of the CopyData message last handed out, consumed when the next one is asked for.
+    /// Bytes of the CopyData message returned last; consumed by the request for the next one.
     copy_pending: usize,
-    /// The connection broke: nothing more can be said to this client.
+    /// Whether the connection broke, so that nothing more reaches this client.
     pub broken: bool,
 }
 
 impl<'a, 'w, 'io> WireClient<'a, 'w, 'io> {
-    /// `formats` are the result formats asked for; `describe` tells whether rows are preceded by their description.
+    /// A client for one execution. `formats` are the result formats asked for; `describe` says
+    /// whether a description precedes the rows.
     pub fn new(wire: &'a mut Wire<'w, 'io>, formats: &'a [i16], describe: bool) -> Self {
         Self { wire, formats, describe, copy_pending: 0, broken: false }
     }
 
-    /// Why no more data comes: the statement is to end, or the client has gone.
+    /// The reason why no more data comes: the statement is to end, or the client has gone.
     fn no_data(&mut self, fault: &io::Error) -> SqlError {
         match runtime::interrupt::check() {
             Err(by) if fault.kind() == io::ErrorKind::Interrupted => SqlError::interrupted(by),
@@ -87,7 +89,7 @@ impl Client for WireClient<'_, '_, '_> {
                 written = written.and(Err(too_long(at - start, out.len() - at - 4)));
             }
             if written.is_err() {
-                // The message that was begun, whose type stands before its length.
+                // Drops the message that was begun; its type stands before its length.
                 out.truncate(start - 1);
                 return written;
             }
@@ -136,7 +138,7 @@ impl Client for WireClient<'_, '_, '_> {
             self.wire.consume(std::mem::take(&mut self.copy_pending));
             let frame = decode::frame(self.wire.input()).map_err(|v| crate::connection::violation(&v))?;
             let Frame::Message { kind, total } = frame else {
-                // The head names the length: wait for the whole message once it is known.
+                // The head gives the length. Once it is known, wait for the whole message.
                 let wanted = match self.wire.input().first_chunk::<5>() {
                     Some(head) => 1 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize,
                     None => 5,
@@ -163,7 +165,7 @@ impl Client for WireClient<'_, '_, '_> {
                         format!("COPY from stdin failed: {reason}"),
                     ));
                 }
-                // Flush and Sync may come amid the data and mean nothing there.
+                // Flush and Sync may come amid the data and have no meaning there.
                 b'H' | b'S' => self.wire.consume(total),
                 other => {
                     return Err(SqlError::new(
@@ -178,7 +180,8 @@ impl Client for WireClient<'_, '_, '_> {
 
 impl Drop for WireClient<'_, '_, '_> {
     fn drop(&mut self) {
-        // A COPY that failed midway: its current message is spent; later CopyData is ignored by the session.
+        // A COPY that failed midway: its current message is consumed; the session ignores later
+        // CopyData.
         self.wire.consume(std::mem::take(&mut self.copy_pending));
     }
 }

@@ -1,14 +1,15 @@
 //! One session's connection: from its first byte to its last, message by message.
 //!
-//! The runtime's service worker serves it until its client is let in ([`Next::Enter`]), then a core does: a client can
-//! connect and cancel whatever the cores are busy with. While every core is held, an administrator's session goes to the
-//! runtime's reserve worker.
+//! The runtime's service worker serves it until the client is let in ([`Next::Enter`]); then a core
+//! does. So a client can connect and cancel however busy the cores are. While every core is held,
+//! an administrator's session goes to the runtime's reserve worker.
 //!
-//! What must hold:
-//! - a fault in a message ends this session alone, with 08P01, whatever the bytes are;
-//! - after an error in the extended protocol everything up to the next Sync is skipped;
-//! - ReadyForQuery follows every Sync and every Query that is not skipped, exactly once;
-//! - what the session holds is given back when the connection goes, however it goes.
+//! Invariants:
+//!
+//! - A fault in a message ends this session alone, with 08P01, whatever the bytes are.
+//! - After an error in the extended protocol, everything up to the next Sync is skipped.
+//! - ReadyForQuery follows every Sync, and every Query that is not skipped, exactly once.
+//! - When the connection goes, in whatever way, the session gives back everything it holds.
 
 mod door;
 mod room;
@@ -32,10 +33,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A longer statement's buffer is not kept: a session that idles afterwards would hold it for nothing.
+/// Largest statement buffer that an idle session keeps, in bytes.
 const KEPT_TEXT: usize = 16 * 1024;
 
-/// The SQLSTATE and words for bytes that are no message.
+/// SQLSTATE and message for bytes that are no message.
 pub fn violation(fault: &Violation) -> SqlError {
     let (code, message) = match fault {
         Violation::Length => (SqlState::PROTOCOL_VIOLATION, "invalid message length".to_owned()),
@@ -52,25 +53,26 @@ pub fn violation(fault: &Violation) -> SqlError {
     SqlError::new(code, message)
 }
 
-/// How a message left the session.
+/// The session's next step after a message.
 enum Flow {
-    /// On to the next message.
+    /// Goes on to the next message.
     Continue,
-    /// The client is let in: its session is opened on a core, or on the reserve worker.
+    /// Lets the client in: its session is opened on a core, or on the reserve worker.
     Enter { reserve: bool },
-    /// The session ends; what was said is still sent.
+    /// Ends the session; the reply so far is still sent.
     Close,
 }
 
-/// Why a message's handling broke off.
+/// The reason why the handling of a message broke off.
 enum Fault {
-    /// To be told to the client; the session goes on.
+    /// An error for the client; the session goes on.
     Sql(SqlError),
-    /// To be told to the client; the session ends.
+    /// An error for the client; the session ends.
     Fatal(SqlError),
-    /// The client's bytes cannot be decrypted, or it refuses the server's certificate: no error message can reach it.
+    /// The client's bytes cannot be decrypted, or it refuses the server's certificate. No error
+    /// message can reach it.
     Tls(io::Error),
-    /// The socket is gone: nothing can be told.
+    /// The socket is gone, so no error message can be sent.
     Broken,
 }
 
@@ -93,7 +95,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Errors after which PostgreSQL ends the session too.
+/// Errors that end the session, as in PostgreSQL.
 fn ends_session(code: SqlState) -> bool {
     matches!(
         code,
@@ -112,11 +114,13 @@ fn ends_session(code: SqlState) -> bool {
 enum Phase {
     /// No start-up packet yet.
     Fresh,
-    /// The client is proving who it is.
+    /// The client is proving its identity.
     Proving(Sasl),
-    /// The client is who it says it is. Its session is opened when the connection is served next.
+    /// The client has proved its identity. Its session is opened when the connection is served
+    /// next.
     Admitted,
-    /// Statements are served. Not boxed: a session in one piece is fetched ahead in one go ([`Serve::prefetch`]).
+    /// Statements are served. Not boxed, so that one prefetch gets the whole session
+    /// ([`Serve::prefetch`]).
     Live(Live),
     /// Nothing more is served.
     Over,
@@ -124,39 +128,43 @@ enum Phase {
 
 struct Live {
     session: Session,
-    /// A whole message has come since the time to the next one was counted.
+    /// Whether a whole message has come since the limit for the next one began.
     heard: bool,
-    /// An extended-protocol message failed: skip to the next Sync.
+    /// Whether a message of the extended protocol failed: everything up to the next Sync is
+    /// skipped.
     skipping: bool,
-    /// The type of a message there is no memory for, and its bytes still to come, which are thrown away.
+    /// The type of a message for which there is no memory, and the number of its bytes still to be
+    /// thrown away.
     refused: Option<(u8, usize)>,
-    /// The statement text being run, kept apart from the receive buffer, which a COPY goes on reading.
+    /// The text of the running statement, apart from the receive buffer, because a COPY goes on
+    /// reading that.
     text: String,
 }
 
-/// A connection, as the runtime serves it.
+/// A connection that the runtime serves.
 pub struct Connection {
     shared: Arc<Shared>,
     phase: Phase,
     tls: Option<Box<Tls>>,
     /// Runs while the client must finish logging in, or sits idle in a transaction.
     limit: Option<TimerId>,
-    /// When the client must have logged in, or sent its next message whole, by the runtime's clock.
+    /// Time by which the client must have logged in, or sent its next message completely, by the
+    /// runtime's clock.
     ends: Option<u64>,
-    /// The policy there was when it came, or when its session was served last.
+    /// The policy at its arrival, or when its session was served last.
     policy: Arc<Policy>,
-    /// The policy's number, or that of one before it.
+    /// The policy's number, or an earlier one.
     policy_number: u64,
-    /// Its place, until the runtime takes it over ([`Serve::remains`]).
+    /// Its place, until the runtime takes the place over ([`Serve::remains`]).
     place: Option<Place>,
-    /// The user and database it asked for.
+    /// The user and the database that the client asked for.
     request: Option<Box<StartupRequest>>,
 }
 
 impl Connection {
-    /// A connection nothing has been read from.
+    /// A connection from which nothing has been read.
     pub fn new(shared: Arc<Shared>, place: Place) -> Self {
-        // In this order: of a policy that comes in between, the session hears once more.
+        // In this order: if a policy comes in between, the session notices it once more.
         let policy_number = shared.policy_number();
         let policy = shared.policy();
         Self {
@@ -193,14 +201,15 @@ impl Connection {
         }
     }
 
-    /// Whether the session goes to the reserve worker: an administrator's that begins while SQL holds every core. It can
-    /// look for what holds them, and cancel it.
+    /// Whether the session goes to the reserve worker: an administrator's session that begins while
+    /// SQL holds every core. It can look for the statements that hold them, and cancel those.
     fn needs_reserve(&self) -> bool {
         runtime::watchdog::all_held()
             && self.request.as_ref().is_some_and(|asked| self.shared.database.is_superuser(&asked.user))
     }
 
-    /// Hands the session the settings of a new policy. Who is not in yet comes in by the policy there was.
+    /// Gives the session the settings of a new policy. A client that is not in yet keeps the former
+    /// policy.
     #[cold]
     fn reload(&mut self) {
         if let Phase::Live(live) = &mut self.phase {
@@ -210,7 +219,7 @@ impl Connection {
         }
     }
 
-    /// Starts the limit that holds while nothing is heard of the client.
+    /// Starts the limit for the time in which the client sends nothing.
     fn start_limit(&mut self, io: &SessionIo<'_>) {
         let limit = match &mut self.phase {
             Phase::Fresh | Phase::Proving(_) | Phase::Admitted => {
@@ -229,8 +238,8 @@ impl Connection {
             Phase::Over => None,
         };
         if let Some(limit) = limit {
-            // One limit for all of a login, or of a message: whoever sends a byte now and then gets
-            // no more time.
+            // One limit for a whole login, or for a whole message: a client that sends a byte now
+            // and then gets no more time.
             let now = runtime::time::now();
             let ends = *self.ends.get_or_insert(now + limit.as_nanos() as u64);
             let left = Duration::from_nanos(ends.saturating_sub(now));
@@ -243,8 +252,8 @@ impl Connection {
         matches!(&self.phase, Phase::Live(live) if live.session.status() != b'I')
     }
 
-    /// Why the session is to end, where it was told so while nothing of its client's ran. A cancel that comes too late
-    /// for its statement is forgotten.
+    /// The reason why the session must end, if the request came while none of its statements ran. A
+    /// cancel request that comes too late for its statement is forgotten.
     fn told_while_idle(&self, io: &SessionIo<'_>) -> Option<SqlError> {
         while let Some(reason) = io.interrupt().take() {
             let refusal = self.place.as_ref().and_then(|place| place.check().err());
@@ -253,8 +262,8 @@ impl Connection {
             }
             let (code, message) = match reason {
                 Reason::Cancel | Reason::StatementTimeout | Reason::LockTimeout => continue,
-                // `Live::refuses` looks at a message that has not come whole. Cursors and prepared statements go with
-                // their session alone.
+                // `Live::refuses` handles a message that has not come completely. Only the end of
+                // the session frees cursors and prepared statements.
                 Reason::Memory if !self.holds_much_idle(io) => continue,
                 Reason::Memory => (
                     SqlState::OUT_OF_MEMORY,
@@ -281,7 +290,7 @@ impl Connection {
         None
     }
 
-    /// Tells the client why its session ends, and the log.
+    /// Sends the client the reason why its session ends, and logs it.
     fn say_last(&mut self, io: &mut SessionIo<'_>, fault: &SqlError) {
         let session = match &self.phase {
             Phase::Live(live) => live.session.id(),
@@ -293,7 +302,7 @@ impl Connection {
         record::fatal(&Client { peer: io.peer(), request: self.request.as_deref(), session }, fault);
         if let Ok(mut wire) = Wire::new(io, self.tls.as_deref_mut()) {
             encode::error(wire.output(), Severity::Fatal, fault);
-            // The session is over either way.
+            // The session is over in any case.
             let _ = wire.finish();
         }
     }
@@ -371,10 +380,10 @@ impl Live {
             let done = match kind {
                 b'X' => return Ok(Flow::Close),
                 b'S' => self.sync(wire, total),
-                // Left over from a COPY that failed: not for anybody.
+                // Left over from a COPY that failed; nothing reads it.
                 b'd' | b'c' | b'f' => pass_over(wire, total),
                 b'p' => Err(Fault::Fatal(violation(&Violation::UnknownType(kind)))),
-                // A Query too, as in PostgreSQL.
+                // Queries are skipped too, as in PostgreSQL.
                 _ if self.skipping => pass_over(wire, total),
                 b'Q' => self.query(wire, total),
                 b'F' => self.function_call(wire, total),
@@ -386,14 +395,15 @@ impl Live {
                 Err(other) => return Err(other),
             }
             wire.flush_if_large()?;
-            // Whoever sends many statements at once has others wait no longer than whoever sends a long one.
+            // A client that sends many statements at once lets others run as often as one that
+            // sends a long one.
             if matches!(kind, b'Q' | b'S' | b'P') && !wire.input().is_empty() {
                 runtime::fiber::safe_point();
             }
         }
     }
 
-    /// Tells the client that its statement has failed, and the log where the operator has to see to it.
+    /// Sends the client the error of its statement. Logs it too if the operator has to act.
     #[cold]
     fn tell(&self, wire: &mut Wire<'_, '_>, fault: &SqlError) {
         if self.session.logs_errors() || record::concerns_operator(fault.code) {
@@ -406,7 +416,7 @@ impl Live {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let mut fields = Fields::new(&wire.input()[5..total]);
-        // The text is kept apart from the message.
+        // The text is copied out of the message.
         let read = room::ask(total).and_then(|()| {
             let sql = fields.string()?;
             fields.end()?;
@@ -433,7 +443,7 @@ impl Live {
         Ok(())
     }
 
-    /// Ends a round: what changed in the settings the client follows, and ReadyForQuery.
+    /// Ends a round: sends changes of the settings that the client follows, then ReadyForQuery.
     fn ready(&mut self, wire: &mut Wire<'_, '_>) {
         for (name, value) in self.session.changed_settings() {
             encode::parameter_status(wire.output(), name, &value);
@@ -467,7 +477,8 @@ impl Live {
         Ok(())
     }
 
-    /// A message of the extended protocol; where it fails, all up to the next Sync is skipped.
+    /// Handles a message of the extended protocol. If it fails, everything up to the next Sync is
+    /// skipped.
     fn extended(&mut self, wire: &mut Wire<'_, '_>, kind: u8, total: usize) -> Result<(), Fault> {
         let outcome = match kind {
             b'P' => self.parse(wire, total),
@@ -507,7 +518,7 @@ impl Live {
 
     fn bind(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         let outcome = (|| {
-            // The parameters are kept apart from the message, and read into values.
+            // The parameters are copied out of the message and then read into values.
             room::ask(2 * total)?;
             let mut fields = Fields::new(&wire.input()[5..total]);
             let (portal, statement) = (fields.string()?, fields.string()?);
@@ -566,7 +577,7 @@ impl Live {
         });
         wire.consume(total);
         let limit = read?;
-        // Checked to be UTF-8 when it was read.
+        // The decoder has checked that it is UTF-8.
         let portal = std::str::from_utf8(&portal).unwrap_or("");
         let formats: SmallVec<[i16; 16]> = SmallVec::from_slice(self.session.portal_formats(portal));
         let mut client = WireClient::new(wire, &formats, false);
@@ -602,7 +613,7 @@ impl Live {
     }
 }
 
-/// Drops a message that is not to be acted on.
+/// Drops a message that has no effect.
 fn pass_over(wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
     wire.consume(total);
     Ok(())

@@ -1,16 +1,18 @@
-//! Reading the messages of a client, in place, from the bytes received.
+//! Reads the messages of a client, in place, from the bytes received.
 //!
-//! Every length and every string is checked here and nowhere else: what passes is well formed. A message that is
-//! cut, too long, or of an unknown type is a [`Violation`], which ends its session alone with SQLSTATE 08P01.
+//! This module alone checks every length and every string: what it returns is well formed. A
+//! message that is cut, too long, or of an unknown type is a [`Violation`], which ends its session
+//! alone with SQLSTATE 08P01.
 
 use runtime::work::{STRIDE, give_way};
 
-/// Why the bytes are no message of the protocol. The text is what PostgreSQL says of the same fault.
+/// The reason why bytes are no message of the protocol. The text is PostgreSQL's for the same
+/// fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// The length word of a message is below 4 or above what its type may have.
+    /// The length word is below 4, or above the greatest length of the message's type.
     Length,
-    /// The message's type byte is not one of the protocol's.
+    /// The protocol has no message with this type byte.
     UnknownType(u8),
     /// The body ends before its fields do, or goes on after them.
     Body(&'static str),
@@ -18,13 +20,13 @@ pub enum Violation {
     Utf8(Vec<u8>),
 }
 
-/// The head of a start-up packet: no type byte, a length, a code.
+/// Bytes of the head of a start-up packet: no type byte, a length, a code.
 pub const STARTUP_HEAD: usize = 8;
-/// A start-up packet's greatest length, as PostgreSQL's.
+/// Bytes of the longest start-up packet, as in PostgreSQL.
 pub const STARTUP_LIMIT: usize = 10_000;
-/// The greatest length of messages that carry no data of the user's.
+/// Bytes of the longest message that carries no data of the user's.
 const SMALL_LIMIT: usize = 10_000;
-/// The greatest length of messages that may carry a value: one gigabyte, as PostgreSQL's.
+/// Bytes of the longest message that may carry a value: one gigabyte, as in PostgreSQL.
 const LARGE_LIMIT: usize = 0x3fff_ffff;
 
 /// Start-up code of protocol 3.0; the upper half is the major version.
@@ -36,12 +38,12 @@ pub const GSS_REQUEST: u32 = 80_877_104;
 /// Start-up code of a request to cancel another session's statement.
 pub const CANCEL_REQUEST: u32 = 80_877_102;
 
-/// What the received bytes hold at their start.
+/// The start of the received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// Fewer bytes than a whole message.
+    /// Fewer bytes than one message.
     Partial,
-    /// A message of this type, its body `5..total`, the next one starting at `total`.
+    /// A message of this type. Its body is `5..total`; the next message starts at `total`.
     Message {
         /// The type byte.
         kind: u8,
@@ -50,8 +52,8 @@ pub enum Frame {
     },
 }
 
-/// Finds the first message in `input`. The length is judged as soon as the head is there, so that an absurd one is
-/// refused at once and not waited for.
+/// Finds the first message in `input`. It judges the length as soon as the head is there, so an
+/// absurd one is refused at once and not waited for.
 pub fn frame(input: &[u8]) -> Result<Frame, Violation> {
     let Some(head) = input.first_chunk::<5>() else { return Ok(Frame::Partial) };
     let kind = head[0];
@@ -67,14 +69,14 @@ pub fn frame(input: &[u8]) -> Result<Frame, Violation> {
     if input.len() <= length { Ok(Frame::Partial) } else { Ok(Frame::Message { kind, total: length + 1 }) }
 }
 
-/// The fields of one message's body, taken from front to back.
+/// The fields of one message's body, read from front to back.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// All of `body`.
+    /// The fields of `body`.
     pub fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }
@@ -104,17 +106,18 @@ impl<'a> Fields<'a> {
         Ok(i32::from_be_bytes([taken[0], taken[1], taken[2], taken[3]]))
     }
 
-    /// A 32-bit integer without sign: an object's id.
+    /// An unsigned 32-bit integer: an object's OID.
     pub fn u32(&mut self) -> Result<u32, Violation> {
         Ok(self.i32()?.cast_unsigned())
     }
 
-    /// A count of fields that follow: without sign, as PostgreSQL reads it, so that 65,535 parameters may be bound.
+    /// The number of fields that follow. Unsigned, as PostgreSQL reads it, so that 65,535
+    /// parameters may be bound.
     pub fn count(&mut self) -> Result<usize, Violation> {
         Ok(usize::from(self.i16()?.cast_unsigned()))
     }
 
-    /// A string, ended by a zero byte.
+    /// A string that a zero byte ends.
     pub fn string(&mut self) -> Result<&'a str, Violation> {
         // Most names are empty: those of the unnamed portal and statement.
         if let [0, rest @ ..] = self.rest {
@@ -131,7 +134,7 @@ impl<'a> Fields<'a> {
         runtime::work::utf8(text).map_err(|e| Violation::Utf8(bad_sequence(text, e.valid_up_to())))
     }
 
-    /// A value: its length and bytes, or none where the length is -1.
+    /// A value: its length and its bytes; `None` if the length is -1.
     pub fn value(&mut self) -> Result<Option<&'a [u8]>, Violation> {
         match self.i32()? {
             -1 => Ok(None),
@@ -143,13 +146,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no bytes are left.
     pub fn end(&self) -> Result<(), Violation> {
         if self.rest.is_empty() { Ok(()) } else { Err(Violation::Body("invalid message format")) }
     }
 }
 
-/// The place of the first zero byte in many bytes, sought in pieces with a safe point behind each.
+/// The place of the first zero byte in many bytes. Searches in pieces, with a safe point after
+/// each.
 #[cold]
 fn long_end(bytes: &[u8]) -> Option<usize> {
     let mut before = 0;
@@ -163,7 +167,7 @@ fn long_end(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// The bytes PostgreSQL would name in its message about a faulty UTF-8 sequence.
+/// The bytes that PostgreSQL names in its message about a faulty UTF-8 sequence.
 fn bad_sequence(text: &[u8], at: usize) -> Vec<u8> {
     let expected = match text[at] {
         0xc0..=0xdf => 2,

@@ -1,24 +1,24 @@
-//! Writing the messages of the server, straight behind what the send buffer holds.
+//! Writes the messages of the server at the end of the send buffer.
 //!
-//! Every message is begun with [`begin`], which leaves room for its length, and ended with [`end`], which fills it in.
+//! [`begin`] begins a message and leaves room for its length; [`end`] fills the length in.
 
 use runtime::work::{self, STRIDE, Stopped};
 use sql::SqlError;
 use sql::session::{ColumnDesc, Notice};
 
-/// Begins a message of type `kind`; give what is returned to [`end`].
+/// Begins a message of type `kind`. Pass the result to [`end`].
 pub fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
     out.extend_from_slice(&[kind, 0, 0, 0, 0]);
     out.len() - 4
 }
 
-/// Ends the message begun at `start`: its length counts itself but not the type byte.
+/// Ends the message begun at `start`. Its length counts itself but not the type byte.
 pub fn end(out: &mut [u8], start: usize) {
     let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// A message without a body.
+/// Writes a message without a body.
 pub fn bare(out: &mut Vec<u8>, kind: u8) {
     out.extend_from_slice(&[kind, 0, 0, 0, 4]);
 }
@@ -34,7 +34,7 @@ fn string(out: &mut Vec<u8>, text: &str) {
     out.push(0);
 }
 
-/// AuthenticationOk, or a step of SASL: `code` and what belongs to it.
+/// AuthenticationOk, or a step of SASL: `code` and its body.
 pub fn authentication(out: &mut Vec<u8>, code: u32, body: &[u8]) {
     let start = begin(out, b'R');
     out.extend_from_slice(&code.to_be_bytes());
@@ -42,7 +42,7 @@ pub fn authentication(out: &mut Vec<u8>, code: u32, body: &[u8]) {
     end(out, start);
 }
 
-/// ParameterStatus: a setting the client follows.
+/// ParameterStatus: a setting that the client follows.
 pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
     let start = begin(out, b'S');
     string(out, name);
@@ -50,7 +50,7 @@ pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
     end(out, start);
 }
 
-/// BackendKeyData: what a cancel request must show.
+/// BackendKeyData: the secret that a cancel request must show.
 pub fn key_data(out: &mut Vec<u8>, process: u32, secret: &[u8]) {
     let start = begin(out, b'K');
     out.extend_from_slice(&process.to_be_bytes());
@@ -80,7 +80,8 @@ pub fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
     end(out, start);
 }
 
-/// The format (0 text, 1 binary) of column `index` where `formats` holds none, one for all, or one for each.
+/// The format (0 text, 1 binary) of column `index`. `formats` holds none, one for all columns, or
+/// one for each.
 pub fn format_of(formats: &[i16], index: usize) -> i16 {
     match formats {
         [] => 0,
@@ -95,7 +96,7 @@ pub fn row_description(out: &mut Vec<u8>, columns: &[ColumnDesc], formats: &[i16
     out.extend_from_slice(&u16::try_from(columns.len()).unwrap_or(u16::MAX).to_be_bytes());
     for (index, column) in columns.iter().enumerate() {
         string(out, &column.name);
-        // One piece, so that the buffer's room is asked for once.
+        // One piece, so that room in the buffer is asked for once.
         let mut fields = [0; 18];
         fields[..4].copy_from_slice(&column.table.to_be_bytes());
         fields[4..6].copy_from_slice(&column.attribute.to_be_bytes());
@@ -119,7 +120,7 @@ pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize, binary: bool) 
     end(out, start);
 }
 
-/// CopyData, with safe points. Where the statement is interrupted nothing is written.
+/// CopyData, with safe points. Writes nothing if the statement is interrupted.
 pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), Stopped> {
     let start = begin(out, b'd');
     out.reserve(data.len());
@@ -127,7 +128,7 @@ pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), Stopped> {
     out.extend_from_slice(pieces.next().unwrap_or_default());
     for piece in pieces {
         if let Err(stopped) = work::tick(STRIDE) {
-            // The message that was begun, whose type stands before its length.
+            // Drops the message that was begun; its type stands before its length.
             out.truncate(start - 1);
             return Err(stopped);
         }
@@ -137,7 +138,7 @@ pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// How grave a report is. An error ends the statement, a fatal one the session.
+/// Severity of a report. An error ends the statement, a fatal one the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The statement failed.

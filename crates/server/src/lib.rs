@@ -1,8 +1,8 @@
-//! The server room: PostgreSQL's wire protocol 3.0 and 3.2 over the runtime's sockets.
+//! PostgreSQL's wire protocol, versions 3.0 and 3.2, over the runtime's sockets.
 //!
-//! [`Server::start`] listens; every connection is a [`connection::Connection`], a state machine the runtime serves
-//! when bytes have come. What a statement means is the SQL room's; this room knows messages, who may come in, and
-//! how rows are written into the send buffer.
+//! [`Server::start`] listens. Each connection is a [`connection::Connection`], a state machine that
+//! the runtime serves when bytes have come. This crate knows messages, logins and places, and how
+//! rows are written into the send buffer. `sql` knows what a statement means.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -30,11 +30,11 @@ use sql::database::Database;
 use std::io;
 use std::sync::Arc;
 
-/// What a server is started with.
+/// Settings with which a server starts.
 pub struct Options {
-    /// Where connections are accepted.
+    /// Addresses at which connections are accepted.
     pub places: Vec<Bound>,
-    /// Which clients may connect, and how.
+    /// The clients that may connect, and how.
     pub policy: Policy,
 }
 
@@ -45,7 +45,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Accepts connections at every place of `options` and serves `database` to them.
+    /// Accepts connections at every address of `options` and serves `database` to them.
     pub fn start(database: Database, options: Options) -> io::Result<Self> {
         let runtime = Arc::clone(database.runtime());
         let Options { places, policy } = options;
@@ -67,17 +67,17 @@ impl Server {
         Ok(Self { listeners, shared })
     }
 
-    /// Takes another policy for the connections that come from now on.
+    /// Sets another policy for later connections.
     pub fn reload(&self, policy: Policy) {
         self.shared.set_policy(policy);
     }
 
-    /// Where it listens, with the ports that were taken.
+    /// The addresses where it listens, with the ports it got.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.listeners.iter().map(Listener::address)
     }
 
-    /// Accepts no more connections; those there go on until the runtime shuts down.
+    /// Stops accepting. Present connections go on until the runtime shuts down.
     pub fn stop(self) {
         drop(self.listeners);
     }

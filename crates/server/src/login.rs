@@ -1,8 +1,10 @@
-//! From the first byte to the first ReadyForQuery: TLS, start-up packet, authentication.
+//! Login messages, from the first byte to the first ReadyForQuery: TLS, start-up packet,
+//! authentication.
 //!
 //! ```text
 //! Fresh --SSLRequest--> Fresh (under TLS, or 'N')      Fresh --CancelRequest--> closed
-//! Fresh --start-up, trust--> live                       Fresh --start-up, scram--> SaslFirst --> SaslFinal --> live
+//! Fresh --start-up, trust--> live
+//! Fresh --start-up, scram--> SaslFirst --> SaslFinal --> live
 //! ```
 
 use crate::decode::{self, Fields, Frame, Violation};
@@ -11,26 +13,26 @@ use crate::scram::{Binding, Exchange, Failure, Verifier};
 use sql::{SqlError, SqlState};
 use values::types::text::{parse_bool, truncate_name};
 
-/// Who a session says it is and what it asks for.
+/// The start-up packet: the client's user, and what it asks for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct StartupRequest {
     /// The role.
     pub user: String,
-    /// The database; the user's name where the client names none.
+    /// The database; the user's name if the client names none.
     pub database: String,
     /// Settings for the session, in the client's order.
     pub settings: Vec<(String, String)>,
     /// The minor version of the protocol that is spoken.
     pub minor: u16,
-    /// Where the client asked for a newer version, or for options of the protocol that are unknown
-    /// here: these options.
+    /// The unknown options, if the client asked for a newer version or for options of the protocol
+    /// that this server does not know.
     pub unknown: Option<Vec<String>>,
 }
 
-/// What the first packet asks for.
+/// The request in the first packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum First {
-    /// Not whole yet.
+    /// The packet has not come completely.
     Partial,
     /// TLS.
     Tls,
@@ -38,21 +40,21 @@ pub enum First {
     Gss,
     /// Cancel the statement of the session with this process number and secret.
     Cancel {
-        /// The number of BackendKeyData.
+        /// The number from BackendKeyData.
         process: u32,
-        /// The secret of BackendKeyData.
+        /// The secret from BackendKeyData.
         secret: Vec<u8>,
     },
     /// A session.
     Session(StartupRequest),
 }
 
-/// The newest minor version of protocol 3 that is spoken here.
+/// The newest minor version of protocol 3 that this server speaks.
 const NEWEST_MINOR: u16 = 2;
-/// Bytes of the longest secret that a cancel request may show, as in PostgreSQL.
+/// Bytes of the longest secret in a cancel request, as in PostgreSQL.
 const LONGEST_SECRET: usize = 256;
 
-/// Reads the first packet; gives what it asks for and its length.
+/// Reads the first packet. Returns its request and its length.
 pub fn first_packet(input: &[u8]) -> Result<(First, usize), SqlError> {
     let Some(head) = input.first_chunk::<{ decode::STARTUP_HEAD }>() else { return Ok((First::Partial, 0)) };
     let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -136,7 +138,7 @@ fn parameters(mut fields: Fields<'_>, minor: u16) -> Result<StartupRequest, SqlE
     Ok(request)
 }
 
-/// Whether the value of `replication` asks for it.
+/// Whether the value of `replication` asks for replication.
 fn asks_for_replication(value: &str) -> Result<bool, SqlError> {
     let is_word = value.bytes().all(|byte| byte.is_ascii_graphic());
     match parse_bool(value) {
@@ -150,7 +152,8 @@ fn asks_for_replication(value: &str) -> Result<bool, SqlError> {
     }
 }
 
-/// The settings in `options`: `-c name=value` and `--name=value`, blanks escaped by a backslash.
+/// The settings in `options`: `-c name=value` and `--name=value`, with a backslash before each
+/// blank within a value.
 fn command_line_settings(options: &str) -> Result<Vec<(String, String)>, SqlError> {
     let mut words = vec![String::new()];
     let mut chars = options.chars();
@@ -178,8 +181,9 @@ fn command_line_settings(options: &str) -> Result<Vec<(String, String)>, SqlErro
     Ok(settings)
 }
 
-/// NegotiateProtocolVersion: what of the request is not spoken here. The version is the whole one, as PostgreSQL sends
-/// it: libpq takes a bare minor version for one below 3.0 and hangs up.
+/// NegotiateProtocolVersion: the parts of the request that this server does not speak. The version
+/// is the whole one, as PostgreSQL sends it: libpq takes a bare minor version for one below 3.0 and
+/// hangs up.
 pub fn negotiate(out: &mut Vec<u8>, minor: u16, unknown: &[String]) {
     let start = encode::begin(out, b'v');
     out.extend_from_slice(&(decode::PROTOCOL_3 | u32::from(minor)).to_be_bytes());
@@ -191,43 +195,44 @@ pub fn negotiate(out: &mut Vec<u8>, minor: u16, unknown: &[String]) {
     encode::end(out, start);
 }
 
-/// A SASL exchange under way.
+/// A SASL exchange in progress.
 pub enum Sasl {
-    /// The mechanisms were offered.
+    /// The server has offered the mechanisms.
     Offered(Option<Verifier>),
-    /// The server's first message was sent.
+    /// The server has sent its first message.
     Challenged(Box<Exchange>),
 }
 
-/// What a step of the exchange came to.
+/// Outcome of a step of the exchange.
 pub enum Step {
-    /// Another message is needed.
+    /// The exchange needs another message.
     Continue(Sasl),
-    /// The client is who it says it is.
+    /// The client has proved its identity.
     Proved,
 }
 
 const PLAIN: &str = "SCRAM-SHA-256";
 const PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// AuthenticationSASL: offers SCRAM-SHA-256, and PLUS where a proof can be bound to the connection's certificate.
+/// AuthenticationSASL: offers SCRAM-SHA-256, and PLUS if a proof can be bound to the connection's
+/// certificate.
 pub fn offer(out: &mut Vec<u8>, can_bind: bool) {
     let offered: &[u8] =
         if can_bind { b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0" } else { b"SCRAM-SHA-256\0\0" };
     encode::authentication(out, 10, offered);
 }
 
-/// The keys that proofs are checked against.
+/// The values against which a proof is checked.
 pub struct Proof<'a> {
     /// The user name that the client gave.
     pub user: &'a str,
-    /// The secret that makes the salts of unknown users.
+    /// The secret from which the salts of unknown users are made.
     pub secret: &'a [u8; 32],
-    /// The hash of the certificate the connection's TLS was begun with.
+    /// The hash of the certificate with which the connection's TLS began.
     pub end_point: Option<&'a [u8]>,
 }
 
-/// Takes one password message (type 'p', its body given) and answers it.
+/// Handles one password message (type 'p'), given its body, and writes the answer.
 pub fn step(sasl: Sasl, proof: &Proof<'_>, body: &[u8], out: &mut Vec<u8>) -> Result<Step, SqlError> {
     let failed = |failure| explain(failure, proof.user);
     let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| malformed("malformed SCRAM message"));
@@ -259,7 +264,7 @@ fn malformed(text: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::PROTOCOL_VIOLATION, text.into())
 }
 
-/// The error of a failed exchange, as the client gets it.
+/// The error that the client gets for a failed exchange.
 fn explain(failure: Failure, user: &str) -> SqlError {
     let refused = |text: &str| SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, text);
     match failure {
@@ -279,9 +284,11 @@ fn explain(failure: Failure, user: &str) -> SqlError {
     }
 }
 
-/// Finds the password message a waiting exchange needs: its body's end, or none where it is not whole.
+/// Finds the password message for which an exchange waits. Returns the end of its body, or `None`
+/// if it has not come completely.
 pub fn password_message(input: &[u8]) -> Result<Option<usize>, SqlError> {
-    // By its first byte: the length of other types may be a gigabyte, which nobody unproved may make the server keep.
+    // Judged by the first byte. Other types may have a length of a gigabyte, and a client without
+    // proof must not make the server keep that much.
     if let Some(kind) = input.first().filter(|&&kind| kind != b'p') {
         return Err(SqlError::new(
             SqlState::PROTOCOL_VIOLATION,
@@ -331,7 +338,7 @@ mod tests {
         };
         let (ascii, wide) = ("d".repeat(64), "d".repeat(62) + "\u{e9}\u{e9}");
         assert_eq!(named(&ascii, &wide), ("d".repeat(63), "d".repeat(62)));
-        // It is named after its user, whose name was cut.
+        // The database has the user's name, which was cut.
         assert_eq!(named(&wide, ""), ("d".repeat(62), "d".repeat(62)));
         assert_eq!(named(&ascii[1..], "a"), ("d".repeat(63), "a".to_owned()));
     }
@@ -387,7 +394,8 @@ mod tests {
         }
     }
 
-    /// Whoever has not proved who it is cannot make the server wait for, and keep, a long message.
+    /// A client that has not proved its identity cannot make the server wait for a long message and
+    /// keep it.
     #[test]
     fn only_a_short_password_message_is_waited_for() {
         for cut in 0..9 {

@@ -1,22 +1,25 @@
-//! Places: how many connections there may be, at which stage, and of whom.
+//! Places: the numbers of connections by stage and by holder.
 //!
-//! A connection takes a place when it comes and gives it back when its socket is closed. It passes twice: on its way
-//! in, and when its session has ended and its socket is still there, because its client has not read or not closed.
-//! What must hold:
+//! A connection takes a place when it comes and gives it back when its socket is closed. It
+//! *passes* in two stages: on its way in, and when its session has ended but its socket still
+//! exists because the client has not read or not closed. Invariants:
 //!
-//! 1. A connection comes in only to a free passing place of its holder's share: half of them for each [`Holder`].
-//! 2. The administrator of the machine fills passing places of its own first. Beyond them it is a holder like others.
-//! 3. Passing connections beyond the passing places are ended sessions. [`ENDED_MORE`] of them have further places, the
-//!    others keep places of sessions. [`Counts::kept`] computes their number, so a place that becomes free is theirs at
-//!    once.
-//! 4. Live sessions and kept places are at most as many as sessions may be. So sockets are no more than
-//!    [`Limits::connections`].
-//! 5. The refused whose start-up packets are awaited are bounded, and so are those that linger. The server answers the
-//!    others at once and closes them.
+//! 1. A connection comes in only to a free passing place of its holder's share: half of them for
+//!    each [`Holder`].
+//! 2. The administrator of the machine fills passing places of its own first. Beyond them it is a
+//!    holder like others.
+//! 3. Passing connections beyond the passing places are ended sessions. [`ENDED_MORE`] of them have
+//!    further places; the others keep places of sessions. [`Counts::kept`] computes their number,
+//!    so they get a place at once when one becomes free.
+//! 4. Live sessions and kept places together are at most the number of sessions allowed. So there
+//!    are never more sockets than [`Limits::connections`].
+//! 5. The refused connections whose start-up packets the server waits for are bounded, and so are
+//!    those that linger. The server answers the others at once and closes them.
 //!
-//! So one holder that leaves all sessions it can have unread, and fills its share otherwise, still leaves others
-//! [`ENDED_MORE`] places of sessions. It gets no further connection in until it has fewer ended sessions than its share. Two
-//! holders can fill all passing places but the administrator's: loopback is a holder, so a user of the machine can be two.
+//! So suppose that one holder leaves all sessions it can have unread, and fills its share
+//! otherwise. It still leaves others [`ENDED_MORE`] places of sessions. It gets no further
+//! connection in until it has fewer ended sessions than its share. Two holders can fill all passing
+//! places but the administrator's: loopback is a holder, so a user of the machine can be two.
 
 use crate::secret::Secret;
 use crate::throttle::network;
@@ -28,31 +31,32 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use sync::SpinLock;
 
-/// Refused connections whose start-up packets are waited for, and those of one holder that linger.
+/// Most refused connections whose start-up packets the server waits for; also the most of one
+/// holder that linger.
 const REFUSED_MOST: usize = 32;
-/// Places beyond those of sessions and logins: for the refused that wait, and as many that have had
-/// their last words.
+/// Places beyond those of sessions and logins: for the refused connections that wait, and for as
+/// many that have got their last error.
 const REFUSED_PLACES: usize = 2 * REFUSED_MOST;
 /// Passing places of the machine's administrator, beyond the limit.
 const ADMINISTRATOR_OWN: usize = 16;
 
-/// Places for ended sessions alone, once the passing places do not suffice.
+/// Places for ended sessions alone, used once the passing places do not suffice.
 const ENDED_MORE: usize = 8;
 
-/// How many connections there may be.
+/// Bounds of the numbers of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Sessions.
     pub sessions: usize,
-    /// Those of them that are kept for superusers.
+    /// Sessions reserved for superusers, among these.
     pub reserved: usize,
     /// Connections on their way in.
     pub logins: usize,
 }
 
 impl Limits {
-    /// Connections there may be at one time over TCP, or with `local` over Unix sockets: further
-    /// ones wait in the kernel until some have gone.
+    /// Most connections at one time over TCP or, with `local`, over Unix sockets. Further ones wait
+    /// in the kernel until some have gone.
     pub fn connections(&self, local: bool) -> usize {
         let all = self.sessions.saturating_add(self.logins);
         all.saturating_add(ENDED_MORE + REFUSED_PLACES + if local { ADMINISTRATOR_OWN } else { 0 })
@@ -64,14 +68,15 @@ impl Limits {
     }
 }
 
-/// Whom a share of the places belongs to.
+/// The owner of a share of the places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Holder {
-    /// An address, or an IPv6 network. All addresses of loopback are one: a client there has its choice.
+    /// An address, or an IPv6 network. All addresses of loopback are one, because a client there
+    /// can choose among them.
     Network(IpAddr),
     /// A user of this machine, over a Unix socket.
     User(u32),
-    /// Root, or the user that the server runs as, over a Unix socket.
+    /// Root, or the user as which the server runs, over a Unix socket.
     Administrator,
 }
 
@@ -87,18 +92,18 @@ impl Holder {
         }
     }
 
-    /// Passing places that are this holder's alone.
+    /// Passing places of this holder alone.
     fn own(self) -> usize {
         if self == Holder::Administrator { ADMINISTRATOR_OWN } else { 0 }
     }
 }
 
-/// The connections of a holder.
+/// The numbers of a holder's connections.
 #[derive(Debug, Default)]
 struct Held {
     /// Connections on their way in, and ended sessions.
     passing: usize,
-    /// Those of them beyond its own places that its share covers.
+    /// Those beyond its own places that its share covers.
     shared: usize,
     sessions: usize,
     refused: usize,
@@ -112,19 +117,19 @@ pub struct Places(SpinLock<Counts>);
 struct Counts {
     /// Passing connections beyond their holders' own places.
     passing: usize,
-    /// Those of them that their holders' shares cover.
+    /// Those that their holders' shares cover.
     shared: usize,
     sessions: usize,
     refused: usize,
     held: HashMap<Holder, Held>,
-    /// Refused, and waiting to be asked, so that their clients can be told: the interrupts of their
-    /// sessions, oldest first.
+    /// Refused connections that wait for a start-up packet, so that their clients can get an error:
+    /// the interrupts of their sessions, oldest first.
     waiting: VecDeque<Arc<Interrupt>>,
-    /// What cancel requests must show, by the session's process number.
+    /// The secrets that cancel requests must show, by the session's process number.
     secrets: HashMap<u32, Secret>,
 }
 
-/// A connection's stage.
+/// The stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// On its way in, or its session has ended.
@@ -159,7 +164,7 @@ impl Counts {
         }
     }
 
-    /// Takes a connection back.
+    /// Takes a connection out of the counts.
     fn take(&mut self, stage: Stage, holder: Holder) {
         let Some(held) = self.held.get_mut(&holder) else { return };
         match stage {
@@ -187,7 +192,7 @@ impl Counts {
         }
     }
 
-    /// Counts a connection at another stage.
+    /// Moves a connection to another stage.
     fn change(&mut self, stage: &mut Stage, to: Stage, holder: Holder, limits: &Limits) {
         self.take(*stage, holder);
         self.add(to, holder, limits);
@@ -200,20 +205,20 @@ impl Counts {
         passing < holder.own() || self.shared < limits.logins && passing - holder.own() < limits.share()
     }
 
-    /// Places of sessions that ended ones keep, since they have no other.
+    /// Places of sessions that ended sessions keep, because they have no other.
     fn kept(&self, limits: &Limits) -> usize {
         (self.passing - self.shared.min(limits.logins)).saturating_sub(ENDED_MORE)
     }
 }
 
-/// A connection's place; given back when dropped.
+/// A connection's place. Dropping it gives the place back.
 pub struct Place {
     places: Arc<Places>,
     stage: Stage,
     holder: Holder,
     /// The number by which cancel requests name its session.
     process: Option<u32>,
-    /// Its entry among the refused that wait.
+    /// Its entry among the refused connections that wait.
     waiting: Option<Arc<Interrupt>>,
 }
 
@@ -222,7 +227,7 @@ fn too_many() -> SqlError {
 }
 
 impl Places {
-    /// A place for a connection that has just come: among the passing, else among the refused.
+    /// A place for a new connection: among the passing ones, otherwise among the refused.
     pub fn arrive(self: &Arc<Self>, peer: &Peer, limits: &Limits) -> Place {
         let holder = Holder::of(peer);
         let mut counts = self.0.lock();
@@ -244,7 +249,8 @@ impl Place {
         if self.stage == Stage::Refused { Err(too_many()) } else { Ok(()) }
     }
 
-    /// Whether its socket may stay after its last words, so that they reach its client in any case.
+    /// Whether its socket may stay after its last error, so that the error reaches the client in
+    /// any case.
     pub fn may_linger(&self) -> bool {
         if self.stage != Stage::Refused {
             return true;
@@ -254,9 +260,9 @@ impl Place {
         held <= REFUSED_MOST && counts.refused <= REFUSED_PLACES
     }
 
-    /// Notes that the connection, if it is refused, waits to be asked. Where too many do, the
-    /// oldest of them is told at once: a client that speaks hears of it when it asks, and those
-    /// that stay silent keep nobody out.
+    /// Notes that the connection, if it is refused, waits for a start-up packet. If too many wait,
+    /// the oldest of them gets its error at once. So a client that speaks learns of the refusal,
+    /// and silent ones keep nobody out.
     pub fn wait_if_refused(&mut self, interrupt: &Arc<Interrupt>) {
         if self.stage == Stage::Refused && self.waiting.is_none() {
             self.waiting = Some(Arc::clone(interrupt));
@@ -271,7 +277,7 @@ impl Place {
         }
     }
 
-    /// Takes a session's place, or refuses it where there are too many.
+    /// Takes a place of a session, or refuses it if there are too many.
     pub fn enter(&mut self, superuser: bool, limits: &Limits) -> Result<(), SqlError> {
         self.check()?;
         let mut counts = self.places.0.lock();
@@ -289,7 +295,7 @@ impl Place {
         Ok(())
     }
 
-    /// Makes the session known to cancel requests under its process number: they must show this
+    /// Makes the session known to cancel requests under its process number; they must show this
     /// secret.
     pub fn name(&mut self, process: u32, secret: Secret) {
         self.process = Some(process);
@@ -303,7 +309,7 @@ impl Place {
         }
     }
 
-    /// Its session has ended: the connection passes again, until its socket is closed.
+    /// Ends its session: the connection passes again, until its socket is closed.
     pub fn end(&mut self, limits: &Limits) {
         if self.stage == Stage::Session {
             let mut counts = self.places.0.lock();
@@ -329,7 +335,7 @@ mod tests {
 
     const LIMITS: Limits = Limits { sessions: 20, reserved: 2, logins: 6 };
 
-    /// A user of the machine that runs no test.
+    /// A user of the machine other than the one that runs the test.
     fn user(number: u32) -> Peer {
         Peer::Unix { user: 54_321 + number, process: None }
     }
@@ -338,7 +344,7 @@ mod tests {
         Peer::Tcp((address, 999).into())
     }
 
-    /// As many places as may log in, of those that come from `peer`.
+    /// Places of `peer`, as many as may log in.
     fn all_of(places: &Arc<Places>, peer: &Peer) -> Vec<Place> {
         let arrivals = std::iter::repeat_with(|| places.arrive(peer, &LIMITS));
         arrivals.take_while(|place| place.check().is_ok()).take(100).collect()
@@ -360,7 +366,8 @@ mod tests {
         sessions.iter_mut().for_each(|place| place.end(&LIMITS));
     }
 
-    /// Passing connections, those that shares cover, places that ended sessions keep, and live sessions.
+    /// Numbers of passing connections, of those that shares cover, of places that ended sessions
+    /// keep, and of live sessions.
     fn counted(places: &Arc<Places>) -> [usize; 4] {
         let counts = places.0.lock();
         let kept = counts.kept(&LIMITS);
@@ -419,7 +426,8 @@ mod tests {
         end_all(&mut ended);
         assert_eq!(counted(&places), [21, 3, 10, 0]);
         assert_eq!(sessions_of(&places, &user(2), false).len(), ENDED_MORE);
-        // Each that goes leaves its passing place to an ended session, which gives back another.
+        // Each that goes leaves its passing place to an ended session, which gives back another
+        // place.
         silent.pop();
         assert_eq!(counted(&places), [20, 3, 9, 0]);
         drop(silent);

@@ -1,7 +1,7 @@
 //! The server log's lines about clients.
 //!
-//! Each line names the client, its user and database, and the SQLSTATE as fields. What a client chose itself is written
-//! without control characters, so that it can't make a line look like another one.
+//! Each line has the client, its user and database, and the SQLSTATE as fields. Text that a client
+//! chose is written without control characters, so that it cannot imitate another line.
 
 mod refusals;
 
@@ -14,7 +14,8 @@ use std::fmt;
 use std::time::Duration;
 use sync::atomic::{AtomicU64, Ordering};
 
-/// Lines of a kind that may come in floods: one a second is logged, the others are counted.
+/// Bounds a kind of line that may come in floods: one line a second is logged, the others are
+/// counted.
 struct Flood {
     said: AtomicU64,
     unsaid: AtomicU64,
@@ -28,9 +29,9 @@ impl Flood {
         Self { said: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
     }
 
-    /// Whether one more is to be logged: how many were not since the last one.
+    /// The number of lines left out since the last one, if another line may be logged.
     fn admit(&self) -> Option<u64> {
-        // Relaxed, all of them: a line more or less in a second does no harm.
+        // Relaxed, all of them: one line more or less in a second does no harm.
         let now = runtime::time::precise();
         let last = self.said.load(Ordering::Relaxed);
         if last != 0 && now.saturating_sub(last) < SECOND {
@@ -42,7 +43,7 @@ impl Flood {
     }
 }
 
-/// Text on one line, whatever it holds.
+/// Writes text on one line, whatever characters it has.
 pub struct OneLine<'a>(pub &'a str);
 
 impl fmt::Display for OneLine<'_> {
@@ -55,7 +56,7 @@ impl fmt::Display for OneLine<'_> {
     }
 }
 
-/// Where a client comes from, as the log shows it.
+/// A client's origin, as the log shows it.
 struct Origin<'a>(&'a Peer);
 
 impl fmt::Display for Origin<'_> {
@@ -68,18 +69,18 @@ impl fmt::Display for Origin<'_> {
     }
 }
 
-/// A client whose connection matters to the log.
+/// A client, as the log names it.
 pub struct Client<'a> {
-    /// Where it comes from.
+    /// Its address.
     pub peer: &'a Peer,
-    /// The user and database it asked for, once it has.
+    /// The user and database, once the client has asked for them.
     pub request: Option<&'a StartupRequest>,
     /// Its session's number; 0 before it has one.
     pub session: u32,
 }
 
-/// Whether the log has a line for this refusal of a client, which is not in yet. Where not, it counts the refusal, and says
-/// how many there were when their second is over.
+/// Whether the log gets a line for this refusal of a client that is not in yet. If not, the refusal
+/// is counted, and a line at the end of the second has the count.
 fn is_said(code: SqlState, peer: &Peer) -> bool {
     let now = runtime::time::precise();
     let (over, verdict) = {
@@ -87,7 +88,8 @@ fn is_said(code: SqlState, peer: &Peer) -> bool {
         (refusals.over(now), refusals.admit(code, peer, now))
     };
     say_omitted(over);
-    // The thread that talks to clients while the server starts has no timers: it says so with its next line.
+    // The thread that talks to clients during the start has no timers. It logs the count with its
+    // next line.
     if verdict == Verdict::FirstOmitted && runtime::try_core().is_some() {
         runtime::timer::after(Duration::from_nanos(SECOND), || {
             let over = REFUSALS.lock().over(runtime::time::precise());
@@ -103,7 +105,7 @@ fn say_omitted(over: Vec<Omitted>) {
     }
 }
 
-/// An error that ends a connection.
+/// Logs an error that ends a connection.
 #[cold]
 pub fn fatal(client: &Client<'_>, fault: &SqlError) {
     if client.session == 0 && !is_said(fault.code, client.peer) {
@@ -128,8 +130,9 @@ pub fn fatal(client: &Client<'_>, fault: &SqlError) {
     }
 }
 
-/// A statement's error, with the statement where the session's settings ask for it. Of errors that an operator has to see to
-/// (the disk is full, a page is damaged, the engine is at fault) at most one a second is logged, and how many were left out.
+/// Logs a statement's error, with the statement if the session's settings ask for it. Errors on
+/// which an operator has to act (a full disk, a damaged page, a fault of the engine) get at most
+/// one line a second, with the number left out.
 #[cold]
 pub fn failure(peer: &Peer, session: &Session, fault: &SqlError) {
     let level = if concerns_operator(fault.code) {
@@ -164,7 +167,8 @@ pub fn failure(peer: &Peer, session: &Session, fault: &SqlError) {
     }
 }
 
-/// A TLS connection that came to nothing: the client speaks another version, or trusts another certificate.
+/// Logs a TLS handshake that failed: the client speaks another version, or trusts another
+/// certificate.
 #[cold]
 pub fn tls_failed(peer: &Peer, fault: &std::io::Error) {
     let code = SqlState::PROTOCOL_VIOLATION;
@@ -177,13 +181,13 @@ pub fn tls_failed(peer: &Peer, fault: &std::io::Error) {
     }
 }
 
-/// Whether a statement's error is the operator's business.
+/// Whether the operator has to act on a statement's error.
 #[inline]
 pub fn concerns_operator(code: SqlState) -> bool {
     code == SqlState::DISK_FULL || matches!(code.as_str().get(..2), Some("58" | "XX"))
 }
 
-/// There are so many connections that further ones are not accepted until some have gone.
+/// Logs that so many connections exist that the server accepts no others until some have gone.
 #[cold]
 pub fn crowded(peer: &Peer, connections: usize) {
     let Some(unsaid) = CROWDED.admit() else { return };

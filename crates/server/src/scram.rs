@@ -1,9 +1,9 @@
-//! SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, RFC 7677), the server's side. PLUS binds the client's proof to the
-//! server's certificate, so that nobody who stands between the two can pass it on.
+//! The server's side of SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, RFC 7677). PLUS binds the
+//! client's proof to the server's certificate, so that nobody between the two can pass it on.
 //!
-//! A password is kept only as a [`Verifier`] in PostgreSQL's text form, from which neither the password nor what a
-//! client proves itself with can be computed. An unknown user goes through the same exchange with a made-up
-//! verifier, so that a stranger cannot learn which users exist.
+//! The server keeps a password only as a [`Verifier`] in PostgreSQL's text form. Neither the
+//! password nor a client's proof can be computed from it. An unknown user goes through the same
+//! exchange with a made-up verifier, so that a client cannot learn which users exist.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hmac::{Hmac, Mac};
@@ -12,14 +12,14 @@ use std::fmt;
 use std::str::FromStr;
 use subtle::ConstantTimeEq;
 
-/// Rounds of the password's hash in new verifiers, as PostgreSQL's default.
+/// Rounds of the password's hash in new verifiers; PostgreSQL's default.
 const ITERATIONS: u32 = 4096;
 const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 18;
 
 type Key = [u8; 32];
 
-/// What the server keeps of a password; written as `SCRAM-SHA-256$ITERATIONS:SALT$STOREDKEY:SERVERKEY`.
+/// The stored form of a password. Its text is `SCRAM-SHA-256$ITERATIONS:SALT$STOREDKEY:SERVERKEY`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier {
     iterations: u32,
@@ -42,7 +42,7 @@ impl fmt::Display for Verifier {
     }
 }
 
-/// A text that is no verifier.
+/// The error for a text that is no verifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoVerifier;
 
@@ -66,30 +66,31 @@ impl FromStr for Verifier {
 }
 
 impl Verifier {
-    /// The verifier of `password` under a fresh salt.
+    /// A verifier of `password` with a new salt.
     pub fn of_password(password: &str) -> Self {
         Self::derive(password, random_bytes::<SALT_BYTES>().to_vec(), ITERATIONS)
     }
 
     fn derive(password: &str, salt: Vec<u8>, iterations: u32) -> Self {
-        // Where SASLprep does not apply to the bytes, PostgreSQL and its clients take them as they are.
+        // If SASLprep does not apply to the bytes, PostgreSQL and its clients take them as they
+        // are.
         let prepared = stringprep::saslprep(password).unwrap_or(password.into());
         let mut salted = Key::default();
-        // The output length is fixed and legal, so that this cannot fail.
+        // Cannot fail: the output length is fixed and legal.
         let _ = pbkdf2::pbkdf2::<Hmac<Sha256>>(prepared.as_bytes(), &salt, iterations, &mut salted);
         let stored_key = Sha256::digest(hmac(&salted, b"Client Key")).into();
         Self { iterations, salt, stored_key, server_key: hmac(&salted, b"Server Key") }
     }
 
-    /// What an unknown user is measured against: always the same for one name (the salt would betray it otherwise),
-    /// and met by no password.
+    /// The verifier of an unknown user: always the same for one name (a changing salt would betray
+    /// it), and no password matches it.
     fn of_nobody(user: &str, server_secret: &Key) -> Self {
         let salt = hmac(server_secret, user.as_bytes())[..SALT_BYTES].to_vec();
         Self { iterations: ITERATIONS, salt, stored_key: Key::default(), server_key: Key::default() }
     }
 }
 
-/// Bytes nobody can guess. A system without randomness cannot keep a secret: the session fails.
+/// Random bytes. A system without randomness cannot keep a secret, so the session fails.
 pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     runtime::random::fill(&mut bytes).expect("the system gives no randomness");
@@ -106,36 +107,38 @@ fn hmac(key: &[u8], text: &[u8]) -> Key {
     }
 }
 
-/// Why an exchange failed.
+/// The reason why an exchange failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A message is not of SCRAM's form (08P01).
+    /// A message does not have SCRAM's form (08P01).
     Malformed(&'static str),
-    /// The channel binding is of a type that is not offered (08P01).
+    /// The server does not offer this type of channel binding (08P01).
     UnknownBinding(String),
-    /// The client could have bound its proof and was made to believe that the server cannot (28000).
+    /// The client could have bound its proof, but somebody made it believe that the server cannot
+    /// (28000).
     Downgraded,
-    /// The proof is bound to another certificate than the server's (28000).
+    /// The client bound its proof to another certificate than the server's (28000).
     BoundElsewhere,
-    /// The proof does not match, or there is no such user (28P01).
+    /// The proof does not match, or the user does not exist (28P01).
     WrongPassword,
 }
 
-/// The channel binding of a client's proof, by the mechanism that it chose.
+/// The channel binding of a client's proof, by the mechanism that the client chose.
 #[derive(Debug, Clone, Copy)]
 pub enum Binding<'a> {
-    /// Nothing: PLUS was not offered.
+    /// None: the server did not offer PLUS.
     None,
-    /// Nothing: PLUS was offered, and the client chose the mechanism without.
+    /// None: the server offered PLUS, and the client chose the mechanism without it.
     Declined,
     /// The hash of the server's certificate.
     EndPoint(&'a [u8]),
 }
 
-/// The one type of channel binding there is.
+/// The only type of channel binding that the server offers.
 const END_POINT: &str = "tls-server-end-point";
 
-/// Reads the header of a client's first message, which says how it binds its proof; gives the header's length.
+/// Reads the header of a client's first message, which says how the client binds its proof. Returns
+/// the header's length.
 fn header(client_first: &str, binding: Binding<'_>) -> Result<usize, Failure> {
     let malformed = Err(Failure::Malformed("malformed SCRAM message"));
     let (flag, _) = client_first.split_once(',').ok_or(Failure::Malformed("malformed SCRAM message"))?;
@@ -149,24 +152,25 @@ fn header(client_first: &str, binding: Binding<'_>) -> Result<usize, Failure> {
         },
         _ => return malformed,
     }
-    // No authorisation identity follows: PostgreSQL takes none either.
+    // No authorisation identity follows; PostgreSQL takes none either.
     if client_first[flag.len()..].starts_with(",,") { Ok(flag.len() + 2) } else { malformed }
 }
 
-/// An exchange after the client's first message: it waits for the final one.
+/// An exchange after the client's first message. It waits for the final one.
 pub struct Exchange {
     verifier: Verifier,
     known: bool,
     nonce: String,
-    /// The header of the client's first message, and what it binds its proof to.
+    /// The header of the client's first message, and the value to which the proof is bound.
     channel: Vec<u8>,
     first_bare: String,
     server_first: String,
 }
 
 impl Exchange {
-    /// Takes the client's first message and gives the exchange and the answer to send.
-    /// `server_secret` is a value nobody outside knows and that never changes: it makes the salts of unknown users.
+    /// Reads the client's first message. Returns the exchange and the answer to send.
+    /// `server_secret` is a value that nobody outside knows and that never changes: the salts of
+    /// unknown users come from it.
     pub fn begin(
         user: &str,
         verifier: Option<Verifier>,
@@ -215,7 +219,8 @@ impl Exchange {
         Ok((exchange, server_first))
     }
 
-    /// Takes the client's final message and gives the server's, which proves to the client that it knows the password.
+    /// Reads the client's final message. Returns the server's, which proves that the server knows
+    /// the verifier.
     pub fn finish(self, client_final: &str) -> Result<String, Failure> {
         let malformed = Failure::Malformed("malformed SCRAM message");
         let (without_proof, proof) = client_final.rsplit_once(",p=").ok_or(malformed)?;
@@ -258,7 +263,7 @@ impl Exchange {
 mod tests {
     use super::*;
 
-    /// The exchange printed in RFC 7677, section 3.
+    /// The exchange of RFC 7677, section 3.
     fn rfc_exchange(password: &str) -> Result<String, Failure> {
         let salt = BASE64_STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
         let verifier = Verifier::derive(password, salt, 4096);

@@ -1,11 +1,11 @@
-//! The secret that a cancel request must show, so that a client can cancel its own session's
-//! statement and nobody else's.
+//! The secret that a cancel request must show. A client can so cancel its own session's statement
+//! and no other.
 
 use crate::scram::random_bytes;
 
 /// Bytes of a secret from protocol 3.2 on.
 const LONG: usize = 32;
-/// Bytes of a secret before.
+/// Bytes of a secret before protocol 3.2.
 const SHORT: usize = 4;
 
 /// The secret of a session.
@@ -21,12 +21,12 @@ impl Secret {
         Self { bytes: random_bytes(), length: if minor < 2 { SHORT } else { LONG } }
     }
 
-    /// As it is sent.
+    /// The bytes that are sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    /// Whether a request shows it. Takes the same time wherever the bytes differ.
+    /// Whether a request shows this secret. Takes the same time wherever the bytes differ.
     pub fn is(&self, shown: &[u8]) -> bool {
         let differences = self.bytes().iter().zip(shown).fold(0, |all, (one, other)| all | (one ^ other));
         shown.len() == self.length && differences == 0

@@ -1,5 +1,5 @@
-//! State that all connections of a server share: the database, the login policy, the places of connections, logins
-//! that have failed.
+//! State that all connections of a server share: the database, the login policy, the places of
+//! connections, failed logins.
 //!
 //! Connections write here when they come, log in and go; no statement does.
 
@@ -15,32 +15,34 @@ use std::time::Duration;
 use sync::SpinLock;
 use sync::atomic::{AtomicU64, Ordering};
 
-/// Finds what is kept of a user's password.
+/// Looks up a user's verifier.
 pub type PasswordSource = dyn Fn(&str) -> Option<Verifier> + Send + Sync;
 
-/// Which clients may connect, and how. A running server takes another policy for the connections that come after it.
+/// The clients that may connect, and how. A running server may get another policy for later
+/// connections.
 #[derive(Clone)]
 pub struct Policy {
-    /// TLS, where it is offered.
+    /// TLS, if the server offers it.
     pub tls: Option<Arc<Offer>>,
-    /// Whether a client that comes over TCP must use TLS.
+    /// Whether a TCP client must use TLS.
     pub tls_required: bool,
-    /// The passwords, where clients must prove themselves; None where every client is believed.
+    /// The passwords; `None` if clients need no proof.
     pub passwords: Option<Arc<PasswordSource>>,
-    /// Makes the salts that unknown users are shown: known to nobody outside, and the same after a restart.
+    /// The secret from which the salts of unknown users come: known to nobody outside, and the same
+    /// after a restart.
     pub secret: [u8; 32],
-    /// Longest time that a login may take.
+    /// Longest time of a login.
     pub login_limit: Duration,
-    /// Connections that may be on their way in at one time.
+    /// Most connections on their way in at one time.
     pub max_logins: usize,
-    /// Of the sessions there may be, those kept for superusers.
+    /// Sessions reserved for superusers.
     pub reserved: usize,
-    /// Settings that sessions begin with: names and values.
+    /// Settings with which sessions begin: names and values.
     pub settings: Vec<(String, String)>,
 }
 
 impl Default for Policy {
-    /// Believes every client, takes a minute for each and any number of them.
+    /// Needs no proof, gives each login a minute, and takes any number of clients.
     fn default() -> Self {
         Self {
             tls: None,
@@ -55,9 +57,9 @@ impl Default for Policy {
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 pub struct Shared {
-    /// The database served.
+    /// The served database.
     pub database: Database,
     policy: SpinLock<Arc<Policy>>,
     /// Grows with each new policy.
@@ -67,7 +69,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// For a server of `database`.
+    /// The state for a server of `database`.
     pub fn new(database: Database, policy: Policy) -> Arc<Self> {
         Arc::new(Self {
             database,
@@ -83,46 +85,47 @@ impl Shared {
         Arc::clone(&self.policy.lock())
     }
 
-    /// Takes another policy.
+    /// Sets another policy.
     pub fn set_policy(&self, policy: Policy) {
         let before = std::mem::replace(&mut *self.policy.lock(), Arc::new(policy));
-        // Release: whoever sees the number finds the policy.
+        // Release: a reader of the number finds the policy.
         self.policies.fetch_add(1, Ordering::Release);
         drop(before);
     }
 
-    /// The number of the policy there is, or of one before it.
+    /// The number of the present policy, or of an earlier one.
     #[inline]
     pub fn policy_number(&self) -> u64 {
         self.policies.load(Ordering::Acquire) // pairs with set_policy
     }
 
-    /// How many connections there may be.
+    /// The bounds of the numbers of connections.
     pub fn limits(&self) -> Limits {
         let policy = self.policy();
         let sessions = self.database.max_connections();
         Limits { sessions, reserved: policy.reserved, logins: policy.max_logins }
     }
 
-    /// A place for a connection that has just come.
+    /// A place for a new connection.
     pub fn arrive(&self, peer: &Peer) -> Place {
         self.places.arrive(peer, &self.limits())
     }
 
-    /// How long the answer to a client's proof has to wait, because its user or its address has failed before.
+    /// How long the answer to a client's proof waits because its user or its address has failed
+    /// before.
     pub fn wait(&self, peer: &Peer, user: &str) -> Result<Duration, TooMany> {
         let Peer::Tcp(address) = peer else { return Ok(Duration::ZERO) };
         self.throttle.lock().wait(address.ip(), user, runtime::time::precise())
     }
 
-    /// Notes that a client could not prove that it is this user.
+    /// Notes that a client failed to prove that it is this user.
     pub fn failed(&self, peer: &Peer, user: &str) {
         if let Peer::Tcp(address) = peer {
             self.throttle.lock().failed(address.ip(), user, runtime::time::precise());
         }
     }
 
-    /// Interrupts the statement of a session, where the secret that is shown is the session's.
+    /// Interrupts the statement of a session, if the shown secret is the session's.
     pub fn cancel(&self, process: u32, shown: &[u8]) {
         if self.places.secret(process).is_some_and(|expected| expected.is(shown)) {
             self.database.interrupt(process, Reason::Cancel);

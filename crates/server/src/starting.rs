@@ -1,5 +1,5 @@
-//! What clients hear while the server starts: as much of the way in as they have to go before they can be told to come
-//! again later, encrypted where they want it.
+//! Answers to clients while the server starts. A client goes through the login as far as necessary
+//! to get the error that asks it to come again later, within TLS if it wants TLS.
 
 use crate::encode::{self, Severity};
 use crate::login::{self, First};
@@ -10,22 +10,22 @@ use sql::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
 
-/// The answer to clients that connect before the server has started: for [`runtime::net::Door`].
+/// Answers clients that connect before the server has started; [`runtime::net::Door`] calls it.
 #[must_use]
 pub fn starting(offer: Option<Arc<Offer>>) -> Box<Greet> {
     Box::new(move |peer| Box::new(Starting { peer, offer: offer.clone(), tls: None }))
 }
 
-/// The talk with one client.
+/// The exchange with one client.
 struct Starting {
     peer: Peer,
     offer: Option<Arc<Offer>>,
     tls: Option<Box<Tls>>,
 }
 
-/// Why a talk ends early.
+/// The reason why an exchange ends early.
 enum Fault {
-    /// The client may speak another protocol: it hears of this within TLS only.
+    /// The client may speak another protocol, so it gets this error within TLS only.
     Protocol(SqlError),
     Tls(io::Error),
 }
@@ -54,7 +54,7 @@ impl Talk for Starting {
             Ok(goes_on) => return goes_on,
             Err(Fault::Tls(fault)) => {
                 record::tls_failed(&self.peer, &fault);
-                // TLS tells the client why it ends.
+                // TLS sends the client the reason.
                 if let Some(tls) = &mut self.tls {
                     let _ = tls.encrypt(out);
                 }
@@ -71,17 +71,17 @@ impl Talk for Starting {
 }
 
 impl Tls {
-    /// Tells the client a last error.
+    /// Sends the client a last error.
     fn end_with(&mut self, fault: &SqlError, out: &mut Vec<u8>) {
         encode::error(&mut self.reply, Severity::Fatal, fault);
-        // The talk is over either way.
+        // The exchange is over in any case.
         let _ = self.encrypt(out);
         self.end(out);
     }
 }
 
 impl Starting {
-    /// Answers what has come; false when all is said.
+    /// Answers the bytes that have come. False once the exchange is over.
     fn step(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<bool, Fault> {
         if self.tls.is_none() && input.first() == Some(&TLS_HANDSHAKE) {
             let offer =
@@ -106,7 +106,7 @@ impl Starting {
             }
             match (first, &mut self.tls) {
                 (First::Partial, _) => return Ok(true),
-                // There is no statement.
+                // There is no statement to cancel.
                 (First::Cancel { .. }, _) => return Ok(false),
                 (First::Tls | First::Gss, Some(_)) => Err("encryption was asked for twice")?,
                 (First::Tls, None) => match &self.offer {

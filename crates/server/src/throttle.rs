@@ -1,10 +1,16 @@
-//! Guessing passwords slowly: a user's logins from an address that fail wait before the next answer, others hardly ever do.
+//! Slows down guesses of passwords: after failures, a user's logins from an address wait for their
+//! answer. Others hardly ever wait.
 //!
-//! Failures are counted twice. An address and a user name together stand in a queue of their own: each answer is due a
-//! pause after the one before, however many connections ask at once. So a client with a wrong password slows down itself
-//! alone. An address as a whole has a queue as well, which begins where no single user's failures reach: it bounds the
-//! guesses of who tries many names. Both tables have a fixed number of entries and keep those that failed most. Unix
-//! sockets are not counted, so that the administrator of the machine always gets in.
+//! Failures are counted twice.
+//!
+//! - An address and a user name together have a queue of their own. Each answer is due a pause
+//!   after the one before, however many connections ask at once. So a client with a wrong password
+//!   slows down only itself.
+//! - An address as a whole has a queue as well, which begins where no single user's failures reach.
+//!   It bounds the guesses of a client that tries many names.
+//!
+//! Both tables have a fixed number of entries and keep those that failed most. Unix sockets are not
+//! counted, so that the administrator of the machine always gets in.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,24 +19,24 @@ use std::time::Duration;
 
 /// Entries of each table.
 const REMEMBERED: usize = 1024;
-/// A longer queue than this is not joined.
+/// Longest queue that a login may join.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Bytes of a user's name that are told apart.
+/// Bytes of a user's name that are compared.
 const NAME: usize = 63;
 
-/// How failures turn into pauses.
+/// The rule by which failures turn into pauses.
 struct Pace {
-    /// Failures that cost nothing.
+    /// Failures without a pause.
     free: u32,
-    /// The pause after the first failure that costs; it doubles with each further one.
+    /// The pause after the first failure that costs one; each further failure doubles it.
     first_pause: Duration,
-    /// Doublings at most.
+    /// Most doublings.
     doublings: u32,
-    /// One failure is forgiven in this time.
+    /// Time in which one failure is forgiven.
     forgiven: Duration,
 }
 
-/// The pace of a user at an address: people mistype. The longest pause is 3.2 s.
+/// The rule for a user at an address: people mistype. The longest pause is 3.2 s.
 const OF_USER: Pace = Pace {
     free: 5,
     first_pause: Duration::from_millis(100),
@@ -38,25 +44,25 @@ const OF_USER: Pace = Pace {
     forgiven: Duration::from_secs(15),
 };
 
-/// The pace of all users at an address. Three users who fail as fast as they may (11 times in 6 s, then every 3.2 s) do
-/// not reach it.
+/// The rule for all users at an address. Three users who fail as fast as they may (11 times in 6 s,
+/// then every 3.2 s) do not reach it.
 const OF_ADDRESS: Pace =
     Pace { free: 40, first_pause: Duration::from_secs(1), doublings: 0, forgiven: Duration::from_secs(1) };
 
-/// The logins that have failed of late.
+/// The logins that failed recently.
 #[derive(Default)]
 pub struct Throttle {
     addresses: Table<IpAddr>,
     users: Table<(IpAddr, Box<[u8]>)>,
 }
 
-/// The queue of a user or an address is too long: its client is to come again later.
+/// The error if the queue of a user or an address is too long: the client should come again later.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooMany;
 
 impl Throttle {
-    /// How long an answer to this user at this address has to wait, by the runtime's clock in nanoseconds; its places in
-    /// the queues are taken.
+    /// Takes places in the queues. Returns how long an answer to this user at this address waits.
+    /// `now` is the runtime's clock in nanoseconds.
     pub fn wait(&mut self, address: IpAddr, user: &str, now: u64) -> Result<Duration, TooMany> {
         let address = network(address);
         let of_address = self.addresses.due(&OF_ADDRESS, &address, now);
@@ -82,7 +88,8 @@ impl Throttle {
     }
 }
 
-/// Whom an address stands for: an IPv6 client has a network of 64 bits to choose its address from.
+/// The address under which failures are counted: an IPv6 client can choose its address from a
+/// network of 64 bits.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -90,7 +97,7 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A user's name as it is remembered: users whose names begin alike for so long share a queue.
+/// A user's name as the table keeps it. Users whose names begin with the same bytes share a queue.
 fn name(user: &str) -> Box<[u8]> {
     user.as_bytes()[..user.len().min(NAME)].into()
 }
@@ -103,9 +110,9 @@ fn nanos(time: Duration) -> u64 {
 #[derive(Clone, Copy)]
 struct Failures {
     count: u32,
-    /// Up to when forgiving has been counted.
+    /// Time up to which forgiveness has been counted.
     since: u64,
-    /// When the next answer may be given.
+    /// Time of the next answer.
     next: u64,
 }
 
@@ -123,7 +130,7 @@ impl Failures {
     }
 }
 
-/// The keys that have failed of late.
+/// The keys that failed recently.
 struct Table<K> {
     entries: HashMap<K, Failures>,
 }
@@ -135,7 +142,7 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: Hash + Eq + Clone> Table<K> {
-    /// When a key that has to wait may be answered.
+    /// Time of the answer to a key that has to wait.
     fn due(&mut self, pace: &Pace, key: &K, now: u64) -> Option<(&mut Failures, u64)> {
         let failures = self.entries.get_mut(key)?;
         failures.forgive(pace, now);
@@ -155,7 +162,8 @@ impl<K: Hash + Eq + Clone> Table<K> {
         }
     }
 
-    /// Makes room: forgets all that have been forgiven everything, else the key with the fewest failures.
+    /// Makes room: forgets all keys whose failures are all forgiven, otherwise the key with the
+    /// fewest failures.
     fn forget_the_best(&mut self, pace: &Pace, now: u64) {
         self.entries.retain(|_, failures| {
             failures.forgive(pace, now);
@@ -194,15 +202,16 @@ mod tests {
         let granted = std::iter::from_fn(|| throttle.wait(here, "app", 0).ok()).count();
         assert!(granted < 10, "{granted} guesses in ten seconds");
         assert_eq!(throttle.wait(here, "app", 0), Err(TooMany));
-        // The same address's other users, and the user at another address, wait for nothing.
+        // The same address's other users, and the user at another address, do not wait.
         assert_eq!(throttle.wait(here, "postgres", 0), Ok(Duration::ZERO));
         assert_eq!(throttle.wait(elsewhere, "app", 0), Ok(Duration::ZERO));
-        // Time heals.
+        // Time forgives.
         let later = nanos(OF_USER.forgiven) * 25;
         assert_eq!(throttle.wait(here, "app", later), Ok(Duration::ZERO));
     }
 
-    /// Guesses for an hour as fast as it is let, by so many users in turn; how many of them were answered.
+    /// Guesses for an hour as fast as allowed, by this many users in turn. Returns the number of
+    /// answers.
     fn guess(throttle: &mut Throttle, here: IpAddr, users: usize) -> u64 {
         let (mut now, mut answered) = (0, 0);
         let names: Vec<String> = (0..users).map(|number| format!("user{number}")).collect();

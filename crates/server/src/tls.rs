@@ -1,4 +1,5 @@
-//! TLS over a session's socket: ciphertext comes from and goes to the runtime, plain text is kept here.
+//! TLS over a session's socket. The runtime carries the ciphertext; this module keeps the plain
+//! text.
 
 mod end_point;
 
@@ -9,12 +10,12 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why the certificate or its key cannot be used.
+/// The reason why the certificate or its key cannot be used.
 #[derive(Debug)]
 pub enum TlsError {
     /// A file could not be read as PEM.
     File(PathBuf, pem::Error),
-    /// Others than the key's owner may read it; its permissions.
+    /// Others than the key's owner may read the file; it has these permissions.
     Open(PathBuf, u32),
     /// The certificate and key do not work together.
     Pair(rustls::Error),
@@ -38,11 +39,11 @@ impl std::fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// A certificate and its key, as TLS sessions use them.
+/// A certificate and its key, for TLS sessions.
 pub struct Offer {
     config: Arc<ServerConfig>,
-    /// The certificate's hash that clients bind their proof to (`tls-server-end-point`, RFC 5929); None where the
-    /// certificate's signature names no hash.
+    /// The certificate's hash, to which clients bind their proof (`tls-server-end-point`, RFC
+    /// 5929). `None` if the certificate's signature names no hash.
     end_point: Option<Arc<[u8]>>,
 }
 
@@ -52,8 +53,8 @@ impl std::fmt::Debug for Offer {
     }
 }
 
-/// Loads the certificate chain and private key (both PEM) every TLS session is to use. Refuses a key that others than
-/// its owner may read; as in PostgreSQL, a key of root's may be readable by its group.
+/// Loads the certificate chain and private key (both PEM) for all TLS sessions. Refuses a key that
+/// others than its owner may read. As in PostgreSQL, the group may read a key that belongs to root.
 pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
     let in_file = |path: &Path| {
         let path = path.to_path_buf();
@@ -63,7 +64,8 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Offer>, TlsError> {
         .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
         .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
         .map_err(in_file(certificate))?;
-    // Before its permissions are judged: what is no regular file shall not be told to change them.
+    // Before its permissions are judged: for something that is no regular file, changing them is no
+    // advice.
     let text = read(key).map_err(in_file(key))?;
     let access = runtime::file::access(key).map_err(|e| in_file(key)(pem::Error::Io(e)))?;
     let open = access.mode & if access.owner == 0 { 0o037 } else { 0o077 };
@@ -88,26 +90,27 @@ fn read(path: &Path) -> Result<Vec<u8>, pem::Error> {
     read.map(|_| text).map_err(pem::Error::Io)
 }
 
-/// The protocol's name in the handshake (ALPN), as PostgreSQL's.
+/// The protocol's name in the handshake (ALPN), as in PostgreSQL.
 const PROTOCOL: &[u8] = b"postgresql";
 
-/// The first byte of a TLS handshake; of a start-up packet's length the first byte is 0.
+/// The first byte of a TLS handshake. A start-up packet begins with 0, the first byte of its
+/// length.
 pub const TLS_HANDSHAKE: u8 = 0x16;
 
-/// How a connection came to use TLS.
+/// The way in which a connection came to use TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
     /// The client asked for it by a packet of PostgreSQL's protocol.
     Asked,
-    /// The client began with it (`sslnegotiation=direct`). It might be one of another protocol, so
-    /// it must name ours.
+    /// The client began with it (`sslnegotiation=direct`). It might be a client of another
+    /// protocol, so it must name ours.
     AtOnce,
 }
 
-/// A buffer that grew beyond this is not kept while the session waits.
+/// Largest buffer that a waiting session keeps, in bytes.
 const KEPT: usize = 16 * 1024;
 
-/// One session's TLS state and its plain text in both directions.
+/// One session's TLS state, and its plain text in both directions.
 pub struct Tls {
     connection: ServerConnection,
     received: Vec<u8>,
@@ -126,13 +129,14 @@ impl Tls {
         Ok(Self { connection, received: Vec::new(), consumed: 0, reply: Vec::new(), end_point, opened })
     }
 
-    /// The channel binding of a client's proof: the hash of the certificate this session was begun with.
+    /// The channel binding of a client's proof: the hash of the certificate with which this session
+    /// began.
     pub fn end_point(&self) -> Option<&Arc<[u8]>> {
         self.end_point.as_ref()
     }
 
-    /// Whether the handshake is over in which a client that began with TLS had to name the
-    /// protocol, and did not.
+    /// Whether the handshake is over, and a client that began with TLS did not name the protocol in
+    /// it.
     pub fn lacks_protocol(&self) -> bool {
         self.opened == Opened::AtOnce
             && !self.connection.is_handshaking()
@@ -153,7 +157,7 @@ impl Tls {
         }
     }
 
-    /// Decrypts as much of `ciphertext` as there is; gives how many bytes were used.
+    /// Decrypts as much of `ciphertext` as possible. Returns the number of bytes used.
     pub fn decrypt(&mut self, ciphertext: &[u8]) -> io::Result<usize> {
         let mut rest = ciphertext;
         while !rest.is_empty() {
@@ -170,7 +174,7 @@ impl Tls {
         Ok(ciphertext.len() - rest.len())
     }
 
-    /// Gives back the memory of what was large and is over: a buffer keeps at most twice its bytes.
+    /// Gives back memory that large messages needed. A buffer keeps at most twice its bytes.
     pub fn let_go(&mut self) {
         for buffer in [&mut self.received, &mut self.reply] {
             if buffer.capacity() > KEPT.max(2 * buffer.len()) {
@@ -191,22 +195,23 @@ impl Tls {
         }
     }
 
-    /// Tells the client that nothing follows: without it the end of the connection is a fault, to a client that waits
-    /// for the end of its cancel request for one.
+    /// Sends the client the end of the connection. Without it, a client that waits for the end of
+    /// its cancel request takes the end for a fault.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.connection.send_close_notify();
-        // What a broken connection cannot be told, nobody hears.
+        // On a broken connection nobody receives it.
         let _ = self.encrypt(out);
     }
 
-    /// Encrypts the reply, and whatever the handshake wants said, behind what `out` holds.
+    /// Encrypts the reply, and messages of the handshake, behind the bytes in `out`.
     pub fn encrypt(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let mut rest = self.reply.as_slice();
         loop {
             // The connection buffers a bounded amount: feed and drain it in turns.
             let taken = self.connection.writer().write(rest)?;
             rest = &rest[taken..];
-            // A long reply takes tens of milliseconds. An interrupt waits: half a message cannot be taken back.
+            // A long reply takes tens of milliseconds. An interrupt waits, because half a message
+            // cannot be taken back.
             runtime::work::give_way(taken);
             let before = out.len();
             while self.connection.wants_write() {

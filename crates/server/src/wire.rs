@@ -1,4 +1,4 @@
-//! The byte streams of one session, whether its socket is plain or under TLS.
+//! The byte streams of one session, on a plain socket or under TLS.
 
 use crate::tls::Tls;
 use runtime::interrupt::Interrupt;
@@ -6,17 +6,18 @@ use runtime::net::{Peer, SessionIo};
 use std::io;
 use std::sync::Arc;
 
-/// Replies above this are sent before the round ends, so that a large result neither grows memory nor waits.
+/// Replies above this size are sent before the round ends, so that a large result neither takes
+/// memory nor waits.
 const FLUSH_AT: usize = 64 * 1024;
 
-/// What a session's code reads from and writes to while it is served.
+/// The streams from which a session reads, and to which it writes, while it is served.
 pub struct Wire<'a, 'io> {
     io: &'a mut SessionIo<'io>,
     tls: Option<&'a mut Tls>,
 }
 
 impl<'a, 'io> Wire<'a, 'io> {
-    /// The streams over `io`; under TLS whatever has come is decrypted first.
+    /// The streams over `io`. Under TLS, the bytes that have come are decrypted first.
     pub fn new(io: &'a mut SessionIo<'io>, tls: Option<&'a mut Tls>) -> io::Result<Self> {
         let mut wire = Self { io, tls };
         wire.decrypt()?;
@@ -49,8 +50,7 @@ impl<'a, 'io> Wire<'a, 'io> {
         }
     }
 
-    /// Whether the client began with TLS at once and has not said that PostgreSQL's protocol
-    /// follows.
+    /// Whether the client began with TLS and has not named PostgreSQL's protocol.
     pub fn lacks_protocol(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.lacks_protocol())
     }
@@ -64,7 +64,7 @@ impl<'a, 'io> Wire<'a, 'io> {
         }
     }
 
-    /// Waits until the input holds `at_least` bytes; what was replied so far is sent first.
+    /// Sends the reply so far, then waits until the input holds `at_least` bytes.
     pub fn fill(&mut self, at_least: usize) -> io::Result<()> {
         self.encrypt()?;
         if self.tls.is_none() {
@@ -79,7 +79,7 @@ impl<'a, 'io> Wire<'a, 'io> {
         Ok(())
     }
 
-    /// Where the client comes from.
+    /// The client's address.
     pub fn peer(&self) -> &Peer {
         self.io.peer()
     }
@@ -89,7 +89,7 @@ impl<'a, 'io> Wire<'a, 'io> {
         self.io.interrupt()
     }
 
-    /// Where the reply is appended.
+    /// The buffer to which the reply is appended.
     #[inline]
     pub fn output(&mut self) -> &mut Vec<u8> {
         match &mut self.tls {
@@ -98,7 +98,7 @@ impl<'a, 'io> Wire<'a, 'io> {
         }
     }
 
-    /// Sends a reply that has grown large; parks while the client does not take it.
+    /// Sends a reply that has grown large. Parks while the client does not read.
     #[inline]
     pub fn flush_if_large(&mut self) -> io::Result<()> {
         if self.output().len() < FLUSH_AT { Ok(()) } else { self.flush() }
@@ -110,7 +110,7 @@ impl<'a, 'io> Wire<'a, 'io> {
         self.io.flush()
     }
 
-    /// Hands the reply over to be sent when the round ends.
+    /// Hands the reply over; it is sent when the round ends.
     pub fn finish(mut self) -> io::Result<()> {
         self.encrypt()?;
         if let Some(tls) = &mut self.tls {

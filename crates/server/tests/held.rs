@@ -1,4 +1,5 @@
-//! An administrator's session while every core is held: the reserve worker serves it, and it does there what any does.
+//! An administrator's session while every core is held: the reserve worker serves it, and it can do
+//! whatever any session can.
 #![allow(missing_docs, reason = "a test")]
 
 use runtime::net::{Address, Bound};
@@ -25,7 +26,7 @@ impl Drop for Folder {
 struct Client(UnixStream);
 
 impl Client {
-    /// None where the server does not answer within `patience`.
+    /// `None` if the server does not answer within `patience`.
     fn connect(path: &Path, patience: Duration) -> Option<Client> {
         let mut socket = UnixStream::connect(path).unwrap();
         socket.set_read_timeout(Some(patience)).unwrap();
@@ -48,7 +49,8 @@ impl Client {
         self.0.write_all(&bytes).unwrap();
     }
 
-    /// The bodies of all messages until the server is ready again, as text. None when nothing comes in time.
+    /// The bodies of all messages until the server is ready again, as text. `None` if nothing comes
+    /// in time.
     fn answer(&mut self) -> Option<String> {
         let mut said = String::new();
         loop {
@@ -70,7 +72,7 @@ impl Client {
     }
 }
 
-/// Holds these workers until what it returns is dropped.
+/// Holds these workers until the result is dropped.
 fn hold(database: &Database, workers: Range<usize>) -> Vec<mpsc::Sender<()>> {
     let hold = |worker| {
         let (free, wait) = mpsc::channel::<()>();
@@ -100,7 +102,7 @@ fn an_administrator_works_while_every_core_is_held() {
     ordinary.run("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(1, 100) g");
 
     let free = hold(&database, 0..CORES);
-    // The watchdog takes a second to notice; a session that comes before is given to a core.
+    // The watchdog takes a second to notice; a session that comes before goes to a core.
     let mut administrator = (0..60)
         .find_map(|_| Client::connect(&path, Duration::from_secs(2)))
         .expect("an answer from the reserve worker");
@@ -135,7 +137,8 @@ fn an_administrator_works_while_every_core_is_held() {
         }
     }
     assert!(administrator.run("select 'sum=' || sum(v) from t").contains("sum=406"));
-    // Whatever an administrator runs there, clients are heard: one that asks for TLS is told that there is none.
+    // The service worker hears clients, whatever an administrator runs on the reserve worker: a
+    // client that asks for TLS learns that there is none.
     let free = hold(&database, 0..CORES + 1);
     let mut asking = UnixStream::connect(&path).unwrap();
     asking.set_read_timeout(Some(patience)).unwrap();
@@ -147,7 +150,7 @@ fn an_administrator_works_while_every_core_is_held() {
     drop((ordinary, administrator));
     server.stop();
     database.shutdown().unwrap();
-    // Recovered from the log and the pages alike.
+    // The changes are there after a restart, from the log and the pages alike.
     let database = Database::open(&folder.0.join("data"), sql::database::Options::default()).unwrap();
     let mut session = database.session("postgres", 0).unwrap();
     let answer = format!("{:?}", session.run("select sum(v)::int from t").unwrap());

@@ -1,4 +1,5 @@
-//! The time a client has to log in: one limit for all of it, from when it was accepted.
+//! The time limit of a login: one limit for all of it, from the moment when the client was
+//! accepted.
 #![allow(missing_docs, reason = "a test")]
 
 use runtime::net::{Address, Bound};
@@ -25,8 +26,8 @@ fn connect(path: &Path) -> UnixStream {
     socket
 }
 
-/// All that the server says until it closes. A byte that it had not read when it closed ends the stream with
-/// `ECONNRESET` in place of its end, behind all that was said.
+/// All that the server sends until it closes. If the server had not read a byte when it closed, the
+/// stream ends with `ECONNRESET` in place of its end, after all that was sent.
 fn last_words(mut socket: UnixStream) -> String {
     let mut said = Vec::new();
     if let Err(error) = socket.read_to_end(&mut said) {
@@ -55,7 +56,7 @@ fn a_client_that_does_not_log_in_is_told_to_go() {
     let options = Options { places, policy };
     let server = Server::start(database.clone(), options).unwrap();
 
-    // Whoever is in has all the time there is.
+    // A client that is in has no limit.
     let mut inside = connect(&path);
     inside.write_all(&startup()).unwrap();
     let silent = connect(&path);

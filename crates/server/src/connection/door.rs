@@ -1,4 +1,4 @@
-//! The way in, one step at a time: TLS, the start-up packet, the proof of who the client is, the session.
+//! Login, one step at a time: TLS, the start-up packet, the proof of identity, the session.
 
 use super::{Connection, Fault, Live, Phase};
 use crate::encode;
@@ -13,7 +13,7 @@ use sql::{SqlError, SqlState};
 use std::sync::Arc;
 
 impl Connection {
-    /// One step of the way in; false where more bytes are needed or the connection is over.
+    /// One step of the login. False if more bytes are needed or the connection is over.
     pub(super) fn log_in(&mut self, io: &mut SessionIo<'_>) -> Result<bool, Fault> {
         let encrypted = self.tls.is_some();
         let peer = io.peer().clone();
@@ -86,7 +86,7 @@ impl Connection {
         match &self.policy.tls {
             Some(offer) => {
                 if !io.input().is_empty() {
-                    // Bytes sent ahead of the handshake in the clear could have been put there by anybody.
+                    // Bytes in the clear before the handshake could come from anybody.
                     let message = "received unencrypted data after SSL request";
                     return Err(Fault::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)));
                 }
@@ -98,7 +98,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers the start-up packet: lets the client in, or asks for proof, or refuses before it says more.
+    /// Answers the start-up packet: lets the client in, asks for proof, or refuses.
     fn challenge(&mut self, io: &mut SessionIo<'_>, peer: &Peer) -> Result<(), Fault> {
         if let Some(place) = &self.place {
             place.check().map_err(Fault::Fatal)?;
@@ -128,8 +128,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a message of the exchange in which the client proves who it is. The answer to its proof waits where
-    /// its user, or many from its address, have failed: whether it is right or wrong shows no sooner.
+    /// Handles a message of the exchange in which the client proves its identity. The answer to a
+    /// proof waits if the user, or many from the address, have failed before. So it does not show
+    /// early whether the proof is right.
     fn prove(&mut self, io: &mut SessionIo<'_>, peer: &Peer, sasl: Sasl, body: &[u8]) -> Result<(), Fault> {
         let Some(request) = &self.request else { return Err(Fault::Broken) };
         let is_proof = matches!(sasl, Sasl::Challenged(_));
@@ -167,7 +168,8 @@ impl Connection {
         }
     }
 
-    /// Opens the session of a client that is who it says it is, on the worker that it stays on.
+    /// Opens the session of a client that has proved its identity, on the worker where the session
+    /// stays.
     fn enter(&mut self, io: &mut SessionIo<'_>) -> Result<(), Fault> {
         let (Some(request), Some(place)) = (&self.request, &mut self.place) else {
             return Err(Fault::Broken);

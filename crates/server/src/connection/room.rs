@@ -1,7 +1,7 @@
-//! Room in memory for a session's messages.
+//! Memory for a session's messages.
 //!
-//! A message whose length there is no memory for is thrown away as it comes, and answered with 53200 when it has come
-//! whole: the session goes on behind it.
+//! A message for whose length there is no memory is thrown away as it comes. When all of it has
+//! come, it is answered with 53200, and the session goes on after it.
 
 use super::{Connection, Fault, Live};
 use crate::encode::{self, Severity};
@@ -10,17 +10,18 @@ use runtime::account;
 use runtime::net::SessionIo;
 use sql::{SqlError, SqlState};
 
-/// An unfinished message takes at most so many times its bytes: a buffer grows by doubling.
+/// Most memory of an unfinished message, as a multiple of its bytes: a buffer grows by doubling.
 const INPUT_SHARE: usize = 2;
 
-/// Asks for so many bytes before they are used.
+/// Asks for this many bytes before they are used.
 #[inline]
 pub(super) fn ask(bytes: usize) -> Result<(), Fault> {
     account::ask(bytes).map_err(|by| SqlError::interrupted(by).into())
 }
 
 impl Connection {
-    /// Whether an idle session holds much memory that others need, other than for a message that has not come whole.
+    /// Whether an idle session holds much memory that others need, apart from a message that has
+    /// not come completely.
     pub(super) fn holds_much_idle(&self, io: &SessionIo<'_>) -> bool {
         let input = self.tls.as_ref().map_or(io.input(), |tls| tls.input());
         let of_input = i64::try_from(INPUT_SHARE * input.len()).unwrap_or(i64::MAX);
@@ -42,7 +43,8 @@ impl Live {
         refused
     }
 
-    /// Throws away what has come of a refused message. When that was all of it, tells the client; false before.
+    /// Throws away the bytes that have come of a refused message. After the last of them it sends
+    /// the client the error; false before.
     #[cold]
     pub(super) fn pass_refused(&mut self, wire: &mut Wire<'_, '_>) -> bool {
         let Some((kind, left)) = self.refused else { return true };

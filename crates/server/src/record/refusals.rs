@@ -1,7 +1,8 @@
-//! The lines of the log about clients that are not let in: bounded, so that a flood of them does not fill the disk.
+//! The log's lines about clients that are not let in. They are bounded, so that a flood of them
+//! does not fill the disk.
 //!
-//! Refusals of one SQLSTATE are a kind. A second begins with a kind's first refusal. What has no line in it is counted by
-//! address, and told at its end.
+//! Refusals of one SQLSTATE are a *kind*. A second begins with a kind's first refusal. Refusals
+//! without a line are counted by address, and the count is logged at the second's end.
 
 use crate::throttle::network;
 use runtime::net::Peer;
@@ -10,18 +11,18 @@ use std::fmt;
 use std::net::IpAddr;
 use sync::SpinLock;
 
-/// Nanoseconds.
+/// Nanoseconds of a second.
 pub const SECOND: u64 = 1_000_000_000;
-/// Lines of a kind in a second.
+/// Most lines of a kind in a second.
 const OF_KIND: usize = 32;
-/// Lines of a kind and an address in a second.
+/// Most lines of a kind and an address in a second.
 const OF_ADDRESS: usize = 2;
-/// Addresses of a kind that are told apart in a second.
+/// Most addresses of a kind that are counted separately in a second.
 const ADDRESSES: usize = 64;
-/// Addresses that are named at the end of a second, those with the most refusals.
+/// Addresses that the line at the end of a second names: those with the most refusals.
 const NAMED: usize = 8;
 
-/// The refusals of the seconds that run.
+/// The refusals of the seconds in progress.
 pub static REFUSALS: SpinLock<Refusals> = SpinLock::new(Refusals { kinds: Vec::new() });
 
 /// Refusals by kind.
@@ -31,40 +32,40 @@ pub struct Refusals {
 
 struct Kind {
     code: SqlState,
-    /// When its second began, by the runtime's clock.
+    /// Beginning of its second, by the runtime's clock.
     since: u64,
     lines: usize,
     addresses: Vec<Address>,
-    /// Refusals without a line from addresses that are not told apart.
+    /// Refusals without a line from addresses that are not counted separately.
     others: u64,
 }
 
 /// An address with its refusals.
 struct Address {
-    /// None for Unix sockets.
+    /// `None` for Unix sockets.
     from: Option<IpAddr>,
     lines: usize,
     omitted: u64,
 }
 
-/// What becomes of a refusal.
+/// Whether a refusal gets a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has a line.
+    /// It gets a line.
     Said,
-    /// It is the first of its second that has none.
+    /// It is the first of its second without a line.
     FirstOmitted,
-    /// It has none.
+    /// It gets no line.
     Omitted,
 }
 
-/// The refusals of a kind that had no line in a second.
+/// The refusals of a kind that got no line in a second.
 pub struct Omitted {
     /// The kind.
     pub code: SqlState,
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// By address, those with the most first.
+    /// Their numbers by address, the greatest first.
     named: Vec<(Option<IpAddr>, u64)>,
 }
 
@@ -82,7 +83,7 @@ impl Refusals {
         self.kinds[at].admit(from)
     }
 
-    /// Ends the seconds that are over; what they left out.
+    /// Ends the seconds that are over. Returns the refusals without a line.
     pub fn over(&mut self, now: u64) -> Vec<Omitted> {
         let ended = self.kinds.extract_if(.., |kind| now.saturating_sub(kind.since) >= SECOND);
         ended.filter_map(Kind::omitted).collect()

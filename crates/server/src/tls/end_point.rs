@@ -1,18 +1,22 @@
-//! The channel binding `tls-server-end-point` (RFC 5929, section 4): the hash of the server's certificate, by the hash
-//! function of the certificate's own signature, or SHA-256 where that is MD5 or SHA-1.
+//! The channel binding `tls-server-end-point` (RFC 5929, section 4): the hash of the server's
+//! certificate. The hash function is that of the certificate's own signature, or SHA-256 in place
+//! of MD5 and SHA-1.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 const SEQUENCE: u8 = 0x30;
 const OBJECT: u8 = 0x06;
 
-/// The bytes of PKCS #1's and of ECDSA's object identifiers before their last.
+/// All bytes but the last of PKCS #1's object identifiers.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
+/// All bytes but the last of ECDSA's object identifiers with SHA-1.
 const ECDSA_SHA1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01];
+/// All bytes but the last of ECDSA's object identifiers with SHA-2.
 const ECDSA_SHA2: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
 
-/// The hash a client computes of the certificate (DER) it was shown. None where its signature has no hash function of its
-/// own (Ed25519) or keeps it elsewhere (RSASSA-PSS): clients cannot bind to such a certificate.
+/// The hash that a client computes of the certificate (DER) it was shown. `None` if its signature
+/// has no hash function of its own (Ed25519) or keeps it elsewhere (RSASSA-PSS): clients cannot
+/// bind to such a certificate.
 pub fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
     let (last, family) = signature(certificate)?.split_last()?;
     match (family, last) {
@@ -23,8 +27,8 @@ pub fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The object identifier of a certificate's signature: the certificate is a sequence of what is signed, the signature's
-/// algorithm, which begins with its identifier, and the signature.
+/// The object identifier of a certificate's signature. A certificate is a sequence: the signed
+/// part, the signature's algorithm (which begins with its identifier), and the signature.
 fn signature(certificate: &[u8]) -> Option<&[u8]> {
     let (whole, _) = element(certificate, SEQUENCE)?;
     let (_, rest) = element(whole, SEQUENCE)?;
@@ -32,13 +36,13 @@ fn signature(certificate: &[u8]) -> Option<&[u8]> {
     element(algorithm, OBJECT).map(|(object, _)| object)
 }
 
-/// The content of the DER element that `bytes` begin with, and what follows it.
+/// The content of the DER element at the start of `bytes`, and the bytes after it.
 fn element(bytes: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
     let mut length = usize::from(first);
     if first >= 0x80 {
-        // The low bits say how many bytes of length follow.
+        // The low bits give the number of length bytes that follow.
         let (digits, after) =
             rest.split_at_checked(usize::from(first & 0x7f)).filter(|(d, _)| d.len() <= 4)?;
         length = digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit));
@@ -51,7 +55,7 @@ fn element(bytes: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    /// A certificate of nothing but a signature's identifier.
+    /// A certificate with nothing but a signature's identifier.
     fn certificate(object: &[u8]) -> Vec<u8> {
         let wrap = |kind: u8, content: &[u8]| {
             let mut bytes = vec![kind, 0x81, content.len() as u8];
