@@ -397,7 +397,7 @@ mod tests {
     /// A client that has not proved its identity cannot make the server wait for a long message and
     /// keep it.
     #[test]
-    fn only_a_short_password_message_is_waited_for() {
+    fn the_server_waits_only_for_a_short_password_message() {
         for cut in 0..9 {
             assert_eq!(password_message(&b"p\0\0\0\x08abcd"[..cut]).unwrap(), None, "{cut}");
         }

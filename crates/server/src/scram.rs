@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_see_a_steady_salt_and_malformed_messages_are_refused() {
+    fn unknown_users_get_a_steady_salt_and_malformed_messages_are_refused() {
         let first = |message: &str| first(Binding::None, message);
         let (_, one) = first("n,,n=,r=x").map_err(|_| ()).unwrap();
         let (_, two) = first("n,,n=,r=x").map_err(|_| ()).unwrap();

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_often_waits_and_others_do_not() {
+    fn a_user_who_fails_often_waits_and_others_do_not() {
         let mut throttle = Throttle::default();
         let (here, elsewhere) = (address("10.0.0.1"), address("10.0.0.2"));
         for _ in 0..OF_USER.free {

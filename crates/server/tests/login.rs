@@ -45,7 +45,7 @@ fn startup() -> Vec<u8> {
 }
 
 #[test]
-fn a_client_that_does_not_log_in_is_told_to_go() {
+fn the_server_closes_a_client_that_does_not_log_in() {
     let folder = Folder(std::env::temp_dir().join(format!("allcore-login-{}", std::process::id())));
     let _ = std::fs::remove_dir_all(&folder.0);
     std::fs::create_dir(&folder.0).unwrap();

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn other_circles_and_chains_are_not_ours() {
+    fn a_search_ignores_circles_without_its_start() {
         assert!(!is_deadlocked(&Sample::new(&[(1, 2), (2, 3)]), 1));
         assert!(!is_deadlocked(&Sample::new(&[(1, 2), (2, 3), (3, 2)]), 1));
         assert!(!is_deadlocked(&Sample::new(&[]), 1));

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_reads_back_at_its_limits() {
+    fn a_header_reads_back_at_its_limits() {
         let pointers = [UndoPointer::NONE, UndoPointer::new(0, 32), UndoPointer::new(u32::MAX >> 1, 8191)];
         for txid in [0, 1, 0x1234_5678_9abc, MAX_TXID] {
             for undo in pointers {

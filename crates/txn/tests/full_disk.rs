@@ -86,7 +86,7 @@ fn check(engine: &Arc<Engine>, put: usize) {
 
 /// The only test of this file, because stop points belong to the process.
 #[test]
-fn what_was_done_is_taken_back_on_a_full_disk() {
+fn a_rollback_works_on_a_full_disk() {
     let bench = Bench::new("full-disk");
     bench.run(|engine| {
         prepare(engine);

@@ -102,7 +102,7 @@ fn the_next_holder_sees_what_the_last_one_committed() {
 }
 
 #[test]
-fn a_newest_snapshot_includes_what_a_lock_told() {
+fn a_newest_snapshot_includes_the_last_holders_commit() {
     beside_a_hanging_commit("newest", RowLock::KeyShare, |engine, commit| {
         let second = engine.session().unwrap();
         second.start(RepeatableRead);
@@ -146,7 +146,7 @@ fn a_row_of_ones_own_is_deleted_after_key_share() {
 }
 
 #[test]
-fn what_a_holder_heard_is_told_on_though_it_changed_nothing() {
+fn a_holder_passes_on_a_commit_although_it_changed_nothing() {
     beside_a_hanging_commit("on", RowLock::Update, |engine, commit| {
         commit();
         let (second, third) = (engine.session().unwrap(), engine.session().unwrap());

@@ -87,7 +87,7 @@ fn others_can(engine: &Arc<Engine>) -> [bool; 4] {
 }
 
 #[test]
-fn what_was_done_holds_off_what_its_strongest_lock_does() {
+fn a_transaction_excludes_what_its_strongest_lock_excludes() {
     let mut cases: Vec<Vec<Step>> = vec![vec![Change], vec![Delete], vec![Change, Delete]];
     for first in LOCKS {
         cases.push(vec![Lock(first)]);

@@ -70,7 +70,7 @@ fn repeatable_read_puts_no_row_in_the_place_of_one_that_it_sees() {
 }
 
 #[test]
-fn read_committed_is_told_that_a_row_has_changed() {
+fn read_committed_learns_that_a_row_has_changed() {
     Bench::new("changed").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
         a.alone(|| (a.put("k", "1"), a.put("gone", "1")));

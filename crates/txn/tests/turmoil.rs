@@ -233,7 +233,7 @@ fn every_snapshot_sees_the_same_sum_in_a_tiny_pool() {
 /// The test starts itself as a child and kills it at a random moment, which may lie in the child's
 /// recovery.
 #[test]
-fn kills_change_no_sum() {
+fn a_kill_changes_no_sum() {
     const CHILD: &str = "ALLCORE_TXN_TURMOIL_CHILD";
     if let Some(folder) = std::env::var_os(CHILD) {
         let runtime = start_runtime();
@@ -257,7 +257,7 @@ fn kills_change_no_sum() {
     open_and(fill);
     for round in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kills_change_no_sum", "--nocapture"])
+            .args(["--exact", "a_kill_changes_no_sum", "--nocapture"])
             .env(CHILD, &folder)
             .stdout(Stdio::null())
             .spawn()

@@ -347,7 +347,7 @@ fn rolling_back_to_a_savepoint_lets_everybody_in_the_queue_go_on() {
 }
 
 #[test]
-fn deleting_a_row_of_ones_own_waits_for_key_share_and_not_for_those_who_wait() {
+fn a_deletion_of_ones_own_row_waits_for_key_share_and_not_for_waiters() {
     Bench::new("own-delete").run(|engine| {
         let a = engine.session().unwrap();
         a.alone(|| (a.put("k", "0"), a.put("l", "0")));
@@ -385,7 +385,7 @@ fn deleting_a_row_of_ones_own_waits_for_key_share_and_not_for_those_who_wait() {
 }
 
 #[test]
-fn who_is_told_of_a_duplicate_finds_it_from_the_next_statement_on() {
+fn a_duplicate_is_visible_from_the_next_statement_on() {
     Bench::new("told").run(|engine| {
         let s = engine.session().unwrap();
         s.alone(|| s.put("warm", "0"));
@@ -471,7 +471,7 @@ fn strong_table_locks_wait_for_weak_ones_and_hold_newcomers_back() {
 }
 
 #[test]
-fn more_table_locks_than_fit_the_slot() {
+fn a_session_holds_more_table_locks_than_fit_its_slot() {
     Bench::new("many").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
         a.begin(ReadCommitted, false);

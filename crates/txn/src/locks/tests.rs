@@ -54,7 +54,7 @@ fn conflicts_are_symmetric_and_as_documented() {
 }
 
 #[test]
-fn key_share_passes_a_claim_and_then_holds_it_off() {
+fn key_share_passes_a_claim_and_then_excludes_it() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     assert!(matches!(ask(&locks, 1, UPDATE), Request::Granted(_)));
     assert!(is_queued(&ask(&locks, 2, KEY_SHARE)));
@@ -83,7 +83,7 @@ fn key_share_passes_a_claim_and_then_holds_it_off() {
 }
 
 #[test]
-fn a_rows_writer_passes_the_claims_of_those_who_wait_for_it() {
+fn a_rows_writer_passes_the_claims_of_its_waiters() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     for claimant in [1, 2] {
         assert!(matches!(ask(&locks, claimant, KEY_SHARE), Request::Granted(_)));
@@ -123,7 +123,7 @@ fn exclusive_locks_go_over_in_order_of_arrival() {
 }
 
 #[test]
-fn shared_locks_are_granted_together_and_a_rows_newcomers_pass_those_who_wait() {
+fn shared_locks_are_granted_together_and_new_row_requests_pass_waiters() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     ask(&locks, 0, UPDATE);
     for slot in 1..4 {
@@ -144,7 +144,7 @@ fn shared_locks_are_granted_together_and_a_rows_newcomers_pass_those_who_wait() 
 }
 
 #[test]
-fn a_tables_newcomers_stand_back_unless_they_are_let_pass() {
+fn new_table_requests_queue_behind_waiters_unless_they_may_pass() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     let table = TagRef::Table(1);
     let (access_share, access_exclusive) = (0, 7);
@@ -199,7 +199,7 @@ fn a_long_queue_waits_for_its_holder_and_not_for_each_other() {
 }
 
 #[test]
-fn who_deletes_its_own_version_waits_for_key_share_alone_and_before_all_others() {
+fn a_deletion_of_ones_own_version_waits_for_key_share_alone_and_first() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     ask(&locks, 0, UPDATE);
     assert!(is_queued(&ask(&locks, 1, KEY_SHARE)));
@@ -214,7 +214,7 @@ fn who_deletes_its_own_version_waits_for_key_share_alone_and_before_all_others()
 }
 
 #[test]
-fn leaving_the_queue_lets_those_behind_through() {
+fn a_waiter_that_leaves_lets_later_ones_through() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     let table = TagRef::Table(1);
     let (share, exclusive) = (4, 7);
