@@ -8,8 +8,8 @@ use std::sync::Arc;
 use runtime::interrupt::{self, Interrupt, Reason};
 
 use crate::database::{Database, OpenError};
-use crate::plan::ColumnDesc;
 use crate::session::{Client, Notice, Session};
+use query::plan::ColumnDesc;
 use values::environment::Environment;
 use values::error::SqlError;
 use values::types::{Datum, Type, Value, text};

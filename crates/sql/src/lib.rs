@@ -1,19 +1,12 @@
-//! The sql room: everything between a statement's text and the transactional trees below.
+//! The sql room: databases and sessions over the floors below, and the embedded API.
 //!
-//! The way down: [`parse`] -> [`normalize`] -> [`bind`] against the [`catalog`] -> [`planner`] -> an immutable
-//! [`plan`] -> [`exec`] pulls rows through registers of [`types::Datum`]. [`session`] and [`database`] tie it together
-//! for the server, [`embedded`] for Rust callers. [`types`], [`key`], [`row`], [`expr`] and [`functions`] are the scalar
-//! world: pure code that knows neither storage nor sessions.
+//! [`database`] opens a folder and keeps what all sessions share; [`session`] runs the statements of one client, whose plans the
+//! query room compiles and the executor runs; [`embedded`] is the door for Rust callers.
 #![forbid(unsafe_code)]
 
-pub mod bind;
 pub mod database;
 pub mod embedded;
 pub mod exec;
-pub mod normalize;
-pub mod parse;
-pub mod plan;
-pub mod planner;
 pub mod session;
 mod spill;
 

@@ -9,8 +9,8 @@ use txn::{LockOutcome, RowLock, Stamp, Wait};
 use super::keys::table_tree;
 use super::scan::identify;
 use super::{Arena, Executor, File, Flow, Sink, from_txn, run, wide};
-use crate::plan::{Again, LockTarget, Match, Plan, RowTarget};
 use catalog::Table;
+use query::plan::{Again, LockTarget, Match, Plan, RowTarget};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 

@@ -1,8 +1,8 @@
 //! What a row must satisfy by itself: NOT NULL and CHECK; and the messages of broken keys.
 
 use super::{Arena, Executor, File, keys::Part, wide};
-use crate::plan::{Check, Reg};
 use catalog::Table;
+use query::plan::{Check, Reg};
 use values::error::{SqlError, SqlState, for_message};
 use values::identifier::quoted;
 use values::types::{Datum, binary, text};

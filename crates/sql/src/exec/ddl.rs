@@ -10,8 +10,8 @@ use super::keys::{
 };
 use super::modify::old_row;
 use super::{Arena, Executor, Flow, from_txn, run, wide};
-use crate::plan::{Body, Statement};
 use catalog::{Index, Table};
+use query::plan::{Body, Statement};
 use values::error::{SqlError, SqlState};
 use values::row::RowView;
 use values::types::Datum;

@@ -7,8 +7,8 @@
 use super::memory::{give, unpack_registers, used};
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink};
-use crate::plan::Reg;
 use crate::spill::Sorter;
+use query::plan::Reg;
 use values::error::SqlError;
 use values::work;
 

@@ -27,11 +27,11 @@ use super::keys::{
 };
 use super::modify::{change_row, old_row, remove_row};
 use super::{Executor, from_txn, wide};
-use crate::plan::Check;
 use catalog::ReferentialAction;
 use catalog::{ForeignKey, Table};
 use expressions::context::EvalContext;
 use parent::{hold_parent, hold_replacement, require_parent};
+use query::plan::Check;
 use values::error::{SqlError, SqlState};
 use values::types::{Datum, Type, Value, length, oid};
 use values::work::{tick_key, tick_parts};
@@ -475,7 +475,7 @@ fn default_of<'b>(
     column: usize,
     bump: &'b Bump,
 ) -> Result<Datum<'b>, SqlError> {
-    let default = crate::planner::default_value(cx.catalog, table, column)?;
+    let default = query::compile::default_value(cx.catalog, table, column)?;
     let scratch = Bump::new();
     let mut context = EvalContext::new(&[], &[], &scratch, cx.environment);
     default.eval(&mut context)?.copy_in(bump)
@@ -492,7 +492,7 @@ fn act(
     let definition = &child.foreign_keys[key];
     let checks = match child.checks.is_empty() {
         true => (0, Vec::new()),
-        false => crate::planner::row_checks(cx.catalog, child)?,
+        false => query::compile::row_checks(cx.catalog, child)?,
     };
     let wanted = as_child(child, definition, old)?;
     let txn = cx.txn;

@@ -1,12 +1,12 @@
 //! Set-returning functions: each is a producer of rows, several run side by side.
 
 use super::{Arena, Executor, File, Flow, Sink};
-use crate::plan::{Reg, SetCall};
 use crate::session::SessionEnvironment;
 use expressions::context::EvalContext;
 use expressions::expr::Expr;
 use expressions::function::SetFunction;
 use expressions::functions;
+use query::plan::{Reg, SetCall};
 use values::error::{SqlError, SqlState};
 use values::memory;
 use values::types::numeric::Numeric;

@@ -5,9 +5,9 @@ use super::memory::{copy_all, give, load, null_all, pack_registers, store, unpac
 use super::records::Keys;
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, merge, run};
-use crate::plan::{JoinKind, Plan, Reg};
 use crate::spill::{Rows, RowsReader, Sorter, pack};
 use expressions::expr::Expr;
+use query::plan::{JoinKind, Plan, Reg};
 use values::error::SqlError;
 use values::types::Datum;
 use values::work::{self, tick_parts};

@@ -13,9 +13,9 @@ use storage::PageNo;
 use storage::btree::Tree;
 
 use super::{Arena, Executor, File};
-use crate::plan::{KeyBound, KeyRange};
 use catalog::{Index, Table, TreeAddress};
 use expressions::expr::Expr;
+use query::plan::{KeyBound, KeyRange};
 use values::error::SqlError;
 use values::key::{self, KeyOrder};
 use values::types::Datum;

@@ -10,8 +10,8 @@ use txn::{InsertOutcome, Load, Loaded, TxnSession};
 
 use super::keys::table_tree;
 use super::{Executor, from_txn};
-use crate::plan::{Insert, Plan};
 use catalog::{Table, TreeAddress};
+use query::plan::{Insert, Plan};
 use values::error::SqlError;
 
 /// A table's tree being filled by the statement.

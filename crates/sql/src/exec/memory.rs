@@ -3,8 +3,8 @@
 use bumpalo::Bump;
 
 use super::{Arena, Executor, File, Flow, Sink};
-use crate::plan::Reg;
 use crate::spill::{pack, unpack};
+use query::plan::Reg;
 use values::error::SqlError;
 use values::key::{self, KeyOrder};
 use values::types::Datum;

@@ -8,8 +8,8 @@ use super::join::HashJoin;
 use super::memory::{give, pack_registers, unpack_registers};
 use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::plan::JoinKind;
 use crate::spill::{Rows, RowsReader, Sorted, Sorter};
+use query::plan::JoinKind;
 use values::error::SqlError;
 use values::work;
 

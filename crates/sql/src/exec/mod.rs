@@ -19,7 +19,6 @@ mod constraint;
 mod copy;
 pub(crate) mod ddl;
 mod error;
-pub(crate) mod explain;
 mod fill;
 mod firsts;
 mod foreign;
@@ -53,19 +52,18 @@ use bumpalo::Bump;
 use storage::Store;
 use txn::TxnSession;
 
-use crate::plan::{Plan, Reg};
 use crate::session::SessionEnvironment;
 use crate::spill::Sorter;
 use catalog::{Catalog, TreeAddress};
 use expressions::context::EvalContext;
 use expressions::expr::Expr;
+use query::plan::{Plan, Reg};
 use values::error::SqlError;
 use values::types::Datum;
 use values::work::{Pace, tick_part, tick_parts};
 
 pub(crate) use copy::{copy_in, copy_out};
 pub(crate) use error::{from_storage, from_txn};
-pub(crate) use explain::explain;
 pub(crate) use keys::tree;
 pub(crate) use upkeep::{analyze, vacuum};
 

@@ -4,9 +4,9 @@ use txn::{Direction, Stamp};
 
 use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, wide};
-use crate::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
 use catalog::{Index, Table};
 use expressions::expr::Expr;
+use query::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
 use values::error::SqlError;
 use values::row::{self, RowView};
 use values::types::Datum;

@@ -10,8 +10,8 @@ use super::memory::{give, pack_registers, unpack_registers, used};
 use super::records::Keys;
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::plan::{Reg, SetKind, SetSide, SetStage};
 use crate::spill::Sorter;
+use query::plan::{Reg, SetKind, SetSide, SetStage};
 use values::error::SqlError;
 use values::work;
 

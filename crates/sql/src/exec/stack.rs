@@ -13,7 +13,7 @@
 use runtime::fiber;
 
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::plan::Plan;
+use query::plan::Plan;
 use values::error::{SqlError, SqlState};
 
 /// Further stacks that operators may stand on, one above the other; of each, half is used at most.

@@ -17,9 +17,9 @@ use txn::{InsertOutcome, Outcome, TxnSession};
 
 use super::scan::decode;
 use super::{Arena, Executor, File, constraint, from_txn, tree};
-use crate::plan::{Check, ColumnRead, Reg};
 use catalog::{Table, TreeAddress};
 use expressions::expr::Expr;
+use query::plan::{Check, ColumnRead, Reg};
 use values::error::{SqlError, SqlState};
 use values::memory;
 use values::row::{self, POINTER};

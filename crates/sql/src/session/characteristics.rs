@@ -12,7 +12,7 @@ use super::client::{Client, Notice};
 use super::environment::SessionEnvironment;
 use super::settings::SettingsTable;
 use super::{Session, transaction};
-use crate::plan::{Command, Isolation, TransactionModes};
+use query::plan::{Command, Isolation, TransactionModes};
 use values::error::{SqlError, SqlState};
 
 /// The characteristics of one transaction.

@@ -3,7 +3,7 @@
 //! The wire protocol encodes straight into its send buffer, the embedded API collects owned values. Nothing given to a
 //! client outlives the call.
 
-use crate::plan::ColumnDesc;
+use query::plan::ColumnDesc;
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 use values::types::Datum;

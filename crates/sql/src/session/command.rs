@@ -6,7 +6,7 @@ use super::characteristics::settles;
 use super::client::{Client, Notice};
 use super::{Session, define};
 use crate::exec::{self, Executor, from_storage, from_txn};
-use crate::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
+use query::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
 use values::error::{SqlError, SqlState};
 use values::memory;
 use values::types::Datum;
@@ -264,11 +264,11 @@ pub(super) struct RowSink<'c> {
 }
 
 impl Client for RowSink<'_> {
-    fn columns(&mut self, _: &[crate::plan::ColumnDesc], _: &[i16]) {}
+    fn columns(&mut self, _: &[query::plan::ColumnDesc], _: &[i16]) {}
     fn row(
         &mut self,
         row: &[Datum<'_>],
-        _: &[crate::plan::ColumnDesc],
+        _: &[query::plan::ColumnDesc],
         _: &dyn values::environment::Environment,
     ) -> Result<(), SqlError> {
         (self.row)(row)

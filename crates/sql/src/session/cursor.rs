@@ -13,7 +13,7 @@ use super::plans::Planned;
 use super::portal::Portal;
 use super::rows::KeptRows;
 use crate::exec::from_txn;
-use crate::plan::{DeclareCursor, Way};
+use query::plan::{DeclareCursor, Way};
 use values::error::{SqlError, SqlState};
 use values::memory;
 use values::types::Datum;
@@ -46,7 +46,7 @@ impl Session {
             }
         }
         let compiled =
-            crate::planner::Compiled { statement: Arc::clone(query), declared: 0, uses: Vec::new() };
+            query::compile::Compiled { statement: Arc::clone(query), declared: 0, uses: Vec::new() };
         let planned = Planned::new(super::long::shared(text)?, &[], Some(compiled), 0);
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);

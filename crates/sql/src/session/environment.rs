@@ -344,7 +344,7 @@ impl Environment for SessionEnvironment {
     }
 
     fn type_oid(&self, name: &str) -> Result<u32, SqlError> {
-        crate::bind::named_type(name).map(|type_| type_.oid)
+        query::bind::named_type(name).map(|type_| type_.oid)
     }
 
     fn class_name(&self, oid: u32) -> Option<String> {

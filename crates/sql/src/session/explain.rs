@@ -5,8 +5,8 @@ use super::client::Client;
 use super::command::RowSink;
 use super::define;
 use super::prepared::check_fits;
-use crate::exec::{self, from_txn};
-use crate::plan::{Body, Command, CreateTable, Explain, Statement};
+use crate::exec::from_txn;
+use query::plan::{Body, Command, CreateTable, Explain, Statement};
 use std::sync::Arc;
 use values::error::SqlError;
 use values::types::Datum;
@@ -83,10 +83,10 @@ impl Session {
         // A plan may be as deep and as large as the statement that was compiled.
         let (query, session, json) = (shown.query, &self.environment, explain.json);
         let lines = work::here_or_beside(
-            || exec::explain(query, actual, json, session),
+            || query::explain::explain(query, actual, json, session),
             || {
                 let (query, writing) = (Arc::clone(query), session.writing());
-                Ok(move || exec::explain(&query, actual, json, &writing))
+                Ok(move || query::explain::explain(&query, actual, json, &writing))
             },
         )?;
         let mut pace = Pace::new();

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::SessionEnvironment;
 use super::long::{LONG_TEXT, long_value};
-use crate::normalize::{LiteralClass, LiteralUse, Normalized};
-use crate::planner::Compiled;
+use query::compile::Compiled;
+use query::normalize::{LiteralClass, LiteralUse, Normalized};
 use values::error::{SqlError, SqlState};
 use values::types::{Datum, Type, oid, text};
 use values::work;

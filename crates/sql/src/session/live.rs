@@ -3,7 +3,7 @@
 //! A [`Producer`] runs the query on a stack of its own and waits behind each row. It outlives the statement that began it, so
 //! it borrows nothing from its session: it has an environment of its own. What must hold:
 //!
-//! 1. The query only reads, and nothing in it depends on or changes the session's own state (`planner::may_be_live`).
+//! 1. The query only reads, and nothing in it depends on or changes the session's own state (`query::plan::may_be_live`).
 //! 2. A producer stays on its core. The session, which may be dropped anywhere, has its number only.
 //! 3. A query is dropped before its transaction ends, since its trees may go then.
 
@@ -21,9 +21,8 @@ use storage::Store;
 use super::Session;
 use super::environment::SessionEnvironment;
 use crate::exec::{Executor, Flow, from_txn};
-use crate::plan::{Body, QueryTag, Statement};
-use crate::planner;
 use crate::spill::{Rows, pack, unpack};
+use query::plan::{Body, QueryTag, Statement};
 use values::error::SqlError;
 use values::types::Datum;
 
@@ -134,7 +133,7 @@ impl Session {
         values: &[Datum<'_>],
     ) -> Result<Option<LiveQuery>, SqlError> {
         match &statement.body {
-            Body::Query { root, tag: QueryTag::Select } if planner::may_be_live(root) => {}
+            Body::Query { root, tag: QueryTag::Select } if query::plan::may_be_live(root) => {}
             _ => return Ok(None),
         }
         self.begin_statement(statement)?;

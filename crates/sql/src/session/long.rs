@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::normalize::{Literal, Normalized};
+use query::normalize::{Literal, Normalized};
 use values::error::SqlError;
 use values::work;
 

@@ -8,8 +8,8 @@ use super::Session;
 use super::client::{Client, Notice, Severity};
 use super::define::safe_point;
 use crate::exec::{self, from_txn};
-use crate::plan::QualifiedName;
 use catalog::{Relation, Table};
+use query::plan::QualifiedName;
 use values::error::{SqlError, SqlState};
 
 /// A relation to maintain.

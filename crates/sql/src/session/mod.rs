@@ -51,8 +51,8 @@ use transaction::Block;
 
 use crate::database::{Definitions, Seat, Shared, State, no_database};
 use crate::exec::from_txn;
-pub use crate::plan::ColumnDesc;
-use crate::plan::{Body, Command};
+pub use query::plan::ColumnDesc;
+use query::plan::{Body, Command};
 use values::error::{SqlError, SqlState};
 use values::memory;
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use runtime::{account, aside, work};
 use sync::atomic::{AtomicU64, Ordering};
 
-use crate::normalize::{Normalized, Template};
-use crate::planner::Compiled;
+use query::compile::Compiled;
+use query::normalize::{Normalized, Template};
 use values::memory;
 
 /// What else than the text a plan depends on.

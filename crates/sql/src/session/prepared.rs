@@ -8,11 +8,11 @@ use super::client::Client;
 use super::plans::Planned;
 use super::portal::Portal;
 use super::resolve::TakenLocks;
-use crate::plan::{Body, CreateTable, PreparedCall, QueryTag, Statement};
 use catalog::pg_catalog::Prepared;
 use expressions::context::EvalContext;
 use expressions::expr::Expr;
 use expressions::functions;
+use query::plan::{Body, CreateTable, PreparedCall, QueryTag, Statement};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 

@@ -16,8 +16,8 @@ use txn::{TableGrant, TableLock, Wait};
 use super::Session;
 use super::define::safe_point;
 use crate::exec::from_txn;
-use crate::plan::{Body, Command, QualifiedName, Statement};
 use catalog::{Catalog, Relation, Table};
+use query::plan::{Body, Command, QualifiedName, Statement};
 use values::error::{SqlError, SqlState};
 
 /// The locks that a statement has taken for plans of its own that turned out stale.

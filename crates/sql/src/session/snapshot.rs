@@ -8,7 +8,7 @@ use txn::TableLock;
 
 use super::Session;
 use crate::exec::from_txn;
-use crate::plan::Isolation;
+use query::plan::Isolation;
 use values::error::{SqlError, SqlState};
 
 /// Between two looks whether a commit of definitions, which is being written to disk, is over.

@@ -16,10 +16,10 @@ use super::resolve::TakenLocks;
 use super::rows::KeptRows;
 use super::{Executed, Session, clock};
 use crate::exec::{Executor, Flow, from_txn, scratch};
-use crate::normalize::Normalized;
-use crate::plan::{Body, ColumnDesc, Command, Plan, QueryTag, Statement};
-use crate::planner::{self, Context, Request};
 use catalog::Catalog;
+use query::normalize::Normalized;
+use query::plan::{Body, ColumnDesc, Command, Plan, QueryTag, Statement};
+use query::request::{Context, Request};
 use values::error::{SqlError, SqlState};
 use values::memory;
 use values::types::Datum;
@@ -87,7 +87,7 @@ impl Session {
 
     /// A text of several statements: each is planned when its turn has come.
     fn several_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
-        let ranges = crate::parse::split(text)?;
+        let ranges = query::parse::split(text)?;
         if ranges.is_empty() {
             client.empty();
         }
@@ -549,13 +549,13 @@ impl Session {
         let rows = |catalog: &Catalog, table| catalog.statistics(table).map(|statistics| statistics.rows);
         let context = Context { catalog, search_path: &self.environment.table.search_path, rows };
         let text = &request.text[request.start..request.end];
-        let (compiled, bytes) = account::measure(|| planner::compile(&context, request));
+        let (compiled, bytes) = account::measure(|| query::compile::compile(&context, request));
         let compiled = compiled.map_err(|error| {
             if self.block.status() != b'E' || error.code.is_stop() {
                 return error;
             }
             // The client learns of a text that PostgreSQL's grammar refuses there too.
-            match crate::parse::split(text) {
+            match query::parse::split(text) {
                 Ok(parts) if parts.len() > 1 => error,
                 Ok(_) => SqlError::new(
                     SqlState::IN_FAILED_SQL_TRANSACTION,

@@ -10,7 +10,7 @@ use storage::Store;
 use super::Session;
 use super::client::{Client, Notice};
 use super::rows::KeptRows;
-use crate::plan::{ColumnDesc, Statement};
+use query::plan::{ColumnDesc, Statement};
 use values::environment::Environment;
 use values::error::SqlError;
 use values::memory;

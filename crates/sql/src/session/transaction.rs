@@ -15,8 +15,8 @@ use super::plans::Planned;
 use super::{Session, clock};
 use crate::database::system;
 use crate::exec::from_txn;
-use crate::plan::{Body, Command, Isolation, TransactionModes};
 use catalog::{Catalog, Change, Overlay, Table, TreeAddress};
+use query::plan::{Body, Command, Isolation, TransactionModes};
 use values::error::{SqlError, SqlState};
 
 /// The definitions of all databases may take one part in so many of the memory that sessions may take.

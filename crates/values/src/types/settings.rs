@@ -71,3 +71,11 @@ impl Default for Settings {
         }
     }
 }
+
+/// The settings whose names PostgreSQL writes with capitals, all of them settings of formats.
+const CAPITALIZED: [&str; 3] = ["DateStyle", "IntervalStyle", "TimeZone"];
+
+/// A setting's name as PostgreSQL writes it; a name is read in any case.
+pub fn proper_name(name: &str) -> &str {
+    CAPITALIZED.into_iter().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(name)
+}

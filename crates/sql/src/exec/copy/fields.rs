@@ -2,7 +2,7 @@
 
 use runtime::work::STRIDE;
 
-use crate::plan::{CopyFormat, CopyKind};
+use query::plan::{CopyFormat, CopyKind};
 use values::error::SqlError;
 use values::work;
 

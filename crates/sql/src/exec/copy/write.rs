@@ -2,8 +2,8 @@
 
 use super::SIGNATURE;
 use crate::exec::{Executor, Flow};
-use crate::plan::{Body, ColumnDesc, CopyFormat, CopyKind, Statement};
 use crate::session::Client;
+use query::plan::{Body, ColumnDesc, CopyFormat, CopyKind, Statement};
 use values::error::SqlError;
 use values::types::{Datum, binary, text};
 use values::work;

@@ -7,9 +7,9 @@
 use super::Window;
 use crate::exec::memory::pack_registers;
 use crate::exec::{Arena, Executor, File, Flow, Sink, run};
-use crate::plan::WindowCall;
 use crate::spill::{Rows, RowsReader, pack, unpack};
 use expressions::function::WindowFunction;
+use query::plan::WindowCall;
 use values::error::SqlError;
 use values::types::{Datum, Value};
 use values::work::{self, tick_parts};

@@ -10,10 +10,10 @@ use super::create::{self, no_column};
 use super::dependents::{self, Object};
 use super::{constraint, exists, identity, kept, owner, retype, sequence, skipping};
 use crate::exec::{self, Executor, Flow};
-use crate::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
-use crate::planner::{self, Request};
 use catalog::system_columns;
 use catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
+use query::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
+use query::request::Request;
 use values::error::{SqlError, SqlState};
 use values::identifier::{qualified, quoted};
 
@@ -212,11 +212,11 @@ fn act(
             }
             table.columns[at].name.clone_from(to);
             for check in &mut table.checks {
-                check.text = crate::parse::rewrite::bare_columns(&check.text, Some((from, to)))?;
+                check.text = query::parse::rewrite::bare_columns(&check.text, Some((from, to)))?;
             }
             // Each must still say what it said.
             let catalog = Arc::clone(&session.environment.catalog);
-            match planner::row_checks(&catalog, &Arc::new(table.clone())) {
+            match query::compile::row_checks(&catalog, &Arc::new(table.clone())) {
                 Err(stopped) if stopped.code.is_stop() => Err(stopped),
                 Err(_) => Err(SqlError::unsupported("renaming a column of such a check constraint")),
                 Ok(_) => Ok(()),
@@ -233,7 +233,7 @@ fn act(
 fn add_column(
     session: &mut Session,
     table: &mut Table,
-    definition: &crate::plan::ColumnDefinition,
+    definition: &query::plan::ColumnDefinition,
 ) -> Result<(), SqlError> {
     let old = table.clone();
     let at = table.columns.len();
@@ -287,7 +287,7 @@ fn drop_column(
     }
     // A check that reads the column goes with it.
     let catalog = Arc::clone(&session.environment.catalog);
-    let (first, checks) = planner::row_checks(&catalog, &Arc::new(table.clone()))?;
+    let (first, checks) = query::compile::row_checks(&catalog, &Arc::new(table.clone()))?;
     table.checks.retain(|check| {
         let bound = checks.iter().find(|bound| bound.name == check.name);
         !bound.is_some_and(|bound| exec::wide::reads(&bound.expr, first + position))
@@ -568,8 +568,8 @@ pub(super) fn count(session: &mut Session, tables: &[&Table], text: &str) -> Res
 
 fn count_rows<'s>(
     cx: &mut Executor<'s>,
-    root: &'s crate::plan::Plan,
-    statement: &'s crate::plan::Statement,
+    root: &'s query::plan::Plan,
+    statement: &'s query::plan::Statement,
     rows: &mut u64,
 ) -> Result<(), SqlError> {
     cx.query(root, statement.registers, &statement.output, &mut |_| {

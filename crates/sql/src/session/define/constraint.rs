@@ -10,10 +10,10 @@ use super::create::no_column;
 use super::kept;
 use super::names::distinct;
 use crate::exec;
-use crate::plan::{ConstraintDefinition, ConstraintKind, QualifiedName};
 use catalog::ReferentialAction;
 use catalog::system_columns;
 use catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Relation, Table};
+use query::plan::{ConstraintDefinition, ConstraintKind, QualifiedName};
 use values::error::{SqlError, SqlState};
 use values::identifier::{qualified, quoted};
 
@@ -231,7 +231,7 @@ fn check(
         verify_check(session, table, &name, text)?;
     }
     // By bare names it outlives the table's own name.
-    let mut text = crate::parse::rewrite::bare_columns(text, None)?;
+    let mut text = query::parse::rewrite::bare_columns(text, None)?;
     if !new {
         kept::number_relations(session, &mut text)?;
     }

@@ -10,9 +10,9 @@ use super::names::distinct;
 use super::{constraint, exists, kept, owner, sequence};
 use crate::database::system;
 use crate::exec;
-use crate::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
 use catalog::system_columns::{self, SYSTEM_COLUMNS};
 use catalog::{Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress};
+use query::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
 use values::error::{SqlError, SqlState};
 use values::types::{Datum, Type, TypeKind};
 

@@ -11,8 +11,8 @@ use super::dependents::{self, Object};
 use super::{alter, sequence, skipping};
 use crate::database::system;
 use crate::exec::from_txn;
-use crate::plan::{ObjectKind, QualifiedName};
 use catalog::{Change, ForeignKey, Relation, Table};
+use query::plan::{ObjectKind, QualifiedName};
 use values::error::{SqlError, SqlState};
 
 /// DROP DATABASE.

@@ -7,10 +7,10 @@ use super::super::client::Client;
 use super::alter::owned_by;
 use super::dependents::{self, Object};
 use super::{sequence, skipping};
-use crate::plan::{OwnedSequence, SequenceOptions};
 use catalog::Identity;
 use catalog::Table;
 use catalog::system_columns;
+use query::plan::{OwnedSequence, SequenceOptions};
 use values::error::{SqlError, SqlState};
 use values::types::oid;
 

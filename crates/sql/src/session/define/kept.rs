@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use super::super::Session;
-use crate::parse::rewrite::numbered_relations;
 use catalog::stored;
+use query::parse::rewrite::numbered_relations;
 use values::error::{SqlError, SqlState};
 
 /// Gives the relations that constants of the text still name their OIDs.

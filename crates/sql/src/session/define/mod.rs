@@ -25,8 +25,8 @@ use super::Session;
 use super::client::{Client, Notice};
 use crate::exec::keys::table_tree;
 use crate::exec::{Executor, from_txn};
-use crate::plan::{Command, ObjectKind};
 use catalog::{INFORMATION_SCHEMA, Table};
+use query::plan::{Command, ObjectKind};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 

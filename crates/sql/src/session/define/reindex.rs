@@ -7,8 +7,8 @@ use txn::TableLock;
 use super::super::Session;
 use super::alter;
 use crate::exec;
-use crate::plan::Reindex;
 use catalog::{Change, Relation};
+use query::plan::Reindex;
 use values::error::{SqlError, SqlState};
 
 /// REINDEX.

@@ -8,9 +8,9 @@ use super::super::Session;
 use super::super::client::Client;
 use super::{exists, skipping};
 use crate::exec::from_txn;
-use crate::plan::{OwnedSequence, QualifiedName, SequenceOptions};
 use catalog::counter::CounterPlace;
 use catalog::{Change, Relation, Sequence, Table};
+use query::plan::{OwnedSequence, QualifiedName, SequenceOptions};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 

@@ -1,0 +1,97 @@
+//! The type that a text names, as regtype reads it: by the grammar's own rules for a type's name.
+
+use pg_query::NodeEnum;
+
+use super::inner;
+use super::types::named;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
+use values::work;
+
+use crate::{normalize, parse};
+
+/// What makes a statement of a type's name, which ends at the parenthesis that closes this one.
+const BEFORE: &str = "SELECT CAST(NULL AS ";
+
+/// The type that a text names.
+///
+/// # Errors
+/// 42601 for a text that is no type's name, 42704 where there is no such type.
+pub fn named_type(text: &str) -> Result<Type, SqlError> {
+    work::here_or_beside(
+        || read(text),
+        || {
+            let text = work::owned_text(text)?;
+            Ok(move || read(&text))
+        },
+    )
+}
+
+fn read(text: &str) -> Result<Type, SqlError> {
+    if text.bytes().all(|byte| byte.is_ascii_whitespace() || byte == 0x0b) {
+        return Err(no_name(text));
+    }
+    let (name, stray) = split(text);
+    // A comment may end the text, so the parenthesis has a line of its own.
+    let tree =
+        parse::parse(&format!("{BEFORE}{name}\n)")).map_err(|error| misread(error, (text, name, stray)))?;
+    if let Some(stray) = stray {
+        return Err(no_grammar(format!("syntax error at or near \"{stray}\""), text));
+    }
+    let [statement] = tree.statements.as_slice() else { return Err(no_name(text)) };
+    let NodeEnum::SelectStmt(select) = &statement.node else { return Err(no_name(text)) };
+    let Some(NodeEnum::ResTarget(target)) = select.target_list.first().map(inner).transpose()? else {
+        return Err(no_name(text));
+    };
+    let Some(NodeEnum::TypeCast(cast)) = target.val.as_deref().map(inner).transpose()? else {
+        return Err(no_name(text));
+    };
+    match &cast.type_name {
+        Some(name) if !name.setof => named(name).map_err(|(error, _)| error),
+        _ => Err(no_name(text)),
+    }
+}
+
+/// The text before the first token that would end the cast or the statement, and this token.
+fn split(text: &str) -> (&str, Option<&str>) {
+    let (mut depth, mut stray) = (0, None);
+    normalize::for_each_token(text, |start, end| match &text[start..end] {
+        "(" => depth += 1,
+        ")" if depth > 0 => depth -= 1,
+        ")" | ";" if stray.is_none() => stray = Some(start..end),
+        _ => {}
+    });
+    match stray {
+        Some(stray) => (&text[..stray.start], Some(&text[stray])),
+        None => (text, None),
+    }
+}
+
+/// The parser's error, for the text alone.
+fn misread(error: SqlError, (text, name, stray): (&str, &str, Option<&str>)) -> SqlError {
+    let behind = BEFORE.len() + name.chars().count();
+    let message = match error.position {
+        Some(position) if position as usize > behind => match stray {
+            Some(stray) => format!("syntax error at or near \"{stray}\""),
+            None => "syntax error at end of input".to_owned(),
+        },
+        // An unfinished token takes the rest of the statement along.
+        _ => match error.message.strip_suffix("\n)\"") {
+            Some(message) => format!("{message}\""),
+            None => error.message.clone(),
+        },
+    };
+    SqlError::new(error.code, message).with_context(context(text))
+}
+
+fn no_grammar(message: String, text: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message).with_context(context(text))
+}
+
+fn context(text: &str) -> String {
+    format!("invalid type name \"{text}\"")
+}
+
+fn no_name(text: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, context(text))
+}

@@ -1,0 +1,242 @@
+//! EXPLAIN, VACUUM, ANALYZE and REINDEX: their options, with the values and combinations that PostgreSQL refuses.
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::{DefElem, ExplainStmt, ReindexObjectType, ReindexStmt, VacuumStmt};
+
+use super::command::{option_text, without_position};
+use crate::bind::modify::relation;
+use crate::bind::{Binder, inner};
+use crate::parse::strings;
+use crate::plan::{Command, Explain, Reindex};
+use values::error::{SqlError, SqlState};
+
+/// The most workers that VACUUM's PARALLEL may ask for.
+const MOST_WORKERS: i32 = 1024;
+
+/// The options of VACUUM. Those about the layout of PostgreSQL's files are checked and change nothing here.
+#[derive(Default)]
+struct VacuumOptions {
+    analyze: bool,
+    verbose: bool,
+    full: bool,
+    disable_page_skipping: bool,
+    skips_out_of_line: bool,
+    parallel: bool,
+    limited: bool,
+    only_statistics: bool,
+    /// An option that ONLY_DATABASE_STATS does not go with.
+    others: bool,
+}
+
+impl VacuumOptions {
+    /// 0A000 for options that do not go together, and for those that do not go with a list of tables.
+    fn refuse_combinations(&self, tables: bool) -> Result<(), SqlError> {
+        let message = if self.full && self.parallel {
+            "VACUUM FULL cannot be performed in parallel"
+        } else if self.full && self.limited && !self.analyze {
+            "BUFFER_USAGE_LIMIT cannot be specified for VACUUM FULL"
+        } else if self.full && self.disable_page_skipping {
+            "VACUUM option DISABLE_PAGE_SKIPPING cannot be used with FULL"
+        } else if self.full && self.skips_out_of_line {
+            "PROCESS_TOAST required with VACUUM FULL"
+        } else if self.only_statistics && tables {
+            "ONLY_DATABASE_STATS cannot be specified with a list of tables"
+        } else if self.only_statistics
+            && (self.others || self.analyze || self.full || self.disable_page_skipping)
+        {
+            "ONLY_DATABASE_STATS cannot be specified with other VACUUM options"
+        } else {
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    }
+}
+
+impl Binder<'_> {
+    pub(super) fn explain(&mut self, explain: &ExplainStmt) -> Result<Command, SqlError> {
+        let (mut analyze, mut json, mut costs) = (false, false, true);
+        let (mut generic, mut wal, mut timing, mut serialize) = (false, false, false, false);
+        for node in &explain.options {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            match option.defname.as_str() {
+                "analyze" => analyze = self.option_bool(option)?,
+                "costs" => costs = self.option_bool(option)?,
+                "format" => match option_text(option).as_str() {
+                    "text" => json = false,
+                    "json" => json = true,
+                    format @ ("xml" | "yaml") => {
+                        return Err(self.unsupported(&format!("EXPLAIN format {format}"), option.location));
+                    }
+                    _ => return Err(self.unrecognized(option)),
+                },
+                "generic_plan" => generic = self.option_bool(option)?,
+                "wal" => wal = self.option_bool(option)?,
+                "timing" => timing = self.option_bool(option)?,
+                "serialize" => match (option.arg.is_some(), option_text(option).as_str()) {
+                    (true, "off" | "none") => serialize = false,
+                    (false, _) | (true, "text" | "binary") => serialize = true,
+                    _ => return Err(self.unrecognized(option)),
+                },
+                "verbose" | "buffers" | "summary" | "settings" | "memory" => {
+                    self.option_bool(option)?;
+                }
+                other => {
+                    let message = format!("unrecognized EXPLAIN option \"{other}\"");
+                    return Err(self.error(SqlState::SYNTAX_ERROR, message, option.location));
+                }
+            }
+        }
+        for (given, name) in [(wal, "WAL"), (timing, "TIMING"), (serialize, "SERIALIZE")] {
+            if given && !analyze {
+                let message = format!("EXPLAIN option {name} requires ANALYZE");
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+        }
+        if generic && analyze {
+            let message = "EXPLAIN options ANALYZE and GENERIC_PLAN cannot be used together";
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+        let statement = self.compiled(explain.query.as_deref())?;
+        Ok(Command::Explain(Explain { statement, analyze, json, costs }))
+    }
+
+    /// A value of an option of EXPLAIN that is none.
+    fn unrecognized(&self, option: &DefElem) -> SqlError {
+        let (name, value) = (&option.defname, option_text(option));
+        let message = format!("unrecognized value for EXPLAIN option \"{name}\": \"{value}\"");
+        self.error(SqlState::INVALID_PARAMETER_VALUE, message, option.location)
+    }
+
+    pub(super) fn vacuum(&self, vacuum: &VacuumStmt) -> Result<Command, SqlError> {
+        let mut given = VacuumOptions { analyze: !vacuum.is_vacuumcmd, ..VacuumOptions::default() };
+        for node in &vacuum.options {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            self.vacuum_option(option, vacuum.is_vacuumcmd, &mut given)?;
+        }
+        let mut tables = Vec::with_capacity(vacuum.rels.len());
+        for node in &vacuum.rels {
+            let NodeEnum::VacuumRelation(target) = inner(node)? else { continue };
+            let range = relation(target.relation.as_ref())?;
+            if !target.va_cols.is_empty() && !given.analyze {
+                let message = "ANALYZE option must be specified when a column list is provided";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            let columns = strings(&target.va_cols).into_iter().map(str::to_owned).collect();
+            tables.push((self.qualified(range).map_err(without_position)?, columns));
+        }
+        given.refuse_combinations(!tables.is_empty())?;
+        let (analyze, verbose) = (given.analyze, given.verbose);
+        Ok(Command::Vacuum { tables, vacuum: vacuum.is_vacuumcmd, analyze, verbose })
+    }
+
+    fn vacuum_option(
+        &self,
+        option: &DefElem,
+        vacuum: bool,
+        given: &mut VacuumOptions,
+    ) -> Result<(), SqlError> {
+        match option.defname.as_str() {
+            "verbose" => given.verbose = self.option_bool(option)?,
+            "skip_locked" => given.others |= self.option_bool(option)?,
+            "buffer_usage_limit" => {
+                buffer_usage_limit(option)?;
+                given.limited = true;
+            }
+            "analyze" if vacuum => given.analyze = self.option_bool(option)?,
+            "full" if vacuum => given.full = self.option_bool(option)?,
+            "disable_page_skipping" if vacuum => given.disable_page_skipping = self.option_bool(option)?,
+            "process_toast" if vacuum => given.skips_out_of_line = !self.option_bool(option)?,
+            "only_database_stats" if vacuum => given.only_statistics = self.option_bool(option)?,
+            "freeze" | "skip_database_stats" if vacuum => given.others |= self.option_bool(option)?,
+            "process_main" | "truncate" if vacuum => {
+                self.option_bool(option)?;
+            }
+            "index_cleanup" if vacuum => {
+                if !option_text(option).eq_ignore_ascii_case("auto") {
+                    self.option_bool(option)?;
+                }
+            }
+            "parallel" if vacuum => given.parallel = self.workers(option)? > 0,
+            other => {
+                let command = if vacuum { "VACUUM" } else { "ANALYZE" };
+                let message = format!("unrecognized {command} option \"{other}\"");
+                return Err(self.error(SqlState::SYNTAX_ERROR, message, option.location));
+            }
+        }
+        Ok(())
+    }
+
+    /// VACUUM's PARALLEL, which changes nothing here.
+    fn workers(&self, option: &DefElem) -> Result<i32, SqlError> {
+        let refused = |message: String| self.error(SqlState::SYNTAX_ERROR, message, option.location);
+        if option.arg.is_none() {
+            return Err(refused(format!("parallel option requires a value between 0 and {MOST_WORKERS}")));
+        }
+        match option_text(option).parse() {
+            Ok(workers) if (0..=MOST_WORKERS).contains(&workers) => Ok(workers),
+            Ok(_) => {
+                Err(refused(format!("parallel workers for vacuum must be between 0 and {MOST_WORKERS}")))
+            }
+            Err(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, "parallel requires an integer value")),
+        }
+    }
+
+    pub(super) fn reindex(&self, reindex: &ReindexStmt) -> Result<Command, SqlError> {
+        use ReindexObjectType as Kind;
+        let mut concurrently = false;
+        for node in &reindex.params {
+            let NodeEnum::DefElem(option) = inner(node)? else { continue };
+            match option.defname.as_str() {
+                "tablespace" => super::storage::table_space(&option_text(option))?,
+                "concurrently" => concurrently = self.option_bool(option)?,
+                "verbose" => {
+                    self.option_bool(option)?;
+                }
+                other => {
+                    let message = format!("unrecognized REINDEX option \"{other}\"");
+                    return Err(self.error(SqlState::SYNTAX_ERROR, message, option.location));
+                }
+            }
+        }
+        let name = || self.qualified(relation(reindex.relation.as_ref())?);
+        let what = match Kind::try_from(reindex.kind) {
+            Ok(Kind::ReindexObjectIndex) => Reindex::Index(name()?),
+            Ok(Kind::ReindexObjectTable) => Reindex::Table(name()?),
+            Ok(Kind::ReindexObjectSchema) => Reindex::Schema(reindex.name.clone()),
+            Ok(Kind::ReindexObjectDatabase) => Reindex::Database(reindex.name.clone()),
+            _ => return Err(self.unsupported("REINDEX SYSTEM", 0)),
+        };
+        Ok(Command::Reindex { what, concurrently })
+    }
+}
+
+/// VACUUM's BUFFER_USAGE_LIMIT, which limits nothing here: 22023 unless it is 0, or 128 kB to 16 GB.
+fn buffer_usage_limit(option: &DefElem) -> Result<(), SqlError> {
+    if option.arg.is_none() {
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "buffer_usage_limit requires a parameter"));
+    }
+    let text = option_text(option);
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match text[digits..].trim() {
+        "" | "kB" => Some(1),
+        "B" => Some(0),
+        "MB" => Some(1 << 10),
+        "GB" => Some(1 << 20),
+        "TB" => Some(1 << 30),
+        _ => None,
+    };
+    let number: Option<u64> = text[..digits].parse().ok();
+    let kib = match (number, unit) {
+        (Some(bytes), Some(0)) => Some(bytes.div_ceil(1024)),
+        (Some(number), Some(unit)) => number.checked_mul(unit),
+        _ => None,
+    };
+    if kib.is_some_and(|kib| kib == 0 || (128..=16_777_216).contains(&kib)) {
+        return Ok(());
+    }
+    let message = "BUFFER_USAGE_LIMIT option must be 0 or between 128 kB and 16777216 kB";
+    let error = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    let beyond = kib.is_some_and(|kib| i32::try_from(kib).is_err());
+    Err(if beyond { error.with_hint("Value exceeds integer range.") } else { error })
+}

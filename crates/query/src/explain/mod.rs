@@ -1,0 +1,372 @@
+//! EXPLAIN: a plan as lines of text, or as one JSON document.
+
+mod names;
+
+use crate::plan::{AccessPath, Body, JoinKind, KeyRange, Plan, Scan, SetKind, SortKey, Statement};
+use catalog::Table;
+use expressions::expr::{Expr, Show};
+use values::environment::Environment;
+use values::error::SqlError;
+use values::identifier::quoted;
+use values::work;
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+/// Work of showing a node, beside that of its text: a microsecond or two.
+const SHOWING: usize = 2000;
+
+/// A node as shown.
+struct Node {
+    title: String,
+    /// What is said of it, and what.
+    details: Vec<(&'static str, String)>,
+    children: Vec<Node>,
+}
+
+impl Node {
+    fn with(mut self, label: &'static str, text: Option<String>) -> Node {
+        self.details.extend(text.map(|text| (label, text)));
+        self
+    }
+
+    /// The node with one more condition on its rows.
+    fn filtered(mut self, condition: String) -> Node {
+        match self.details.iter_mut().find(|(label, _)| *label == "Filter") {
+            Some((_, own)) => *own = format!("({own} AND {condition})"),
+            None => self.details.push(("Filter", condition)),
+        }
+        self
+    }
+}
+
+/// The lines EXPLAIN answers; `actual`: rows and nanoseconds of a run. Recurses as deep as the plan.
+pub fn explain(
+    statement: &Statement,
+    actual: Option<(u64, u64)>,
+    json: bool,
+    session: &dyn Environment,
+) -> Result<Vec<String>> {
+    let Body::Query { root, .. } = &statement.body else { return Ok(vec!["Utility Statement".to_owned()]) };
+    let names = names::names(root, session)?;
+    let node = Explainer { show: Show::new(&names, &[], session) }.node(root)?;
+    let mut lines = Vec::new();
+    if json {
+        let mut text = String::from("[{\"Plan\": ");
+        write_json(&node, &mut text)?;
+        if let Some((rows, nanoseconds)) = actual {
+            text.push_str(&format!(
+                ", \"Actual Rows\": {rows}, \"Execution Time\": {:.3}",
+                nanoseconds as f64 / 1e6
+            ));
+        }
+        text.push_str("}]");
+        return Ok(vec![text]);
+    }
+    write_text(&node, 0, &mut lines)?;
+    if let Some((rows, nanoseconds)) = actual {
+        if let Some(first) = lines.first_mut() {
+            first.push_str(&format!(" (actual rows={rows})"));
+        }
+        lines.push(format!("Execution Time: {:.3} ms", nanoseconds as f64 / 1e6));
+    }
+    Ok(lines)
+}
+
+fn write_text(node: &Node, depth: usize, lines: &mut Vec<String>) -> Result<()> {
+    // Each line is as long as the node is deep.
+    work::tick(SHOWING + depth * (1 + node.details.len()))?;
+    lines.push(match depth {
+        0 => node.title.clone(),
+        _ => format!("{:indent$}->  {}", "", node.title, indent = depth * 6 - 4),
+    });
+    for (label, text) in &node.details {
+        lines.push(format!("{:indent$}{label}: {text}", "", indent = depth * 6 + 2));
+    }
+    for child in &node.children {
+        write_text(child, depth + 1, lines)?;
+    }
+    Ok(())
+}
+
+fn write_json(node: &Node, text: &mut String) -> Result<()> {
+    work::tick(SHOWING)?;
+    text.push_str(&format!("{{\"Node Type\": \"{}\"", escaped(&node.title)));
+    for (label, shown) in &node.details {
+        text.push_str(&format!(", \"{label}\": \"{}\"", escaped(shown)));
+    }
+    if !node.children.is_empty() {
+        text.push_str(", \"Plans\": [");
+        for (at, child) in node.children.iter().enumerate() {
+            if at > 0 {
+                text.push_str(", ");
+            }
+            write_json(child, text)?;
+        }
+        text.push(']');
+    }
+    text.push('}');
+    Ok(())
+}
+
+/// A text as it stands between the quotes of JSON.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => escaped.extend(['\\', c]),
+            '\n' => escaped.push_str("\\n"),
+            '\r' => escaped.push_str("\\r"),
+            '\t' => escaped.push_str("\\t"),
+            c if c < ' ' => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+fn leaf(title: impl Into<String>) -> Node {
+    Node { title: title.into(), details: Vec::new(), children: Vec::new() }
+}
+
+fn join(method: &str, kind: JoinKind) -> String {
+    match kind {
+        JoinKind::Inner => method.to_owned(),
+        JoinKind::Left => format!("{method} Left Join"),
+        JoinKind::Right => format!("{method} Right Join"),
+        JoinKind::Full => format!("{method} Full Join"),
+        JoinKind::Semi => format!("{method} Semi Join"),
+        JoinKind::Anti => format!("{method} Anti Join"),
+    }
+}
+
+/// The way to a table's rows, as a node's title.
+fn scan_title(scan: &Scan) -> String {
+    let table = quoted(&scan.table.name);
+    let way = |backward: bool| if backward { " Backward" } else { "" };
+    let primary = || scan.table.primary_key.as_ref().map_or_else(String::new, |key| quoted(&key.name));
+    match &scan.path {
+        AccessPath::Point { .. } => format!("Index Scan using {} on {table}", primary()),
+        AccessPath::Table { range, backward } if is_all(range) => {
+            format!("Seq Scan{} on {table}", way(*backward))
+        }
+        AccessPath::Table { backward, .. } => {
+            format!("Index Scan{} using {} on {table}", way(*backward), primary())
+        }
+        AccessPath::UniquePoint { index, .. } => {
+            format!("Index Scan using {} on {table}", quoted(&scan.table.indexes[*index].name))
+        }
+        AccessPath::Index { index, backward, .. } => {
+            format!(
+                "Index Scan{} using {} on {table}",
+                way(*backward),
+                quoted(&scan.table.indexes[*index].name)
+            )
+        }
+    }
+}
+
+fn is_all(range: &KeyRange) -> bool {
+    range.equal.is_empty() && range.low.is_none() && range.high.is_none()
+}
+
+/// Whether a condition on the rows of a plan is told as its node's own, as in PostgreSQL; it would be wrong where the
+/// node takes fewer rows or computes others when it sees fewer.
+fn tests_rows(plan: &Plan) -> bool {
+    match plan {
+        Plan::Project { input, .. } => tests_rows(input),
+        Plan::Scan(_)
+        | Plan::Virtual { .. }
+        | Plan::Values { .. }
+        | Plan::Function { .. }
+        | Plan::CommonScan { .. }
+        | Plan::NestedLoop { .. }
+        | Plan::HashJoin { .. }
+        | Plan::Subquery { .. }
+        | Plan::Aggregate { .. } => true,
+        _ => false,
+    }
+}
+
+/// Conditions that all hold.
+fn all_of(mut conditions: Vec<String>) -> Option<String> {
+    match conditions.len() {
+        0 => None,
+        1 => conditions.pop(),
+        _ => Some(format!("({})", conditions.join(" AND "))),
+    }
+}
+
+/// Makes nodes of plans.
+struct Explainer<'a> {
+    show: Show<'a>,
+}
+
+impl Explainer<'_> {
+    fn over(&self, title: impl Into<String>, inputs: &[&Plan]) -> Result<Node> {
+        let children = inputs.iter().map(|plan| self.node(plan)).collect::<Result<_>>()?;
+        Ok(Node { children, ..leaf(title) })
+    }
+
+    fn shown(&self, expr: Option<&Expr>) -> Option<String> {
+        expr.map(|expr| self.show.text(expr))
+    }
+
+    /// What of a key is given: columns and the values they are compared with.
+    fn index_condition(&self, scan: &Scan) -> Option<String> {
+        let table: &Table = &scan.table;
+        let primary = || table.primary_key.as_ref().map(|key| key.columns.clone()).unwrap_or_default();
+        let secondary = |index: usize| table.indexes[index].columns.iter().map(|key| key.column).collect();
+        let (columns, range): (Vec<u32>, _) = match &scan.path {
+            AccessPath::Point { key } => (primary(), Err(key)),
+            AccessPath::UniquePoint { index, key } => (secondary(*index), Err(key)),
+            AccessPath::Table { range, .. } => (primary(), Ok(range)),
+            AccessPath::Index { index, range, .. } => (secondary(*index), Ok(range)),
+        };
+        let name = |at: usize| {
+            columns.get(at).map_or_else(String::new, |column| quoted(&table.columns[*column as usize].name))
+        };
+        let equal = |at: usize, value: &Expr| format!("({} = {})", name(at), self.show.text(value));
+        all_of(match range {
+            Err(key) => key.iter().enumerate().map(|(at, value)| equal(at, value)).collect(),
+            Ok(range) => {
+                let each = range.equal.iter().enumerate();
+                let mut conditions: Vec<String> = each
+                    .map(|(at, value)| match range.null_equal.contains(&at) {
+                        true => format!("({} IS NULL)", name(at)),
+                        false => equal(at, value),
+                    })
+                    .collect();
+                let next = name(range.equal.len());
+                for (bound, operator) in [(&range.low, ">"), (&range.high, "<")] {
+                    if let Some(bound) = bound {
+                        let inclusive = if bound.inclusive { "=" } else { "" };
+                        let value = self.show.text(&bound.value);
+                        conditions.push(format!("({next} {operator}{inclusive} {value})"));
+                    }
+                }
+                conditions
+            }
+        })
+    }
+
+    /// A table's own columns need no qualification at its scan.
+    fn scan_filter(&self, scan: &Scan, filter: &Expr) -> String {
+        let own: Vec<_> = names::own(scan).collect();
+        Show::new(self.show.names, &own, self.show.session).text(filter)
+    }
+
+    fn sort_keys(&self, keys: &[SortKey]) -> String {
+        let one = |key: &SortKey| {
+            let direction = if key.descending { " DESC" } else { "" };
+            let nulls = match (key.descending, key.nulls_first) {
+                (false, true) => " NULLS FIRST",
+                (true, false) => " NULLS LAST",
+                _ => "",
+            };
+            format!("{}{direction}{nulls}", self.show.text(&key.expr))
+        };
+        keys.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    fn node(&self, plan: &Plan) -> Result<Node> {
+        let shown = self.shown_node(plan)?;
+        work::tick(SHOWING + shown.details.iter().map(|(_, text)| text.len()).sum::<usize>())?;
+        Ok(shown)
+    }
+
+    fn shown_node(&self, plan: &Plan) -> Result<Node> {
+        Ok(match plan {
+            Plan::OneRow | Plan::Nothing => leaf("Result"),
+            Plan::Values { .. } => leaf("Values Scan"),
+            Plan::Scan(scan) => leaf(scan_title(scan))
+                .with("Index Cond", self.index_condition(scan))
+                .with("Filter", scan.filter.as_ref().map(|filter| self.scan_filter(scan, filter))),
+            Plan::Virtual { filter, .. } => {
+                leaf("System Relation Scan").with("Filter", self.shown(filter.as_ref()))
+            }
+            Plan::Function { calls, .. } => {
+                let names: Vec<String> = calls.iter().map(|call| format!("{:?}", call.function)).collect();
+                leaf(format!("Function Scan on {}", names.join(", ")))
+            }
+            // What a row passes on its way costs no node of its own, as in PostgreSQL.
+            Plan::Project { input, .. } => self.node(input)?,
+            Plan::Filter { input, condition } => {
+                let condition = self.show.text(condition);
+                let tested = if tests_rows(input) { self.node(input) } else { self.over("Filter", &[input]) };
+                tested?.filtered(condition)
+            }
+            Plan::NestedLoop { kind, left, right, condition, .. } => self
+                .over(join("Nested Loop", *kind), &[left, right])?
+                .with("Join Filter", self.shown(condition.as_ref())),
+            Plan::HashJoin { kind, left, right, keys, condition, test, .. } => {
+                let title =
+                    if *kind == JoinKind::Inner { "Hash Join".to_owned() } else { join("Hash", *kind) };
+                let equal =
+                    |(a, b): &(Expr, Expr)| format!("({} = {})", self.show.text(a), self.show.text(b));
+                let mut shown = self
+                    .over(title, &[left])?
+                    .with("Hash Cond", all_of(keys.iter().map(equal).collect()))
+                    .with("Join Filter", self.shown(condition.as_ref()));
+                shown.children.push(self.over("Hash", &[right])?);
+                if let Some(test) = test {
+                    shown.children.push(self.over("SubPlan", &[test])?);
+                }
+                shown
+            }
+            // An expression of some thousand subqueries has a node over the other for each of them.
+            Plan::Subquery { .. } => {
+                let (mut below, mut inputs) = (plan, Vec::new());
+                while let Plan::Subquery { input, subquery, .. } = below {
+                    inputs.push(&**subquery);
+                    below = input;
+                }
+                inputs.push(below);
+                inputs.reverse();
+                self.over("SubPlan", &inputs)?
+            }
+            Plan::Aggregate { input, groups, .. } => {
+                let keys: Vec<String> = groups.iter().map(|(expr, _)| self.show.text(expr)).collect();
+                let title = if groups.is_empty() { "Aggregate" } else { "HashAggregate" };
+                self.over(title, &[input])?.with("Group Key", (!keys.is_empty()).then(|| keys.join(", ")))
+            }
+            Plan::Window { input, .. } => self.over("WindowAgg", &[input])?,
+            Plan::Sort { input, keys, .. } => {
+                self.over("Sort", &[input])?.with("Sort Key", Some(self.sort_keys(keys)))
+            }
+            Plan::Limit { input, .. } => self.over("Limit", &[input])?,
+            Plan::Distinct { input, .. } => self.over("Unique", &[input])?,
+            Plan::SetOperation { first, stages, .. } => {
+                stages.iter().try_fold(self.node(&first.0)?, |left, stage| {
+                    let title = match stage.kind {
+                        SetKind::Union => "Append",
+                        SetKind::Intersect => "SetOp Intersect",
+                        SetKind::Except => "SetOp Except",
+                    };
+                    let right = stage.sides.iter().map(|(side, _)| self.node(side));
+                    let children = std::iter::once(Ok(left)).chain(right).collect::<Result<_>>()?;
+                    Ok::<_, SqlError>(Node { children, ..leaf(title) })
+                })?
+            }
+            Plan::With { tables, body } => {
+                let mut shown = self.node(body)?;
+                for table in tables {
+                    shown.children.push(self.over("CTE", &[&table.plan])?);
+                }
+                shown
+            }
+            Plan::CommonScan { .. } => leaf("CTE Scan"),
+            Plan::Joined { .. } => leaf("Result"),
+            Plan::LockRows { input, .. } => self.over("LockRows", &[input])?,
+            Plan::Insert(insert) => {
+                self.over(format!("Insert on {}", quoted(&insert.table.name)), &[&insert.input])?
+            }
+            Plan::Update(update) => {
+                self.over(format!("Update on {}", quoted(&update.target.table.name)), &[&update.input])?
+            }
+            Plan::Delete(delete) => {
+                self.over(format!("Delete on {}", quoted(&delete.target.table.name)), &[&delete.input])?
+            }
+            Plan::Append(inputs) => self.over("Append", &inputs.iter().collect::<Vec<_>>())?,
+        })
+    }
+}

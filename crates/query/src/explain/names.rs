@@ -1,0 +1,124 @@
+//! What the registers of a plan hold, in words.
+
+use std::collections::HashMap;
+
+use super::{Result, SHOWING};
+use crate::plan::walk::children;
+use crate::plan::{Plan, Reg, Scan, SubqueryKind};
+use expressions::expr::{Expr, Show};
+use values::environment::Environment;
+use values::identifier::quoted;
+use values::work;
+
+/// The names of all registers that a plan's nodes fill. Columns are qualified where there is more than one table.
+pub(super) fn names(root: &Plan, session: &dyn Environment) -> Result<HashMap<u32, String>> {
+    let mut names = HashMap::new();
+    let several = tables(root) > 1;
+    let mut subqueries = 0;
+    collect(root, several, session, &mut subqueries, &mut names)?;
+    Ok(names)
+}
+
+/// The columns that a scan reads, by register.
+pub(super) fn own(scan: &Scan) -> impl Iterator<Item = (Reg, String)> {
+    scan.columns.iter().map(|read| (read.register, quoted(&scan.table.columns[read.column as usize].name)))
+}
+
+/// The direct inputs of a node.
+fn inputs(plan: &Plan) -> Vec<&Plan> {
+    let mut found = Vec::new();
+    children(plan, &mut |input| found.push(input));
+    found
+}
+
+fn tables(plan: &Plan) -> usize {
+    let own = usize::from(matches!(plan, Plan::Scan(_) | Plan::Virtual { .. }));
+    own + inputs(plan).into_iter().map(tables).sum::<usize>()
+}
+
+/// Inputs first: what a node computes is told by the names of what it reads.
+fn collect(
+    plan: &Plan,
+    several: bool,
+    session: &dyn Environment,
+    subqueries: &mut u32,
+    names: &mut HashMap<u32, String>,
+) -> Result<()> {
+    work::tick(SHOWING)?;
+    for input in inputs(plan) {
+        collect(input, several, session, subqueries, names)?;
+    }
+    match plan {
+        Plan::Scan(scan) => {
+            let table = quoted(&scan.table.name);
+            names.extend(own(scan).map(|(register, column)| {
+                (register, if several { format!("{table}.{column}") } else { column })
+            }));
+        }
+        Plan::Project { expressions, .. } => computed(expressions, session, names)?,
+        Plan::Aggregate { groups, calls, .. } => {
+            computed(groups, session, names)?;
+            for call in calls {
+                let arguments = match call.arguments.as_slice() {
+                    [] => "*".to_owned(),
+                    arguments => Show::new(names, &[], session).list(arguments, ", "),
+                };
+                let distinct = if call.distinct { "DISTINCT " } else { "" };
+                names.insert(call.output, format!("{}({distinct}{arguments})", call.function.kind.name()));
+            }
+        }
+        Plan::Subquery { kind, output, .. } => {
+            *subqueries += 1;
+            let exists = if matches!(kind, SubqueryKind::Exists) { "EXISTS" } else { "" };
+            names.insert(*output, format!("{exists}(SubPlan {subqueries})"));
+        }
+        Plan::SetOperation { first, output, .. } => {
+            for (left, register) in first.1.iter().zip(output) {
+                let shown = Show::new(names, &[], session).name(*left);
+                names.insert(*register, shown);
+            }
+        }
+        Plan::Window { calls, .. } => {
+            for (at, call) in calls.iter().enumerate() {
+                names.insert(call.output, format!("(Window {})", at + 1));
+            }
+        }
+        Plan::Function { calls, .. } => {
+            for call in calls {
+                let name = format!("{:?}", call.function).to_lowercase();
+                names.extend(call.output.iter().map(|register| (*register, name.clone())));
+            }
+        }
+        Plan::Values { output, .. } => {
+            for (at, register) in output.iter().enumerate() {
+                names.insert(*register, format!("column{}", at + 1));
+            }
+        }
+        Plan::CommonScan { output, .. } => {
+            for (at, register) in output.iter().enumerate() {
+                names.extend(register.map(|register| (register, format!("column{}", at + 1))));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A longer text stays a number: expressions over expressions would double it again and again.
+const LONGEST: usize = 500;
+
+/// Names registers by what is computed into them.
+fn computed(
+    expressions: &[(Expr, Reg)],
+    session: &dyn Environment,
+    names: &mut HashMap<u32, String>,
+) -> Result<()> {
+    for (expr, register) in expressions {
+        let shown = Show::new(names, &[], session).text(expr);
+        work::tick(shown.len())?;
+        if shown.len() <= LONGEST {
+            names.insert(*register, shown);
+        }
+    }
+    Ok(())
+}

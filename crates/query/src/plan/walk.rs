@@ -1,0 +1,398 @@
+//! Walks over plans: the plans below a node, and the expressions of a node, by shared and by mutable reference.
+//!
+//! A new kind of node does not compile until each walk has its answer.
+
+use expressions::expr::Expr;
+
+use super::{
+    AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SetSide, SetStage, SortKey,
+    SubqueryKind,
+};
+
+/// Calls `visit` for the plans a node has below it.
+pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
+    match plan {
+        Plan::OneRow
+        | Plan::Nothing
+        | Plan::Values { .. }
+        | Plan::Scan(_)
+        | Plan::Virtual { .. }
+        | Plan::Function { .. }
+        | Plan::CommonScan { .. }
+        | Plan::Joined { .. } => {}
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Aggregate { input, .. }
+        | Plan::Window { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Distinct { input, .. }
+        | Plan::LockRows { input, .. } => visit(input),
+        Plan::NestedLoop { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        Plan::HashJoin { left, right, test, .. } => {
+            visit(left);
+            visit(right);
+            test.iter().for_each(|test| visit(test));
+        }
+        Plan::SetOperation { first, stages, .. } => {
+            set_sides(first, stages).for_each(|(side, _)| visit(side));
+        }
+        Plan::Subquery { input, subquery, .. } => {
+            visit(input);
+            visit(subquery);
+        }
+        Plan::With { tables, body } => {
+            for table in tables {
+                visit(&table.plan);
+                if let Some(recursive) = &table.recursive {
+                    visit(&recursive.plan);
+                }
+            }
+            visit(body);
+        }
+        Plan::Insert(insert) => visit(&insert.input),
+        Plan::Update(update) => visit(&update.input),
+        Plan::Delete(delete) => visit(&delete.input),
+        Plan::Append(inputs) => inputs.iter().for_each(visit),
+    }
+}
+
+/// The inputs of a chain of set operations.
+pub(crate) fn set_sides<'p>(first: &'p SetSide, stages: &'p [SetStage]) -> impl Iterator<Item = &'p SetSide> {
+    std::iter::once(first).chain(stages.iter().flat_map(|stage| &stage.sides))
+}
+
+/// Calls `visit` for the plans below a node, and for those that evaluate a row again.
+pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
+    match root {
+        Plan::OneRow
+        | Plan::Nothing
+        | Plan::Values { .. }
+        | Plan::Scan(_)
+        | Plan::Virtual { .. }
+        | Plan::Function { .. }
+        | Plan::CommonScan { .. }
+        | Plan::Joined { .. } => {}
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Aggregate { input, .. }
+        | Plan::Window { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Distinct { input, .. } => visit(input),
+        Plan::LockRows { input, again, .. } => {
+            visit(input);
+            again_mut(again.as_deref_mut(), visit);
+        }
+        Plan::NestedLoop { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        Plan::HashJoin { left, right, test, .. } => {
+            visit(left);
+            visit(right);
+            test.iter_mut().for_each(|test| visit(test));
+        }
+        Plan::SetOperation { first, stages, .. } => {
+            let others = stages.iter_mut().flat_map(|stage| &mut stage.sides);
+            std::iter::once(&mut **first).chain(others).for_each(|(side, _)| visit(side));
+        }
+        Plan::Subquery { input, subquery, .. } => {
+            visit(input);
+            visit(subquery);
+        }
+        Plan::With { tables, body } => {
+            for table in tables {
+                visit(&mut table.plan);
+                if let Some(recursive) = &mut table.recursive {
+                    visit(&mut recursive.plan);
+                }
+            }
+            visit(body);
+        }
+        Plan::Insert(insert) => visit(&mut insert.input),
+        Plan::Update(update) => {
+            visit(&mut update.input);
+            again_mut(update.again.as_deref_mut(), visit);
+        }
+        Plan::Delete(delete) => {
+            visit(&mut delete.input);
+            again_mut(delete.again.as_deref_mut(), visit);
+        }
+        Plan::Append(inputs) => inputs.iter_mut().for_each(visit),
+    }
+}
+
+fn again_mut(again: Option<&mut Again>, visit: &mut dyn FnMut(&mut Plan)) {
+    let Some(again) = again else { return };
+    for part in &mut again.matches {
+        visit(&mut part.subquery);
+        part.plan.iter_mut().for_each(&mut *visit);
+    }
+    again.plan.iter_mut().for_each(visit);
+}
+
+/// Calls `visit` for the comparisons by which a node matches subqueries with a newer version of a row.
+pub(crate) fn comparisons_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
+    let again = match root {
+        Plan::LockRows { again, .. } => again,
+        Plan::Update(update) => &mut update.again,
+        Plan::Delete(delete) => &mut delete.again,
+        _ => return,
+    };
+    let Some(again) = again.as_deref_mut() else { return };
+    again.matches.iter_mut().for_each(|part| part.comparison.iter_mut().for_each(&mut *visit));
+}
+
+/// One walk over a node's own expressions, by shared or mutable reference.
+macro_rules! node_exprs {
+    ($plan:expr, $visit:ident, $iter:ident, $sort:ident, $calls:ident, $scan:ident, $kind:ident,
+     $checks:ident, $assign:ident) => {
+        match $plan {
+            Plan::OneRow
+            | Plan::Nothing
+            | Plan::SetOperation { .. }
+            | Plan::With { .. }
+            | Plan::CommonScan { .. }
+            | Plan::LockRows { .. }
+            | Plan::Joined { .. }
+            | Plan::Delete(_)
+            | Plan::Append(_) => {}
+            Plan::Values { rows, .. } => rows.$iter().for_each(|row| row.$iter().for_each(&mut *$visit)),
+            Plan::Scan(scan) => $scan(scan, $visit),
+            Plan::Virtual { filter, .. } => filter.$iter().for_each($visit),
+            Plan::Function { calls, .. } => {
+                calls.$iter().for_each(|call| call.arguments.$iter().for_each(&mut *$visit));
+            }
+            Plan::Filter { condition, .. } => $visit(condition),
+            Plan::Project { expressions, .. } => expressions.$iter().for_each(|pair| {
+                let (expr, _) = pair;
+                $visit(expr)
+            }),
+            Plan::NestedLoop { condition, .. } => condition.$iter().for_each($visit),
+            Plan::HashJoin { keys, condition, .. } => {
+                keys.$iter().for_each(|pair| {
+                    let (left, right) = pair;
+                    $visit(left);
+                    $visit(right);
+                });
+                condition.$iter().for_each($visit);
+            }
+            Plan::Subquery { kind, guard, .. } => {
+                $kind(kind, $visit);
+                guard.$iter().for_each(|guard| {
+                    guard.flags.$iter().for_each(|pair| {
+                        let (expr, _) = pair;
+                        $visit(expr)
+                    });
+                    guard.conditions.$iter().for_each(&mut *$visit);
+                });
+            }
+            Plan::Aggregate { groups, calls, .. } => {
+                groups.$iter().for_each(|pair| {
+                    let (expr, _) = pair;
+                    $visit(expr)
+                });
+                $calls(calls, $visit);
+            }
+            Plan::Window { partition, order, calls, .. } => {
+                partition.$iter().for_each(&mut *$visit);
+                $sort(order, $visit);
+                calls.$iter().for_each(|call| call.arguments.$iter().for_each(&mut *$visit));
+            }
+            Plan::Sort { keys, limit, .. } => {
+                $sort(keys, $visit);
+                limit.$iter().for_each($visit);
+            }
+            Plan::Limit { limit, offset, ties, .. } => {
+                limit.$iter().for_each(&mut *$visit);
+                offset.$iter().for_each(&mut *$visit);
+                ties.$iter().for_each($visit);
+            }
+            Plan::Distinct { keys, .. } => keys.$iter().for_each($visit),
+            Plan::Insert(insert) => {
+                insert.values.$iter().for_each(&mut *$visit);
+                $checks!(insert.checks, $visit);
+                insert.conflict.$iter().for_each(|conflict| {
+                    conflict.update.$iter().for_each(|update| {
+                        update.condition.$iter().for_each(&mut *$visit);
+                        $assign!(update.assignments, $visit);
+                        $checks!(update.checks, $visit);
+                    });
+                });
+            }
+            Plan::Update(update) => {
+                $assign!(update.assignments, $visit);
+                $checks!(update.checks, $visit);
+            }
+        }
+    };
+}
+
+macro_rules! each_shared {
+    ($list:expr, $visit:ident) => {
+        each_part(&$list, $visit)
+    };
+}
+macro_rules! each_mutable {
+    ($list:expr, $visit:ident) => {
+        each_part_mut(&mut $list, $visit)
+    };
+}
+
+/// Something that holds one expression, or none.
+trait Part {
+    fn part(&self) -> Option<&Expr>;
+    fn part_mut(&mut self) -> Option<&mut Expr>;
+}
+
+impl Part for Check {
+    fn part(&self) -> Option<&Expr> {
+        Some(&self.expr)
+    }
+    fn part_mut(&mut self) -> Option<&mut Expr> {
+        Some(&mut self.expr)
+    }
+}
+
+impl Part for Assignment {
+    fn part(&self) -> Option<&Expr> {
+        Some(&self.value)
+    }
+    fn part_mut(&mut self) -> Option<&mut Expr> {
+        Some(&mut self.value)
+    }
+}
+
+impl Part for SortKey {
+    fn part(&self) -> Option<&Expr> {
+        Some(&self.expr)
+    }
+    fn part_mut(&mut self) -> Option<&mut Expr> {
+        Some(&mut self.expr)
+    }
+}
+
+/// A list of parts, or a single one.
+trait Parts {
+    type Item: Part;
+    fn parts(&self) -> &[Self::Item];
+    fn parts_mut(&mut self) -> &mut [Self::Item];
+}
+
+impl<P: Part> Parts for Vec<P> {
+    type Item = P;
+    fn parts(&self) -> &[P] {
+        self
+    }
+    fn parts_mut(&mut self) -> &mut [P] {
+        self
+    }
+}
+
+fn each_part<'p, P: Parts>(list: &'p P, visit: &mut dyn FnMut(&'p Expr))
+where
+    P::Item: 'p,
+{
+    list.parts().iter().filter_map(Part::part).for_each(visit);
+}
+
+fn each_part_mut<P: Parts>(list: &mut P, visit: &mut dyn FnMut(&mut Expr)) {
+    list.parts_mut().iter_mut().filter_map(Part::part_mut).for_each(visit);
+}
+
+fn call_exprs<'p>(calls: &'p [AggregateCall], visit: &mut dyn FnMut(&'p Expr)) {
+    for call in calls {
+        call.arguments.iter().for_each(&mut *visit);
+        each_part(&call.order, visit);
+        call.filter.iter().for_each(&mut *visit);
+    }
+}
+
+fn call_exprs_mut(calls: &mut [AggregateCall], visit: &mut dyn FnMut(&mut Expr)) {
+    for call in calls {
+        call.arguments.iter_mut().for_each(&mut *visit);
+        each_part_mut(&mut call.order, visit);
+        call.filter.iter_mut().for_each(&mut *visit);
+    }
+}
+
+/// Calls `visit` for the expressions of what is made of a subquery.
+pub(crate) fn kind_exprs<'p>(kind: &'p SubqueryKind, visit: &mut dyn FnMut(&'p Expr)) {
+    match kind {
+        SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(value),
+        SubqueryKind::Exists => {}
+        SubqueryKind::Quantified { comparison, hash, .. } => {
+            visit(comparison);
+            for (left, right) in hash.iter().flatten() {
+                visit(left);
+                visit(right);
+            }
+        }
+    }
+}
+
+fn kind_exprs_mut(kind: &mut SubqueryKind, visit: &mut dyn FnMut(&mut Expr)) {
+    match kind {
+        SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(value),
+        SubqueryKind::Exists => {}
+        SubqueryKind::Quantified { comparison, hash, .. } => {
+            visit(comparison);
+            for (left, right) in hash.iter_mut().flatten() {
+                visit(left);
+                visit(right);
+            }
+        }
+    }
+}
+
+fn scan_exprs_mut(scan: &mut Scan, visit: &mut dyn FnMut(&mut Expr)) {
+    match &mut scan.path {
+        AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => {
+            key.iter_mut().for_each(&mut *visit)
+        }
+        AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => range_exprs_mut(range, visit),
+    }
+    scan.filter.iter_mut().for_each(visit);
+}
+
+fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
+    range.equal.iter_mut().for_each(&mut *visit);
+    range.low.iter_mut().chain(&mut range.high).for_each(|bound| visit(&mut bound.value));
+}
+
+/// Calls `visit` for a node's own expressions.
+pub(crate) fn exprs<'p>(node: &'p Plan, visit: &mut dyn FnMut(&'p Expr)) {
+    node_exprs!(node, visit, iter, each_part, call_exprs, scan_exprs, kind_exprs, each_shared, each_shared);
+}
+
+pub(crate) fn exprs_mut(node: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
+    node_exprs!(
+        node,
+        visit,
+        iter_mut,
+        each_part_mut,
+        call_exprs_mut,
+        scan_exprs_mut,
+        kind_exprs_mut,
+        each_mutable,
+        each_mutable
+    );
+}
+
+/// Calls `visit` for the expressions of a scan.
+pub(crate) fn scan_exprs<'p>(scan: &'p Scan, visit: &mut dyn FnMut(&'p Expr)) {
+    match &scan.path {
+        AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => key.iter().for_each(&mut *visit),
+        AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => range_exprs(range, visit),
+    }
+    scan.filter.iter().for_each(visit);
+}
+
+fn range_exprs<'p>(range: &'p KeyRange, visit: &mut dyn FnMut(&'p Expr)) {
+    range.equal.iter().for_each(&mut *visit);
+    range.low.iter().chain(&range.high).for_each(|bound| visit(&bound.value));
+}

@@ -1,0 +1,67 @@
+//! Set operations: a chain of them as stages.
+
+use super::Planner;
+use super::cost;
+use super::part::Part;
+use crate::bound::Query;
+use crate::plan::{Plan, Reg, SetKind, SetSide, SetStage};
+use crate::registers::Registers;
+use values::error::SqlError;
+
+impl Planner<'_, '_> {
+    /// A chain of set operations, done from left to right.
+    pub(super) fn set_operation(
+        &mut self,
+        queries: Vec<Query>,
+        steps: &[(SetKind, bool)],
+        output: Vec<Reg>,
+        outside: &Registers,
+    ) -> Result<Part, SqlError> {
+        let (mut rows, mut cost, mut sides) = (0.0, 0.0, Vec::with_capacity(queries.len()));
+        for query in queries {
+            let registers = query.output.iter().map(|column| column.register).collect();
+            let side = self.query(query, outside)?;
+            rows += side.rows;
+            cost += side.cost;
+            sides.push((side.plan, registers));
+        }
+        cost += rows * cost::HASH_BUILD;
+        let mut sides = sides.into_iter();
+        let first = sides.next().ok_or_else(|| SqlError::internal("a set operation without sides"))?;
+        let mut stages: Vec<SetStage> = Vec::new();
+        for (side, &(kind, all)) in sides.zip(steps) {
+            add_step(&mut stages, side, (kind, all));
+        }
+        let plan = Plan::SetOperation { first: Box::new(first), stages, output };
+        Ok(Part { plan, rows, cost, ordered: false })
+    }
+}
+
+/// Adds an operation to those on its left, or does it together with the last of them.
+fn add_step(stages: &mut Vec<SetStage>, side: SetSide, (kind, all): (SetKind, bool)) {
+    // A UNION takes the duplicates of all rows on its left, so the UNIONs directly before it need not.
+    if kind == SetKind::Union && !all {
+        let others = stages.iter().rposition(|stage| stage.kind != SetKind::Union);
+        let base = others.map_or(0, |last| last + 1);
+        if base < stages.len() {
+            let later: Vec<SetSide> = stages.drain(base + 1..).flat_map(|stage| stage.sides).collect();
+            stages[base].sides.extend(later);
+            stages[base].all = false;
+        }
+    }
+    match stages.last_mut() {
+        // EXCEPT takes off rows that equal one of any input.
+        Some(last) if kind != SetKind::Intersect && (last.kind, last.all) == (kind, all) => {
+            last.sides.push(side);
+        }
+        last => {
+            let distinct = last.is_some_and(|last| leaves_distinct(last));
+            stages.push(SetStage { kind, all, sides: vec![side], distinct });
+        }
+    }
+}
+
+/// Whether the rows that an operation gives are distinct.
+fn leaves_distinct(stage: &SetStage) -> bool {
+    !stage.all || (stage.distinct && stage.kind != SetKind::Union)
+}

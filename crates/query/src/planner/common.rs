@@ -1,0 +1,172 @@
+//! WITH: which plans read which common table.
+//!
+//! A table that no plan reads is left out: it does not run, whatever its query does. (WITH holds queries only; a
+//! statement that changes data would have to stay.)
+
+use std::collections::{HashMap, HashSet};
+
+use super::Planner;
+use super::keep::free;
+use crate::bound::CommonQuery;
+use crate::plan::walk::children;
+use crate::plan::{Again, CommonTable, Plan, RecursiveTerm, Reg};
+use crate::registers::Registers;
+use values::error::SqlError;
+
+/// WITH queries planned so far.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Number of columns of each.
+    widths: HashMap<u32, usize>,
+    /// Those that are recursive or read one that is: perhaps without end.
+    endless: HashSet<u32>,
+    /// Those whose recursive terms are being planned.
+    working: Vec<u32>,
+    /// The registers of the queries around each that it reads.
+    around: HashMap<u32, Vec<Reg>>,
+}
+
+impl Planner<'_, '_> {
+    /// The scan of a WITH query. `columns`: the registers of those that are read.
+    pub(super) fn common_scan(&self, id: u32, mut columns: Vec<Option<Reg>>) -> Plan {
+        let width = self.common.widths.get(&id).copied().unwrap_or(0);
+        columns.resize(width.max(columns.len()), None);
+        Plan::CommonScan { id, output: columns, working: self.common.working.contains(&id) }
+    }
+
+    /// Whether a plan reads a recursion. A join reads it as far as rows are wanted where it keeps the other side's.
+    pub(super) fn may_be_endless(&self, plan: &Plan) -> bool {
+        match plan {
+            Plan::CommonScan { id, .. } => self.common.endless.contains(id),
+            _ => {
+                let mut found = false;
+                children(plan, &mut |child| found |= self.may_be_endless(child));
+                found
+            }
+        }
+    }
+
+    pub(super) fn common_tables(
+        &mut self,
+        tables: Vec<CommonQuery>,
+        outside: &Registers,
+    ) -> Result<Vec<CommonTable>, SqlError> {
+        let mut planned = Vec::with_capacity(tables.len());
+        for table in tables {
+            self.common.widths.insert(table.id, table.query.output.len());
+            let registers: Vec<Reg> = table.query.output.iter().map(|column| column.register).collect();
+            let plan = self.query(table.query, outside)?.plan;
+            let recursive = match table.recursive {
+                None => None,
+                Some((term, all)) => {
+                    let registers = term.output.iter().map(|column| column.register).collect();
+                    self.common.working.push(table.id);
+                    let plan = self.query(term, outside)?.plan;
+                    self.common.working.pop();
+                    Some(RecursiveTerm { plan, registers, all })
+                }
+            };
+            if recursive.is_some() || self.may_be_endless(&plan) {
+                self.common.endless.insert(table.id);
+            }
+            let around = self.common.around_terms(&plan, &registers, recursive.as_ref());
+            self.common.around.insert(table.id, around.clone());
+            let single = false;
+            planned.push(CommonTable { id: table.id, plan, registers, recursive, single, around });
+        }
+        Ok(planned)
+    }
+}
+
+impl Known {
+    /// The registers of the queries around a table that its terms read, or the tables that they scan: those are made from
+    /// what the table's own producer knows.
+    fn around_terms(&self, plan: &Plan, registers: &[Reg], recursive: Option<&RecursiveTerm>) -> Vec<Reg> {
+        let mut read = Registers::new();
+        let terms = recursive.iter().map(|term| (&term.plan, term.registers.as_slice()));
+        for (plan, registers) in terms.chain([(plan, registers)]) {
+            let mut terms_read = free(plan);
+            self.scanned(plan, &mut terms_read);
+            // A column may be one of a query around it as it is.
+            terms_read.extend(registers);
+            let mut own = Registers::new();
+            all_written(plan, &mut own);
+            read.extend(terms_read.iter().filter(|register| !own.contains(register)));
+        }
+        let mut around: Vec<Reg> = read.into_iter().collect();
+        around.sort_unstable();
+        around
+    }
+
+    /// Adds what the tables scanned in a plan read of the queries around them.
+    fn scanned(&self, plan: &Plan, read: &mut Registers) {
+        if let Plan::CommonScan { id, .. } = plan {
+            read.extend(self.around.get(id).into_iter().flatten());
+        }
+        children(plan, &mut |child| self.scanned(child, read));
+    }
+}
+
+/// Adds what a plan writes anywhere in it.
+fn all_written(plan: &Plan, own: &mut Registers) {
+    super::written::add_own(plan, own);
+    children(plan, &mut |child| all_written(child, own));
+}
+
+/// A body with the tables that it reads, or that one of those reads.
+pub(super) fn with_tables(mut tables: Vec<CommonTable>, body: Plan) -> Plan {
+    // Backwards: a table reads earlier ones only, so the readers of each are known to stay when it is looked at.
+    for at in (0..tables.len()).rev() {
+        let id = tables[at].id;
+        let count =
+            readers(&body, id, 1) + tables.iter().map(|table| table_readers(table, id, 1)).sum::<u32>();
+        match count {
+            0 => drop(tables.remove(at)),
+            count => tables[at].single = count == 1,
+        }
+    }
+    if tables.is_empty() {
+        return body;
+    }
+    Plan::With { tables, body: Box::new(body) }
+}
+
+/// Number of times a plan scans a table: `weight` for each scan, 2 for one that may run again.
+fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
+    let mut count = 0;
+    match plan {
+        Plan::CommonScan { id: scanned, working, .. } => {
+            return if *scanned == id && !working { weight } else { 0 };
+        }
+        Plan::NestedLoop { left, right, .. } => return readers(left, id, weight) + readers(right, id, 2),
+        Plan::HashJoin { left, right, test, .. } => {
+            let of_pairs: u32 = test.iter().map(|test| readers(test, id, 2)).sum();
+            return readers(left, id, weight) + readers(right, id, weight) + of_pairs;
+        }
+        Plan::Subquery { input, subquery, .. } => {
+            return readers(input, id, weight) + readers(subquery, id, 2);
+        }
+        Plan::With { tables, body } => {
+            return readers(body, id, weight)
+                + tables.iter().map(|table| table_readers(table, id, weight)).sum::<u32>();
+        }
+        Plan::LockRows { again, .. } => count += again_readers(again.as_deref(), id),
+        Plan::Update(update) => count += again_readers(update.again.as_deref(), id),
+        Plan::Delete(delete) => count += again_readers(delete.again.as_deref(), id),
+        _ => {}
+    }
+    children(plan, &mut |child| count += readers(child, id, weight));
+    count
+}
+
+/// The recursive term of another table runs again and again.
+fn table_readers(table: &CommonTable, id: u32, weight: u32) -> u32 {
+    readers(&table.plan, id, weight) + table.recursive.as_ref().map_or(0, |term| readers(&term.plan, id, 2))
+}
+
+/// A plan that is evaluated again for a row runs beside the rest of the statement.
+fn again_readers(again: Option<&Again>, id: u32) -> u32 {
+    let Some(again) = again else { return 0 };
+    let matches = again.matches.iter().flat_map(|part| std::iter::once(&part.subquery).chain(&part.plan));
+    matches.chain(&again.plan).map(|plan| readers(plan, id, 2)).sum()
+}

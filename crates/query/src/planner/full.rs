@@ -1,0 +1,63 @@
+//! FULL JOIN.
+
+use super::Planner;
+use super::part::{Part, Wanted};
+use crate::bound::FromItem;
+use crate::plan::{JoinKind, Plan, Reg};
+use crate::registers::{self, Registers};
+use expressions::expr::Expr;
+use expressions::function::Volatility;
+use values::error::{SqlError, SqlState};
+use values::types::Type;
+
+impl Planner<'_, '_> {
+    /// FULL JOIN, by hashing. A subquery of the condition is computed for the rows of the side that it reads, or of the left
+    /// one where it reads neither; one that reads both is computed for each pair of rows that the rest lets match.
+    pub(super) fn full_join(
+        &mut self,
+        (left, mut left_writes): (FromItem, Registers),
+        (right, mut right_writes): (FromItem, Registers),
+        on: Vec<Expr>,
+        available: &Registers,
+    ) -> Result<Part, SqlError> {
+        let mut left = self.join_tree(left, Vec::new(), available, Wanted::default())?;
+        let mut right = self.join_tree(right, Vec::new(), available, Wanted::default())?;
+        let mut read = Registers::new();
+        on.iter().for_each(|condition| registers::of_expr(condition, &mut read));
+        let links: Vec<Reg> = self.pending.keys().copied().filter(|output| read.contains(output)).collect();
+        for link in links {
+            let needs = self.required(&Expr::column(link, Type::UNKNOWN));
+            let is_within = |side: &Registers| {
+                needs.iter().all(|register| side.contains(register) || available.contains(register))
+            };
+            if is_within(&left_writes) {
+                left = self.attach(left, link);
+                left_writes.insert(link);
+            } else if is_within(&right_writes) {
+                right = self.attach(right, link);
+                right_writes.insert(link);
+            }
+        }
+        let (late, on): (Vec<Expr>, Vec<Expr>) =
+            on.into_iter().partition(|condition| self.reads_pending(condition));
+        let keys = self.hash_keys(&on, &left_writes, &right_writes);
+        let is_constant = |condition: &Expr| {
+            condition.volatility() == Volatility::Immutable && registers::reads(condition).is_empty()
+        };
+        if keys.is_empty() && !(late.is_empty() && on.iter().all(is_constant)) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
+            ));
+        }
+        let rest = on.into_iter().filter(|expr| !self.is_key(expr, &left_writes, &right_writes)).collect();
+        let mut part = self.hash_join(JoinKind::Full, left, right, keys, rest)?;
+        if !late.is_empty()
+            && let Plan::HashJoin { test, .. } = &mut part.plan
+        {
+            let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+            *test = Some(Box::new(self.filtered(one, late)?.plan));
+        }
+        Ok(part)
+    }
+}

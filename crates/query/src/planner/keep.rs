@@ -1,0 +1,217 @@
+//! Which registers the row-keeping nodes of a plan must keep: those written below a node and read by it or above it.
+
+use super::written::written;
+use crate::plan::walk::{self, children, set_sides};
+use crate::plan::{Again, Match, Plan, Reg, RowTarget, SortKey};
+use crate::registers::{Registers, kind_reads, of_expr};
+use catalog::Table;
+
+/// The registers a plan reads that it does not write itself: what makes it correlated.
+pub(super) fn free(plan: &Plan) -> Registers {
+    let (mut read, mut own) = (Registers::new(), Registers::new());
+    deep(plan, &mut read, &mut own);
+    read.retain(|register| !own.contains(register));
+    read
+}
+
+/// Everything read and written anywhere in a plan.
+fn deep(plan: &Plan, read: &mut Registers, own: &mut Registers) {
+    node_reads(plan, read);
+    super::written::add_own(plan, own);
+    children(plan, &mut |child| deep(child, read, own));
+}
+
+/// The registers a node itself reads.
+pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
+    walk::exprs(plan, &mut |expr| of_expr(expr, into));
+    match plan {
+        Plan::SetOperation { first, stages, .. } => {
+            set_sides(first, stages).for_each(|(_, registers)| into.extend(registers));
+        }
+        Plan::With { tables, .. } => {
+            for table in tables {
+                into.extend(&table.registers);
+                if let Some(recursive) = &table.recursive {
+                    into.extend(&recursive.registers);
+                }
+            }
+        }
+        Plan::LockRows { targets, again, .. } => {
+            targets.iter().for_each(|lock| target_reads(&lock.target, into));
+            again_reads(again.as_deref(), into);
+        }
+        Plan::Update(update) => {
+            target_reads(&update.target, into);
+            again_reads(update.again.as_deref(), into);
+        }
+        Plan::Delete(delete) => {
+            target_reads(&delete.target, into);
+            again_reads(delete.again.as_deref(), into);
+        }
+        Plan::Joined { present, .. } => into.extend(present),
+        _ => {}
+    }
+}
+
+fn target_reads(target: &RowTarget, into: &mut Registers) {
+    into.extend([target.identity.key, target.identity.stamp, target.identity.row]);
+    into.extend(target.columns.iter().map(|column| column.register));
+}
+
+/// Adds what is read of the rows joined before when one of them has a newer version: the node needs that kept.
+fn again_reads(again: Option<&Again>, into: &mut Registers) {
+    let Some(again) = again else { return };
+    for part in &again.matches {
+        let (mut read, mut own) = (part_reads(part), Registers::new());
+        deep(&part.subquery, &mut read, &mut own);
+        into.extend(read.difference(&own));
+    }
+    again.plan.iter().for_each(|plan| joined_reads(plan, into));
+}
+
+/// The columns of a subquery's row, and of the rows around it, that matching with a newer version reads.
+fn part_reads(part: &Match) -> Registers {
+    let mut read = Registers::new();
+    part.comparison.iter().for_each(|expr| of_expr(expr, &mut read));
+    part.plan.iter().for_each(|plan| joined_reads(plan, &mut read));
+    read
+}
+
+/// Adds what a plan over rows joined before reads of them.
+fn joined_reads(plan: &Plan, into: &mut Registers) {
+    let (mut read, mut own, mut joined) = (Registers::new(), Registers::new(), Vec::new());
+    deep(plan, &mut read, &mut own);
+    joined_below(plan, &mut joined);
+    into.extend(read.iter().filter(|register| !own.contains(register) || joined.contains(register)));
+}
+
+/// [`fill`] for what is evaluated again.
+fn fill_again(again: Option<&mut Again>, need: &Registers) {
+    let Some(again) = again else { return };
+    for part in &mut again.matches {
+        let mut inner = part_reads(part);
+        inner.extend(need);
+        part.plan.iter_mut().for_each(|plan| fill(plan, inner.clone()));
+        fill(&mut part.subquery, inner);
+    }
+    again.plan.iter_mut().for_each(|plan| fill(plan, need.clone()));
+}
+
+/// The registers of the rows a plan takes as joined before.
+fn joined_below(plan: &Plan, into: &mut Vec<Reg>) {
+    if let Plan::Joined { registers, .. } = plan {
+        into.extend(registers);
+    }
+    children(plan, &mut |child| joined_below(child, into));
+}
+
+fn keys_read(keys: &[SortKey], into: &mut Registers) {
+    keys.iter().for_each(|key| of_expr(&key.expr, into));
+}
+
+/// Fills the lists of kept registers: what is written below a node and read by it or above it. `need` is what is read
+/// above the plan; chains of thousands of nodes hand the one set down.
+pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
+    match plan {
+        Plan::Distinct { input, keep, .. } => *keep = kept(input, &need),
+        Plan::Insert(insert) => insert.returned = columns_read(&insert.table, insert.new_row, &need),
+        Plan::Update(update) => {
+            update.returned = columns_read(&update.target.table, update.new_row, &need);
+        }
+        _ => {}
+    }
+    node_reads(plan, &mut need);
+    match plan {
+        Plan::Sort { input, keep, .. } | Plan::Window { input, keep, .. } => {
+            *keep = kept(input, &need);
+            fill(input, need);
+        }
+        Plan::HashJoin { left, right, test, left_registers, right_registers, .. } => {
+            if let Some(test) = test {
+                fill(test, Registers::new());
+                need.extend(free(test));
+            }
+            *left_registers = kept(left, &need);
+            *right_registers = kept(right, &need);
+            fill(right, need.clone());
+            fill(left, need);
+        }
+        Plan::NestedLoop { left, right, right_registers, .. } => {
+            *right_registers = kept(right, &need);
+            fill(right, need.clone());
+            need.extend(free(right));
+            fill(left, need);
+        }
+        Plan::Subquery { input, subquery, kind, keep, .. } => {
+            let mut inner = Registers::new();
+            kind_reads(kind, &mut inner);
+            *keep = kept(subquery, &inner);
+            fill(subquery, inner);
+            need.extend(free(subquery));
+            fill(input, need);
+        }
+        Plan::Aggregate { input, groups, calls, keep } => {
+            let mut inner = Registers::new();
+            groups.iter().for_each(|(expr, _)| of_expr(expr, &mut inner));
+            for call in calls {
+                call.arguments.iter().for_each(|expr| of_expr(expr, &mut inner));
+                keys_read(&call.order, &mut inner);
+                call.filter.iter().for_each(|expr| of_expr(expr, &mut inner));
+            }
+            *keep = kept(input, &inner);
+            fill(input, inner);
+        }
+        Plan::SetOperation { first, stages, .. } => {
+            let others = stages.iter_mut().flat_map(|stage| &mut stage.sides);
+            for (side, registers) in std::iter::once(&mut **first).chain(others) {
+                fill(side, registers.iter().copied().collect());
+            }
+        }
+        Plan::With { tables, body } => {
+            for table in tables {
+                fill(&mut table.plan, table.registers.iter().copied().collect());
+                if let Some(recursive) = &mut table.recursive {
+                    fill(&mut recursive.plan, recursive.registers.iter().copied().collect());
+                }
+            }
+            fill(body, need);
+        }
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Distinct { input, .. } => fill(input, need),
+        Plan::LockRows { input, again, .. } => {
+            fill_again(again.as_deref_mut(), &need);
+            fill(input, need);
+        }
+        Plan::Insert(insert) => fill(&mut insert.input, need),
+        Plan::Update(update) => {
+            fill_again(update.again.as_deref_mut(), &need);
+            fill(&mut update.input, need);
+        }
+        Plan::Delete(delete) => {
+            fill_again(delete.again.as_deref_mut(), &need);
+            fill(&mut delete.input, need);
+        }
+        Plan::Append(inputs) => inputs.iter_mut().for_each(|input| fill(input, need.clone())),
+        Plan::OneRow
+        | Plan::Nothing
+        | Plan::Values { .. }
+        | Plan::Scan(_)
+        | Plan::Virtual { .. }
+        | Plan::Function { .. }
+        | Plan::CommonScan { .. }
+        | Plan::Joined { .. } => {}
+    }
+}
+
+/// The columns of a row in consecutive registers that are needed.
+fn columns_read(table: &Table, first: Reg, needed: &Registers) -> Vec<u32> {
+    (0..table.columns.len() as u32).filter(|column| needed.contains(&(first + column))).collect()
+}
+
+fn kept(plan: &Plan, need: &Registers) -> Vec<Reg> {
+    let mut list: Vec<Reg> = written(plan).into_iter().filter(|register| need.contains(register)).collect();
+    list.sort_unstable();
+    list
+}

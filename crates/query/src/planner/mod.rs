@@ -1,0 +1,89 @@
+//! The planner: bound queries to plans.
+
+mod access;
+mod again;
+mod chain;
+mod common;
+mod cost;
+mod from;
+mod full;
+mod guard;
+mod join;
+mod keep;
+mod lists;
+mod modify;
+mod part;
+mod pending;
+mod price;
+mod prune;
+mod pushdown;
+mod query;
+mod sets;
+mod stale;
+mod top;
+mod written;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use values::error::SqlError;
+
+use crate::bind::Binder;
+use crate::bound::{Bound, OutputColumn};
+use crate::plan::{Body, ColumnDesc, Plan, QueryTag, Reg, Statement};
+use crate::request::Context;
+use pending::Pending;
+
+/// A planned statement.
+struct Planned {
+    pub(super) root: Plan,
+    pub(super) tag: QueryTag,
+    pub(super) columns: Vec<OutputColumn>,
+}
+
+/// Plans one statement.
+struct Planner<'b, 'a> {
+    pub(super) binder: &'b mut Binder<'a>,
+    /// The subqueries of the present query's expressions that no node computes yet, by the register of the result.
+    pub(super) pending: BTreeMap<Reg, Pending>,
+    /// The WITH queries planned so far.
+    pub(super) common: common::Known,
+}
+
+impl<'b, 'a> Planner<'b, 'a> {
+    pub(super) fn new(binder: &'b mut Binder<'a>) -> Planner<'b, 'a> {
+        Planner { binder, pending: BTreeMap::new(), common: common::Known::default() }
+    }
+
+    pub(super) fn context(&self) -> &'a Context<'a> {
+        self.binder.context
+    }
+}
+
+/// Plans a bound query with its binder, which knows the registers.
+pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statement, SqlError> {
+    let parameters = binder.finish()?.types;
+    let mut planner = Planner::new(binder);
+    let planned = planner.statement(bound)?;
+    let mut root = planned.root;
+    crate::fold::plan(&mut root);
+    keep::fill(&mut root, planned.columns.iter().map(|column| column.register).collect());
+    let columns: Arc<[ColumnDesc]> = planned
+        .columns
+        .iter()
+        .map(|column| {
+            let (table, attribute) = column.origin.unwrap_or((0, 0));
+            ColumnDesc { name: column.name.clone(), type_: column.type_, table, attribute }
+        })
+        .collect();
+    Ok(Statement {
+        body: Body::Query { root, tag: planned.tag },
+        columns,
+        output: planned.columns.iter().map(|column| column.register).collect(),
+        registers: binder.register_count(),
+        parameters,
+        writes: binder.writes,
+        generation: binder.context.catalog.generation,
+        locks: std::mem::take(&mut binder.locks),
+    })
+}

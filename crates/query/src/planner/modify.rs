@@ -1,0 +1,115 @@
+//! Statements that change rows, and the rows that nodes change or lock.
+
+use super::written::written;
+use std::sync::Arc;
+
+use super::again::Parts;
+use super::common::with_tables;
+use super::part::{Part, Wanted};
+use super::{Planned, Planner};
+use crate::bound::{Change, Insert, Returning, SourceId};
+use crate::plan::{ColumnRead, CommonTable, Delete, OnConflict, Plan, QueryTag, RowTarget, Update};
+use crate::registers::Registers;
+use catalog::Table;
+use values::error::SqlError;
+
+impl Planner<'_, '_> {
+    pub(super) fn insert(&mut self, insert: Insert) -> Result<Planned, SqlError> {
+        let none = Registers::new();
+        let tables = self.common_tables(insert.tables, &none)?;
+        let before = self.with_sublinks(insert.sublinks, &none)?;
+        let input = match insert.input {
+            Some(query) => {
+                let links = std::mem::take(&mut self.pending);
+                let part = self.query(query, &none)?;
+                self.pending = links;
+                part
+            }
+            None => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false },
+        };
+        let input = self.attached(input, insert.values.iter())?;
+        self.pending = before;
+        let conflict =
+            insert.conflict.map(|conflict| OnConflict { arbiter: conflict.arbiter, update: conflict.update });
+        let plan = Plan::Insert(Box::new(crate::plan::Insert {
+            input: input.plan,
+            table: insert.table,
+            values: insert.values,
+            new_row: insert.new_row,
+            checks: insert.checks,
+            conflict,
+            returned: Vec::new(),
+        }));
+        self.returned(plan, tables, insert.returning, QueryTag::Insert)
+    }
+
+    pub(super) fn change(&mut self, change: Change, update: bool) -> Result<Planned, SqlError> {
+        let none = Registers::new();
+        let tables = self.common_tables(change.tables, &none)?;
+        let from = change.select.from.ok_or_else(|| SqlError::internal("a change of no table"))?;
+        let around = self.item_writes(&from);
+        let again = self.again(
+            &Parts {
+                targets: &[change.target],
+                from: &from,
+                conditions: &change.select.conditions,
+                assigned: &change.assignments,
+                computed: &[],
+                sublinks: &change.select.sublinks,
+            },
+            &none,
+        )?;
+        let before = self.with_sublinks(change.select.sublinks, &around)?;
+        let part = self.join_tree(from, change.select.conditions, &none, Wanted::default())?;
+        let part = self.attached(part, change.assignments.iter().map(|assignment| &assignment.value))?;
+        self.pending = before;
+        let target = self.row_target(change.target, change.table)?;
+        let plan = if update {
+            Plan::Update(Box::new(Update {
+                input: part.plan,
+                target,
+                again,
+                assignments: change.assignments,
+                new_row: change.new_row,
+                checks: change.checks,
+                returned: Vec::new(),
+            }))
+        } else {
+            Plan::Delete(Box::new(Delete { input: part.plan, target, again }))
+        };
+        let tag = if update { QueryTag::Update } else { QueryTag::Delete };
+        self.returned(plan, tables, change.returning, tag)
+    }
+
+    fn returned(
+        &mut self,
+        plan: Plan,
+        tables: Vec<CommonTable>,
+        returning: Returning,
+        tag: QueryTag,
+    ) -> Result<Planned, SqlError> {
+        let written = written(&plan);
+        let before = self.with_sublinks(returning.sublinks, &written)?;
+        let part = Part { plan, rows: 1.0, cost: 0.0, ordered: false };
+        let part = self.attach_bare(part, &returning.targets);
+        let part = self.projected(part, returning.targets)?;
+        self.pending = before;
+        Ok(Planned { root: with_tables(tables, part.plan), tag, columns: returning.output })
+    }
+
+    /// The row a node locks or changes.
+    pub(super) fn row_target(&self, source: SourceId, table: Arc<Table>) -> Result<RowTarget, SqlError> {
+        let registers = &self.binder.sources[source];
+        let identity =
+            registers.identity.ok_or_else(|| SqlError::internal("a locked row without identity"))?;
+        let columns: Vec<ColumnRead> = registers
+            .columns
+            .iter()
+            .enumerate()
+            .filter_map(|(column, register)| {
+                register.map(|register| ColumnRead { column: column as u32, register })
+            })
+            .collect();
+        Ok(RowTarget { table, identity, columns })
+    }
+}

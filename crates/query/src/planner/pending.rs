@@ -1,0 +1,213 @@
+//! Subqueries of expressions: planned on their own, and put into the plan below the expressions that read them, or
+//! joined.
+//!
+//! What must hold: each is put into the plan once, above everything it reads, by [`Planner::attach`], or becomes a side
+//! of a join.
+
+use super::keep::free;
+use super::written::written;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Planner;
+use super::cost::SOME_ROWS;
+use super::guard;
+use super::part::{Leaf, Part};
+use crate::bound::Sublink;
+use crate::plan::{Guard, Plan, Reg, SubqueryKind};
+use crate::registers::{self, Registers};
+use expressions::expr::Expr;
+use expressions::functions;
+use values::error::SqlError;
+
+/// A planned subquery of an expression that no node computes yet.
+pub(super) struct Pending {
+    plan: Plan,
+    pub(super) kind: SubqueryKind,
+    /// Registers of the queries around it that its plan reads.
+    outer: Registers,
+    /// Registers that what is done with its rows reads beside them: the operand of IN.
+    operands: Registers,
+    /// The plan of another one reads it: it is wanted wherever that one is.
+    shared: bool,
+    /// When it is wanted at all (see [`super::guard`]).
+    guard: Option<Guard>,
+}
+
+impl Pending {
+    /// Registers that must be there before it runs.
+    fn needs(&self) -> impl Iterator<Item = Reg> {
+        self.outer.union(&self.operands).copied()
+    }
+
+    fn is_correlated(&self) -> bool {
+        !self.outer.is_empty()
+    }
+}
+
+impl Planner<'_, '_> {
+    /// Plans the subqueries of a query's expressions; returns the outer query's, to be put back.
+    pub(super) fn with_sublinks(
+        &mut self,
+        sublinks: Vec<Sublink>,
+        around: &Registers,
+    ) -> Result<BTreeMap<Reg, Pending>, SqlError> {
+        let outer = std::mem::take(&mut self.pending);
+        let mut planned = BTreeMap::new();
+        for link in sublinks {
+            let plan = self.query(link.query, around)?.plan;
+            let (outer, own) = (free(&plan), written(&plan));
+            let mut operands = Registers::new();
+            registers::kind_reads(&link.kind, &mut operands);
+            operands.retain(|register| !own.contains(register));
+            let pending = Pending { plan, kind: link.kind, outer, operands, shared: false, guard: None };
+            planned.insert(link.output, pending);
+        }
+        let within: Registers = planned.values().flat_map(|pending| &pending.outer).copied().collect();
+        for (output, pending) in &mut planned {
+            pending.shared = within.contains(output);
+        }
+        self.pending = planned;
+        Ok(outer)
+    }
+
+    /// Everything that must be there before an expression can be evaluated, what its subqueries need included.
+    pub(super) fn required(&self, expr: &Expr) -> Registers {
+        let mut required = Registers::new();
+        let mut open: Vec<Reg> = registers::reads(expr).into_iter().collect();
+        while let Some(register) = open.pop() {
+            match self.pending.get(&register) {
+                Some(pending) => open.extend(pending.needs().filter(|needed| *needed != register)),
+                None => {
+                    required.insert(register);
+                }
+            }
+        }
+        required
+    }
+
+    /// Whether an expression reads the result of a subquery that is not computed yet.
+    pub(super) fn reads_pending(&self, expr: &Expr) -> bool {
+        registers::reads(expr).iter().any(|register| self.pending.contains_key(register))
+    }
+
+    /// Puts the subqueries that expressions read between them and a plan.
+    pub(super) fn attached<'e>(
+        &mut self,
+        mut part: Part,
+        exprs: impl Iterator<Item = &'e Expr>,
+    ) -> Result<Part, SqlError> {
+        if self.pending.is_empty() {
+            return Ok(part);
+        }
+        let mut read = BTreeSet::new();
+        let exprs = exprs.inspect(|expr| read.extend(registers::reads(expr)));
+        let (pending, binder) = (&self.pending, &mut *self.binder);
+        let guardable = |register| pending.get(&register).is_some_and(|pending| !pending.shared);
+        let operands = |register| pending.get(&register).map(|pending| &pending.operands);
+        for (register, guard) in guard::of(exprs, guardable, operands, || binder.register())? {
+            if let Some(pending) = self.pending.get_mut(&register) {
+                pending.guard = guard;
+            }
+            part = self.attach(part, register);
+        }
+        Ok(read.into_iter().fold(part, |part, register| self.attach(part, register)))
+    }
+
+    pub(super) fn attach(&mut self, mut part: Part, register: Reg) -> Part {
+        let Some(pending) = self.pending.remove(&register) else { return part };
+        let mut needs: Vec<Reg> = pending.needs().collect();
+        if let Some(guard) = &pending.guard {
+            let flags = guard.flags.iter().map(|(expr, _)| expr);
+            needs.extend(flags.chain(&guard.conditions).flat_map(registers::reads));
+        }
+        needs.sort_unstable();
+        for needed in needs {
+            part = self.attach(part, needed);
+        }
+        let correlated = pending.is_correlated();
+        part.plan = Plan::Subquery {
+            input: Box::new(part.plan),
+            subquery: Box::new(pending.plan),
+            kind: pending.kind,
+            output: register,
+            correlated,
+            keep: Vec::new(),
+            guard: pending.guard.map(Box::new),
+        };
+        part.cost += if correlated { part.rows * SOME_ROWS } else { SOME_ROWS };
+        part
+    }
+
+    /// Attaches the subqueries that are an output column or a sort key by themselves: no target's expression and no other
+    /// subquery reads them.
+    pub(super) fn attach_bare(&mut self, mut part: Part, targets: &[(Expr, Reg)]) -> Part {
+        let mut read = Registers::new();
+        targets.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut read));
+        read.extend(self.pending.values().flat_map(Pending::needs));
+        let bare: Vec<Reg> = self.pending.keys().copied().filter(|output| !read.contains(output)).collect();
+        for register in bare {
+            part = self.attach(part, register);
+        }
+        part
+    }
+
+    /// Scalar subqueries that depend on nothing and that conditions compare with: computed before the scans, so that
+    /// their values can lead into a key.
+    pub(super) fn early_sublinks(&mut self, conditions: &[Expr]) -> Option<Part> {
+        let mut early: Vec<Reg> = Vec::new();
+        for condition in conditions {
+            let Some((_, left, right)) = condition.as_comparison() else { continue };
+            for side in [left, right] {
+                for register in registers::reads(side) {
+                    let simple = self.pending.get(&register).is_some_and(|pending| {
+                        !pending.is_correlated() && matches!(pending.kind, SubqueryKind::Scalar { .. })
+                    });
+                    if simple && !early.contains(&register) {
+                        early.push(register);
+                    }
+                }
+            }
+        }
+        early.sort_unstable();
+        let mut part: Option<Part> = None;
+        for register in early {
+            let below =
+                part.take().unwrap_or(Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false });
+            part = Some(self.attach(below, register));
+        }
+        part
+    }
+
+    /// `x IN (subquery)` that depends on nothing becomes a join with the subquery's distinct rows.
+    pub(super) fn semi_joins(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
+        let mut index = 0;
+        while index < conditions.len() {
+            let Some(found) = self.semi_join(&conditions[index]) else {
+                index += 1;
+                continue;
+            };
+            conditions.remove(index);
+            let Some(pending) = self.pending.remove(&found) else { continue };
+            let SubqueryKind::Quantified { hash: Some(pairs), .. } = pending.kind else { continue };
+            let mut keys = Vec::with_capacity(pairs.len());
+            for (left, right) in pairs {
+                if let Ok(equal) = functions::operator("=", Some(left), right.clone()) {
+                    conditions.push(equal);
+                }
+                keys.push(right);
+            }
+            let plan = Plan::Distinct { input: Box::new(pending.plan), keys, keep: Vec::new() };
+            let part = Part { plan, rows: SOME_ROWS, cost: SOME_ROWS, ordered: false };
+            leaves.push(Leaf::Planned(Box::new(part)));
+        }
+    }
+
+    /// The register of the pending `x IN (subquery)` a condition consists of, when that can become a join.
+    pub(super) fn semi_join(&self, condition: &Expr) -> Option<Reg> {
+        let Expr::Column { register, .. } = condition else { return None };
+        let pending = self.pending.get(register)?;
+        let joinable = !pending.is_correlated()
+            && matches!(&pending.kind, SubqueryKind::Quantified { all: false, hash: Some(_), .. });
+        joinable.then_some(*register)
+    }
+}

@@ -1,0 +1,400 @@
+//! Queries and statements that change rows: from their bound form to plans.
+//!
+//! The order of a SELECT's nodes, from below: FROM and WHERE (see [`super::join`]), grouping, HAVING, windows,
+//! set-returning functions, computed columns, DISTINCT, ORDER BY, row locks, LIMIT.
+
+use super::common;
+use super::cost;
+use super::cost::SOME_ROWS;
+use super::join::nested_loop;
+use super::keep::free;
+use super::part::{Leaf, Part, Wanted};
+use super::sets::Sets;
+use super::top::{Top, copy_key};
+use super::written::written;
+use super::{Planned, Planner};
+use crate::bound::reads::{item_reads, query_reads};
+use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
+use crate::plan::{Again, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey};
+use crate::registers::{self, Registers};
+use expressions::expr::Expr;
+use expressions::functions;
+use values::error::SqlError;
+
+/// The part of its input a grouping leaves.
+const GROUPS: f64 = 0.1;
+/// Work of planning one query beside that of the queries in it: some microseconds.
+const PLANNING: usize = 5000;
+
+impl Planner<'_, '_> {
+    /// Plans a statement.
+    pub(super) fn statement(&mut self, mut bound: Bound) -> Result<Planned, SqlError> {
+        crate::fold::nulls(&mut bound);
+        super::prune::statement(&mut bound);
+        match bound {
+            Bound::Query(query) => {
+                let columns = query.output.clone();
+                let part = self.query(*query, &Registers::new())?;
+                Ok(Planned { root: part.plan, tag: QueryTag::Select, columns })
+            }
+            Bound::Insert(insert) => self.insert(*insert),
+            Bound::Update(change) => self.change(*change, true),
+            Bound::Delete(change) => self.change(*change, false),
+        }
+    }
+
+    /// Plans a query. `outside`: registers of the queries around it.
+    pub(super) fn query(&mut self, query: Query, outside: &Registers) -> Result<Part, SqlError> {
+        values::work::tick(PLANNING)?;
+        let Query { tables, body, order, limit, offset, limit_sublinks, ties, locks, .. } = query;
+        let tables = self.common_tables(tables, outside)?;
+        let counts = match limit_sublinks.is_empty() {
+            true => None,
+            false => {
+                let before = self.with_sublinks(limit_sublinks, outside)?;
+                let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+                let part = self.attached(one, limit.iter().chain(&offset))?;
+                self.pending = before;
+                Some(part.plan)
+            }
+        };
+        let top = Top { order, limit, offset, ties, locks };
+        let part = match body {
+            QueryBody::Select(select) => self.select(*select, top, outside)?,
+            QueryBody::Values { rows, output, sublinks } => {
+                let count = rows.len() as f64;
+                let before = self.with_sublinks(sublinks, outside)?;
+                let left = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+                let left = self.attached(left, rows.iter().flatten())?;
+                self.pending = before;
+                let plan =
+                    nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
+                self.topped(Part { plan, rows: count, cost: count, ordered: false }, top, None)?
+            }
+            QueryBody::Set { sides, steps, output } => {
+                let part = self.set_operation(sides, &steps, output, outside)?;
+                self.topped(part, top, None)?
+            }
+        };
+        // The subqueries of LIMIT and OFFSET run first, as the one row of an outer loop.
+        let plan = match counts {
+            Some(counts) => nested_loop(crate::plan::JoinKind::Inner, counts, part.plan, None),
+            None => part.plan,
+        };
+        Ok(Part { plan: common::with_tables(tables, plan), ..part })
+    }
+
+    fn select(&mut self, select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
+        let mut around = outside.clone();
+        if let Some(from) = &select.from {
+            around.extend(self.item_writes(from));
+        }
+        around.extend(select.groups.iter().map(|(_, register)| register));
+        around.extend(select.aggregates.iter().map(|call| call.output));
+        let locks = self.row_locks(&select, &top, outside)?;
+        let before = self.with_sublinks(select.sublinks, &around)?;
+        // Sorting is left out when FROM gives the order and nothing between changes it.
+        let order_kept = !select.grouped
+            && select.windows.is_empty()
+            && select.sets.is_empty()
+            && matches!(select.distinct, Distinct::No);
+        let wanted = if order_kept {
+            Wanted { order: &top.order, limited: top.limit.is_some() }
+        } else {
+            Wanted::default()
+        };
+        // Without aggregates and keys a HAVING lets one row through or none, whatever FROM and WHERE say.
+        let gate = select.grouped && select.groups.is_empty() && select.aggregates.is_empty();
+        let mut part = match select.from {
+            _ if gate => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true },
+            Some(from) => self.join_tree(from, select.conditions, outside, wanted)?,
+            None => {
+                let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true };
+                self.filtered(one, select.conditions)?
+            }
+        };
+        part.ordered &= order_kept && !top.order.is_empty();
+        part = self.with_sets(part, Sets { calls: select.grouped_sets, ordinality: None })?;
+        if gate {
+            part = self.filtered(part, select.having)?;
+        } else if select.grouped {
+            let inputs = select.groups.iter().map(|(expr, _)| expr);
+            let arguments = select.aggregates.iter().flat_map(|call| {
+                call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
+            });
+            part = self.attached(part, inputs.chain(arguments))?;
+            let rows = if select.groups.is_empty() { 1.0 } else { (part.rows * GROUPS).max(1.0) };
+            let plan = Plan::Aggregate {
+                input: Box::new(part.plan),
+                groups: select.groups,
+                calls: select.aggregates,
+                keep: Vec::new(),
+            };
+            let cost = part.cost + part.rows * cost::HASH_PROBE;
+            part = Part { plan, rows, cost, ordered: false };
+            part = self.filtered(part, select.having)?;
+        }
+        let mut windows = select.windows;
+        // Constants neither part rows nor order them.
+        let fixed = |expr: &Expr| matches!(expr, Expr::Const(..) | Expr::Param { .. });
+        for window in &mut windows {
+            window.partition.retain(|expr| !fixed(expr));
+            window.order.retain(|key| !fixed(&key.expr));
+        }
+        let keys = windows.iter().flat_map(|w| w.partition.iter().chain(w.order.iter().map(|key| &key.expr)));
+        let mut read = Registers::new();
+        keys.for_each(|expr| registers::of_expr(expr, &mut read));
+        let early = |call: &SetCall| call.output.iter().any(|output| read.contains(output));
+        let (windowed, calls) = select.sets.into_iter().partition(early);
+        part = self.with_sets(part, Sets { calls: windowed, ordinality: None })?;
+        for window in windows {
+            let inputs = window.partition.iter().chain(window.order.iter().map(|key| &key.expr));
+            part = self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)))?;
+            if !(window.partition.is_empty() && window.order.is_empty()) {
+                part.cost += cost::sort(part.rows);
+            }
+            part.plan = Plan::Window {
+                input: Box::new(part.plan),
+                partition: window.partition,
+                order: window.order,
+                calls: window.calls,
+                keep: Vec::new(),
+            };
+        }
+        let sets = Sets { calls, ordinality: select.ordinality };
+        let mut targets = select.targets;
+        part = self.attach_bare(part, &targets);
+        let part = if sets.are_late(&targets, &select.distinct, &top.order) {
+            self.with_late_sets(part, (sets, targets), select.distinct, top)?
+        } else {
+            part = self.with_sets(part, sets)?;
+            let mut late = Vec::new();
+            if matches!(select.distinct, Distinct::No) {
+                let is_late = top.late();
+                (targets, late) = targets.into_iter().partition(|target| !is_late(target));
+            }
+            part = self.projected(part, targets)?;
+            part = self.distinct(part, select.distinct, &top);
+            part = self.topped(part, top, locks)?;
+            self.projected(part, late)?
+        };
+        self.pending = before;
+        Ok(part)
+    }
+
+    /// The rows that FOR UPDATE and its kin lock, and what is evaluated again over their newer versions.
+    fn row_locks(
+        &mut self,
+        select: &Select,
+        top: &Top,
+        outside: &Registers,
+    ) -> Result<Option<RowLocks>, SqlError> {
+        let (Some(from), false) = (&select.from, top.locks.is_empty()) else { return Ok(None) };
+        let mut targets = Vec::with_capacity(top.locks.len());
+        for (source, lock, wait) in &top.locks {
+            let table = super::from::table_of(from, *source)
+                .ok_or_else(|| SqlError::internal("a locked row without a table"))?;
+            targets.push(LockTarget { target: self.row_target(*source, table)?, lock: *lock, wait: *wait });
+        }
+        // Columns computed above the limit see the newer version anyway.
+        let is_late = top.late();
+        let (computed, late): (Vec<_>, Vec<_>) =
+            select.targets.iter().cloned().partition(|target| !is_late(target));
+        let mut above = Registers::new();
+        late.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut above));
+        let below = |link: &&Sublink| !above.contains(&link.output);
+        let sources: Vec<SourceId> = top.locks.iter().map(|(source, ..)| *source).collect();
+        let sublinks: Vec<Sublink> = select.sublinks.iter().filter(below).cloned().collect();
+        let parts = super::again::Parts {
+            targets: &sources,
+            from,
+            conditions: &select.conditions,
+            assigned: &[],
+            computed: &computed,
+            sublinks: &sublinks,
+        };
+        let again = self.again(&parts, outside)?;
+        Ok(Some(RowLocks { targets, again }))
+    }
+
+    pub(super) fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Result<Part, SqlError> {
+        let mut part = self.attached(part, targets.iter().map(|(expr, _)| expr))?;
+        part.plan = part.plan.project(targets);
+        Ok(part)
+    }
+
+    pub(super) fn distinct(&self, mut part: Part, distinct: Distinct, top: &Top) -> Part {
+        match distinct {
+            Distinct::No => part,
+            Distinct::All(keys) => {
+                part.rows = (part.rows * GROUPS).max(1.0);
+                part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
+                part
+            }
+            Distinct::On(keys) => {
+                // The first row of each set in the order of ORDER BY.
+                let order = top.order.iter().map(copy_key).collect();
+                part.plan = sorted(part.plan, order, None);
+                part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
+                part.ordered = true;
+                part
+            }
+        }
+    }
+
+    /// ORDER BY, row locks and LIMIT.
+    pub(super) fn topped(
+        &mut self,
+        mut part: Part,
+        top: Top,
+        locks: Option<RowLocks>,
+    ) -> Result<Part, SqlError> {
+        let ties: Vec<Expr> =
+            if top.ties { top.order.iter().map(|key| key.expr.clone()).collect() } else { Vec::new() };
+        if !top.order.is_empty() && !part.ordered {
+            let bound = match (&top.limit, &top.offset) {
+                (Some(limit), None) if !top.ties && top.locks.is_empty() => Some(limit.clone()),
+                (Some(limit), Some(offset)) if !top.ties && top.locks.is_empty() => {
+                    functions::operator("+", Some(limit.clone()), offset.clone()).ok()
+                }
+                _ => None,
+            };
+            part.cost += cost::sort(part.rows);
+            part.plan = sorted(part.plan, top.order, bound);
+        } else if !top.order.is_empty() {
+            keep_order(&mut part.plan);
+        }
+        if let Some(RowLocks { targets, again }) = locks {
+            part.plan = Plan::LockRows { input: Box::new(part.plan), targets, again };
+        }
+        if top.limit.is_some() || top.offset.is_some() {
+            part.rows = part.rows.min(SOME_ROWS);
+            part.plan =
+                Plan::Limit { input: Box::new(part.plan), limit: top.limit, offset: top.offset, ties };
+        }
+        Ok(part)
+    }
+
+    /// A part with conditions applied on top. What needs no subquery goes first. A subquery runs for the rows that meet the
+    /// conditions before its own one: it may fail for others.
+    pub(super) fn filtered(&mut self, part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
+        let (late, early): (Vec<Expr>, Vec<Expr>) =
+            conditions.into_iter().partition(|condition| self.reads_pending(condition));
+        let mut part = self.filtered_at_once(part, early)?;
+        for condition in late {
+            part = self.attached(part, std::iter::once(&condition))?;
+            part = self.filtered_at_once(part, vec![condition])?;
+        }
+        Ok(part)
+    }
+
+    /// A part with conditions applied on top that read nothing which is not there.
+    fn filtered_at_once(&mut self, mut part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
+        if conditions.is_empty() {
+            return Ok(part);
+        }
+        let kept: f64 = conditions.iter().map(cost::selectivity).product();
+        part.rows = (part.rows * kept).max(1.0);
+        part.plan = match part.plan {
+            Plan::Filter { input, condition } => {
+                let mut all = Vec::new();
+                crate::bind::flatten_condition(condition, &mut all)?;
+                all.extend(conditions);
+                Plan::Filter { input, condition: Expr::and(all) }
+            }
+            plan => plan.filter(Some(Expr::and(conditions))),
+        };
+        Ok(part)
+    }
+
+    /// The registers a leaf fills for others.
+    pub(super) fn leaf_writes(&self, leaf: &Leaf) -> Registers {
+        match leaf {
+            Leaf::Table(source, _) => self.source_writes(*source),
+            Leaf::Planned(part) => written(&part.plan),
+            Leaf::Query(query) => query.output.iter().map(|column| column.register).collect(),
+            Leaf::Outer(join) => {
+                let mut writes = self.item_writes(&join.1);
+                writes.extend(self.item_writes(&join.2));
+                writes
+            }
+        }
+    }
+
+    pub(super) fn source_writes(&self, source: SourceId) -> Registers {
+        let source = &self.binder.sources[source];
+        let mut writes: Registers = source.columns.iter().flatten().copied().collect();
+        writes
+            .extend(source.identity.iter().flat_map(|identity| [identity.key, identity.stamp, identity.row]));
+        writes
+    }
+
+    /// The registers an item of FROM fills for others.
+    pub(super) fn item_writes(&self, item: &FromItem) -> Registers {
+        match item {
+            FromItem::Join { left, right, .. } => {
+                let mut writes = self.item_writes(left);
+                writes.extend(self.item_writes(right));
+                writes
+            }
+            FromItem::Source(source, Source::Table(_) | Source::Common(_)) => self.source_writes(*source),
+            FromItem::Source(_, Source::Query(query)) => {
+                query.output.iter().map(|column| column.register).collect()
+            }
+            FromItem::Source(_, Source::Function(calls, ordinality)) => {
+                calls.iter().flat_map(|call| &call.output).chain(ordinality).copied().collect()
+            }
+        }
+    }
+
+    /// Registers a leaf may read from its siblings.
+    pub(super) fn leaf_needs(&self, leaf: &Leaf) -> Registers {
+        let mut needs = Registers::new();
+        match leaf {
+            Leaf::Table(..) => {}
+            Leaf::Planned(part) => needs = free(&part.plan),
+            Leaf::Query(query) => query_reads(query, &mut needs),
+            Leaf::Outer(join) => {
+                item_reads(&join.1, &mut needs);
+                item_reads(&join.2, &mut needs);
+                join.3.iter().for_each(|expr| registers::of_expr(expr, &mut needs));
+            }
+        }
+        needs
+    }
+
+    /// Registers an item of FROM may read from items before it.
+    pub(super) fn item_needs(&self, item: &FromItem) -> Registers {
+        let mut needs = Registers::new();
+        item_reads(item, &mut needs);
+        needs
+    }
+}
+
+/// Tells the joins that give their left rows on in order that the order is relied on.
+fn keep_order(plan: &mut Plan) {
+    match plan {
+        Plan::HashJoin { left, ordered, .. } => {
+            *ordered = true;
+            keep_order(left);
+        }
+        Plan::NestedLoop { left: input, .. }
+        | Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Subquery { input, .. } => keep_order(input),
+        _ => {}
+    }
+}
+
+/// The parts of a LockRows node beside its input.
+pub(super) struct RowLocks {
+    targets: Vec<LockTarget>,
+    again: Option<Box<Again>>,
+}
+
+fn sorted(input: Plan, keys: Vec<SortKey>, limit: Option<Expr>) -> Plan {
+    if keys.is_empty() {
+        return input;
+    }
+    Plan::Sort { input: Box::new(input), keys, keep: Vec::new(), limit }
+}

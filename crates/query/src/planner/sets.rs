@@ -1,0 +1,85 @@
+//! Set-returning functions of the target list: where they run.
+//!
+//! PostgreSQL runs those that GROUP BY reads below the grouping, those that a window reads below the windows, and the
+//! others behind the sort where neither a sort key nor DISTINCT reads them. Each of these places runs its functions side
+//! by side.
+
+use super::Planner;
+use super::cost::SOME_ROWS;
+use super::join::nested_loop;
+use super::part::Part;
+use super::top::{Top, copy_key};
+use crate::bound::Distinct;
+use crate::plan::{JoinKind, Plan, Reg, SetCall, SortKey};
+use crate::registers::{self, Registers};
+use expressions::expr::Expr;
+use expressions::function::SetFunction;
+use values::error::SqlError;
+
+/// Set-returning functions that run side by side.
+pub(super) struct Sets {
+    pub(super) calls: Vec<SetCall>,
+    /// Where the row's number goes.
+    pub(super) ordinality: Option<Reg>,
+}
+
+impl Sets {
+    /// Whether they run behind the sort, as they do where neither a sort key nor DISTINCT reads them.
+    pub(super) fn are_late(&self, targets: &[(Expr, Reg)], distinct: &Distinct, order: &[SortKey]) -> bool {
+        if self.calls.is_empty() || order.is_empty() {
+            return false;
+        }
+        let mut made: Registers = self.calls.iter().flat_map(|call| &call.output).copied().collect();
+        for (expr, register) in targets {
+            if !registers::reads(expr).is_disjoint(&made) {
+                made.insert(*register);
+            }
+        }
+        let keys = match distinct {
+            Distinct::No => &[][..],
+            Distinct::All(keys) | Distinct::On(keys) => keys,
+        };
+        let mut keys = keys.iter().chain(order.iter().map(|key| &key.expr));
+        keys.all(|key| registers::reads(key).is_disjoint(&made))
+    }
+}
+
+impl Planner<'_, '_> {
+    /// Runs set-returning functions side by side for each row.
+    pub(super) fn with_sets(&mut self, mut part: Part, sets: Sets) -> Result<Part, SqlError> {
+        if sets.calls.is_empty() {
+            return Ok(part);
+        }
+        part = self.attached(part, sets.calls.iter().flat_map(|call| &call.arguments))?;
+        if sets.calls.iter().any(|call| call.function != SetFunction::Once) {
+            part.rows *= SOME_ROWS;
+        }
+        let right = Plan::Function { calls: sets.calls, ordinality: sets.ordinality };
+        part.plan = nested_loop(JoinKind::Inner, part.plan, right, None);
+        Ok(part)
+    }
+
+    /// Sorts first, then runs set-returning functions and computes the columns that read them, then limits.
+    pub(super) fn with_late_sets(
+        &mut self,
+        mut part: Part,
+        (sets, targets): (Sets, Vec<(Expr, Reg)>),
+        distinct: Distinct,
+        top: Top,
+    ) -> Result<Part, SqlError> {
+        let Top { limit, offset, ties, .. } = top;
+        let mut read = Registers::new();
+        sets.calls.iter().for_each(|call| read.extend(&call.output));
+        let reads_sets = |(expr, _): &(Expr, Reg)| !registers::reads(expr).is_disjoint(&read);
+        let (after, before): (Vec<_>, Vec<_>) = targets.into_iter().partition(reads_sets);
+        part = self.projected(part, before)?;
+        let sorting = Top { limit: None, offset: None, ..top };
+        part = self.distinct(part, distinct, &sorting);
+        let keys = if ties { sorting.order.iter().map(copy_key).collect() } else { Vec::new() };
+        part = self.topped(part, sorting, None)?;
+        part = self.with_sets(part, sets)?;
+        part = self.projected(part, after)?;
+        part.ordered = true;
+        self.topped(part, Top { order: keys, limit, offset, ties, locks: Vec::new() }, None)
+    }
+}

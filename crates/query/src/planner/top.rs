@@ -1,0 +1,31 @@
+//! What stands above a query's rows: order, limit and row locks.
+
+use expressions::expr::Expr;
+
+use crate::bound::SourceId;
+use crate::plan::{Reg, SortKey};
+use crate::registers::{self, Registers};
+
+/// What stands above a query's rows.
+pub(super) struct Top {
+    pub(super) order: Vec<SortKey>,
+    pub(super) limit: Option<Expr>,
+    pub(super) offset: Option<Expr>,
+    pub(super) ties: bool,
+    pub(super) locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
+}
+
+impl Top {
+    /// Tells whether a column is computed above the limit, for the rows that pass it only: no sort key reads it.
+    pub(super) fn late(&self) -> impl Fn(&(Expr, Reg)) -> bool + use<> {
+        let mut read = Registers::new();
+        self.order.iter().for_each(|key| registers::of_expr(&key.expr, &mut read));
+        let limited = self.limit.is_some();
+        move |(_, register)| limited && !read.contains(register)
+    }
+}
+
+/// A copy of a sort key.
+pub(super) fn copy_key(key: &SortKey) -> SortKey {
+    SortKey { expr: key.expr.clone(), descending: key.descending, nulls_first: key.nulls_first }
+}
