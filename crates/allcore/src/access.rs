@@ -1,4 +1,4 @@
-//! The server's policy on who may connect, made from `allcore serve`'s settings and checked.
+//! The server's login policy, made from the settings of `allcore serve` and checked.
 
 use crate::passwords::Passwords;
 use crate::settings::{AuthKind, DEFAULT_RESERVED, ServeSettings, TlsKind};
@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sync::SpinLock;
 
-/// Refuses to believe clients of other machines unless both settings say so by name.
+/// Refuses to let in clients of other machines without proof, unless both settings ask for it by
+/// name.
 pub fn check_trust(settings: &ServeSettings, addresses: &[Address]) -> Result<(), String> {
     let beyond = addresses.iter().find(|address| match address {
         Address::Tcp(address) => !address.ip().to_canonical().is_loopback(),
@@ -30,7 +31,7 @@ pub fn check_trust(settings: &ServeSettings, addresses: &[Address]) -> Result<()
     ))
 }
 
-/// The certificate of the settings.
+/// TLS with the certificate of the settings; `None` without one.
 pub fn tls(settings: &ServeSettings) -> Result<Option<Arc<server::tls::Offer>>, String> {
     match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -44,7 +45,8 @@ pub fn tls(settings: &ServeSettings) -> Result<Option<Arc<server::tls::Offer>>, 
     }
 }
 
-/// Sessions kept for superusers: what was said, or the default as far as it leaves some to others.
+/// Sessions reserved for superusers: the number from the settings, or the default if it leaves
+/// sessions to others.
 pub fn reserved(settings: &ServeSettings, max_connections: usize) -> Result<usize, String> {
     match settings.superuser_reserved_connections {
         Some(wanted) if wanted >= max_connections => Err(format!(
@@ -54,7 +56,7 @@ pub fn reserved(settings: &ServeSettings, max_connections: usize) -> Result<usiz
     }
 }
 
-/// The policy of the settings for an open data folder.
+/// The policy of the settings, for an open data folder.
 pub fn policy(
     settings: &ServeSettings,
     data: &Path,
@@ -81,8 +83,8 @@ pub fn policy(
     })
 }
 
-/// A file's identity, size and time of change: they differ when the file was written anew, or its
-/// permissions were changed.
+/// A file's identity, size and times of change. They differ if the file was replaced or written, or
+/// if its permissions were changed.
 type Stamp = (u64, u64, i64, i64);
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
@@ -90,7 +92,8 @@ fn stamp(path: &Path) -> io::Result<Stamp> {
     Ok((about.ino(), about.len(), about.ctime(), about.ctime_nsec()))
 }
 
-/// The passwords as last read: read again when the file has changed; what cannot be read leaves them as they were.
+/// The passwords as last read. They are read again when the file has changed; a file that cannot be
+/// read leaves them as they were.
 struct Known {
     data: PathBuf,
     last: SpinLock<(Option<Stamp>, Arc<Passwords>)>,
@@ -103,7 +106,8 @@ impl Known {
         let new = match stamp {
             Ok(stamp) if seen == Some(stamp) => return passwords,
             Ok(_) => match Passwords::read(&self.data) {
-                // A full disk, or a copy that is under way, leaves this. Users are added and never removed.
+                // A full disk, or a copy in progress, leaves an empty file. Users are added and
+                // never removed, so an empty file is a fault.
                 Ok(new) if new.is_empty() => {
                     Err(format!("{} is empty", Passwords::file(&self.data).display()))
                 }
@@ -118,7 +122,7 @@ impl Known {
                 passwords
             }
         };
-        // A file that changed while it was read has another stamp by now, and is read again.
+        // A file that changes while it is read has another stamp afterwards, and is read again.
         let before = std::mem::replace(&mut *self.last.lock(), (stamp.ok(), Arc::clone(&passwords)));
         drop(before);
         passwords
@@ -126,7 +130,7 @@ impl Known {
 }
 
 fn password_source(data: &Path) -> Result<Arc<PasswordSource>, String> {
-    // Before the file is read: a change in between is seen at the first login.
+    // Before the file is read: the first login sees a change in between.
     let stamp = stamp(&Passwords::file(data)).ok();
     let passwords = Passwords::read(data)?;
     if passwords.is_empty() {
@@ -136,15 +140,16 @@ fn password_source(data: &Path) -> Result<Arc<PasswordSource>, String> {
         ));
     }
     let known = Known { data: data.to_path_buf(), last: SpinLock::new((stamp, Arc::new(passwords))) };
-    // Looked at with each login, so that a change needs no restart; other sessions of the core go on meanwhile.
+    // Called at each login, so that a change needs no restart. Other sessions of the core run
+    // meanwhile.
     Ok(Arc::new(move |user: &str| -> Option<Verifier> {
         runtime::file::blocking(|| known.now()).verifier(user)
     }))
 }
 
-/// What makes the salts that unknown users are shown, kept in the folder: salts that changed with a restart would tell who
-/// is known. Where the file can be neither read nor made, these salts change with each start, and the log says so. What is
-/// no regular file is refused.
+/// The secret from which the salts of unknown users come, kept in the folder: salts that changed
+/// with a restart would betray which users exist. If the file can be neither read nor made, the
+/// secret changes with each start, and the log says so. A path that is no regular file is refused.
 fn secret(data: &Path) -> Result<[u8; 32], String> {
     let path = data.join("login-secret");
     let mut secret = [0; 32];

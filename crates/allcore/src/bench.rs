@@ -7,10 +7,10 @@ use lab::interrupt::{self, STOPPED};
 use lab::options::Bench;
 use lab::run::{Ending, bench};
 
-/// Exit status of a run that has measured something, but not all, or whose data is not as it must be.
+/// Exit status of a run that has measured a part only, or whose data failed a check.
 const LACKING: u8 = 3;
 
-/// Runs the lab. Its faults may have several lines: a script's shows the place.
+/// Runs the lab. An error may have several lines: a script's error shows its place.
 pub fn run(options: &Bench) -> ExitCode {
     let ended = interrupt::watch().and_then(|stop| {
         let executable = std::env::current_exe();
@@ -22,7 +22,7 @@ pub fn run(options: &Bench) -> ExitCode {
         Ok(Ending::Lacking) => ExitCode::from(LACKING),
         Ok(Ending::Stopped) => ExitCode::from(STOPPED),
         Err(fault) => {
-            // Behind a pipe whose reader a Ctrl-C has ended, too, nobody is told.
+            // Fails if Ctrl-C has also ended the reader of a pipe; then nobody reads it.
             let _ = writeln!(std::io::stderr(), "allcore bench: {}", fault.trim_end());
             ExitCode::FAILURE
         }

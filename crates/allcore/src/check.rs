@@ -1,4 +1,4 @@
-//! `allcore check`: verifies a data folder whose server is down, and changes nothing in it.
+//! `allcore check`: verifies a stopped server's data folder, and changes nothing in it.
 
 use crate::folder;
 use crate::logger;
@@ -7,10 +7,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sql::database::{CheckProgress, Database, Options};
 use std::path::Path;
 
-/// Faults printed one by one; the rest are counted.
+/// Most faults printed one by one; the rest are counted.
 const SHOWN: usize = 20;
 
-/// Checks the folder and prints what was found; an error when anything is wrong.
+/// Checks the folder and prints the faults. An error if there are any.
 pub fn run(data: &Path) -> Result<(), String> {
     logger::install(LogFormat::Text, LogLevel::Info);
     crate::must_be_data_folder(data)?;

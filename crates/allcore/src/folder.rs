@@ -1,26 +1,28 @@
-//! The data folder belongs to the server alone: nobody else's user may read what the database keeps.
+//! Permissions of the data folder: only the server's own user may read it.
 
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Permission bits of others than the owner.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Refuses a data folder that others than its owner may enter, or in which they may open a file, and names the command
-/// that mends it. An empty folder, as made by hand for the purpose, is closed to others.
+/// Refuses a data folder that others than its owner may enter, or in which they may open a file.
+/// The message names the command that mends it. An empty folder, made by hand for the purpose, is
+/// closed to others.
 pub fn keep_private(data: &Path) -> Result<(), String> {
     let fault = |fault: io::Error| at(data, &fault);
     let mode = match mode(data) {
         Ok(mode) => mode,
-        // It is made when it is opened.
+        // The open that follows makes the folder.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(fault(error)),
     };
     if !data.join("ALLCORE").exists() {
         let mut found = fs::read_dir(data).map_err(fault)?.flatten();
-        // The lock file alone is what an unfinished first start leaves behind. A folder of anything else is refused later.
+        // An unfinished first start leaves the lock file alone. A folder with anything else is
+        // refused later.
         if mode & OTHERS != 0 && found.all(|entry| entry.file_name() == "lock") {
             fs::set_permissions(data, Permissions::from_mode(0o700)).map_err(fault)?;
         }
@@ -37,7 +39,7 @@ pub fn keep_private(data: &Path) -> Result<(), String> {
     }
 }
 
-/// Refuses a file of these permissions where others than its owner may open it, and names the
+/// Refuses a file with permissions that let others than its owner open it. The message names the
 /// command that mends it.
 pub fn check_private(file: &Path, mode: u32) -> Result<(), String> {
     match mode & OTHERS {
@@ -58,7 +60,7 @@ fn mode(path: &Path) -> io::Result<u32> {
     Ok(fs::metadata(path)?.permissions().mode() & 0o7777)
 }
 
-/// The first of a folder's files and folders that others may open.
+/// The first file or folder within a folder that others may open.
 fn open_within(folder: &Path) -> Result<Option<(std::path::PathBuf, u32)>, String> {
     let within = |fault: io::Error| at(folder, &fault);
     for entry in fs::read_dir(folder).map_err(within)? {

@@ -1,7 +1,8 @@
 //! The server's log on standard error: time in UTC, level, text; or one JSON object a line.
 //!
-//! A thread of its own writes it, so that no core waits for whoever reads it. Lines that come while the queue is full are
-//! dropped; how many is said as soon as lines are taken again.
+//! A thread of its own writes it, so that no core waits for the log's reader. Lines that come while
+//! the queue is full are dropped. A later line has their number, as soon as the queue takes lines
+//! again.
 
 mod line;
 
@@ -13,15 +14,15 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Lines that wait to be written; a line has at most [`line::LONGEST`] bytes.
+/// Most lines that wait to be written; a line has at most [`line::LONGEST`] bytes.
 const WAITING: usize = 1024;
-/// Longest time [`flush`] waits for the log's reader.
+/// Longest time that [`flush`] waits for the log's reader.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 /// A message to the writing thread.
 enum Order {
     Line(String),
-    /// To be answered when all that came before is written.
+    /// Answered once all earlier lines are written.
     Flush(SyncSender<()>),
 }
 
@@ -37,7 +38,7 @@ impl Log for Lines {
     }
 
     fn log(&self, record: &Record<'_>) {
-        // Relaxed: the format of a line that is logged while it changes is of no matter.
+        // Relaxed: a line that is logged during a change may have either format.
         let line = line::of(record, runtime::time::wall(), JSON.load(Ordering::Relaxed));
         let Some(queue) = QUEUE.get() else { return write(&line) };
         if let Err(TrySendError::Full(_)) = queue.try_send(Order::Line(line)) {
@@ -51,7 +52,7 @@ impl Log for Lines {
     }
 }
 
-/// A log that cannot be written is no reason to stop serving.
+/// Writes a line. The server goes on if the log cannot be written.
 fn write(line: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
@@ -65,13 +66,13 @@ fn write_all(orders: &Receiver<Order>) {
         }
         match order {
             Order::Line(line) => write(&line),
-            // The asker may have given up.
+            // The caller may have given up.
             Order::Flush(done) => drop(done.try_send(())),
         }
     }
 }
 
-/// Sends everything logged to standard error.
+/// Sends all log lines to standard error.
 pub fn install(format: LogFormat, level: LogLevel) {
     if log::set_logger(&Lines).is_ok() {
         let (queue, orders) = sync_channel(WAITING);
@@ -82,7 +83,7 @@ pub fn install(format: LogFormat, level: LogLevel) {
     set(format, level);
 }
 
-/// Changes how lines are written and which.
+/// Changes the format and the level.
 pub fn set(format: LogFormat, level: LogLevel) {
     JSON.store(format == LogFormat::Json, Ordering::Relaxed);
     log::set_max_level(match level {
@@ -93,7 +94,7 @@ pub fn set(format: LogFormat, level: LogLevel) {
     });
 }
 
-/// Says why the command failed: one line, in the log's format where that is JSON.
+/// Prints the reason why the command failed: one line, in the log's format if that is JSON.
 pub fn last_line(fault: &str) {
     let fault = fault.trim().replace('\n', "; ");
     match JSON.load(Ordering::Relaxed) {
@@ -105,7 +106,7 @@ pub fn last_line(fault: &str) {
     }
 }
 
-/// Waits until what was logged is written, but not for long where nobody reads the log.
+/// Waits until the lines logged so far are written, for at most [`FLUSH_LIMIT`].
 pub fn flush() {
     let Some(queue) = QUEUE.get() else { return };
     let (done, answer) = sync_channel(1);

@@ -11,7 +11,7 @@ mod serve;
 mod settings;
 mod units;
 
-/// Counts what each session holds.
+/// Counts the memory that each session holds.
 #[global_allocator]
 static ALLOCATOR: runtime::account::Counting = runtime::account::Counting;
 
@@ -20,7 +20,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// An OLTP database that speaks PostgreSQL's protocol and SQL and puts every core of one machine to use.
+/// An OLTP database that speaks PostgreSQL's protocol and SQL and uses every core of one machine
 #[derive(Parser)]
 #[command(name = "allcore", version, about, arg_required_else_help = true)]
 struct Arguments {
@@ -36,7 +36,7 @@ enum Verb {
     /// Measure servers side by side: where each stops scaling, and why
     #[command(long_about = BENCH_HELP)]
     Bench(Box<lab::options::Bench>),
-    /// Verify every page, tree and index of a data folder whose server is down
+    /// Verify every page, tree and index of a stopped server's data folder
     #[command(long_about = CHECK_HELP)]
     Check {
         /// Folder of the database
@@ -51,7 +51,7 @@ enum Verb {
         data: PathBuf,
         /// The user
         user: String,
-        /// Read the password from standard input, one line, without asking
+        /// Read the password from standard input, one line, without a prompt
         #[arg(long)]
         stdin: bool,
     },
@@ -60,28 +60,30 @@ enum Verb {
 const SERVE_HELP: &str = "\
 Serve a data folder to PostgreSQL clients.
 
-The folder is created if it is empty or not there. Every setting may also be given by the environment (the \
-variable in brackets) or in a file named by --config (TOML, `name = value`, names as the long options); the command \
-line wins over the environment, the environment over the file. Nothing needs tuning to start with:
+The server makes the folder if it is empty or absent. The environment may give every setting (the \
+variable in brackets), and so may a file named by --config (TOML, `name = value`, names as the long \
+options). The command line wins over the environment, the environment over the file. Nothing needs \
+tuning to start with:
 
   allcore serve --data /srv/db
   psql -h 127.0.0.1 -U postgres postgres
 
-SIGTERM and SIGINT (Ctrl-C) stop the server cleanly: open statements are cancelled, open transactions rolled back, a \
-last checkpoint is written, so that the next start has nothing to recover. kill -9 loses nothing that was \
-acknowledged either; the next start recovers it from the log.
+SIGTERM and SIGINT (Ctrl-C) stop the server cleanly. It cancels open statements, rolls open \
+transactions back and writes a last checkpoint, so that the next start has nothing to recover. kill \
+-9 loses nothing that was acknowledged either; the next start recovers it from the log.
 
-SIGHUP has the file of --config, the certificate and the passwords read again. Connections that come later find them; what cannot be used leaves everything as it was, and the log says why.";
+On SIGHUP the server reads the file of --config, the certificate and the passwords again. Later \
+connections use them. If something cannot be used, everything stays as it was, and the log says why.";
 
 const BENCH_HELP: &str = "\
-Measure servers that speak PostgreSQL's or MySQL's protocol, side by side, over a sweep of clients: throughput and latency \
-with their confidence, the point where each stops scaling, and what holds it there.
+Measure servers that speak PostgreSQL's or MySQL's protocol, side by side, over a sweep of clients: \
+throughput and latency with their intervals, the point where each stops scaling, and what grows there.
 
 One server that runs already, and how it scales:
 
   allcore bench --arm pg=postgres://bench@db1/bench -w select-only --clients 1..256 --html report.html
 
-Servers that the lab starts on empty folders and removes again, the second held against the first:
+Servers that the lab starts on empty folders and removes again, the second compared with the first:
 
   allcore bench --arm a=serve --arm pg=serve-postgres:shared_buffers=2GB -w tpcc --scale 20
 
@@ -98,25 +100,31 @@ Two stored runs, and one shown again:
   allcore bench compare monday.json tuesday.json
   allcore bench report monday.json --html monday.html
 
-Arms take turns round by round, so that a drifting machine favours none; a point's rounds go on until its interval is as \
-narrow as --width asks, or --rounds or --time are used up. The table goes to standard output, progress to standard error: a \
-live view on a terminal, a line for each round elsewhere. Ctrl-C ends the run with what it has measured, a second one at \
-once. Exit status 0 when all was measured, 3 when something of it is missing (an interval stayed wider than asked, too) or the \
-data is not as it must be (what could not be seen beside it, such as symbols without perf, is named and changes no status), 130 after Ctrl-C, 1 when nothing could be measured or what is asked for can't be, 2 when the command line can't be read. docs/lab.md \
-tells how everything is measured and how to read it.";
+Arms take turns round by round, so that a drifting machine favours none. A point's rounds go on until \
+its interval is as narrow as --width asks, or --rounds or --time are used up. The table goes to \
+standard output, progress to standard error: a live view on a terminal, a line for each round \
+elsewhere. Ctrl-C ends the run with what it has measured; a second one ends it at once.
+
+Exit status: 0 when everything was measured; 3 when something is missing, an interval stayed wider \
+than asked, or a check of the data failed (things that could not be observed beside a run, such as \
+symbols without perf, are named and change no status); 130 after Ctrl-C; 1 when nothing could be \
+measured or a request cannot be met; 2 when the command line cannot be read. docs/lab.md explains the \
+method and how to read a report.";
 
 const CHECK_HELP: &str = "\
-Verify every page, tree and index of a data folder whose server is down.
+Verify every page, tree and index of a stopped server's data folder.
 
-Reads all pages in use and verifies their checksums, then every tree: order of keys, links, levels, that no page is used \
-twice or lost, and that tables and their indexes agree. Exit status 0 when all is well, 1 with a line for each \
-fault when not. Nothing in the folder is changed. Where a server was killed, its log is repeated in memory and in a \
-nameless file in the folder for temporary files (TMPDIR), so that what the next start will find is what is checked.";
+Reads all pages in use and verifies their checksums, then every tree: order of keys, links, levels, \
+that no page is used twice or lost, and that tables and their indexes agree. Exit status 0 when all is \
+well, 1 with a line for each fault otherwise. The command changes nothing in the folder. If the server \
+was killed, it repeats the log in memory and in a nameless file in the folder for temporary files \
+(TMPDIR), and so checks what the next start will find.";
 
 const PASSWD_HELP: &str = "\
 Set the password of a user, for servers started with --auth scram.
 
-Only a SCRAM-SHA-256 verifier is kept, never the password. A running server takes the change for the next login.";
+The folder keeps only a SCRAM-SHA-256 verifier, never the password. A running server uses the change \
+from the next login on.";
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
@@ -132,7 +140,7 @@ fn main() -> ExitCode {
     if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// That `data` was served once; only `serve` makes a data folder.
+/// An error unless a server has made `data`: only `serve` makes a data folder.
 fn must_be_data_folder(data: &std::path::Path) -> Result<(), String> {
     match runtime::file::exists(&data.join("ALLCORE")) {
         Ok(true) => Ok(()),

@@ -14,7 +14,7 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// The file of a data folder.
+    /// The path of a data folder's file.
     pub fn file(data: &Path) -> PathBuf {
         data.join("passwords")
     }
@@ -39,12 +39,12 @@ impl Passwords {
         Ok(Self { users })
     }
 
-    /// Whether nobody has a password.
+    /// Whether no user has a password.
     pub fn is_empty(&self) -> bool {
         self.users.is_empty()
     }
 
-    /// What is kept of the password of `user`.
+    /// The verifier of `user`'s password.
     pub fn verifier(&self, user: &str) -> Option<Verifier> {
         self.users.get(user).cloned()
     }

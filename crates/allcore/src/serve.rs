@@ -16,22 +16,22 @@ use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Descriptors beside those of connections: files, event queues, listeners.
+/// File descriptors beside those of connections: files, event queues, listeners.
 const OWN_DESCRIPTORS: u64 = 128;
-/// Connections on their way in where few sessions are allowed: one holder gets half of them, and may open a pool of 64 at
-/// once.
+/// Least default number of connections on their way in. One holder gets half of them, and may open
+/// a pool of 64 at once.
 const DEFAULT_LOGINS: usize = 128;
 /// Connections on their way in that always find a descriptor among these.
 const LEAST_LOGINS: usize = 16;
-/// Memory of a connection that no session's account counts: its own and its stack.
+/// Memory of a connection that no session's account counts: its own and its stack, in bytes.
 const CONNECTION_BYTES: u64 = 112 << 10;
-/// So many connections are let in by default whatever the memory.
+/// Least default number of connections, whatever the memory.
 const LEAST_CONNECTIONS: usize = 100;
-/// The least default of `--max-retained-log`: four times the distance between checkpoints.
+/// Least default of `--max-retained-log`: four times the distance between checkpoints.
 const LEAST_RETAINED: u64 = 1 << 30;
-/// Sessions can do something useful with so much.
+/// Least memory with which sessions are of use.
 const LEAST_MEMORY: Bytes = Bytes(32 << 20);
-/// The port in the Unix socket's name where no TCP address says another.
+/// Port in the Unix socket's name if there is no TCP address.
 const DEFAULT_PORT: u16 = 5432;
 
 /// Limits on the number of connections.
@@ -75,7 +75,7 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
         ..sql::database::Options::default()
     };
     folder::keep_private(&data)?;
-    // Before the first worker is there, so that every signal finds its handler.
+    // Before the first worker exists, so that every signal finds its handler.
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot listen for signals: {e}"))?;
     log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
@@ -104,7 +104,7 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     let server = match started {
         Ok(server) => server,
         Err(fault) => {
-            // The folder was opened for nothing: it is closed as cleanly as after a day's work.
+            // The folder was opened in vain. It is closed as cleanly as after a day's work.
             let closed = database.shutdown().map_err(|fault| open_fault(&data, &fault));
             return closed.and(Err(fault));
         }
@@ -127,7 +127,8 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the addresses before the folder is opened, which can last: clients hear that the server is starting up.
+/// Binds the addresses before the folder is opened, which can take long. Clients meanwhile get the
+/// error that the server is starting up.
 fn open_door(addresses: Vec<Address>, tls: Option<Arc<server::tls::Offer>>) -> Result<Door, String> {
     let bind = |address: Address| {
         Bound::new(address.clone()).map_err(|fault| format!("cannot listen on {address}: {fault}"))
@@ -136,8 +137,8 @@ fn open_door(addresses: Vec<Address>, tls: Option<Arc<server::tls::Offer>>) -> R
     Door::open(places, server::starting(tls)).map_err(|fault| format!("cannot answer clients: {fault}"))
 }
 
-/// The log that an open transaction may keep: what was said, or half of the disk, but never so little that ordinary
-/// transactions between two checkpoints come near it.
+/// The log that an open transaction may keep: the value from the settings, or half of the disk. The
+/// default is never so little that ordinary transactions between two checkpoints come near it.
 fn retained_log(settings: &ServeSettings, data: &Path) -> u64 {
     let half = || runtime::file::disk_bytes(data).map_or(u64::MAX, |bytes| bytes / 2);
     settings.max_retained_log.map_or_else(|| half().max(LEAST_RETAINED), |bytes| bytes.0)
@@ -147,7 +148,8 @@ fn set_log(settings: &ServeSettings) {
     logger::set(settings.log_format.unwrap_or(LogFormat::Text), settings.log_level.unwrap_or(LogLevel::Info));
 }
 
-/// Waits for the signal to stop, and reloads the settings at each SIGHUP before it; gives the signal's name.
+/// Waits for the signal to stop, and reloads the settings at each SIGHUP before it. Returns the
+/// signal's name.
 fn until_stopped(
     signals: &mut Signals,
     given: &ServeSettings,
@@ -183,7 +185,7 @@ fn until_stopped(
     "SIGTERM"
 }
 
-/// Reads settings, certificate and passwords again; gives them where all of it can be used.
+/// Reads settings, certificate and passwords again. Returns them if all of them can be used.
 fn reload(
     given: &ServeSettings,
     old: &ServeSettings,
@@ -205,7 +207,7 @@ fn reload(
     Ok((new, policy))
 }
 
-/// Where to listen, in the runtime's words.
+/// The addresses of the settings, as the runtime takes them.
 fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     let mut addresses = Vec::new();
     let mut port = DEFAULT_PORT;
@@ -230,7 +232,7 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     Ok(addresses)
 }
 
-/// The settings that SHOW gives for the server's addresses and connection limits.
+/// The settings that SHOW returns for the server's addresses and connection limits.
 fn shown(
     settings: &ServeSettings,
     addresses: &[Address],
@@ -256,7 +258,8 @@ fn shown(
     ]
 }
 
-/// Cores to use: what was said, or all there are. More workers than processors would only wait for each other.
+/// Number of cores to use: from the settings, or all there are. More workers than processors would
+/// only wait for each other.
 fn cores(settings: &ServeSettings) -> Result<usize, String> {
     let most = runtime::processor_count();
     match settings.cores {
@@ -267,7 +270,7 @@ fn cores(settings: &ServeSettings) -> Result<usize, String> {
     }
 }
 
-/// Bytes of the buffer pool: what was said, or a quarter of the memory.
+/// Bytes of the buffer pool: from the settings, or a quarter of the memory.
 fn buffers(settings: &ServeSettings) -> Result<usize, String> {
     let memory = available_bytes()?;
     let (wanted, most) = (settings.buffers.unwrap_or(Bytes(memory / 4)), Bytes(memory / 10 * 9));
@@ -285,8 +288,9 @@ fn buffers(settings: &ServeSettings) -> Result<usize, String> {
     usize::try_from(wanted.0).map_err(|_| format!("--buffers {wanted} is too much for this machine"))
 }
 
-/// Bytes that sessions may take together: what was said, or three quarters of what the buffers leave. The last quarter is
-/// for stacks, the kernel's buffers, and memory that is free and not given back.
+/// Bytes that sessions may take together: from the settings, or three quarters of what the buffers
+/// leave. The last quarter is for stacks, the kernel's buffers, and memory that is free and not
+/// given back.
 fn memory(settings: &ServeSettings, buffers: u64) -> Result<Bytes, String> {
     let all = available_bytes()?;
     let wanted = settings.memory.unwrap_or(Bytes((all.saturating_sub(buffers) / 4 * 3).max(LEAST_MEMORY.0)));
@@ -302,9 +306,9 @@ fn memory(settings: &ServeSettings, buffers: u64) -> Result<Bytes, String> {
     Ok(wanted)
 }
 
-/// Bytes that may be resident, of `all`: but for half of what is `beside` buffers and sessions, at least a sixteenth. That
-/// is the kernel's and the program's. Buffers in huge pages lie `apart`: they are not resident, and are not there for
-/// others.
+/// Bytes of `all` that may be resident. Half of what is `beside` buffers and sessions, at least a
+/// sixteenth of all, is left to the kernel and the program. Buffers in huge pages lie `apart`: they
+/// are not resident, and others cannot use them.
 fn resident(all: u64, buffers: u64, beside: u64, apart: bool) -> u64 {
     let most = all - (beside / 2).max(all / 16);
     let needed = all - beside;
@@ -323,8 +327,9 @@ fn available_bytes() -> Result<u64, String> {
     runtime::account::available_bytes().map_err(|e| format!("cannot tell how much memory there is: {e}"))
 }
 
-/// Connections at one time: what was said, or the defaults, as far as open descriptors and the memory `beside` that of
-/// buffers and sessions allow them. Raises the descriptors' limit as far as this process may.
+/// Numbers of connections: from the settings, or the defaults as far as two bounds allow. The
+/// bounds are open descriptors, and the memory `beside` that of buffers and sessions. Raises the
+/// limit of descriptors as far as this process may.
 fn room(settings: &ServeSettings, beside: u64) -> Result<Room, String> {
     let asked = (settings.max_connections, settings.max_logins);
     let fit = usize::try_from(beside / CONNECTION_BYTES).unwrap_or(usize::MAX).max(LEAST_CONNECTIONS);
@@ -340,7 +345,7 @@ fn room(settings: &ServeSettings, beside: u64) -> Result<Room, String> {
         let logins = asked.1.unwrap_or(wanted.max(DEFAULT_LOGINS).min(spare).max(LEAST_LOGINS));
         return Ok(Room { sessions: wanted, logins });
     }
-    // Nobody asked for so many: fewer will do, as long as there are some.
+    // The number is a default, so fewer will do, as long as there are some.
     if asked == (None, None) && granted >= 2 * OWN_DESCRIPTORS {
         let fewer = (granted - OWN_DESCRIPTORS) as usize;
         log::warn!("only {granted} file descriptors are allowed: at most {fewer} connections, not {wanted}");

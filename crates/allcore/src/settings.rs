@@ -1,4 +1,5 @@
-//! The settings of `allcore serve`: from the command line, else the environment, else a file, else their defaults.
+//! The settings of `allcore serve`: from the command line, else the environment, else a file, else
+//! the defaults.
 
 mod file;
 mod reload;
@@ -8,10 +9,10 @@ use clap::{Args, ValueEnum};
 pub use reload::Change;
 use std::path::PathBuf;
 
-/// How clients prove who they are.
+/// How clients prove their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AuthKind {
-    /// Every client is believed.
+    /// No proof: every client is let in.
     Trust,
     /// A password, proved by SCRAM-SHA-256 (set one with `allcore passwd`).
     Scram,
@@ -47,26 +48,27 @@ pub enum LogFormat {
     Json,
 }
 
-/// The least urgent lines the log takes.
+/// The least urgent lines in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
-    /// Failures that the operator has to mend.
+    /// Failures on which the operator has to act.
     Error,
-    /// And what was refused, or may become a failure.
+    /// Also refusals, and events that may become failures.
     Warn,
-    /// And what the server does.
+    /// Also the server's actions.
     Info,
-    /// And what is of use to those who look for faults in it.
+    /// Also details for those who search for faults in the server.
     Debug,
 }
 
-/// Everything `allcore serve` can be told.
+/// The settings of `allcore serve`.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 pub struct ServeSettings {
-    /// Folder of the database; created if it is empty or not there
+    /// Folder of the database; the server makes it if it is empty or absent
     #[arg(long, value_name = "DIR", env = "ALLCORE_DATA")]
     pub data: Option<PathBuf>,
-    /// Address to accept TCP connections on; may be given more than once; 'none' for no TCP [default: 127.0.0.1:5432]
+    /// Address for TCP connections; may be given more than once; 'none' for no TCP [default:
+    /// 127.0.0.1:5432]
     #[arg(long, value_name = "HOST:PORT", env = "ALLCORE_LISTEN", value_delimiter = ',')]
     pub listen: Vec<String>,
     /// Folder for the Unix socket .s.PGSQL.PORT [default: none]
@@ -78,55 +80,58 @@ pub struct ServeSettings {
     /// Memory for the buffer pool, as in 2GiB [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE", env = "ALLCORE_BUFFERS")]
     pub buffers: Option<Bytes>,
-    /// Memory that all sessions may take together beside the buffers, as in 4GiB; past it statements fail with 53200
-    /// [default: three quarters of what the buffers leave]
+    /// Memory that all sessions together may take beside the buffers, as in 4GiB; beyond it
+    /// statements fail with 53200 [default: three quarters of what the buffers leave]
     #[arg(long, value_name = "SIZE", env = "ALLCORE_MEMORY")]
     pub memory: Option<Bytes>,
-    /// How clients prove who they are [default: trust]
+    /// How clients prove their identity [default: trust]
     #[arg(long, value_name = "KIND", env = "ALLCORE_AUTH")]
     pub auth: Option<AuthKind>,
-    /// With '--auth trust': believe clients of other machines, too
+    /// With '--auth trust': let in clients of other machines, too
     #[arg(long, value_name = "BOOL", env = "ALLCORE_I_KNOW", num_args = 0..=1, require_equals = true,
         default_missing_value = "true")]
     pub i_know: Option<bool>,
     /// How files are read and written [default: auto]
     #[arg(long, value_name = "KIND", env = "ALLCORE_FILE_IO")]
     pub file_io: Option<FileIoKind>,
-    /// Certificate chain (PEM) to offer TLS with; needs --tls-key
+    /// Certificate chain (PEM) for TLS; needs --tls-key
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
-    /// Private key (PEM) of the certificate, readable by its owner alone
+    /// Private key (PEM) of the certificate; only its owner may read it
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
-    /// Clients that have to use TLS; Unix sockets need none [default: offered]
+    /// Clients that must use TLS; Unix sockets need none [default: offered]
     #[arg(long, value_name = "KIND", env = "ALLCORE_TLS")]
     pub tls: Option<TlsKind>,
-    /// Sessions at one time; the next one is refused with 53300 [default: 5000]
+    /// Most sessions at one time; a further one is refused with 53300 [default: 5000]
     #[arg(long, value_name = "N", env = "ALLCORE_MAX_CONNECTIONS", value_parser = at_least_one)]
     pub max_connections: Option<usize>,
-    /// Of these, those that only superusers get [default: 3]
+    /// Sessions among these that are reserved for superusers [default: 3]
     #[arg(long, value_name = "N", env = "ALLCORE_SUPERUSER_RESERVED_CONNECTIONS")]
     pub superuser_reserved_connections: Option<usize>,
-    /// Connections that have not logged in yet, at one time [default: as --max-connections, at least 128]
+    /// Most connections at one time that have not logged in yet [default: as --max-connections, at
+    /// least 128]
     #[arg(long, value_name = "N", env = "ALLCORE_MAX_LOGINS", value_parser = at_least_one)]
     pub max_logins: Option<usize>,
-    /// Time a client has to log in, as in 10s [default: 60s]
+    /// Time in which a client must log in, as in 10s [default: 60s]
     #[arg(long, value_name = "TIME", env = "ALLCORE_AUTHENTICATION_TIMEOUT")]
     pub authentication_timeout: Option<Span>,
-    /// Log that an open transaction may keep from being let go, as in 20GiB; its session is ended when it keeps more
-    /// [default: half of the disk]
+    /// Most log that an open transaction may keep, as in 20GiB; a session whose transaction keeps
+    /// more is ended [default: half of the disk]
     #[arg(long, value_name = "SIZE", env = "ALLCORE_MAX_RETAINED_LOG")]
     pub max_retained_log: Option<Bytes>,
     /// How log lines are written [default: text]
     #[arg(long, value_name = "KIND", env = "ALLCORE_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// The least urgent lines the log takes [default: info]
+    /// The least urgent lines in the log [default: info]
     #[arg(long, value_name = "LEVEL", env = "ALLCORE_LOG_LEVEL")]
     pub log_level: Option<LogLevel>,
-    /// A setting that sessions begin with, as in statement_timeout=30s; may be given more than once
+    /// A setting with which sessions begin, as in statement_timeout=30s; may be given more than
+    /// once
     #[arg(long, value_name = "NAME=VALUE", env = "ALLCORE_SET", value_parser = assignment)]
     pub set: Vec<(String, String)>,
-    /// Start although the log is damaged at LSN, which the refusal names, and give up what follows; a copy is kept
+    /// Start although the log is damaged at LSN, which the refusal names, and give up the rest
+    /// of the log; a copy is kept
     #[arg(long, value_name = "LSN", value_parser = log_position)]
     pub discard_log_after: Option<u64>,
     /// File with settings, `name = value` a line, names as the long options
@@ -134,21 +139,21 @@ pub struct ServeSettings {
     pub config: Option<PathBuf>,
 }
 
-/// The address TCP connections are accepted on where nothing is said.
+/// The default address for TCP connections.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:5432";
-/// Sessions at one time where nothing is said.
+/// The default number of sessions at one time.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 5000;
-/// Those of them kept for superusers where nothing is said.
+/// The default number of sessions reserved for superusers.
 pub const DEFAULT_RESERVED: usize = 3;
 
 impl ServeSettings {
-    /// How clients prove who they are.
+    /// How clients prove their identity.
     pub fn auth(&self) -> AuthKind {
         self.auth.unwrap_or(AuthKind::Trust)
     }
 }
 
-/// A position of the log as messages name it: two hexadecimal numbers with a stroke between.
+/// A log position as messages name it: two hexadecimal numbers with a slash between.
 fn log_position(text: &str) -> Result<u64, String> {
     let part = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
     text.split_once('/')

@@ -1,4 +1,4 @@
-//! Amounts as people write them: `2GiB`, `700MiB`, `64kB`; `10s`, `500ms`, `1min`.
+//! Amounts with units: `2GiB`, `700MiB`, `64kB`; `10s`, `500ms`, `1min`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,7 +46,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A stretch of time, more than none and at most a day.
+/// A duration, more than zero and at most a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
@@ -58,7 +58,7 @@ impl Span {
 impl FromStr for Span {
     type Err = String;
 
-    /// A number without a unit is one of seconds.
+    /// A number without a unit means seconds.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());

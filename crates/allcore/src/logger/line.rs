@@ -4,15 +4,15 @@ use log::kv::{Error, Key, Value, VisitSource};
 use log::{Level, Record};
 use std::fmt::Write;
 
-/// A longer message is cut.
+/// Bytes of the longest message; a longer one is cut.
 pub const LONGEST: usize = 16 * 1024;
 
-/// The line of a record; `wall` is microseconds since 1970.
+/// The line of a record; `wall` is in microseconds since 1970.
 pub fn of(record: &Record<'_>, wall: i64, json: bool) -> String {
     let message = record.args().to_string();
     let mut line = begin(record.level(), cut(&message), wall, json);
     let mut fields = Fields { line: &mut line, json, any: false };
-    // Our own visitor never fails.
+    // This visitor never fails.
     let _ = record.key_values().visit(&mut fields);
     let any = fields.any;
     line.push_str(match (json, any) {
@@ -23,7 +23,7 @@ pub fn of(record: &Record<'_>, wall: i64, json: bool) -> String {
     line
 }
 
-/// The line that says how many were dropped.
+/// The line with the number of dropped lines.
 pub fn dropped(count: u64, wall: i64, json: bool) -> String {
     let message = format!("{count} lines of the log are lost: they came faster than they were read");
     let mut line = begin(Level::Warn, &message, wall, json);
@@ -38,7 +38,7 @@ fn begin(level: Level, message: &str, wall: i64, json: bool) -> String {
     if !json {
         return format!("{time} {level}: {message}");
     }
-    // The zone comes last: milliseconds before it.
+    // The zone comes last, so the milliseconds go before it.
     let (seconds, milliseconds) = (time.trim_end_matches('Z'), wall / 1000 % 1000);
     let mut line = format!("{{\"time\":\"{seconds}.{milliseconds:03}Z\",\"level\":\"{level}\",\"message\":");
     quote(&mut line, message);
@@ -51,7 +51,8 @@ fn cut(message: &str) -> &str {
     &message[..end.unwrap_or(0)]
 }
 
-/// A JSON string: everything that could end it, or is no character of it, is escaped.
+/// Writes a JSON string; escapes every character that would end it or that JSON does not allow in
+/// it.
 fn quote(line: &mut String, text: &str) {
     line.push('"');
     for c in text.chars() {
@@ -64,7 +65,7 @@ fn quote(line: &mut String, text: &str) {
     line.push('"');
 }
 
-/// Writes a record's fields behind its message.
+/// Writes a record's fields after its message.
 struct Fields<'a> {
     line: &'a mut String,
     json: bool,
@@ -101,8 +102,8 @@ impl<'kvs> VisitSource<'kvs> for Fields<'_> {
 /// Seconds since 1970 as `YYYY-MM-DDTHH:MM:SSZ`.
 fn utc(seconds: u64) -> String {
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from a day count, by eras of 400 years that start in March (Hinnant, "chrono-compatible low-level
-    // date algorithms").
+    // Civil date from a day count, by eras of 400 years that start in March (Hinnant,
+    // "chrono-compatible low-level date algorithms").
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -1,11 +1,13 @@
-//! The settings file: TOML, `name = value`, names as the long options; `[set]` holds what sessions begin with.
+//! The settings file: TOML, `name = value`, names as the long options; `[set]` holds the settings
+//! with which sessions begin.
 
 use super::{AuthKind, FileIoKind, LogFormat, LogLevel, ServeSettings, TlsKind, at_least_one};
 use clap::ValueEnum;
 use std::path::Path;
 
 impl ServeSettings {
-    /// Takes from the settings file, where one is named, what neither the command line nor the environment said.
+    /// Fills in, from the settings file if one is named, what neither the command line nor the
+    /// environment sets.
     pub fn with_file(mut self) -> Result<Self, String> {
         let Some(path) = self.config.clone() else { return Ok(self) };
         let text = runtime::file::open_to_read(&path)
@@ -49,7 +51,7 @@ impl ServeSettings {
         Ok(())
     }
 
-    /// Takes the `[set]` table, before what was said elsewhere: the last one counts.
+    /// Puts the `[set]` table before settings from elsewhere: the last one counts.
     fn begin_sessions_with(&mut self, entries: &toml::Table) {
         let said = std::mem::take(&mut self.set);
         self.set = entries.iter().map(|(name, value)| (name.clone(), plain(value))).chain(said).collect();

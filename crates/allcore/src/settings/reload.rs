@@ -1,4 +1,5 @@
-//! A reload of the settings: the settings that it changes, and those that it must leave as they are.
+//! A reload of the settings: the settings that it changes, and those that it must leave as they
+//! are.
 
 use super::{AuthKind, ServeSettings, TlsKind};
 use crate::units::Span;
@@ -15,15 +16,15 @@ pub struct Change {
     pub from: String,
     /// Its value now.
     pub to: String,
-    /// Clients that were refused before, or protected, are no longer.
+    /// Whether clients that were refused or protected before no longer are.
     pub weakens: bool,
 }
 
-/// The words for a setting that nothing says and that has no single default.
+/// The text for a setting that has no value and no single default.
 const UNSET: &str = "nothing";
 
 impl ServeSettings {
-    /// The settings that differ from another's and count at the server's start only, by name.
+    /// Names of the settings that differ from another's and take effect only at the server's start.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let differs = [
             ("data", self.data != other.data),
@@ -43,7 +44,7 @@ impl ServeSettings {
         differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
     }
 
-    /// Takes from another what counts at the server's start only.
+    /// Takes over from another the settings that take effect only at the server's start.
     pub fn keep_fixed(&mut self, other: &Self) {
         let other = other.clone();
         self.data = other.data;
@@ -58,7 +59,7 @@ impl ServeSettings {
         self.max_logins = other.max_logins;
     }
 
-    /// Refuses to let clients in with less than before only because a setting is no longer said: a
+    /// Refuses to let clients in with less proof than before only because a setting is absent. So a
     /// settings file that was emptied by mistake opens nothing.
     pub fn check_weakened(&self, before: &Self) -> Result<(), String> {
         let gone = |name: &str, less: &str| {
@@ -75,7 +76,7 @@ impl ServeSettings {
         Ok(())
     }
 
-    /// The settings that differ from those before and count from now on.
+    /// The settings that differ from those before and take effect at once.
     pub fn changes(&self, before: &Self) -> Vec<Change> {
         let auth = |settings: &Self| choice(Some(settings.auth()), "");
         let tls = |settings: &Self| choice(settings.tls, "offered");
@@ -120,7 +121,7 @@ impl ServeSettings {
         changed.map(|(name, from, to, weakens)| Change { name, from, to, weakens }).collect()
     }
 
-    /// The value that sessions begin with: the last one given counts.
+    /// The value with which sessions begin: the last one counts.
     fn session_setting(&self, name: &str) -> String {
         shown(self.set.iter().rfind(|(one, _)| one == name).map(|(_, value)| value))
     }
@@ -130,7 +131,7 @@ fn shown(value: Option<impl Display>) -> String {
     value.map_or_else(|| UNSET.to_owned(), |value| value.to_string())
 }
 
-/// The word for a choice, or for the default where none was made.
+/// The name of a choice, or of the default if none was made.
 fn choice<T: ValueEnum>(value: Option<T>, default: &str) -> String {
     let value = value.and_then(|value| value.to_possible_value());
     value.map_or_else(|| default.to_owned(), |value| value.get_name().to_owned())
@@ -153,7 +154,7 @@ mod tests {
             ..ServeSettings::default()
         };
         assert_eq!(before.changes(&before), []);
-        // The default said by name is the same.
+        // Naming the default changes nothing.
         let same = ServeSettings { log_level: Some(LogLevel::Info), ..before.clone() };
         assert_eq!(same.changes(&before), []);
         let after = ServeSettings {

@@ -1,4 +1,4 @@
-//! A store and an engine in a folder of their own, and short ways to say what a test does.
+//! A store and an engine in a folder of their own, and short helpers for tests.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use storage::store::{Store, StoreOptions};
 use txn::{Engine, InsertOutcome, Isolation, Outcome, Stamp, TxnSession};
 
 pub const CORES: usize = 2;
-/// Nothing in these tests takes longer, or it hangs.
+/// Time after which a wait in these tests counts as a hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A test's runtime, data folder and engine.
@@ -42,7 +42,7 @@ pub fn test_folder(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("allcore-txn-{name}-{}", std::process::id()))
 }
 
-/// Makes or opens the store in `folder`, with one empty table when it is new.
+/// Makes or opens the store in `folder`. A new store gets one empty table.
 pub fn open_engine(runtime: &Arc<Runtime>, folder: &std::path::Path, frames: usize) -> Arc<Engine> {
     runtime.call(0, || {
         let new = !folder.join("ALLCORE").exists();
@@ -101,7 +101,7 @@ impl Drop for Bench {
     }
 }
 
-/// Lets others run until `condition` holds.
+/// Lets other fibers run until `condition` holds.
 pub fn until(mut condition: impl FnMut() -> bool) {
     let start = time::precise();
     while !condition() {
@@ -110,7 +110,7 @@ pub fn until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Short ways to say things.
+/// Short forms of a session's calls.
 pub trait Short {
     fn start(&self, isolation: Isolation);
     fn read(&self, key: &str) -> Option<String>;
@@ -119,7 +119,7 @@ pub trait Short {
     fn set(&self, key: &str, row: &str) -> Outcome;
     fn remove(&self, key: &str) -> Outcome;
     fn all(&self) -> Vec<(String, String)>;
-    /// The statement `body` in a transaction of its own.
+    /// Runs `body` as the only statement of a transaction.
     fn alone<R>(&self, body: impl FnOnce() -> R) -> R;
 }
 
