@@ -1,8 +1,9 @@
 //! Changes to a catalog: what a DDL statement does, kept in its transaction until the commit.
 //!
-//! A transaction with DDL owns an [`Overlay`]: the catalog it sees (its base plus its changes) and the list of changes.
-//! Each object is changed whole. At commit the list is applied to the newest shared catalog, whose other objects may
-//! have changed meanwhile; the table locks DDL holds to its end keep two transactions from changing one object.
+//! A transaction with DDL owns an [`Overlay`]: the catalog it sees (its base plus its changes) and
+//! the list of changes. Each object is changed whole. At commit the list is applied to the newest
+//! shared catalog, whose other objects may have changed meanwhile; the table locks DDL holds to its
+//! end keep two transactions from changing one object.
 
 use std::sync::Arc;
 
@@ -45,7 +46,8 @@ impl Overlay {
         Overlay { catalog: base, changes: Vec::new() }
     }
 
-    /// The catalog with the changes so far. Its generation is marked as private, so no shared plan fits it.
+    /// The catalog with the changes so far. Its generation is marked as private, so no shared plan
+    /// fits it.
     #[must_use]
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
@@ -72,8 +74,8 @@ impl Overlay {
         self.changes.iter().rev().map(one).collect()
     }
 
-    /// Definitions whose counters nobody uses any more when the transaction has ended: those it replaced or dropped when
-    /// it committed, else those it made.
+    /// Definitions whose counters nobody uses any more when the transaction has ended: those it
+    /// replaced or dropped when it committed, else those it made.
     #[must_use]
     pub fn unused_counters(&self, base: &Catalog, committed: bool) -> Vec<Arc<Sequence>> {
         unused(&self.changes, base, if committed { &self.catalog } else { base })
@@ -94,8 +96,8 @@ impl Overlay {
         self.changes.push(change);
     }
 
-    /// Back to a savepoint's mark, over the base the overlay began with. Gives the definitions made since whose counters
-    /// nobody uses any more.
+    /// Back to a savepoint's mark, over the base the overlay began with. Gives the definitions made
+    /// since whose counters nobody uses any more.
     pub fn roll_back_to(&mut self, mark: usize, base: &Arc<Catalog>) -> Vec<Arc<Sequence>> {
         let gone = self.changes.split_off(mark);
         let mut catalog = Catalog::clone(base);
@@ -112,7 +114,8 @@ impl Overlay {
     }
 }
 
-/// The definitions that changes put over those of `base`, and those, with counters that are not in use in a catalog.
+/// The definitions that changes put over those of `base`, and those, with counters that are not in
+/// use in a catalog.
 fn unused(changes: &[Change], base: &Catalog, used: &Catalog) -> Vec<Arc<Sequence>> {
     let mut unused: Vec<Arc<Sequence>> = Vec::new();
     for change in changes {
@@ -194,7 +197,8 @@ impl StoredObject {
         }
     }
 
-    /// The key of an object in the system tree: its kind and OID, so that statistics lie apart from the table.
+    /// The key of an object in the system tree: its kind and OID, so that statistics lie apart from
+    /// the table.
     #[must_use]
     pub fn key(&self) -> [u8; 5] {
         let (kind, oid) = match self {
@@ -226,7 +230,8 @@ impl Change {
         [kind, a, b, c, d]
     }
 
-    /// What the change means for the system tree: a key, and the object to put there, or None to remove it.
+    /// What the change means for the system tree: a key, and the object to put there, or None to
+    /// remove it.
     #[must_use]
     pub fn stored(&self) -> ([u8; 5], Option<StoredObject>) {
         let put = |object: StoredObject| (object.key(), Some(object));
@@ -237,7 +242,8 @@ impl Change {
             Change::PutStatistics(oid, statistics) => {
                 put(StoredObject::Statistics(*oid, TableStatistics::clone(statistics)))
             }
-            // The catalog of a database begins with it, without a stored object that could be removed.
+            // The catalog of a database begins with it, without a stored object that could be
+            // removed.
             Change::DropSchema(PUBLIC) => put(StoredObject::NoSchema(PUBLIC)),
             Change::DropSchema(oid) => (Change::stored_key(1, *oid), None),
             Change::DropTable(oid) => (Change::stored_key(2, *oid), None),

@@ -1,5 +1,5 @@
-//! Counters of sequences in memory. The definitions of a sequence share its counter, so the catalog holds it; the database
-//! above counts with it and writes its records.
+//! Counters of sequences in memory. The definitions of a sequence share its counter, so the catalog
+//! holds it; the database above counts with it and writes its records.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +25,8 @@ pub struct CounterState {
     pub covered: i64,
     /// Somebody is writing a record.
     pub logging: bool,
-    /// Its record is gone, or is about to go: only statements that see an old definition use it, and write no other.
+    /// Its record is gone, or is about to go: only statements that see an old definition use it,
+    /// and write no other.
     pub retired: bool,
 }
 
@@ -41,7 +42,8 @@ impl Counter {
         (state.value, state.called)
     }
 
-    /// Waits until nobody writes a record, and keeps others from it; whether the counter is retired.
+    /// Waits until nobody writes a record, and keeps others from it; whether the counter is
+    /// retired.
     pub fn begin_logging(&self) -> bool {
         let mut retired = false;
         self.logged.wait_until(|| {
@@ -55,8 +57,9 @@ impl Counter {
     }
 }
 
-/// Where a sequence's counter is kept. All definitions that have its number share it, so a statement that still sees an
-/// old one counts on with what others have left, and the counter goes with the last catalog that knows it.
+/// Where a sequence's counter is kept. All definitions that have its number share it, so a
+/// statement that still sees an old one counts on with what others have left, and the counter goes
+/// with the last catalog that knows it.
 #[derive(Clone, Default)]
 pub struct CounterPlace(Arc<OnceLock<Counter>>);
 

@@ -1,13 +1,16 @@
-//! The catalog: immutable snapshots of a database's schemas, tables, indexes, constraints and sequences.
+//! The catalog: immutable snapshots of a database's schemas, tables, indexes, constraints and
+//! sequences.
 //!
-//! Everybody reads a shared `Arc<Catalog>`; a commit with DDL publishes a new one with the next generation, and plans
-//! remember the generation they were made for. What must hold:
+//! Everybody reads a shared `Arc<Catalog>`; a commit with DDL publishes a new one with the next
+//! generation, and plans remember the generation they were made for. What must hold:
 //!
-//! 1. A published catalog never changes. Equal generations of one database mean equal catalogs; a transaction's own
-//!    uncommitted view has the generation [`PRIVATE_GENERATION`], which no cached plan has.
-//! 2. The other maps hold exactly what the OID maps' objects say: their names, a table's indexes, its foreign keys by the
-//!    table they reference, a sequence's owner.
-//! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are not stored.
+//! 1. A published catalog never changes. Equal generations of one database mean equal catalogs; a
+//!    transaction's own uncommitted view has the generation [`PRIVATE_GENERATION`], which no cached
+//!    plan has.
+//! 2. The other maps hold exactly what the OID maps' objects say: their names, a table's indexes,
+//!    its foreign keys by the table they reference, a sequence's owner.
+//! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are
+//!    not stored.
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +34,8 @@ pub use objects::*;
 pub use statistics::{ColumnStatistics, TableStatistics};
 use values::identifier;
 
-/// The OID of the database that clients expect to be there when they make others; it cannot be dropped.
+/// The OID of the database that clients expect to be there when they make others; it cannot be
+/// dropped.
 pub const TEMPLATE_DATABASE: u32 = 1;
 
 /// The generation of a transaction's own view.
@@ -158,7 +162,8 @@ impl Catalog {
         next
     }
 
-    /// [`Catalog::with_changes`], unless one of them takes the name of another object. Calls `between` before each.
+    /// [`Catalog::with_changes`], unless one of them takes the name of another object. Calls
+    /// `between` before each.
     ///
     /// # Errors
     /// The name, and the kind of the object that has it.
@@ -198,7 +203,8 @@ impl Catalog {
         })
     }
 
-    /// The names that a change gives to objects which do not have them here: a relation's with its schema, a schema's with 0.
+    /// The names that a change gives to objects which do not have them here: a relation's with its
+    /// schema, a schema's with 0.
     #[must_use]
     pub fn new_names<'c>(&self, change: &'c Change) -> Vec<(u32, &'c str)> {
         if let Change::PutSchema(schema) = change {
@@ -316,7 +322,8 @@ impl Catalog {
         self.bytes
     }
 
-    /// By how much a change would make the definitions grow, in bytes; 0 where it makes them smaller.
+    /// By how much a change would make the definitions grow, in bytes; 0 where it makes them
+    /// smaller.
     #[must_use]
     pub fn growth(&self, change: &Change) -> usize {
         let (new, old) = match change {
@@ -420,7 +427,8 @@ impl Catalog {
         implied.into_iter().chain(named).find_map(|schema| self.relation_in(schema, name))
     }
 
-    /// The relation that a name in parts stands for: the schema may precede its last part, and the database the schema.
+    /// The relation that a name in parts stands for: the schema may precede its last part, and the
+    /// database the schema.
     #[must_use]
     pub fn relation_of(&self, path: &[String], names: &[String]) -> Option<Relation> {
         match names {

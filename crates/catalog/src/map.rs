@@ -1,10 +1,12 @@
 //! A map whose copies share their entries: a trie over the keys' hashes, 16 ways a level.
 //!
-//! Cloning the map copies one pointer. A change copies the nodes between the root and its key, at most 16, and only those
-//! that another copy still holds. So a transaction that changes thousands of definitions pays for each of them alone.
+//! Cloning the map copies one pointer. A change copies the nodes between the root and its key, at
+//! most 16, and only those that another copy still holds. So a transaction that changes thousands
+//! of definitions pays for each of them alone.
 //!
-//! Of the crates that have such maps, `rpds` finds no (schema, name) without making its key, and `imbl` brings 8 crates and takes
-//! 1.5 us where this takes 0.6 for a copy, an insertion and a removal among 10,000 names (release, 2026-11-25).
+//! Of the crates that have such maps, `rpds` finds no (schema, name) without making its key, and
+//! `imbl` brings 8 crates and takes 1.5 us where this takes 0.6 for a copy, an insertion and a
+//! removal among 10,000 names (release, 2026-11-25).
 
 use std::hash::{BuildHasher, Hash};
 use std::slice;

@@ -1,5 +1,5 @@
-//! Definitions of the objects a database holds. Plain data: immutable once in a catalog, serialisable for the system
-//! trees, numbered by OIDs that are never used again.
+//! Definitions of the objects a database holds. Plain data: immutable once in a catalog,
+//! serialisable for the system trees, numbered by OIDs that are never used again.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,8 @@ pub struct Table {
     pub name: String,
     /// The tree of its rows, ordered by primary key, or by a hidden row number where there is none.
     pub tree: TreeAddress,
-    /// The tree of the values its rows hold out of line, or none when no row can be long enough to need it.
+    /// The tree of the values its rows hold out of line, or none when no row can be long enough to
+    /// need it.
     pub wide: TreeAddress,
     /// Its columns in the order of their attribute numbers; dropped ones stay as holes.
     pub columns: Vec<Column>,
@@ -81,7 +82,8 @@ pub struct Table {
     pub layout: Layout,
 }
 
-/// A value derived from the columns: not part of the definition, so a copy (which may be changed) begins without it.
+/// A value derived from the columns: not part of the definition, so a copy (which may be changed)
+/// begins without it.
 #[derive(Debug, Default)]
 pub struct Layout(std::sync::OnceLock<values::row::RowShape>);
 
@@ -107,7 +109,8 @@ pub struct Column {
     pub type_: Type,
     /// NOT NULL, by its own declaration or as part of the primary key.
     pub not_null: bool,
-    /// DEFAULT as SQL text. Relations go by their OID, `nextval('20001'::regclass)`: they may be renamed.
+    /// DEFAULT as SQL text. Relations go by their OID, `nextval('20001'::regclass)`: they may be
+    /// renamed.
     pub default: Option<String>,
     /// GENERATED ... AS IDENTITY.
     #[serde(with = "IdentityOption")]
@@ -127,7 +130,8 @@ pub struct PrimaryKey {
     pub name: String,
     /// Positions of the columns.
     pub columns: Vec<u32>,
-    /// INCLUDE: positions of columns that its index names beside its keys. The tree's rows hold them anyway.
+    /// INCLUDE: positions of columns that its index names beside its keys. The tree's rows hold
+    /// them anyway.
     pub included: Vec<u32>,
 }
 
@@ -148,8 +152,8 @@ pub struct Index {
     pub constraint: u32,
     /// Its columns.
     pub columns: Vec<IndexKey>,
-    /// INCLUDE: positions of columns that it names beside its keys. Its tree does not hold them, scans read them from the
-    /// table's.
+    /// INCLUDE: positions of columns that it names beside its keys. Its tree does not hold them,
+    /// scans read them from the table's.
     pub included: Vec<u32>,
 }
 
@@ -291,8 +295,8 @@ impl Table {
         self.indexes.iter().map(|index| index.tree).chain(own)
     }
 
-    /// Whether a row may be too long for a tree's entry, so that some of its values must go out of line. Dropped columns
-    /// count: rows may hold their values still.
+    /// Whether a row may be too long for a tree's entry, so that some of its values must go out of
+    /// line. Dropped columns count: rows may hold their values still.
     #[must_use]
     pub fn may_be_wide(&self) -> bool {
         // Key columns stand in the row and in its key.
@@ -302,8 +306,8 @@ impl Table {
         total.is_none_or(|total| total + 4 * self.columns.len() > SURELY_FITS)
     }
 
-    /// The OID of the unique key that a foreign key to these columns, in any order, is bound to: the primary key, or the
-    /// oldest of the others.
+    /// The OID of the unique key that a foreign key to these columns, in any order, is bound to:
+    /// the primary key, or the oldest of the others.
     #[must_use]
     pub fn unique_key(&self, columns: &[u32]) -> Option<u32> {
         let fits =

@@ -1,7 +1,8 @@
-//! The memory that a definition takes, about. What all take together is bounded, since every session reads them and none
-//! can be told to give them back.
+//! The memory that a definition takes, about. What all take together is bounded, since every
+//! session reads them and none can be told to give them back.
 //!
-//! An object has the same size as long as it is the same, so that the sum of a catalog goes back to what it was.
+//! An object has the same size as long as it is the same, so that the sum of a catalog goes back to
+//! what it was.
 
 use super::objects::{Schema, Sequence, Table};
 

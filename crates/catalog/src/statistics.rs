@@ -1,4 +1,5 @@
-//! What ANALYZE knows of a table's data. The planner also asks for the present number of rows, which the trees know.
+//! What ANALYZE knows of a table's data. The planner also asks for the present number of rows,
+//! which the trees know.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ pub struct TableStatistics {
 pub struct ColumnStatistics {
     /// The part of the values that is NULL.
     pub null_fraction: f64,
-    /// Distinct values; when negative, as a part of the rows (-1 = all different), as `pg_stats.n_distinct` is.
+    /// Distinct values; when negative, as a part of the rows (-1 = all different), as
+    /// `pg_stats.n_distinct` is.
     pub distinct: f64,
     /// The part of the rows that the most common value has.
     pub top_frequency: f64,

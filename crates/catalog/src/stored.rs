@@ -1,5 +1,5 @@
-//! The names of relations inside stored texts of expressions. A text holds `'OID'::regclass` in the place of a name: it is
-//! written by the parser's room, and read here without a parser.
+//! The names of relations inside stored texts of expressions. A text holds `'OID'::regclass` in the
+//! place of a name: it is written by the parser's room, and read here without a parser.
 
 use values::identifier::split;
 

@@ -1,4 +1,5 @@
-//! The columns that PostgreSQL gives each table by itself, and the errors of statements that would define or change one.
+//! The columns that PostgreSQL gives each table by itself, and the errors of statements that would
+//! define or change one.
 
 use values::error::{SqlError, SqlState};
 

@@ -14,7 +14,8 @@ use values::types::{Type, Value, oid};
 /// Work of looking at one expression: about a tenth of a microsecond.
 const FOLDING: usize = 100;
 
-/// Replaces the constant parts of an expression by their values. What fails keeps failing when it runs.
+/// Replaces the constant parts of an expression by their values. What fails keeps failing when it
+/// runs.
 pub(crate) fn expr(target: &mut Expr) {
     within(target, &[]);
 }
@@ -29,7 +30,8 @@ fn within(target: &mut Expr, operands: &[Expr]) {
         let arena = Bump::new();
         let session = NoSession::default();
         let mut context = EvalContext::new(&[], &[], &arena, &session);
-        // An expression that exceeds the budget is evaluated when the statement runs, with safe points.
+        // An expression that exceeds the budget is evaluated when the statement runs, with safe
+        // points.
         let folded = runtime::work::within(values::work::FOLDING_BUDGET, || {
             target.eval(&mut context).and_then(|value| value.to_value()).ok()
         });
@@ -74,7 +76,8 @@ fn is_null_in_list(target: &Expr) -> bool {
         && !list.iter().any(Expr::computes_ahead)
 }
 
-/// The value of an AND or OR that a constant decides whatever the row. Constant parts ahead of it keep failing.
+/// The value of an AND or OR that a constant decides whatever the row. Constant parts ahead of it
+/// keep failing.
 fn decided(target: &Expr, operands: &[Expr]) -> Option<bool> {
     let (parts, value) = match target {
         Expr::And(parts) => (parts, false),
@@ -87,8 +90,8 @@ fn decided(target: &Expr, operands: &[Expr]) -> Option<bool> {
     (!parts[..at].iter().any(ahead)).then_some(value)
 }
 
-/// Whether a NULL constant makes it NULL: the other arguments of a strict function, and the subqueries in them, are not
-/// evaluated. An argument that PostgreSQL computes ahead keeps failing.
+/// Whether a NULL constant makes it NULL: the other arguments of a strict function, and the
+/// subqueries in them, are not evaluated. An argument that PostgreSQL computes ahead keeps failing.
 fn is_null(target: &Expr, operands: &[Expr]) -> bool {
     let late = |argument: &Expr| is_computed_late(argument) && !reads_early(argument, operands);
     let null = |argument: &Expr| matches!(argument, Expr::Const(Value::Null, _));
@@ -117,8 +120,9 @@ fn reads_early(argument: &Expr, operands: &[Expr]) -> bool {
     early
 }
 
-/// Folds the expressions of a bound statement that have a NULL constant, before its subqueries are planned: those that a
-/// NULL spares are not run. The binder leaves expressions as they are written, for its checks need what a NULL hides.
+/// Folds the expressions of a bound statement that have a NULL constant, before its subqueries are
+/// planned: those that a NULL spares are not run. The binder leaves expressions as they are
+/// written, for its checks need what a NULL hides.
 pub(crate) fn nulls(bound: &mut Bound) {
     walk::statement(bound, &mut |part| {
         let walk::Part::Expr(target) = part else { return };

@@ -1,7 +1,8 @@
-//! The query room: what a statement means and how to run it. Parsing, normalising, binding, planning.
+//! The query room: what a statement means and how to run it. Parsing, normalising, binding,
+//! planning.
 //!
-//! The way down: [`parse`] -> [`normalize`] -> [`bind`] against the catalog, which gives a [`bound`] query -> [`planner`] -> an
-//! immutable [`plan`]. [`compile`] goes all of it.
+//! The way down: [`parse`] -> [`normalize`] -> [`bind`] against the catalog, which gives a
+//! [`bound`] query -> [`planner`] -> an immutable [`plan`]. [`compile`] goes all of it.
 #![forbid(unsafe_code)]
 
 pub mod bind;

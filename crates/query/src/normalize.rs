@@ -1,15 +1,19 @@
-//! Literals lifted out of a statement's text, so that statements that differ only in them share one plan.
+//! Literals lifted out of a statement's text, so that statements that differ only in them share one
+//! plan.
 //!
-//! One pass over the bytes finds the literals and hashes everything between them. Nothing is allocated once the
-//! reusable list has grown. What must hold:
+//! One pass over the bytes finds the literals and hashes everything between them. Nothing is
+//! allocated once the reusable list has grown. What must hold:
 //!
-//! 1. Two texts whose gaps (the bytes between literals) and literal classes are equal have the same tokens apart from
-//!    the literals' values. So a [`Template`] made from one text, whose gaps are compared byte by byte, serves another.
-//! 2. A literal becomes a parameter only when the binder met exactly this literal as a constant of an expression and
-//!    nothing about its value mattered ([`LiteralUse::Parameter`]); any other is pinned: its text must be the same.
+//! 1. Two texts whose gaps (the bytes between literals) and literal classes are equal have the same
+//!    tokens apart from the literals' values. So a [`Template`] made from one text, whose gaps are
+//!    compared byte by byte, serves another.
+//! 2. A literal becomes a parameter only when the binder met exactly this literal as a constant of
+//!    an expression and nothing about its value mattered ([`LiteralUse::Parameter`]); any other is
+//!    pinned: its text must be the same.
 //!
-//! Lifted are decimal numbers, with the sign where it can only be a sign, and strings: plain, dollar-quoted, and E'' without
-//! characters by number. Comments, quoted identifiers, parameters and every other kind of constant stay in the gaps.
+//! Lifted are decimal numbers, with the sign where it can only be a sign, and strings: plain,
+//! dollar-quoted, and E'' without characters by number. Comments, quoted identifiers, parameters
+//! and every other kind of constant stay in the gaps.
 
 use std::borrow::Cow;
 
@@ -62,8 +66,8 @@ impl Literal {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// The string it stands for (a number's: its digits and sign). Borrowed unless there is something to unescape.
-    /// None for an escape that is wrong, which the parser reports.
+    /// The string it stands for (a number's: its digits and sign). Borrowed unless there is
+    /// something to unescape. None for an escape that is wrong, which the parser reports.
     #[must_use]
     pub fn value<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
         let raw = self.text(text);
@@ -120,7 +124,8 @@ fn unescape(inner: &str) -> Option<Cow<'_, str>> {
                     b'r' => out.push(b'\r'),
                     b't' => out.push(b'\t'),
                     b'v' => out.push(11),
-                    // These may give what is no text, or need what comes next: the scan leaves them to the parser.
+                    // These may give what is no text, or need what comes next: the scan leaves them
+                    // to the parser.
                     escape if needs_parser(escape) => return None,
                     other => out.push(other),
                 }
@@ -157,7 +162,8 @@ const DIGIT: u8 = 3;
 const OPEN: u8 = 4;
 const OTHER: u8 = 0;
 
-/// Byte classes; the few bytes with a rule of their own are OTHER or OPEN here and matched by value.
+/// Byte classes; the few bytes with a rule of their own are OTHER or OPEN here and matched by
+/// value.
 static CLASS: [u8; 256] = {
     let mut table = [OTHER; 256];
     let mut byte = 0;
@@ -179,7 +185,8 @@ fn class(byte: u8) -> u8 {
 }
 
 impl Normalized {
-    /// Reads a text. False when it has no template: it is malformed, too long or has too many literals.
+    /// Reads a text. False when it has no template: it is malformed, too long or has too many
+    /// literals.
     pub fn read(&mut self, text: &str) -> bool {
         self.literals.clear();
         self.hash = SEED;
@@ -193,7 +200,8 @@ impl Normalized {
     }
 }
 
-/// Calls `visit` with the range of every token, comments included. False when the text ends inside of one.
+/// Calls `visit` with the range of every token, comments included. False when the text ends inside
+/// of one.
 pub(crate) fn for_each_token(text: &str, mut visit: impl FnMut(usize, usize)) -> bool {
     let mut unused = Normalized::default();
     let mut scan =
@@ -344,7 +352,8 @@ impl Scan<'_> {
         Ok(None)
     }
 
-    /// Passes over a quoted token whose opening quote is at `open`. False: it has an escape that only the parser reads.
+    /// Passes over a quoted token whose opening quote is at `open`. False: it has an escape that
+    /// only the parser reads.
     fn quoted(&mut self, open: usize, quote: u8, escapes: bool) -> Result<bool, Unterminated> {
         let mut at = open + 1;
         let mut simple = true;
@@ -409,8 +418,9 @@ impl Scan<'_> {
 
     /// A minus: a sign that belongs to the number after it, or an operator.
     ///
-    /// It is a sign after an operator, a bracket or a comma, set off from what is before (`@-5` has the operator `@-`).
-    /// A cast or subscript binds tighter than the sign, so a number followed by one keeps it as an operator.
+    /// It is a sign after an operator, a bracket or a comma, set off from what is before (`@-5` has
+    /// the operator `@-`). A cast or subscript binds tighter than the sign, so a number followed by
+    /// one keeps it as an operator.
     fn minus(&mut self, start: usize) -> Option<(LiteralClass, i64)> {
         let before = start.checked_sub(1).map_or(b' ', |at| self.bytes[at]);
         if self.last == Last::Open && (class(before) == SPACE || matches!(before, b'(' | b',' | b'[')) {
@@ -433,7 +443,8 @@ impl Scan<'_> {
         None
     }
 
-    /// A number whose digits begin at `digits` (its sign, if any, at `start`). None for the forms that are not lifted.
+    /// A number whose digits begin at `digits` (its sign, if any, at `start`). None for the forms
+    /// that are not lifted.
     #[inline]
     fn number(&mut self, start: usize, digits: usize) -> Option<(LiteralClass, i64)> {
         let bytes = self.bytes;
@@ -513,7 +524,8 @@ fn mix(hash: u64, word: u64) -> u64 {
 /// What a plan made of one literal of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiteralUse {
-    /// It is parameter `index` (from 0, after the declared ones) of this type: its value is read by the type's input.
+    /// It is parameter `index` (from 0, after the declared ones) of this type: its value is read by
+    /// the type's input.
     Parameter {
         /// The parameter.
         index: u32,
@@ -540,7 +552,8 @@ impl Template {
         Template { text: text.into(), literals: literals.into(), uses: uses.into() }
     }
 
-    /// Whether the plan serves this text: equal gaps, equal classes, and equal text of what is pinned.
+    /// Whether the plan serves this text: equal gaps, equal classes, and equal text of what is
+    /// pinned.
     #[must_use]
     pub fn serves(&self, text: &str, literals: &[Literal]) -> bool {
         if self.literals.len() != literals.len() {

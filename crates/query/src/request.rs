@@ -1,4 +1,5 @@
-//! What a statement is compiled from: the definitions it is bound against, and its part of the client's text.
+//! The input of a compilation: the definitions it is bound against, and its part of the
+//! client's text.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use values::error::SqlError;
 
 use crate::normalize::Literal;
 
-/// What a statement is compiled against.
+/// The definitions that a statement is compiled against.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The catalog as the transaction sees it.
@@ -20,7 +21,7 @@ pub struct Context<'a> {
     pub rows: fn(&Catalog, u32) -> Option<f64>,
 }
 
-/// What to compile.
+/// The statement to compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The text the client sent: positions in errors refer to it.
@@ -29,12 +30,14 @@ pub struct Request<'a> {
     pub start: usize,
     /// Where it ends.
     pub end: usize,
-    /// Declared types of parameters (OIDs; 0 or missing = to be inferred). None: the text may have no parameters.
+    /// Declared types of parameters (OIDs; 0 or missing = to be inferred). None: the text may have
+    /// no parameters.
     pub parameters: Option<&'a [u32]>,
-    /// The text's literals as normalised; those the plan can do without become parameters after the declared ones.
-    /// Empty for none (EXPLAIN, PREPARE, several statements in one text).
+    /// The text's literals as normalised; those the plan can do without become parameters after the
+    /// declared ones. Empty for none (EXPLAIN, PREPARE, several statements in one text).
     pub literals: &'a [Literal],
-    /// Where a text of several statements keeps its copy for those that are compiled beside the core.
+    /// Where a text of several statements keeps its copy for those that are compiled beside the
+    /// core.
     pub copy: Option<&'a OnceCell<Arc<Box<str>>>>,
 }
 
@@ -45,7 +48,8 @@ impl<'a> Request<'a> {
         Request { text, start: 0, end: text.len(), parameters: Some(&[]), literals: &[], copy: None }
     }
 
-    /// The text for a thread beside the core, which needs all of it: for positions, and for what is kept with the text.
+    /// The text for a thread beside the core, which needs all of it: for positions, and for what is
+    /// kept with the text.
     pub(crate) fn copied(&self) -> Result<Arc<Box<str>>, SqlError> {
         if let Some(copy) = self.copy.and_then(OnceCell::get) {
             return Ok(Arc::clone(copy));

@@ -1,7 +1,8 @@
-//! The system relations: their definitions, the same for all databases, and their rows, computed from a catalog.
+//! The system relations: their definitions, the same for all databases, and their rows, computed
+//! from a catalog.
 //!
-//! [`rows`] gives the rows of one relation in the order of its columns; a relation without anything to show is empty.
-//! The functions that clients' catalog queries call are in [`function`].
+//! [`rows`] gives the rows of one relation in the order of its columns; a relation without anything
+//! to show is empty. The functions that clients' catalog queries call are in [`function`].
 
 mod definitions;
 mod functions;
@@ -116,7 +117,8 @@ struct Rows<'t> {
 }
 
 impl Rows<'_> {
-    /// Adds a row, with a safe point once in a while. A name the relation does not have is left out.
+    /// Adds a row, with a safe point once in a while. A name the relation does not have is left
+    /// out.
     fn add(&mut self, values: Vec<(&str, Value)>) -> Result<()> {
         let mut row = vec![Value::Null; self.table.columns.len()];
         for (name, value) in values {

@@ -1,7 +1,8 @@
 //! The functions that ask for privileges: `has_*_privilege` and `pg_has_role`.
 //!
-//! Every role there is may do everything. So an answer depends on whether the role, the object and the privilege exist: an
-//! object that is named wrongly is an error, a table or column that is numbered wrongly gives NULL.
+//! Every role there is may do everything. So an answer depends on whether the role, the object and
+//! the privilege exist: an object that is named wrongly is an error, a table or column that is
+//! numbered wrongly gives NULL.
 
 use bumpalo::Bump;
 
@@ -36,7 +37,8 @@ fn privileges(function: &str) -> Option<&'static [&'static str]> {
 /// The answer of a function over privileges; None where the function is none of them.
 ///
 /// # Errors
-/// The SQLSTATE of a name that stands for nothing, 22023 for a privilege that the kind of object has not.
+/// The SQLSTATE of a name that stands for nothing, 22023 for a privilege that the kind of object
+/// has not.
 pub(super) fn function<'a>(
     environment: &dyn Environment,
     catalog: &Catalog,
@@ -80,7 +82,8 @@ fn check(function: &str, known: &[&str], shown: &str) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
 
-/// Whether there is a role: by name an error if not, and by number 0A000, for then PUBLIC's privileges count.
+/// Whether there is a role: by name an error if not, and by number 0A000, for then PUBLIC's
+/// privileges count.
 fn role(environment: &dyn Environment, given: Datum<'_>) -> Result<(), SqlError> {
     let there = match given {
         Datum::Text("public") => return Err(SqlError::unsupported("privileges of PUBLIC")),
@@ -138,12 +141,14 @@ fn object_is_there<'a>(
             let Some(number) = relation(environment, catalog, given)? else { return Ok(false) };
             column_is_there(catalog, number, object[1])
         }
-        // PostgreSQL lets a superuser do everything with whatever stands behind the number of another kind of object.
+        // PostgreSQL lets a superuser do everything with whatever stands behind the number of
+        // another kind of object.
         _ => Ok(true),
     }
 }
 
-/// The number of a relation that is named or numbered. Unlike regclass, these functions read no number as text.
+/// The number of a relation that is named or numbered. Unlike regclass, these functions read no
+/// number as text.
 pub(super) fn relation(
     environment: &dyn Environment,
     catalog: &Catalog,

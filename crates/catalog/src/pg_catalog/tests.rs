@@ -1,4 +1,5 @@
-//! The system relations are well-formed, and definitions are written back as PostgreSQL writes them.
+//! The system relations are well-formed, and definitions are written back as PostgreSQL writes
+//! them.
 
 use std::sync::Arc;
 

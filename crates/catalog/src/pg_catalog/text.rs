@@ -31,7 +31,8 @@ fn parts(table: &Table, oid: u32) -> Option<Parts<'_>> {
     Some(Parts { name: &key.name, index: None, keys: key.columns.clone(), included: &key.included })
 }
 
-/// CREATE INDEX for an index of a table (its primary key's too). With `bare` the table is named without its schema.
+/// CREATE INDEX for an index of a table (its primary key's too). With `bare` the table is named
+/// without its schema.
 pub(super) fn index(catalog: &Catalog, table: &Table, oid: u32, bare: bool) -> Option<String> {
     let Parts { name, index, keys, included } = parts(table, oid)?;
     let shown = match bare {
@@ -75,8 +76,9 @@ fn index_keys(table: &Table, index: &Index) -> String {
     index.columns.iter().map(key).collect::<Vec<_>>().join(", ")
 }
 
-/// A constraint of a table as ALTER TABLE ADD would write it; `pretty` without the parentheses it can do without. A
-/// referenced table that is not `visible` by its bare name is named with its schema.
+/// A constraint of a table as ALTER TABLE ADD would write it; `pretty` without the parentheses it
+/// can do without. A referenced table that is not `visible` by its bare name is named with its
+/// schema.
 pub(super) fn constraint(
     catalog: &Catalog,
     table: &Table,
@@ -132,7 +134,8 @@ fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey, visible: &dyn
     text
 }
 
-/// A default as PostgreSQL writes it back: value functions in capitals, sequences by name, of public by their bare name.
+/// A default as PostgreSQL writes it back: value functions in capitals, sequences by name, of
+/// public by their bare name.
 pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
     match default {
         "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user"

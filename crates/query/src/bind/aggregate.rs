@@ -1,7 +1,8 @@
 //! GROUP BY, and the check that nothing ungrouped is read above it.
 //!
-//! A grouped column keeps its register through the grouping, so subqueries that read it need no rewriting; any other
-//! grouped expression gets a new register, and equal expressions above the grouping are replaced by it.
+//! A grouped column keeps its register through the grouping, so subqueries that read it need no
+//! rewriting; any other grouped expression gets a new register, and equal expressions above the
+//! grouping are replaced by it.
 
 use crate::bound::reads::sublink_reads;
 use std::collections::{HashMap, HashSet};
@@ -53,8 +54,8 @@ impl Binder<'_> {
         Ok(groups.into_iter().map(|(_, group)| group).collect())
     }
 
-    /// Refuses what GROUP BY found by its place or name, where it reads one of the first `aggregates` of the level or a
-    /// window function.
+    /// Refuses what GROUP BY found by its place or name, where it reads one of the first
+    /// `aggregates` of the level or a window function.
     fn refuse_calls(&mut self, expr: &Expr, aggregates: usize) -> Result<(), SqlError> {
         let level = self.level();
         let calls: Vec<Reg> = level.aggregates[..aggregates].iter().map(|call| call.output).collect();
@@ -75,9 +76,10 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The level whose rows an aggregate goes over: that of the innermost column or aggregate in it, subqueries included,
-    /// and the present one without any. The columns it reads there need no grouping: they leave the level's uses, of which
-    /// `uses` gives the number before the call. Its subqueries move to that level, where they are computed.
+    /// The level whose rows an aggregate goes over: that of the innermost column or aggregate in
+    /// it, subqueries included, and the present one without any. The columns it reads there need no
+    /// grouping: they leave the level's uses, of which `uses` gives the number before the call. Its
+    /// subqueries move to that level, where they are computed.
     pub(crate) fn aggregate_level<'e>(
         &mut self,
         parts: impl Iterator<Item = &'e Expr>,
@@ -95,7 +97,8 @@ impl Binder<'_> {
         owner
     }
 
-    /// The level of the innermost column or aggregate that is read, subqueries included, and the subqueries' registers.
+    /// The level of the innermost column or aggregate that is read, subqueries included, and the
+    /// subqueries' registers.
     fn innermost_read<'e>(&self, parts: impl Iterator<Item = &'e Expr>) -> (Option<usize>, Registers) {
         let mut read = Registers::new();
         parts.for_each(|part| registers::of_expr(part, &mut read));
@@ -116,8 +119,8 @@ impl Binder<'_> {
         (innermost, links)
     }
 
-    /// Whether one of these columns is read: by an expression, or in the subqueries and calls of the present query whose
-    /// results it reads. The keys of a window are no part of a call.
+    /// Whether one of these columns is read: by an expression, or in the subqueries and calls of
+    /// the present query whose results it reads. The keys of a window are no part of a call.
     pub(super) fn reads_any(&self, expr: &Expr, columns: &Registers) -> bool {
         let Some(level) = self.levels.last() else { return false };
         let mut known = registers::reads(expr);
@@ -145,7 +148,8 @@ impl Binder<'_> {
         false
     }
 
-    /// The query in whose FROM a column's register is, or whose aggregate it is; None: it is computed.
+    /// The query in whose FROM a column's register is, or whose aggregate it is; None: it is
+    /// computed.
     fn level_of(&self, register: Reg) -> Option<usize> {
         self.levels.iter().rposition(|level| self.readable(level).contains(&register))
     }
@@ -154,8 +158,8 @@ impl Binder<'_> {
         self.levels.last().is_some_and(|level| level.sublinks.iter().any(|link| link.output == register))
     }
 
-    /// Replaces grouped expressions above the grouping by their registers, and refuses columns that are not grouped.
-    /// `having`: the places of HAVING's columns in the level's uses.
+    /// Replaces grouped expressions above the grouping by their registers, and refuses columns that
+    /// are not grouped. `having`: the places of HAVING's columns in the level's uses.
     pub(crate) fn check_grouping(
         &mut self,
         groups: Vec<Expr>,
@@ -171,9 +175,11 @@ impl Binder<'_> {
         let mut computed: HashMap<u64, Vec<(Expr, Expr)>> = HashMap::new();
         for group in groups {
             match &group {
-                // A subquery alone is a column too, but one that is computed wherever it is written.
+                // A subquery alone is a column too, but one that is computed wherever it is
+                // written.
                 Expr::Column { register, .. } if outer.contains(register) => {
-                    // It is the same in all rows. Its register is the outer query's, and not to be filled here.
+                    // It is the same in all rows. Its register is the outer query's, and not to be
+                    // filled here.
                     let register = self.register();
                     body.groups.push((group, register));
                 }
@@ -221,7 +227,8 @@ impl Binder<'_> {
         }
     }
 
-    /// With a table's whole primary key grouped, its other columns have one value a group: they are grouped too.
+    /// With a table's whole primary key grouped, its other columns have one value a group: they are
+    /// grouped too.
     fn add_dependent_columns(&mut self, from: &FromItem, columns: &mut HashSet<Reg>, body: &mut Select) {
         let mut tables = Vec::new();
         tables_of(from, &mut tables);
@@ -267,7 +274,8 @@ impl Binder<'_> {
     }
 }
 
-/// Checks everything above the grouping. Err: a column that is not grouped, and the uses of the part that reads it.
+/// Checks everything above the grouping. Err: a column that is not grouped, and the uses of the
+/// part that reads it.
 fn check_parts(
     check: &mut Check<'_>,
     targets: &mut [Target],
@@ -299,7 +307,8 @@ struct Check<'c> {
     computed: &'c HashMap<u64, Vec<(Expr, Expr)>>,
     /// Registers of this query's own columns.
     own: &'c HashSet<Reg>,
-    /// The query's subqueries: what they compare and read is checked where an expression reads them.
+    /// The query's subqueries: what they compare and read is checked where an expression reads
+    /// them.
     links: &'c mut [Sublink],
     level: &'c Level,
     /// How often each column was met in the part that is being checked.

@@ -1,9 +1,10 @@
 //! Equality of bound expressions, which finds the one that GROUP BY, DISTINCT or ORDER BY means.
 //!
-//! A subquery is bound anew wherever it is written, with registers of its own. Two subqueries are alike
-//! if they differ in the numbers of their own registers, sources and WITH queries alone: the registers
-//! of the queries around them have to be the same ones. Alike subqueries are twins, and expressions
-//! that read twins are alike. Calls of aggregates and window functions are treated in the same way.
+//! A subquery is bound anew wherever it is written, with registers of its own. Two subqueries are
+//! alike if they differ in the numbers of their own registers, sources and WITH queries alone: the
+//! registers of the queries around them have to be the same ones. Alike subqueries are twins, and
+//! expressions that read twins are alike. Calls of aggregates and window functions are treated in
+//! the same way.
 
 use crate::bound::reads::query_reads;
 use std::borrow::Cow;
@@ -55,8 +56,8 @@ impl Twins {
         same(&self.canonical(a), &self.canonical(b))
     }
 
-    /// A hash of how an expression prints: alike expressions share it, and others hardly ever. It spares comparing each
-    /// of a long list with each other.
+    /// A hash of how an expression prints: alike expressions share it, and others hardly ever. It
+    /// spares comparing each of a long list with each other.
     pub(super) fn fingerprint(&self, expr: &Expr) -> u64 {
         fingerprint(&self.canonical(expr))
     }
@@ -118,7 +119,8 @@ fn fingerprint(printed: &dyn Debug) -> u64 {
 }
 
 impl Binder<'_> {
-    /// Which subqueries of the present query are alike, as far as [`Binder::find_twins`] has compared them.
+    /// Which subqueries of the present query are alike, as far as [`Binder::find_twins`] has
+    /// compared them.
     pub(super) fn twins(&self) -> &Twins {
         static NONE: LazyLock<Twins> = LazyLock::new(Twins::default);
         self.levels.last().map_or(&NONE, |level| &level.twins)
@@ -133,8 +135,8 @@ impl Binder<'_> {
         level.link_uses.insert(output, LinkUses { places, registers });
     }
 
-    /// Compares the subqueries, aggregates and window functions met so far in the present query's expressions. Call it
-    /// before expressions are compared.
+    /// Compares the subqueries, aggregates and window functions met so far in the present query's
+    /// expressions. Call it before expressions are compared.
     pub(super) fn find_twins(&mut self) {
         let Some(last) = self.levels.len().checked_sub(1) else { return };
         let mut twins = std::mem::take(&mut self.levels[last].twins);
@@ -186,7 +188,8 @@ impl Binder<'_> {
         columns
     }
 
-    /// How a subquery prints with its own registers, sources and WITH queries numbered in the order of the walk.
+    /// How a subquery prints with its own registers, sources and WITH queries numbered in the order
+    /// of the walk.
     fn print(&self, mut link: Sublink, outer: &Registers, twins: &Twins) -> String {
         let output = link.output;
         let mut registers: HashMap<Reg, Reg> = twins.of.clone();
@@ -237,7 +240,8 @@ impl Binder<'_> {
                 replace(id, &sources);
                 match source {
                     Source::Common(table) => replace(table, &tables),
-                    // Printed above: parts of its definition are computed when they are first needed.
+                    // Printed above: parts of its definition are computed when they are first
+                    // needed.
                     Source::Table(_) => *source = Source::Function(Vec::new(), None),
                     Source::Query(_) | Source::Function(..) => {}
                 }

@@ -34,7 +34,8 @@ impl Binder<'_> {
         {
             self.refuse_parameter(call.args.first())?;
         }
-        // What such a call orders by is matched with its arguments, so constants in them stay constants.
+        // What such a call orders by is matched with its arguments, so constants in them stay
+        // constants.
         let matched = call.agg_distinct && !call.agg_order.is_empty();
         if matched && self.lift {
             return self.without_lifting(|binder| binder.call(call));
@@ -397,7 +398,8 @@ impl Binder<'_> {
         Ok(SubqueryKind::Quantified { comparison, all, hash })
     }
 
-    /// A sort key that is an expression only (no positions, no output names): in aggregates and windows.
+    /// A sort key that is an expression only (no positions, no output names): in aggregates and
+    /// windows.
     pub(super) fn plain_sort_key(&mut self, item: &Node) -> Result<crate::plan::SortKey, SqlError> {
         let NodeEnum::SortBy(sort) = inner(item)? else {
             return Err(SqlError::internal("ORDER BY without a sort key"));

@@ -207,7 +207,8 @@ impl Binder<'_> {
         let expr = self.column_value(&column.value.clone());
         let inner = found.level + 1 < self.levels.len();
         let level = &mut self.levels[found.level];
-        // Only these clauses are evaluated above the grouping, are compared with such, or may read no column.
+        // Only these clauses are evaluated above the grouping, are compared with such, or may read
+        // no column.
         if level.clause.allows_aggregates() || matches!(level.clause, Clause::Group | Clause::Limit) {
             expr.walk(&mut |part| {
                 if let Expr::Column { register, .. } = part {
@@ -301,7 +302,8 @@ impl Binder<'_> {
         }
     }
 
-    /// A system column of a table. Rows lie in a tree by their keys and have no address that could be told.
+    /// A system column of a table. Rows lie in a tree by their keys and have no address that could
+    /// be told.
     fn system_column(
         &mut self,
         level: usize,

@@ -23,7 +23,8 @@ pub(crate) struct Visible {
 }
 
 impl Binder<'_> {
-    /// Binds a WITH clause. The caller takes the names out of sight again with [`Binder::forget_common`].
+    /// Binds a WITH clause. The caller takes the names out of sight again with
+    /// [`Binder::forget_common`].
     pub(crate) fn with_clause(&mut self, with: Option<&WithClause>) -> Result<Vec<CommonQuery>, SqlError> {
         let Some(with) = with else { return Ok(Vec::new()) };
         let mut queries: Vec<&CommonTableExpr> = Vec::with_capacity(with.ctes.len());
@@ -57,7 +58,8 @@ impl Binder<'_> {
             let recursive = with.recursive && self.is_recursive(select, &common.ctename, common.location)?;
             let mark = self.common_mark();
             let query = if recursive {
-                // WITH of the UNION: both its terms read those tables, which do not change from round to round.
+                // WITH of the UNION: both its terms read those tables, which do not change from
+                // round to round.
                 tables.extend(self.with_clause(select.with_clause.as_ref())?);
                 self.recursive(select, &common.ctename, id, &names, common.location)?
             } else {

@@ -76,12 +76,14 @@ impl Binder<'_> {
         Ok(sharing.around(list))
     }
 
-    /// What stands for an operand that PostgreSQL copies into several comparisons. Those refuse one that returns a set.
+    /// What stands for an operand that PostgreSQL copies into several comparisons. Those refuse one
+    /// that returns a set.
     fn copied_in(&self, sharing: &mut Sharing, operand: Expr) -> Expr {
         if self.returns_set([&operand]) { operand } else { sharing.copied_operand(operand) }
     }
 
-    /// An operand that is copied into several comparisons. A literal stays a constant: each comparison gives its copy a type.
+    /// An operand that is copied into several comparisons. A literal stays a constant: each
+    /// comparison gives its copy a type.
     fn copied_operand(&mut self, node: Option<&Node>) -> Result<Expr, SqlError> {
         match inner_of(node)? {
             NodeEnum::AConst(_) => self.without_lifting(|binder| binder.expr_of(node)),
@@ -233,7 +235,8 @@ impl Binder<'_> {
         Err(self.error(SqlState::SYNTAX_ERROR, message, location))
     }
 
-    /// IS [NOT] DISTINCT FROM between rows that are written out: column by column, so that literals get types.
+    /// IS [NOT] DISTINCT FROM between rows that are written out: column by column, so that literals
+    /// get types.
     pub(super) fn rows_distinct(
         &mut self,
         left: Vec<Expr>,

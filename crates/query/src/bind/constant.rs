@@ -45,10 +45,11 @@ impl Binder<'_> {
         }
     }
 
-    /// The parameter that stands for this constant, if it is a literal of the text whose value nothing depends on.
+    /// The parameter that stands for this constant, if it is a literal of the text whose value
+    /// nothing depends on.
     ///
-    /// The value is compared too: the parser joins strings across lines and folds signs, and then the constant is
-    /// not what the literal alone says.
+    /// The value is compared too: the parser joins strings across lines and folds signs, and then
+    /// the constant is not what the literal alone says.
     fn lift_constant(&mut self, constant: &AConst) -> Option<Expr> {
         if !self.lift {
             return None;
@@ -78,8 +79,8 @@ impl Binder<'_> {
             return None;
         }
         if self.claimed[index].is_some() {
-            // Met twice (BETWEEN SYMMETRIC): each place may want another type, so the statement is bound again
-            // with this literal as a constant.
+            // Met twice (BETWEEN SYMMETRIC): each place may want another type, so the statement is
+            // bound again with this literal as a constant.
             self.refused.push(index);
             return None;
         }

@@ -273,7 +273,8 @@ impl Binder<'_> {
         if name.location >= 0 && name.location < start {
             self.refuse_parameter(cast.arg.as_deref())?;
         }
-        // An interval literal with fields is read while the statement is bound: its error has a place.
+        // An interval literal with fields is read while the statement is bound: its error has a
+        // place.
         let expr = match functions::interval_fields(type_) {
             true => self.without_lifting(|binder| binder.expr_of(cast.arg.as_deref()))?,
             false => self.expr_of(cast.arg.as_deref())?,

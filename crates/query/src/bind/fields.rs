@@ -22,7 +22,8 @@ pub(super) fn has_star(node: &Node) -> bool {
 }
 
 impl Binder<'_> {
-    /// Names and values of what a node with a star at its end stands for: `*`, `table.*` or `(row).*`.
+    /// Names and values of what a node with a star at its end stands for: `*`, `table.*` or
+    /// `(row).*`.
     pub(crate) fn star_of(&mut self, node: &Node) -> Result<Option<Vec<(String, Expr)>>, SqlError> {
         match inner(node)? {
             _ if !has_star(node) => Ok(None),

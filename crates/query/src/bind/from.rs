@@ -1,4 +1,5 @@
-//! FROM: tables, subqueries and joins, and the names they bring into sight. Functions are in [`super::from_function`].
+//! FROM: tables, subqueries and joins, and the names they bring into sight. Functions are in
+//! [`super::from_function`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -312,8 +313,8 @@ impl Binder<'_> {
     }
 }
 
-/// The value of a column that USING merges, of the common type of both sides': a side that is always there, and of an
-/// inner join's the one that needs no cast.
+/// The value of a column that USING merges, of the common type of both sides': a side that is
+/// always there, and of an inner join's the one that needs no cast.
 fn merged_value(kind: JoinKind, a: &Expr, b: &Expr) -> Result<Expr, SqlError> {
     let common = functions::common_type("JOIN/USING", &[a.type_(), b.type_()])?;
     let side = match kind {

@@ -1,7 +1,8 @@
 //! Functions in FROM, one or several side by side (ROWS FROM).
 //!
-//! A plain function there is a set of one row. Subqueries in the arguments belong to the item: where there are any, the
-//! item is a lateral query of its own, so that they run once for each row to its left, before the functions.
+//! A plain function there is a set of one row. Subqueries in the arguments belong to the item:
+//! where there are any, the item is a lateral query of its own, so that they run once for each row
+//! to its left, before the functions.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Node, RangeFunction};
@@ -98,7 +99,8 @@ impl Binder<'_> {
         Ok((FromItem::Source(id, Source::Query(Box::new(query))), vec![entry]))
     }
 
-    /// One function of an item in FROM. `among`: there are several, so unnest of several arrays is several functions.
+    /// One function of an item in FROM. `among`: there are several, so unnest of several arrays is
+    /// several functions.
     fn function_source(&mut self, node: &Node, among: bool, to: &mut Functions) -> Result<(), SqlError> {
         let call = match inner(node)? {
             NodeEnum::FuncCall(call) => call,

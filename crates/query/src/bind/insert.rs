@@ -247,7 +247,8 @@ impl Binder<'_> {
     }
 }
 
-/// Whether OVERRIDING USER VALUE puts the sequence's next number in the place of what is given for the column.
+/// Whether OVERRIDING USER VALUE puts the sequence's next number in the place of what is given for
+/// the column.
 fn overridden(column: &Column, overriding: OverridingKind) -> bool {
     overriding == OverridingKind::OverridingUserValue && column.identity.is_some()
 }

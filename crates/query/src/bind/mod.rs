@@ -1,8 +1,9 @@
 //! Binding: parse trees to typed relational and scalar expressions.
 //!
-//! One [`Binder`] binds one statement. It hands out the statement's registers, keeps the name spaces of the queries
-//! being bound (innermost last), collects parameter types as they are inferred and decides which lifted literals become
-//! parameters. Errors have PostgreSQL's code, wording and position.
+//! One [`Binder`] binds one statement. It hands out the statement's registers, keeps the name
+//! spaces of the queries being bound (innermost last), collects parameter types as they are
+//! inferred and decides which lifted literals become parameters. Errors have PostgreSQL's code,
+//! wording and position.
 
 mod aggregate;
 mod alike;
@@ -94,20 +95,22 @@ pub struct Binder<'a> {
     /// Changes data or locks rows.
     pub(crate) writes: bool,
     depth: u32,
-    /// Strings met whose type was open, and where they are: errors about their contents point there.
+    /// Strings met whose type was open, and where they are: errors about their contents point
+    /// there.
     texts: Vec<(String, i32)>,
     /// The text may have no parameters.
     pub(crate) bare: bool,
 }
 
-/// Expressions nest no deeper than this: they are evaluated on the half of a fiber's stack that operators leave (a test
-/// measures that).
+/// Expressions nest no deeper than this: they are evaluated on the half of a fiber's stack that
+/// operators leave (a test measures that).
 const MAX_EXPRESSION_DEPTH: u32 = 1000;
 
 /// Columns of a query at most, as PostgreSQL's; messages count them in 16 bits.
 const MAX_TARGETS: usize = 1664;
 
-/// Queries nest no deeper than this, for the same reason: each is some operators, and operators call each other.
+/// Queries nest no deeper than this, for the same reason: each is some operators, and operators
+/// call each other.
 const MAX_QUERY_DEPTH: usize = 100;
 
 /// What is known while one query is bound.
@@ -144,7 +147,8 @@ struct Level {
     window_at: i32,
     /// Where the calls of aggregates and window functions are, by the registers of their results.
     calls_at: HashMap<Reg, i32>,
-    /// Columns read above the grouping and outside of aggregates, and in GROUP BY, LIMIT and OFFSET.
+    /// Columns read above the grouping and outside of aggregates, and in GROUP BY, LIMIT and
+    /// OFFSET.
     uses: Vec<Use>,
     /// FROM names the recursive query whose term this is.
     reads_itself: bool,
@@ -266,7 +270,8 @@ impl<'a> Binder<'a> {
             request.parameters.unwrap_or_default().iter().map(|&oid| declared(oid)).collect();
         let mut first_literal = parameters.len();
         if !request.literals.is_empty() {
-            // The client's parameters come first, so their number must be known before the first literal is met.
+            // The client's parameters come first, so their number must be known before the first
+            // literal is met.
             crate::normalize::for_each_token(request.text, |start, end| {
                 let number = request.text.get(start..end).and_then(|token| token.strip_prefix('$'));
                 if let Some(number) = number.and_then(|digits| digits.parse().ok()) {
@@ -334,7 +339,8 @@ impl<'a> Binder<'a> {
         first
     }
 
-    /// The parameters' types, literals included, how many of them are declared, and what became of each literal.
+    /// The parameters' types, literals included, how many of them are declared, and what became of
+    /// each literal.
     ///
     /// # Errors
     /// 42P18 for a parameter whose type nothing told.
@@ -367,8 +373,9 @@ impl<'a> Binder<'a> {
         self.context.catalog
     }
 
-    /// The position in the client's text of a location in the parsed statement. Counts all characters before it: only
-    /// for an error that is there, or a long list would be counted through again and again.
+    /// The position in the client's text of a location in the parsed statement. Counts all
+    /// characters before it: only for an error that is there, or a long list would be counted
+    /// through again and again.
     pub(crate) fn position(&self, location: i32) -> Option<u32> {
         crate::parse::position(self.request.text, usize::try_from(location).ok()? + self.request.start)
     }
@@ -437,8 +444,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Has these expressions, and the subqueries of the present query, bound again with their literals as constants,
-    /// where some are lifted.
+    /// Has these expressions, and the subqueries of the present query, bound again with their
+    /// literals as constants, where some are lifted.
     pub(super) fn refuse_lifted(&mut self, exprs: impl Iterator<Item = Expr>) {
         let mut params: Vec<(u32, Type)> = exprs.flat_map(|expr| expr.params()).collect();
         for mut link in self.level().sublinks.clone() {
@@ -457,7 +464,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Which literal a parameter stands for. Literal i is parameter `first_literal + i` while binding.
+    /// Which literal a parameter stands for. Literal i is parameter `first_literal + i` while
+    /// binding.
     fn literal_of(&self, index: usize) -> Option<usize> {
         index.checked_sub(self.first_literal).filter(|&literal| literal < self.claimed.len())
     }

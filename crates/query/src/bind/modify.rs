@@ -1,4 +1,5 @@
-//! UPDATE and DELETE, and what they share with INSERT: a row's values, defaults and checks, and RETURNING.
+//! UPDATE and DELETE, and what they share with INSERT: a row's values, defaults and checks, and
+//! RETURNING.
 
 use std::sync::Arc;
 
@@ -91,7 +92,8 @@ impl Binder<'_> {
         }
     }
 
-    /// An expression kept as text in the catalog: a default (cast to its column) or a check (a condition).
+    /// An expression kept as text in the catalog: a default (cast to its column) or a check (a
+    /// condition).
     fn stored_expression(
         &mut self,
         text: &str,

@@ -22,8 +22,8 @@ fn parameters(function: &str) -> Option<(&'static [&'static str], usize)> {
 }
 
 impl Binder<'_> {
-    /// A call's arguments in the order of the function's parameters, where some are given by name. A parameter that is
-    /// left out before one that is given is 0.
+    /// A call's arguments in the order of the function's parameters, where some are given by name.
+    /// A parameter that is left out before one that is given is 0.
     pub(super) fn arguments_by_name(
         &mut self,
         function: &str,

@@ -22,7 +22,8 @@ pub(crate) enum DistinctTargets {
 }
 
 impl Binder<'_> {
-    /// ORDER BY. Expressions that are no output column are added to the targets behind the visible ones.
+    /// ORDER BY. Expressions that are no output column are added to the targets behind the visible
+    /// ones.
     pub(crate) fn order_clause(
         &mut self,
         items: &[Node],

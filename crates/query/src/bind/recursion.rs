@@ -1,5 +1,6 @@
-//! Where WITH RECURSIVE may name itself: once, in the recursive term, and neither in a subquery of an expression nor in
-//! the side of an outer join or a set operation whose rows a later round could take back.
+//! Where WITH RECURSIVE may name itself: once, in the recursive term, and neither in a subquery of
+//! an expression nor in the side of an outer join or a set operation whose rows a later round could
+//! take back.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CommonTableExpr, JoinType, Node, SelectStmt, SetOperation};

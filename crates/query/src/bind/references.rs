@@ -1,8 +1,9 @@
-//! The tables that a change of rows looks into, or changes, by foreign keys: their locks are taken with the statement's.
+//! The tables that a change of rows looks into, or changes, by foreign keys: their locks are taken
+//! with the statement's.
 //!
-//! What must hold: the locks cover all that the executor does for the keys (`exec::foreign`). It looks for the parent of a
-//! row that is new, or whose key has changed; it acts on the children of a row that is gone, or whose key has changed. A
-//! column that is not assigned does not change.
+//! What must hold: the locks cover all that the executor does for the keys (`exec::foreign`). It
+//! looks for the parent of a row that is new, or whose key has changed; it acts on the children of
+//! a row that is gone, or whose key has changed. A column that is not assigned does not change.
 
 use std::collections::HashMap;
 

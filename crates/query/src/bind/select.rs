@@ -18,8 +18,8 @@ use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
 impl Binder<'_> {
-    /// A query. `resolve`: whether untyped literals in its output become text (None = yes; INSERT and set operations
-    /// give them a type of their own).
+    /// A query. `resolve`: whether untyped literals in its output become text (None = yes; INSERT
+    /// and set operations give them a type of their own).
     pub(crate) fn query(&mut self, select: &SelectStmt, resolve: Option<bool>) -> Result<Query, SqlError> {
         if self.levels.len() >= super::MAX_QUERY_DEPTH {
             return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
@@ -63,7 +63,8 @@ impl Binder<'_> {
             }
         }
         let from = self.in_clause(Clause::From, |binder| binder.sources_of(&select.from_clause))?;
-        // Expressions are matched with each other in these clauses, so constants in them stay constants.
+        // Expressions are matched with each other in these clauses, so constants in them stay
+        // constants.
         let matched = !select.group_clause.is_empty()
             || !select.sort_clause.is_empty()
             || !select.distinct_clause.is_empty()
@@ -210,8 +211,8 @@ impl Binder<'_> {
         registers
     }
 
-    /// Registers of columns and aggregates of the queries around this one. A query's output never is one of them: an outer join may
-    /// set the output to NULL.
+    /// Registers of columns and aggregates of the queries around this one. A query's output never
+    /// is one of them: an outer join may set the output to NULL.
     pub(super) fn outer_registers(&self) -> Registers {
         let around = self.levels.len().saturating_sub(1);
         self.levels[..around].iter().flat_map(|level| self.readable(level)).collect()
@@ -457,7 +458,8 @@ fn lock_refused(strength: &str, against: &str) -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{strength} is not allowed with {against}"))
 }
 
-/// The name PostgreSQL gives a column without an alias, and how sure it is of it (a stronger name inside wins).
+/// The name PostgreSQL gives a column without an alias, and how sure it is of it (a stronger name
+/// inside wins).
 pub(crate) fn column_name(node: &Node) -> (String, u8) {
     let named = |name: &str| (name.to_owned(), 2);
     let of = |node: Option<&Node>| node.map_or(("?column?".to_owned(), 0), column_name);

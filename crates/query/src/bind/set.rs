@@ -13,8 +13,9 @@ use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
 impl Binder<'_> {
-    /// A set operation. Columns of which both sides are literals without a type become text. A chain of operations is one
-    /// of many sides, so that a long one nests no deeper than a short one.
+    /// A set operation. Columns of which both sides are literals without a type become text. A
+    /// chain of operations is one of many sides, so that a long one nests no deeper than a short
+    /// one.
     pub(crate) fn set_operation(&mut self, select: &SelectStmt) -> Result<Query, SqlError> {
         let (first, others) = chain(select)?;
         let mut sides = vec![self.query(first, Some(false))?];
@@ -69,8 +70,8 @@ impl Binder<'_> {
         Query::of(QueryBody::Set { sides, steps, output: registers }, output)
     }
 
-    /// Casts an output column of a query to a type: a computed target where it is made, anything else by making it
-    /// one. Literals without a type get theirs this way.
+    /// Casts an output column of a query to a type: a computed target where it is made, anything
+    /// else by making it one. Literals without a type get theirs this way.
     pub(crate) fn coerce_output(
         &mut self,
         query: &mut Query,
@@ -82,7 +83,8 @@ impl Binder<'_> {
         if given == type_ {
             return Ok(());
         }
-        // What compares or sorts rows does so by the columns' own types, of which several values may become one.
+        // What compares or sorts rows does so by the columns' own types, of which several values
+        // may become one.
         if matches!(&query.body, QueryBody::Set { .. })
             || (matches!(&query.body, QueryBody::Values { .. }) && !query.order.is_empty())
         {
@@ -210,8 +212,8 @@ impl Binder<'_> {
 /// A side of a chain with the operation before it, and whether that is ALL.
 type ChainSide<'a> = (i32, bool, &'a SelectStmt);
 
-/// The sides of a chain of set operations from left to right: the first, and the others. A chain goes on to the left as long as
-/// the left side is a set operation without clauses of its own.
+/// The sides of a chain of set operations from left to right: the first, and the others. A chain
+/// goes on to the left as long as the left side is a set operation without clauses of its own.
 fn chain(select: &SelectStmt) -> Result<(&SelectStmt, Vec<ChainSide<'_>>), SqlError> {
     let mut others = Vec::new();
     let mut outer = select;

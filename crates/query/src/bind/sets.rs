@@ -1,12 +1,15 @@
 //! Set-returning functions of the target list.
 //!
-//! Those of one query run side by side. A call written twice is one call, so that ORDER BY and GROUP BY find the target
-//! they name. A function that GROUP BY reads runs below the grouping, every other one above it.
+//! Those of one query run side by side. A call written twice is one call, so that ORDER BY and
+//! GROUP BY find the target they name. A function that GROUP BY reads runs below the grouping,
+//! every other one above it.
 //!
-//! A call in a window definition runs below the window and is no call of the target list, even when both are written
-//! alike. The two meet only where a part of a target equals a whole key of the window: there the target reads the key.
+//! A call in a window definition runs below the window and is no call of the target list, even when
+//! both are written alike. The two meet only where a part of a target equals a whole key of the
+//! window: there the target reads the key.
 //!
-//! A row of VALUES that INSERT inserts may have such functions if it is the only one: it becomes a query's target list.
+//! A row of VALUES that INSERT inserts may have such functions if it is the only one: it becomes a
+//! query's target list.
 
 use pg_query::protobuf::FuncCall;
 
@@ -116,8 +119,8 @@ impl Binder<'_> {
         self.error(SqlState::DATATYPE_MISMATCH, message, location)
     }
 
-    /// The functions of the target list and of the window definitions. Lets targets read the windows' keys that they
-    /// equal, and windows the functions that GROUP BY reads.
+    /// The functions of the target list and of the window definitions. Lets targets read the
+    /// windows' keys that they equal, and windows the functions that GROUP BY reads.
     pub(super) fn take_sets(
         &mut self,
         groups: &[Expr],
@@ -173,7 +176,8 @@ impl Binder<'_> {
         sets
     }
 
-    /// The query of a row that INSERT inserts, where functions in it return sets. The row reads its columns then.
+    /// The query of a row that INSERT inserts, where functions in it return sets. The row reads its
+    /// columns then.
     pub(super) fn inserted_sets(&mut self, row: &mut [Option<Expr>]) -> Option<Query> {
         let mut sets = std::mem::take(&mut self.level().sets);
         let mut read = Registers::new();

@@ -1,8 +1,8 @@
 //! Conditions that no row meets, known before the statement runs.
 //!
-//! At the top of a condition NULL keeps a row out as false does, so a NULL among conjuncts decides: the others are not
-//! evaluated, and neither are their subqueries. PostgreSQL computes parts of constants alone ahead of that, and their
-//! errors are the statement's: such conditions stay.
+//! At the top of a condition NULL keeps a row out as false does, so a NULL among conjuncts decides:
+//! the others are not evaluated, and neither are their subqueries. PostgreSQL computes parts of
+//! constants alone ahead of that, and their errors are the statement's: such conditions stay.
 
 use super::Binder;
 use crate::bound::Sublink;
@@ -48,7 +48,8 @@ fn is_false(condition: &Expr) -> bool {
     matches!(condition, Expr::Const(Value::Bool(false), _))
 }
 
-/// Whether it compares a column with a constant or parameter: it cannot fail, and may lead to few rows.
+/// Whether it compares a column with a constant or parameter: it cannot fail, and may lead to few
+/// rows.
 fn is_key(condition: &Expr, links: &[Sublink]) -> bool {
     let Some((_, left, right)) = condition.as_comparison() else { return false };
     let plain = |side: &Expr| matches!(side, Expr::Column { .. } | Expr::Const(..) | Expr::Param { .. });

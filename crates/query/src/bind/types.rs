@@ -56,7 +56,8 @@ const NOT_BUILT: &[&str] = &[
 ];
 
 impl Binder<'_> {
-    /// Refuses a collation that orders text otherwise than by its bytes; none named is the one there is.
+    /// Refuses a collation that orders text otherwise than by its bytes; none named is the one
+    /// there is.
     pub(crate) fn collation(&self, name: &[Node], location: i32) -> Result<(), SqlError> {
         match strings(name).last().copied() {
             None | Some("C" | "POSIX" | "default" | "ucs_basic" | "C.utf8" | "pg_c_utf8") => Ok(()),

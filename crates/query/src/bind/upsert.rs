@@ -86,7 +86,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The unique key that ON CONFLICT (columns) or ON CONSTRAINT means; None: no key has these columns.
+    /// The unique key that ON CONFLICT (columns) or ON CONSTRAINT means; None: no key has these
+    /// columns.
     fn arbiter(&self, infer: &InferClause, table: &Table) -> Result<Option<Arbiter>, SqlError> {
         if !infer.conname.is_empty() {
             let primary = table.primary_key.as_ref().is_some_and(|key| key.name == infer.conname);

@@ -117,7 +117,8 @@ impl Binder<'_> {
         Ok((partition, order))
     }
 
-    /// The keys of the named windows that no function goes over, as hidden columns: PostgreSQL checks and computes them.
+    /// The keys of the named windows that no function goes over, as hidden columns: PostgreSQL
+    /// checks and computes them.
     pub(super) fn unused_windows(&mut self, targets: &mut Vec<Target>) -> Result<(), SqlError> {
         for at in 0..self.level().window_names.len() {
             if self.level().windows_used.contains(&at) {

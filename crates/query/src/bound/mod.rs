@@ -1,8 +1,9 @@
 //! The bound form of queries: names resolved to registers, every expression typed.
 //!
-//! The binder gives each column of each source a register the first time it is named, so expressions need no rewriting
-//! later: the planner only decides in which order and by which paths the registers are filled. Subqueries in
-//! expressions are replaced by a register and listed beside ([`Sublink`]).
+//! The binder gives each column of each source a register the first time it is named, so
+//! expressions need no rewriting later: the planner only decides in which order and by which paths
+//! the registers are filled. Subqueries in expressions are replaced by a register and listed beside
+//! ([`Sublink`]).
 
 pub(crate) mod reads;
 pub(crate) mod walk;
@@ -232,7 +233,8 @@ pub struct Insert {
     pub tables: Vec<CommonQuery>,
     /// The table.
     pub table: Arc<Table>,
-    /// The rows; None = one row (DEFAULT VALUES, or the single row of VALUES, whose expressions are in `values`).
+    /// The rows; None = one row (DEFAULT VALUES, or the single row of VALUES, whose expressions are
+    /// in `values`).
     pub input: Option<Query>,
     /// A value for each column.
     pub values: Vec<Expr>,

@@ -1,4 +1,5 @@
-//! What bound queries read, before they are planned: finds sources that read others of the same FROM (LATERAL).
+//! What bound queries read, before they are planned: finds sources that read others of the same
+//! FROM (LATERAL).
 
 use super::{FromItem, Query, QueryBody, Source, Sublink};
 use crate::registers::{self, Registers};

@@ -1,4 +1,5 @@
-//! Errors of binding: code, message and position as PostgreSQL 18 gives them for the same statements and tables.
+//! Errors of binding: code, message and position as PostgreSQL 18 gives them for the same
+//! statements and tables.
 
 use super::sample::compile;
 use crate::request::Request;

@@ -23,8 +23,8 @@ use values::types::{Interval, Type, interval, oid};
 /// Tables by OID, and the lock of each.
 pub type Locks = Vec<(u32, TableLock)>;
 
-/// Binds a statement that is no query: the command, the columns of its result, and the locks of the tables that it was
-/// bound to.
+/// Binds a statement that is no query: the command, the columns of its result, and the locks of the
+/// tables that it was bound to.
 ///
 /// # Errors
 /// What is wrong with it; 0A000 for what is not built.
@@ -88,7 +88,8 @@ impl Binder<'_> {
                 Err(self.unsupported("GRANT or REVOKE", 0))
             }
             NodeEnum::ReindexStmt(reindex) => self.reindex(reindex),
-            // Nothing can be listened to, so nothing is left to be heard: connection pools say this at each return.
+            // Nothing can be listened to, so nothing is left to be heard: connection pools say this
+            // at each return.
             NodeEnum::UnlistenStmt(_) => Ok(Command::NoEffect("UNLISTEN".to_owned())),
             NodeEnum::ConstraintsSetStmt(set) => self.set_constraints(&set.constraints),
             other => self.definition(other),

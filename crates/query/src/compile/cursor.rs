@@ -94,8 +94,9 @@ fn locking_of(select: &SelectStmt) -> Option<&'static str> {
     })
 }
 
-/// Whether PostgreSQL's executor runs such a plan backward, so that a cursor over it scrolls unless NO SCROLL is said.
-/// `functions`: FROM has functions, so that a function's rows are not those of the target list.
+/// Whether PostgreSQL's executor runs such a plan backward, so that a cursor over it scrolls unless
+/// NO SCROLL is said. `functions`: FROM has functions, so that a function's rows are not those of
+/// the target list.
 fn runs_backward(plan: &Plan, functions: bool) -> bool {
     let runs_backward = |plan: &Plan| runs_backward(plan, functions);
     match plan {

@@ -472,7 +472,8 @@ fn refuse_on_commit(action: i32) -> Result<(), SqlError> {
     }
 }
 
-/// Refuses names of NOT NULL constraints, which are not kept, where one is given twice in the statement, or two to a column.
+/// Refuses names of NOT NULL constraints, which are not kept, where one is given twice in the
+/// statement, or two to a column.
 fn not_null_names(
     create: &CreateStmt,
     table: &str,

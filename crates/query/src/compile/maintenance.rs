@@ -1,4 +1,5 @@
-//! EXPLAIN, VACUUM, ANALYZE and REINDEX: their options, with the values and combinations that PostgreSQL refuses.
+//! EXPLAIN, VACUUM, ANALYZE and REINDEX: their options, with the values and combinations that
+//! PostgreSQL refuses.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{DefElem, ExplainStmt, ReindexObjectType, ReindexStmt, VacuumStmt};
@@ -13,7 +14,8 @@ use values::error::{SqlError, SqlState};
 /// The most workers that VACUUM's PARALLEL may ask for.
 const MOST_WORKERS: i32 = 1024;
 
-/// The options of VACUUM. Those about the layout of PostgreSQL's files are checked and change nothing here.
+/// The options of VACUUM. Those about the layout of PostgreSQL's files are checked and change
+/// nothing here.
 #[derive(Default)]
 struct VacuumOptions {
     analyze: bool,
@@ -29,7 +31,8 @@ struct VacuumOptions {
 }
 
 impl VacuumOptions {
-    /// 0A000 for options that do not go together, and for those that do not go with a list of tables.
+    /// 0A000 for options that do not go together, and for those that do not go with a list of
+    /// tables.
     fn refuse_combinations(&self, tables: bool) -> Result<(), SqlError> {
         let message = if self.full && self.parallel {
             "VACUUM FULL cannot be performed in parallel"
@@ -210,7 +213,8 @@ impl Binder<'_> {
     }
 }
 
-/// VACUUM's BUFFER_USAGE_LIMIT, which limits nothing here: 22023 unless it is 0, or 128 kB to 16 GB.
+/// VACUUM's BUFFER_USAGE_LIMIT, which limits nothing here: 22023 unless it is 0, or 128 kB to 16
+/// GB.
 fn buffer_usage_limit(option: &DefElem) -> Result<(), SqlError> {
     if option.arg.is_none() {
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, "buffer_usage_limit requires a parameter"));

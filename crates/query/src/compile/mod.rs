@@ -1,8 +1,8 @@
-//! Compiling: statement text to an immutable statement. [`compile`] is the way in: parse, bind, plan, on the worker's stack, or
-//! on a thread beside the cores where that takes long.
+//! Compiling: statement text to an immutable statement. [`compile`] is the way in: parse, bind,
+//! plan, on the worker's stack, or on a thread beside the cores where that takes long.
 //!
-//! Queries are bound and planned here. The modules below bind the statements that are no queries; where one holds a query
-//! (EXPLAIN, COPY, CREATE TABLE AS), it compiles that here, too.
+//! Queries are bound and planned here. The modules below bind the statements that are no queries;
+//! where one holds a query (EXPLAIN, COPY, CREATE TABLE AS), it compiles that here, too.
 
 #[cfg(test)]
 mod bind_tests;
@@ -42,7 +42,7 @@ pub struct Compiled {
     pub statement: Arc<Statement>,
     /// How many of the parameters the client gives (`$1`...); the rest are lifted literals.
     pub declared: usize,
-    /// What became of each literal of the request.
+    /// The use of each literal of the request.
     pub uses: Vec<LiteralUse>,
 }
 
@@ -191,7 +191,8 @@ fn compile_command(
     Ok(Compiled { statement: Arc::new(statement), declared, uses })
 }
 
-/// The parameters of a command: the declared ones, which it need not use, and those of the query in it.
+/// The parameters of a command: the declared ones, which it need not use, and those of the query in
+/// it.
 ///
 /// # Errors
 /// 42P18 for one whose type nothing told.

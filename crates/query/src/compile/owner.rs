@@ -7,7 +7,8 @@ use crate::bind::{Binder, inner};
 use crate::plan::Command;
 use values::error::SqlError;
 
-/// A role by name; None for the session's own (CURRENT_ROLE and its like). PUBLIC is a name that no role has.
+/// A role by name; None for the session's own (CURRENT_ROLE and its like). PUBLIC is a name that no
+/// role has.
 pub(super) fn named_role(role: &RoleSpec) -> Option<String> {
     match RoleSpecType::try_from(role.roletype) {
         Ok(RoleSpecType::RolespecCstring) => Some(role.rolename.clone()),

@@ -1,4 +1,5 @@
-//! Sequences in definitions: their options, and identity columns, which are sequences with a column of their own.
+//! Sequences in definitions: their options, and identity columns, which are sequences with a column
+//! of their own.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Constraint, DefElem, Node};
@@ -28,7 +29,8 @@ impl Binder<'_> {
         Ok(OwnedSequence { name, options: self.sequence_options(&numbers)?, identity: Some(identity) })
     }
 
-    /// ALTER COLUMN SET GENERATED, SET of sequence options, RESTART: the new kind, if one is said, and the options.
+    /// ALTER COLUMN SET GENERATED, SET of sequence options, RESTART: the new kind, if one is said,
+    /// and the options.
     pub(super) fn identity_options(
         &self,
         nodes: &[Node],

@@ -1,6 +1,8 @@
-//! How a table or index asks to be stored: storage parameters, table spaces, access methods, compression, operator classes.
+//! How a table or index asks to be stored: storage parameters, table spaces, access methods,
+//! compression, operator classes.
 //!
-//! Nothing of it changes how Allcore stores anything, but a name or value that PostgreSQL refuses is refused alike.
+//! Nothing of it changes how Allcore stores anything, but a name or value that PostgreSQL refuses
+//! is refused alike.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
@@ -61,8 +63,8 @@ const OF_TABLES: &[(&str, Value, bool)] = &[
     ("vacuum_truncate", Value::Bool, true),
 ];
 
-/// Parameters for which PostgreSQL takes the strongest lock, on whatever relation they are named. RESET takes a name that
-/// the relation has no parameter of.
+/// Parameters for which PostgreSQL takes the strongest lock, on whatever relation they are named.
+/// RESET takes a name that the relation has no parameter of.
 const LOCKING: &[&str] = &[
     "autosummarize",
     "buffering",
@@ -333,7 +335,8 @@ fn compression(name: &str, type_: Type) -> Result<(), SqlError> {
 /// An operator class of a B-tree for a column of the type.
 ///
 /// # Errors
-/// 42704 for one that is not there, 42804 for one of other types, 22023 for options, which none has.
+/// 42704 for one that is not there, 42804 for one of other types, 22023 for options, which none
+/// has.
 pub(super) fn operator_class(element: &IndexElem, type_: Option<Type>) -> Result<(), SqlError> {
     let Some(name) = strings(&element.opclass).pop() else { return Ok(()) };
     let of: &[u32] = match name {
@@ -380,8 +383,8 @@ impl Binder<'_> {
     /// An action of ALTER TABLE that asks for storage alone: checks it, for it changes nothing.
     ///
     /// # Errors
-    /// PostgreSQL's error for an unknown name or value; 0A000 for a parameter that users would rely on: clustering by
-    /// an index, and a replica identity.
+    /// PostgreSQL's error for an unknown name or value; 0A000 for a parameter that users would rely
+    /// on: clustering by an index, and a replica identity.
     pub(super) fn check_storage(
         &self,
         command: &AlterTableCmd,

@@ -448,7 +448,8 @@ fn planning_many_subqueries_takes_memory_by_their_number() {
     assert!(many < 6 * few, "{few} and {many} bytes");
 }
 
-/// A pass that goes over the whole plan for each of its nodes shows in the bytes that are allocated in all.
+/// A pass that goes over the whole plan for each of its nodes shows in the bytes that are allocated
+/// in all.
 #[test]
 fn planning_many_subqueries_allocates_by_their_number() {
     let total = |before: &str, after: &str, count| {
@@ -468,7 +469,8 @@ fn planning_many_subqueries_allocates_by_their_number() {
     worker.expect("a thread").join().expect("no failure");
 }
 
-/// A fiber can evaluate each expression that the binder accepts: this stack is smaller than half of a fiber's.
+/// A fiber can evaluate each expression that the binder accepts: this stack is smaller than half of
+/// a fiber's.
 #[test]
 fn deep_expressions_fit_a_fiber() {
     // They are compiled on a worker's stack, which is as large.

@@ -39,7 +39,8 @@ impl Node {
     }
 }
 
-/// The lines EXPLAIN answers; `actual`: rows and nanoseconds of a run. Recurses as deep as the plan.
+/// The lines EXPLAIN answers; `actual`: rows and nanoseconds of a run. Recurses as deep as the
+/// plan.
 pub fn explain(
     statement: &Statement,
     actual: Option<(u64, u64)>,
@@ -169,8 +170,8 @@ fn is_all(range: &KeyRange) -> bool {
     range.equal.is_empty() && range.low.is_none() && range.high.is_none()
 }
 
-/// Whether a condition on the rows of a plan is told as its node's own, as in PostgreSQL; it would be wrong where the
-/// node takes fewer rows or computes others when it sees fewer.
+/// Whether a condition on the rows of a plan is told as its node's own, as in PostgreSQL; it would
+/// be wrong where the node takes fewer rows or computes others when it sees fewer.
 fn tests_rows(plan: &Plan) -> bool {
     match plan {
         Plan::Project { input, .. } => tests_rows(input),

@@ -10,7 +10,8 @@ use values::environment::Environment;
 use values::identifier::quoted;
 use values::work;
 
-/// The names of all registers that a plan's nodes fill. Columns are qualified where there is more than one table.
+/// The names of all registers that a plan's nodes fill. Columns are qualified where there is more
+/// than one table.
 pub(super) fn names(root: &Plan, session: &dyn Environment) -> Result<HashMap<u32, String>> {
     let mut names = HashMap::new();
     let several = tables(root) > 1;

@@ -95,7 +95,8 @@ fn templates_serve_equal_gaps_and_pinned_texts() {
     assert!(!serves("select a from t"));
 }
 
-/// How long the hot path takes: run by hand, `cargo test --release -p sql --lib speed -- --ignored --nocapture`.
+/// How long the hot path takes: run by hand, `cargo test --release -p sql --lib speed -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn speed_of_reading_a_statement() {

@@ -1,21 +1,23 @@
 //! A bound on how deeply a text nests, found from its tokens before it is parsed.
 //!
-//! The parse tree is deep where brackets nest and where left-associative operators, joins or set operations chain.
-//! Lists (commas) and AND/OR chains are flat. Comments in comments make no tree, but the parser reads the signs that open
-//! them again for each level, which held the core for minutes. The estimate is never lower than the tree's depth divided by a small
-//! constant, so bounding it bounds the stack every later stage needs.
+//! The parse tree is deep where brackets nest and where left-associative operators, joins or set
+//! operations chain. Lists (commas) and AND/OR chains are flat. Comments in comments make no tree,
+//! but the parser reads the signs that open them again for each level, which held the core for
+//! minutes. The estimate is never lower than the tree's depth divided by a small constant, so
+//! bounding it bounds the stack every later stage needs.
 
 use values::error::{SqlError, SqlState};
 
-/// Deeper than this is refused. A level costs the parser and binder a few KiB of the worker's stack.
+/// Deeper than this is refused. A level costs the parser and binder a few KiB of the worker's
+/// stack.
 const MAX_DEPTH: u32 = 2000;
 
 /// Parts of a level.
 const PARTS: u32 = 8;
 /// Parts of a join, whose plan is more work and a larger one than an operator's.
 const RELATION: u32 = 4 * PARTS;
-/// Parts of a set operation: the binder takes a chain of UNIONs as one operation, so that only the parser and short walks
-/// nest there.
+/// Parts of a set operation: the binder takes a chain of UNIONs as one operation, so that only the
+/// parser and short walks nest there.
 const SET_OPERATION: u32 = 4;
 
 /// The chains that are open inside one pair of brackets, in parts of a level.
@@ -39,7 +41,8 @@ pub(super) struct Tokens {
 /// Checks a text; how many tokens it has.
 ///
 /// # Errors
-/// 54001 when it nests too deeply; 42601 for a parameter that goes on as a name, which the parser takes for two words.
+/// 54001 when it nests too deeply; 42601 for a parameter that goes on as a name, which the parser
+/// takes for two words.
 pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
     let mut levels = vec![Level::default()];
     let mut depth = 0_u32;

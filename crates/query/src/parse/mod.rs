@@ -1,8 +1,9 @@
 //! Parsing: SQL text to PostgreSQL's own parse tree, by PostgreSQL's own grammar.
 //!
-//! Parsing, and everything that walks a parse tree (binding, dropping it), recurses as deep as the text nests: callers
-//! run it on the worker's stack, or on a thread of its own where the text is long ([`values::work::here_or_beside`]).
-//! [`depth`] bounds the nesting before the parser sees the text, so that no text can overflow that stack.
+//! Parsing, and everything that walks a parse tree (binding, dropping it), recurses as deep as the
+//! text nests: callers run it on the worker's stack, or on a thread of its own where the text is
+//! long ([`values::work::here_or_beside`]). [`depth`] bounds the nesting before the parser sees the
+//! text, so that no text can overflow that stack.
 
 mod depth;
 pub mod rewrite;
@@ -29,15 +30,16 @@ pub struct Parsed {
     pub range: Range<usize>,
 }
 
-/// Bytes of memory that parsing takes for a word, for another token, and for a byte of the text: what names, lists,
-/// calls, casts and long literals took at most, when the peak of parsing 60,000 of them was measured. The parser is C code,
-/// whose memory nobody counts and which cannot be stopped, so all of it is reserved before.
+/// Bytes of memory that parsing takes for a word, for another token, and for a byte of the text:
+/// what names, lists, calls, casts and long literals took at most, when the peak of parsing 60,000
+/// of them was measured. The parser is C code, whose memory nobody counts and which cannot be
+/// stopped, so all of it is reserved before.
 const WORD: usize = 3000;
 const OTHER: usize = 1000;
 const BYTE: usize = 9;
 
-/// Work for a byte that is read token by token, and for a token that is parsed: about 2 ns and 1 us. It is counted
-/// before it is done, since the parser has no safe point.
+/// Work for a byte that is read token by token, and for a token that is parsed: about 2 ns and 1
+/// us. It is counted before it is done, since the parser has no safe point.
 const READING: usize = 2;
 const PARSING: usize = 1000;
 
@@ -54,7 +56,8 @@ pub struct Tree {
 /// Parses all statements of a text. Beside the cores it waits for its memory while others parse.
 ///
 /// # Errors
-/// PostgreSQL's syntax error with its position, 54001 when the text nests too deeply, 53200 when its tree may be too large.
+/// PostgreSQL's syntax error with its position, 54001 when the text nests too deeply, 53200 when
+/// its tree may be too large.
 pub fn parse(text: &str) -> Result<Tree, SqlError> {
     work::tick(text.len() * READING)?;
     let tokens = depth::check(text)?;
@@ -75,8 +78,9 @@ pub fn parse(text: &str) -> Result<Tree, SqlError> {
     Ok(Tree { statements, reservation })
 }
 
-/// The ranges of the statements of a text, for texts of several statements: each is compiled when its turn has come,
-/// because it may use what the one before defined. Long texts are read beside the core.
+/// The ranges of the statements of a text, for texts of several statements: each is compiled when
+/// its turn has come, because it may use what the one before defined. Long texts are read beside
+/// the core.
 ///
 /// # Errors
 /// As [`parse`].
@@ -118,9 +122,11 @@ pub fn expression_text(expression: &Node) -> Result<String, SqlError> {
     text.ok_or_else(|| SqlError::unsupported("storing this expression"))
 }
 
-/// The text's tree, or the parser's message. The parser keeps its state by thread, so any number of threads parse at once.
+/// The text's tree, or the parser's message. The parser keeps its state by thread, so any number of
+/// threads parse at once.
 fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
-    // The crate's own summary of the tree panics on a few unusual statements; they end as an error here.
+    // The crate's own summary of the tree panics on a few unusual statements; they end as an error
+    // here.
     let result = catch_unwind(AssertUnwindSafe(|| pg_query::parse(text, 0)));
     match result {
         Ok(Ok(parsed)) => Ok(parsed.protobuf),
@@ -133,8 +139,8 @@ fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
     }
 }
 
-/// The SQLSTATE of messages of PostgreSQL's grammar and scanner that are no syntax errors, by words in them. The first that
-/// fits counts.
+/// The SQLSTATE of messages of PostgreSQL's grammar and scanner that are no syntax errors, by words
+/// in them. The first that fits counts.
 const STATES: &[(&str, SqlState)] = &[
     ("invalid byte sequence", SqlState::CHARACTER_NOT_IN_REPERTOIRE),
     ("LIMIT #,# syntax is not supported", SqlState::SYNTAX_ERROR),
@@ -197,8 +203,8 @@ fn describe(text: &str, message: &str) -> SqlError {
 
 /// Where the token is that the parser stumbled over.
 ///
-/// Of several equal tokens it is the first with which the text's beginning fails in the same way: the parser reads
-/// from left to right and stops at the first token that fits nothing.
+/// Of several equal tokens it is the first with which the text's beginning fails in the same way:
+/// the parser reads from left to right and stops at the first token that fits nothing.
 fn locate(text: &str, token: &str, message: &str) -> Option<usize> {
     let mut places = Vec::new();
     let complete = crate::normalize::for_each_token(text, |start, _| {

@@ -1,7 +1,7 @@
 //! Expressions that the catalog keeps as text, edited so that they outlive the names in them.
 //!
-//! A stored text is one that [`super::expression_text`] wrote. What is replaced is found in the text's own parse tree;
-//! all else stays as it is, to the letter.
+//! A stored text is one that [`super::expression_text`] wrote. What is replaced is found in the
+//! text's own parse tree; all else stays as it is, to the letter.
 
 use std::ops::Range;
 
@@ -18,7 +18,8 @@ const SELECT: &str = "SELECT ";
 /// A part of a text and what comes in its place.
 type Edit = (Range<usize>, String);
 
-/// The text with its columns by their bare names, `from` renamed to `to`: so it holds whatever the table is called.
+/// The text with its columns by their bare names, `from` renamed to `to`: so it holds whatever the
+/// table is called.
 ///
 /// # Errors
 /// When the text cannot be parsed.
@@ -65,8 +66,8 @@ pub fn relation_constants(expression: &Node) -> Vec<(String, i32)> {
     constants
 }
 
-/// The text with the relations that constants name given by their OIDs, as `found` gives them: so it holds whatever the
-/// relations are called, and whatever the search path is.
+/// The text with the relations that constants name given by their OIDs, as `found` gives them: so
+/// it holds whatever the relations are called, and whatever the search path is.
 ///
 /// # Errors
 /// When the text cannot be parsed.

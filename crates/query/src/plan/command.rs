@@ -1,7 +1,8 @@
-//! Statements that are no queries: transaction control, settings, prepared statements, definitions, upkeep.
+//! Statements that are no queries: transaction control, settings, prepared statements, definitions,
+//! upkeep.
 //!
-//! Names in definitions are resolved by the binder as far as they can be (the schema is always given); whether an
-//! object exists is decided when the command runs, under the locks it takes.
+//! Names in definitions are resolved by the binder as far as they can be (the schema is always
+//! given); whether an object exists is decided when the command runs, under the locks it takes.
 
 use catalog::ReferentialAction;
 use std::sync::Arc;
@@ -115,7 +116,8 @@ pub enum Command {
     Explain(Explain),
     /// VACUUM and ANALYZE: the tables, or all.
     Vacuum {
-        /// The tables' names, with the columns that ANALYZE is to see (none: all); empty = all tables.
+        /// The tables' names, with the columns that ANALYZE is to see (none: all); empty = all
+        /// tables.
         tables: Vec<(QualifiedName, Vec<String>)>,
         /// Purge dead versions.
         vacuum: bool,
@@ -315,8 +317,9 @@ pub struct Copy {
 pub enum CopyRelation {
     /// COPY (query) TO, and COPY table TO, which the binder turns into its query.
     Query(Arc<Statement>),
-    /// COPY table FROM: an INSERT whose input is [`super::Plan::OneRow`] and whose values read the registers listed:
-    /// the executor fills them with each line's fields, already of the columns' types, and runs the INSERT.
+    /// COPY table FROM: an INSERT whose input is [`super::Plan::OneRow`] and whose values read the
+    /// registers listed: the executor fills them with each line's fields, already of the columns'
+    /// types, and runs the INSERT.
     Insert {
         /// The insert.
         statement: Arc<Statement>,
@@ -595,7 +598,8 @@ pub enum AlterAction {
     SetSchema(String),
     /// OWNER TO this role, or to the session's own: everything belongs to the one there is.
     Owner(Option<String>),
-    /// Accepted and without effect here (storage parameters, ...); whether others may write the table meanwhile.
+    /// Accepted and without effect here (storage parameters, ...); whether others may write the
+    /// table meanwhile.
     #[allow(missing_docs, reason = "the variant says it")]
     NoEffect { lets_write: bool },
 }
@@ -624,7 +628,8 @@ pub struct DeclareCursor {
     pub query: Arc<Statement>,
     /// WITH HOLD.
     pub hold: bool,
-    /// FETCH may go backward: SCROLL, or neither SCROLL nor NO SCROLL and a plan that PostgreSQL runs backward.
+    /// FETCH may go backward: SCROLL, or neither SCROLL nor NO SCROLL and a plan that PostgreSQL
+    /// runs backward.
     pub scroll: bool,
 }
 

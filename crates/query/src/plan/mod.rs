@@ -1,19 +1,22 @@
-//! The relational plan: what the planner makes, what the executor runs, what sessions share by `Arc`.
+//! The relational plan: what the planner makes, what the executor runs, what sessions share by
+//! `Arc`.
 //!
-//! A plan is immutable. Every value that flows between its nodes lives in a *register*: one flat array of datums for
-//! the whole statement, in which each column a node produces has a number of its own. So joins concatenate nothing and
-//! projections copy nothing: a node fills its registers and calls the node above. What must hold:
+//! A plan is immutable. Every value that flows between its nodes lives in a *register*: one flat
+//! array of datums for the whole statement, in which each column a node produces has a number of
+//! its own. So joins concatenate nothing and projections copy nothing: a node fills its registers
+//! and calls the node above. What must hold:
 //!
-//! 1. Register numbers are unique within one statement (subqueries and common table expressions included) and below
-//!    [`Statement::registers`]. A node writes only its own registers.
-//! 2. An expression reads registers written below it in the same row's making, or by the left side of a join above
-//!    its own right side, or by the outer query of a subquery. That is how correlation and index nested loops work:
-//!    the right side simply reads the left side's registers and is run again for every left row.
+//! 1. Register numbers are unique within one statement (subqueries and common table expressions
+//!    included) and below [`Statement::registers`]. A node writes only its own registers.
+//! 2. An expression reads registers written below it in the same row's making, or by the left side
+//!    of a join above its own right side, or by the outer query of a subquery. That is how
+//!    correlation and index nested loops work: the right side simply reads the left side's
+//!    registers and is run again for every left row.
 //! 3. Keys handed to scans have exactly the type of the key column they meet (the planner casts).
-//! 4. An `again` plan runs over the file of a row that was joined before, in the file itself: it consists of
-//!    [`Plan::Joined`] and of nodes that pass on the file they are given.
-//! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep: everything read above it
-//!    that was written below it.
+//! 4. An `again` plan runs over the file of a row that was joined before, in the file itself: it
+//!    consists of [`Plan::Joined`] and of nodes that pass on the file they are given.
+//! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep:
+//!    everything read above it that was written below it.
 
 mod command;
 mod live;
@@ -142,8 +145,8 @@ pub enum Plan {
         /// Kept rows, or all.
         filter: Option<Expr>,
     },
-    /// Rows of set-returning functions side by side, those with fewer rows filled up with NULL. Runs again for every left
-    /// row when it is the right side of a join.
+    /// Rows of set-returning functions side by side, those with fewer rows filled up with NULL.
+    /// Runs again for every left row when it is the right side of a join.
     Function {
         /// The functions.
         calls: Vec<SetCall>,
@@ -161,7 +164,8 @@ pub enum Plan {
     Project {
         /// Its rows.
         input: Box<Plan>,
-        /// Each expression and the register it fills, in order; a later one may read an earlier one.
+        /// Each expression and the register it fills, in order; a later one may read an earlier
+        /// one.
         expressions: Vec<(Expr, Reg)>,
     },
     /// For every left row runs the right side, which may read the left side's registers.
@@ -185,11 +189,13 @@ pub enum Plan {
         left: Box<Plan>,
         /// The side kept in memory; must not read the left side's registers.
         right: Box<Plan>,
-        /// Pairs of key expressions of equal type (left over left registers, right over right registers).
+        /// Pairs of key expressions of equal type (left over left registers, right over right
+        /// registers).
         keys: Vec<(Expr, Expr)>,
         /// What else must hold of a pair.
         condition: Option<Expr>,
-        /// Gives a row where a pair of rows matches as far as subqueries that read both sides decide it.
+        /// Gives a row where a pair of rows matches as far as subqueries that read both sides
+        /// decide it.
         test: Option<Box<Plan>>,
         /// The left registers set to NULL for an unmatched right row.
         left_registers: Vec<Reg>,
@@ -212,7 +218,8 @@ pub enum Plan {
         correlated: bool,
         /// The subquery's registers that its kind reads: what a kept row holds.
         keep: Vec<Reg>,
-        /// For which rows it runs; for others its result, which nothing reads, is NULL. None: for all.
+        /// For which rows it runs; for others its result, which nothing reads, is NULL. None: for
+        /// all.
         guard: Option<Box<Guard>>,
     },
     /// Groups rows and computes aggregates.
@@ -258,7 +265,8 @@ pub enum Plan {
         limit: Option<Expr>,
         /// Skip so many first.
         offset: Option<Expr>,
-        /// WITH TIES: rows equal to the last one in these keys follow (the input is sorted by them).
+        /// WITH TIES: rows equal to the last one in these keys follow (the input is sorted by
+        /// them).
         ties: Vec<Expr>,
     },
     /// The first row of each set of equal keys, in input order.
@@ -279,7 +287,8 @@ pub enum Plan {
         /// The result's columns.
         output: Vec<Reg>,
     },
-    /// WITH: the body, which reads the tables; each is computed once, as far as its rows are asked for.
+    /// WITH: the body, which reads the tables; each is computed once, as far as its rows are asked
+    /// for.
     With {
         /// The common table expressions.
         tables: Vec<CommonTable>,
@@ -317,15 +326,16 @@ pub enum Plan {
     Update(Box<Update>),
     /// DELETE; its output rows are the deleted ones.
     Delete(Box<Delete>),
-    /// One input after the other (plain UNION ALL of inheritance, MERGE's branches); registers are shared.
+    /// One input after the other (plain UNION ALL of inheritance, MERGE's branches); registers are
+    /// shared.
     Append(Vec<Plan>),
 }
 
 /// For which rows a subquery runs.
 #[derive(Debug)]
 pub struct Guard {
-    /// Conditions and the registers that tell whether they are true, computed for every row, in order. A later one, and
-    /// guards above, may read an earlier one.
+    /// Conditions and the registers that tell whether they are true, computed for every row, in
+    /// order. A later one, and guards above, may read an earlier one.
     pub flags: Vec<(Expr, Reg)>,
     /// Those for which all of these are true.
     pub conditions: Vec<Expr>,
@@ -364,7 +374,8 @@ pub enum SubqueryKind {
         comparison: Expr,
         /// ALL instead of ANY.
         all: bool,
-        /// For `= ANY` of an uncorrelated subquery: (outer side, subquery side) of each equality, so that it can be hashed.
+        /// For `= ANY` of an uncorrelated subquery: (outer side, subquery side) of each equality,
+        /// so that it can be hashed.
         hash: Option<Vec<(Expr, Expr)>>,
     },
     /// `ARRAY(subquery)`.
@@ -436,7 +447,8 @@ pub struct SetStage {
     pub kind: SetKind,
     /// Keep duplicates.
     pub all: bool,
-    /// The inputs on its right. UNION adds the rows of all of them, EXCEPT takes them off; INTERSECT has one.
+    /// The inputs on its right. UNION adds the rows of all of them, EXCEPT takes them off;
+    /// INTERSECT has one.
     pub sides: Vec<SetSide>,
     /// The rows on its left are distinct.
     pub distinct: bool,
@@ -451,7 +463,8 @@ pub struct CommonTable {
     pub plan: Plan,
     /// Its columns.
     pub registers: Vec<Reg>,
-    /// The recursive term, whose [`Plan::CommonScan`] of the same id reads the previous round's rows.
+    /// The recursive term, whose [`Plan::CommonScan`] of the same id reads the previous round's
+    /// rows.
     pub recursive: Option<RecursiveTerm>,
     /// One scan reads it, once.
     pub single: bool,

@@ -1,8 +1,9 @@
 //! The nodes that change or lock rows.
 //!
-//! A changed row passes through registers: `new_row` is the first of as many consecutive registers as the table has
-//! columns (dropped ones included); the executor fills them with the complete new row, evaluates the checks over them,
-//! encodes them, and leaves them there for RETURNING. Old values are in the registers of the scan below.
+//! A changed row passes through registers: `new_row` is the first of as many consecutive registers
+//! as the table has columns (dropped ones included); the executor fills them with the complete new
+//! row, evaluates the checks over them, encodes them, and leaves them there for RETURNING. Old
+//! values are in the registers of the scan below.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ pub struct Insert {
     pub input: Plan,
     /// Into which table.
     pub table: Arc<Table>,
-    /// One expression for each column of the table, over the input's registers: given, default or NULL, cast to the
-    /// column's type and modifier.
+    /// One expression for each column of the table, over the input's registers: given, default or
+    /// NULL, cast to the column's type and modifier.
     pub values: Vec<Expr>,
     /// The first of the new row's registers.
     pub new_row: Reg,
@@ -66,7 +67,8 @@ pub struct ConflictUpdate {
     pub condition: Option<Expr>,
     /// What is set.
     pub assignments: Vec<Assignment>,
-    /// The first of the updated row's registers. RETURNING reads the insert's `new_row`; the executor copies them there.
+    /// The first of the updated row's registers. RETURNING reads the insert's `new_row`; the
+    /// executor copies them there.
     pub updated_row: Reg,
     /// CHECK constraints over the updated row's registers.
     pub checks: Vec<Check>,
@@ -81,7 +83,8 @@ pub struct Assignment {
     pub value: Expr,
 }
 
-/// The row a node changes or locks, and what to do when somebody else has changed it since it was read.
+/// The row a node changes or locks, and what to do when somebody else has changed it since it was
+/// read.
 #[derive(Debug)]
 pub struct RowTarget {
     /// Its table.
@@ -97,13 +100,15 @@ pub struct RowTarget {
 pub struct Again {
     /// The registers of the locked rows.
     pub fresh: Vec<Reg>,
-    /// Subqueries that PostgreSQL makes joins of: looked through first, with the rows' former versions at hand.
+    /// Subqueries that PostgreSQL makes joins of: looked through first, with the rows' former
+    /// versions at hand.
     pub matches: Vec<Match>,
     /// Gives one row, in the file it runs in, if the new versions qualify. None: they do.
     pub plan: Option<Plan>,
 }
 
-/// EXISTS or ANY as a condition: true as long as one of the rows that matched the former version matches the new one.
+/// EXISTS or ANY as a condition: true as long as one of the rows that matched the former version
+/// matches the new one.
 #[derive(Debug)]
 pub struct Match {
     /// Where the result goes.

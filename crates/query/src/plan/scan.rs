@@ -6,7 +6,8 @@ use super::Reg;
 use catalog::Table;
 use expressions::expr::Expr;
 
-/// A column of a stored row and the register it is decoded into. Columns nobody reads are not decoded.
+/// A column of a stored row and the register it is decoded into. Columns nobody reads are not
+/// decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnRead {
     /// The column's position in the table's list of columns (dropped ones included), from 0.
@@ -74,7 +75,8 @@ pub enum AccessPath {
     },
 }
 
-/// A contiguous part of an ordered tree: equality on leading columns, then an interval on the next one.
+/// A contiguous part of an ordered tree: equality on leading columns, then an interval on the next
+/// one.
 #[derive(Debug, Default)]
 pub struct KeyRange {
     /// Values of the first columns. NULL here finds nothing unless listed in `null_equal`.

@@ -39,7 +39,8 @@ pub struct SequenceOptions {
 }
 
 impl SequenceOptions {
-    /// Whether ALTER SEQUENCE with them changes what nextval gives, or may: all of them do but OWNED BY.
+    /// Whether ALTER SEQUENCE with them changes what nextval gives, or may: all of them do but
+    /// OWNED BY.
     #[must_use]
     pub fn changes_numbers(&self) -> bool {
         self.type_.is_some()

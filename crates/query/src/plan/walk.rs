@@ -1,4 +1,5 @@
-//! Walks over plans: the plans below a node, and the expressions of a node, by shared and by mutable reference.
+//! Walks over plans: the plans below a node, and the expressions of a node, by shared and by
+//! mutable reference.
 //!
 //! A new kind of node does not compile until each walk has its answer.
 
@@ -135,7 +136,8 @@ fn again_mut(again: Option<&mut Again>, visit: &mut dyn FnMut(&mut Plan)) {
     again.plan.iter_mut().for_each(visit);
 }
 
-/// Calls `visit` for the comparisons by which a node matches subqueries with a newer version of a row.
+/// Calls `visit` for the comparisons by which a node matches subqueries with a newer version of a
+/// row.
 pub(crate) fn comparisons_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
     let again = match root {
         Plan::LockRows { again, .. } => again,

@@ -1,8 +1,9 @@
 //! Access paths: how one table's rows are reached, given the conditions on it.
 //!
-//! A condition `column op value` can bound a key when the value reads only registers that are filled before the scan.
-//! Equalities on a key's first columns give a prefix, comparisons on the next column an interval; a whole unique key
-//! gives a point. What bounds the key is exact and needs no filter any more.
+//! A condition `column op value` can bound a key when the value reads only registers that are
+//! filled before the scan. Equalities on a key's first columns give a prefix, comparisons on the
+//! next column an interval; a whole unique key gives a point. What bounds the key is exact and
+//! needs no filter any more.
 
 use super::cost;
 use crate::plan::{AccessPath, KeyBound, KeyRange, Reg, SortKey};
@@ -81,7 +82,8 @@ impl Search<'_> {
                 && let Some(column) = self.own_column(input)
             {
                 let value = Expr::null(self.table.columns[column as usize].type_);
-                // IS NULL is marked by its constant: an equality with NULL cannot come from anything else.
+                // IS NULL is marked by its constant: an equality with NULL cannot come from
+                // anything else.
                 found.push(Bounding {
                     condition,
                     column,
@@ -276,8 +278,8 @@ fn is_wider(given: Type, column: Type) -> bool {
     }
 }
 
-/// A wider integer as the end of a range of the column's type that includes its end: the nearest value within that
-/// satisfies the comparison, or NULL, which nothing satisfies.
+/// A wider integer as the end of a range of the column's type that includes its end: the nearest
+/// value within that satisfies the comparison, or NULL, which nothing satisfies.
 fn nearest(value: &Expr, comparison: Comparison, (low, high): (i64, i64), column: Type) -> Option<Expr> {
     let number = |number: i64| Expr::constant(Value::Int8(number), Type::INT8);
     let narrow = |value: Expr| functions::cast(value, column, CastContext::Explicit).ok();
@@ -298,10 +300,11 @@ fn nearest(value: &Expr, comparison: Comparison, (low, high): (i64, i64), column
     })))
 }
 
-/// A value as a key of exactly the column's type, or None when the comparison is not the column's own.
+/// A value as a key of exactly the column's type, or None when the comparison is not the column's
+/// own.
 ///
-/// A wider integer becomes NULL when it is out of the column's range: it equals nothing there. For the end of a range see
-/// [`nearest`].
+/// A wider integer becomes NULL when it is out of the column's range: it equals nothing there. For
+/// the end of a range see [`nearest`].
 fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr> {
     let given = value.type_();
     if given.oid == column.oid {

@@ -1,15 +1,18 @@
-//! The plan that looks at a row again when a wait ended with a newer version of it (PostgreSQL's EvalPlanQual).
+//! The plan that looks at a row again when a wait ended with a newer version of it (PostgreSQL's
+//! EvalPlanQual).
 //!
-//! The registers then hold the newest versions of the locked rows, and the other tables' rows as they were joined. The
-//! statement's conditions, computed columns and subqueries are evaluated again over them. No new row is sought in the
-//! place of one that was joined. What must hold:
+//! The registers then hold the newest versions of the locked rows, and the other tables' rows as
+//! they were joined. The statement's conditions, computed columns and subqueries are evaluated
+//! again over them. No new row is sought in the place of one that was joined. What must hold:
 //!
-//! 1. Only what depends on a locked row (what reads a *stale* register) is evaluated again. Everything else would give
-//!    what it gave: subqueries run under the statement's snapshot. Its registers stay. The registers of an outer join's
-//!    nullable side are stale where a locked row decides whether that side still has its row.
-//! 2. What the plan reads is kept by the nodes below the one that runs it: `registers::fill` counts it as that node's.
-//! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again as well; the row of any
-//!    other one, of a function or of a WITH query stays as it was.
+//! 1. Only what depends on a locked row (what reads a *stale* register) is evaluated again.
+//!    Everything else would give what it gave: subqueries run under the statement's snapshot. Its
+//!    registers stay. The registers of an outer join's nullable side are stale where a locked row
+//!    decides whether that side still has its row.
+//! 2. What the plan reads is kept by the nodes below the one that runs it: `registers::fill` counts
+//!    it as that node's.
+//! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again as
+//!    well; the row of any other one, of a function or of a WITH query stays as it was.
 
 use super::Planner;
 use super::from::join_conditions;
@@ -26,7 +29,8 @@ use expressions::functions;
 use values::error::SqlError;
 use values::types::Type;
 
-/// The input of a node that changes or locks rows, and the expressions that the node computes from it.
+/// The input of a node that changes or locks rows, and the expressions that the node computes from
+/// it.
 pub(super) struct Parts<'q> {
     /// The sources whose rows it locks.
     pub(super) targets: &'q [SourceId],
@@ -70,8 +74,8 @@ fn joinable(query: &Query) -> Option<&Select> {
 }
 
 impl Planner<'_, '_> {
-    /// The plan that is evaluated again over the newest versions of the locked rows. None: nothing is. `outside`:
-    /// registers of the queries around this one.
+    /// The plan that is evaluated again over the newest versions of the locked rows. None: nothing
+    /// is. `outside`: registers of the queries around this one.
     pub(super) fn again(
         &mut self,
         parts: &Parts<'_>,
@@ -116,8 +120,8 @@ impl Planner<'_, '_> {
         Ok((again.plan.is_some() || !again.matches.is_empty()).then(|| Box::new(again)))
     }
 
-    /// The candidates whose row was found by the join: it stays the one. NOT EXISTS found none, and none is sought. A
-    /// subquery that is a join here too has its row in the registers.
+    /// The candidates whose row was found by the join: it stays the one. NOT EXISTS found none, and
+    /// none is sought. A subquery that is a join here too has its row in the registers.
     fn matches(
         &mut self,
         from: &FromItem,
@@ -153,7 +157,8 @@ impl Planner<'_, '_> {
         Ok(joined)
     }
 
-    /// The condition under which a subquery's row matches a newer version. `from`: what is evaluated again before it.
+    /// The condition under which a subquery's row matches a newer version. `from`: what is
+    /// evaluated again before it.
     fn matched(
         &mut self,
         candidate: &Candidate<'_>,
@@ -265,8 +270,9 @@ impl Planner<'_, '_> {
         Ok(self.projected(part, computed.collect())?.plan)
     }
 
-    /// The conditions that read a stale register. `x IN (subquery)` that the planner makes a join compares with the
-    /// row that was joined: the subquery does not run again, and its registers are not this plan's own.
+    /// The conditions that read a stale register. `x IN (subquery)` that the planner makes a join
+    /// compares with the row that was joined: the subquery does not run again, and its registers
+    /// are not this plan's own.
     fn touched(&mut self, conditions: &[Expr], stale: &Stale<'_>) -> Vec<Expr> {
         let mut touched = Vec::new();
         for condition in conditions.iter().filter(|condition| stale.touches(condition)) {
@@ -284,7 +290,8 @@ impl Planner<'_, '_> {
         touched
     }
 
-    /// Where something is computed from the rows of an outer join's empty side, it must show whether there was one.
+    /// Where something is computed from the rows of an outer join's empty side, it must show
+    /// whether there was one.
     fn mark_present(&mut self, plan: &mut Plan, item: &FromItem) {
         let computes = matches!(plan, Plan::Project { .. } | Plan::Subquery { .. });
         let mut node = plan;

@@ -39,7 +39,8 @@ impl Planner<'_, '_> {
 
 /// Adds an operation to those on its left, or does it together with the last of them.
 fn add_step(stages: &mut Vec<SetStage>, side: SetSide, (kind, all): (SetKind, bool)) {
-    // A UNION takes the duplicates of all rows on its left, so the UNIONs directly before it need not.
+    // A UNION takes the duplicates of all rows on its left, so the UNIONs directly before it need
+    // not.
     if kind == SetKind::Union && !all {
         let others = stages.iter().rposition(|stage| stage.kind != SetKind::Union);
         let base = others.map_or(0, |last| last + 1);

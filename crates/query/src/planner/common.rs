@@ -1,7 +1,7 @@
 //! WITH: which plans read which common table.
 //!
-//! A table that no plan reads is left out: it does not run, whatever its query does. (WITH holds queries only; a
-//! statement that changes data would have to stay.)
+//! A table that no plan reads is left out: it does not run, whatever its query does. (WITH holds
+//! queries only; a statement that changes data would have to stay.)
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,7 +34,8 @@ impl Planner<'_, '_> {
         Plan::CommonScan { id, output: columns, working: self.common.working.contains(&id) }
     }
 
-    /// Whether a plan reads a recursion. A join reads it as far as rows are wanted where it keeps the other side's.
+    /// Whether a plan reads a recursion. A join reads it as far as rows are wanted where it keeps
+    /// the other side's.
     pub(super) fn may_be_endless(&self, plan: &Plan) -> bool {
         match plan {
             Plan::CommonScan { id, .. } => self.common.endless.contains(id),
@@ -79,8 +80,8 @@ impl Planner<'_, '_> {
 }
 
 impl Known {
-    /// The registers of the queries around a table that its terms read, or the tables that they scan: those are made from
-    /// what the table's own producer knows.
+    /// The registers of the queries around a table that its terms read, or the tables that they
+    /// scan: those are made from what the table's own producer knows.
     fn around_terms(&self, plan: &Plan, registers: &[Reg], recursive: Option<&RecursiveTerm>) -> Vec<Reg> {
         let mut read = Registers::new();
         let terms = recursive.iter().map(|term| (&term.plan, term.registers.as_slice()));
@@ -115,7 +116,8 @@ fn all_written(plan: &Plan, own: &mut Registers) {
 
 /// A body with the tables that it reads, or that one of those reads.
 pub(super) fn with_tables(mut tables: Vec<CommonTable>, body: Plan) -> Plan {
-    // Backwards: a table reads earlier ones only, so the readers of each are known to stay when it is looked at.
+    // Backwards: a table reads earlier ones only, so the readers of each are known to stay when it
+    // is looked at.
     for at in (0..tables.len()).rev() {
         let id = tables[at].id;
         let count =

@@ -18,8 +18,8 @@ pub(super) const HASH_BUILD: f64 = 1.5;
 pub(super) const HASH_PROBE: f64 = 0.8;
 /// Evaluating a condition or passing a row on.
 pub(super) const ROW: f64 = 0.2;
-/// The rows at least that a choice between ways to join counts with, where they are guessed: a table may have grown since
-/// it was analysed.
+/// The rows at least that a choice between ways to join counts with, where they are guessed: a
+/// table may have grown since it was analysed.
 pub(super) const GUESSED: f64 = 10.0;
 
 /// Rows of a table nobody has counted, and of a system relation.

@@ -1,5 +1,6 @@
-//! FROM as a second look at locked rows sees it ([`super::again`]): with the subqueries that PostgreSQL merges into the query
-//! around them, and the tables whose rows show whether an item had one.
+//! FROM as a second look at locked rows sees it ([`super::again`]): with the subqueries that
+//! PostgreSQL merges into the query around them, and the tables whose rows show whether an item had
+//! one.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ impl Planner<'_, '_> {
         whole.then_some(&**select)
     }
 
-    /// Whether the condition of an outer join, or of a join below one, reads the queries around the SELECT.
+    /// Whether the condition of an outer join, or of a join below one, reads the queries around the
+    /// SELECT.
     fn joins_by_outside(&self, select: &Select) -> bool {
         let Some(from) = &select.from else { return false };
         let mut own: Registers = select.sublinks.iter().map(|link| link.output).collect();

@@ -11,8 +11,9 @@ use values::error::{SqlError, SqlState};
 use values::types::Type;
 
 impl Planner<'_, '_> {
-    /// FULL JOIN, by hashing. A subquery of the condition is computed for the rows of the side that it reads, or of the left
-    /// one where it reads neither; one that reads both is computed for each pair of rows that the rest lets match.
+    /// FULL JOIN, by hashing. A subquery of the condition is computed for the rows of the side that
+    /// it reads, or of the left one where it reads neither; one that reads both is computed for
+    /// each pair of rows that the rest lets match.
     pub(super) fn full_join(
         &mut self,
         (left, mut left_writes): (FromItem, Registers),

@@ -1,14 +1,16 @@
-//! When a subquery is wanted: CASE, COALESCE, AND and OR do not evaluate all their parts, and what is in a part that is
-//! not reached must not run, for it may fail.
+//! When a subquery is wanted: CASE, COALESCE, AND and OR do not evaluate all their parts, and what
+//! is in a part that is not reached must not run, for it may fail.
 //!
-//! A subquery's result is computed into a register before the expression that reads it is evaluated. The guard says for
-//! which rows that evaluation gets as far as the register. What must hold:
+//! A subquery's result is computed into a register before the expression that reads it is
+//! evaluated. The guard says for which rows that evaluation gets as far as the register. What must
+//! hold:
 //!
-//! 1. One pass over the expressions finds the guards of all their subqueries. The conditions on the way to a place form
-//!    a tree. The first guard that needs a way of several conditions keeps in a flag whether it is open, and those that
-//!    lead further read the flag: 1,000 parts in a row have 2,000 conditions in all their guards together.
-//! 2. A guard reads results of subqueries that are read before its own one, and no others: it can be evaluated when they
-//!    are computed, and no two wait for each other.
+//! 1. One pass over the expressions finds the guards of all their subqueries. The conditions on the
+//!    way to a place form a tree. The first guard that needs a way of several conditions keeps in a
+//!    flag whether it is open, and those that lead further read the flag: 1,000 parts in a row have
+//!    2,000 conditions in all their guards together.
+//! 2. A guard reads results of subqueries that are read before its own one, and no others: it can
+//!    be evaluated when they are computed, and no two wait for each other.
 
 use std::collections::HashMap;
 
@@ -19,12 +21,13 @@ use expressions::function::Volatility;
 use values::error::SqlError;
 use values::types::Type;
 
-/// The registers for which `wanted` is true, in the order in which the expressions first read them, each with its guard.
-/// None: it is always read, or it can't be told beforehand. `operands`: what is read wherever a wanted register is, before
-/// it. `flag` gives registers for flags.
+/// The registers for which `wanted` is true, in the order in which the expressions first read them,
+/// each with its guard. None: it is always read, or it can't be told beforehand. `operands`: what
+/// is read wherever a wanted register is, before it. `flag` gives registers for flags.
 ///
 /// # Errors
-/// The interrupt of a statement that was stopped, or may not have the memory for copies of conditions.
+/// The interrupt of a statement that was stopped, or may not have the memory for copies of
+/// conditions.
 pub(super) fn of<'e, 'o>(
     exprs: impl IntoIterator<Item = &'e Expr>,
     wanted: impl Fn(Reg) -> bool,
@@ -72,7 +75,8 @@ enum Condition<'e> {
 }
 
 impl Condition<'_> {
-    /// The condition as an expression that is true or false, with copies of the operands that it shares. None: it holds.
+    /// The condition as an expression that is true or false, with copies of the operands that it
+    /// shares. None: it holds.
     fn test(self) -> Result<Option<Expr>, SqlError> {
         let (Within(part, shared), expected, negated) = match self {
             Condition::None => return Ok(None),
@@ -212,7 +216,8 @@ fn begins_with(steps: &[Step<'_>], mut way: usize, step: usize) -> bool {
 struct Told {
     /// The flag that says whether it is open as far as it is told. None: it is.
     flag: Option<Reg>,
-    /// It is told up to the step. A condition behind one that is not told must not be evaluated: it may fail.
+    /// It is told up to the step. A condition behind one that is not told must not be evaluated: it
+    /// may fail.
     whole: bool,
 }
 

@@ -1,8 +1,10 @@
 //! Joins: which source first, and by which method.
 //!
-//! 1. Inner joins are taken apart into leaves and one pool of conditions; an outer join is a leaf planned on its own.
-//! 2. The cheapest leaf begins. Then, again and again, the leaf that is cheapest to join next is joined: by running it
-//!    for each row so far, when the row's values lead into a key or the leaf needs them; else by a hash table.
+//! 1. Inner joins are taken apart into leaves and one pool of conditions; an outer join is a leaf
+//!    planned on its own.
+//! 2. The cheapest leaf begins. Then, again and again, the leaf that is cheapest to join next is
+//!    joined: by running it for each row so far, when the row's values lead into a key or the leaf
+//!    needs them; else by a hash table.
 //! 3. A condition is applied as soon as everything it reads is there.
 
 use super::Planner;
@@ -116,7 +118,8 @@ impl Planner<'_, '_> {
             return Ok(part);
         };
         let keys = self.hash_keys(&joining, available, writes);
-        // A loop that reads all of the right side again for each row has no bound where the left rows are guessed.
+        // A loop that reads all of the right side again for each row has no bound where the left
+        // rows are guessed.
         let single = at_most_one(&left.plan);
         let rows = if single { left.rows } else { left.rows.max(cost::GUESSED) };
         let loop_cost = rows * self.run_cost(&leaf, &own, &joining, available);
@@ -195,8 +198,8 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// The pairs of keys among conditions, each over one side of a join. A condition that reads the result of a subquery
-    /// that is computed above the join is none.
+    /// The pairs of keys among conditions, each over one side of a join. A condition that reads the
+    /// result of a subquery that is computed above the join is none.
     pub(super) fn hash_keys(
         &self,
         conditions: &[Expr],
@@ -304,7 +307,8 @@ impl Planner<'_, '_> {
         self.filtered(Part { plan, rows: rows.max(1.0), cost: access.cost, ordered: access.ordered }, late)
     }
 
-    /// LEFT, RIGHT and FULL joins. `conditions` hold above the join; those on the preserved side go below it.
+    /// LEFT, RIGHT and FULL joins. `conditions` hold above the join; those on the preserved side go
+    /// below it.
     fn outer_join(
         &mut self,
         kind: JoinKind,

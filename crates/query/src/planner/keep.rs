@@ -1,4 +1,5 @@
-//! Which registers the row-keeping nodes of a plan must keep: those written below a node and read by it or above it.
+//! Which registers the row-keeping nodes of a plan must keep: those written below a node and read
+//! by it or above it.
 
 use super::written::written;
 use crate::plan::walk::{self, children, set_sides};
@@ -58,7 +59,8 @@ fn target_reads(target: &RowTarget, into: &mut Registers) {
     into.extend(target.columns.iter().map(|column| column.register));
 }
 
-/// Adds what is read of the rows joined before when one of them has a newer version: the node needs that kept.
+/// Adds what is read of the rows joined before when one of them has a newer version: the node needs
+/// that kept.
 fn again_reads(again: Option<&Again>, into: &mut Registers) {
     let Some(again) = again else { return };
     for part in &again.matches {
@@ -69,7 +71,8 @@ fn again_reads(again: Option<&Again>, into: &mut Registers) {
     again.plan.iter().for_each(|plan| joined_reads(plan, into));
 }
 
-/// The columns of a subquery's row, and of the rows around it, that matching with a newer version reads.
+/// The columns of a subquery's row, and of the rows around it, that matching with a newer version
+/// reads.
 fn part_reads(part: &Match) -> Registers {
     let mut read = Registers::new();
     part.comparison.iter().for_each(|expr| of_expr(expr, &mut read));
@@ -109,8 +112,8 @@ fn keys_read(keys: &[SortKey], into: &mut Registers) {
     keys.iter().for_each(|key| of_expr(&key.expr, into));
 }
 
-/// Fills the lists of kept registers: what is written below a node and read by it or above it. `need` is what is read
-/// above the plan; chains of thousands of nodes hand the one set down.
+/// Fills the lists of kept registers: what is written below a node and read by it or above it.
+/// `need` is what is read above the plan; chains of thousands of nodes hand the one set down.
 pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
     match plan {
         Plan::Distinct { input, keep, .. } => *keep = kept(input, &need),

@@ -44,7 +44,8 @@ struct Planned {
 /// Plans one statement.
 struct Planner<'b, 'a> {
     pub(super) binder: &'b mut Binder<'a>,
-    /// The subqueries of the present query's expressions that no node computes yet, by the register of the result.
+    /// The subqueries of the present query's expressions that no node computes yet, by the register
+    /// of the result.
     pub(super) pending: BTreeMap<Reg, Pending>,
     /// The WITH queries planned so far.
     pub(super) common: common::Known,

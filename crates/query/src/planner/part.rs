@@ -54,7 +54,8 @@ pub(super) struct Conditions {
     pub(super) pending: usize,
 }
 
-/// A candidate with its cost. The cost stays the same while the same conditions apply, whatever else is joined meanwhile.
+/// A candidate with its cost. The cost stays the same while the same conditions apply, whatever
+/// else is joined meanwhile.
 pub(super) struct Known {
     /// The conditions on it alone, and those that join it.
     pub(super) own: Vec<usize>,

@@ -1,8 +1,8 @@
-//! Subqueries of expressions: planned on their own, and put into the plan below the expressions that read them, or
-//! joined.
+//! Subqueries of expressions: planned on their own, and put into the plan below the expressions
+//! that read them, or joined.
 //!
-//! What must hold: each is put into the plan once, above everything it reads, by [`Planner::attach`], or becomes a side
-//! of a join.
+//! What must hold: each is put into the plan once, above everything it reads, by
+//! [`Planner::attach`], or becomes a side of a join.
 
 use super::keep::free;
 use super::written::written;
@@ -70,7 +70,8 @@ impl Planner<'_, '_> {
         Ok(outer)
     }
 
-    /// Everything that must be there before an expression can be evaluated, what its subqueries need included.
+    /// Everything that must be there before an expression can be evaluated, what its subqueries
+    /// need included.
     pub(super) fn required(&self, expr: &Expr) -> Registers {
         let mut required = Registers::new();
         let mut open: Vec<Reg> = registers::reads(expr).into_iter().collect();
@@ -138,8 +139,8 @@ impl Planner<'_, '_> {
         part
     }
 
-    /// Attaches the subqueries that are an output column or a sort key by themselves: no target's expression and no other
-    /// subquery reads them.
+    /// Attaches the subqueries that are an output column or a sort key by themselves: no target's
+    /// expression and no other subquery reads them.
     pub(super) fn attach_bare(&mut self, mut part: Part, targets: &[(Expr, Reg)]) -> Part {
         let mut read = Registers::new();
         targets.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut read));
@@ -151,8 +152,8 @@ impl Planner<'_, '_> {
         part
     }
 
-    /// Scalar subqueries that depend on nothing and that conditions compare with: computed before the scans, so that
-    /// their values can lead into a key.
+    /// Scalar subqueries that depend on nothing and that conditions compare with: computed before
+    /// the scans, so that their values can lead into a key.
     pub(super) fn early_sublinks(&mut self, conditions: &[Expr]) -> Option<Part> {
         let mut early: Vec<Reg> = Vec::new();
         for condition in conditions {
@@ -202,7 +203,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// The register of the pending `x IN (subquery)` a condition consists of, when that can become a join.
+    /// The register of the pending `x IN (subquery)` a condition consists of, when that can become
+    /// a join.
     pub(super) fn semi_join(&self, condition: &Expr) -> Option<Reg> {
         let Expr::Column { register, .. } = condition else { return None };
         let pending = self.pending.get(register)?;

@@ -13,8 +13,8 @@ use values::error::SqlError;
 const LOOKING: usize = 32;
 
 impl Planner<'_, '_> {
-    /// The leaf to join next: the cheapest of those whose needs are met. A recursion comes first: the side that comes
-    /// first is read as far as rows are wanted.
+    /// The leaf to join next: the cheapest of those whose needs are met. A recursion comes first:
+    /// the side that comes first is read as far as rows are wanted.
     pub(super) fn cheapest(
         &mut self,
         candidates: &mut [Candidate],

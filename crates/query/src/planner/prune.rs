@@ -1,5 +1,5 @@
-//! Columns of subqueries in FROM, and subqueries in expressions, that nothing reads: they are not computed, so what they
-//! would call is not called.
+//! Columns of subqueries in FROM, and subqueries in expressions, that nothing reads: they are not
+//! computed, so what they would call is not called.
 
 use crate::bound::reads::{query_reads, sublink_reads};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Source, Sublink};
@@ -17,7 +17,8 @@ pub(super) fn statement(bound: &mut Bound) {
                 insert.values.iter().for_each(|value| crate::registers::of_expr(value, &mut read));
                 insert.sublinks.iter().for_each(|link| sublink_reads(link, &mut read));
                 query_reads(input, &mut read);
-                // OVERRIDING USER VALUE puts another value in the place of some columns: nothing reads those.
+                // OVERRIDING USER VALUE puts another value in the place of some columns: nothing
+                // reads those.
                 drop_columns(input, &read);
                 prune(input);
             }
@@ -76,8 +77,8 @@ fn drop_sublinks(query: &mut Query, read: &Registers) -> bool {
     before > select.sublinks.len()
 }
 
-/// Drops columns that nothing reads and that nobody would miss; whether there were any. DISTINCT compares all of them, as
-/// set operations do, but for UNION ALL.
+/// Drops columns that nothing reads and that nobody would miss; whether there were any. DISTINCT
+/// compares all of them, as set operations do, but for UNION ALL.
 fn drop_columns(query: &mut Query, read: &Registers) -> bool {
     match &mut query.body {
         QueryBody::Select(select) if matches!(select.distinct, Distinct::No) => {
@@ -130,8 +131,8 @@ fn retain_places<T>(list: &mut Vec<T>, kept: &[bool]) {
     list.retain(|_| places.next().copied().unwrap_or(true));
 }
 
-/// Adds the columns whose place counts: of the statement, of WITH queries, of set operations, of subqueries in
-/// expressions.
+/// Adds the columns whose place counts: of the statement, of WITH queries, of set operations, of
+/// subqueries in expressions.
 fn keep_outputs(query: &Query, read: &mut Registers) {
     read.extend(query.output.iter().map(|column| column.register));
     keep_inner(query, read);

@@ -1,7 +1,8 @@
 //! Queries and statements that change rows: from their bound form to plans.
 //!
-//! The order of a SELECT's nodes, from below: FROM and WHERE (see [`super::join`]), grouping, HAVING, windows,
-//! set-returning functions, computed columns, DISTINCT, ORDER BY, row locks, LIMIT.
+//! The order of a SELECT's nodes, from below: FROM and WHERE (see [`super::join`]), grouping,
+//! HAVING, windows, set-returning functions, computed columns, DISTINCT, ORDER BY, row locks,
+//! LIMIT.
 
 use super::common;
 use super::cost;
@@ -103,7 +104,8 @@ impl Planner<'_, '_> {
         } else {
             Wanted::default()
         };
-        // Without aggregates and keys a HAVING lets one row through or none, whatever FROM and WHERE say.
+        // Without aggregates and keys a HAVING lets one row through or none, whatever FROM and
+        // WHERE say.
         let gate = select.grouped && select.groups.is_empty() && select.aggregates.is_empty();
         let mut part = match select.from {
             _ if gate => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true },
@@ -182,7 +184,8 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// The rows that FOR UPDATE and its kin lock, and what is evaluated again over their newer versions.
+    /// The rows that FOR UPDATE and its kin lock, and what is evaluated again over their newer
+    /// versions.
     fn row_locks(
         &mut self,
         select: &Select,
@@ -275,8 +278,8 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// A part with conditions applied on top. What needs no subquery goes first. A subquery runs for the rows that meet the
-    /// conditions before its own one: it may fail for others.
+    /// A part with conditions applied on top. What needs no subquery goes first. A subquery runs
+    /// for the rows that meet the conditions before its own one: it may fail for others.
     pub(super) fn filtered(&mut self, part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
         let (late, early): (Vec<Expr>, Vec<Expr>) =
             conditions.into_iter().partition(|condition| self.reads_pending(condition));

@@ -1,8 +1,8 @@
 //! Set-returning functions of the target list: where they run.
 //!
-//! PostgreSQL runs those that GROUP BY reads below the grouping, those that a window reads below the windows, and the
-//! others behind the sort where neither a sort key nor DISTINCT reads them. Each of these places runs its functions side
-//! by side.
+//! PostgreSQL runs those that GROUP BY reads below the grouping, those that a window reads below
+//! the windows, and the others behind the sort where neither a sort key nor DISTINCT reads them.
+//! Each of these places runs its functions side by side.
 
 use super::Planner;
 use super::cost::SOME_ROWS;
@@ -24,7 +24,8 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// Whether they run behind the sort, as they do where neither a sort key nor DISTINCT reads them.
+    /// Whether they run behind the sort, as they do where neither a sort key nor DISTINCT reads
+    /// them.
     pub(super) fn are_late(&self, targets: &[(Expr, Reg)], distinct: &Distinct, order: &[SortKey]) -> bool {
         if self.calls.is_empty() || order.is_empty() {
             return false;
@@ -59,7 +60,8 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// Sorts first, then runs set-returning functions and computes the columns that read them, then limits.
+    /// Sorts first, then runs set-returning functions and computes the columns that read them, then
+    /// limits.
     pub(super) fn with_late_sets(
         &mut self,
         mut part: Part,

@@ -1,4 +1,5 @@
-//! What depends on the locked rows of a statement, found out before its second look at them is planned ([`super::again`]).
+//! What depends on the locked rows of a statement, found out before its second look at them is
+//! planned ([`super::again`]).
 
 use std::collections::HashMap;
 
@@ -29,8 +30,8 @@ impl Stale<'_> {
         !registers::reads(expr).is_disjoint(&self.registers)
     }
 
-    /// Chooses the subqueries to run again: those that read a stale register, or for which one decides whether they
-    /// are wanted at all.
+    /// Chooses the subqueries to run again: those that read a stale register, or for which one
+    /// decides whether they are wanted at all.
     pub(super) fn choose(&mut self, sublinks: &[Sublink], exprs: &[&Expr]) -> Result<(), SqlError> {
         let outputs: Registers = sublinks.iter().map(|link| link.output).collect();
         // Flags get numbers that no register of the statement has: this plan makes its own.
@@ -79,8 +80,8 @@ impl Stale<'_> {
         }
     }
 
-    /// Repeats a pass until it notes nothing new: a subquery that runs again may decide whether an outer join still finds
-    /// its row.
+    /// Repeats a pass until it notes nothing new: a subquery that runs again may decide whether an
+    /// outer join still finds its row.
     pub(super) fn settle(
         &mut self,
         mut pass: impl FnMut(&mut Self) -> Result<(), SqlError>,
@@ -94,8 +95,8 @@ impl Stale<'_> {
         }
     }
 
-    /// Notes the columns of FROM that depend on a locked row: those that LATERAL subqueries compute, and those of the
-    /// nullable sides of outer joins.
+    /// Notes the columns of FROM that depend on a locked row: those that LATERAL subqueries
+    /// compute, and those of the nullable sides of outer joins.
     pub(super) fn spread(&mut self, planner: &Planner<'_, '_>, item: &FromItem) -> Result<(), SqlError> {
         match item {
             FromItem::Join { kind, left, right, condition } => {
@@ -167,8 +168,8 @@ impl Stale<'_> {
         }
     }
 
-    /// The sides of a join. The second one of an outer join loses its row when the condition no longer holds; FULL JOIN
-    /// keeps the locked one.
+    /// The sides of a join. The second one of an outer join loses its row when the condition no
+    /// longer holds; FULL JOIN keeps the locked one.
     pub(super) fn sides<'f>(
         &self,
         kind: JoinKind,

@@ -1,4 +1,4 @@
-//! What stands above a query's rows: order, limit and row locks.
+//! The nodes above a query's rows: order, limit and row locks.
 
 use expressions::expr::Expr;
 
@@ -6,7 +6,7 @@ use crate::bound::SourceId;
 use crate::plan::{Reg, SortKey};
 use crate::registers::{self, Registers};
 
-/// What stands above a query's rows.
+/// Order, limit and row locks of a query.
 pub(super) struct Top {
     pub(super) order: Vec<SortKey>,
     pub(super) limit: Option<Expr>,
@@ -16,7 +16,8 @@ pub(super) struct Top {
 }
 
 impl Top {
-    /// Tells whether a column is computed above the limit, for the rows that pass it only: no sort key reads it.
+    /// Tells whether a column is computed above the limit, for the rows that pass it only: no sort
+    /// key reads it.
     pub(super) fn late(&self) -> impl Fn(&(Expr, Reg)) -> bool + use<> {
         let mut read = Registers::new();
         self.order.iter().for_each(|key| registers::of_expr(&key.expr, &mut read));

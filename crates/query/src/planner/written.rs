@@ -3,8 +3,9 @@
 use crate::plan::{Plan, Reg, SubqueryKind};
 use crate::registers::Registers;
 
-/// The registers a plan writes for the nodes above it. A node that keeps rows writes all that is written below it: filling
-/// the lists of kept registers has it keep each one that is read above it.
+/// The registers a plan writes for the nodes above it. A node that keeps rows writes all that is
+/// written below it: filling the lists of kept registers has it keep each one that is read above
+/// it.
 pub(super) fn written(plan: &Plan) -> Registers {
     let mut registers = Registers::new();
     add(plan, &mut registers);

@@ -244,7 +244,8 @@ fn subquery_in(expression: &Node) -> Option<i32> {
     })
 }
 
-/// Whether others may write the table meanwhile, of the actions that are checked and have no effect.
+/// Whether others may write the table meanwhile, of the actions that are checked and have no
+/// effect.
 fn lets_write(command: &AlterTableCmd) -> bool {
     match Kind::try_from(command.subtype) {
         Ok(Kind::AtSetRelOptions | Kind::AtResetRelOptions) => parameters_let_write(command.def.as_deref()),

@@ -1,4 +1,5 @@
-//! A column's constraints side by side: which attributes each takes, and which may stand once alone.
+//! A column's constraints side by side: which attributes each takes, and which may stand once
+//! alone.
 
 use pg_query::protobuf::ConstrType;
 

@@ -1,8 +1,8 @@
 //! Expressions that the catalog keeps as text: DEFAULT and CHECK.
 //!
-//! A relation that such a text names by a constant is found when it is written, and is kept by its OID. The statement
-//! locks the relation as it locks its tables: a relation that another session drops meanwhile is looked up anew, and
-//! nobody drops it before the definition is committed.
+//! A relation that such a text names by a constant is found when it is written, and is kept by its
+//! OID. The statement locks the relation as it locks its tables: a relation that another session
+//! drops meanwhile is looked up anew, and nobody drops it before the definition is committed.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Constraint, Node, TypeCast, TypeName};
@@ -50,8 +50,9 @@ impl Binder<'_> {
         }
     }
 
-    /// The text of an expression, with the relations that its constants name by their OIDs. They are locked. Names that the
-    /// statement's own sequences may get stay as they are until those are made.
+    /// The text of an expression, with the relations that its constants name by their OIDs. They
+    /// are locked. Names that the statement's own sequences may get stay as they are until those
+    /// are made.
     ///
     /// # Errors
     /// 42P01 for a relation that is not there.
