@@ -29,6 +29,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use sync::core_local;
 
 use crate::interrupt::{Interrupt, Interrupted, Reason};
 
@@ -79,7 +80,7 @@ struct Cells {
     peak: Cell<i64>,
 }
 
-thread_local! {
+core_local! {
     static CELLS: Cells = const {
         Cells {
             sum: Cell::new(0),

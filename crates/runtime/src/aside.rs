@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use sync::atomic::{AtomicU8, Ordering};
-use sync::{SpinLock, WorkQueue};
+use sync::{SpinLock, WorkQueue, core_local};
 
 use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::work::{self, Stopped};
@@ -55,7 +55,7 @@ const DONE: u8 = 1;
 /// The fiber has gone: the thread drops everything.
 const ABANDONED: u8 = 2;
 
-thread_local! {
+core_local! {
     /// The interrupt of the call that this thread runs.
     static RUNNING: RefCell<Option<Arc<Interrupt>>> = const { RefCell::new(None) };
 }
@@ -92,8 +92,7 @@ impl Threads {
     fn push(self: &Arc<Self>, work: Box<dyn FnOnce() + Send>) -> bool {
         for _ in 0..self.queue.push_all(std::iter::once(work)) {
             let threads = Arc::clone(self);
-            let builder = std::thread::Builder::new().name("aside".to_owned()).stack_size(STACK_BYTES);
-            let started = builder.spawn(move || threads.run()).is_ok();
+            let started = os::thread::spawn("aside", Some(STACK_BYTES), move || threads.run()).is_ok();
             if !started && self.queue.not_started() == 0 {
                 return false;
             }
@@ -103,8 +102,8 @@ impl Threads {
 
     /// A thread's life.
     fn run(&self) {
-        os::unpin(&self.processors);
-        os::be_nice(NICE);
+        os::processor::unpin(&self.processors);
+        os::processor::be_nice(NICE);
         let mut done = false;
         while let Some(work) = self.queue.next(done) {
             work();

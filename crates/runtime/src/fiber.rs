@@ -28,7 +28,7 @@ use crate::net::Buffers;
 use crate::stack::{self, FurtherStack, STACK_BYTES, Stack};
 use crate::start::Shared;
 use crate::worker::{self, Worker};
-use crate::{time, timer};
+use crate::{os, time, timer};
 
 /// A wake-up came that no park has taken yet.
 const NOTIFIED: u32 = 1;
@@ -196,13 +196,13 @@ impl Fiber {
     /// What must hold at every suspend point; asserted before anything is changed, so that a panic leaves all in order.
     pub(crate) fn assert_may_suspend(&self) {
         held::assert_none();
-        assert!(!std::thread::panicking(), "a fiber must not suspend while it panics");
+        assert!(!os::thread::is_panicking(), "a fiber must not suspend while it panics");
         assert!(!self.local.on_worker_stack.get(), "a fiber must not suspend on the worker's stack");
     }
 
     /// Whether it may suspend here.
     pub(crate) fn may_suspend(&self) -> bool {
-        held::count() == 0 && !self.local.on_worker_stack.get() && !std::thread::panicking()
+        held::count() == 0 && !self.local.on_worker_stack.get() && !os::thread::is_panicking()
     }
 
     /// Gives control back to the worker's loop. Only on the fiber itself. A deep stack counts as the session's memory
@@ -341,14 +341,14 @@ pub fn spawn_local(body: impl FnOnce() + 'static) {
 pub fn yield_now() {
     match current() {
         Some((worker, fiber)) => fiber.yield_now(worker),
-        None => std::thread::yield_now(),
+        None => os::thread::yield_now(),
     }
 }
 
 /// Parks the fiber for a time; an interrupt does not end it early.
 pub fn sleep(time: Duration) {
     if current().is_none() {
-        std::thread::sleep(time);
+        os::thread::sleep(time);
         return;
     }
     let waker = sync::park::current();

@@ -7,19 +7,19 @@
 use std::cell::Cell;
 use std::ptr;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use sync::SpinLock;
 use sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
+use sync::{OnceLock, SpinLock};
 
 use crate::account;
 use crate::aside;
 use crate::awaited::Awaited;
 use crate::fiber::{self, Fiber};
 use crate::net::WakeHandle;
-use crate::timer;
+use crate::{os, timer};
 
 /// Why a session is interrupted; [`Interrupt::take`] gives the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -350,7 +350,7 @@ pub fn park() -> Result<(), Interrupted> {
 /// Parks the running fiber for a time, or until it is interrupted.
 pub fn sleep(time: Duration) -> Result<(), Interrupted> {
     if fiber::current().is_none() {
-        std::thread::sleep(time);
+        os::thread::sleep(time);
         return Ok(());
     }
     let waker = sync::park::current();

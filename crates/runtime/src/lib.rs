@@ -7,27 +7,35 @@
 //! 2. A core sleeps only when nothing on it can run, and whoever gives it work then wakes it.
 //! 3. Nothing here knows of pages or SQL; nothing above takes threads, time, files or randomness from elsewhere.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
+
 pub mod account;
 pub mod aside;
 pub mod awaited;
 pub mod fiber;
 pub mod file;
+pub mod hash;
 pub mod interrupt;
 pub mod memory;
 pub mod net;
 pub mod producer;
 pub mod random;
+pub mod stop;
 pub mod time;
 pub mod timer;
 pub mod watchdog;
 pub mod work;
 
+mod fail_stop;
 mod mailbox;
 mod os;
 mod reactor;
 mod stack;
 mod start;
 mod worker;
+
+pub use fail_stop::{Cause, Critical, fail_stop};
+pub use sync::core_local;
 
 pub use start::{
     Facts, FileIo, Options, Runtime, core, core_count, processor_count, shutting_down, try_core,
@@ -47,13 +55,13 @@ pub fn last_words(words: std::fmt::Arguments<'_>) {
 
 /// Starts a thread for what may block for long; a worker's fibers must not.
 pub fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop)
+    os::thread::spawn(name, None, body).map(drop)
 }
 
 /// Whether this thread is unwinding from a panic.
 #[inline]
 pub fn is_panicking() -> bool {
-    std::thread::panicking()
+    os::thread::is_panicking()
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::ptr;
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use sync::SpinLock;
 use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::os::{self, thread::JoinHandle};
 
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
@@ -102,7 +103,7 @@ impl Region {
 #[derive(Debug)]
 pub struct Prefault {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle>,
 }
 
 #[derive(Debug)]
@@ -135,7 +136,7 @@ impl Prefault {
                 }
             };
             // No thread to be had: pages come as they are touched.
-            std::thread::Builder::new().name("prefault".to_owned()).spawn(work).ok()
+            os::thread::spawn("prefault", None, work).ok()
         };
         let threads = (0..threads).filter_map(start).collect();
         Prefault { shared, threads }

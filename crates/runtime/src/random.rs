@@ -1,19 +1,23 @@
-//! Randomness: a fast generator per thread, and the operating system's.
+//! Randomness: a fast generator for each core, and the machine's own.
 
 use std::cell::Cell;
 use std::io;
 
-thread_local! {
+use sync::core_local;
+
+use crate::os;
+
+core_local! {
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A fast random number, not for secrets: splitmix64, seeded per thread from the operating system.
+/// A fast random number, not for secrets: splitmix64, seeded for each core by the machine.
 pub fn u64() -> u64 {
     STATE.with(|state| {
         let mut at = state.get();
         if at == 0 {
             let mut seed = [0; 8];
-            fill(&mut seed).expect("the operating system gives randomness");
+            fill(&mut seed).expect("the machine gives randomness");
             at = u64::from_le_bytes(seed) | 1;
         }
         at = at.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -25,23 +29,12 @@ pub fn u64() -> u64 {
     })
 }
 
-/// Fills with the operating system's randomness: for secrets.
+/// Fills with the machine's randomness: for secrets.
+///
+/// # Errors
+/// Where the machine gives none.
 pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let rest = &mut bytes[filled..];
-        // SAFETY: `rest` is writable for its length.
-        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
-        if got < 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-            continue;
-        }
-        filled += got as usize;
-    }
-    Ok(())
+    os::random::fill(bytes)
 }
 
 #[cfg(test)]

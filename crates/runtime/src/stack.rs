@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::ptr;
 
 use corosensei::stack::StackPointer;
+use sync::core_local;
 
 use crate::worker;
 
@@ -17,7 +18,7 @@ const MAPPED_BYTES: usize = STACK_BYTES + GUARD_BYTES;
 /// a process, and at least 8 KiB of memory.
 pub(crate) const FURTHER_MAX: usize = 2048;
 
-thread_local! {
+core_local! {
     /// Further stacks in use on this thread.
     static FURTHER: Cell<usize> = const { Cell::new(0) };
 }

@@ -2,19 +2,19 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Once, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use sync::{Mutex, PerCore, stop};
+use sync::channel::channel;
+use sync::{Mutex, Once, PerCore};
 
 use crate::aside::Threads;
 use crate::fiber::Job;
 use crate::file::{Disk, Pool};
 use crate::mailbox::{self, Link, Mailbox};
 use crate::worker::{self, Worker};
-use crate::{os, time, watchdog};
+use crate::{os, stop, time, watchdog};
 
 /// The worker's stack is what parser and planner recurse on; it is backed as it is touched.
 const WORKER_STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -175,7 +175,7 @@ impl Drop for Ended {
 /// A running set of workers.
 pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<os::thread::JoinHandle>>,
     facts: Facts,
     grace: Duration,
 }
@@ -191,7 +191,7 @@ impl Runtime {
     pub fn start(options: Options) -> io::Result<Arc<Runtime>> {
         stop::arm_from_environment().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         install_panic_hook();
-        let processors = os::processors();
+        let processors = os::processor::processors();
         let cores = options.cores.unwrap_or(processors.len()).max(1);
         let (mut disks, refused) = Disk::for_cores(cores, options.file_io)?;
         let file_io = if disks[0].event().is_some() { FileIo::IoUring } else { FileIo::Threads };
@@ -213,7 +213,7 @@ impl Runtime {
         let facts = Facts {
             cores,
             pinned: 0,
-            numa_nodes: os::numa_nodes(),
+            numa_nodes: os::processor::numa_nodes(),
             file_io,
             batched: 0,
             io_uring_refused: refused,
@@ -222,7 +222,7 @@ impl Runtime {
         let grace = options.grace;
         let mut runtime = Runtime { shared, threads: Mutex::new(Vec::new()), facts, grace };
         let pin = options.pin && cores <= processors.len();
-        let (started, answers) = std::sync::mpsc::channel();
+        let (started, answers) = channel();
         // One for each worker that is counted, whether or not its thread will start.
         let ends: Vec<Ended> =
             (0..workers).map(|core| Ended { core, shared: Arc::clone(&runtime.shared) }).collect();
@@ -231,7 +231,7 @@ impl Runtime {
             let processor = (pin && core < cores).then(|| processors[core]);
             let body = move || {
                 let _ended = ended;
-                let pinned = processor.is_some_and(os::pin);
+                let pinned = processor.is_some_and(os::processor::pin);
                 let made = stop::fault("runtime.start.worker").and_then(|()| Worker::new(core, shared, disk));
                 match made {
                     Ok(worker) => {
@@ -247,10 +247,9 @@ impl Runtime {
                 core if core == cores => "reserve".to_owned(),
                 _ => "service".to_owned(),
             };
-            let builder = std::thread::Builder::new().name(name).stack_size(WORKER_STACK_BYTES);
             stop::fault("runtime.start.thread")?;
-            let thread = builder.spawn(body)?;
-            runtime.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
+            let thread = os::thread::spawn(&name, Some(WORKER_STACK_BYTES), body)?;
+            runtime.threads.get_mut().push(thread);
         }
         drop(started);
         for answer in answers {
@@ -265,9 +264,8 @@ impl Runtime {
     /// [`watchdog::LIMIT`].
     pub fn watch(&self, report: Box<watchdog::Report>) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let builder = std::thread::Builder::new().name("watchdog".to_owned());
-        let thread = builder.spawn(move || watchdog::watch(&shared, &*report))?;
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        let thread = os::thread::spawn("watchdog", None, move || watchdog::watch(&shared, &*report))?;
+        self.threads.lock().push(thread);
         Ok(())
     }
 
@@ -355,14 +353,14 @@ impl Runtime {
         }
         let deadline = time::precise() + self.grace.as_nanos() as u64;
         while self.session_count() > 0 && time::precise() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
+            os::thread::sleep(Duration::from_millis(1));
         }
     }
 
     /// Drains, then ends and joins the workers: each ends when its fibers have, or when the grace time is over (then
     /// what still waits is left behind). Does nothing the second time. Only from a thread that is no worker.
     pub fn shutdown(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.threads.lock());
         if threads.is_empty() {
             return;
         }
@@ -488,7 +486,7 @@ pub fn core_count() -> usize {
 
 /// Processors that this process may run on: as many workers can be pinned.
 pub fn processor_count() -> usize {
-    os::processors().len()
+    os::processor::processors().len()
 }
 
 /// Whether the runtime this code runs in is being shut down: background fibers end then.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sync::atomic::Ordering;
 
 use crate::start::Shared;
-use crate::{time, worker};
+use crate::{os, time, worker};
 
 /// Time for which a worker is held before it is reported.
 pub const LIMIT: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub(crate) fn watch(shared: &Arc<Shared>, report: &Report) {
     let mut seen = vec![Seen::default(); shared.service() + 1];
     // Relaxed: a flag that is looked at again.
     while !shared.exiting.load(Ordering::Relaxed) {
-        std::thread::park_timeout(INTERVAL);
+        os::thread::park_timeout(INTERVAL);
         let now = time::precise();
         for (core, seen) in seen.iter_mut().enumerate() {
             look(shared, core, seen, now, report);

@@ -15,6 +15,8 @@
 use std::cell::Cell;
 use std::str::Utf8Error;
 
+use sync::core_local;
+
 use crate::interrupt::{self, Interrupted, Reason};
 use crate::{account, fiber};
 
@@ -30,7 +32,7 @@ pub enum Stopped {
     Budget,
 }
 
-thread_local! {
+core_local! {
     /// Work since the last look.
     static DONE: Cell<usize> = const { Cell::new(0) };
     /// Rest of the budget; `NO_BUDGET` outside [`within`].

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sync::atomic::Ordering;
+use sync::core_local;
 
 use crate::fiber::{Fiber, Hook, Job, Phase};
 use crate::file::Disk;
@@ -23,14 +24,15 @@ use crate::net::{Batch, Net};
 use crate::reactor::Reactor;
 use crate::stack::Stack;
 use crate::start::Shared;
-use crate::time;
 use crate::timer::Timers;
+use crate::{os, time};
 
 /// Idle fibers kept for the next job; beyond that they are retired.
 const IDLE_FIBERS: usize = 64;
 /// Stacks kept without a fiber.
 const SPARE_STACKS: usize = 64;
-thread_local! {
+
+core_local! {
     static WORKER: Cell<*const Worker> = const { Cell::new(ptr::null()) };
 }
 
@@ -169,7 +171,7 @@ impl Worker {
             if self.disk.has_completions() || self.refresh() >= until {
                 return self.disk.has_completions();
             }
-            std::thread::yield_now();
+            os::thread::yield_now();
         }
     }
 
@@ -262,7 +264,7 @@ impl Worker {
                 if self.busy.get() == 0 {
                     panic!("no stack for a single fiber: {error}");
                 }
-                std::thread::sleep(Duration::from_millis(1)); // the fibers that run will give theirs back
+                os::thread::sleep(Duration::from_millis(1)); // the fibers that run will give theirs back
                 None
             }
         }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use runtime::stop::{self, Action};
 use runtime::{FileIo, Options, Runtime};
-use sync::stop::{self, Action};
 
 /// What takes longer than this never happens.
 const LONG: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ fn start() -> std::io::Result<std::sync::Arc<Runtime>> {
 fn a_start_that_fails_leaves_no_worker() {
     for point in ["runtime.start.thread", "runtime.start.worker"] {
         for nth in 1..=CORES {
-            stop::arm(point, Action::Fail(libc::EMFILE), Some(nth)).expect("a point");
+            stop::arm(point, Action::Fail(libc::EMFILE), Some(nth));
             let Err(error) = start() else { panic!("{point} {nth}: the start does not fail") };
             assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{point} {nth}");
             stop::clear();

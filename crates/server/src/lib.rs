@@ -3,6 +3,7 @@
 //! [`Server::start`] listens. Each connection is a [`connection::Connection`], a state machine that
 //! the runtime serves when bytes have come. This crate knows messages, logins and places, and how
 //! rows are written into the send buffer. `sql` knows what a statement means.
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 mod client;

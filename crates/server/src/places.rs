@@ -23,10 +23,11 @@
 
 use crate::secret::Secret;
 use crate::throttle::network;
+use runtime::hash::{HashMap, SeededMap};
 use runtime::interrupt::{Interrupt, Reason};
 use runtime::net::Peer;
 use sql::{SqlError, SqlState};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use sync::SpinLock;
@@ -121,7 +122,7 @@ struct Counts {
     shared: usize,
     sessions: usize,
     refused: usize,
-    held: HashMap<Holder, Held>,
+    held: SeededMap<Holder, Held>,
     /// Refused connections that wait for a start-up packet, so that their clients can get an error:
     /// the interrupts of their sessions, oldest first.
     waiting: VecDeque<Arc<Interrupt>>,

@@ -12,10 +12,11 @@
 //! Both tables have a fixed number of entries and keep those that failed most. Unix sockets are not
 //! counted, so that the administrator of the machine always gets in.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
+
+use runtime::hash::SeededMap;
 
 /// Entries of each table.
 const REMEMBERED: usize = 1024;
@@ -132,12 +133,12 @@ impl Failures {
 
 /// The keys that failed recently.
 struct Table<K> {
-    entries: HashMap<K, Failures>,
+    entries: SeededMap<K, Failures>,
 }
 
 impl<K> Default for Table<K> {
     fn default() -> Self {
-        Self { entries: HashMap::default() }
+        Self { entries: SeededMap::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Folder, fails, rows, run};
-use sync::stop;
+use runtime::stop;
 
 #[test]
 fn a_commit_that_fails_is_a_rollback() {

@@ -5,8 +5,8 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Folder, LONG, close_sound, rows, run, until_used, used};
+use runtime::stop::{self, Action};
 use sql::database::Options;
-use sync::stop::{self, Action};
 
 fn until(what: &str, condition: &mut dyn FnMut() -> bool) {
     let begun = Instant::now();
@@ -36,8 +36,8 @@ fn a_vacuum_goes_on_where_it_was() {
     run(&mut s, "CREATE TABLE d (id int PRIMARY KEY); INSERT INTO d VALUES (1)");
     let full = used(&database);
     // Nothing is deleted in its front half, which takes ten steps. None is taken before the deletion is committed.
-    stop::arm(STEPPED, Action::Park, Some(10)).expect("a point");
-    stop::arm(LOCKED, Action::Yield, None).expect("a point");
+    stop::arm(STEPPED, Action::Park, Some(10));
+    stop::arm(LOCKED, Action::Yield, None);
     run(&mut s, "BEGIN; ALTER TABLE t RENAME TO u; ALTER TABLE u RENAME TO t");
     run(&mut s, "DELETE FROM t WHERE id > 40000");
     until("the vacuum comes to the locked table", &mut || stop::hits(LOCKED) > 0);

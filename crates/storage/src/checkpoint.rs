@@ -15,12 +15,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtime::{Cause, Critical, fail_stop};
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::control::Control;
 use crate::datafile::Stamp;
-use crate::log::{Critical, MOST_INFO, Wal};
+use crate::log::{MOST_INFO, Wal};
 use crate::page::{Lsn, PageNo};
 use crate::pool::Pool;
 
@@ -79,14 +80,14 @@ fn run_paced(
         pause(PACE);
     }
     // Pages it had in hand would never be written or evicted again, and nobody else's turn would come.
-    let critical = Critical("a checkpoint panicked");
+    let critical = Critical::begin("a checkpoint panicked");
     let result = run_alone(wal, pages, last, pace);
-    std::mem::forget(critical);
+    critical.end();
     // Release: pairs with the swap.
     wal.checkpointing.store(false, Ordering::Release);
     match result {
         Err(error @ (Error::Io(_) | Error::Corrupt { .. })) => {
-            crate::log::fail_stop(&format!("checkpoint: {error}"))
+            fail_stop(Cause::Disk, format_args!("checkpoint: {error}"))
         }
         result => result,
     }
@@ -98,7 +99,7 @@ fn run_alone(
     last: bool,
     pace: &mut dyn FnMut(usize, usize),
 ) -> Result<Lsn, Error> {
-    sync::stop::point("checkpoint.begin");
+    runtime::stop::point("checkpoint.begin");
     let redo = wal.begin_epoch();
     let floor = wal.floor_source.get().map_or(redo, |source| source().min(redo));
     let info = wal.info_source.get().map_or_else(Vec::new, |source| source());
@@ -108,11 +109,11 @@ fn run_alone(
     let generation = wal.generation.load(Ordering::Relaxed) + 1;
     pages.write_before(redo, pace)?;
     pages.seal(wal.salt(), generation)?;
-    sync::stop::point("checkpoint.pages_written");
+    runtime::stop::point("checkpoint.pages_written");
     wal.ensure_checkpoint()?;
     let log_end = wal.append_checkpoint(&info);
     wal.wait_durable(log_end)?;
-    sync::stop::point("checkpoint.before_control");
+    runtime::stop::point("checkpoint.before_control");
     let (salt, segment_bytes) = (wal.salt(), wal.options().segment_bytes);
     // A straggler that appends between here and the end of the process is found by its record.
     let closed = last && wal.position() == log_end;
@@ -128,7 +129,7 @@ fn run_alone(
         info,
     })?;
     wal.generation.store(generation, Ordering::Relaxed); // Relaxed: as above
-    sync::stop::point("checkpoint.after_control");
+    runtime::stop::point("checkpoint.after_control");
     wal.truncate(floor)?;
     Ok(redo)
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use runtime::file::{AlignedBuf, File, OpenOptions};
 use runtime::memory::AtomicArray;
+use runtime::stop;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use sync::stop;
 
 use crate::Error;
 use crate::error::{FormatProblem, IoContext};

@@ -127,9 +127,8 @@ impl Error {
             return Error::Format(FormatProblem::Unfit(unusable.to_string()));
         }
         let failure = IoFailure { what, kind: error.kind(), code: error.raw_os_error() };
-        match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT) => Error::DiskFull(failure),
-            _ if error.kind() == io::ErrorKind::StorageFull => Error::DiskFull(failure),
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull(failure),
             _ => Error::Io(failure),
         }
     }

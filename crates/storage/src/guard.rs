@@ -8,6 +8,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use runtime::{Cause, fail_stop};
 use sync::racy::RacyBytes;
 
 use crate::frame::State;
@@ -160,7 +161,7 @@ impl Drop for PageMut<'_> {
         if self.changed {
             if runtime::is_panicking() {
                 // Half a change, which the log knows nothing of: nobody may see it.
-                crate::log::fail_stop(&format!("a panic while page {} was changed", self.page_no()));
+                fail_stop(Cause::Engine, format_args!("a panic while page {} was changed", self.page_no()));
             }
             header.unlatch_changed();
         } else {

@@ -15,9 +15,10 @@
 use std::sync::Arc;
 
 use runtime::memory::{AtomicArray, HugePages, Prefault, Region, RegionKind};
+use runtime::stop;
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::racy::RacyBytes;
-use sync::{ShardedCounter, WaitQueue, park, stop};
+use sync::{ShardedCounter, WaitQueue, park};
 
 use crate::datafile::DataFile;
 use crate::entry::Entry;

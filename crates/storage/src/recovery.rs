@@ -35,9 +35,11 @@
 
 pub(crate) mod crew;
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use runtime::hash::HashMap;
 
 use crate::Error;
 use crate::control::{Control, ControlFile};
@@ -108,7 +110,7 @@ impl Recovery {
         if reader.first_segment().is_none_or(|first| first > floor_segment) {
             return Err(log::missing(floor_segment));
         }
-        let mut last_of: HashMap<u64, Lsn> = HashMap::new();
+        let mut last_of: HashMap<u64, Lsn> = HashMap::default();
         let (mut highest_txn, mut last_commit) = (0, None);
         let mut progress = Progress::new("recovery reads the log");
         while let Some(record) = reader.next_record()? {
@@ -209,7 +211,7 @@ impl Recovery {
         }
         pool.flush_before_paced(Lsn(wal.position().0 + 1), &mut |_, _| {})?;
         pool.file(PageNo(0)).sync()?;
-        sync::stop::point("recovery.renounced");
+        runtime::stop::point("recovery.renounced");
         wal.settle_end()
     }
 
@@ -229,7 +231,7 @@ impl Recovery {
                 )));
             };
             debug_assert_eq!(record.position(), at);
-            sync::stop::point("recovery.redo");
+            runtime::stop::point("recovery.redo");
             for part in record.parts() {
                 apply(record.lsn(), part)?;
             }
@@ -250,7 +252,7 @@ impl Recovery {
                 wal.append_abort(txn, last);
                 continue;
             }
-            sync::stop::point("recovery.undo");
+            runtime::stop::point("recovery.undo");
             let missing = Error::Format(FormatProblem::Unfit(
                 "a transaction's record is missing in the log".to_owned(),
             ));

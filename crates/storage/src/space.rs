@@ -19,8 +19,9 @@
 use std::sync::Arc;
 
 use runtime::awaited::{self, Awaited};
+use runtime::stop;
 use sync::atomic::{AtomicBool, Ordering};
-use sync::{WaitQueue, park, stop};
+use sync::{WaitQueue, park};
 
 use crate::Error;
 use crate::bitmap::PageNumbers;

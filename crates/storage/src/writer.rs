@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::file::AlignedBuf;
-use runtime::{Runtime, fiber};
+use runtime::{Cause, Runtime, fail_stop, fiber, stop};
 use sync::atomic::Ordering;
+use sync::park;
 use sync::racy::RacyBytes;
-use sync::{park, stop};
 
 use crate::Error;
 use crate::frame::{State, USAGE_MAX};
@@ -276,7 +276,7 @@ struct Running<'p>(&'p Pool);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if runtime::is_panicking() {
-            crate::log::fail_stop("a page writer panicked");
+            fail_stop(Cause::Engine, format_args!("a page writer panicked"));
         }
         // AcqRel: who sees zero sees the writers' work done.
         self.0.writers.fetch_sub(1, Ordering::AcqRel);

@@ -122,7 +122,7 @@ fn next_key(number: u64) -> [u8; 8] {
 #[ignore = "the child of the test below"]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    sync::stop::arm_from_environment().unwrap();
+    runtime::stop::arm_from_environment().unwrap();
     let (machine, store, tree) = start(Path::new(&folder));
     let floor = Arc::new(AtomicU64::new(u64::MAX));
     let source = floor.clone();

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use runtime::memory::HugePages;
+use runtime::stop;
 use runtime::{Options, Runtime};
 use storage::btree::{Action, Cursor, EntryChange, Report, Tree};
 use storage::datafile::{DataFile, Opening};
@@ -17,7 +18,6 @@ use storage::recovery::UndoHandler;
 use storage::store::StoreOptions;
 use storage::{Error, Lsn, PageKind, PageMut, PageNo, Pool, Store};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use sync::stop;
 
 const CORES: usize = 2;
 /// What takes longer than this never happens.
@@ -48,7 +48,7 @@ fn until(what: &str, ready: impl Fn() -> bool) {
 /// Who comes to the point as the `nth` parks there.
 fn park_at(point: &str, nth: u64) {
     stop::clear();
-    stop::arm(point, stop::Action::Park, Some(nth)).expect("a point");
+    stop::arm(point, stop::Action::Park, Some(nth));
 }
 
 /// A fiber of its own, and whether it has ended.

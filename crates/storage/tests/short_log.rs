@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use runtime::stop;
 use storage::checkpoint::{self, CheckpointPages};
 use storage::log::{Wal, WalOptions};
 use storage::{Error, Lsn};
 use sync::atomic::{AtomicU64, Ordering};
-use sync::stop;
 
 /// What takes longer than this never happens.
 const LONG: Duration = Duration::from_secs(60);

@@ -3,7 +3,8 @@
 //! The writer makes the version odd, stores the text in words, and makes the version even again: plain stores. A reader
 //! copies the words and takes the copy only where the version was even and the same before and after.
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence, spin_loop, yield_thread};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence, spin_loop};
+use crate::machine::yield_thread;
 
 const WORDS: usize = if cfg!(loom) { 2 } else { 128 };
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };

@@ -1,18 +1,14 @@
-//! Per-thread count of the latches the running fiber holds.
+//! Per-core count of the latches the running fiber holds.
 //!
 //! Fibers of one core never switch while a latch is held, so a count per thread is exact for the running fiber. Every
 //! suspend point calls [`assert_none`]; that is law 4 made a check.
 
 use std::cell::Cell;
 
-#[cfg(not(loom))]
-thread_local! {
-    static HELD: Cell<u32> = const { Cell::new(0) };
-}
+use crate::core_local;
 
-#[cfg(loom)]
-loom::thread_local! {
-    static HELD: Cell<u32> = Cell::new(0);
+core_local! {
+    static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Notes that the running fiber took a latch.

@@ -5,15 +5,9 @@
 //! before the park is kept: the park returns at once.
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::Waker;
 
-#[cfg(loom)]
-use loom::{thread, thread_local};
-#[cfg(not(loom))]
-use std::thread;
-
-use crate::held;
+use crate::{core_local, held, machine};
 
 /// How a thread of the runtime parks what runs on it.
 pub trait ParkHook: Sync {
@@ -25,8 +19,8 @@ pub trait ParkHook: Sync {
     fn yield_now(&self);
 }
 
-thread_local! {
-    static HOOK: Cell<Option<&'static dyn ParkHook>> = Cell::new(None);
+core_local! {
+    static HOOK: Cell<Option<&'static dyn ParkHook>> = const { Cell::new(None) };
 }
 
 /// Sets how this thread parks, once, by the runtime at the start of a worker.
@@ -38,7 +32,7 @@ pub fn install(hook: &'static dyn ParkHook) {
 pub fn current() -> Waker {
     match HOOK.with(Cell::get) {
         Some(hook) => hook.current(),
-        None => thread_waker(),
+        None => machine::thread_waker(),
     }
 }
 
@@ -47,7 +41,7 @@ pub fn park() {
     held::assert_none();
     match HOOK.with(Cell::get) {
         Some(hook) => hook.park(),
-        None => thread::park(),
+        None => machine::park_thread(),
     }
 }
 
@@ -56,28 +50,6 @@ pub fn yield_now() {
     held::assert_none();
     match HOOK.with(Cell::get) {
         Some(hook) => hook.yield_now(),
-        None => thread::yield_now(),
-    }
-}
-
-/// A waker for this thread, made once: foreign threads that call into the runtime ask for it at every call.
-#[cfg(not(loom))]
-fn thread_waker() -> Waker {
-    thread_local! {
-        static WAKER: Waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
-    }
-    WAKER.with(Waker::clone)
-}
-
-#[cfg(loom)]
-fn thread_waker() -> Waker {
-    Waker::from(Arc::new(ThreadWaker(thread::current())))
-}
-
-struct ThreadWaker(thread::Thread);
-
-impl Wake for ThreadWaker {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        None => machine::yield_thread(),
     }
 }

@@ -8,6 +8,8 @@
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
+use crate::processor::{LINE, LONG_COPY, copy_long, prefetch_line};
+
 /// A read-only view on `len` bytes that may change while they are read.
 #[derive(Debug, Clone, Copy)]
 pub struct RacyBytes<'a> {
@@ -25,10 +27,6 @@ unsafe impl Sync for RacyBytes<'_> {}
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
 struct Unaligned<T: Copy>(T);
-
-/// Copies at least this long are left to the processor's own copy instruction.
-#[cfg(target_arch = "x86_64")]
-const LONG_COPY: usize = 512;
 
 impl<'a> RacyBytes<'a> {
     /// A view on `len` bytes at `start`.
@@ -94,14 +92,10 @@ impl<'a> RacyBytes<'a> {
     /// Asks the processor for the cache lines of a range (cut to the view) ahead of their use, all at once.
     #[inline]
     pub fn prefetch(&self, offset: usize, len: usize) {
-        #[cfg(target_arch = "x86_64")]
-        for at in (offset..self.len.min(offset.saturating_add(len))).step_by(64) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: the address is inside the view; a prefetch reads nothing and never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.start.add(at).cast::<i8>()) };
+        for at in (offset..self.len.min(offset.saturating_add(len))).step_by(LINE) {
+            // The address is inside the view.
+            prefetch_line(self.start.wrapping_add(at));
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (offset, len);
     }
 
     /// A view on a part.
@@ -117,19 +111,9 @@ impl<'a> RacyBytes<'a> {
         if !self.inside(offset, to.len()) {
             return false;
         }
-        #[cfg(target_arch = "x86_64")]
         if to.len() >= LONG_COPY {
-            // SAFETY: both ranges hold `to.len()` bytes and don't overlap, since `to` is exclusively borrowed. The
-            // direction flag is clear by the calling convention.
-            unsafe {
-                std::arch::asm!(
-                    "rep movsb",
-                    inout("rcx") to.len() => _,
-                    inout("rsi") self.start.add(offset) => _,
-                    inout("rdi") to.as_mut_ptr() => _,
-                    options(nostack, preserves_flags)
-                );
-            }
+            // SAFETY: both ranges hold `to.len()` bytes and don't overlap, since `to` is exclusively borrowed.
+            unsafe { copy_long(self.start.add(offset), to.as_mut_ptr(), to.len()) };
             return true;
         }
         let mut at = offset;

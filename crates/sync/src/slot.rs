@@ -4,9 +4,10 @@
 //! different threads may coincide: they spread load, they don't own anything.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-thread_local! {
+use crate::{core_local, machine};
+
+core_local! {
     static SLOT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -24,9 +25,7 @@ pub fn current() -> usize {
 
 #[cold]
 fn assign() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    // Relaxed: only the number itself matters.
-    let slot = NEXT.fetch_add(1, Ordering::Relaxed);
+    let slot = machine::next_number();
     set(slot);
     slot
 }

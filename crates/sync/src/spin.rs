@@ -6,8 +6,9 @@
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 
-use crate::atomic::{AtomicBool, Ordering, spin_loop, yield_thread};
+use crate::atomic::{AtomicBool, Ordering, spin_loop};
 use crate::held;
+use crate::machine::yield_thread;
 
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 

@@ -5,12 +5,8 @@
 //! closed and empty. `tests/loom_work.rs` runs it under loom.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
 
-#[cfg(loom)]
-use loom::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(not(loom))]
-use std::sync::{Condvar, Mutex, MutexGuard};
+use crate::machine::{Condvar, Mutex};
 
 /// Pieces of work, and the threads that do them.
 #[derive(Debug)]
@@ -36,17 +32,12 @@ impl<T> WorkQueue<T> {
         WorkQueue { state: Mutex::new(state), wake: Condvar::new(), threads_max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds pieces; gives how many threads are to be started now, which count as there already: each calls
     /// [`WorkQueue::next`], or the caller [`WorkQueue::not_started`] for it.
     #[must_use]
     pub fn push_all(&self, pieces: impl IntoIterator<Item = T>) -> usize {
         let (wanted, added) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let before = state.queue.len();
             state.queue.extend(pieces);
             let added = state.queue.len() - before;
@@ -64,7 +55,7 @@ impl<T> WorkQueue<T> {
 
     /// A thread that was wanted could not be started. Gives how many there are.
     pub fn not_started(&self) -> usize {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.threads -= 1;
         state.idle -= 1;
         state.threads
@@ -73,7 +64,7 @@ impl<T> WorkQueue<T> {
     /// The next piece for a thread, which sleeps until there is one; `None`: it is to end. `done`: it has done a piece
     /// before.
     pub fn next(&self, done: bool) -> Option<T> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if done {
             state.idle += 1;
         }
@@ -85,13 +76,13 @@ impl<T> WorkQueue<T> {
             if state.closed {
                 return None;
             }
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wake.wait(state);
         }
     }
 
     /// Lets the threads end once the queue is empty.
     pub fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.wake.notify_all();
     }
 }

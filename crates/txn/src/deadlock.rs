@@ -16,7 +16,7 @@
 //! Deadlocks come in crowds: for 1 s after one, waits search as they begin. The wait that closes a
 //! circle then finds it at once. A load without deadlocks searches only when a wait is long.
 
-use std::collections::HashSet;
+use runtime::hash::HashSet;
 use std::time::Duration;
 
 use sync::SpinLock;
@@ -72,7 +72,7 @@ impl Searches {
     pub fn search(&self, graph: &impl Graph, start: u32, now: u64, leave: impl FnOnce()) -> Option<bool> {
         let _current = self.current.try_lock()?;
         // Each session passes others at most once, so the loop ends.
-        let mut passed = HashSet::new();
+        let mut passed = HashSet::default();
         while let Some(circle) = deadlock(graph, start) {
             self.expected_until.store(now + EXPECTED.as_nanos() as u64, Ordering::Relaxed);
             let passes =
@@ -110,7 +110,7 @@ fn edges(circle: &[Node]) -> impl Iterator<Item = (u32, u32)> {
 /// A path of waits from `start` back to `start`. Depth-first, without recursion.
 fn find_circle(graph: &impl Graph, start: u32) -> Option<Vec<Node>> {
     let mut path: Vec<(Node, Vec<u32>)> = Vec::new();
-    let mut visited = HashSet::from([start]);
+    let mut visited = HashSet::from_iter([start]);
     let open = |slot: u32| -> Option<(Node, Vec<u32>)> {
         let node = graph.waiting(slot)?;
         let mut blockers = Vec::new();

@@ -10,12 +10,12 @@
 //! [`announce`]: crate::announce
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use runtime::fiber;
 use storage::Lsn;
+use sync::OnceLock;
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::Engine;

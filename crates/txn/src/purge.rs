@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 
 use hashbrown::HashTable;
-use runtime::fiber;
+use runtime::{core_local, fiber};
 use storage::Lsn;
 use storage::btree::{Action, Cursor, EntryChange, Tree};
 use storage::log::TxnLink;
@@ -15,7 +15,7 @@ use storage::log::TxnLink;
 use crate::version::Stamp;
 use crate::{Engine, Error};
 
-thread_local! {
+core_local! {
     /// The horizon of the engine that runs on this core, as of its last change. Each runtime has
     /// one engine, and horizons only grow, so a stale value is safe.
     static HORIZON: Cell<u64> = const { Cell::new(0) };

@@ -17,9 +17,9 @@ mod wait;
 mod write;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use runtime::hash::SeededMap;
 use storage::Lsn;
 use storage::btree::Tree;
 use sync::atomic::Ordering;
@@ -186,7 +186,7 @@ pub(crate) struct Inner {
     /// savepoint.
     raised: RefCell<Vec<(u32, TableLock)>>,
     /// The advisory locks that it holds, with the number of times each was taken.
-    advisory: RefCell<HashMap<(AdvisoryKey, AdvisoryLock), advisory::Counts>>,
+    advisory: RefCell<SeededMap<(AdvisoryKey, AdvisoryLock), advisory::Counts>>,
     savepoints: RefCell<Vec<Savepoint>>,
     savepoints_made: Cell<u64>,
     limits: Arc<WaitLimits>,

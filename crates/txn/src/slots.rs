@@ -8,12 +8,11 @@
 //!    transaction's outcome. The owner stores the outcome, then takes the same lock to wake the
 //!    waiters. So no waiter is missed.
 
-use std::sync::OnceLock;
 use std::task::Waker;
 
 use storage::Lsn;
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use sync::{CachePadded, SpinLock};
+use sync::{CachePadded, OnceLock, SpinLock};
 
 use crate::Error;
 use crate::announce::SessionFloor;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use common::{CORES, Short, open_engine, start_runtime, table, test_folder, text};
 use runtime::fiber;
-use sync::stop;
+use runtime::stop;
 use txn::{Engine, Isolation, Outcome, TxnSession};
 
 const WORKERS: usize = 4;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{Bench, CORES, Short, open_engine, start_runtime, test_folder};
+use runtime::stop::{self, Action};
 use runtime::{Options, Runtime};
-use sync::stop::{self, Action};
 use txn::{Engine, Isolation, TableLock, TxnSession, Wait};
 
 /// An event that takes longer than this counts as missing.
@@ -143,7 +143,7 @@ fn a_rollback_ends_where_its_engine_is_closed() {
     let mut bench = Bench::new("endings-closed");
     put_old(&bench.runtime, bench.engine());
     let session = unfinished(&bench.runtime, bench.engine());
-    stop::arm("txn.rollback.step", Action::Park, Some(3)).expect("a point");
+    stop::arm("txn.rollback.step", Action::Park, Some(3));
     bench.runtime.call(1, || drop(session));
     until("the rollback comes to the point", || stop::hits("txn.rollback.step") == 3);
     let engine = Arc::clone(bench.engine());
@@ -177,7 +177,7 @@ fn a_session_goes_on_while_its_long_transaction_is_taken_back() {
         session.set("old", "never");
         assert_eq!(engine.kept_log().expect("it has written").session, 7);
         // So the first changes take longer than the session's own part of a rollback.
-        stop::arm("txn.rollback.step", Action::Sleep(Duration::from_millis(1)), None).expect("a point");
+        stop::arm("txn.rollback.step", Action::Sleep(Duration::from_millis(1)), None);
         session.rollback_apart().expect("begins to take back");
         stop::clear();
         assert!(!session.in_transaction());

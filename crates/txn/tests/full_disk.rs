@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Bench, Short, open_engine, start_runtime, table, test_folder};
 use runtime::fiber;
+use runtime::stop;
 use storage::Error as StorageError;
-use sync::stop;
 use txn::{Engine, Error, Isolation, TxnSession};
 
 use Isolation::ReadCommitted;

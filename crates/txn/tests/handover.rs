@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use common::{Bench, Short, table, until};
 use runtime::fiber;
-use sync::stop::{self, Action};
+use runtime::stop::{self, Action};
 use txn::{Engine, Isolation, LockInfo, LockOutcome, LockedObject, Outcome, RowLock, TxnSession, Wait};
 
 use Isolation::{ReadCommitted, RepeatableRead};
@@ -60,7 +60,7 @@ fn beside_a_hanging_commit(name: &str, held: RowLock, next: impl Fn(&Arc<Engine>
         until(|| ready.get());
         let commit = || {
             stop::clear();
-            stop::arm(FLUSH, Action::Park, None).expect("a point");
+            stop::arm(FLUSH, Action::Park, None);
             go.set(true);
             let holds =
                 |lock: &LockInfo| lock.session == FIRST && matches!(lock.object, LockedObject::Row(..));

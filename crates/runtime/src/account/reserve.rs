@@ -30,7 +30,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 use sync::atomic::Ordering;
-use sync::{FairQueue, SpinLock};
+use sync::{FairQueue, SpinLock, core_local};
 
 use super::{CELLS, LEASE, NONE_RESERVED, TAKEN, ask, is_large, lease, limit, release, room, watch};
 use crate::aside;
@@ -96,7 +96,7 @@ static HELD: SpinLock<Held> = SpinLock::new(Held { all: Part::NONE, ended: Part:
 /// The fibers that wait for a reservation.
 static WAITING: FairQueue = FairQueue::new();
 
-thread_local! {
+core_local! {
     /// The call of this thread that can begin anew.
     static CALL: Cell<Option<Progress>> = const { Cell::new(None) };
 }

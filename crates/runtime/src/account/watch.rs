@@ -4,14 +4,14 @@
 //! The allocator only unparks it. It runs beside the cores, so no statement can keep it from its work.
 
 use std::io;
-use std::sync::OnceLock;
-use std::thread::{Builder, Thread, park_timeout};
 use std::time::Duration;
 
+use sync::OnceLock;
 use sync::atomic::{AtomicBool, Ordering};
 
 use super::resident::{self, Resident};
 use super::{release, reserve};
+use crate::os::thread::{Thread, park_timeout, spawn};
 use crate::time;
 
 /// Between two looks while memory is short.
@@ -83,7 +83,7 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
             park_timeout(Duration::from_nanos(at.saturating_sub(now)));
         }
     };
-    let thread = Builder::new().name("memory".to_owned()).spawn(work)?.thread().clone();
+    let thread = spawn("memory", None, work)?.thread().clone();
     // Orders sent before are seen now.
     THREAD.get_or_init(|| thread).unpark();
     Ok(())

@@ -1,5 +1,7 @@
 //! Folders and locks: rare, so they go through the pool of threads.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
+
 use std::fs::TryLockError;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;

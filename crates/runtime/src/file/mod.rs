@@ -4,6 +4,8 @@
 //! (open, rename, folders) goes through the pool in both. What must hold: an operation's buffer outlives it, because its
 //! fiber does not leave before the operation has ended, whatever interrupts it.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
+
 mod buffer;
 mod folder;
 mod operation;

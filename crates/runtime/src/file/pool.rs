@@ -13,6 +13,8 @@ use sync::atomic::{AtomicUsize, Ordering};
 
 use super::operation::Operation;
 use crate::fiber::{self, Fiber};
+use crate::os;
+use crate::{Cause, fail_stop};
 
 const THREADS_MAX: usize = 8;
 
@@ -72,7 +74,7 @@ impl Pool {
 
     fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let pool = self.clone();
-        std::thread::Builder::new().name("file-io".to_owned()).spawn(move || pool.work()).map(drop)
+        os::thread::spawn("file-io", None, move || pool.work()).map(drop)
     }
 
     /// A thread's life.
@@ -116,8 +118,7 @@ impl Pool {
 
 /// No thread at all can be had for files: the work is queued and could never end.
 fn fatal(error: &io::Error) -> ! {
-    crate::last_words(format_args!("no thread for file I/O can be started: {error}"));
-    std::process::abort();
+    fail_stop(Cause::System, format_args!("no thread for file I/O can be started: {error}"))
 }
 
 /// Runs what may block: on a thread of the pool while the fiber parks, or right here where there is no fiber.

@@ -3,6 +3,8 @@
 //! To open a FIFO waits for its other end, and to read a terminal for its user: for ever, where one lies in a file's place.
 //! A file is a regular one here, or a symbolic link to one.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
+
 use std::fmt;
 use std::fs::{FileType, OpenOptions};
 use std::io;

@@ -3,6 +3,8 @@
 //! A store to it costs no system call and outlives the process. It reaches the disk when the kernel writes the page back, so
 //! after a power failure the file may hold an older value, but never half of one.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
+
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;

@@ -18,7 +18,9 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 
 use super::round::Outbox;
 use super::session::Session;
+use crate::os;
 use crate::worker::Worker;
+use crate::{Cause, fail_stop};
 
 /// Sessions that are sent to, or received for, at once.
 pub(super) const MOST: usize = 64;
@@ -131,10 +133,9 @@ impl Batch {
 /// other error nobody knows what the kernel does with the entries it took.
 fn passes_or_die(error: &io::Error) {
     if ![libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ENOMEM].contains(&error.raw_os_error().unwrap_or(0)) {
-        crate::last_words(format_args!("sockets can't be used through io_uring: {error}"));
-        std::process::abort();
+        fail_stop(Cause::System, format_args!("sockets can't be used through io_uring: {error}"));
     }
-    std::thread::yield_now();
+    os::thread::yield_now();
 }
 
 /// The result of a call as it comes out of the ring.

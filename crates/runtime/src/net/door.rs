@@ -4,14 +4,18 @@
 //! address is found before that work. The door's thread accepts and has a [`Talk`] with each client. Then the sockets go to
 //! [`super::listen_at`] as they are: no client is refused in between, and the server accepts those that still wait.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, Sender, channel};
+
+use sync::channel::{Receiver, Sender, channel};
 
 use super::Peer;
 use super::listener::{Bound, accept_one};
+use crate::os;
 
 /// Clients the door answers at one time; others wait to be accepted.
 const CALLERS: usize = 64;
@@ -47,7 +51,7 @@ impl Door {
         let (wake, woken) = UnixStream::pair()?;
         let (give, back) = channel();
         let work = move || Porter { places, greet, woken, callers: Vec::new() }.work(&give);
-        std::thread::Builder::new().name("door".to_owned()).spawn(work)?;
+        os::thread::spawn("door", None, work)?;
         Ok(Door { wake, back })
     }
 

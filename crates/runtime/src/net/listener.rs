@@ -1,6 +1,8 @@
 //! Listening: the service worker accepts connections. Sessions that let their client in stay there until they ask to
 //! enter ([`Serve::is_entering`]); all others are placed on the core that has the fewest.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

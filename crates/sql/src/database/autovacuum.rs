@@ -21,8 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::fiber;
+use runtime::stop;
 use storage::btree::Tree;
-use sync::{SpinLock, WaitQueue, stop};
+use sync::{SpinLock, WaitQueue};
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
 
 use super::{Definitions, Shared, system};

@@ -20,8 +20,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtime::stop;
 use storage::btree::Tree;
-use sync::stop;
 use txn::TxnSession;
 
 use super::{Shared, system};

@@ -6,12 +6,14 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
+use runtime::core_local;
+
 use crate::page::PAGE_SIZE;
 
 /// Buffers kept for reuse on each core.
 const KEPT: usize = 64;
 
-thread_local! {
+core_local! {
     static FREE: RefCell<Vec<Box<[u8; PAGE_SIZE]>>> = const { RefCell::new(Vec::new()) };
 }
 

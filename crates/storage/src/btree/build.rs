@@ -11,7 +11,7 @@
 //!
 //! Inner nodes are filled by the ordinary way of separators; they split at their end, which leaves them full.
 
-use sync::stop;
+use runtime::stop;
 
 use super::buffer::PageBuffer;
 use super::descend::{Aim, Place, Stop, descend};

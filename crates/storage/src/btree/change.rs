@@ -9,6 +9,8 @@
 
 use std::cell::RefCell;
 
+use runtime::core_local;
+
 use super::descend::{Aim, Retry, Stop, descend};
 use super::node::{CAPACITY, Node};
 use super::redo::op;
@@ -24,7 +26,7 @@ const MERGE_BELOW: usize = CAPACITY / 4;
 /// Scratch buffers kept on each core: one is in use at a time, except while a reader's callback runs.
 const KEPT: usize = 4;
 
-thread_local! {
+core_local! {
     static FREE: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
 }
 

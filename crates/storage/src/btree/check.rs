@@ -4,7 +4,7 @@
 //! parent gives; slots and heap that neither overlap nor leave the page; every page reached once and in use in the space
 //! map. Not verified: what values mean. The tree must be quiet meanwhile: a change in between may be reported as damage.
 
-use std::collections::HashSet;
+use runtime::hash::HashSet;
 
 use super::Tree;
 use super::buffer::PageBuffer;
@@ -54,7 +54,7 @@ impl Tree {
     /// Checks the whole tree. An error is one of reading that isn't the tree's fault; damage goes into the report.
     pub fn check(&self, store: &Store) -> Result<Report, Error> {
         let mut check =
-            Check { tree: *self, report: Report::default(), seen: HashSet::new(), visits: Vec::new() };
+            Check { tree: *self, report: Report::default(), seen: HashSet::default(), visits: Vec::new() };
         check.visits.push(Visit { page_no: self.root, level: None, lower: Vec::new(), upper: None });
         while let Some(visit) = check.visits.pop() {
             if check.report.problems.len() >= PROBLEMS_MAX {

@@ -4,7 +4,7 @@
 //! A merge is housekeeping: it gives up at the first obstacle, since the tree is right without it. The freed page's
 //! number is in use again as soon as the record is appended: readers that still go there find another version.
 
-use sync::stop;
+use runtime::stop;
 
 use super::Tree;
 use super::buffer::PageBuffer;

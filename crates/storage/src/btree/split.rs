@@ -9,7 +9,7 @@
 //!
 //! A root split makes two new nodes of the root's halves and leaves the root with one separator.
 
-use sync::stop;
+use runtime::stop;
 
 use super::Tree;
 use super::buffer::PageBuffer;

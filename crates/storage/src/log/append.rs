@@ -7,11 +7,12 @@
 
 use std::cell::UnsafeCell;
 
+use runtime::{Cause, Critical, fail_stop};
 use sync::atomic::Ordering;
 
 use super::fill::Reservation;
 use super::record::{self, Head, Kind, LONGEST, MAX_PAYLOAD, Sealed};
-use super::{BLOCK, Critical, MOST_INFO, TxnLink, Wal, fail_stop};
+use super::{BLOCK, MOST_INFO, TxnLink, Wal};
 use crate::Error;
 use crate::page::Lsn;
 use crate::patience::Patience;
@@ -196,7 +197,7 @@ impl Wal {
             state.credit -= length;
             (core, state.last_end)
         });
-        let critical = Critical("panic between reserving and filling log space");
+        let critical = Critical::begin("panic between reserving and filling log space");
         let Reservation { start, epoch } = self.fill.reserve(core, bound, length);
         let stands = built_for.is_none_or(|number| number == epoch.number);
         record::place(buffer, sealed, start, if stands { kind } else { Kind::Void });
@@ -209,7 +210,7 @@ impl Wal {
             filled(lsn);
         }
         self.fill.complete(core);
-        std::mem::forget(critical);
+        critical.end();
         self.with_core(|_, state| state.last_end = lsn.0);
         if stands { Ok(lsn) } else { Err(epoch.into()) }
     }
@@ -223,7 +224,8 @@ impl Wal {
         while state.credit < length {
             let end = granted + (length - state.credit);
             if end > self.durable_block() + self.ring.size() || end > self.segments.ready_end() {
-                fail_stop("the log's reserve is used up by changes that did not ask for room");
+                let why = "the log's reserve is used up by changes that did not ask for room";
+                fail_stop(Cause::Engine, format_args!("{why}"));
             }
             // Relaxed: as in `try_draw`.
             match self.granted.compare_exchange_weak(granted, end, Ordering::Relaxed, Ordering::Relaxed) {

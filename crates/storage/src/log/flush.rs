@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use runtime::awaited::{self, Awaited};
 use runtime::file::{AlignedBuf, File};
+use runtime::{Cause, Critical, fail_stop};
 use sync::atomic::{AtomicBool, Ordering, fence, spin_loop};
 use sync::{CachePadded, PerCore, SpinLock};
 
-use super::{BLOCK, Critical, Wal, fail_stop};
+use super::{BLOCK, Wal};
 use crate::Error;
 use crate::page::Lsn;
 
@@ -146,11 +147,11 @@ impl Wal {
     /// Flushes until `lsn` is durable; what others wait for then is left to a fiber.
     fn lead(&self, lsn: Lsn) {
         let mut tools = self.take_tools();
-        let critical = Critical("panic while flushing the log");
+        let critical = Critical::begin("panic while flushing the log");
         while self.durable() < lsn {
             self.write_group(&mut tools);
         }
-        std::mem::forget(critical);
+        critical.end();
         match (runtime::try_core(), self.this.upgrade()) {
             (Some(_), Some(wal)) if self.anybody_waits() => {
                 runtime::fiber::spawn_local(move || wal.serve_others(tools))
@@ -162,11 +163,11 @@ impl Wal {
     /// Flushes while anybody waits, then stops being the flusher.
     fn serve_others(&self, mut tools: Tools) {
         loop {
-            let critical = Critical("panic while flushing the log");
+            let critical = Critical::begin("panic while flushing the log");
             while self.anybody_waits() {
                 self.write_group(&mut tools);
             }
-            std::mem::forget(critical);
+            critical.end();
             *self.flush.tools.lock() = Some(tools);
             // Release: the next flusher sees the tools and `durable`.
             self.flush.active.store(false, Ordering::Release);
@@ -199,9 +200,9 @@ impl Wal {
             sync::park::yield_now();
             return;
         }
-        sync::stop::point("log.flush.before_write");
+        runtime::stop::point("log.flush.before_write");
         let end = awaited::during(Awaited::WalSync, || self.write_blocks(tools, from, filled));
-        sync::stop::point("log.flush.after_write");
+        runtime::stop::point("log.flush.after_write");
         self.durable.publish(end, filled, &mut tools.boundary);
         if let Some(callback) = self.on_durable.get() {
             callback(Lsn(end));
@@ -237,17 +238,17 @@ impl Wal {
         let at = block - segment * self.segments.size();
         let (written, end) = if end - block <= COPIED {
             let length = self.copy_from_ring(&mut tools.copy, block, end);
-            let fault = sync::stop::fault("log.flush.write");
+            let fault = runtime::stop::fault("log.flush.write");
             (fault.and_then(|()| file.write_at_durable(&tools.copy.bytes[..length], at)), end)
         } else {
             let whole = end & !(BLOCK - 1);
             // SAFETY: below the filled point, and at or after the block of `durable`, which this flusher alone moves.
             let bytes = unsafe { self.ring.read(block, (whole - block) as usize) };
-            let fault = sync::stop::fault("log.flush.write");
+            let fault = runtime::stop::fault("log.flush.write");
             (fault.and_then(|()| file.write_at_durable(bytes, at)), block + bytes.len() as u64)
         };
         if let Err(error) = written {
-            fail_stop(&format!("writing log segment {segment:016x}: {error}"));
+            fail_stop(Cause::Disk, format_args!("writing log segment {segment:016x}: {error}"));
         }
         end
     }

@@ -28,10 +28,10 @@ pub(crate) mod tests;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use sync::atomic::{AtomicBool, AtomicU64};
-use sync::{CachePadded, PerCore};
+use sync::{CachePadded, OnceLock, PerCore};
 
 use crate::Error;
 use crate::control::{Control, ControlFile};
@@ -378,23 +378,3 @@ fn this_core() -> usize {
     }
     runtime::core()
 }
-
-/// Ends the process: a log that can't be written makes every later promise a lie. Recovery restores what was promised.
-#[cold]
-pub(crate) fn fail_stop(why: &str) -> ! {
-    runtime::last_words(format_args!("PANIC: {why}; the process ends, the next start recovers from the log"));
-    std::process::exit(FAIL_STOP_STATUS)
-}
-
-/// Ends the process if what it guards panics: a reservation that stays unfilled, or a flusher that never comes back, would
-/// stop every commit without a word. Forgotten when all went well.
-pub(crate) struct Critical(pub(crate) &'static str);
-
-impl Drop for Critical {
-    fn drop(&mut self) {
-        fail_stop(self.0)
-    }
-}
-
-/// Exit status of [`fail_stop`] (EX_IOERR of sysexits.h).
-const FAIL_STOP_STATUS: i32 = 74;

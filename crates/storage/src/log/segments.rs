@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use runtime::awaited::{self, Awaited};
 use runtime::file::{self, AlignedBuf, File, OpenOptions};
+use runtime::{Cause, fail_stop};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{SpinLock, WaitQueue};
 
-use super::{BLOCK, FOLDER, Wal, fail_stop};
+use super::{BLOCK, FOLDER, Wal};
 use crate::Error;
 use crate::error::{FormatProblem, IoContext};
 
@@ -134,7 +135,9 @@ impl Segments {
             let first = files.front().map_or(0, |(first, _)| *first);
             number.checked_sub(first).and_then(|at| files.get(at as usize)).map(|(_, file)| file.clone())
         };
-        found.unwrap_or_else(|| fail_stop("a log segment that must be ready is not there"))
+        found.unwrap_or_else(|| {
+            fail_stop(Cause::Engine, format_args!("a log segment that must be ready is not there"))
+        })
     }
 
     /// Makes the next segment out of nothing.
@@ -163,7 +166,7 @@ impl Segments {
     fn make_until(&self, end: u64) {
         let mut result = Ok(());
         while result.is_ok() && self.ready_end() < end {
-            result = sync::stop::fault("log.segment.make")
+            result = runtime::stop::fault("log.segment.make")
                 .during("making a log segment")
                 .and_then(|()| self.make());
             self.changed.wake_all();
@@ -212,7 +215,7 @@ impl Segments {
                 }
             };
             let Some((number, file)) = oldest else { return Ok(()) };
-            sync::stop::point("log.segment.recycle");
+            runtime::stop::point("log.segment.recycle");
             let path = self.folder.join(name(number));
             let spare = self.ready_end() >= need_until;
             if self.ready_end() < keep_until && (!spare || self.disk_has_room()) {

@@ -4,8 +4,9 @@
 //! way: those who wait for the page would wait for ever otherwise.
 
 use runtime::awaited::{self, Awaited};
+use runtime::stop;
+use sync::WaitQueue;
 use sync::atomic::{AtomicU32, Ordering};
-use sync::{WaitQueue, stop};
 
 use super::{LOAD_QUEUES, Pool};
 use crate::Error;

@@ -16,13 +16,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use runtime::Runtime;
+use runtime::{Critical, Runtime};
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sync::{SpinLock, WaitQueue};
 
 use super::{PoolPages, Recovery, RedoOp, give_way, redo_part};
 use crate::Error;
-use crate::log::{Critical, Part, PartForm};
+use crate::log::{Part, PartForm};
 use crate::page::{Lsn, PageNo};
 use crate::pool::Pool;
 
@@ -162,7 +162,7 @@ impl Shared {
     /// A member's life.
     fn serve(&self, number: usize) {
         // The reader would wait for ever.
-        let critical = Critical("panic while the log is repeated");
+        let critical = Critical::begin("panic while the log is repeated");
         let member = &self.members[number];
         loop {
             let mut next = None;
@@ -179,7 +179,7 @@ impl Shared {
             member.due.fetch_sub(1, Ordering::Release);
             self.progress.wake_all();
         }
-        std::mem::forget(critical);
+        critical.end();
         // Release: pairs with the reader's wait.
         self.ended.fetch_add(1, Ordering::Release);
         self.progress.wake_all();

@@ -8,13 +8,13 @@ struct Granted(Mutex<Vec<u32>>);
 
 impl Grants for Granted {
     fn granted(&self, slot: u32) {
-        self.0.lock().unwrap().push(slot);
+        self.0.lock().push(slot);
     }
 }
 
 impl Granted {
     fn take(&self) -> Vec<u32> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.0.lock())
     }
 }
 

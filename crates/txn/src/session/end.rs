@@ -25,11 +25,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::interrupt::{Interrupted, Reason};
-use runtime::{fiber, interrupt};
+use runtime::{Cause, fail_stop, fiber, interrupt, stop};
 use storage::error::IoContext;
 use storage::patience::Patience;
 use storage::{Lsn, Store};
-use sync::stop;
 
 use super::{Inner, Savepoint, SavepointId, Snapshot};
 use crate::log_undo::Before;
@@ -212,7 +211,7 @@ impl Inner {
             let store = &self.engine.store;
             self.persist("reading undo", || undo::read(store, self.last_undo.get(), &mut bytes))?;
             let record = Record::parse(&bytes).filter(|record| record.txid == self.txid.get());
-            let Some(record) = record else { fatal("an undo record is damaged") };
+            let Some(record) = record else { fatal(format_args!("an undo record is damaged")) };
             if dropped.binary_search(&record.tree.id).is_err() {
                 self.persist("taking a change back", || self.put_back(store, &record, &mut value))?;
             }
@@ -331,9 +330,9 @@ impl Inner {
                 Ok(()) => return Ok(()),
                 Err(error @ storage::Error::DiskFull(_)) => patience.pause(&error),
                 Err(error @ (storage::Error::Corrupt { .. } | storage::Error::Format(_))) => {
-                    fatal(&format!("{what}: {error}"));
+                    fatal(format_args!("{what}: {error}"));
                 }
-                Err(error) if retries == 0 => fatal(&format!("{what}: {error}")),
+                Err(error) if retries == 0 => fatal(format_args!("{what}: {error}")),
                 Err(_) => {
                     retries -= 1;
                     fiber::sleep(RETRY_AFTER);
@@ -345,9 +344,6 @@ impl Inner {
 
 /// Ends the process: a rollback that cannot go on leaves rows that nobody may touch. Recovery puts
 /// them back.
-fn fatal(why: &str) -> ! {
-    runtime::last_words(format_args!(
-        "rollback is impossible ({why}); ending, so that recovery undoes it from the log"
-    ));
-    std::process::abort()
+fn fatal(why: std::fmt::Arguments<'_>) -> ! {
+    fail_stop(Cause::Disk, format_args!("changes cannot be taken back ({why})"))
 }

@@ -1,0 +1,54 @@
+//! Fail-stop: the only way in which the engine ends its own process.
+//!
+//! The engine ends where going on would break a promise or wait for ever: the next start recovers
+//! from the log. It writes one line that begins with `PANIC` and exits with the status of its
+//! [`Cause`], as docs/operations.md lists them.
+
+use std::fmt;
+
+use crate::{last_words, os};
+
+/// Why the process cannot go on. Its number is the exit status, as `sysexits.h` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The disk does not take or give back what the engine must write or read (`EX_IOERR`).
+    Disk = 74,
+    /// The operating system refuses what the engine cannot do without (`EX_OSERR`).
+    System = 71,
+    /// A fault of the engine: state that nobody may see or that would block others for ever
+    /// (`EX_SOFTWARE`).
+    Engine = 70,
+}
+
+/// Ends the process. `why` names what happened, in one line.
+#[cold]
+pub fn fail_stop(cause: Cause, why: fmt::Arguments<'_>) -> ! {
+    last_words(format_args!("PANIC: {why}; the process ends, the next start recovers from the log"));
+    os::process::exit(cause as i32)
+}
+
+/// A section that must not panic: others would wait for its end for ever. [`fail_stop`] ends the
+/// process when a panic drops this; a section that ends well calls [`Critical::end`].
+#[derive(Debug)]
+#[must_use]
+pub struct Critical(&'static str);
+
+impl Critical {
+    /// Begins a section. `what` says, for the log, what panicked.
+    #[inline]
+    pub fn begin(what: &'static str) -> Critical {
+        Critical(what)
+    }
+
+    /// Ends the section.
+    #[inline]
+    pub fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Critical {
+    fn drop(&mut self) {
+        fail_stop(Cause::Engine, format_args!("{}", self.0))
+    }
+}

@@ -1,0 +1,67 @@
+//! Hash maps of the engine. `std`'s own draw a seed from the system for each thread; these do not, so
+//! that a run of the model machine repeats itself.
+//!
+//! Take [`HashMap`] for keys that the engine makes: page numbers, transactions, slots. Its hash has
+//! the same seed always. Take [`SeededMap`] for keys that a client chooses: addresses, names, texts,
+//! values. An attacker who knew the seed could choose keys that collide, and a lookup among n such
+//! keys takes n steps. Its seed is drawn once a process, at the first map, from [`crate::random`].
+//!
+//! Both hash with SipHash-1-3. Make a map by `default()`.
+
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // the door
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher};
+
+use sync::LazyLock;
+
+use crate::random;
+
+/// A map whose keys the engine makes.
+pub type HashMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
+/// A set whose members the engine makes.
+pub type HashSet<T> = std::collections::HashSet<T, BuildHasherDefault<DefaultHasher>>;
+/// A map whose keys a client chooses.
+pub type SeededMap<K, V> = std::collections::HashMap<K, V, Seeded>;
+
+/// Makes hashers that nobody outside the process can predict.
+#[derive(Debug, Clone, Copy)]
+pub struct Seeded {
+    /// A hasher that has taken the process's 128 secret bits. SipHash's state depends on all of
+    /// them, so collisions cannot be computed without them.
+    begun: &'static DefaultHasher,
+}
+
+impl Default for Seeded {
+    fn default() -> Seeded {
+        static BEGUN: LazyLock<DefaultHasher> = LazyLock::new(|| {
+            let mut seed = [0; 16];
+            random::fill(&mut seed).expect("the machine gives randomness");
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&seed);
+            hasher
+        });
+        Seeded { begun: &BEGUN }
+    }
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = DefaultHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> DefaultHasher {
+        self.begun.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_keys_have_equal_hashes_and_the_seed_changes_them() {
+        let (one, other) = (Seeded::default(), Seeded::default());
+        assert_eq!(one.hash_one("key"), other.hash_one("key"));
+        let unseeded = BuildHasherDefault::<DefaultHasher>::default();
+        assert_ne!(one.hash_one("key"), unseeded.hash_one("key"));
+    }
+}
