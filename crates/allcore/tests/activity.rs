@@ -1,5 +1,5 @@
-//! What one session sees of others and of the server: pg_stat_activity and pg_locks while sessions run, wait and idle, and
-//! the settings that say what the server is.
+//! The views of other sessions and of the server: pg_stat_activity and pg_locks while sessions run,
+//! wait and idle, and the read-only settings.
 #![allow(missing_docs, reason = "a test")]
 
 mod common;
@@ -147,7 +147,8 @@ fn a_long_statement_is_shown_as_far_as_there_is_room() {
 fn settings_tell_what_the_server_is() {
     let server = Server::start(&["--buffers", "96MiB", "--max-connections", "77"]);
     let folder = server.data().parent().unwrap().display().to_string();
-    // The value as SHOW gives it, and as pg_settings gives it in the setting's unit where that differs.
+    // The value as SHOW gives it, and as pg_settings gives it in the setting's unit where that
+    // differs.
     let expected = [
         ("shared_buffers", "96MB".to_owned(), Some("12288")),
         ("max_connections", "77".to_owned(), None),
@@ -164,7 +165,7 @@ fn settings_tell_what_the_server_is() {
         let setting = server.psql(&format!("select setting from pg_settings where name = '{name}'"));
         assert_eq!(setting, in_unit.unwrap_or(&value), "{name}");
     }
-    // What there is not has no value.
+    // A setting without a counterpart has no value.
     let mut client = server.connect();
     for name in ["wal_level", "effective_cache_size", "update_process_title", "io_method"] {
         let refused = client.batch_execute(&format!("show {name}")).unwrap_err();

@@ -1,6 +1,6 @@
-//! `allcore bench` as a user meets it: the table, every report, runs compared, Ctrl-C, what it says of bad input, and each
-//! workload ([`workloads`]).
-//! Servers are Allcore's own, started by the lab; PostgreSQL's where its programs are.
+//! `allcore bench` as a user meets it: the table, every report, compared runs, Ctrl-C, messages
+//! about bad input, and each workload ([`workloads`]). The lab starts Allcore's servers, and
+//! PostgreSQL's if its programs are installed.
 #![allow(missing_docs)]
 
 mod common;
@@ -20,7 +20,8 @@ use serde_json::Value;
 /// A server of the lab's own, small.
 const OWN: &str = "a=serve:--buffers 32MiB";
 
-/// Rounds as short as they can be: one in which a busy machine lets no transaction through fails its run.
+/// Rounds as short as they can be: one in which a busy machine lets no transaction through fails
+/// its run.
 const SHORT: [&str; 6] = ["--round", "1s", "--warmup", "50ms", "--rounds", "1"];
 
 /// Quick to load.
@@ -29,7 +30,7 @@ const SMALL: [&str; 6] = ["-w", "oltp_point_select", "--tables", "1", "--table-s
 fn bench(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = allcore();
     command.arg("bench").args(arguments).current_dir(folder).stdin(Stdio::null());
-    // What the machine's own user has set is not to be met here.
+    // The environment of the machine's own user must not reach the test.
     command.env_remove("PGHOST").env_remove("PGPORT").env_remove("PGUSER").env_remove("PGDATABASE");
     command
 }
@@ -97,7 +98,8 @@ fn started(folder: &Path, arguments: &[&str]) -> Child {
     bench(folder, arguments).stdout(file("out")).stderr(file("err")).spawn().unwrap()
 }
 
-/// A page's faults, as a browser sees them: what it complains of, and whether plots have their marks.
+/// A page's faults, as a browser sees them: what it complains of, and whether plots have their
+/// marks.
 fn look(folder: &Path, page: &Path, points: usize) {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let Some(browser) = names.into_iter().find(|name| has(name)) else {
@@ -167,7 +169,7 @@ fn a_run_gives_a_table_and_every_report_which_can_be_had_again_and_compared() {
                 latency("p50") > 0.0 && latency("p50") <= latency("p99") && latency("p99") <= latency("max")
             );
             assert!(round["kinds"][0]["done"].as_u64().unwrap() > 0);
-            // Of a round that a busy machine kept from being looked at, there is none.
+            // A busy machine may keep the lab from looking at a round; then there is no split.
             let cpu = &round["observed"]["cpu"];
             if cpu.is_object() {
                 let parts = ["client", "server_user", "server_kernel", "other", "idle"];
@@ -257,7 +259,7 @@ fn nobody_reading_costs_a_run_nothing() {
     let lines = BufReader::new(running.stderr.take().unwrap()).lines().map_while(Result::ok);
     let read = lines.take_while(|line| !line.starts_with("[1/")).collect::<Vec<_>>().join("\n");
     assert!(read.contains("a: loading oltp_point_select\na: loaded 1000 rows in "), "{read}");
-    // As Ctrl-C does in `allcore bench ... 2>&1 | tee log`: whoever reads has ended before the run.
+    // As Ctrl-C does in `allcore bench ... 2>&1 | tee log`: the reader has ended before the run.
     drop(running.stdout.take());
     signal("INT", running.id());
     assert_eq!(running.wait().unwrap().code(), Some(130));
@@ -279,7 +281,7 @@ fn a_terminal_that_goes_away_ends_a_run_and_a_pause_does_not() {
     // Ctrl-Z is not heeded: rounds go on.
     signal("TSTP", hung_up.id());
     wait_for(&folder.path().join("err"), "[3/", &mut hung_up);
-    // What nohup starts has its children ignore this, too.
+    // Children of a program under nohup ignore this signal, too.
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     if u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1 {
@@ -331,7 +333,8 @@ fn a_run_is_stored_before_what_must_hold_is_checked() {
     assert_eq!(stored["points"][0]["rounds"].as_array().unwrap().len(), 3);
     assert!(stored["missing"].to_string().contains("was not checked: the run was ended before"), "{stored}");
     assert!(!stored.to_string().contains("of-no-use"), "a password is stored: {}", stored["command"]);
-    // Ended at once in the middle of the check: what was stored stays. Both signals are there before it can act on either.
+    // Ended at once in the middle of the check: what was stored stays. Both signals are there
+    // before it can act on either.
     for name in ["STOP", "INT", "TERM", "CONT"] {
         signal(name, running.id());
     }
@@ -349,7 +352,8 @@ fn signalled(kill: &str) -> Option<(Option<i32>, String)> {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_allcore");
     let rest = [&SMALL[..], &SHORT, &["--clients", "1,2", "--round", "60s"]].concat().join(" ");
-    // What the terminal would show goes to a file. The shell's own id is the lab's, so that signals reach the lab alone.
+    // The terminal's output goes to a file. The shell's own id is the lab's, so that signals reach
+    // the lab alone.
     let line = format!("ulimit -c 0; echo $$ > pid; exec '{program}' bench --arm '{OWN}' {rest}");
     let mut script = Command::new("script");
     script.args(["-qefc", &line, "screen"]).current_dir(folder.path()).env("TERM", "xterm-256color");
@@ -370,7 +374,8 @@ fn signalled(kill: &str) -> Option<(Option<i32>, String)> {
 
 #[test]
 fn a_second_ctrl_c_gives_the_terminal_back() {
-    // What the first one begins is not over before the server has ended, and so not before the second is there.
+    // The end that the first signal begins lasts until the server has ended. So the second signal
+    // comes before it is over.
     let kill = "kill -s STOP SERVER; kill -s INT PID; kill -s TERM PID; kill -s CONT SERVER";
     let Some((status, shown)) = signalled(kill) else { return };
     assert_eq!(status, Some(130), "{shown}");

@@ -1,9 +1,11 @@
-//! Statements whose calls take long: each is cancelled, and another session of the same core is served meanwhile.
+//! Statements whose calls take long: each is cancelled, and another session of the same core is
+//! served meanwhile.
 //!
-//! A bomb evaluates one long call for each of a billion rows, so that it never ends by itself. `make test` runs a tenth of
-//! them and allows 2 s for a cancel and for each statement of the other session, since the machine may be busy. `make
-//! bombs` sets `ALLCORE_BOMBS`, runs all of them on a release build, one corpus after another, and allows 100 ms for a
-//! cancel, 20 ms for the other session's 99th percentile and 250 ms for its longest statement. A server that may have 1 GiB
+//! A bomb evaluates one long call for each of a billion rows, so that it never ends by itself.
+//! `make test` runs a tenth of them and allows 2 s for a cancel and for each statement of the other
+//! session, since the machine may be busy. `make bombs` sets `ALLCORE_BOMBS`, runs all of them on a
+//! release build, one corpus after another, and allows 100 ms for a cancel, 20 ms for the other
+//! session's 99th percentile and 250 ms for its longest statement. A server that may have 1 GiB
 //! (`ALLCORE_BOMBS=small`) may refuse a bomb with 53200 instead.
 #![allow(missing_docs)]
 
@@ -25,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Waiting longer than this is a failure.
 const LONG: Duration = Duration::from_secs(120);
 
-/// What a run allows.
+/// The limits of a run.
 struct Limits {
     cancel: Duration,
     /// The 99th percentile of another session's statements, and the longest of them.
@@ -38,7 +40,7 @@ const STRICT: Limits = Limits {
     p99: Duration::from_millis(20),
     longest: Duration::from_millis(250),
 };
-/// A busy machine keeps them, and a core that is held for seconds does not.
+/// A busy machine stays within them; a core that is held for seconds does not.
 const GENEROUS: Limits =
     Limits { cancel: Duration::from_secs(2), p99: Duration::from_secs(2), longest: Duration::from_secs(2) };
 
@@ -312,12 +314,12 @@ fn is_small() -> bool {
     std::env::var_os("ALLCORE_BOMBS").is_some_and(|value| value == "small")
 }
 
-/// Whether this fault is how a bomb may end.
+/// Whether a bomb may end with this error.
 fn is_refused(fault: &postgres::Error) -> bool {
     is_small() && fault.code() == Some(&SqlState::OUT_OF_MEMORY)
 }
 
-/// Every how many-th bomb a run takes, and how often it asks `select 1` beside each.
+/// The distance between the bombs that a run takes, and the number of `select 1` beside each.
 fn pace() -> (usize, usize) {
     if is_strict() { (1, 200) } else { (10, 10) }
 }
@@ -440,7 +442,7 @@ fn a_bomb_is_cancelled_and_its_core_serves_others() {
     assert_eq!(server.psql("select 1"), "1");
 }
 
-/// Tells what the bombs did, and holds them to the run's limits.
+/// Prints the outcomes of the bombs, and asserts the run's limits.
 fn judge(mut outcomes: Vec<Outcome>) {
     let mut cancels: Vec<Duration> = outcomes.iter().filter_map(|outcome| outcome.cancelled).collect();
     let mut all: Vec<Duration> = outcomes.iter().flat_map(|outcome| outcome.selects.clone()).collect();

@@ -1,5 +1,5 @@
-//! One session's hunger for memory fails its own statement (53200): the server stays below its bound, another session goes
-//! on, and what was used is given back.
+//! One session's hunger for memory fails its own statement (53200): the server stays below its
+//! bound, another session goes on, and what was used is given back.
 #![allow(missing_docs, reason = "a test")]
 
 #[path = "bounds/kept.rs"]
@@ -224,11 +224,13 @@ fn unfinished_messages_are_bounded_together() {
         for socket in &mut sockets {
             socket.write_all(b"Q").unwrap();
             socket.write_all(&(MESSAGE as u32 + 4).to_be_bytes()).unwrap();
-            // The server throws away input that it has no memory for, so that this does not wait for ever.
+            // The server throws away input that it has no memory for, so that this does not wait
+            // for ever.
             socket.write_all(&part).unwrap();
         }
         assert_bounded(&server, "16 messages of 20 MiB");
-        // Every client is answered when its message is whole: that there is no memory, or what is wrong with it.
+        // Every client is answered when its message is whole: that there is no memory, or what is
+        // wrong with it.
         let mut refused = 0;
         for socket in &mut sockets {
             socket.write_all(&vec![b'x'; MESSAGE - part.len() - 1]).unwrap();
@@ -249,7 +251,8 @@ fn unfinished_messages_are_bounded_together() {
     assert_bounded(&server, "16 messages of 20 MiB, whole");
 }
 
-/// Sessions that each hold less than a statement that would be stopped for its size, and together far more than there is.
+/// Sessions that each hold less than a statement that would be stopped for its size, and together
+/// far more than there is.
 const MANY: usize = 400;
 
 fn start_for_many() -> Server {
@@ -314,7 +317,7 @@ fn results_that_nobody_reads_are_bounded_together() {
     assert_bounded(&server, "results that nobody read");
 }
 
-/// What the kernel takes for a socket is no memory of the statement.
+/// The kernel's memory for a socket is no memory of the statement.
 #[test]
 fn a_large_result_needs_little_memory_of_its_own() {
     let server = start();
@@ -672,8 +675,8 @@ fn nested_operands_of_several_comparisons_are_computed_once() {
     try_all(&cases);
 }
 
-/// As in PostgreSQL, BETWEEN and IN compute a volatile operand for each comparison, and IN the further
-/// fields of a row for each row whose first field is equal. Such an operand is copied.
+/// As in PostgreSQL, BETWEEN and IN compute a volatile operand for each comparison, and IN the
+/// further fields of a row for each row whose first field is equal. Such an operand is copied.
 #[test]
 fn copies_of_copies_of_an_operand_are_refused() {
     let nested = |inner: &str, level: fn(&str) -> String| {
@@ -686,7 +689,7 @@ fn copies_of_copies_of_an_operand_are_refused() {
     ];
     let mut texts: Vec<String> =
         texts.iter().map(|text| format!("select {text} from (values (true)) v (b)")).collect();
-    // Whether a subquery of a branch is wanted is told by copies of the operand.
+    // Copies of the operand decide whether a subquery of a branch is wanted.
     let operand = vec!["i"; 8_000].join(", ");
     let branches: String = (0..8_000).map(|i| format!("when {i} then (select {i}) ")).collect();
     texts.push(format!("select case coalesce({operand}) {branches} end from (values (1)) v (i)"));

@@ -17,8 +17,8 @@ fn copy(client: &mut Client, format: &str, data: &str, piece: usize) -> Result<u
     writer.finish()
 }
 
-/// Lines end as the first one did, wherever the client cuts its data; such bytes elsewhere are refused unless they are
-/// quoted. PostgreSQL gave the same answers.
+/// Lines end as the first one did, wherever the client cuts its data; such bytes elsewhere are
+/// refused unless they are quoted. PostgreSQL gave the same answers.
 #[test]
 fn lines_end_as_the_first_one_did() {
     let server = Server::start(&[]);

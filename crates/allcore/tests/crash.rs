@@ -1,5 +1,6 @@
-//! kill -9 under a concurrent transfer workload, at random moments and at named stop points: every acknowledged
-//! commit is there, every unacknowledged one whole or absent, sums are exact, indexes agree with their tables.
+//! kill -9 under a concurrent transfer workload, at random moments and at named stop points: every
+//! acknowledged commit is there, every unacknowledged one whole or absent, sums are exact, indexes
+//! agree with their tables.
 //!
 //! `ALLCORE_CRASH_ROUNDS` sets the number of random rounds (20 in `make test`, 500 in `make soak`).
 #![allow(missing_docs)]
@@ -83,7 +84,7 @@ fn workload(server: &Server, next: &AtomicU64, stop: &AtomicBool, seed: u64) -> 
     acknowledged.into_inner().unwrap()
 }
 
-/// What must hold after every recovery.
+/// Asserts the invariants of the transfers after every recovery.
 fn verify(server: &Server, acknowledged: &[i64], context: &str) {
     let mut client = server.connect();
     let total: i64 = client.query_one("select sum(balance)::bigint from accounts", &[]).unwrap().get(0);
@@ -123,7 +124,8 @@ fn killed_at_random_moments() {
     );
     println!("ALLCORE_CRASH_SEED={seed}");
     let mut random = Random(seed);
-    // A pool far smaller than the data it comes to, so that eviction and page writes are killed too.
+    // A pool far smaller than the data it comes to, so that eviction and page writes are killed
+    // too.
     let mut server = Server::start(&["--buffers", "8MiB"]);
     set_up(&server);
     let next = AtomicU64::new(1);
@@ -177,8 +179,8 @@ fn set_up_churn(server: &Server) {
     );
 }
 
-/// Trees that split from the root on and merge back to a single leaf, and a file that grows, until `stop` or until the
-/// server is gone; gives the last row that is known to be added behind `last`.
+/// Trees that split from the root on and merge back to a single leaf, and a file that grows, until
+/// `stop` or until the server is gone; gives the last row that is known to be added behind `last`.
 fn churn(server: &Server, stop: &AtomicBool, last: i64) -> i64 {
     let Ok(mut client) = server.try_connect() else { return last };
     let mut last = last;
@@ -209,7 +211,7 @@ fn churn(server: &Server, stop: &AtomicBool, last: i64) -> i64 {
     last
 }
 
-/// What must hold of [`churn`]'s tables after every recovery; gives the last row added.
+/// Asserts the invariants of [`churn`]'s tables after every recovery. Returns the last row added.
 fn verify_churn(server: &Server, last: i64, context: &str) -> i64 {
     let mut client = server.connect();
     let mut count = |sql: &str| client.query_one(sql, &[]).unwrap().get::<_, i64>(0);
@@ -295,7 +297,7 @@ fn killed_at_stop_points() {
     assert!(acknowledged.len() > points.len() && last > 12_000);
 }
 
-/// A read that fails is that statement's misfortune: the page is there for the next one.
+/// A read that fails fails one statement; the page is there for the next one.
 #[test]
 fn a_page_that_cannot_be_read_fails_one_statement() {
     let mut server = Server::start(&["--buffers", "8MiB"]);

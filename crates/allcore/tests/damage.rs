@@ -1,6 +1,6 @@
-//! Damage and scarcity: flipped bytes, a full disk, dropped tables whose space must come back, lost asynchronous
-//! commits, rows beyond the limits, definitions rolled back or killed half way. The server answers with the right error,
-//! stays up, and loses nothing it acknowledged.
+//! Damage and scarcity: flipped bytes, a full disk, dropped tables whose space must come back, lost
+//! asynchronous commits, rows beyond the limits, definitions rolled back or killed half way. The
+//! server answers with the right error, stays up, and loses nothing it acknowledged.
 #![allow(missing_docs)]
 
 mod common;
@@ -257,8 +257,8 @@ fn a_flipped_byte_is_found_and_fails_only_what_reads_it() {
     settle(&mut server);
 }
 
-/// Ends a server whose trees that nobody needs any more may not all be freed yet, and frees the rest: a check in the open
-/// folder does that first. The log of that life is complete, and the next one finds nothing to free.
+/// Ends a server that may not have freed all unneeded trees yet; a check in the open folder frees
+/// the rest first. That life's log is complete, and the next one finds nothing to free.
 fn settle(server: &mut Server) {
     server.stop();
     let options = Options { pin: false, ..Options::default() };
@@ -268,8 +268,8 @@ fn settle(server: &mut Server) {
     database.shutdown().unwrap();
 }
 
-/// Updates that need no page more fill the disk with log. Killed then, the server starts and goes on: a checkpoint makes
-/// old log into new, although nobody has freed anything.
+/// Updates that need no page more fill the disk with log. Killed then, the server starts and goes
+/// on: a checkpoint makes old log into new, although nobody has freed anything.
 fn full_log_makes_room(server: &mut Server) {
     let mut client = server.connect();
     client
@@ -335,7 +335,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     };
     full_log_makes_room(&mut server);
     let mut client = server.connect();
-    // The log's old segments are made into new ones soon: the disk is full for good when that has not helped.
+    // Old segments of the log soon become new ones; the disk is full if that has not helped.
     let deadline = Instant::now() + Duration::from_secs(120);
     let (mut rows, mut refused) = (0, 0);
     while refused < 4 {
@@ -396,7 +396,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     drop(disk);
 }
 
-/// Inner nodes of a tree that is dropped are damaged: the drop stands, the rest is freed, and it is told what stays.
+/// A dropped tree has damaged inner nodes: the rest is freed, and the log names what stays.
 #[test]
 fn a_dropped_table_with_a_damaged_inner_page_is_told_of() {
     const INNER: u8 = 3;
@@ -427,7 +427,7 @@ fn a_dropped_table_with_a_damaged_inner_page_is_told_of() {
         assert!(Instant::now() < deadline, "nobody is told\n{}", server.log());
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Trees dropped before and after are freed, and nothing is told again.
+    // Trees dropped before and after are freed, and the log does not repeat the message.
     server.psql("create table again (id int primary key); drop table again");
     assert_eq!(server.psql("select count(*) from pg_class where relname in ('torn', 'sound')"), "0");
     server.stop();
@@ -540,7 +540,7 @@ fn asynchronous_commits_are_lost_from_the_end_only() {
         assert_eq!(count(&mut client, alike), present);
         next = present as i32 + 1;
     }
-    // Who waits for the disk afterwards takes along what came before without waiting.
+    // A later commit that waits for the disk takes along the earlier ones that did not wait.
     client.batch_execute("set synchronous_commit = off").unwrap();
     let all = write(&mut client, &mut next, 100);
     client.batch_execute("set synchronous_commit = on; insert into two values (0, 0)").unwrap();
@@ -583,7 +583,7 @@ fn what_is_too_big_is_refused_plainly() {
     assert_eq!((row.get::<_, i32>(0), row.get::<_, i32>(1)), (1 << 20, 2 << 20));
     let echoed: String = client.query_one("select upper($1)", &[&big]).unwrap().get(0);
     assert!(echoed.len() == 1 << 20 && echoed.bytes().all(|byte| byte == b'Y'));
-    // What was refused left nothing.
+    // The refused statement left nothing behind.
     let rows = client.query("select id, note, label from wide", &[]).unwrap();
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].get::<_, i32>(0), rows[0].get::<_, &str>(1)), (1, "small"));

@@ -1,4 +1,5 @@
-//! Statements whose operators call each other deeper than a stack bears: an answer or 54001, and never the server's end.
+//! Statements whose operators call each other deeper than a stack allows. They end with an answer
+//! or 54001, and never end the server.
 #![allow(missing_docs, reason = "a test")]
 
 mod common;

@@ -1,5 +1,6 @@
-//! The drivers people use, each through its own checks (tests/drivers), with trust over TCP and with SCRAM under TLS.
-//! `scripts/drivers.sh` (part of `make test`) fetches them; one that could not be had is skipped with a word.
+//! Widely used drivers, each through its own checks (tests/drivers), with trust over TCP and with
+//! SCRAM under TLS. `scripts/drivers.sh` (part of `make test`) fetches them; a driver that is not
+//! available is skipped with a message.
 #![allow(missing_docs)]
 
 mod common;
@@ -13,7 +14,7 @@ fn checks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers")
 }
 
-/// What `scripts/drivers.sh` has prepared; none where that could not be had.
+/// The path that `scripts/drivers.sh` has prepared; `None` if the driver was not available.
 fn prepared(name: &str) -> Option<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(target).join("drivers");
@@ -24,7 +25,8 @@ fn prepared(name: &str) -> Option<PathBuf> {
     ready.then_some(drivers)
 }
 
-/// Runs the checks a driver has against a server that trusts, then against one that wants SCRAM and offers TLS.
+/// Runs the checks a driver has against a server that trusts, then against one that wants SCRAM and
+/// offers TLS.
 fn try_driver(command: impl Fn(&Server) -> Command) {
     let server = Server::start(&[]);
     let mut plain = command(&server);

@@ -1,5 +1,5 @@
-//! The door: trust ends at loopback, the server's files belong to their owner, clients that have not logged in are
-//! bounded.
+//! Admission: trust ends at loopback, the server's files belong to their owner, and clients that
+//! have not logged in are bounded.
 #![allow(missing_docs)]
 
 mod common;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs `allcore serve` with what must make it refuse; gives its line.
+/// Runs `allcore serve` with arguments that it must refuse. Returns its message.
 fn refusal(data: &Path, arguments: &[&str]) -> String {
     let mut command = allcore();
     command.arg("serve").arg("--data").arg(data).args(["--buffers", "16MiB"]).args(arguments);
@@ -193,7 +193,8 @@ fn a_proof_is_bound_to_the_certificate() {
     assert!(said.contains("password authentication failed"), "{said}");
 }
 
-/// The server's answer to `openssl s_client` when it begins with TLS, asks for `select 40 + 2` and leaves.
+/// The server's answer to `openssl s_client` when it begins with TLS, asks for `select 40 + 2` and
+/// leaves.
 fn ask_by_tls_at_once(server: &Server, arguments: &[&str]) -> Vec<u8> {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-quiet", "-connect", &format!("127.0.0.1:{}", server.port)]).args(arguments);
@@ -365,7 +366,7 @@ fn connections_that_do_not_log_in_have_a_limit_of_their_own() {
     }
 }
 
-/// However many connections stay silent, a client that asks is told why it can't come in.
+/// However many connections stay silent, a client that asks gets the reason of its refusal.
 #[test]
 fn silent_connections_keep_no_answer_from_those_who_ask() {
     let server = Server::start(&["--max-connections", "4", "--max-logins", "2"]);

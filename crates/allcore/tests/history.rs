@@ -1,5 +1,6 @@
-//! Clients read and change lists and registers at each isolation level while the server is killed, its pool is tiny, tables change
-//! their shape and COPY loads beside them; the checker of crate `history` finds no anomaly that the level forbids.
+//! Clients read and change lists and registers at each isolation level while the server is killed,
+//! its pool is tiny, tables change their shape and COPY loads beside them; the checker of crate
+//! `history` finds no anomaly that the level forbids.
 //!
 //! `ALLCORE_HISTORY_SECONDS` sets how long each level runs; without it a few seconds run.
 #![allow(missing_docs)]
@@ -93,7 +94,8 @@ fn operate(
             Ok(Operation::Append(key, value))
         }
         3 => {
-            // Under READ COMMITTED a plain write without a read is no update of a version: the checker knows no order of it.
+            // Under READ COMMITTED a plain write without a read is no update of a version: the
+            // checker knows no order of it.
             let value = shared.values.fetch_add(1, Ordering::Relaxed);
             let upsert = "insert into registers values ($1, $2) on conflict (k) do update set v = excluded.v";
             client.execute(upsert, &[&((key + 1_000_000_000) as i64), &(value as i64)])?;

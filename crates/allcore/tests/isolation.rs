@@ -1,4 +1,5 @@
-//! Isolation between real concurrent sessions: what must not be seen is not seen, what PostgreSQL allows is allowed.
+//! Isolation between real concurrent sessions: forbidden effects do not show, and effects that
+//! PostgreSQL allows do.
 #![allow(missing_docs)]
 
 mod common;
@@ -62,7 +63,8 @@ fn read_committed_sees_each_commit_and_rechecks_a_changed_row() {
     assert_eq!(value(&mut one, 2), 0);
 }
 
-/// Whatever path led to a row: what the path stands for is asked again of the version that the wait ended with.
+/// After a wait, the condition of the path that led to a row is checked again on the row's newest
+/// version.
 #[test]
 fn a_row_found_by_null_in_an_index_is_rechecked() {
     let server = Server::start(&[]);
@@ -81,7 +83,7 @@ fn a_row_found_by_null_in_an_index_is_rechecked() {
         ("w = 9", "update t set n = n + 1 where v is null and w > 0", "1::9:1 3::3:1"),
         ("w = -9", "update t set n = n + 1 where v is null and w > 0", "1::-9:0 3::3:1"),
     ] {
-        // So many rows that the index is the way.
+        // Enough rows that the plan uses the index.
         one.batch_execute(
             "truncate t; insert into t select i, i, i from generate_series(100, 3000) i; analyze t;
              insert into t values (1, null, 1), (3, null, 3)",

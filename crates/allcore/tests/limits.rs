@@ -1,4 +1,5 @@
-//! The limits of what a session may do for ever: be idle, keep a transaction open, keep the log; and what the log says of it.
+//! Limits on a session that idles, keeps a transaction open or keeps the log, and the messages
+//! about them in the log.
 #![allow(missing_docs)]
 
 mod common;
@@ -20,7 +21,8 @@ fn wait_for_log(server: &Server, words: &str) {
     }
 }
 
-/// Logs in and sends statements, each answered before the next; gives what the server says until it closes.
+/// Logs in and sends statements, each answered before the next; gives what the server says until it
+/// closes.
 fn until_ended(server: &Server, statements: &[&str]) -> String {
     let mut said = Said::connect(server.port);
     said.send(&startup("postgres", "postgres"));
@@ -229,7 +231,8 @@ fn a_session_s_number_is_not_given_to_the_next_one() {
     assert_eq!(server.psql(&format!("select pg_terminate_backend({gone})")), "f");
 }
 
-/// The reader of the log may stand still: statements go on, and what was lost of the log is counted when it reads again.
+/// The reader of the log may stand still: statements go on, and what was lost of the log is counted
+/// when it reads again.
 #[test]
 fn a_log_that_nobody_reads_stops_nobody() {
     use std::io::{BufRead, BufReader};
@@ -243,7 +246,8 @@ fn a_log_that_nobody_reads_stops_nobody() {
     while !log.next().expect("the log goes on").unwrap().contains("ready for connections") {}
     let settings = format!("host=127.0.0.1 port={port} user=postgres connect_timeout=60");
     let mut client = postgres::Client::connect(&settings, postgres::NoTls).unwrap();
-    // Each line is longer than 4 KiB: the pipe and the queue of 1,024 lines are full long before the last.
+    // Each line is longer than 4 KiB: the pipe and the queue of 1,024 lines are full long before
+    // the last.
     let text = format!("select 1 /* {} */", "-".repeat(5000));
     for _ in 0..2000 {
         client.batch_execute(&text).unwrap();
@@ -255,7 +259,8 @@ fn a_log_that_nobody_reads_stops_nobody() {
     assert!(lost.is_some_and(|line| line.contains(" warn: ")));
 }
 
-/// Waits for a line of the log with this SQLSTATE and these words; `fields` are what else it has to have.
+/// Waits for a line of the log with this SQLSTATE and these words; `fields` are what else it has to
+/// have.
 fn wait_for_line(server: &Server, is_json: bool, code: &str, words: &str, fields: &[(&str, &str)]) {
     let is_it = |line: &&str| {
         if !is_json {

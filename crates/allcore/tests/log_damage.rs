@@ -1,5 +1,6 @@
-//! Damage in the log of a server that was killed, copies of files from another time, and a check that changes nothing. A start
-//! has every acknowledged commit or refuses; it never loses one silently, and never takes an ordinary kill for damage.
+//! Damage in the log of a server that was killed, copies of files from another time, and a check
+//! that changes nothing. A start has every acknowledged commit or refuses; it never loses one
+//! silently, and never takes an ordinary kill for damage.
 #![allow(missing_docs)]
 
 mod common;
@@ -139,7 +140,8 @@ fn damage_is_named_and_given_up_only_when_told() {
     server.check();
 }
 
-/// Also the last acknowledged commit, behind which nothing was ever written, and without the file that tells the end.
+/// Also the last acknowledged commit, behind which nothing was ever written, and without the file
+/// that tells the end.
 #[test]
 fn no_damage_goes_unnoticed() {
     let server = killed(60);

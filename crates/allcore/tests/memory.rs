@@ -1,5 +1,5 @@
-//! A statement's memory is bounded: what is beyond `work_mem` goes to the data folder, and the server's resident memory
-//! hardly grows.
+//! A statement's memory is bounded: rows beyond `work_mem` go to the data folder, and the server's
+//! resident memory hardly grows.
 #![allow(missing_docs, reason = "a test")]
 
 mod common;

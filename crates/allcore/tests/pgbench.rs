@@ -1,5 +1,5 @@
-//! The real pgbench, unmodified: every builtin script in every query mode, every way of loading, over TCP, TLS and
-//! a Unix socket, with both kinds of file I/O.
+//! The real pgbench, unmodified: every builtin script in every query mode, every way of loading,
+//! over TCP, TLS and a Unix socket, with both kinds of file I/O.
 #![allow(missing_docs)]
 
 mod common;
@@ -23,7 +23,8 @@ fn every_script_in_every_mode(server: &Server) {
         }
     }
     check_sums(server);
-    // simple-update leaves tellers and branches alone: the sums no longer agree, but accounts and history do.
+    // simple-update leaves tellers and branches alone: the sums no longer agree, but accounts and
+    // history do.
     for mode in ["simple", "extended", "prepared"] {
         server.pgbench(&["-n", "-b", "simple-update", "-M", mode, "-c", "8", "-j", "2", "-t", "40"]);
     }

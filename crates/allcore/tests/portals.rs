@@ -1,4 +1,5 @@
-//! Portals of commands that give rows: they stop at the row limit of Execute and go on, as PostgreSQL's do.
+//! Portals of commands that give rows: they stop at the row limit of Execute and go on, as
+//! PostgreSQL's do.
 #![allow(missing_docs)]
 
 mod common;
@@ -32,7 +33,8 @@ impl Portals {
         self
     }
 
-    /// The answers up to ReadyForQuery: the first value of each row, tags, `s` where a portal stops, errors.
+    /// The answers up to ReadyForQuery: the first value of each row, tags, `s` where a portal
+    /// stops, errors.
     fn sync(&mut self) -> String {
         self.0.message(b'S', b"");
         self.answers()

@@ -1,5 +1,5 @@
-//! Messages no well-behaved client sends: cut, oversized, out of order, of unknown type. Each ends in a protocol
-//! error for its session alone; a session beside it never notices.
+//! Messages that no well-behaved client sends: cut, oversized, out of order, of unknown type. Each
+//! ends in a protocol error for its session alone. Other sessions never notice.
 #![allow(missing_docs)]
 
 mod common;
@@ -115,7 +115,7 @@ fn startup_of(version: u32, parameters: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A newer client is told which version is spoken, as a whole number, and which options are not known.
+/// A newer client gets the spoken version, as a whole number, and its unknown options.
 #[test]
 fn a_newer_version_is_negotiated() {
     let server = Server::start(&[]);
@@ -132,7 +132,7 @@ fn a_newer_version_is_negotiated() {
     }
 }
 
-/// As many parameters as a message has room for, whose count is above what a signed 16-bit number holds.
+/// The most parameters of a message; their count does not fit a signed 16-bit number.
 #[test]
 fn parameters_by_the_ten_thousand() {
     const COUNT: u16 = 65_535;
@@ -169,7 +169,7 @@ fn after_an_error_all_up_to_sync_is_skipped_a_query_too() {
     assert_eq!(raw.query("select 1").len(), 4);
 }
 
-/// A COPY whose client sends nothing more is ended like any other statement, and the session goes on.
+/// A COPY whose client is silent can be ended like any statement; the session goes on.
 #[test]
 fn a_copy_that_waits_for_its_client_can_be_ended() {
     let server = Server::start(&[]);
@@ -193,7 +193,7 @@ fn a_copy_that_waits_for_its_client_can_be_ended() {
     assert_eq!(server.psql("select count(*) from t"), "0");
 }
 
-/// What a long statement needed is given back: its session may idle for days.
+/// A session gives the memory of a long statement back, because it may idle for days.
 #[test]
 fn a_long_statement_leaves_no_memory_with_its_session() {
     let server = Server::start(&["--buffers", "16MiB"]);
@@ -218,8 +218,7 @@ fn resident(server: &Server) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Resident memory once the buffers, which are touched in the background, are all there: on a busy machine that may stand
-/// still for a while.
+/// Resident memory once all buffers have been touched, which may take long on a busy machine.
 fn settled(server: &Server) -> u64 {
     let (mut before, mut quiet) = (resident(server), 0);
     while quiet < 5 {
@@ -408,7 +407,7 @@ fn time_limits_end_statements_and_idle_transactions() {
     raw.ends_with("25P03");
 }
 
-/// A limit begins with a statement's first message: reading, planning and what lies between its messages count.
+/// A limit begins with a statement's first message, and counts reading, planning and pauses.
 #[test]
 fn the_time_limit_of_a_statement_begins_with_its_first_message() {
     let server = Server::start(&[]);
@@ -488,7 +487,7 @@ fn an_idle_connection_costs_at_most_40_kib() {
     assert!(each <= 40 * 1024, "{each} bytes resident a connection");
 }
 
-/// What a round answered: the types of its messages, rows as text, tags, settings.
+/// The answers of a round: the types of its messages, rows as text, tags, settings.
 fn told(answer: &[Message]) -> Vec<String> {
     let one = |m: &Message| match m.kind {
         b'D' => {
@@ -522,7 +521,7 @@ fn round(raw: &mut Raw) -> Vec<String> {
     told(&raw.until(b'Z'))
 }
 
-/// A statement that changes rows runs to its end at its first Execute; what it returns comes in portions.
+/// A statement that changes rows ends at its first Execute; its rows come in portions.
 #[test]
 fn returned_rows_come_in_portions() {
     let server = Server::start(&[]);
@@ -547,8 +546,8 @@ fn returned_rows_come_in_portions() {
     assert_eq!(server.psql("select string_agg(id || ':' || v, ' ' order by id) from t"), "1:2 2:2 3:1");
 }
 
-/// What has run to its end is run again: what gives rows has no more of them, anything else is refused, and so is what was
-/// closed by the transaction's end.
+/// Portals that have run to their end are run again. One that returns rows has no more of them. Any
+/// other is refused, and so is one that the transaction's end has closed.
 #[test]
 fn portals_that_have_run_give_nothing_more() {
     let server = Server::start(&[]);
@@ -576,7 +575,7 @@ fn portals_that_have_run_give_nothing_more() {
         assert_eq!(twice(&[text]), [first, again, ended], "{text}");
     }
     assert_eq!(twice(&["rollback"]), ["C ROLLBACK", "E C34000", "Z I"]);
-    // What was refused has rolled the whole back.
+    // The refusal has rolled everything back.
     assert_eq!(server.psql("select string_agg(id::text, ' ') from t"), "1");
     assert_eq!(twice(&["prepare p as select 1", "execute p"])[1..], ["C SELECT 1", "C SELECT 0", "Z I"]);
     assert_eq!(twice(&["begin", "commit"])[1..], ["C COMMIT", "E C34000", "Z I"]);
@@ -653,8 +652,9 @@ fn portals_are_fetched_from() {
     assert_eq!(told(&raw.query("fetch 1 from fresh")), ["E C34000", "Z I"]);
 }
 
-/// Behind the first Execute, a pipeline is an implicit transaction block: what must stand alone is refused there, and what
-/// needs a block works. What stands alone before others is committed when it has run.
+/// After the first Execute, a pipeline is an implicit transaction block. It refuses statements that
+/// must stand alone, and statements that need a block work. A statement before it that must stand
+/// alone is committed when it has run.
 #[test]
 fn a_pipeline_is_a_transaction_block_behind_its_first_statement() {
     let server = Server::start(&[]);
@@ -695,7 +695,7 @@ fn a_pipeline_is_a_transaction_block_behind_its_first_statement() {
     assert_eq!(server.psql("select count(*) from t"), "0");
 }
 
-/// Clients follow some settings: they are told what becomes of them when what set them is taken back.
+/// Clients follow some settings; they get the former value when a change is rolled back.
 #[test]
 fn settings_taken_back_are_told() {
     let server = Server::start(&[]);
@@ -722,7 +722,7 @@ fn settings_taken_back_are_told() {
     assert_eq!(told(&raw.query("show application_name"))[1], "D ");
 }
 
-/// The limit that holds is the one that is shown.
+/// SHOW returns the limit in force.
 #[test]
 fn the_limit_of_connections_is_shown() {
     let server = Server::start(&["--max-connections", "7"]);

@@ -1,7 +1,8 @@
-//! psql scripts, over TCP, TLS and a Unix socket: what its backslash commands show, COPY both ways, errors with their
-//! position, transactions.
+//! psql scripts, over TCP, TLS and a Unix socket: what its backslash commands show, COPY both ways,
+//! errors with their position, transactions.
 //!
-//! What reads or writes at length runs over each way; the many short questions take the ways in turn.
+//! Scripts that read or write at length run over each way; the many short ones take the ways in
+//! turn.
 #![allow(missing_docs)]
 
 mod common;
@@ -39,7 +40,7 @@ impl Served {
         Served { server: Server::start(&arguments), certificate, turn: Cell::new(0), _folder: folder }
     }
 
-    /// What psql says to a script, by the next way.
+    /// The output of psql for a script, by the next way.
     fn shows(&self, script: &str) -> String {
         let turn = self.turn.replace(self.turn.get() + 1);
         self.shows_over(WAYS[turn % WAYS.len()], script)

@@ -1,4 +1,5 @@
-//! SIGHUP: settings, passwords and certificates are read again; what cannot be used changes nothing.
+//! SIGHUP: settings, passwords and certificates are read again; what cannot be used changes
+//! nothing.
 #![allow(missing_docs)]
 
 mod common;
@@ -79,7 +80,8 @@ fn a_reload_takes_the_new_settings_or_keeps_the_old() {
     assert_eq!(inside.query_one("select 1", &[]).unwrap().get::<_, i32>(0), 1);
 }
 
-/// The log says what a reload changes. What lets clients in with less has to be said by name.
+/// The log says what a reload changes. A setting that lets clients in with less proof must be given
+/// by name.
 #[test]
 fn a_reload_says_what_it_changes_and_an_emptied_file_opens_nothing() {
     let mut server = Server::start(&[]);

@@ -1,4 +1,4 @@
-//! The command itself: how it starts, what it refuses and with which words, how it stops.
+//! The command itself: its start, its refusals with their messages, its end.
 #![allow(missing_docs)]
 
 mod common;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Runs `allcore serve` with what must make it refuse; gives its single line.
+/// Runs `allcore serve` with arguments that it must refuse. Returns its single line.
 fn refusal(arguments: &[&str], data: &Path) -> String {
     let port = format!("127.0.0.1:{}", free_port());
     let mut command = allcore();
@@ -62,7 +62,8 @@ fn facts_at_start_and_clean_stop() {
     }
 }
 
-/// A last checkpoint (the first is the new folder's) that takes its time, cut short by a second signal: what was acknowledged is there.
+/// A last checkpoint (the first is the new folder's) that takes its time, cut short by a second
+/// signal: what was acknowledged is there.
 #[test]
 fn a_second_signal_stops_at_once() {
     let mut server = Server::start_with(&[], &[("ALLCORE_STOP", "checkpoint.begin=park@2")]);
@@ -193,7 +194,8 @@ fn too_few_file_descriptors_are_noticed_at_start() {
     assert!(said.contains("file descriptors") && said.contains("ulimit -n"), "{said}");
 }
 
-/// Fewer than the default of connections: as many as descriptors allow, the next one is refused like any too many.
+/// Fewer than the default of connections: as many as descriptors allow, the next one is refused
+/// like any too many.
 #[test]
 fn descriptors_bound_the_connections() {
     let folder = tempfile::tempdir().unwrap();
@@ -233,8 +235,9 @@ fn a_folder_without_permission_is_named() {
         if fs::read_dir(&data).is_err() {
             return allcore();
         }
-        // Root may do everything: ask as somebody else, with a copy of the command that somebody else may run. A process
-        // of its own writes the copy: a child of another test could inherit a file open for writing ("text file busy").
+        // Root may do everything: ask as somebody else, with a copy of the command that somebody
+        // else may run. A process of its own writes the copy: a child of another test could inherit
+        // a file open for writing ("text file busy").
         let copy = folder.path().join("allcore");
         succeed(Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_allcore")]).arg(&copy), "");
         let mut command = Command::new("setpriv");

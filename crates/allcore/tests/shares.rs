@@ -1,5 +1,5 @@
-//! Shares: no holder keeps others out, whatever it leaves open or unread: a user of the machine over the Unix socket, or all
-//! of loopback.
+//! Shares: no holder keeps others out, whatever it leaves open or unread. A holder is a user of the
+//! machine over the Unix socket, or all of loopback.
 #![allow(missing_docs)]
 
 mod common;
@@ -103,7 +103,7 @@ fn take_all(server: &Server) -> Vec<UnixStream> {
     kept
 }
 
-/// What psql says as this user, over the Unix socket; it has to come in at once.
+/// The output of psql as this user, over the Unix socket. It must get in at once.
 fn psql_as(server: &Server, user: u32, name: &str) -> String {
     let mut command: Command = server.socket_client("psql");
     command.uid(user).current_dir("/").env("PGUSER", name);
@@ -149,8 +149,8 @@ fn sessions_of_a_user_leave_the_reserved_places_even_when_they_have_ended() {
         as_user(GREEDY, || (0..200).map(|_| UnixStream::connect(path(&server)).unwrap()).collect());
     assert_eq!(psql_as(&server, 0, "postgres"), "in");
     assert_eq!(psql_as(&server, OTHER, "postgres"), "in");
-    // One has found room among those on their way in, and its session's place is free. The sessions before this one may
-    // still be on their way out.
+    // One has found room among those on their way in, and its session's place is free. The sessions
+    // before this one may still be on their way out.
     while psql_as(&server, OTHER, "ada") != "in" {
         assert!(Instant::now() < deadline, "no place was given back");
     }
@@ -169,7 +169,8 @@ fn silent_connections_over_loopback_keep_no_user_of_the_machine_out() {
     drop(silent);
 }
 
-/// Opens 25 sessions of a role, some of which are refused and stay open, and ends those that are in, unread.
+/// Opens 25 sessions of a role, some of which are refused and stay open, and ends those that are
+/// in, unread.
 fn end_all_at_once(server: &Server, role: &str) -> (usize, Vec<UnixStream>) {
     let attempts = as_user(GREEDY, || (0..25).map(|_| attempt(server, role)).collect::<Vec<_>>());
     let mut count = 0;

@@ -1,6 +1,7 @@
 //! Ten minutes of mixed load in a pool a tenth of the data, sums checked: `make soak`.
 //!
-//! `ALLCORE_SOAK_SECONDS` sets the time; without it a few seconds run, enough for `make test` to know it works.
+//! `ALLCORE_SOAK_SECONDS` sets the time; without it a few seconds run, enough for `make test` to
+//! know it works.
 #![allow(missing_docs)]
 
 mod common;

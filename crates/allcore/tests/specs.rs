@@ -1,5 +1,6 @@
-//! Sessions beside each other, played by PostgreSQL's own isolationtester: the files `specs/*.spec`. What it writes down, every
-//! wait included, must be what it wrote on PostgreSQL 18 (`specs/*.out`). `make isolation` plays PostgreSQL's specs.
+//! Sessions beside each other, played by PostgreSQL's own isolationtester: the files
+//! `specs/*.spec`. Its output, every wait included, must be the same as on PostgreSQL 18
+//! (`specs/*.out`). `make isolation` plays PostgreSQL's specs.
 #![allow(missing_docs)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! A server that recovers answers its clients: not yet. Those that keep asking get in as soon as it has started.
+//! A server that recovers answers its clients: not yet. Those that keep asking get in as soon as it
+//! has started.
 #![allow(missing_docs)]
 
 mod common;

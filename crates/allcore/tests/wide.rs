@@ -1,4 +1,5 @@
-//! Values out of line between sessions, through crashes, and through clients: megabytes in every way they come and go.
+//! Out-of-line values between sessions, through crashes, and through clients, in megabytes and by
+//! every route.
 #![allow(missing_docs)]
 
 mod common;
@@ -157,7 +158,8 @@ fn clients_send_and_fetch_many_megabytes_and_may_cancel() {
         client.batch_execute(many).unwrap_err()
     });
     assert_eq!(fault.code(), Some(&SqlState::QUERY_CANCELED));
-    // Meanwhile others are served, on the same core too: each of them looks more than once while one statement runs.
+    // Meanwhile others are served, on the same core too: each of them looks more than once while
+    // one statement runs.
     let lookers: Vec<(Mutex<postgres::Client>, AtomicI64)> =
         (0..4).map(|_| (Mutex::new(server.connect()), AtomicI64::new(0))).collect();
     for sql in ["update w set raw = raw || '\\x00'::bytea", "delete from w"] {
@@ -274,7 +276,8 @@ fn killed_under_load_no_value_is_lost_or_mixed() {
         server.launch();
         let wrong = server.psql("select count(*) from w where md5(body) <> sum");
         assert_eq!(wrong, "0", "values do not agree with their sums after round {round}");
-        // What was inserted and acknowledged is there, unless a later transaction deleted it: the number says which may.
+        // Acknowledged inserts are there, unless a later transaction deleted them: the number says
+        // which may.
         let present: std::collections::HashSet<i64> =
             server.connect().query("select id from w", &[]).unwrap().iter().map(|row| row.get(0)).collect();
         let last = next.load(Ordering::Relaxed);

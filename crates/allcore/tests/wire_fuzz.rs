@@ -1,6 +1,7 @@
-//! Random damage to what real clients say: recorded streams of psql and pgbench are cut, spliced, repeated and changed,
-//! and sent thousands of times a second. The server stays up, what it holds does not grow, and sessions beside never
-//! notice. `ALLCORE_FUZZ_SECONDS` sets for how long, `ALLCORE_FUZZ_SEED` repeats a run's damage.
+//! Random damage to the streams of real clients. The test cuts, splices, repeats and changes
+//! recorded streams of psql and pgbench, and sends them thousands of times a second. The server
+//! stays up, its memory does not grow, and other sessions never notice. `ALLCORE_FUZZ_SECONDS` sets
+//! for how long, `ALLCORE_FUZZ_SEED` repeats a run's damage.
 #![allow(missing_docs)]
 
 mod common;
@@ -52,7 +53,8 @@ impl Recorder {
                             break;
                         }
                     }
-                    let _ = upstream.shutdown(Shutdown::Write); // gone already: nothing is left to be told
+                    // An error means that the server has closed already.
+                    let _ = upstream.shutdown(Shutdown::Write);
                     kept.lock().unwrap().push(said);
                 });
             }
@@ -70,7 +72,8 @@ impl Recorder {
     }
 }
 
-/// What real clients say: the simple and the extended protocol, prepared statements, COPY both ways, errors.
+/// Recorded streams of real clients: the simple and the extended protocol, prepared statements,
+/// COPY both ways, errors.
 fn recorded(server: &Server) -> Vec<Vec<u8>> {
     server.psql("create database fuzzed");
     let recorder = Recorder::new(server.port);
@@ -157,7 +160,7 @@ fn say(server: &Server, bytes: &[u8], dice: &mut Dice) {
     let limit = Some(Duration::from_secs(60));
     socket.set_read_timeout(limit).unwrap();
     socket.set_write_timeout(limit).unwrap();
-    // A server that has hung up already is what faulty bytes deserve.
+    // The server may have hung up already because of the faulty bytes.
     let _ = socket.write_all(bytes);
     if dice.roll(3) > 0 {
         let _ = socket.shutdown(Shutdown::Write);
@@ -192,7 +195,7 @@ fn damaged_streams_end_their_own_sessions_only() {
     let streams = recorded(&server);
     let (over, said, steps) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let end = Instant::now() + time;
-    // What a first wave leaves behind (plans, buffers of fibers) is no growth.
+    // Memory that the first wave leaves behind (plans, buffers of fibers) does not count as growth.
     let mut settled = None;
     std::thread::scope(|scope| {
         let bystander = scope.spawn(|| {

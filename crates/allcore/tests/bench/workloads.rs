@@ -1,13 +1,13 @@
-//! Each workload as `allcore bench` runs it from beginning to end, on Allcore and, where it is installed, on PostgreSQL: it
-//! is loaded, no transaction fails, and what must hold afterwards holds.
+//! Each workload as `allcore bench` runs it from beginning to end, on Allcore and, where it is
+//! installed, on PostgreSQL: it is loaded, no transaction fails, and its checks succeed afterwards.
 
 use super::*;
 
-/// PostgreSQL, small. Nobody pulls its plug here.
+/// A small PostgreSQL. It need not survive a power failure.
 const POSTGRES: &str = "pg=serve-postgres:shared_buffers=32MB fsync=off";
 
-/// Runs a load on an arm of its own, of which nothing may be missing or broken: what was stored. `None`, said, where its
-/// server is not installed.
+/// Runs a load on an arm of its own, of which nothing may be missing or broken: what was stored.
+/// `None`, said, where its server is not installed.
 fn whole(arm: &str, load: &[&str]) -> Option<Value> {
     let folder = tempfile::tempdir().unwrap();
     let rest = [&["--arm", arm], &SHORT[..], load, &["--json", "run.json"]].concat();
@@ -29,7 +29,7 @@ fn whole(arm: &str, load: &[&str]) -> Option<Value> {
     Some(run)
 }
 
-/// What is said to hold at the last point.
+/// The claims that the run checked at the last point.
 fn claims(run: &Value) -> Vec<&str> {
     let last = run["points"].as_array().unwrap().last().unwrap();
     last["checks"].as_array().unwrap().iter().map(|check| check["claim"].as_str().unwrap()).collect()

@@ -1,7 +1,8 @@
-//! Statements whose first rows are cheap and whose further rows each evaluate a long list: no row holds the core, and a core
-//! notices at once that rows have become dear.
+//! Statements whose first rows are cheap and whose further rows each evaluate a long list: no row
+//! holds the core, and a core notices at once that rows have become dear.
 //!
-//! Each list is prepared first, so that what is timed is its execution alone. All of them run within `make test`.
+//! Each list is prepared first, so that what is timed is its execution alone. All of them run
+//! within `make test`.
 
 use super::{explode_on, is_small, judge, pace};
 use crate::common::Server;

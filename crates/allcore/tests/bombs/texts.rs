@@ -125,7 +125,8 @@ fn bombs() -> Vec<Bomb> {
     simple.chain(parsed.map(|(name, text)| (name, Sent::Parse, text))).collect()
 }
 
-/// Sends a bomb again and again until it is cancelled, and returns when that was; `None` where the server refuses it.
+/// Sends a bomb again and again until it is cancelled, and returns when that was; `None` where the
+/// server refuses it.
 fn run(client: &mut Client, (name, sent, text): (&str, Sent, &str), runs: &AtomicU64) -> Option<Instant> {
     loop {
         let done = match sent {

@@ -1,4 +1,5 @@
-//! Memory that outlives statements: definitions, advisory locks, and the stacks of sessions that wait.
+//! Memory that outlives statements: definitions, advisory locks, and the stacks of sessions that
+//! wait.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -51,7 +52,7 @@ fn definitions_take_a_part_of_the_memory() {
         run(&mut elsewhere, &format!("create table two (a text default '{text}')")),
         Err("53200".to_owned())
     );
-    // What goes makes room; so does what is taken back.
+    // Dropped definitions make room; so do definitions that are rolled back.
     run(&mut client, "drop table t1, t2").unwrap();
     run(&mut client, &format!("begin; create table back (a text default '{text}'); rollback")).unwrap();
     run(&mut client, &format!("create table again (a text default '{text}')")).unwrap();
@@ -80,7 +81,8 @@ fn advisory_locks_of_idle_sessions_count() {
     assert_bounded(&server, "advisory locks");
 }
 
-/// The lock table's parts grow at the same time, each by twice what it was, and leave as many holes.
+/// The lock table's parts grow at the same time, each by twice what it was, and leave as many
+/// holes.
 #[test]
 #[ignore = "takes all the memory that a server has by default: make soak runs it in 1 GiB"]
 fn advisory_locks_of_many_sessions_leave_a_server_with_defaults_alive() {
@@ -139,7 +141,8 @@ fn unread_results_beside_full_memory_leave_the_server_alive() {
     });
 }
 
-/// A client that ends its sessions and keeps their sockets. The kernel keeps what they have not read.
+/// A client that ends its sessions and keeps their sockets. The kernel keeps what they have not
+/// read.
 #[test]
 #[ignore = "takes all the memory that a server has by default: make soak runs it in 1 GiB"]
 fn unread_results_of_ended_sessions_leave_the_server_alive() {
@@ -155,7 +158,8 @@ fn unread_results_of_ended_sessions_leave_the_server_alive() {
             let mut socket = UnixStream::connect(&path).unwrap();
             socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             socket.write_all(&asked).unwrap();
-            // The answer to the login begins with R. It is another one where the connection is refused.
+            // The answer to the login begins with R. It is another one where the connection is
+            // refused.
             let mut first = [0];
             if socket.read_exact(&mut first).is_err() || first != *b"R" {
                 break;

@@ -20,12 +20,12 @@ pub struct Server {
     pub folder: TempDir,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
-    /// What clients are to say where the server asks.
+    /// The password that clients send if the server asks for one.
     pub password: Option<String>,
 }
 
-/// A TCP port nobody listens on at the moment, and that no client is given for its side of a connection: a server that
-/// is down for a while finds it free again.
+/// A TCP port nobody listens on at the moment, and that no client is given for its side of a
+/// connection: a server that is down for a while finds it free again.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -225,7 +225,8 @@ impl Server {
         postgres::Client::connect(&settings, postgres::NoTls)
     }
 
-    /// Waits until the session of this number runs a statement: a cancel that came earlier would be forgotten.
+    /// Waits until the session of this number runs a statement: a cancel that came earlier would be
+    /// forgotten.
     pub fn wait_active(&self, pid: i32) {
         let deadline = Instant::now() + Duration::from_secs(180);
         // For a while: that it was active may have been its Parse.
@@ -239,8 +240,9 @@ impl Server {
         }
     }
 
-    /// Waits until a statement of this session stands: it is under way at one look after another, each of which takes a
-    /// new session far longer than the statement would need if nothing were in its way.
+    /// Waits until a statement of this session is blocked. It must be running at several looks in a
+    /// row. Each look takes a new session, which takes far longer than an unblocked statement
+    /// would.
     pub fn wait_standing(&self, pid: i32) {
         self.wait_active(pid);
         for _ in 0..5 {
@@ -248,7 +250,8 @@ impl Server {
         }
     }
 
-    /// `allcore check` on the data folder of a server that is down: its output, which must say all is well.
+    /// `allcore check` on the data folder of a server that is down: its output, which must say all
+    /// is well.
     pub fn check(&self) -> String {
         assert!(self.child.is_none(), "check wants the server down");
         succeed(allcore().arg("check").arg("--data").arg(self.data()), &self.log())
@@ -294,7 +297,8 @@ impl SmallDisk {
         let _ = Command::new("umount").arg("-l").arg(&self.at).status();
     }
 
-    /// From now on every operation on it is an I/O error (EXT4_IOC_SHUTDOWN, without writing its journal).
+    /// From now on every operation on it is an I/O error (EXT4_IOC_SHUTDOWN, without writing its
+    /// journal).
     pub fn break_down(&self) -> Result<(), String> {
         let script = "open(my $f, '<', $ARGV[0]) or die; my $how = pack('L', 2); ioctl($f, 0x8004587d, $how) or die $!";
         run(Command::new("perl").args(["-e", script]).arg(&self.at))
@@ -326,7 +330,7 @@ pub fn succeed(command: &mut Command, log: &str) -> String {
     said
 }
 
-/// What a program printed, both ways.
+/// The standard output and the standard error of a program.
 pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -337,14 +341,15 @@ pub fn has(program: &str) -> bool {
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).exists()))
 }
 
-/// Why the kernel refuses io_uring, asked without any code of the server: by system call 425, io_uring_setup.
+/// The reason why the kernel refuses io_uring. Asks by system call 425, io_uring_setup, without
+/// code of the server.
 pub fn io_uring_refused() -> Option<String> {
     let script = r#"my $p = "\0" x 120; exit 0 if syscall(425, 8, $p) >= 0; die "$!\n""#;
     run(Command::new("perl").args(["-e", script])).err()
 }
 
-/// Says what cannot be tried here, past the harness, which keeps to itself what a test prints that succeeds. `make test`
-/// repeats these lines at its end.
+/// Prints that something cannot be tried on this machine. It bypasses the harness, which hides the
+/// output of a test that succeeds. `make test` repeats these lines at its end.
 pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
 }

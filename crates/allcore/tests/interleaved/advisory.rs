@@ -1,4 +1,5 @@
-//! Advisory locks between sessions: who waits, who goes first, what ends a wait, and circles through rows.
+//! Advisory locks between sessions: who waits, who goes first, what ends a wait, and circles
+//! through rows.
 
 use super::script::Stage;
 
@@ -90,7 +91,8 @@ d: select mode, granted from pg_locks where locktype = 'advisory' and objid = 31
    => (ExclusiveLock, t) (ShareLock, t)
 ";
 
-/// Circles of advisory locks, and of advisory locks with rows and tables. The one that closes the circle looks first.
+/// Circles of advisory locks, and of advisory locks with rows and tables. The one that closes the
+/// circle looks first.
 const CIRCLES: &str = "
 s: create table t (id int primary key, v int); insert into t values (1, 1), (2, 2)
 a: set deadlock_timeout to '100s'

@@ -1,4 +1,5 @@
-//! A definition that refers to an object which another session drops: it looks the object up anew after its wait.
+//! A definition that refers to an object which another session drops: it looks the object up anew
+//! after its wait.
 
 use super::script::{Stage, sections};
 
@@ -89,7 +90,8 @@ a: commit
 b => error 42703
 ";
 
-/// PostgreSQL binds these without a lock: the drop does not see them, and what is left fails at its use (XX000).
+/// PostgreSQL binds these without a lock: the drop does not see them, and what is left fails at its
+/// use (XX000).
 const LOCKED: &str = "
 ## set default, no wait
 s: create sequence q; create table t (a int, b int)

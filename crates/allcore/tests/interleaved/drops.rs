@@ -1,8 +1,10 @@
-//! DROP beside an uncommitted DROP of what depends on the same object: it waits, and is refused only where that stays.
+//! DROP beside an uncommitted DROP of what depends on the same object: it waits, and is refused
+//! only where that stays.
 
 use super::script::Stage;
 
-/// A parent's DROP, in the forms that a foreign key forbids, beside the DROP of that key in another form.
+/// A parent's DROP, in the forms that a foreign key forbids, beside the DROP of that key in another
+/// form.
 const A_KEY_GOES: &str = "
 s: create table parent (i int primary key); create table child (i int, p int references parent)
 a: begin
@@ -28,7 +30,8 @@ const PARENTS: [&str; 3] = [
     "alter table parent drop column i",
 ];
 
-/// Others write the parent meanwhile, and whoever dropped the key drops the parent before whoever waits for it.
+/// Others write the parent meanwhile. The session that dropped the key drops the parent before the
+/// session that waits for it.
 const THE_PARENT_IS_USED: &str = "
 s: create table parent (i int primary key); create table child (p int references parent)
 a: begin

@@ -1,8 +1,10 @@
-//! A row and the rows that reference it, changed at the same time: neither is lost, whoever comes second.
+//! A row and the rows that reference it, changed at the same time: neither is lost, in either
+//! order.
 
 use super::script::Stage;
 
-/// The action of a foreign key, with the outcome of the parent's change and what is left of the child.
+/// The action of a foreign key, with the outcome of the parent's change and what is left of the
+/// child.
 struct Action {
     clause: &'static str,
     outcome: &'static str,

@@ -1,5 +1,6 @@
-//! In repeatable read, a new row under the key of one that the snapshot sees and another session has deleted or moved
-//! since. PostgreSQL shows both rows. Allcore refuses the new one, in every way it can come.
+//! In repeatable read, a new row under the key of one that the snapshot sees and another session
+//! has deleted or moved since. PostgreSQL shows both rows. Allcore refuses the new one, whichever
+//! statement inserts it.
 
 use std::io::Write;
 
@@ -53,7 +54,8 @@ fn a_new_row_never_hides_one_that_the_snapshot_sees() {
     Stage::open().play(&scripts.each_ref().map(|(name, text)| (*name, &text[..])));
 }
 
-/// The row goes while the insert waits for it; it went and another came and went; the place is taken again.
+/// The row goes while the insert waits for it; it went and another came and went; the place is
+/// taken again.
 const WAITED: &str = "
 s: create table t (id int primary key, n int)
 s: insert into t values (1, 1), (2, 2), (3, 3)

@@ -157,7 +157,8 @@ b: commit
 c => count 1
 ";
 
-/// Storage parameters and statistics targets let readers and writers pass, and a key that is validated lets them pass.
+/// Storage parameters and statistics targets let readers and writers pass, and a key that is
+/// validated lets them pass.
 const PARAMETERS_LET_WRITERS_PASS: &str = "
 a: create table parent (i int primary key); create table child (i int); insert into parent values (1)
 a: alter table child add constraint k foreign key (i) references parent not valid
@@ -370,7 +371,7 @@ a => (5)
 a: commit
 ";
 
-/// A row that was deleted and inserted again is another row, for who waited.
+/// A row that was deleted and inserted again is another row for a session that waited.
 const A_ROW_COMES_AGAIN: &str = "
 s: create table t (id int primary key, v int); insert into t values (1, 1)
 a: begin
@@ -396,7 +397,7 @@ a: commit
 b => (1, 5)
 ";
 
-/// FOR KEY SHARE passes who waits for an update only, and holds that one off from then on.
+/// FOR KEY SHARE passes a session that waits only for an update, and excludes it from then on.
 const CLAIMS_ARE_PASSED: &str = "
 s: create table t (id int primary key, v int); insert into t values (1, 1), (2, 2)
 s: create table child (p int references t)
@@ -440,8 +441,8 @@ b => count 1
 c => no rows
 ";
 
-/// An update under an explicit FOR UPDATE counts as a change of keys for those who waited for the key; so does a key that was
-/// changed and changed back. An update before FOR UPDATE does not.
+/// An update under an explicit FOR UPDATE counts as a change of keys for those who waited for the
+/// key; so does a key that was changed and changed back. An update before FOR UPDATE does not.
 const KEYS_ARE_READ_ANEW: &str = "
 s: create table t (id int primary key, k int unique, n int); insert into t values (1, 1, 10), (2, 2, 20), (3, 3, 30)
 a: begin
@@ -467,7 +468,8 @@ a: commit
 b => (30)
 ";
 
-/// A list of keys is gone through in the keys' order, so that two lists of the same keys make no deadlock.
+/// A list of keys is gone through in the keys' order, so that two lists of the same keys make no
+/// deadlock.
 const LISTS_ARE_SORTED: &str = "
 s: create table t (id int primary key, n int); insert into t select g, 0 from generate_series(1, 2000) g; analyze t
 a: begin

@@ -1,4 +1,5 @@
-//! Two transactions give one name to two objects: the second waits for the first, and fails if that one commits.
+//! Two transactions give one name to two objects: the second waits for the first, and fails if that
+//! one commits.
 
 use super::script::Stage;
 

@@ -1,4 +1,5 @@
-//! A statement that waited for a row follows the row itself: to its new key, and not to another row that has its key now.
+//! A statement that waited for a row follows the row itself: to its new key, and not to another row
+//! that has its key now.
 
 use super::script::Stage;
 

@@ -1,9 +1,10 @@
-//! A statement that waited for a row goes on with the row's newest version: where an outer join's condition no longer holds
-//! for it, everything that reads the other side sees NULL (PostgreSQL's EvalPlanQual).
+//! A statement that waited for a row goes on with the row's newest version: where an outer join's
+//! condition no longer holds for it, everything that reads the other side sees NULL (PostgreSQL's
+//! EvalPlanQual).
 
 use super::script::Stage;
 
-/// What reads the side whose row went.
+/// Expressions that read the side whose row went.
 const READERS: &[(&str, &str)] = &[
     (
         "where on the side of a left join",

@@ -1,5 +1,5 @@
-//! A statement that waited for a row goes on with the row's newest version: what it selects, sets, checks and returns
-//! (PostgreSQL's EvalPlanQual).
+//! A statement that waited for a row goes on with the row's newest version: what it selects, sets,
+//! checks and returns (PostgreSQL's EvalPlanQual).
 
 use super::script::Stage;
 

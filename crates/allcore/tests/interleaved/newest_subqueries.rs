@@ -1,5 +1,5 @@
-//! A statement that waited for a row goes on with the row's newest version: its subqueries are evaluated anew over it,
-//! under the statement's snapshot (PostgreSQL's EvalPlanQual).
+//! A statement that waited for a row goes on with the row's newest version: its subqueries are
+//! evaluated anew over it, under the statement's snapshot (PostgreSQL's EvalPlanQual).
 
 use super::script::Stage;
 

@@ -1,4 +1,5 @@
-//! Foreign keys beside other changes at the same time: rows that move, keys of several columns, many rows, self references.
+//! Foreign keys beside other changes at the same time: rows that move, keys of several columns,
+//! many rows, self references.
 
 use super::script::Stage;
 
@@ -28,7 +29,8 @@ a: commit
 c: select * from child order by p => (2) (5)
 ";
 
-/// A child that waits while its parent goes and comes again: only the same row will do, which may have moved.
+/// A child that waits while its parent goes and comes again: only the same row will do, which may
+/// have moved.
 const PARENT_COMES_AGAIN: &str = "
 s: create table parent (i int primary key, n int); create table child (p int references parent)
 s: insert into parent values (1, 0), (2, 0)
@@ -288,7 +290,8 @@ b => count 0
 c: select count(*) from child => (0)
 ";
 
-/// Actions in repeatable read: a child that has gone since the snapshot is none, one that has come or changed is refused.
+/// Actions in repeatable read: a child that has gone since the snapshot is none, one that has come
+/// or changed is refused.
 const ACTIONS_REPEATABLE: &str = "
 s: create table parent (i int primary key)
 s: create table child (id int primary key, p int references parent on delete cascade on update cascade, n int)
@@ -329,7 +332,8 @@ c: select * from other order by id => (1, null) (2, null)
 c: select * from parent order by i => (3) (4) (5) (20)
 ";
 
-/// Keys to one row act and are checked in the order of their creation; what an action brings about comes behind them.
+/// Keys to one row act and are checked in the order of their creation; what an action brings about
+/// comes behind them.
 const ORDER: &str = "
 s: create table parent (i int primary key, k int unique, up int references parent)
 s: create table later (k int)

@@ -1,4 +1,5 @@
-//! A command acts on what has the name that it gives after the wait for a lock, and keeps no lock on what had it before.
+//! After a wait for a lock, a command acts on the object that has its name then. It keeps no lock
+//! on the object that had the name before.
 
 use super::script::{Stage, sections};
 

@@ -1,5 +1,6 @@
-//! A query is bound before it waits for its tables' locks, and anew where their names stand for others after the wait. The
-//! same goes for commands around queries and for those that are bound to a table's columns.
+//! A query is bound before it waits for its tables' locks. It is bound anew if the names stand for
+//! other tables after the wait. The same goes for commands around queries and for those that are
+//! bound to a table's columns.
 
 use super::script::{Stage, sections};
 

@@ -1,5 +1,5 @@
-//! A parent that goes, moves or comes again within one transaction, with savepoints, while a child arrives: no child is
-//! left without a parent, and none is refused whose parent stays.
+//! A parent that goes, moves or comes again within one transaction, with savepoints, while a child
+//! arrives: no child is left without a parent, and none is refused whose parent stays.
 
 use super::script::Stage;
 
@@ -21,7 +21,8 @@ const TABLES: [(&str, &str); 4] = [
 struct Change {
     first: &'static str,
     second: &'static str,
-    /// The end of the child's INSERT when both are committed: the parent is still the same row, or it is not.
+    /// The end of the child's INSERT when both are committed: the parent is still the same row, or
+    /// it is not.
     committed: &'static str,
 }
 
@@ -48,7 +49,8 @@ const CHANGES: [Change; 4] = [
     },
 ];
 
-/// The two transactions. COMMITTED is the outcome when both changes are committed, LOST when only the first is.
+/// The two transactions. COMMITTED is the outcome when both changes are committed, LOST when only
+/// the first is.
 const PARTS: [(&str, &str); 5] = [
     (
         "committed",

@@ -1,4 +1,5 @@
-//! Plays scripts: statements of several sessions in a given order, with the outcome that PostgreSQL 18 gives.
+//! Plays scripts: statements of several sessions in a given order, with the outcome that PostgreSQL
+//! 18 gives.
 //!
 //! A script is a text of lines:
 //!
@@ -13,13 +14,17 @@
 //! c: select 1 where false => no rows
 //! ```
 //!
-//! - `name: statement` runs a statement in the session of that name, which begins at its first line. It must return
-//!   without an error before the next line is read.
-//! - `=> outcome` says how it ends: `error SQLSTATE`, the rows, `no rows`, or `count N` for the rows changed.
-//! - `=> waits` says that the statement is blocked by a lock, as `pg_stat_activity` shows it. The next lines go on meanwhile.
+//! - `name: statement` runs a statement in the session of that name, which begins at its first
+//!   line. It must return without an error before the next line is read.
+//! - `=> outcome` says how it ends: `error SQLSTATE`, the rows, `no rows`, or `count N` for the
+//!   rows changed.
+//! - `=> waits` says that the statement is blocked by a lock, as `pg_stat_activity` shows it. The
+//!   next lines go on meanwhile.
 //! - `name => outcome` says that the blocked statement ends now, and how.
-//! - `name: extended statement` runs it by the extended protocol; its outcome is the number of rows.
-//! - `=> outcome | PostgreSQL: outcome` is a difference that docs/sql.md lists: Allcore's outcome, then PostgreSQL's.
+//! - `name: extended statement` runs it by the extended protocol; its outcome is the number of
+//!   rows.
+//! - `=> outcome | PostgreSQL: outcome` is a difference that docs/sql.md lists: Allcore's outcome,
+//!   then PostgreSQL's.
 //! - A line that begins with a blank continues the line before; `#` begins a comment line.
 //!
 //! No line depends on the time passed: each waits until its condition holds, up to [`LIMIT`].
@@ -39,8 +44,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Pause between two looks at `pg_stat_activity`.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Where scripts are played: an Allcore of the test's own, or the server that `ALLCORE_INTERLEAVED_ON` names by a
-/// connection string. The latter is how the outcomes were compared with PostgreSQL 18.
+/// Where scripts are played: an Allcore of the test's own, or the server that
+/// `ALLCORE_INTERLEAVED_ON` names by a connection string. The latter is how the outcomes were
+/// compared with PostgreSQL 18.
 pub struct Stage {
     server: Option<Server>,
     settings: String,
@@ -76,7 +82,8 @@ impl Stage {
         Client::connect(&self.settings, NoTls).unwrap_or_else(|error| panic!("{error}\n{}", log()))
     }
 
-    /// Plays scripts, each in a schema of its own. All are played; those that fail are shown together.
+    /// Plays scripts, each in a schema of its own. All are played; those that fail are shown
+    /// together.
     pub fn play(&self, scripts: &[(&str, &str)]) {
         let failed: Vec<String> = scripts
             .iter()
@@ -246,7 +253,8 @@ impl Play<'_> {
         }
     }
 
-    /// Waits until the session is blocked by a lock: at several looks, lest it is on its way from one lock to the next.
+    /// Waits until the session is blocked by a lock: at several looks, lest it is on its way from
+    /// one lock to the next.
     fn blocked(&mut self, name: &str) -> Result<(), String> {
         let player = self.players.get_mut(name).ok_or("no such session")?;
         let deadline = Instant::now() + LIMIT;

@@ -1,4 +1,5 @@
-//! Rows whose keys another session shifted, swapped or rotated: each row is changed once, whatever row has its key now.
+//! Rows whose keys another session shifted, swapped or rotated: each row is changed once, whatever
+//! row has its key now.
 
 use super::script::Stage;
 

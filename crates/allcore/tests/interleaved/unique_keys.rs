@@ -1,5 +1,5 @@
-//! Unique keys other than the primary one: a change of one holds off FOR KEY SHARE, and a row that is in the way is waited
-//! for.
+//! Unique keys other than the primary one: a change of one holds off FOR KEY SHARE, and a row that
+//! is in the way is waited for.
 
 use super::script::Stage;
 
@@ -98,7 +98,8 @@ fn a_change_of_a_unique_key_excludes_key_share() {
     Stage::open().play(&scripts);
 }
 
-/// A transaction that shares the key changes the row while the other one waits to change a key: no circle of waits.
+/// A transaction that shares the key changes the row while the other one waits to change a key: no
+/// circle of waits.
 const UPGRADE: &str = "
 s: create table p (a int primary key, u int unique, x int); create table c (id int primary key, a int references p)
 s: insert into p values (1, 1, 1)
@@ -119,7 +120,8 @@ a => count 1
 a: commit
 ";
 
-/// In repeatable read a key that was changed, or changed and changed back, is refused, and other columns are not.
+/// In repeatable read a key that was changed, or changed and changed back, is refused, and other
+/// columns are not.
 const REPEATABLE: &str = "
 s: create table p (a int primary key, u int unique, x int); create table c (id int primary key, a int references p)
 s: insert into p values (1, 1, 1), (2, 2, 2), (3, 3, 3)

@@ -1,5 +1,5 @@
-//! INSERT ... ON CONFLICT beside sessions that delete or change the row in the way: what counts is its newest version, once
-//! they have ended.
+//! INSERT ... ON CONFLICT beside sessions that delete or change the row in the way: its newest
+//! version counts, once they have ended.
 
 use super::script::Stage;
 
