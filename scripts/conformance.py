@@ -45,7 +45,7 @@ FAILED = ["wrong", "hang", "internal", "unasked"]
 SHOWN = ["wrong", "hang", "internal", "follows"]
 # An error that says an object is not there, or that what was to be told of it can't be.
 NOT_THERE = ("42P01", "42703", "42704", "42883", "3F000", "26000", "34000", "25P02", "42P17")
-# Objects of a database of its own have numbers above these in PostgreSQL: their types' numbers say nothing.
+# PostgreSQL gives objects that users make numbers above this; those numbers are not compared.
 FIRST_OWN = 16384
 COPY_FILE = re.compile(r"\s*copy\s+(.*?)\s+from\s+'([^']+)'", re.I | re.S)
 COPY_TO_FILE = re.compile(r"\s*copy\s+.*\bto\s+'", re.I | re.S)

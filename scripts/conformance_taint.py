@@ -19,7 +19,7 @@ INTO = re.compile(r"\binto\s+(?:temp\s+|temporary\s+|table\s+|unlogged\s+)*([\w$
 SETS = re.compile(r"\s*(?:re)?set\s+(?:session\s+|local\s+)?(?P<name>[\w.]+)", re.I)
 ROLE = re.compile(r"\s*(?P<re>re)?set\s+(?:session\s+|local\s+)*(?:role|authorization)\b\s*(?:to\s+|=\s*)?(?P<to>\S*)", re.I)
 DEFINES = re.compile(r"\s*(?:create|alter|drop)\b", re.I)
-# Other objects that a definition names: the new name, the parents and children of a table, its constraints.
+# Other objects that a definition names: its new name, a table's parents, children and constraints.
 OTHERS = re.compile(
     rf"\b(?:partition\s+of|attach\s+partition|detach\s+partition|on|rename\s+to|inherit|using\s+index|(?<!drop )constraint)\s+(?:if\s+not\s+exists\s+)?(?P<name>{QUALIFIED})",
     re.I)
@@ -47,8 +47,8 @@ CASCADES = re.compile(
 ENDS = re.compile(r"(?:commit|end)\b", re.I)
 LITERAL = re.compile(r"'((?:[^']|'')*)'")
 PATTERN = re.compile(r"\^?((?:\w|\\_)+?)(?:%|\.\*|\\d|_$|$)")
-# A name of so few letters, or one that is a key word, is a column, an alias or grammar more often than an object: it counts
-# where an object can stand.
+# A name of at most this many letters, or one that is a key word, is more often a column, an alias
+# or grammar than an object. It counts only where an object can stand.
 SHORT = 3
 BEFORE_OBJECT = (
     r"(?:\b(?:from|join|into|update|table|only|on|exists|execute|prepare|declare|fetch|move|close|in|of|view|index|truncate|copy|type"
@@ -87,7 +87,7 @@ class Taint:
         self.names, self.role = set(), False
         # PostgreSQL's key words.
         self.keywords = keywords
-        # What stands behind a view: changing it should have changed that.
+        # The relations behind a view: a change of the view should have changed them.
         self.behind = {}
         # The tables that a table's rows follow by the actions of its foreign keys.
         self.parents = {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches the drivers that crates/allcore/tests/drivers.rs tries, at the versions pinned beside their checks, into
-# target/drivers, and the browser in which the lab's report is looked at. What cannot be had is named, and its test says
-# that it is skipped.
+# Fetches into target/drivers the drivers that crates/allcore/tests/drivers.rs tries, at the versions
+# pinned beside their checks, and the browser that looks at the lab's report. The script names what it
+# cannot get, and the test of that driver says that it is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checks=$PWD/crates/allcore/tests/drivers into=${CARGO_TARGET_DIR:-$PWD/target}/drivers
@@ -10,7 +10,8 @@ mkdir -p "$into"
 
 has() { command -v "$1" >/dev/null; }
 
-# NAME, the files it is made from, then the command that makes it; nothing is done where it was made from the same.
+# Arguments: NAME, the files it is made from, the command that makes it. Does nothing if it was made
+# from the same files before.
 prepare() {
   local name=$1 sources=$2 stamp
   shift 2

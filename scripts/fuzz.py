@@ -80,7 +80,7 @@ def differs(expected, given, statement):
         return "position" if expected[3] and expected[3][2] != given[3][2] and statement.position else None
     codes = a[3], b[3]
     if statement.position and not statement.exact and all(codes) and any(code.startswith("22") for code in codes):
-        # A literal that is no value of its type is found while the statement is analysed, or when it runs.
+        # Analysis finds a literal that is no value of its type, or execution does.
         return None
     # Which rows' expressions are computed, and in which order, is the planner's choice.
     if statement.risky and any(code and code.startswith("22") for code in codes):

@@ -16,7 +16,8 @@ NAMES = {
 }  # fmt: skip
 WORDS = ["", "a", "b", "ab", "A", "a b", "ba", "abc", "B ", "%", "a_c", "Zz", "0", "7", "é"]
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
-# Values at the edges of their types. Computing with them may fail, or not, by the rows a plan looks at.
+# Values at the edges of their types. Computing with them may fail, depending on the rows that a
+# plan looks at.
 EXTREMES = {
     "int2": ("32767", "-32768"),
     "int4": ("2147483647", "-2147483648"),
@@ -136,7 +137,7 @@ class Expressions:
 
     def expr(self, type_, scope, depth):
         if self.wild and self.chance(0.06):
-            # One mistake, so that it is not open which one is told.
+            # One mistake, so that only one error is possible.
             type_, self.wild = self.pick(TYPES), False
         named = self.columns(scope, type_)
         roll = self.random.random()

@@ -20,7 +20,7 @@ class Round(Corners, Expressions):
     def __init__(self, random, count):
         self.random = random
         self.statements, self.tables, self.risky, self.aliases = [], [], False, 0
-        # Values of the parameters of the statement being made; whether its expressions may be of wrong types.
+        # The parameters of the statement being made; whether its expressions may have wrong types.
         self.parameters, self.wild, self.extreme = None, False, False
         for number in range(random.randint(2, 4)):
             self.make_table(number)

@@ -296,7 +296,7 @@ def rounds(options, sides):
         how, difference, script = play(sides, round_, source)
         if difference:
             found = shortened(sides, round_, steps)
-            # What waits in one queue of three goes on in an order that PostgreSQL leaves to chance.
+            # Three sessions in one queue go on in an order that PostgreSQL leaves to chance.
             how = how if found else "differs once"
             if found or options.keep_going:
                 print(f"\n=== seed {seed} {round_.mode}{'' if found else ', not repeated'}\ns: {round_.setup}")

@@ -37,7 +37,7 @@ def tester():
     return found[-1]
 
 
-# What a spec's text needs that is not built, by the first word for it that the text has.
+# Features that are not built, each with a pattern; a spec needs the first one that its text has.
 FEATURES = [
     ("SERIALIZABLE", r"\bserializable\b"),
     ("inheritance and partitions", r"\bpartition (by|of)\b|\binherits\b"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that build, tests and demo need, where they are missing: by apt when root, else it
+# Installs the missing Debian packages that build, tests and demo need: by apt as root. Otherwise it
 # names them in one line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,11 +15,13 @@ libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' | grep -v cpp || com
 
 need build-essential has cc
 need libclang-dev libclang
-# Debian's psql and pgbench are wrappers, which may be there without what they call; pgbench comes with the server.
+# Debian's psql and pgbench are wrappers, which may exist without the programs that they call.
+# pgbench comes with the server.
 need postgresql-client psql --version
 need postgresql pgbench --version
 need sysbench has sysbench
-# The lab's tests start a MariaDB of their own: its programs, without the package that makes a service of them.
+# The lab's tests start a MariaDB of their own: they need its programs, not the package that makes
+# them a service.
 need mariadb-server-core test -x /usr/sbin/mariadbd
 need mariadb-client-core has my_print_defaults
 need openssl has openssl

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The long checks: 500 kill -9 rounds, 10 minutes of mixed load in a pool a tenth of the data, histories of clients at each
-# isolation level, under kills, DDL and COPY, held against the level, then, in 1 GiB, statements that want more memory than
-# there is, and statements with long calls or long texts that are cancelled.
+# The long checks: 500 kill -9 rounds; 10 minutes of mixed load in a pool a tenth of the data;
+# histories of clients under kills, DDL and COPY, checked against each isolation level. Then, in 1 GiB,
+# statements that want more memory than there is, and long statements that are cancelled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ALLCORE_CRASH_ROUNDS=${ALLCORE_CRASH_ROUNDS:-500} \
@@ -19,7 +19,7 @@ group_of_1_gib() {
     mkdir "$root/$name" && echo "$root/$name" && echo 1G >"$root/$name/memory.max" &&
       { [ ! -e "$root/$name/memory.swap.max" ] || echo 0 >"$root/$name/memory.swap.max"; }
   elif [ -d "$root/memory" ]; then
-    # Memory and swap together, where swap is counted, can't be less than memory: they are set in this order.
+    # Memory and swap together, if swap is counted, cannot be less than memory, so memory is set first.
     mkdir "$root/memory/$name" && echo "$root/memory/$name" &&
       echo 1073741824 >"$root/memory/$name/memory.limit_in_bytes" &&
       { [ ! -e "$root/memory/$name/memory.memsw.limit_in_bytes" ] ||
