@@ -30,10 +30,12 @@ pub enum Verb {
         /// The later one
         second: PathBuf,
     },
-    /// Show a stored run again: its table, and its reports where asked for
+    /// Show a stored run again: its table, and its reports where asked for; or several on one
+    /// page of Markdown
     Report {
-        /// The run, written by --json
-        run: PathBuf,
+        /// The runs, written by --json
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
         /// Where to.
         #[command(flatten)]
         outputs: Outputs,
@@ -106,6 +108,9 @@ pub struct RunOptions {
     /// Load the tables anew even if they are there; what is there in another size is only replaced with this
     #[arg(long, help_heading = "Workload")]
     pub reload: bool,
+    /// Take the tables as they are: they are neither looked at nor loaded, prepared or checked
+    #[arg(long, conflicts_with = "reload", help_heading = "Workload")]
+    pub(crate) as_is: bool,
 
     /// Connections of each point: a range in sensible steps, a list, or both mixed
     #[arg(long, short, value_name = "LIST", default_value = "1..64", help_heading = "Load")]

@@ -13,7 +13,7 @@ mod named;
 mod outputs;
 mod ready;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +22,7 @@ use crate::findings;
 use crate::observe::{self, Awake, Pinned, Split};
 use crate::options::{Bench, Outputs, RunOptions, Verb};
 use crate::record::{self, Report};
-use crate::report;
+use crate::report::{self, Stored};
 use crate::sweep::{Contender, Swept, ThisMachine, sweep};
 use crate::view;
 
@@ -53,7 +53,10 @@ pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<En
             outputs::say(&compared.table(outputs::width()))?;
             Ok(Ending::Whole)
         }
-        Some(Verb::Report { run, outputs }) => shown_again(run, outputs),
+        Some(Verb::Report { runs, outputs }) => match &runs[..] {
+            [run] => shown_again(run, outputs),
+            several => shown_together(several, outputs),
+        },
         None => run(&options.run, executable, stop),
     }
 }
@@ -65,6 +68,31 @@ fn shown_again(run: &Path, outputs: &Outputs) -> Result<Ending, String> {
     // They follow from the points alone: an older program may have found less in them.
     findings::conclude(&mut report);
     files.write(&report)?;
+    Ok(Ending::Whole)
+}
+
+/// Several runs on one page, each under its file's name, and their plots.
+fn shown_together(runs: &[PathBuf], outputs: &Outputs) -> Result<Ending, String> {
+    let Outputs { markdown: Some(page), html: None, plots } = outputs else {
+        return Err(
+            "several runs make one page of Markdown: take --markdown, and --plots for their plots".into()
+        );
+    };
+    let mut stored = Vec::new();
+    for run in runs {
+        let mut report = outputs::stored(run)?;
+        findings::conclude(&mut report);
+        let name = run.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut shown = Vec::new();
+        for (what, _, svg) in plots.iter().flat_map(|_| report::pictures(&report)) {
+            let file = plots.clone().unwrap_or_default().join(format!("{name}-{what}.svg"));
+            outputs::put(&file, &svg)?;
+            let beside = file.strip_prefix(page.parent().unwrap_or(Path::new(""))).unwrap_or(&file);
+            shown.push((what, beside.display().to_string()));
+        }
+        stored.push(Stored { name, report, plots: shown });
+    }
+    outputs::put(page, &report::runs(&stored))?;
     Ok(Ending::Whole)
 }
 

@@ -7,9 +7,11 @@ pub mod compare;
 pub mod groups;
 mod html;
 mod markdown;
+mod runs;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod sheets;
+mod templates;
 mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -17,4 +19,5 @@ pub(crate) mod turn;
 
 pub use html::{html, pictures};
 pub use markdown::markdown;
+pub use runs::{Stored, runs};
 pub use terminal::table;

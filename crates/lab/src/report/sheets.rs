@@ -7,11 +7,8 @@ use super::groups::Group;
 use crate::figures::{self, NONE};
 use crate::record::{Latency, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Point, Report, Share};
 
-/// How a check that failed begins.
-pub(crate) const BROKEN: &str = "BROKEN";
-
 /// A table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Sheet {
     /// What it shows.
     pub title: String,
@@ -24,7 +21,7 @@ pub struct Sheet {
 }
 
 /// Columns that belong together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Block {
     /// Over all of them; may be empty.
     pub name: String,
@@ -59,11 +56,6 @@ impl Sheet {
             keys: group.clients.iter().map(usize::to_string).collect(),
             blocks: group.arms.iter().map(block).collect(),
         }
-    }
-
-    /// Whether its cells are sentences or names rather than numbers in narrow columns.
-    pub fn is_words(&self) -> bool {
-        self.key != "clients"
     }
 
     /// Without the last column of the first arm, which has no ratio to itself.
@@ -317,6 +309,11 @@ pub fn shares_sheet(group: &Group<'_>, arm: &str, what: Shares) -> Option<Sheet>
     Sheet::plain(&format!("{} by clients, {arm}", what.title()), what.key(), &heads, rows)
 }
 
+/// The same of all arms of which it was seen.
+pub fn all_shares(group: &Group<'_>, what: Shares) -> Vec<Sheet> {
+    group.arms.iter().filter_map(|arm| shares_sheet(group, arm, what)).collect()
+}
+
 /// Every round; `None` without any.
 pub fn rounds(group: &Group<'_>) -> Option<Sheet> {
     let mut rows = Vec::new();
@@ -423,7 +420,7 @@ pub fn checks(group: &Group<'_>) -> Option<Sheet> {
             }
             for (clients, check) in of_claim() {
                 if let Some(fault) = &check.fault {
-                    row(clients.to_string(), format!("{BROKEN}: {fault}"));
+                    row(clients.to_string(), format!("BROKEN: {fault}"));
                 }
             }
         }

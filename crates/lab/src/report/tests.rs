@@ -45,6 +45,13 @@ fn markdown_is_as_it_was() {
 }
 
 #[test]
+fn several_runs_make_one_page() {
+    let plots = vec![("tps", "results/a-tps.svg".to_owned())];
+    let run = |name: &str, report| Stored { name: name.to_owned(), report, plots: plots.clone() };
+    golden("runs", &runs(&[run("a", samples::two_arms()), run("b", samples::one_point())]));
+}
+
+#[test]
 fn tables_fit_the_terminal() {
     for (report, width) in [(samples::two_arms(), 60), (samples::six_arms(), 80), (samples::six_arms(), 200)]
     {

@@ -74,7 +74,7 @@ impl<'a> Files<'a> {
         };
         let plots = |folder: &PathBuf| {
             let mut pictures = report::pictures(report).into_iter();
-            pictures.try_for_each(|(name, svg)| put(&folder.join(name), &svg))
+            pictures.try_for_each(|(_, name, svg)| put(&folder.join(name), &svg))
         };
         // All are tried: one that can't be written must not cost the others.
         let outcomes = [
@@ -131,7 +131,7 @@ fn try_out(path: &Path) -> io::Result<()> {
     if there { Ok(()) } else { fs::remove_file(path) }
 }
 
-fn put(path: &Path, text: &str) -> Result<(), String> {
+pub(super) fn put(path: &Path, text: &str) -> Result<(), String> {
     replace(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 

@@ -28,7 +28,8 @@ pub(super) struct Arm {
     pub driver: Box<dyn Driver>,
     pub workload: Rc<dyn Workload>,
     pub observer: Observer,
-    before: Before,
+    /// The state of its tables before the first round; `None` with `--as-is`.
+    before: Option<Before>,
 }
 
 /// The arms that can be had, and what is missing of the others.
@@ -60,7 +61,7 @@ pub(super) fn arms(
 struct Server {
     running: Running,
     workload: Rc<dyn Workload>,
-    before: Before,
+    before: Option<Before>,
 }
 
 impl Server {
@@ -78,6 +79,9 @@ impl Server {
         let workload = named::named(options, &running.about).map_err(|why| format!("arm {name}: {why}"))?;
         let fail = |fault: control::Fault| format!("arm {name}: {fault}");
         let mut control = Control::connect(&running.target).map_err(fail)?;
+        if options.as_is {
+            return Ok(Self { running, workload: workload.into(), before: None });
+        }
         let found = workload.found(&mut control).map_err(fail)?;
         match found {
             Found::Loaded if !options.reload => {}
@@ -90,7 +94,7 @@ impl Server {
             _ => fill(&running.target, &*workload, asked.plan.load.threads, stop).map_err(fail)?,
         }
         let before = workload.prepare(&mut control).map_err(fail)?;
-        Ok(Self { running, workload: workload.into(), before })
+        Ok(Self { running, workload: workload.into(), before: Some(before) })
     }
 
     /// An arm on it.
@@ -106,7 +110,8 @@ impl Server {
 impl Arm {
     /// What must hold, and whether it does.
     pub fn check(&self) -> Result<Vec<Check>, control::Fault> {
-        self.workload.check(&mut Control::connect(&self.running.target)?, &self.before)
+        let Some(before) = &self.before else { return Ok(Vec::new()) };
+        self.workload.check(&mut Control::connect(&self.running.target)?, before)
     }
 
     /// As the report has it.

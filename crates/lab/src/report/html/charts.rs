@@ -1,7 +1,8 @@
 //! The plots of one workload.
 
+use serde::Serialize;
+
 use super::axis::Axis;
-use super::markup::Markup;
 use super::plot::{self, Bar, Dot, Frame, Line};
 use crate::figures;
 use crate::record::{Latency, Point, Report};
@@ -16,8 +17,39 @@ type Percentile = fn(&Latency) -> f64;
 /// A plot of lines, and what stands above it.
 struct Plot {
     caption: String,
-    frame: Frame<'static>,
+    frame: Frame,
     lines: Vec<Line>,
+}
+
+/// Plots under a heading.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Section {
+    heading: &'static str,
+    /// The layout of its figures.
+    class: &'static str,
+    /// One for all plots, where the arms are many; fewer arms are named at each plot.
+    legend: Vec<Key>,
+    /// The parts of its bars.
+    parts: Vec<&'static str>,
+    figures: Vec<Figure>,
+    /// To be opened.
+    folded: Vec<Figure>,
+}
+
+#[derive(Debug, Serialize)]
+struct Figure {
+    caption: String,
+    legend: Vec<Key>,
+    /// `None` where there are no numbers.
+    plot: Option<plot::Plot>,
+}
+
+/// How an arm is drawn.
+#[derive(Debug, Serialize)]
+struct Key {
+    style: usize,
+    mark: Option<&'static str>,
+    name: String,
 }
 
 /// Draws a workload's plots; ids begin with `id`.
@@ -29,27 +61,33 @@ pub(super) struct Charts<'a> {
 
 impl Charts<'_> {
     /// All of them.
-    pub fn draw(&self, page: &mut Markup) {
-        self.legend(page);
-        page.element("div", &[("class", &"plots two")], |page| {
-            figure(page, &self.throughput());
-            self.efficiency().iter().for_each(|plot| figure(page, plot));
-        });
-        page.leaf("h3", &[], "Latency");
-        self.legend(page);
-        page.element("div", &[("class", &"plots")], |page| {
-            self.latency().iter().for_each(|plot| figure(page, plot));
-        });
-        if self.group.points().any(|point| point.cpu().is_some()) {
-            page.leaf("h3", &[], "Where the machine's CPU time went");
-            legend_of_parts(page);
-            page.element("div", &[("class", &"plots")], |page| self.cpu(page));
-        }
-        self.costs(page);
-        self.seconds(page);
+    pub fn sections(&self) -> Vec<Section> {
+        let first = std::iter::once(self.throughput()).chain(self.efficiency());
+        let first = self.section("", "plots two", first);
+        let latency = self.section("Latency", "plots", self.latency());
+        let rest = [self.cpu(), self.costs(), self.seconds()];
+        [first, latency].into_iter().chain(rest.into_iter().flatten()).collect()
     }
 
-    /// The plots of throughput, efficiency and the 99th percentile as pictures of their own: what each shows, and its SVG.
+    fn section(
+        &self,
+        heading: &'static str,
+        class: &'static str,
+        plots: impl IntoIterator<Item = Plot>,
+    ) -> Section {
+        let lines = self.lines(&|_, _| None);
+        let legend = if lines.len() > LEGENDS { keys(&lines) } else { Vec::new() };
+        Section {
+            heading,
+            class,
+            legend,
+            figures: plots.into_iter().map(figure).collect(),
+            ..Section::default()
+        }
+    }
+
+    /// The plots of throughput, efficiency and the 99th percentile as pictures of their own: what
+    /// each shows, and its SVG.
     pub fn pictures(&self) -> Vec<(&'static str, String)> {
         let fewest = figures::clients(self.fewest());
         let all = [
@@ -60,19 +98,12 @@ impl Charts<'_> {
         let drawn = all.into_iter().filter_map(|(name, what, plot)| Some((name, what, plot?)));
         drawn
             .filter(|(_, _, plot)| any(&plot.lines))
-            // Narrower than a figure's caption in the page: what is too long for one line would be cut.
+            // Narrower than a figure's caption in the page: what is too long for one line would be
+            // cut.
             .map(|(name, what, plot)| {
                 (name, plot.frame.picture(&format!("{}: {what}", self.group.workload), &plot.lines))
             })
             .collect()
-    }
-
-    /// Of many arms, once for all plots below a heading; fewer are named at each plot.
-    fn legend(&self, page: &mut Markup) {
-        let lines = self.lines(&|_, _| None);
-        if lines.len() > LEGENDS {
-            legend_of_arms(page, &lines);
-        }
     }
 
     fn throughput(&self) -> Plot {
@@ -97,8 +128,8 @@ impl Charts<'_> {
         self.plot("tps", &caption, ("clients", "tps"), axes, lines)
     }
 
-    /// What each client does, relative to each arm's own point with the fewest clients; `None` in an open loop, where it is
-    /// told what to do.
+    /// What each client does, relative to each arm's own point with the fewest clients; `None` in
+    /// an open loop, where it is told what to do.
     fn efficiency(&self) -> Option<Plot> {
         if self.group.is_open() {
             return None;
@@ -131,8 +162,8 @@ impl Charts<'_> {
         self.group.clients.first().copied().unwrap_or(1)
     }
 
-    /// Gives lines their arms' fitted curves, made of arm and clients and transactions a second by `scale`; whether any has
-    /// one.
+    /// Gives lines their arms' fitted curves, made of arm and clients and transactions a second by
+    /// `scale`; whether any has one.
     fn curves(&self, lines: &mut [Line], scale: impl Fn(&str, f64, f64) -> f64) -> bool {
         let x = Axis::clients(&self.group.clients);
         for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
@@ -154,7 +185,8 @@ impl Charts<'_> {
         }
     }
 
-    /// A plot for each percentile, all with the same axis, so that arms are told apart and plots can be compared.
+    /// A plot for each percentile, all with the same axis, so that arms are told apart and plots
+    /// can be compared.
     fn latency(&self) -> Vec<Plot> {
         let all: [(&str, Percentile); 3] =
             [("p50", |all| all.p50), ("p95", |all| all.p95), ("p99", |all| all.p99)];
@@ -169,30 +201,24 @@ impl Charts<'_> {
         plots.into_iter().map(plot).collect()
     }
 
-    fn costs(&self, page: &mut Markup) {
+    fn costs(&self) -> Option<Section> {
         let switches: Of<'_> = &|_, point| point.switches().map(|one| one.voluntary + one.involuntary);
         let calls: Of<'_> = &|_, point| point.calls();
         let all = [("switches", "Context switches", switches), ("calls", "System calls", calls)];
-        let seen: Vec<_> = all
-            .into_iter()
-            .map(|(id, name, of)| (id, name, self.lines(of)))
-            .filter(|one| any(&one.2))
-            .collect();
-        if seen.is_empty() {
-            return;
-        }
-        page.leaf("h3", &[], "What a transaction asks of the kernel");
-        self.legend(page);
-        page.element("div", &[("class", &"plots two")], |page| {
-            for (id, name, lines) in seen {
+        let seen = all.into_iter().map(|(id, name, of)| (id, name, self.lines(of))).filter(|one| any(&one.2));
+        let plots: Vec<Plot> = seen
+            .map(|(id, name, lines)| {
                 let caption = format!("{name} of the server for each transaction");
                 let axes = (Axis::clients(&self.group.clients), Axis::from_zero(values(&lines)));
-                figure(page, &self.plot(id, &caption, ("clients", "each"), axes, lines));
-            }
-        });
+                self.plot(id, &caption, ("clients", "each"), axes, lines)
+            })
+            .collect();
+        let heading = "What a transaction asks of the kernel";
+        (!plots.is_empty()).then(|| self.section(heading, "plots two", plots))
     }
 
-    fn cpu(&self, page: &mut Markup) {
+    fn cpu(&self) -> Option<Section> {
+        let mut figures = Vec::new();
         for (at, arm) in self.group.arms.iter().enumerate() {
             let bar = |point: &Point| -> Option<Bar> {
                 let cpu = point.cpu()?;
@@ -208,10 +234,9 @@ impl Charts<'_> {
             let frame = Frame {
                 title: format!("CPU time, {arm}"),
                 description: format!(
-                    "Stacked bars: shares of the machine's CPU time, from the bottom {}, at {} numbers of clients. {}",
+                    "Stacked bars: shares of the machine's CPU time, from the bottom {}, at {} numbers of clients. {BELOW}",
                     PARTS.join(", "),
-                    bars.len(),
-                    self.below()
+                    bars.len()
                 ),
                 id: format!("{}-cpu{at}", self.id),
                 x_name: "clients",
@@ -219,47 +244,35 @@ impl Charts<'_> {
                 x: Axis::unmarked(),
                 y,
             };
-            page.element("figure", &[], |page| {
-                page.leaf("figcaption", &[], arm);
-                plot::stacks(page, &frame, &PARTS, &bars);
-            });
+            let plot = Some(frame.stacks(&PARTS, &bars));
+            figures.push(Figure { caption: (*arm).to_owned(), legend: Vec::new(), plot });
         }
+        let heading = "Where the machine's CPU time went";
+        let section =
+            Section { heading, class: "plots", parts: PARTS.to_vec(), figures, ..Section::default() };
+        (!section.figures.is_empty()).then_some(section)
     }
 
     /// Where any arm is best, and with most clients; the others to be opened.
-    fn seconds(&self, page: &mut Markup) {
-        let clients = &self.group.clients;
+    fn seconds(&self) -> Option<Section> {
         let seen = |clients: &&usize| {
-            self.group.points().any(|point| {
-                point.clients == **clients && point.rounds.iter().any(|round| round.seconds.len() > 1)
-            })
+            let mut here = self.group.points().filter(|point| point.clients == **clients);
+            here.any(|point| point.rounds.iter().any(|round| round.seconds.len() > 1))
         };
-        let mut rest: Vec<usize> = clients.iter().filter(seen).copied().collect();
-        if rest.is_empty() {
-            return;
-        }
+        let all: Vec<usize> = self.group.clients.iter().filter(seen).copied().collect();
+        let most = *all.last()?;
         let bests = self.group.arms.iter().filter_map(|arm| self.group.turn(arm));
         let bests: Vec<usize> = bests.map(|turn| turn.best.clients).collect();
-        let most = rest.last().copied();
-        let telling = |one: &usize| bests.contains(one) || Some(*one) == most;
-        let shown: Vec<usize> = rest.iter().copied().filter(telling).collect();
-        rest.retain(|one| !shown.contains(one));
-        page.leaf("h3", &[], "Throughput over the seconds of all rounds");
-        self.legend(page);
-        page.element("div", &[("class", &"plots")], |page| {
-            shown.iter().for_each(|clients| self.seconds_at(page, *clients));
-        });
-        if !rest.is_empty() {
-            page.element("details", &[], |page| {
-                page.leaf("summary", &[], "With other numbers of clients");
-                page.element("div", &[("class", &"plots")], |page| {
-                    rest.iter().for_each(|clients| self.seconds_at(page, *clients));
-                });
-            });
-        }
+        let (shown, rest): (Vec<usize>, Vec<usize>) =
+            all.into_iter().partition(|one| bests.contains(one) || *one == most);
+        let heading = "Throughput over the seconds of all rounds";
+        let section =
+            self.section(heading, "plots", shown.into_iter().map(|clients| self.seconds_at(clients)));
+        let folded = rest.into_iter().map(|clients| figure(self.seconds_at(clients))).collect();
+        Some(Section { folded, ..section })
     }
 
-    fn seconds_at(&self, page: &mut Markup, clients: usize) {
+    fn seconds_at(&self, clients: usize) -> Plot {
         let mut longest = 0;
         let line = |(at, arm): (usize, &&str)| {
             let mut line = self.line(at, arm);
@@ -281,7 +294,7 @@ impl Charts<'_> {
         let axes = (Axis::seconds(longest), Axis::from_zero(values(&lines)));
         let caption = format!("{}: transactions in each second", figures::clients(clients));
         let names = ("seconds counted, rounds apart", "tps");
-        figure(page, &self.plot(&format!("s{clients}"), &caption, names, axes, lines));
+        self.plot(&format!("s{clients}"), &caption, names, axes, lines)
     }
 
     fn plot(
@@ -294,7 +307,7 @@ impl Charts<'_> {
     ) -> Plot {
         let frame = Frame {
             title: format!("{caption}: {}", self.group.title()),
-            description: format!("{} {}", describe(&lines), self.below()),
+            description: format!("{} {BELOW}", describe(&lines)),
             id: format!("{}-{id}", self.id),
             x_name,
             y_name,
@@ -302,10 +315,6 @@ impl Charts<'_> {
             y,
         };
         Plot { caption: caption.into(), frame, lines }
-    }
-
-    fn below(&self) -> &'static str {
-        "All numbers are in the tables below the plots."
     }
 
     fn line(&self, at: usize, arm: &str) -> Line {
@@ -329,19 +338,23 @@ impl Charts<'_> {
     }
 }
 
-fn figure(page: &mut Markup, plot: &Plot) {
-    let lines = &plot.lines;
-    page.element("figure", &[], |page| {
-        page.leaf("figcaption", &[], &plot.caption);
-        if lines.len() <= LEGENDS {
-            legend_of_arms(page, lines);
-        }
-        match any(lines) {
-            true => plot.frame.lines(page, lines),
-            false => page.leaf("p", &[("class", &"faint")], "No numbers."),
-        }
-    });
+fn figure(plot: Plot) -> Figure {
+    let Plot { caption, frame, lines } = plot;
+    let legend = if lines.len() <= LEGENDS { keys(&lines) } else { Vec::new() };
+    Figure { caption, legend, plot: any(&lines).then(|| frame.lines(&lines)) }
 }
+
+fn keys(lines: &[Line]) -> Vec<Key> {
+    let key = |line: &Line| Key {
+        style: line.style % plot::STYLES,
+        mark: line.marked.then(|| plot::mark(line.style)),
+        name: line.name.clone(),
+    };
+    lines.iter().map(key).collect()
+}
+
+/// Where the numbers of a plot are.
+const BELOW: &str = "All numbers are in the tables below the plots.";
 
 /// Up to so many arms are named at each plot.
 const LEGENDS: usize = 3;
@@ -357,8 +370,8 @@ fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
         .filter(|value| value.is_finite())
 }
 
-/// From 0 to the highest value or bound, or of the others. Bounds far above all values, as of few rounds in noise, would press these to the
-/// ground: they leave the plot.
+/// From 0 to the highest value or bound, or of the others. Bounds far above all values, as of few
+/// rounds in noise, would press these to the ground: they leave the plot.
 fn up_to_bounds(lines: &[Line], others: impl Iterator<Item = f64>) -> Axis {
     let most = 1.5 * values(lines).fold(0.0, f64::max);
     let dots = lines.iter().flat_map(|line| line.runs.iter().flatten());
@@ -380,37 +393,4 @@ fn describe(lines: &[Line]) -> String {
         Some(format!("{}: from {} to {}, highest {}.", line.name, text(first), text(last), text(highest)))
     };
     lines.iter().filter_map(one).collect::<Vec<_>>().join(" ")
-}
-
-fn legend_of_arms(page: &mut Markup, lines: &[Line]) {
-    page.element("ul", &[("class", &"legend")], |page| {
-        for line in lines {
-            page.element("li", &[], |page| {
-                let class = format!("line a{}", line.style % plot::STYLES);
-                let view: [(&str, &dyn std::fmt::Display); 3] =
-                    [("class", &class), ("viewBox", &"-12 -6 24 12"), ("aria-hidden", &"true")];
-                page.element("svg", &view, |svg| {
-                    svg.empty("path", &[("d", &"M-12 0H12")]);
-                    if line.marked {
-                        svg.empty("path", &[("class", &"mark"), ("d", &plot::mark(line.style))]);
-                    }
-                });
-                page.leaf("span", &[], &line.name);
-            });
-        }
-    });
-}
-
-fn legend_of_parts(page: &mut Markup) {
-    page.element("ul", &[("class", &"legend")], |page| {
-        for (at, part) in PARTS.iter().enumerate() {
-            page.element("li", &[], |page| {
-                page.element("svg", &[("viewBox", &"0 0 24 12"), ("aria-hidden", &"true")], |svg| {
-                    let class = format!("cpu{at}");
-                    svg.empty("rect", &[("class", &class), ("width", &"24"), ("height", &"12")]);
-                });
-                page.leaf("span", &[], part);
-            });
-        }
-    });
 }

@@ -117,7 +117,7 @@ fn an_open_loop_shows_what_was_due_and_neither_efficiency_nor_best_points() {
     let kinds = ["path.curve", "g > path.mark"];
     let (caption, found) = figure(&report, "Transactions a second", kinds).unwrap();
     assert_eq!((caption.ends_with("; dashed: those due"), found), (true, [1, 3]), "{caption}");
-    let names: Vec<String> = super::pictures(&report).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = super::pictures(&report).into_iter().map(|(_, name, _)| name).collect();
     assert_eq!(names, ["oltp_read_write-prepared-tps.svg", "oltp_read_write-prepared-p99.svg"]);
 }
 
@@ -125,10 +125,10 @@ fn an_open_loop_shows_what_was_due_and_neither_efficiency_nor_best_points() {
 fn pictures_stand_alone_and_have_a_mark_for_each_point() {
     let report = samples::six_arms();
     let pictures = super::pictures(&report);
-    let names: Vec<&str> = pictures.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = pictures.iter().map(|(_, name, _)| name.as_str()).collect();
     assert!(names.iter().all(|name| name.ends_with(".svg") && !name.contains(['/', ' ', ','])), "{names:?}");
     assert!(names.iter().any(|name| name.ends_with("-tps.svg")), "{names:?}");
-    for (name, svg) in &pictures {
+    for (_, name, svg) in &pictures {
         assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{name}");
         let parsed = Html::parse_fragment(svg);
         let marks = parsed.select(&Selector::parse("path.mark").unwrap()).count();

@@ -8,8 +8,6 @@ use crate::arm::{Dialect, Target};
 use crate::client::Step;
 use crate::drive::{Driver, Live, Native};
 use crate::load::{Load, Protocol};
-use crate::script::Settings;
-use crate::workload::pgbench::{PgBench, builtin};
 use crate::workload::tpcc::Tpcc;
 use crate::workload::{Before, Workload};
 
@@ -93,35 +91,4 @@ fn tpcc_keeps_its_conditions_on_postgres() {
 #[test]
 fn tpcc_keeps_its_conditions_on_mysql() {
     tpcc_holds(Dialect::Mysql);
-}
-
-/// A measurement, not a test, for scripts/overhead.py: transactions of select-only for each second of the driver's CPU time,
-/// against whatever LAB_TEST_POSTGRES names, with LAB_FIGURES clients (several by commas), for LAB_FIGURES_SECONDS. A server
-/// that does no work can't be measured by a whole run, which asks it what it is and how its tables are.
-#[test]
-#[ignore = "a measurement"]
-fn figures() {
-    let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
-    let clients = std::env::var("LAB_FIGURES").unwrap_or_else(|_| "1,64".to_owned());
-    let seconds: u64 = std::env::var("LAB_FIGURES_SECONDS").map_or(5, |seconds| seconds.parse().unwrap());
-    let settings = Settings { defines: Vec::new(), scale: 10, seed: 1 };
-    let workload = PgBench::new(&[builtin("select-only").unwrap()], &settings).unwrap();
-    let threads = std::thread::available_parallelism().unwrap().get();
-    for clients in clients.split(',') {
-        let clients = clients.parse().unwrap();
-        let load = Load { warmup: Duration::from_secs(1), ..load(clients, threads, 1000 * seconds) };
-        let measured = Native.run(&target, &workload, &load, &Live::new(Native::threads(&load))).unwrap();
-        let cpu = measured.client_cpu;
-        let only = &measured.kinds[0];
-        println!(
-            "{clients} clients: {:.0} tps, {:.0} per CPU second (user {:.2} s, system {:.2} s), p50 {} us, p99 {} us, lost {:?}",
-            only.done as f64 / measured.elapsed.as_secs_f64(),
-            only.done as f64 / (cpu.user + cpu.system),
-            cpu.user,
-            cpu.system,
-            only.latency.value_at_quantile(0.5) / 1000,
-            only.latency.value_at_quantile(0.99) / 1000,
-            measured.lost_clients,
-        );
-    }
 }
