@@ -26,7 +26,7 @@ test: setup drivers ## Formatting, lints, documentation, all tests, and how long
 	@scripts/test.sh
 
 demo: build ## pgbench against allcore (and PostgreSQL where installed), with a table at the end
-	@scripts/demo.py
+	@scripts/measure.sh demo
 
 loom: ## Model checks of the concurrent structures
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync --test loom --test loom_announce --test loom_log --test loom_work
@@ -53,10 +53,10 @@ instructions: build ## Instructions per prepared select and tpcb transaction; AR
 	@scripts/instructions.py $(ARGS)
 
 bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ceiling (needs ../shared)
-	@scripts/bench.py
+	@scripts/measure.sh bench
 
 results: build ## docs/results.md: the lab's full comparison with plots, about 80 minutes; goes on where it was cut
-	@scripts/results.py $(ARGS)
+	@scripts/measure.sh results
 
 overhead: build ## What the lab's own driver costs beside pgbench and sysbench, about 40 minutes (as root; needs ../shared)
-	@scripts/overhead.py $(ARGS)
+	@scripts/measure.sh overhead

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# `make demo`, `make bench`, `make results` and `make overhead`: calls of the lab (docs/lab.md).
+#
+#   scripts/measure.sh demo | bench | results | overhead
+#
+# The last three take minutes to hours and want a quiet machine. POSTGRES names the folder of
+# PostgreSQL 18's programs; without it the lab looks where distributions put them. bench and
+# overhead build the ceiling, a server that does no work, from ../shared/peers/ceiling.c.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+lab="${CARGO_TARGET_DIR:-target}/release/allcore"
+stored="${CARGO_TARGET_DIR:-target}/results"
+bin="${POSTGRES:+bin=$POSTGRES }"
+ulimit -n "$(ulimit -Hn)"
+
+# Runs the lab. Its status 3 says that something is missing, which its report names.
+bench() { "$lab" bench "$@" || [ $? -eq 3 ]; }
+
+# Starts the ceiling; it ends with this script.
+ceiling() {
+    folder=$(mktemp -d)
+    trap 'kill "$ceiling"; rm -rf "$folder"' EXIT
+    cc -O2 -pthread -o "$folder/ceiling" ../shared/peers/ceiling.c
+    "$folder/ceiling" "$folder" & ceiling=$!
+    until [ -S "$folder/.s.PGSQL.5432" ]; do sleep 0.1; done
+    ceiling_arm="ceiling=postgres://postgres@/bench?host=$folder"
+}
+
+# The three servers with so many megabytes of buffers each.
+servers() {
+    arms=(--arm "Allcore=serve:--buffers $1MiB --max-connections 1100"
+        --arm "PostgreSQL 18=serve-postgres:${bin}shared_buffers=$1MB max_wal_size=8GB checkpoint_timeout=30min"
+        --arm "MariaDB=serve-mariadb:innodb_buffer_pool_size=$1M innodb_log_file_size=2G")
+}
+
+demo() {
+    arms=(--arm 'Allcore=serve:--buffers 1GiB')
+    if [ -n "$bin" ] || command -v postgres /usr/lib/postgresql/*/bin/postgres > /dev/null; then
+        arms+=(--arm "PostgreSQL=serve-postgres:${bin}shared_buffers=1GB max_wal_size=8GB checkpoint_timeout=30min")
+    else
+        echo "PostgreSQL's server programs are not installed here: Allcore alone"
+    fi
+    for load in "select-only -M prepared" "select-only -M simple" "tpcb-like -M prepared"; do
+        # shellcheck disable=SC2086
+        bench "${arms[@]}" -w $load --scale 10 --driver pgbench --clients 1,8,64,256 --warmup 1s --round 2s --rounds 1
+    done
+}
+
+ceilings() {
+    ceiling
+    servers 2048
+    for load in "select-only --scale 20 --clients 1,8,64,256,1000" "select-only --scale 20 -M simple --clients 64" \
+        "simple-update --scale 20 --clients 64" "tpcb-like --scale 20 --clients 8,64,256" \
+        "oltp_point_select --clients 64" "oltp_read_only --clients 64" "oltp_read_write --clients 64"; do
+        # shellcheck disable=SC2086
+        bench "${arms[@]}" -w $load --warmup 3s
+        case $load in
+        # The ceiling answers reads of one row.
+        select-only* | oltp_point_select*)
+            # shellcheck disable=SC2086
+            bench --arm "$ceiling_arm" --as-is -w $load
+            ;;
+        esac
+    done
+}
+
+# One workload: a file that is there is not measured again, so that this goes on where it was cut.
+measure() {
+    local name=$1 megabytes=$2
+    shift 2
+    runs+=("$stored/$name.json")
+    [ ! -e "$stored/$name.json" ] || return 0
+    servers "$megabytes"
+    bench "${arms[@]}" "$@" --clients 1,4,16,64,256,1000 --warmup 3s --round 4s --width 5 --time 12m \
+        --json "$stored/$name.part"
+    mv "$stored/$name.part" "$stored/$name.json"
+}
+
+results() {
+    mkdir -p "$stored"
+    runs=()
+    measure select-only 2048 -w select-only --scale 20
+    measure tpcb 2048 -w tpcb-like --scale 20
+    measure oltp_read_only 2048 -w oltp_read_only
+    measure oltp_read_write 2048 -w oltp_read_write
+    measure tpcc 2048 -w tpcc --scale 10 --tries 5
+    measure eviction 256 -w eviction --times 4 --buffers 256MB
+    "$lab" bench report "${runs[@]}" --markdown docs/results.md --plots docs/results
+}
+
+overhead() {
+    ceiling
+    bench --arm "$ceiling_arm" --as-is -w select-only --driver native,pgbench --clients 1,8,64,256 --rounds 5
+    bench --arm "$ceiling_arm" --as-is -w select-only --clients 5000 --rounds 1
+    postgres="PostgreSQL=serve-postgres:${bin}shared_buffers=2GB max_wal_size=8GB"
+    for load in "select-only --driver native,pgbench --scale 1" "tpcb-like --driver native,pgbench --scale 20" \
+        "oltp_read_only --driver native,sysbench --table-size 10000" \
+        "oltp_read_write --driver native,sysbench --table-size 10000"; do
+        # shellcheck disable=SC2086
+        bench --arm "$postgres" -w $load --clients 8 --pin --awake --round 4s --rounds 40 --width 100
+    done
+}
+
+case "${1:-}" in
+demo | results | overhead) "$1" ;;
+bench) ceilings ;;
+*)
+    sed -n '2,8s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac
