@@ -1,5 +1,5 @@
-//! Answers to clients while the server starts. A client goes through the login as far as necessary
-//! to get the error that asks it to come again later, within TLS if it wants TLS.
+//! Answers to clients while the server starts. A client goes through the login only as far as
+//! necessary, within TLS if it wants TLS. Then it gets an error that asks it to come again later.
 
 use crate::encode::{self, Severity};
 use crate::login::{self, First};

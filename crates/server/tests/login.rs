@@ -26,8 +26,8 @@ fn connect(path: &Path) -> UnixStream {
     socket
 }
 
-/// All that the server sends until it closes. If the server had not read a byte when it closed, the
-/// stream ends with `ECONNRESET` in place of its end, after all that was sent.
+/// All that the server sends until it closes. If the server closed with a byte unread, the stream
+/// ends with `ECONNRESET`, after everything that was sent.
 fn last_words(mut socket: UnixStream) -> String {
     let mut said = Vec::new();
     if let Err(error) = socket.read_to_end(&mut said) {

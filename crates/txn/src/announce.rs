@@ -7,8 +7,8 @@
 //!
 //! - A reader loads `published` and stores it into its session's floor (release). It does not
 //!   suspend in between.
-//! - The task runs on the core as a fiber of its own, so it never comes between those two steps of
-//!   a reader of its core. It loads `published` and stores it into the core's floor (release).
+//! - The task runs on the core as a fiber of its own. So it never comes between those two steps of
+//!   a reader there. It loads `published` and stores it into the core's floor (release).
 //! - The keeper loads every core's floor first (acquire), then every session's.
 //!
 //! Proof. Let the keeper see the core floor F, stored by task T.

@@ -431,8 +431,8 @@ impl TxnSession {
     }
 
     /// Whether a unique key of a row was changed between the version `seen` and the `newest` one
-    /// under the same key, or might have been under an explicit FOR UPDATE. True also if it was
-    /// changed back.
+    /// under the same key. True also if it was changed back, or might have been changed under an
+    /// explicit FOR UPDATE.
     ///
     /// # Errors
     /// Those of reading undo.
@@ -510,9 +510,9 @@ impl TxnSession {
         self.state().delete(tree, key, seen, moved_to)
     }
 
-    /// The payload of an entry that was written once, by any transaction, deleted or not. The caller
-    /// has the key from another row that it sees or has locked; that row's snapshot keeps the
-    /// entry.
+    /// The payload of an entry that was written once, by any transaction, deleted or not. The
+    /// caller has the key from another row that it sees or has locked; that row's snapshot keeps
+    /// the entry.
     pub fn get_written(
         &self,
         tree: &Tree,

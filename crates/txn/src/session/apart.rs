@@ -1,8 +1,8 @@
 //! Long rollbacks that leave their session.
 //!
 //! A transaction of hundreds of megabytes takes as long to roll back as it took to make. After a
-//! while the session gives the transaction, with its slot, locks and undo, to a fiber of its own,
-//! and continues in a new slot.
+//! while a fiber of its own gets the transaction, with its slot, locks and undo. The session
+//! continues in a new slot.
 //!
 //! For other sessions nothing changes: the transaction runs, and keeps its locks, until the last
 //! change is taken back. The same holds for the session itself. Its next statements may have to
