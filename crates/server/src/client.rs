@@ -3,7 +3,8 @@
 use crate::decode::{self, Frame};
 use crate::encode;
 use crate::wire::Wire;
-use sql::session::{Client, ColumnDesc, Notice};
+use execution::client::{Client, Notice};
+use query::plan::ColumnDesc;
 use sql::{Datum, SqlError, SqlState};
 use std::io;
 use values::environment::Environment;

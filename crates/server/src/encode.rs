@@ -2,9 +2,10 @@
 //!
 //! [`begin`] begins a message and leaves room for its length; [`end`] fills the length in.
 
+use execution::client::Notice;
+use query::plan::ColumnDesc;
 use runtime::work::{self, STRIDE, Stopped};
 use sql::SqlError;
-use sql::session::{ColumnDesc, Notice};
 
 /// Begins a message of type `kind`. Pass the result to [`end`].
 pub fn begin(out: &mut Vec<u8>, kind: u8) -> usize {

@@ -1,4 +1,5 @@
-//! Allcore inside a program: opens a folder, runs the statements of the command line, prints their rows.
+//! Allcore inside a program: opens a folder, runs the statements of the command line, prints their
+//! rows.
 //!
 //! `cargo run -p sql --example embedded -- data "CREATE TABLE t (a int)" "SELECT * FROM t"`
 

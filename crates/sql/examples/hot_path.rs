@@ -2,10 +2,12 @@
 //!
 //! `cargo run --release -p sql --example hot_path -- data`
 
+use execution::client::{Client, Notice};
+use query::plan::ColumnDesc;
 use runtime::interrupt::Interrupt;
 use sql::SqlError;
 use sql::database::{Database, Options};
-use sql::session::{Client, ColumnDesc, Notice, Session};
+use sql::session::Session;
 use values::environment::Environment;
 use values::types::Datum;
 

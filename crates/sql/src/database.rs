@@ -1,10 +1,13 @@
-//! An open data folder: runtime, storage, transactions and catalogs of all databases in it, and the door to sessions.
+//! An open data folder: runtime, storage, transactions and catalogs of all databases in it, and the
+//! door to sessions.
 //!
 //! What must hold:
-//! 1. A database's shared catalog is replaced before the locks of the DDL that changed it are given up, so whoever
-//!    then gets such a lock and compares generations sees the change.
-//! 2. Numbers of trees and objects are handed out once in a folder's life: they go on above everything stored.
-//! 3. A tree that no committed definition names is in the system tree's list of garbage, and is freed from there.
+//! 1. A database's shared catalog is replaced before the locks of the DDL that changed it are given
+//!    up, so whoever then gets such a lock and compares generations sees the change.
+//! 2. Numbers of trees and objects are handed out once in a folder's life: they go on above
+//!    everything stored.
+//! 3. A tree that no committed definition names is in the system tree's list of garbage, and is
+//!    freed from there.
 
 mod activity;
 mod autovacuum;
@@ -39,9 +42,10 @@ pub(crate) use given::Given;
 pub(crate) use settling::Settling;
 use settling::Unsettled;
 
-use crate::exec::from_txn;
 use crate::session::Session;
 use catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
+use execution::from_txn;
+use execution::row_numbers::RowNumbers;
 use values::error::{SqlError, SqlState};
 
 /// How to open a data folder.
@@ -59,7 +63,8 @@ pub struct Options {
     pub max_connections: usize,
     /// Time between two looks at which trees are to be vacuumed.
     pub autovacuum_pause: Duration,
-    /// Change nothing in the folder: what recovery and sessions change lies in memory and in nameless temporary files.
+    /// Change nothing in the folder: what recovery and sessions change lies in memory and in
+    /// nameless temporary files.
     pub look_only: bool,
     /// The log is damaged at this position, and what follows is to be given up.
     pub discard_log_after: Option<u64>,
@@ -191,8 +196,8 @@ impl Definitions {
         self.unsettled.begin(catalog.generation + 1)
     }
 
-    /// Whether a snapshot taken now includes the commits of all definitions up to this generation: else a statement would
-    /// find new trees whose entries it does not see.
+    /// Whether a snapshot taken now includes the commits of all definitions up to this generation:
+    /// else a statement would find new trees whose entries it does not see.
     #[inline]
     pub fn is_settled(&self, generation: u64) -> bool {
         self.unsettled.is_over(generation)
@@ -203,7 +208,8 @@ impl Definitions {
         Arc::clone(&self.catalog.lock())
     }
 
-    /// Whether a plan of this generation is still good. Acquire: whoever sees the new number finds the new catalog.
+    /// Whether a plan of this generation is still good. Acquire: whoever sees the new number finds
+    /// the new catalog.
     #[inline]
     pub fn is_current(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) == generation
@@ -251,7 +257,7 @@ pub(crate) struct Shared {
     databases: SpinLock<Vec<Arc<Definitions>>>,
     next_oid: AtomicU32,
     next_tree: AtomicU32,
-    row_numbers: numbers::RowNumbers,
+    pub row_numbers: RowNumbers,
     /// Trees that running transactions are making, or that are being freed.
     busy_trees: SpinLock<HashSet<u32>>,
     /// Dropped trees that damage keeps from being freed, and why.
@@ -269,7 +275,8 @@ pub fn least_memory(cores: usize) -> usize {
 }
 
 impl Database {
-    /// Opens the folder, making it when it is empty, and recovers it as needed. Blocks; not to be called on a worker.
+    /// Opens the folder, making it when it is empty, and recovers it as needed. Blocks; not to be
+    /// called on a worker.
     pub fn open(path: &Path, options: Options) -> Result<Database, OpenError> {
         let start = runtime::Options {
             cores: options.cores,
@@ -305,10 +312,10 @@ impl Database {
         &self.shared.runtime
     }
 
-    /// Bounds the memory that this process's sessions take together (`limit` bytes), where the allocator is
-    /// [`runtime::account::Counting`]. Past it a session that asks for much gets 53200, and the statement of the session
-    /// that holds most is stopped. So is it where the process has more than `resident` bytes resident, pages of files aside.
-    /// Once in a process.
+    /// Bounds the memory that this process's sessions take together (`limit` bytes), where the
+    /// allocator is [`runtime::account::Counting`]. Past it a session that asks for much gets
+    /// 53200, and the statement of the session that holds most is stopped. So is it where the
+    /// process has more than `resident` bytes resident, pages of files aside. Once in a process.
     ///
     /// # Errors
     /// When no thread can be had to watch it, or the system does not tell what is resident.
@@ -365,15 +372,17 @@ impl Database {
         self.shared.board.sessions()
     }
 
-    /// The most bytes of log that an open transaction may keep from being let go; a session whose transaction keeps more
-    /// is ended. Without a limit the log of one transaction can fill the disk.
+    /// The most bytes of log that an open transaction may keep from being let go; a session whose
+    /// transaction keeps more is ended. Without a limit the log of one transaction can fill the
+    /// disk.
     pub fn limit_retained_log(&self, bytes: u64) {
         let board = Arc::clone(&self.shared.board);
         let end = move |session| board.interrupt(session, runtime::interrupt::Reason::RetainedLog);
         self.shared.engine.limit_retained_log(bytes, end);
     }
 
-    /// Shows other values of settings that say what the server is, to sessions that begin or reload their settings.
+    /// Shows other values of settings that say what the server is, to sessions that begin or reload
+    /// their settings.
     pub fn show(&self, values: Vec<(&'static str, String)>) {
         let mut given = Given::clone(&self.shared.given());
         for (name, value) in values {
@@ -409,20 +418,22 @@ impl Database {
         Session::new(&self.shared, definitions, user, interrupt)
     }
 
-    /// Interrupts the session of this number, as pg_backend_pid() tells it; false when there is none.
+    /// Interrupts the session of this number, as pg_backend_pid() tells it; false when there is
+    /// none.
     pub fn interrupt(&self, session: u32, reason: runtime::interrupt::Reason) -> bool {
         self.shared.board.interrupt(session, reason)
     }
 
-    /// Checkpoints, closes the files and stops the workers. Sessions must be gone. Does nothing the second time. Not to be
-    /// called on a worker.
+    /// Checkpoints, closes the files and stops the workers. Sessions must be gone. Does nothing the
+    /// second time. Not to be called on a worker.
     pub fn shutdown(&self) -> Result<(), OpenError> {
         let shared = &self.shared;
         if shared.runtime.is_over() {
             return Ok(());
         }
         shared.runtime.drain();
-        // A session that outlives this may write until the workers have ended: nobody else opens the folder before.
+        // A session that outlives this may write until the workers have ended: nobody else opens
+        // the folder before.
         let folder = shared.engine.store().take_lock();
         let closed = shared.runtime.call(0, || {
             shared.autovacuum.close();
@@ -465,7 +476,7 @@ fn open_shared(
         databases: SpinLock::new(Vec::new()),
         next_oid: AtomicU32::new(FIRST_USER_OID),
         next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),
-        row_numbers: SpinLock::new(HashMap::new()),
+        row_numbers: RowNumbers::new(runtime::random::u64()),
         busy_trees: SpinLock::new(HashSet::new()),
         damaged_trees: SpinLock::new(HashMap::new()),
         autovacuum: autovacuum::Autovacuum::new(),
@@ -617,7 +628,8 @@ impl Shared {
         self.next_tree.fetch_add(1, Ordering::Relaxed) // only uniqueness counts
     }
 
-    /// Runs a transaction of the engine's own: committed at once, durable with whatever commits next.
+    /// Runs a transaction of the engine's own: committed at once, durable with whatever commits
+    /// next.
     pub fn internal<R>(&self, body: impl FnOnce(&TxnSession) -> Result<R, SqlError>) -> Result<R, SqlError> {
         let txn = self.engine.session().map_err(from_txn)?;
         txn.begin(Isolation::ReadCommitted, false);

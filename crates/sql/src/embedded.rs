@@ -1,6 +1,7 @@
 //! Allcore inside a Rust program: no socket, rows as owned values.
 //!
-//! A session lives on one core of the runtime; each call runs there on a fiber and blocks the caller until it is done.
+//! A session lives on one core of the runtime; each call runs there on a fiber and blocks the
+//! caller until it is done.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use std::sync::Arc;
 use runtime::interrupt::{self, Interrupt, Reason};
 
 use crate::database::{Database, OpenError};
-use crate::session::{Client, Notice, Session};
+use crate::session::Session;
+use execution::client::{Client, Notice};
 use query::plan::ColumnDesc;
 use values::environment::Environment;
 use values::error::SqlError;
@@ -177,8 +179,8 @@ impl Drop for EmbeddedSession {
             // Waited for: who drops a session and looks finds it gone.
             self.database.runtime().try_call(self.core, move || drop(session));
         }
-        // A worker may not wait in a drop, and after a shutdown there is nothing to wait for: a session dropped in place
-        // finds its own way.
+        // A worker may not wait in a drop, and after a shutdown there is nothing to wait for: a
+        // session dropped in place finds its own way.
     }
 }
 

@@ -1,13 +1,12 @@
 //! The sql room: databases and sessions over the floors below, and the embedded API.
 //!
-//! [`database`] opens a folder and keeps what all sessions share; [`session`] runs the statements of one client, whose plans the
-//! query room compiles and the executor runs; [`embedded`] is the door for Rust callers.
+//! [`database`] opens a folder and keeps what all sessions share; [`session`] runs the statements
+//! of one client, whose plans the query room compiles and the executor runs; [`embedded`] is the
+//! door for Rust callers.
 #![forbid(unsafe_code)]
 
 pub mod database;
 pub mod embedded;
-pub mod exec;
 pub mod session;
-mod spill;
 
 pub use values::{Datum, SqlError, SqlState, Type};

@@ -1,5 +1,5 @@
-//! A transaction's characteristics and its cursors, and what becomes of both at savepoints, errors and the end. The expected
-//! answers are those of PostgreSQL 18 to the same statements.
+//! A transaction's characteristics and its cursors, and what becomes of both at savepoints, errors
+//! and the end. The expected answers are those of PostgreSQL 18 to the same statements.
 
 mod common;
 

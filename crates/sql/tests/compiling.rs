@@ -26,7 +26,8 @@ fn session(database: &Database, core: usize) -> EmbeddedSession {
     database.session("postgres", core).expect("a session")
 }
 
-/// A query over the table `t` of ids 1 to 10 that takes longer to compile than a definition takes to be committed.
+/// A query over the table `t` of ids 1 to 10 that takes longer to compile than a definition takes
+/// to be committed.
 fn long_query(columns: &str) -> String {
     let conditions: Vec<String> = (0..4000).map(|n| format!("id = {}", n % 10 + 1)).collect();
     format!("SELECT {columns} FROM t WHERE {} ORDER BY id", conditions.join(" OR "))
@@ -189,8 +190,9 @@ fn hold(database: &Database) -> (JoinHandle<()>, Sender<()>) {
 /// Most reservations that are held at a time.
 const AT_ONCE: usize = 8;
 
-/// Regular expressions that need more memory than is granted without a reservation: those that take long to compile,
-/// their parts that are made when a match asks for them, short ones on the core, and parts made beside it.
+/// Regular expressions that need more memory than is granted without a reservation: those that take
+/// long to compile, their parts that are made when a match asks for them, short ones on the core,
+/// and parts made beside it.
 #[test]
 fn a_regular_expression_waits_for_memory_that_others_have_reserved() {
     let _alone = RESERVATIONS.write().unwrap_or_else(PoisonError::into_inner);

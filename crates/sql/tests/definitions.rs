@@ -1,5 +1,5 @@
-//! Definitions that change beside each other, and transactions with definitions that end in every way: no tree is lost, none
-//! is freed twice, and indexes hold all rows.
+//! Definitions that change beside each other, and transactions with definitions that end in every
+//! way: no tree is lost, none is freed twice, and indexes hold all rows.
 
 mod common;
 
@@ -292,7 +292,8 @@ fn a_dropped_database_has_no_sessions() {
                     // Whoever got in has a database until it leaves.
                     match guest.run("CREATE TABLE t AS SELECT g FROM generate_series(1, 300) g") {
                         Ok(_) => visits += 1,
-                        // The table is there, or another guest gave the name and committed meanwhile.
+                        // The table is there, or another guest gave the name and committed
+                        // meanwhile.
                         Err(error) => assert!(["42P07", "23505"].contains(&error.code.as_str()), "{error:?}"),
                     }
                     let counted = rows(&mut guest, "SELECT count(*) FROM t");
@@ -319,7 +320,8 @@ fn a_dropped_database_has_no_sessions() {
     close_sound(&folder, database);
 }
 
-/// A session with a cursor whose rows lie in temporary pages, and with trees that nobody has settled.
+/// A session with a cursor whose rows lie in temporary pages, and with trees that nobody has
+/// settled.
 fn unsettled(database: &Database) -> EmbeddedSession {
     let mut s = session(database, 1);
     run(&mut s, "CREATE TABLE IF NOT EXISTS t (id int PRIMARY KEY); SET work_mem = '64kB'");
@@ -356,7 +358,8 @@ fn a_session_may_be_dropped_on_another_databases_worker() {
         let s = unsettled(&database);
         // Those of the sort of the cursor's query, which waits; undo keeps some.
         let temporary = || {
-            // Read one after the other: while pages are given back, more may be free than there were.
+            // Read one after the other: while pages are given back, more may be free than there
+            // were.
             let (pages, free) = database.store().space.temporary_pages();
             pages.checked_sub(free)
         };

@@ -1,5 +1,6 @@
-//! Every expression of `expressions.txt` gives what PostgreSQL 18 gave when the file was recorded: the same text, or an
-//! error of the same SQLSTATE. No storage and no session: the planner binds, a few lines here stand for the executor.
+//! Every expression of `expressions.txt` gives what PostgreSQL 18 gave when the file was recorded:
+//! the same text, or an error of the same SQLSTATE. No storage and no session: the planner binds, a
+//! few lines here stand for the executor.
 
 use std::sync::Arc;
 

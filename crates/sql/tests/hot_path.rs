@@ -3,9 +3,11 @@
 mod common;
 
 use common::{Folder, run};
+use execution::client::{Client, Notice};
+use query::plan::ColumnDesc;
 use runtime::interrupt::Interrupt;
 use sql::SqlError;
-use sql::session::{Client, ColumnDesc, Notice, Session};
+use sql::session::Session;
 use values::environment::Environment;
 use values::types::Datum;
 

@@ -1,5 +1,5 @@
-//! What concurrent sessions and failing commits must not break: references, names, rows written while a definition
-//! changes.
+//! What concurrent sessions and failing commits must not break: references, names, rows written
+//! while a definition changes.
 
 mod common;
 

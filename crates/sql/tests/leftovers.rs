@@ -1,4 +1,5 @@
-//! Nothing is left in the system tree of what is gone, and nothing that others do at the same time is lost.
+//! Nothing is left in the system tree of what is gone, and nothing that others do at the same time
+//! is lost.
 #![allow(missing_docs)]
 
 mod common;
@@ -7,7 +8,8 @@ use std::thread;
 
 use common::{Folder, fails, rows, run};
 
-/// Databases made and dropped by several sessions at once: each change counts, before a restart as after it.
+/// Databases made and dropped by several sessions at once: each change counts, before a restart as
+/// after it.
 #[test]
 fn databases_come_and_go_at_the_same_time() {
     const EACH: usize = 12;

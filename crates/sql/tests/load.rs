@@ -1,4 +1,5 @@
-//! Rows in bulk: into tables made by the same transaction, into indexes and keys of tables that have rows.
+//! Rows in bulk: into tables made by the same transaction, into indexes and keys of tables that
+//! have rows.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Schemas dropped beside sessions that put something there: whoever comes second waits, and nothing is left in no schema.
+//! Schemas dropped beside sessions that put something there: whoever comes second waits, and
+//! nothing is left in no schema.
 
 mod common;
 
@@ -141,7 +142,8 @@ fn the_public_schema_can_be_dropped_and_made_again() {
     database.shutdown().expect("closes");
 }
 
-/// Names of the system's schemas lead to its own relations only, so that an object of a user would be lost there.
+/// Names of the system's schemas lead to its own relations only, so that an object of a user would
+/// be lost there.
 #[test]
 fn the_systems_schemas_take_no_objects() {
     let folder = Folder::new("system-schemas");

@@ -1,4 +1,5 @@
-//! Sequences used beside commands that change them: whoever comes second waits, and goes by what the first one left.
+//! Sequences used beside commands that change them: whoever comes second waits, and goes by what
+//! the first one left.
 
 mod common;
 

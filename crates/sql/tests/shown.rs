@@ -1,4 +1,5 @@
-//! What a client is shown is on disk, within a transaction too. Alone in its process: a stop point holds the log back.
+//! What a client is shown is on disk, within a transaction too. Alone in its process: a stop point
+//! holds the log back.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! What a statement keeps beyond `work_mem` goes to temporary pages: the rows are the same, and the pages come back.
+//! What a statement keeps beyond `work_mem` goes to temporary pages: the rows are the same, and the
+//! pages come back.
 
 mod common;
 
@@ -14,7 +15,8 @@ fn used(database: &Database) -> u32 {
     pages - free
 }
 
-/// Temporary pages in use once those of old undo are given back: no more than each of the two cores keeps.
+/// Temporary pages in use once those of old undo are given back: no more than each of the two cores
+/// keeps.
 fn settled(database: &Database) -> u32 {
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
     while used(database) > 2 * 5 {

@@ -1,6 +1,6 @@
-//! Sessions on both cores create, fill, alter, index, truncate and drop the same tables, roll back, go back to savepoints, are
-//! cancelled, time out and vanish in the middle, beside autovacuum. In the end every page belongs to exactly one owner and
-//! every index agrees with its table.
+//! Sessions on both cores create, fill, alter, index, truncate and drop the same tables, roll back,
+//! go back to savepoints, are cancelled, time out and vanish in the middle, beside autovacuum. In
+//! the end every page belongs to exactly one owner and every index agrees with its table.
 //!
 //! `ALLCORE_STORM_SECONDS` and `ALLCORE_STORM_SEED` make it longer or another one.
 
@@ -17,7 +17,8 @@ use sync::atomic::{AtomicBool, Ordering};
 const SESSIONS: u64 = 6;
 const TABLES: u64 = 4;
 
-/// What may come of such statements: objects that others made or dropped, rows in each other's way, locks, cancels.
+/// What may come of such statements: objects that others made or dropped, rows in each other's way,
+/// locks, cancels.
 const EXPECTED: &[&str] = &[
     "0A000", "22003", "25001", "54000", "23502", "23503", "23505", "25P02", "2BP01", "3B001", "3D000",
     "40001", "40P01", "42701", "42703", "42704", "42830", "42P01", "42P04", "42P07", "42P16", "55006",

@@ -1,5 +1,6 @@
-//! Sessions on both cores insert, move and delete children while others delete their parents and change the parents' keys.
-//! Every row's parent is there in the end, for each action of a foreign key, with and without an index on the child.
+//! Sessions on both cores insert, move and delete children while others delete their parents and
+//! change the parents' keys. Every row's parent is there in the end, for each action of a foreign
+//! key, with and without an index on the child.
 //!
 //! `ALLCORE_STORM_ROUNDS` and `ALLCORE_STORM_SEED` make it longer or another one.
 
@@ -21,7 +22,8 @@ const KINDS: [(&str, &str); 6] = [
     ("ON DELETE CASCADE ON UPDATE SET DEFAULT", "CREATE UNIQUE INDEX ON c5 (p, id)"),
 ];
 
-/// Errors that may come of it: a key that is taken, referenced or has no parent, or sessions in each other's way.
+/// Errors that may come of it: a key that is taken, referenced or has no parent, or sessions in
+/// each other's way.
 const EXPECTED: &[&str] = &["23505", "23503", "23001", "40001", "40P01", "25P02"];
 
 /// Numbers that a seed determines.

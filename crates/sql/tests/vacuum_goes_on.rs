@@ -1,4 +1,5 @@
-//! A vacuum that somebody is in the way of goes on where it was. Alone in its process: a stop point counts steps.
+//! A vacuum that somebody is in the way of goes on where it was. Alone in its process: a stop point
+//! counts steps.
 
 mod common;
 
@@ -35,7 +36,8 @@ fn a_vacuum_goes_on_where_it_was() {
     until_used(&database, whole + 20);
     run(&mut s, "CREATE TABLE d (id int PRIMARY KEY); INSERT INTO d VALUES (1)");
     let full = used(&database);
-    // Nothing is deleted in its front half, which takes ten steps. None is taken before the deletion is committed.
+    // Nothing is deleted in its front half, which takes ten steps. None is taken before the
+    // deletion is committed.
     stop::arm(STEPPED, Action::Park, Some(10));
     stop::arm(LOCKED, Action::Yield, None);
     run(&mut s, "BEGIN; ALTER TABLE t RENAME TO u; ALTER TABLE u RENAME TO t");

@@ -1,6 +1,7 @@
-//! What each session is doing, for `pg_stat_activity`: one cache line a session and the text of its statement, written by
-//! plain stores without a lock, read without stopping anybody. A reader may see a state a moment old; each field is
-//! whole by itself. What a session waits for stands with its interrupt, where its fiber says so.
+//! What each session is doing, for `pg_stat_activity`: one cache line a session and the text of its
+//! statement, written by plain stores without a lock, read without stopping anybody. A reader may
+//! see a state a moment old; each field is whole by itself. What a session waits for stands with
+//! its interrupt, where its fiber says so.
 
 use runtime::awaited::Awaited;
 use runtime::interrupt::{Interrupt, Reason};
@@ -76,7 +77,8 @@ pub struct Activity {
     pub transaction: i64,
     /// When its statement, or the last one, began; 0 before the first.
     pub statement: i64,
-    /// When its state last changed (microseconds since 2000), as of the turn of the core's loop in which it did.
+    /// When its state last changed (microseconds since 2000), as of the turn of the core's loop in
+    /// which it did.
     pub changed: i64,
     /// The text of its statement, or of the last one: its first 1024 bytes.
     pub query: String,
@@ -93,8 +95,8 @@ pub(crate) struct Board {
     numbers: SpinLock<Numbers>,
 }
 
-/// The numbers of sessions. They go up and begin anew only after 2^31: a cancel request or `pg_terminate_backend` that
-/// comes too late meets nobody, not the next session.
+/// The numbers of sessions. They go up and begin anew only after 2^31: a cancel request or
+/// `pg_terminate_backend` that comes too late meets nobody, not the next session.
 #[derive(Default)]
 struct Numbers {
     last: u32,
@@ -186,8 +188,8 @@ impl Board {
         held
     }
 
-    /// The sessions that run on a core now, with their statements: a fiber that has given the core away waits for
-    /// something, if only for its turn.
+    /// The sessions that run on a core now, with their statements: a fiber that has given the core
+    /// away waits for something, if only for its turn.
     pub fn running_on(&self, core: usize) -> Vec<(u32, String)> {
         let here: HashSet<u32> = {
             let numbers = self.numbers.lock();
@@ -268,7 +270,8 @@ impl Seat {
         slot.changed.store(runtime::time::now(), Ordering::Relaxed);
     }
 
-    /// Shows the text of a statement. That of a plan, which has a number of its own, is not written again while it is shown.
+    /// Shows the text of a statement. That of a plan, which has a number of its own, is not written
+    /// again while it is shown.
     #[inline]
     pub fn query(&self, plan: u64, text: &str) {
         if plan == 0 || self.shown.replace(plan) != plan {

@@ -1,19 +1,21 @@
 //! Vacuum that nobody asks for.
 //!
-//! 1. Every core counts the deletions it does, by tree; a round, now and then, collects the counts. They are in memory
-//!    only: what was deleted before a restart waits for further deletions.
-//! 2. A tree is vacuumed when more of its entries have been deleted than PostgreSQL's threshold: 50, and a fifth of those
-//!    it has. How many these are is estimated once, and known from the last vacuum from then on.
+//! 1. Every core counts the deletions it does, by tree; a round, now and then, collects the counts.
+//!    They are in memory only: what was deleted before a restart waits for further deletions.
+//! 2. A tree is vacuumed when more of its entries have been deleted than PostgreSQL's threshold:
+//!    50, and a fifth of those it has. How many these are is estimated once, and known from the
+//!    last vacuum from then on.
 //! 3. Deleted entries that a snapshot may still need are counted again as soon as none does.
-//! 4. A vacuum that had to leave its tree goes on where it was, however much comes between: else one of a huge tree, often
-//!    in the way of others, might never see its end.
+//! 4. A vacuum that had to leave its tree goes on where it was, however much comes between: else
+//!    one of a huge tree, often in the way of others, might never see its end.
 //!
 //! What must hold:
-//! - A tree is touched only under its table's lock, in VACUUM's mode, and only if it still is the table's. Nobody waits here
-//!   for that lock, and it is given up every few thousand entries: whoever waits for it gets it then, and the tree is left
-//!   for the next round.
-//! - Who needs the trees to be left alone without locks ([`Autovacuum::hold_off`]: a check, DROP DATABASE) waits for the
-//!   end of a running round, which is near, and there is none until it has done. A close is the same for good.
+//! - A tree is touched only under its table's lock, in VACUUM's mode, and only if it still is the
+//!   table's. Nobody waits here for that lock, and it is given up every few thousand entries:
+//!   whoever waits for it gets it then, and the tree is left for the next round.
+//! - Who needs the trees to be left alone without locks ([`Autovacuum::hold_off`]: a check, DROP
+//!   DATABASE) waits for the end of a running round, which is near, and there is none until it has
+//!   done. A close is the same for good.
 //! - No session hears of a failure: it is logged once for each tree, which is tried again later.
 
 use std::collections::{HashMap, HashSet};
@@ -27,7 +29,7 @@ use sync::{SpinLock, WaitQueue};
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
 
 use super::{Definitions, Shared, system};
-use crate::exec::{from_storage, from_txn, tree};
+use execution::{from_storage, from_txn, tree};
 use values::error::SqlError;
 
 /// Deleted entries that are worth no vacuum in any tree: `autovacuum_vacuum_threshold`.
@@ -116,7 +118,8 @@ impl Autovacuum {
 struct Tally {
     /// Deletions counted since its last vacuum.
     deleted: u64,
-    /// Deleted entries that its last vacuum had to leave, and the horizon from which on it need not.
+    /// Deleted entries that its last vacuum had to leave, and the horizon from which on it need
+    /// not.
     left: u64,
     left_until: u64,
     /// Its entries, once somebody has looked.
@@ -163,7 +166,8 @@ struct Ledger {
     told: HashSet<u32>,
 }
 
-/// A tree to be vacuumed, and the table it belongs to; the system tree belongs to none, and is there for good.
+/// A tree to be vacuumed, and the table it belongs to; the system tree belongs to none, and is
+/// there for good.
 struct Due {
     tree: Tree,
     owner: Option<(Arc<Definitions>, u32)>,
@@ -174,7 +178,8 @@ enum Outcome {
     Vacuumed(Begun),
     /// It has so many entries that it is not worth it yet.
     Early(u64),
-    /// Its table was locked, it is the table's no more, or somebody waits for the end of the round; how far it got.
+    /// Its table was locked, it is the table's no more, or somebody waits for the end of the round;
+    /// how far it got.
     Left(Option<Begun>),
 }
 
@@ -236,8 +241,8 @@ impl Shared {
         }
     }
 
-    /// The trees that are due. What is known of trees that nobody has any more is forgotten; so are the counts of a tree
-    /// whose creation is not committed yet.
+    /// The trees that are due. What is known of trees that nobody has any more is forgotten; so are
+    /// the counts of a tree whose creation is not committed yet.
     fn due(&self, ledger: &mut Ledger, now: u64) -> Vec<Due> {
         let mut found = HashSet::from([system::SYSTEM_TREE]);
         let mut list = Vec::new();
@@ -267,7 +272,8 @@ impl Shared {
         list
     }
 
-    /// Vacuums a tree, from where an earlier round got to, if the deleted entries are many for its size.
+    /// Vacuums a tree, from where an earlier round got to, if the deleted entries are many for its
+    /// size.
     fn vacuum_due(&self, due: &Due, tally: &Tally, begun: Option<Begun>) -> Result<Outcome, SqlError> {
         let txn = self.engine.session().map_err(from_txn)?;
         let deleted = tally.deleted;
@@ -291,7 +297,8 @@ impl Shared {
                 Some(true) => return Ok(Outcome::Left(Some(begun))),
                 None => {
                     stop::point("sql.vacuum.locked");
-                    // A vacuum that has not moved begins anew: what is deleted until then, it does not pass by.
+                    // A vacuum that has not moved begins anew: what is deleted until then, it does
+                    // not pass by.
                     return Ok(Outcome::Left(has_moved.then_some(begun)));
                 }
             }
@@ -299,7 +306,8 @@ impl Shared {
         }
     }
 
-    /// Does something with a tree while its table is locked; nothing when the lock is not free or the tree is gone.
+    /// Does something with a tree while its table is locked; nothing when the lock is not free or
+    /// the tree is gone.
     fn under_lock<R>(
         &self,
         txn: &TxnSession,

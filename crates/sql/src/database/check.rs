@@ -1,11 +1,13 @@
-//! The check of a data folder that nobody else uses: every page, every tree, every index against its table.
+//! The check of a data folder that nobody else uses: every page, every tree, every index against
+//! its table.
 //!
 //! 1. Each page in use, as it lies in the file, has its checksum and its own number.
 //! 2. Each tree keeps the rules of its nodes, and no page is reached twice.
 //! 3. Each page in use belongs to a tree, to the space map, or is the first page.
-//! 4. Each index holds exactly the entries its table's rows call for: both sides are summed as hashes of the entries,
-//!    so that their order does not matter, and compared with their counts.
-//! 5. Each value out of line that a row points to has exactly its chunks, and no chunk is nobody's ([`values`]).
+//! 4. Each index holds exactly the entries its table's rows call for: both sides are summed as
+//!    hashes of the entries, so that their order does not matter, and compared with their counts.
+//! 5. Each value out of line that a row points to has exactly its chunks, and no chunk is nobody's
+//!    ([`values`]).
 //!
 //! Not verified: that values make sense to anybody, and foreign keys.
 
@@ -23,11 +25,11 @@ use txn::{Direction, Range, TxnSession};
 
 use super::{Database, Shared, system};
 use crate::SqlError;
-use crate::exec::keys::{index_entry, table_tree, tree};
-use crate::exec::wide::fetch;
-use crate::exec::{from_storage, from_txn};
 use ::values::row::RowView;
 use catalog::{Catalog, Index, Table, TreeAddress};
+use execution::keys::{index_entry, table_tree, tree};
+use execution::wide::fetch;
+use execution::{from_storage, from_txn};
 
 /// What a check went through and found.
 #[derive(Debug, Default, Clone)]
@@ -74,7 +76,8 @@ impl EntrySum {
 }
 
 impl Database {
-    /// Verifies the whole folder. Nobody may be changing it meanwhile. Not to be called on a worker.
+    /// Verifies the whole folder. Nobody may be changing it meanwhile. Not to be called on a
+    /// worker.
     pub fn check(&self, progress: &mut (dyn FnMut(CheckProgress) + Send)) -> Result<CheckReport, SqlError> {
         let shared = &self.shared;
         shared.runtime.call(0, || {

@@ -1,20 +1,24 @@
 //! Trees nobody refers to.
 //!
-//! 1. A new tree is entered as made by a transaction of its own; the transaction that creates the object enters it as
-//!    claimed. So after a rollback, or a crash, it is made and not claimed: garbage.
+//! 1. A new tree is entered as made by a transaction of its own; the transaction that creates the
+//!    object enters it as claimed. So after a rollback, or a crash, it is made and not claimed:
+//!    garbage.
 //! 2. A dropped tree is entered as such by the transaction that drops it.
-//! 3. After every transaction with such changes, and at start, garbage is freed and the lists are cleaned. A tree whose
-//!    creation is in progress is in a busy set in memory, which keeps it.
+//! 3. After every transaction with such changes, and at start, garbage is freed and the lists are
+//!    cleaned. A tree whose creation is in progress is in a busy set in memory, which keeps it.
 //!
-//! What must hold, so that a crash anywhere neither loses a page nor frees one that somebody else uses:
+//! What must hold, so that a crash anywhere neither loses a page nor frees one that somebody else
+//! uses:
 //!
-//! - A tree is listed as made before its root page is in use. The page's number is claimed first; that is in memory alone.
-//! - A tree is listed as being freed before the first of its pages is, and goes off the lists after the last one. Pages
-//!   are freed after those below them, the root last, so what is left can be found from the root; what is found is left
-//!   out unless it still is in use by the tree.
+//! - A tree is listed as made before its root page is in use. The page's number is claimed first;
+//!   that is in memory alone.
+//! - A tree is listed as being freed before the first of its pages is, and goes off the lists after
+//!   the last one. Pages are freed after those below them, the root last, so what is left can be
+//!   found from the root; what is found is left out unless it still is in use by the tree.
 //!
-//! A tree of which an inner page is damaged can't be freed: what is below that page is not known. It stays on its list, and
-//! its pages in use, which harms nothing but their space. It is told of once in each life, and `allcore check` names it.
+//! A tree of which an inner page is damaged can't be freed: what is below that page is not known.
+//! It stays on its list, and its pages in use, which harms nothing but their space. It is told of
+//! once in each life, and `allcore check` names it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,8 +29,8 @@ use storage::btree::Tree;
 use txn::TxnSession;
 
 use super::{Shared, system};
-use crate::exec::{from_storage, tree};
 use catalog::TreeAddress;
+use execution::{from_storage, tree};
 use values::error::{SqlError, SqlState};
 
 /// Bytes of a root page's number in a list; one more says that freeing has begun.
@@ -35,8 +39,8 @@ const ROOT_BYTES: usize = 4;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
 impl Shared {
-    /// Makes a tree for an object that `txn` creates. The caller keeps it from being collected until the transaction
-    /// has ended ([`Shared::trees_settled`]).
+    /// Makes a tree for an object that `txn` creates. The caller keeps it from being collected
+    /// until the transaction has ended ([`Shared::trees_settled`]).
     pub(crate) fn create_tree(&self, txn: &TxnSession) -> Result<TreeAddress, SqlError> {
         let id = self.new_tree_id();
         self.busy_trees.lock().insert(id);
@@ -78,7 +82,8 @@ impl Shared {
         collect_in_background(self);
     }
 
-    /// Frees what is garbage and cleans the lists. A tree that can't be freed keeps no other from it; gives why, of each.
+    /// Frees what is garbage and cleans the lists. A tree that can't be freed keeps no other from
+    /// it; gives why, of each.
     fn collect(&self) -> Result<Vec<SqlError>, SqlError> {
         let listed = self.internal(|txn| {
             let mut listed = system::list(txn, system::MADE, &[])?;
@@ -132,7 +137,8 @@ impl Shared {
         self.internal(|txn| Ok(system::get(txn, system::DROPPED, &address.id.to_be_bytes())?.is_some()))
     }
 
-    /// As [`Shared::collect`], and waits for whoever else does it: for a check, while no session is there.
+    /// As [`Shared::collect`], and waits for whoever else does it: for a check, while no session is
+    /// there.
     pub(super) fn collect_all(&self) -> Result<Vec<SqlError>, SqlError> {
         self.collect()?;
         while !self.busy_trees.lock().is_empty() {
@@ -142,8 +148,9 @@ impl Shared {
         self.collect()
     }
 
-    /// Takes a tree off the lists, and frees it when it is garbage. The lists are read again now that nobody else may
-    /// settle it: its creation may have been committed, or it may have been freed, in the meantime.
+    /// Takes a tree off the lists, and frees it when it is garbage. The lists are read again now
+    /// that nobody else may settle it: its creation may have been committed, or it may have been
+    /// freed, in the meantime.
     fn settle(&self, address: TreeAddress) -> Result<(), SqlError> {
         let key = address.id.to_be_bytes();
         let [made, claimed, dropped] = self.internal(|txn| {
@@ -180,7 +187,7 @@ impl Shared {
             store.space.free(&level).map_err(|error| from_storage(&error))?;
             stop::point("sql.tree.freed_part");
         }
-        self.forget_row_numbers(address.id);
+        self.row_numbers.forget(address.id);
         stop::point("sql.tree.freed");
         Ok(())
     }

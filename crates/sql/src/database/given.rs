@@ -1,5 +1,6 @@
-//! Settings that say what the running server is, under PostgreSQL's names: set at its start and by nobody after. A name is
-//! here only where the thing itself is, with its true value; what whoever opened the folder does not say is not known.
+//! Settings that say what the running server is, under PostgreSQL's names: set at its start and by
+//! nobody after. A name is here only where the thing itself is, with its true value; what whoever
+//! opened the folder does not say is not known.
 
 use std::path::Path;
 
@@ -22,7 +23,8 @@ pub(super) fn of(store: &Store, path: &Path, max_connections: usize) -> Given {
         ("data_directory", std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string()),
         // Each page has one, checked when it is read.
         ("data_checksums", on()),
-        // What is acknowledged was written and made durable; `synchronous_commit` alone says otherwise.
+        // What is acknowledged was written and made durable; `synchronous_commit` alone says
+        // otherwise.
         ("fsync", on()),
         ("full_page_writes", on()),
         // Taken where they are granted.

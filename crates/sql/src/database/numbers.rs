@@ -1,86 +1,15 @@
-//! Numbers that only go up: hidden row numbers of tables without a primary key, numbers of values out of line, and
-//! sequences.
+//! Numbers that only go up: hidden row numbers of tables without a primary key, numbers of values
+//! out of line, and sequences.
 
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use storage::btree::Cursor;
-use sync::SpinLock;
-
 use super::{Shared, system};
-use crate::exec::from_txn;
+use catalog::Sequence;
 use catalog::counter::{Counter, CounterPlace, CounterState};
-use catalog::{Sequence, TreeAddress};
 use values::error::{SqlError, SqlState};
-
-/// Row numbers a core claims at a time.
-const BATCH: u64 = 1024;
-/// Trees of whose numbers a core has some claimed at a time.
-const CLAIMS: usize = 4096;
-
-thread_local! {
-    /// This core's claimed row numbers: next and end, by database folder and tree.
-    static CLAIMED: RefCell<hashbrown::HashMap<(u64, u32), (u64, u64)>> = RefCell::new(hashbrown::HashMap::new());
-}
-
-/// The next unclaimed row number of each tree in use.
-pub(super) type RowNumbers = SpinLock<HashMap<u32, u64>>;
-
-impl Shared {
-    /// The number of a new row, or of a new value, of a tree whose keys begin with such numbers (8 bytes, big endian).
-    pub(crate) fn row_number(&self, tree: TreeAddress) -> Result<u64, SqlError> {
-        let key = (self.instance, tree.id);
-        let claimed = CLAIMED.with_borrow_mut(|claimed| {
-            let (next, end) = claimed.get_mut(&key)?;
-            (*next < *end).then(|| {
-                *next += 1;
-                *next - 1
-            })
-        });
-        match claimed {
-            Some(number) => Ok(number),
-            None => self.claim_row_numbers(tree, key),
-        }
-    }
-
-    #[cold]
-    fn claim_row_numbers(&self, tree: TreeAddress, key: (u64, u32)) -> Result<u64, SqlError> {
-        let known = self.row_numbers.lock().contains_key(&tree.id);
-        // Whoever publishes first wins: nobody has inserted a row before its tree is in the map.
-        let first = if known { 0 } else { self.last_row_number(tree)? + 1 };
-        let start = {
-            let mut numbers = self.row_numbers.lock();
-            let next = numbers.entry(tree.id).or_insert(first);
-            *next += BATCH;
-            *next - BATCH
-        };
-        CLAIMED.with_borrow_mut(|claimed| {
-            // Most may be of trees that are gone; of the others some numbers stay unused.
-            if claimed.len() >= CLAIMS {
-                claimed.clear();
-            }
-            claimed.insert(key, (start + 1, start + BATCH))
-        });
-        Ok(start)
-    }
-
-    /// Forgets the numbers of a tree that is gone.
-    pub(super) fn forget_row_numbers(&self, tree: u32) {
-        self.row_numbers.lock().remove(&tree);
-    }
-
-    fn last_row_number(&self, tree: TreeAddress) -> Result<u64, SqlError> {
-        let mut cursor = Cursor::new(crate::exec::tree(tree));
-        let store = self.engine.store();
-        cursor.seek_end(store).map_err(|error| from_txn(error.into()))?;
-        let last = cursor.prev(store).map_err(|error| from_txn(error.into()))?;
-        Ok(last.and_then(|(key, _)| key.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))).unwrap_or(0))
-    }
-}
 
 /// Values given out for each record in the log, as in PostgreSQL.
 const LOGGED_AHEAD: i64 = 32;
@@ -103,12 +32,14 @@ impl Shared {
             None => (sequence.first, false),
         };
         let state = CounterState { value, called, covered: 0, logging: false, retired: false };
-        // Whoever found no record because it has been removed finds the counter here: it was put there before.
+        // Whoever found no record because it has been removed finds the counter here: it was put
+        // there before.
         Ok(sequence.place.put(Counter::new(state)))
     }
 
-    /// Removes the records of counters that no sequence has any more. Statements that still see an old definition go on
-    /// with the counter in memory. Where a record cannot be removed, the next start does it.
+    /// Removes the records of counters that no sequence has any more. Statements that still see an
+    /// old definition go on with the counter in memory. Where a record cannot be removed, the next
+    /// start does it.
     pub(crate) fn forget_counters(&self, unused: &[Arc<Sequence>]) {
         if unused.is_empty() {
             return;
@@ -142,8 +73,9 @@ impl Shared {
         })
     }
 
-    /// Gives a definition that is being changed a counter of its own, which goes on where the sequence stands: the numbers
-    /// that the transaction takes from here on are taken back with the change. The value where it stands.
+    /// Gives a definition that is being changed a counter of its own, which goes on where the
+    /// sequence stands: the numbers that the transaction takes from here on are taken back with the
+    /// change. The value where it stands.
     pub(crate) fn renew_counter(&self, sequence: &mut Sequence) -> Result<i64, SqlError> {
         let (value, called) = self.counter(sequence)?.last_value();
         let counter = self.new_oid();

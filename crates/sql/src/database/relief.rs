@@ -9,7 +9,8 @@ use runtime::interrupt::Reason;
 
 use super::activity::Board;
 
-/// Rounds of the watch before the next statement is stopped: the one that was told needs time to give up.
+/// Rounds of the watch before the next statement is stopped: the one that was told needs time to
+/// give up.
 const PATIENCE: u32 = 25;
 /// Rounds of the watch in a minute.
 const A_MINUTE: u32 = 3000;
@@ -76,8 +77,9 @@ impl Relief {
     }
 }
 
-/// Chooses which sessions are told to stop, the largest first, until what they hold covers the excess. One that was told is
-/// waited for; after [`PATIENCE`] rounds it is told once more, and others in its place.
+/// Chooses which sessions are told to stop, the largest first, until what they hold covers the
+/// excess. One that was told is waited for; after [`PATIENCE`] rounds it is told once more, and
+/// others in its place.
 fn choose(sessions: &[(u32, i64)], told: &mut HashMap<u32, u32>, excess: i64) -> Vec<(u32, i64)> {
     let before = std::mem::take(told);
     let waited_for = |session: &u32| before.get(session).is_some_and(|rounds| *rounds < PATIENCE);

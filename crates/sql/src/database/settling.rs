@@ -1,7 +1,7 @@
 //! Definitions that are published while their commit is still on its way into every snapshot.
 //!
-//! A statement waits for those among the definitions it goes by; what is published later is none of its business, so a stream
-//! of definitions makes nobody wait for ever.
+//! A statement waits for those among the definitions it goes by; what is published later is none of
+//! its business, so a stream of definitions makes nobody wait for ever.
 
 use sync::SpinLock;
 use sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,8 @@ impl Unsettled {
     /// Begins before anything of generation `since` or higher is published.
     pub fn begin(&self, since: u64) -> Settling<'_> {
         self.since.lock().push(since);
-        // Relaxed: the publication comes after it, and its release brings the count to whoever sees the definitions.
+        // Relaxed: the publication comes after it, and its release brings the count to whoever sees
+        // the definitions.
         self.count.fetch_add(1, Ordering::Relaxed);
         Settling { unsettled: self, since }
     }
@@ -33,7 +34,8 @@ impl Unsettled {
     /// Whether none is left that may have published definitions of this generation or a lower one.
     #[inline]
     pub fn is_over(&self, generation: u64) -> bool {
-        // Acquire: pairs with the end of a `Settling`, whose commit a snapshot taken from now on includes.
+        // Acquire: pairs with the end of a `Settling`, whose commit a snapshot taken from now on
+        // includes.
         self.count.load(Ordering::Acquire) == 0 || self.since.lock().iter().all(|&since| since > generation)
     }
 }

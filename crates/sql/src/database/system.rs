@@ -1,13 +1,15 @@
-//! The system tree: definitions of all databases, sequence counters, and trees to be freed, behind the store's fixed root.
+//! The system tree: definitions of all databases, sequence counters, and trees to be freed, behind
+//! the store's fixed root.
 //!
-//! A key begins with its area. A value longer than a tree's entry may be lies in several entries, numbered at the end of
-//! the key. Everything is written by transactions, so definitions commit and roll back with the data they describe.
+//! A key begins with its area. A value longer than a tree's entry may be lies in several entries,
+//! numbered at the end of the key. Everything is written by transactions, so definitions commit and
+//! roll back with the data they describe.
 
 use std::ops::Bound;
 
 use txn::{Direction, InsertOutcome, Outcome, Range, TxnSession};
 
-use crate::exec::from_txn;
+use execution::from_txn;
 use values::error::SqlError;
 
 /// Databases: key = OID, value = name.
@@ -23,8 +25,8 @@ pub(crate) const CLAIMED: u8 = 5;
 /// Dropped trees: key = tree number, value = root page.
 pub(crate) const DROPPED: u8 = 6;
 
-/// Names that a running transaction gives to objects: key = database's OID, schema's OID, name. No entry is there for long:
-/// see [`claim`].
+/// Names that a running transaction gives to objects: key = database's OID, schema's OID, name. No
+/// entry is there for long: see [`claim`].
 pub(crate) const NAMES: u8 = 7;
 
 /// Bytes of a value in one entry.
@@ -53,8 +55,8 @@ pub(crate) fn put(txn: &TxnSession, area: u8, key: &[u8], value: Option<&[u8]>) 
 
 /// As [`put`]; whether there was a value.
 ///
-/// In repeatable read too it is the newest one: definitions are changed as the newest catalog has them, not as an old snapshot
-/// does, which would not find what came after it.
+/// In repeatable read too it is the newest one: definitions are changed as the newest catalog has
+/// them, not as an old snapshot does, which would not find what came after it.
 pub(crate) fn replace(
     txn: &TxnSession,
     area: u8,
@@ -109,8 +111,8 @@ fn put_entry(txn: &TxnSession, key: &[u8], value: Option<&[u8]>) -> Result<bool,
     }
 }
 
-/// Waits until no other transaction that has claimed the key is running, and claims it until this one ends: its entry is
-/// made and removed again, so that nothing is left to take back.
+/// Waits until no other transaction that has claimed the key is running, and claims it until this
+/// one ends: its entry is made and removed again, so that nothing is left to take back.
 pub(crate) fn claim(txn: &TxnSession, area: u8, key: &[u8]) -> Result<(), SqlError> {
     let full = full_key(area, key, 0);
     for value in [Some(&b""[..]), None] {

@@ -1,4 +1,5 @@
-//! Functions that wait, those by which one session interrupts another, and those that tell whom a session waits for.
+//! Functions that wait, those by which one session interrupts another, and those that tell whom a
+//! session waits for.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use runtime::awaited::{self, Awaited};
 use runtime::interrupt::{self, Reason};
 
 use super::environment::SessionEnvironment;
-use crate::exec::from_txn;
+use execution::from_txn;
 use values::error::SqlError;
 use values::types::{ArrayBuilder, Datum, oid};
 

@@ -1,11 +1,12 @@
-//! The functions of advisory locks. The engine counts who holds what; here names and arguments become its requests.
+//! The functions of advisory locks. The engine counts who holds what; here names and arguments
+//! become its requests.
 
 use txn::{AdvisoryKey, AdvisoryLock, Wait};
 
-use super::client::Notice;
 use super::environment::{Deferred, SessionEnvironment};
 use super::locks::ADVISORY_MODES;
-use crate::exec::from_txn;
+use execution::client::Notice;
+use execution::from_txn;
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 

@@ -1,17 +1,21 @@
 //! A transaction's characteristics: isolation level, read only, deferrable.
 //!
-//! Those of the running transaction lie in the session's environment, where functions ask for them. What must hold:
+//! Those of the running transaction lie in the session's environment, where functions ask for them.
+//! What must hold:
 //!
-//! 1. A new transaction takes the session's defaults; BEGIN and SET TRANSACTION change them for this transaction.
+//! 1. A new transaction takes the session's defaults; BEGIN and SET TRANSACTION change them for
+//!    this transaction.
 //! 2. A savepoint keeps them. RELEASE, ROLLBACK TO and an error bring back those of the savepoint.
-//! 3. An error outside of savepoints brings back those the transaction was opened with, before BEGIN and SET TRANSACTION
-//!    changed them. A transaction opened by AND CHAIN is opened with those of the one before.
-//! 4. The isolation level, READ WRITE and DEFERRABLE are settled by the first query and by the first savepoint.
+//! 3. An error outside of savepoints brings back those the transaction was opened with, before
+//!    BEGIN and SET TRANSACTION changed them. A transaction opened by AND CHAIN is opened with
+//!    those of the one before.
+//! 4. The isolation level, READ WRITE and DEFERRABLE are settled by the first query and by the
+//!    first savepoint.
 
-use super::client::{Client, Notice};
 use super::environment::SessionEnvironment;
 use super::settings::SettingsTable;
 use super::{Session, transaction};
+use execution::client::{Client, Notice};
 use query::plan::{Command, Isolation, TransactionModes};
 use values::error::{SqlError, SqlState};
 
@@ -70,7 +74,8 @@ fn late(message: &str) -> SqlError {
     SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message)
 }
 
-/// Whether a command settles the running transaction's characteristics: all do for which PostgreSQL takes a snapshot.
+/// Whether a command settles the running transaction's characteristics: all do for which PostgreSQL
+/// takes a snapshot.
 pub(super) fn settles(command: &Command) -> bool {
     !matches!(
         command,
@@ -123,7 +128,8 @@ impl Session {
     /// SET SESSION CHARACTERISTICS.
     pub(super) fn set_default_modes(&mut self, modes: TransactionModes) -> Result<(), SqlError> {
         refuse_serializable(modes)?;
-        // Settings go with their transaction: outside of one the next to fail would take these back.
+        // Settings go with their transaction: outside of one the next to fail would take these
+        // back.
         self.ensure_transaction();
         let defaults = [
             ("default_transaction_isolation", modes.isolation.map(isolation_name)),

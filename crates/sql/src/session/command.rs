@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::characteristics::settles;
-use super::client::{Client, Notice};
 use super::{Session, define};
-use crate::exec::{self, Executor, from_storage, from_txn};
+use execution::client::{Client, Notice};
+use execution::{Executor, from_storage, from_txn};
 use query::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
 use values::error::{SqlError, SqlState};
 use values::memory;
@@ -233,18 +233,23 @@ impl Session {
         }
         self.begin_statement(statement)?;
         let environment = &self.environment;
-        let mut cx =
-            Executor::new(&self.environment.txn, &self.shared, &environment.catalog, values, environment);
+        let mut cx = Executor::new(
+            &self.environment.txn,
+            &self.shared.row_numbers,
+            &environment.catalog,
+            values,
+            environment,
+        );
         cx.fresh = self.block.fresh();
         let binary = copy.format.kind == CopyKind::Binary;
         let done = match &copy.relation {
             CopyRelation::Query(statement) => {
                 client.copy_out_begin(statement.columns.len(), binary);
-                exec::copy_out(&mut cx, statement, &copy.format, client)
+                execution::copy_out(&mut cx, statement, &copy.format, client)
             }
             CopyRelation::Insert { statement, table, fields } => {
                 client.copy_in_begin(fields.len(), binary)?;
-                exec::copy_in(&mut cx, (statement, table, fields), &copy.format, client)
+                execution::copy_in(&mut cx, (statement, table, fields), &copy.format, client)
             }
         };
         self.environment.txn.statement_end();

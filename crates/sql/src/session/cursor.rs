@@ -1,18 +1,20 @@
 //! Cursors: DECLARE, FETCH and MOVE.
 //!
-//! FETCH makes the rows of a query that only reads ([`super::live`]). DECLARE computes those of any other query, and of a
-//! cursor WITH HOLD, and keeps them all. A cursor stands before the first row, on a row, or behind the last one. One that only
-//! goes forward forgets the rows it has passed.
+//! FETCH makes the rows of a query that only reads ([`super::live`]). DECLARE computes those of any
+//! other query, and of a cursor WITH HOLD, and keeps them all. A cursor stands before the first
+//! row, on a row, or behind the last one. One that only goes forward forgets the rows it has
+//! passed.
 
+use execution::RunningSession as _;
 use std::sync::Arc;
 
 use super::Session;
-use super::client::Client;
 use super::command::RowSink;
 use super::plans::Planned;
 use super::portal::Portal;
 use super::rows::KeptRows;
-use crate::exec::from_txn;
+use execution::client::Client;
+use execution::from_txn;
 use query::plan::{DeclareCursor, Way};
 use values::error::{SqlError, SqlState};
 use values::memory;
@@ -138,7 +140,8 @@ pub(super) fn no_cursor(name: &str) -> SqlError {
 /// The receiver of the rows that are fetched.
 type Show<'s> = &'s mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>;
 
-/// Moves a cursor; shows the rows FETCH gives and returns their number, or that of the rows MOVE passes.
+/// Moves a cursor; shows the rows FETCH gives and returns their number, or that of the rows MOVE
+/// passes.
 fn go(kept: &mut KeptRows, way: Way, show: Option<Show<'_>>) -> Result<u64, SqlError> {
     match way {
         // The row the cursor stands on, again.

@@ -10,15 +10,15 @@ use runtime::interrupt::Interrupt;
 use txn::{TableLock, TxnSession, Wait};
 
 use super::characteristics::Characteristics;
-use super::client::Notice;
 use super::plans::Planned;
 use super::portal::Portal;
 use super::prepared::PreparedStatements;
 use super::settings::{SettingsTable, transaction_modes};
 use crate::database::{Definitions, Shared};
-use crate::exec::from_txn;
 use catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
 use catalog::{Catalog, Sequence};
+use execution::client::Notice;
+use execution::from_txn;
 use expressions::functions;
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
@@ -35,7 +35,8 @@ pub(crate) fn clock() -> i64 {
 
 /// Work that a function leaves for after its statement.
 pub(crate) enum Deferred {
-    /// set_config(): settings don't change while the statement reads them. Dropped when the statement fails.
+    /// set_config(): settings don't change while the statement reads them. Dropped when the
+    /// statement fails.
     Setting {
         /// Its name.
         name: String,
@@ -109,8 +110,8 @@ impl SessionEnvironment {
         }
     }
 
-    /// The same for a query that may go on after its statement: its settings and definitions are those of now, and it sees
-    /// what the present snapshot sees.
+    /// The same for a query that may go on after its statement: its settings and definitions are
+    /// those of now, and it sees what the present snapshot sees.
     pub fn for_query(&self) -> Result<SessionEnvironment, SqlError> {
         Ok(SessionEnvironment {
             shared: Arc::clone(&self.shared),
@@ -128,14 +129,6 @@ impl SessionEnvironment {
             seed: Cell::new(None),
             sequences: RefCell::new(Sequences::default()),
         })
-    }
-
-    /// Before the client is told what was read. Others give their rows up before their commits are on disk: until they
-    /// are, a crash would make untrue what the client was shown. As with a commit, `synchronous_commit` says whether
-    /// that is waited for.
-    #[inline]
-    pub fn before_showing(&self) -> Result<(), SqlError> {
-        if self.table.synchronous { self.txn.wait_seen().map_err(from_txn) } else { Ok(()) }
     }
 
     /// DISCARD SEQUENCES: forgets currval and lastval, and numbers taken ahead.
@@ -171,8 +164,9 @@ impl SessionEnvironment {
         self.catalog.sequence(oid).ok_or_else(|| no_sequence(&self.catalog, oid))
     }
 
-    /// Does something with a sequence that nobody changes or drops until the transaction ends, by its definition as of now:
-    /// who does has to be waited for, and is seen then by a statement that began before.
+    /// Does something with a sequence that nobody changes or drops until the transaction ends, by
+    /// its definition as of now: who does has to be waited for, and is seen then by a statement
+    /// that began before.
     fn with_locked<R>(
         &self,
         oid: u32,
@@ -180,7 +174,8 @@ impl SessionEnvironment {
     ) -> Result<R, SqlError> {
         self.txn.lock_table(oid, TableLock::RowExclusive, Wait::Block).map_err(from_txn)?;
         let newest = self.definitions.is_current(self.catalog.generation);
-        // What this transaction itself has made or changed is in its own catalog alone, and locked as whoever changes it does.
+        // What this transaction itself has made or changed is in its own catalog alone, and locked
+        // as whoever changes it does.
         if newest || self.txn.holds_table(oid, TableLock::ShareRowExclusive) {
             return body(self.sequence(oid)?);
         }
@@ -189,7 +184,8 @@ impl SessionEnvironment {
     }
 }
 
-/// PostgreSQL's error for a number that is no sequence's, also where a name stood for a sequence that was dropped since.
+/// PostgreSQL's error for a number that is no sequence's, also where a name stood for a sequence
+/// that was dropped since.
 fn no_sequence(catalog: &Catalog, oid: u32) -> SqlError {
     let Some((_, name)) = catalog.relation_name(oid) else {
         return SqlError::new(SqlState::INTERNAL_ERROR, format!("could not open relation with OID {oid}"));
@@ -489,5 +485,23 @@ impl System for SessionEnvironment {
         let sequence = self.sequence(sequence).ok()?;
         let (value, called) = self.shared.counter(sequence).ok()?.last_value();
         called.then_some(value)
+    }
+}
+
+impl execution::RunningSession for SessionEnvironment {
+    fn work_mem(&self) -> usize {
+        self.table.work_mem
+    }
+
+    fn maintenance_work_mem(&self) -> usize {
+        self.table.maintenance_work_mem
+    }
+
+    /// Before the client is told what was read. Others give their rows up before their commits are
+    /// on disk: until they are, a crash would make untrue what the client was shown. As with a
+    /// commit, `synchronous_commit` says whether that is waited for.
+    #[inline]
+    fn before_showing(&self) -> Result<(), SqlError> {
+        if self.table.synchronous { self.txn.wait_seen().map_err(from_txn) } else { Ok(()) }
     }
 }

@@ -1,11 +1,11 @@
 //! EXPLAIN, also of EXECUTE, CREATE TABLE AS and DECLARE CURSOR, whose query's plan it shows.
 
 use super::Session;
-use super::client::Client;
 use super::command::RowSink;
 use super::define;
 use super::prepared::check_fits;
-use crate::exec::from_txn;
+use execution::client::Client;
+use execution::from_txn;
 use query::plan::{Body, Command, CreateTable, Explain, Statement};
 use std::sync::Arc;
 use values::error::SqlError;
@@ -58,7 +58,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sends a plan's lines; ANALYZE runs it before. There are none for a table that need not be made.
+    /// Sends a plan's lines; ANALYZE runs it before. There are none for a table that need not be
+    /// made.
     fn show_plan(
         &mut self,
         outer: &Statement,

@@ -1,5 +1,6 @@
-//! A statement's time limit, `statement_timeout`: from the first message about a statement, be it its text or what prepares
-//! it, until it is done, fails, or its query string or pipeline ends. Reading and planning it count.
+//! A statement's time limit, `statement_timeout`: from the first message about a statement, be it
+//! its text or what prepares it, until it is done, fails, or its query string or pipeline ends.
+//! Reading and planning it count.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The literals of a text whose plan is for all texts like it: their values for one run of the plan.
+//! The literals of a text whose plan is for all texts like it: their values for one run of the
+//! plan.
 
 use std::borrow::Cow;
 
@@ -54,7 +55,8 @@ pub(super) fn literal_values<'a>(
                         if number || error.code.is_stop() {
                             return error;
                         }
-                        // A value that only its length or precision keeps out is no fault of the literal's place.
+                        // A value that only its length or precision keeps out is no fault of the
+                        // literal's place.
                         let bare = Type::new(type_.oid);
                         let fails = bare == type_ || text::parse(shown, bare, session, arena).is_err();
                         if fails { error.at(position_of(whole, literal.start)) } else { error }

@@ -1,12 +1,17 @@
-//! Live queries: those of cursors and of portals with a row limit, which make a row when a client asks for it.
+//! Live queries: those of cursors and of portals with a row limit, which make a row when a client
+//! asks for it.
 //!
-//! A [`Producer`] runs the query on a stack of its own and waits behind each row. It outlives the statement that began it, so
-//! it borrows nothing from its session: it has an environment of its own. What must hold:
+//! A [`Producer`] runs the query on a stack of its own and waits behind each row. It outlives the
+//! statement that began it, so it borrows nothing from its session: it has an environment of its
+//! own. What must hold:
 //!
-//! 1. The query only reads, and nothing in it depends on or changes the session's own state (`query::plan::may_be_live`).
-//! 2. A producer stays on its core. The session, which may be dropped anywhere, has its number only.
+//! 1. The query only reads, and nothing in it depends on or changes the session's own state
+//!    (`query::plan::may_be_live`).
+//! 2. A producer stays on its core. The session, which may be dropped anywhere, has its number
+//!    only.
 //! 3. A query is dropped before its transaction ends, since its trees may go then.
 
+use execution::RunningSession as _;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
@@ -20,13 +25,14 @@ use storage::Store;
 
 use super::Session;
 use super::environment::SessionEnvironment;
-use crate::exec::{Executor, Flow, from_txn};
-use crate::spill::{Rows, pack, unpack};
+use execution::spill::{Rows, pack, unpack};
+use execution::{Executor, Flow, from_txn};
 use query::plan::{Body, QueryTag, Statement};
 use values::error::SqlError;
 use values::types::Datum;
 
-/// Live queries that a core may have at a time: half of its further stacks, so that deep plans find some.
+/// Live queries that a core may have at a time: half of its further stacks, so that deep plans find
+/// some.
 const MOST: usize = 1024;
 
 /// A query that waits.
@@ -37,7 +43,8 @@ struct Waiting {
 }
 
 thread_local! {
-    /// The core's live queries by their numbers. Not dropped with the thread, which has no fibers any more by then.
+    /// The core's live queries by their numbers. Not dropped with the thread, which has no fibers
+    /// any more by then.
     static LIVE: ManuallyDrop<RefCell<HashMap<u64, Waiting>>> = ManuallyDrop::default();
     static NEXT: Cell<u64> = const { Cell::new(0) };
 }
@@ -113,7 +120,7 @@ fn run(
         values.push(unpack(&mut packed, &arena)?);
     }
     let SessionEnvironment { txn, shared, catalog, .. } = environment;
-    let mut cx = Executor::new(txn, shared, catalog, &values, environment);
+    let mut cx = Executor::new(txn, &shared.row_numbers, catalog, &values, environment);
     cx.query(root, statement.registers, &statement.output, &mut |row| {
         environment.before_showing()?;
         let mut made = made.borrow_mut();

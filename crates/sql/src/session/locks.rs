@@ -1,8 +1,8 @@
 //! What pg_locks shows: the engine's locks in PostgreSQL's terms, gathered when somebody asks.
 //!
-//! A table's lock of a mode is a row, as is each that is waited for. A row's lock is there (`tuple`) while it is held
-//! explicitly or waited for; a row that is merely written stands for itself, and whoever waits for its writer waits for
-//! that transaction (`transactionid`).
+//! A table's lock of a mode is a row, as is each that is waited for. A row's lock is there
+//! (`tuple`) while it is held explicitly or waited for; a row that is merely written stands for
+//! itself, and whoever waits for its writer waits for that transaction (`transactionid`).
 
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ const TABLE_MODES: [&str; 8] = [
     "ExclusiveLock",
     "AccessExclusiveLock",
 ];
-/// The same of rows, as PostgreSQL maps their modes to those of tables: in the order of [`txn::RowLock`], and the deletion
-/// of a version of the transaction's own.
+/// The same of rows, as PostgreSQL maps their modes to those of tables: in the order of
+/// [`txn::RowLock`], and the deletion of a version of the transaction's own.
 const ROW_MODES: [&str; 5] =
     ["AccessShareLock", "RowShareLock", "ExclusiveLock", "AccessExclusiveLock", "AccessExclusiveLock"];
 /// The same of advisory locks.

@@ -1,4 +1,5 @@
-//! Long texts: each byte is read and copied by stages that have no safe point, so they run beside the core.
+//! Long texts: each byte is read and copied by stages that have no safe point, so they run beside
+//! the core.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use query::normalize::{Literal, Normalized};
 use values::error::SqlError;
 use values::work;
 
-/// A longer text has no room in the time that a core may be held: it is read at about a gigabyte a second.
+/// A longer text has no room in the time that a core may be held: it is read at about a gigabyte a
+/// second.
 pub(super) const LONG_TEXT: usize = 256 << 10;
 
 /// Reads a long text beside the core; whether it is one statement with a template.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use txn::{TableGrant, TableLock, Wait};
 
 use super::Session;
-use super::client::{Client, Notice, Severity};
 use super::define::safe_point;
-use crate::exec::{self, from_txn};
 use catalog::{Relation, Table};
+use execution::client::{Client, Notice, Severity};
+use execution::from_txn;
 use query::plan::QualifiedName;
 use values::error::{SqlError, SqlState};
 
@@ -21,8 +21,8 @@ struct Chosen<'c> {
 }
 
 impl Session {
-    /// VACUUM, ANALYZE. All names are resolved first, each under a lock that is given up again; a relation keeps its place in
-    /// the list when it loses its name afterwards.
+    /// VACUUM, ANALYZE. All names are resolved first, each under a lock that is given up again; a
+    /// relation keeps its place in the list when it loses its name afterwards.
     pub(super) fn maintain(
         &mut self,
         names: &[(QualifiedName, Vec<String>)],
@@ -111,7 +111,7 @@ impl Session {
         };
         if vacuum {
             tell(format!("vacuuming \"{full}\""));
-            let removed = exec::vacuum(&self.shared, table)?;
+            let removed = execution::vacuum(&self.shared.engine, table)?;
             tell(format!("finished vacuuming \"{full}\": {removed} dead entries removed"));
         }
         if !analyze {
@@ -123,7 +123,7 @@ impl Session {
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
         }
         self.environment.txn.statement_start().map_err(from_txn)?;
-        let statistics = exec::analyze(&self.environment.txn, &self.shared, table)?;
+        let statistics = execution::analyze(&self.environment.txn, table)?;
         let (pages, rows) = (statistics.pages, statistics.rows);
         tell(format!("\"{}\": {pages} pages, containing {rows} live rows", table.name));
         self.define(catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;

@@ -1,18 +1,19 @@
 //! A session: one client's transaction, settings, prepared statements and portals.
 //!
-//! Its methods run on fibers of the runtime's workers, one at a time. Between them it owns no fiber and no latch; an
-//! open transaction keeps its row locks and its snapshot's horizon. What must hold:
+//! Its methods run on fibers of the runtime's workers, one at a time. Between them it owns no fiber
+//! and no latch; an open transaction keeps its row locks and its snapshot's horizon. What must
+//! hold:
 //!
-//! 1. Outside of BEGIN a transaction lives from the first statement to the end of the query string, or to Sync.
-//! 2. After an error a transaction block runs nothing but its end: everything it did is taken back at once, to the last
-//!    savepoint or altogether.
-//! 3. A plan is run only when its tables are locked and its generation, looked at after the locks, is still current, or
-//!    when its tables were locked before it was made.
+//! 1. Outside of BEGIN a transaction lives from the first statement to the end of the query string,
+//!    or to Sync.
+//! 2. After an error a transaction block runs nothing but its end: everything it did is taken back
+//!    at once, to the last savepoint or altogether.
+//! 3. A plan is run only when its tables are locked and its generation, looked at after the locks,
+//!    is still current, or when its tables were locked before it was made.
 
 mod administer;
 mod advisory;
 mod characteristics;
-mod client;
 mod command;
 mod cursor;
 mod define;
@@ -41,7 +42,6 @@ use std::time::Duration;
 
 use runtime::interrupt::{Interrupt, Reason};
 
-pub use client::{Client, Notice, Severity};
 pub(crate) use environment::{SessionEnvironment, clock};
 use limit::StatementLimit;
 use plans::Planned;
@@ -50,8 +50,9 @@ pub use settings::check_setting;
 use transaction::Block;
 
 use crate::database::{Definitions, Seat, Shared, State, no_database};
-use crate::exec::from_txn;
-pub use query::plan::ColumnDesc;
+use execution::client::{Client, Notice};
+use execution::from_txn;
+use query::plan::ColumnDesc;
 use query::plan::{Body, Command};
 use values::error::{SqlError, SqlState};
 use values::memory;
@@ -72,7 +73,8 @@ pub struct Session {
     block: Block,
     /// The unnamed statement.
     unnamed: Option<Arc<Planned>>,
-    /// The unnamed portal, whose buffers are used again. None while it runs: moving the box costs no copy of it.
+    /// The unnamed portal, whose buffers are used again. None while it runs: moving the box costs
+    /// no copy of it.
     current: Option<Box<Portal>>,
     /// The last tag of a query, whose buffer is used again.
     tag: String,
@@ -91,7 +93,8 @@ impl Session {
         let seat = shared.board.seat(definitions.oid, interrupt).ok_or_else(|| {
             SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
         })?;
-        // Whoever drops the database closes it before looking for seats that are taken: one of the two sees the other.
+        // Whoever drops the database closes it before looking for seats that are taken: one of the
+        // two sees the other.
         if definitions.is_closed() {
             return Err(no_database(&definitions.entry().name));
         }
@@ -116,8 +119,9 @@ impl Session {
         })
     }
 
-    /// Runs a query string of the simple protocol: any number of statements, in one implicit transaction unless they
-    /// say otherwise. On an error the rest is skipped; the status is updated. Ends with everything a ReadyForQuery needs.
+    /// Runs a query string of the simple protocol: any number of statements, in one implicit
+    /// transaction unless they say otherwise. On an error the rest is skipped; the status is
+    /// updated. Ends with everything a ReadyForQuery needs.
     pub fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
         self.seat.query(0, text);
         self.seat.state(State::Active);
@@ -260,7 +264,8 @@ impl Session {
         Ok(columns.map(|columns| (columns, portal.formats.as_slice())))
     }
 
-    /// The result formats of a portal as given to `bind`: empty = all text, one = for all columns, else one each.
+    /// The result formats of a portal as given to `bind`: empty = all text, one = for all columns,
+    /// else one each.
     pub fn portal_formats(&self, name: &str) -> &[i16] {
         match name {
             "" => self.current.as_deref(),
@@ -269,8 +274,8 @@ impl Session {
         .map_or(&[], |portal| &portal.formats)
     }
 
-    /// Runs a portal until its end, or until it has given `max_rows` rows (0 = all). A statement that changes rows runs
-    /// to its end in any case.
+    /// Runs a portal until its end, or until it has given `max_rows` rows (0 = all). A statement
+    /// that changes rows runs to its end in any case.
     pub fn execute(
         &mut self,
         portal: &str,
@@ -365,14 +370,16 @@ impl Session {
         self.seat.session
     }
 
-    /// Sets a setting that the session begins with; `by_client`: from the startup packet, so that a reload leaves it alone.
+    /// Sets a setting that the session begins with; `by_client`: from the startup packet, so that a
+    /// reload leaves it alone.
     pub fn startup_setting(&mut self, name: &str, value: &str, by_client: bool) -> Result<(), SqlError> {
         self.environment.table.set_initial(name, value, by_client)?;
         self.show_application();
         Ok(())
     }
 
-    /// Takes over the settings that sessions begin with now, but for what was SET here or asked for by the client.
+    /// Takes over the settings that sessions begin with now, but for what was SET here or asked for
+    /// by the client.
     pub fn reload_settings(&mut self, settings: &[(String, String)]) {
         self.environment.table.reload(settings, self.shared.given());
         self.show_application();
@@ -384,7 +391,8 @@ impl Session {
         self.environment.table.logs_errors
     }
 
-    /// The text of the statement that has failed, where it is to be logged; as much as `pg_stat_activity` shows.
+    /// The text of the statement that has failed, where it is to be logged; as much as
+    /// `pg_stat_activity` shows.
     #[must_use]
     pub fn failed_statement(&self) -> Option<String> {
         self.environment.table.logs_failed_statements.then(|| self.seat.text())
@@ -402,7 +410,8 @@ impl Session {
         self.environment.table.reported().map(|(name, value)| (name, value.to_owned())).collect()
     }
 
-    /// The settings of [`Session::reported_settings`] that changed since the client was last told: (name, value).
+    /// The settings of [`Session::reported_settings`] that changed since the client was last told:
+    /// (name, value).
     #[inline]
     pub fn changed_settings(&mut self) -> Vec<(&'static str, String)> {
         let changed = self.environment.table.take_changed();
@@ -428,7 +437,8 @@ impl Session {
         self.environment.txn.prefetch();
     }
 
-    /// The columns of the rows a statement gives; those of FETCH are its cursor's, those of EXECUTE its statement's.
+    /// The columns of the rows a statement gives; those of FETCH are its cursor's, those of EXECUTE
+    /// its statement's.
     fn shown_columns(&self, planned: &Arc<Planned>) -> Option<Arc<[ColumnDesc]>> {
         if let Some(compiled) = &planned.compiled
             && let Body::Command(command) = &compiled.statement.body
@@ -516,7 +526,8 @@ impl Session {
         });
         let holds_nothing = self.status() == b'I' && self.environment.portals.is_empty();
         if self.interrupt.is_pending() && (holds_nothing || !runtime::account::is_short()) {
-            // It came too late for its statement. A session that keeps portals while memory is short hears of it as it idles.
+            // It came too late for its statement. A session that keeps portals while memory is
+            // short hears of it as it idles.
             self.interrupt.clear(Reason::Memory);
         }
         if holds_nothing {

@@ -1,11 +1,13 @@
 //! The plans a core knows: compiled statements by text, shared by the core's sessions.
 //!
-//! Two ways in: a text whose literals are lifted out (simple protocol), and a text as it is with its declared parameter
-//! types (extended protocol). Entries are found by hash and then compared whole. A plan is good while its database's
-//! generation is; a stale one is replaced when it is met.
+//! Two ways in: a text whose literals are lifted out (simple protocol), and a text as it is with
+//! its declared parameter types (extended protocol). Entries are found by hash and then compared
+//! whole. A plan is good while its database's generation is; a stale one is replaced when it is
+//! met.
 //!
-//! A core keeps at most [`KEPT`] plans of each kind and a bounded number of bytes; beyond that it begins anew. A large
-//! plan is kept when its statement comes a second time, so that large statements run once leave nothing behind.
+//! A core keeps at most [`KEPT`] plans of each kind and a bounded number of bytes; beyond that it
+//! begins anew. A large plan is kept when its statement comes a second time, so that large
+//! statements run once leave nothing behind.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -105,7 +107,8 @@ struct Cache {
 }
 
 impl Cache {
-    /// Whether a plan is to be kept; makes room for it. The caller discards what had to go for that.
+    /// Whether a plan is to be kept; makes room for it. The caller discards what had to go for
+    /// that.
     fn admits(&mut self, hash: u64, bytes: usize, discarded: &mut Plans) -> bool {
         let most = memory::for_core(MOST_BYTES);
         if bytes > most / LARGEST_SHARE || bytes > LARGE && !self.was_seen(hash) {
@@ -139,7 +142,8 @@ impl Cache {
     }
 }
 
-/// Plans of each kind a core keeps; beyond that it begins anew, which costs less than remembering who was used when.
+/// Plans of each kind a core keeps; beyond that it begins anew, which costs less than remembering
+/// who was used when.
 const KEPT: usize = 4096;
 /// Bytes of plans a core keeps at most.
 const MOST_BYTES: usize = 64 << 20;
@@ -192,7 +196,8 @@ pub(super) fn keep_template(scope: Scope, text: &str, read: &Normalized, planned
     discarded.discard();
 }
 
-/// Whether a plan of so many bytes is never kept, however much memory there is. Hashing a long text takes long.
+/// Whether a plan of so many bytes is never kept, however much memory there is. Hashing a long text
+/// takes long.
 fn is_too_large(bytes: usize) -> bool {
     bytes > MOST_BYTES / LARGEST_SHARE
 }

@@ -1,4 +1,5 @@
-//! Portals: a bound statement on its way to being run, or stopped at a row limit with the rest of its rows kept.
+//! Portals: a bound statement on its way to being run, or stopped at a row limit with the rest of
+//! its rows kept.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use values::types::{Datum, Type, binary, text};
 /// Larger parameters' buffer is not kept.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// A portal. Parameters are kept as they came and read when it runs, into the statement's own arena.
+/// A portal. Parameters are kept as they came and read when it runs, into the statement's own
+/// arena.
 #[derive(Default)]
 pub(super) struct Portal {
     /// What it runs; None when there is no portal: all else is as new then, but for the buffers.
@@ -37,10 +39,11 @@ pub(super) struct Portal {
     pub scrollable: bool,
     /// When the statement that made it came.
     pub created: i64,
-    /// Its number among the session's named portals, in the order they were made: whoever goes back to a savepoint drops
-    /// the later ones.
+    /// Its number among the session's named portals, in the order they were made: whoever goes back
+    /// to a savepoint drops the later ones.
     pub number: u64,
-    // Inline as far as common statements need: a portal opened by each statement should touch no memory of its own.
+    // Inline as far as common statements need: a portal opened by each statement should touch no
+    // memory of its own.
     bytes: SmallVec<[u8; 64]>,
     parameters: SmallVec<[Option<Range<u32>>; 4]>,
     parameter_formats: SmallVec<[i16; 4]>,

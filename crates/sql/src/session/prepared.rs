@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Session;
-use super::client::Client;
 use super::plans::Planned;
 use super::portal::Portal;
 use super::resolve::TakenLocks;
 use catalog::pg_catalog::Prepared;
+use execution::client::Client;
 use expressions::context::EvalContext;
 use expressions::expr::Expr;
 use expressions::functions;
@@ -113,7 +113,8 @@ impl Session {
         })
     }
 
-    /// The arguments of EXECUTE as texts, NULL as None. `values`: the parameters of the EXECUTE itself.
+    /// The arguments of EXECUTE as texts, NULL as None. `values`: the parameters of the EXECUTE
+    /// itself.
     fn execute_arguments(
         &self,
         planned: &Planned,
@@ -161,7 +162,8 @@ impl Session {
         Ok(())
     }
 
-    /// Calls `then` with the plan of a prepared statement, whose tables it locks, and with the parameters' values.
+    /// Calls `then` with the plan of a prepared statement, whose tables it locks, and with the
+    /// parameters' values.
     pub(super) fn with_prepared<T>(
         &mut self,
         call: &PreparedCall,
@@ -204,7 +206,8 @@ impl Session {
     }
 }
 
-/// Refuses what CREATE TABLE AS EXECUTE can't make a table from, and more names of columns than there are.
+/// Refuses what CREATE TABLE AS EXECUTE can't make a table from, and more names of columns than
+/// there are.
 pub(super) fn check_fits(table: &CreateTable, query: &Statement) -> Result<(), SqlError> {
     if !matches!(&query.body, Body::Query { tag, .. } if *tag == QueryTag::Select) {
         return Err(no_select());

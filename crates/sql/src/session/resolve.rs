@@ -1,13 +1,15 @@
 //! Names of relations, resolved under locks as PostgreSQL does.
 //!
-//! A name is looked up and what it stands for is locked. The wait for the lock may have ended with a commit that gave the
-//! name to something else, so the name is looked up again: if it stands for another object now, the lock on the first one
-//! is given up, unless the transaction held it before, and the other object is locked.
+//! A name is looked up and what it stands for is locked. The wait for the lock may have ended with
+//! a commit that gave the name to something else, so the name is looked up again: if it stands for
+//! another object now, the lock on the first one is given up, unless the transaction held it
+//! before, and the other object is locked.
 //!
-//! A command that names relations does this name by name ([`Session::lock_found`]). A query is planned first; its plan lists
-//! the tables that it was bound to. They are locked in the order of the text ([`Session::lock_tables`]), and the query is
-//! planned again when a definition has changed meanwhile. A query that the binder refuses has its tables locked before the
-//! client hears of it ([`Session::lock_resolved`]).
+//! A command that names relations does this name by name ([`Session::lock_found`]). A query is
+//! planned first; its plan lists the tables that it was bound to. They are locked in the order of
+//! the text ([`Session::lock_tables`]), and the query is planned again when a definition has
+//! changed meanwhile. A query that the binder refuses has its tables locked before the client hears
+//! of it ([`Session::lock_resolved`]).
 
 use std::sync::Arc;
 
@@ -15,8 +17,8 @@ use txn::{TableGrant, TableLock, Wait};
 
 use super::Session;
 use super::define::safe_point;
-use crate::exec::from_txn;
 use catalog::{Catalog, Relation, Table};
+use execution::from_txn;
 use query::plan::{Body, Command, QualifiedName, Statement};
 use values::error::{SqlError, SqlState};
 
@@ -65,8 +67,8 @@ impl Session {
         SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", name.shown()))
     }
 
-    /// Finds something by a name, with the OID that stands for it in locks, and locks it until the transaction ends.
-    /// Definitions are as of then. None when the name stands for nothing.
+    /// Finds something by a name, with the OID that stands for it in locks, and locks it until the
+    /// transaction ends. Definitions are as of then. None when the name stands for nothing.
     ///
     /// # Errors
     /// Those of `find` and of the wait.
@@ -102,7 +104,8 @@ impl Session {
         Ok(None)
     }
 
-    /// Locks a table by name and gives its definition as of then; None when there is no such relation.
+    /// Locks a table by name and gives its definition as of then; None when there is no such
+    /// relation.
     pub(super) fn locked_table(
         &mut self,
         name: &QualifiedName,
@@ -120,8 +123,8 @@ impl Session {
         Ok(table)
     }
 
-    /// Locks a relation of any kind by name, for ALTER; a table or a sequence in the mode `lock`, an index by its table, in
-    /// the mode `of_index`. What `check` refuses is not locked.
+    /// Locks a relation of any kind by name, for ALTER; a table or a sequence in the mode `lock`,
+    /// an index by its table, in the mode `of_index`. What `check` refuses is not locked.
     pub(super) fn locked_relation(
         &mut self,
         name: &QualifiedName,
@@ -142,7 +145,8 @@ impl Session {
         Ok(found)
     }
 
-    /// Locks the table of an index by the index's name: the table's OID and the index's. None when there is no such relation.
+    /// Locks the table of an index by the index's name: the table's OID and the index's. None when
+    /// there is no such relation.
     pub(super) fn locked_index(
         &mut self,
         name: &QualifiedName,
@@ -216,12 +220,13 @@ impl Session {
         }
     }
 
-    /// Opens the transaction if need be and locks the statement's tables; false when the plan has become stale. The locks
-    /// that were taken for it then are in `taken`.
+    /// Opens the transaction if need be and locks the statement's tables; false when the plan has
+    /// become stale. The locks that were taken for it then are in `taken`.
     ///
-    /// The objects of a query stay as they are while the transaction holds every lock that the plan asks for: definitions
-    /// of other objects, committed meanwhile, leave the plan current. So a query is compiled once more at most for each
-    /// lock that it did not hold. What a name stands for that was another table's is locked before that.
+    /// The objects of a query stay as they are while the transaction holds every lock that the plan
+    /// asks for: definitions of other objects, committed meanwhile, leave the plan current. So a
+    /// query is compiled once more at most for each lock that it did not hold. What a name stands
+    /// for that was another table's is locked before that.
     pub(super) fn lock_tables(
         &mut self,
         statement: &Statement,
@@ -244,7 +249,8 @@ impl Session {
         if is_query {
             self.take_first_snapshot()?;
         }
-        // By place in the list. Of a statement of more than 64 tables the further ones stay locked when it is planned again.
+        // By place in the list. Of a statement of more than 64 tables the further ones stay locked
+        // when it is planned again.
         let mut new = 0_u64;
         let mut locks = statement.locks.iter().enumerate();
         let mut next = locks.next();
@@ -273,8 +279,8 @@ impl Session {
         }
     }
 
-    /// Locks the tables that have the names of those which a stale plan was bound to and which are gone: the plan made next
-    /// finds them there, however long it takes to make.
+    /// Locks the tables that have the names of those which a stale plan was bound to and which are
+    /// gone: the plan made next finds them there, however long it takes to make.
     #[cold]
     fn lock_successors(
         &mut self,
@@ -310,8 +316,8 @@ impl Session {
         Ok(())
     }
 
-    /// Locks the tables that a refused statement's names stood for. Ok: definitions have changed meanwhile, and the statement
-    /// is to be compiled again.
+    /// Locks the tables that a refused statement's names stood for. Ok: definitions have changed
+    /// meanwhile, and the statement is to be compiled again.
     ///
     /// # Errors
     /// The statement's own where its names still stand for these tables, and those of the waits.

@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use storage::Store;
 
 use super::live::LiveQuery;
-use crate::spill::{Rows, RowsReader, pack, unpack};
+use execution::spill::{Rows, RowsReader, pack, unpack};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 
@@ -25,7 +25,8 @@ pub(super) struct KeptRows {
 }
 
 impl KeptRows {
-    /// No rows yet, to be read forward; `memory` bytes of them will be kept before they go to temporary pages.
+    /// No rows yet, to be read forward; `memory` bytes of them will be kept before they go to
+    /// temporary pages.
     pub fn new(memory: usize) -> KeptRows {
         let (rows, reader) = (Rows::new(memory), RowsReader::default());
         KeptRows { rows, forgotten: 0, live: None, reader, scroll: false, place: 0 }

@@ -1,7 +1,8 @@
 //! A session's settings: SET, SHOW, RESET, SET LOCAL.
 //!
-//! Every setting PostgreSQL's clients commonly set is known; those that mean something here have a typed field, the
-//! others are kept as text. A transaction remembers what to put back: after SET when it rolls back, after SET LOCAL always.
+//! Every setting PostgreSQL's clients commonly set is known; those that mean something here have a
+//! typed field, the others are kept as text. A transaction remembers what to put back: after SET
+//! when it rolls back, after SET LOCAL always.
 
 mod described;
 mod known;
@@ -15,8 +16,8 @@ use runtime::interrupt::Interrupt;
 use txn::WaitLimits;
 
 use super::characteristics::{self, Characteristics};
-use super::client::Severity;
 use crate::database::Given;
+use execution::client::Severity;
 use known::{Change, KNOWN, Kind, Known, default_statement_memory, position, spelled};
 use query::plan::{Isolation, TransactionModes};
 pub(crate) use units::show_memory;
@@ -67,7 +68,8 @@ pub(crate) struct SettingsTable {
     texts: Arc<Texts>,
     given: Arc<Given>,
     undo: Vec<Undo>,
-    /// The settings clients follow that have changed since they were last told, and the values they were told.
+    /// The settings clients follow that have changed since they were last told, and the values they
+    /// were told.
     changed: Vec<(usize, String)>,
     /// The settings values' text depends on.
     pub formats: Settings,
@@ -96,12 +98,14 @@ pub(crate) struct SettingsTable {
     pub maintenance_work_mem: usize,
     /// Bytes of memory the session may hold: its statement, cursors and prepared statements.
     statement_memory: u64,
-    /// `work_mem` and `maintenance_work_mem` as they were set; what is in effect is bounded by `statement_memory`.
+    /// `work_mem` and `maintenance_work_mem` as they were set; what is in effect is bounded by
+    /// `statement_memory`.
     wanted: (usize, usize),
     /// Bounded by `statement_memory`.
     interrupt: Arc<Interrupt>,
     user: Arc<str>,
-    /// The least loud of the messages the client is told (`client_min_messages`); None: errors only.
+    /// The least loud of the messages the client is told (`client_min_messages`); None: errors
+    /// only.
     least: Option<Severity>,
 }
 
@@ -109,8 +113,8 @@ fn unknown(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
 
-/// The change that setting `transaction_isolation`, `transaction_read_only` or `transaction_deferrable` asks of the
-/// running transaction; None for other names.
+/// The change that setting `transaction_isolation`, `transaction_read_only` or
+/// `transaction_deferrable` asks of the running transaction; None for other names.
 pub(super) fn transaction_modes(
     name: &str,
     value: Option<&str>,
@@ -161,7 +165,8 @@ fn invalid(name: &str, value: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// A value as far as it is read. A name is cut; another value of more bytes than a message has is refused.
+/// A value as far as it is read. A name is cut; another value of more bytes than a message has is
+/// refused.
 fn within<'v>(known: &Known, value: &'v str) -> Result<&'v str, SqlError> {
     let read = for_message(value);
     if read.len() == value.len() || known.kind == Kind::Name {
@@ -259,7 +264,8 @@ impl SettingsTable {
             .map(|(k, value)| (k.name, value.as_str()))
     }
 
-    /// What the client is to be told: names and values of settings that changed since it was last told.
+    /// What the client is to be told: names and values of settings that changed since it was last
+    /// told.
     #[inline]
     pub fn take_changed(&mut self) -> Vec<(&'static str, String)> {
         if self.changed.is_empty() { Vec::new() } else { self.told() }
@@ -288,7 +294,8 @@ impl SettingsTable {
         before
     }
 
-    /// The number of a setting that may be set, and the text to set: that of the value, or of the default.
+    /// The number of a setting that may be set, and the text to set: that of the value, or of the
+    /// default.
     fn wanted(&self, name: &str, value: Option<&str>) -> Result<(usize, String), SqlError> {
         let at = position(name).ok_or_else(|| unknown(name))?;
         let known = &KNOWN[at];
@@ -319,15 +326,17 @@ impl SettingsTable {
         Ok(())
     }
 
-    /// How a setting would be shown once it has a value, or its default; an error when it can't be set.
+    /// How a setting would be shown once it has a value, or its default; an error when it can't be
+    /// set.
     pub fn shown_once_set(&self, name: &str, value: Option<&str>) -> Result<String, SqlError> {
         let (at, wanted) = self.wanted(name, value)?;
         let mut trial = SettingsTable { limits: Arc::default(), interrupt: Arc::default(), ..self.clone() };
         trial.apply(at, &wanted)
     }
 
-    /// Sets what a session begins with: RESET goes back to it. A reload changes what the server sets, not what the client
-    /// asks for in its startup packet. The client is told of all settings after that.
+    /// Sets what a session begins with: RESET goes back to it. A reload changes what the server
+    /// sets, not what the client asks for in its startup packet. The client is told of all settings
+    /// after that.
     pub fn set_initial(&mut self, name: &str, value: &str, by_client: bool) -> Result<(), SqlError> {
         self.set(name, Some(value), false)?;
         if let Some(at) = position(name) {
@@ -480,7 +489,8 @@ impl SettingsTable {
         Ok(proper)
     }
 
-    /// Puts `statement_memory` into effect. Operators keep no more than a share of it, however much `work_mem` allows.
+    /// Puts `statement_memory` into effect. Operators keep no more than a share of it, however much
+    /// `work_mem` allows.
     fn bound_memory(&mut self) {
         self.interrupt.set_memory_limit(i64::try_from(self.statement_memory).unwrap_or(i64::MAX));
         let most = self.statement_memory.min(default_statement_memory());
@@ -554,7 +564,8 @@ fn least_loud(value: &mut String) -> Option<Severity> {
     }
 }
 
-/// The time zone of a name, of an interval, or of an offset in hours; or why there is none, where there is more to say.
+/// The time zone of a name, of an interval, or of an offset in hours; or why there is none, where
+/// there is more to say.
 fn time_zone(value: &str) -> Result<Zone, Option<&'static str>> {
     const TOO_FAR: Option<&str> = Some("UTC timezone offset is out of range.");
     if value.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("interval")) {

@@ -7,8 +7,8 @@ use storage::page::PAGE_SIZE;
 
 use super::environment::SessionEnvironment;
 use crate::database::Definitions;
-use crate::exec::{from_storage, tree};
 use catalog::{Catalog, Relation, Table, TreeAddress};
+use execution::{from_storage, tree};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 
@@ -74,8 +74,9 @@ impl SessionEnvironment {
         }
     }
 
-    /// What the trees that `found` finds in a catalog take, in bytes; None when there are none (any more). No lock keeps them
-    /// from being freed meanwhile: a walk that fails is begun again where the newest definitions have other trees.
+    /// What the trees that `found` finds in a catalog take, in bytes; None when there are none (any
+    /// more). No lock keeps them from being freed meanwhile: a walk that fails is begun again where
+    /// the newest definitions have other trees.
     fn size_of(
         &self,
         definitions: &Definitions,

@@ -7,7 +7,7 @@ use runtime::{fiber, interrupt};
 use txn::TableLock;
 
 use super::Session;
-use crate::exec::from_txn;
+use execution::from_txn;
 use query::plan::Isolation;
 use values::error::{SqlError, SqlState};
 
@@ -15,8 +15,8 @@ use values::error::{SqlError, SqlState};
 const SETTLING: Duration = Duration::from_micros(200);
 
 impl Session {
-    /// In repeatable read the first query of a transaction takes its snapshot before it waits for a lock, also where it is
-    /// refused then.
+    /// In repeatable read the first query of a transaction takes its snapshot before it waits for a
+    /// lock, also where it is refused then.
     #[inline]
     pub(super) fn take_first_snapshot(&mut self) -> Result<(), SqlError> {
         if self.is_before_snapshot() { self.take_snapshot_of_now() } else { Ok(()) }
@@ -40,8 +40,8 @@ impl Session {
         self.environment.txn.statement_start().map_err(from_txn)
     }
 
-    /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot was taken. What their
-    /// new trees hold came after it too, so it would see nothing in them.
+    /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot
+    /// was taken. What their new trees hold came after it too, so it would see nothing in them.
     fn check_age(&mut self, locks: &[(u32, TableLock)]) -> Result<(), SqlError> {
         if self.environment.characteristics.isolation != Isolation::RepeatableRead {
             return Ok(());

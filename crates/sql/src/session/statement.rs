@@ -1,12 +1,12 @@
 //! From a text to its execution: plans found or made, tables locked, rows given.
 
+use execution::RunningSession as _;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
 use runtime::{account, fiber, interrupt};
 
 use super::characteristics::read_only_error;
-use super::client::Client;
 use super::environment::Deferred;
 use super::literals::literal_values;
 use super::long::{LONG_TEXT, read_beside, shared};
@@ -15,8 +15,9 @@ use super::portal::Portal;
 use super::resolve::TakenLocks;
 use super::rows::KeptRows;
 use super::{Executed, Session, clock};
-use crate::exec::{Executor, Flow, from_txn, scratch};
 use catalog::Catalog;
+use execution::client::Client;
+use execution::{Executor, Flow, from_txn, scratch};
 use query::normalize::Normalized;
 use query::plan::{Body, ColumnDesc, Command, Plan, QueryTag, Statement};
 use query::request::{Context, Request};
@@ -94,7 +95,8 @@ impl Session {
         self.block.note_several(ranges.len() > 1);
         let copy = OnceCell::new();
         for range in ranges {
-            // A hundred thousand short statements hold the core no longer than one long one, and end when told to.
+            // A hundred thousand short statements hold the core no longer than one long one, and
+            // end when told to.
             fiber::safe_point();
             interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
             self.start_limit();
@@ -116,7 +118,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement of the simple protocol; false when its plan turned out stale once its tables were locked.
+    /// Runs a statement of the simple protocol; false when its plan turned out stale once its
+    /// tables were locked.
     fn run_simple(
         &mut self,
         planned: &Arc<Planned>,
@@ -330,7 +333,8 @@ impl Session {
         Ok(given)
     }
 
-    /// Runs a query whose tables are locked; the number for its tag. The rows beyond a limit are kept.
+    /// Runs a query whose tables are locked; the number for its tag. The rows beyond a limit are
+    /// kept.
     pub(super) fn run_query(
         &mut self,
         statement: &Statement,
@@ -351,8 +355,13 @@ impl Session {
         let keep = || KeptRows::new(memory::for_kept(work_mem));
         let environment = &self.environment;
         let store = self.shared.engine.store();
-        let mut cx =
-            Executor::new(&self.environment.txn, &self.shared, &environment.catalog, values, environment);
+        let mut cx = Executor::new(
+            &self.environment.txn,
+            &self.shared.row_numbers,
+            &environment.catalog,
+            values,
+            environment,
+        );
         cx.fresh = self.block.fresh();
         let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
             if given >= limit {
@@ -406,7 +415,8 @@ impl Session {
         }
     }
 
-    /// Tells the client what functions had to say, and does what set_config() asked for if the statement was `done`.
+    /// Tells the client what functions had to say, and does what set_config() asked for if the
+    /// statement was `done`.
     pub(super) fn apply_deferred(&mut self, done: bool, client: &mut dyn Client) -> Result<(), SqlError> {
         for deferred in self.environment.deferred.take() {
             match deferred {
@@ -477,8 +487,8 @@ impl Session {
         }
     }
 
-    /// The plan for a text that is being prepared. The tables that a query reads or writes are locked as if it ran: who
-    /// prepares it may be told of their columns.
+    /// The plan for a text that is being prepared. The tables that a query reads or writes are
+    /// locked as if it ran: who prepares it may be told of their columns.
     pub(super) fn plan_prepared(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
         let mut taken = TakenLocks::default();
         loop {
@@ -524,7 +534,8 @@ impl Session {
         }
     }
 
-    /// A stale plan made anew. Its result must have the columns it had, which the client may have been told.
+    /// A stale plan made anew. Its result must have the columns it had, which the client may have
+    /// been told.
     fn replan(&mut self, planned: &Arc<Planned>, taken: &mut TakenLocks) -> Result<Arc<Planned>, SqlError> {
         let fresh = self.plan_text(&planned.text, &planned.types, taken)?;
         let columns = |planned: &Planned| planned.compiled.as_ref().map(|c| Arc::clone(&c.statement.columns));

@@ -1,15 +1,15 @@
 //! Commands that give rows (SHOW, EXPLAIN, FETCH, EXECUTE) under the row limit of a portal.
 //!
-//! With a row limit, the command's first Execute makes all rows and keeps them with the portal, which gives them from
-//! there. Without one, the client gets the rows as they are made.
+//! With a row limit, the command's first Execute makes all rows and keeps them with the portal,
+//! which gives them from there. Without one, the client gets the rows as they are made.
 
 use std::sync::Arc;
 
 use storage::Store;
 
 use super::Session;
-use super::client::{Client, Notice};
 use super::rows::KeptRows;
+use execution::client::{Client, Notice};
 use query::plan::{ColumnDesc, Statement};
 use values::environment::Environment;
 use values::error::SqlError;
@@ -46,8 +46,8 @@ struct Keeper<'c> {
 }
 
 impl Session {
-    /// Runs a command that gives rows. With `keep` the rows are kept and the client hears nothing of them, nor that the
-    /// command is complete.
+    /// Runs a command that gives rows. With `keep` the rows are kept and the client hears nothing
+    /// of them, nor that the command is complete.
     pub(super) fn run_for_rows(
         &mut self,
         statement: &Statement,

@@ -1,6 +1,8 @@
-//! Transaction blocks: how BEGIN, COMMIT, ROLLBACK, savepoints, errors and the ends of messages move a session between
-//! being idle, in an implicit transaction, in a block, and in a failed block.
+//! Transaction blocks: how BEGIN, COMMIT, ROLLBACK, savepoints, errors and the ends of messages
+//! move a session between being idle, in an implicit transaction, in a block, and in a failed
+//! block.
 
+use execution::RunningSession as _;
 use std::sync::Arc;
 
 use runtime::interrupt::Reason;
@@ -9,17 +11,18 @@ use runtime::{account, fiber};
 use txn::SavepointId;
 
 use super::characteristics::{Characteristics, refuse_serializable};
-use super::client::{Client, Notice};
 use super::define::safe_point;
 use super::plans::Planned;
 use super::{Session, clock};
 use crate::database::system;
-use crate::exec::from_txn;
 use catalog::{Catalog, Change, Overlay, Table, TreeAddress};
+use execution::client::{Client, Notice};
+use execution::from_txn;
 use query::plan::{Body, Command, Isolation, TransactionModes};
 use values::error::{SqlError, SqlState};
 
-/// The definitions of all databases may take one part in so many of the memory that sessions may take.
+/// The definitions of all databases may take one part in so many of the memory that sessions may
+/// take.
 const DEFINITIONS_SHARE: i64 = 4;
 
 /// Where a session's transaction stands.
@@ -102,8 +105,8 @@ impl Block {
         matches!(self.stage, Stage::Explicit | Stage::Failed)
     }
 
-    /// Whether the transaction goes on after the present statement: in a block, among the statements of one query string,
-    /// and behind another Execute of the same pipeline.
+    /// Whether the transaction goes on after the present statement: in a block, among the
+    /// statements of one query string, and behind another Execute of the same pipeline.
     pub fn outlasts_statement(&self) -> bool {
         self.is_explicit() || self.several || (self.stage == Stage::Implicit && self.executed)
     }
@@ -135,7 +138,8 @@ impl Block {
         self.next_portal - 1
     }
 
-    /// The trees made since the last savepoint: what takes back what is put there takes the trees back, too.
+    /// The trees made since the last savepoint: what takes back what is put there takes the trees
+    /// back, too.
     pub fn fresh(&self) -> &[TreeAddress] {
         &self.created[self.savepoints.last().map_or(0, |savepoint| savepoint.created)..]
     }
@@ -196,14 +200,16 @@ impl Session {
         self.block.executed = false;
         self.block.seen = None;
         self.block.first_portal = self.block.next_portal;
-        // The limits of a read-only transaction are decided here: some commands of PostgreSQL's write in one.
+        // The limits of a read-only transaction are decided here: some commands of PostgreSQL's
+        // write in one.
         self.environment.txn.begin(txn_isolation(characteristics.isolation), false);
         if self.block.limit.is_some() || self.environment.table.transaction_timeout.is_some() {
             self.limit_transaction(true);
         }
     }
 
-    /// Starts the transaction's time limit, if there is one, or stops it. What it was about to say is forgotten.
+    /// Starts the transaction's time limit, if there is one, or stops it. What it was about to say
+    /// is forgotten.
     #[cold]
     fn limit_transaction(&mut self, open: bool) {
         if let Some(limit) = self.block.limit.take() {
@@ -216,7 +222,8 @@ impl Session {
         }
     }
 
-    /// `transaction_timeout` may have changed within a transaction: a limit that runs already goes on, as in PostgreSQL.
+    /// `transaction_timeout` may have changed within a transaction: a limit that runs already goes
+    /// on, as in PostgreSQL.
     pub(super) fn settings_changed(&mut self) {
         let wanted = self.environment.table.transaction_timeout.is_some();
         if wanted != self.block.limit.is_some() && self.block.stage != Stage::Idle {
@@ -224,8 +231,8 @@ impl Session {
         }
     }
 
-    /// BEGIN. A transaction that a query string has opened before goes on as the block's. Within a block it warns, and sets the
-    /// characteristics that it names.
+    /// BEGIN. A transaction that a query string has opened before goes on as the block's. Within a
+    /// block it warns, and sets the characteristics that it names.
     pub(super) fn begin(&mut self, modes: TransactionModes, client: &mut dyn Client) -> Result<(), SqlError> {
         refuse_serializable(modes)?;
         if self.block.is_explicit() {
@@ -292,8 +299,8 @@ impl Session {
         }
     }
 
-    /// A command of a transaction has run: commits where it stands alone there. What it did stays when a later statement of
-    /// its pipeline fails.
+    /// A command of a transaction has run: commits where it stands alone there. What it did stays
+    /// when a later statement of its pipeline fails.
     pub(super) fn end_alone(&mut self, done: bool) -> Result<(), SqlError> {
         let alone = std::mem::take(&mut self.block.alone);
         if alone && done { self.end_implicit(true) } else { Ok(()) }
@@ -348,7 +355,8 @@ impl Session {
                 false => self.take_back_all(overlay.is_some()),
             };
             if self.environment.txn.in_transaction() {
-                // It could not be committed: nothing of it may stay, in this transaction or the next one.
+                // It could not be committed: nothing of it may stay, in this transaction or the
+                // next one.
                 if let Some((base, overlay)) = &overlay {
                     let before = overlay.before(base);
                     self.environment.definitions.publish(|catalog| catalog.with_changes(&before));
@@ -378,14 +386,16 @@ impl Session {
         ended
     }
 
-    /// Makes a transaction's definitions those of the database, unless another one has taken their names meanwhile.
+    /// Makes a transaction's definitions those of the database, unless another one has taken their
+    /// names meanwhile.
     fn publish(&self, overlay: &Overlay) -> Result<(), SqlError> {
         let (definitions, changes) = (&self.environment.definitions, overlay.changes());
         let refused = |(what, name): (&str, String)| {
             let code = if what == "schema" { SqlState::DUPLICATE_SCHEMA } else { SqlState::DUPLICATE_TABLE };
             SqlError::new(code, format!("{what} \"{name}\" already exists"))
         };
-        // Others run while thousands of changes are applied, and may publish theirs first. Then it is done in one go.
+        // Others run while thousands of changes are applied, and may publish theirs first. Then it
+        // is done in one go.
         let base = definitions.catalog();
         let next = base.with_named(changes, fiber::safe_point).map_err(refused)?;
         if definitions.replace(&base, next) {
@@ -394,7 +404,8 @@ impl Session {
         definitions.try_publish(|catalog| catalog.with_named(changes, || {})).map_err(refused)
     }
 
-    /// The session is dropped: what it leaves of trees and counters is settled once its transaction has been taken back.
+    /// The session is dropped: what it leaves of trees and counters is settled once its transaction
+    /// has been taken back.
     pub(super) fn leave(&mut self) {
         let created = std::mem::take(&mut self.block.created);
         let overlay = self.block.overlay.take();
@@ -447,7 +458,8 @@ impl Session {
         };
     }
 
-    /// The implicit transaction is rolled back at once: its locks are not kept until the client says Sync.
+    /// The implicit transaction is rolled back at once: its locks are not kept until the client
+    /// says Sync.
     fn take_back_implicit(&mut self) {
         if self.block.stage == Stage::Implicit && !self.block.empty {
             // A cursor WITH HOLD goes too: its rows were taken back.
@@ -459,7 +471,8 @@ impl Session {
         }
     }
 
-    /// Rolls the transaction back. What takes long goes on meanwhile, unless trees it made or definitions go with it.
+    /// Rolls the transaction back. What takes long goes on meanwhile, unless trees it made or
+    /// definitions go with it.
     fn take_back_all(&self, defines: bool) -> Result<(), SqlError> {
         let txn = &self.environment.txn;
         let done = match defines || self.block.dropped || !self.block.created.is_empty() {
@@ -523,7 +536,8 @@ impl Session {
         })
     }
 
-    /// Goes back to a savepoint, which stays. Portals that were open then stay where they stand now.
+    /// Goes back to a savepoint, which stays. Portals that were open then stay where they stand
+    /// now.
     fn take_back_to(&mut self, at: usize) -> Result<(), SqlError> {
         let &Savepoint { id, definitions, settings, characteristics, portals, .. } =
             &self.block.savepoints[at];
@@ -548,8 +562,9 @@ impl Session {
         Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
     }
 
-    /// Refuses a command that must stand neither in a block nor among the statements of one text or pipeline, which are
-    /// one transaction. Where it may run, its transaction ends with it ([`Session::end_alone`]).
+    /// Refuses a command that must stand neither in a block nor among the statements of one text or
+    /// pipeline, which are one transaction. Where it may run, its transaction ends with it
+    /// ([`Session::end_alone`]).
     pub(super) fn refuse_block(&mut self, what: &str) -> Result<(), SqlError> {
         if !self.block.outlasts_statement() {
             self.block.alone = true;
@@ -564,7 +579,8 @@ impl Session {
         self.block.queried = true;
     }
 
-    /// The catalog statements see now. Uncommitted definitions are laid over the newest shared ones.
+    /// The catalog statements see now. Uncommitted definitions are laid over the newest shared
+    /// ones.
     pub(super) fn refresh_catalog(&mut self) {
         let definitions = &self.environment.definitions;
         match &mut self.block.overlay {
@@ -606,7 +622,8 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses a definition with which those of all databases would take more than their part of the memory.
+    /// Refuses a definition with which those of all databases would take more than their part of
+    /// the memory.
     fn refuse_growth(&self, change: &Change) -> Result<(), SqlError> {
         let own = &self.environment.catalog;
         let growth = own.growth(change);

@@ -1,15 +1,15 @@
 //! Values out of line: each pointer of a row has exactly its chunks, and no chunk is nobody's.
 //!
-//! Chunks are looked up one by one, so that what is missing can be named; both sides are summed besides, as the indexes
-//! are, so that a chunk of no row, or of two, shows as well.
+//! Chunks are looked up one by one, so that what is missing can be named; both sides are summed
+//! besides, as the indexes are, so that a chunk of no row, or of two, shows as well.
 
 use txn::{Direction, TxnSession};
 
 use super::{ALL, EntrySum};
 use crate::SqlError;
-use crate::exec::keys::{table_tree, tree};
-use crate::exec::{from_txn, wide};
 use catalog::{Table, TreeAddress};
+use execution::keys::{table_tree, tree};
+use execution::{from_txn, wide};
 use values::row::{self, RowView};
 use values::types::{Datum, WidePointer};
 

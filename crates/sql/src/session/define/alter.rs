@@ -5,19 +5,20 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::super::client::Client;
 use super::create::{self, no_column};
 use super::dependents::{self, Object};
 use super::{constraint, exists, identity, kept, owner, retype, sequence, skipping};
-use crate::exec::{self, Executor, Flow};
 use catalog::system_columns;
 use catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
+use execution::client::Client;
+use execution::{Executor, Flow};
 use query::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
 use query::request::Request;
 use values::error::{SqlError, SqlState};
 use values::identifier::{qualified, quoted};
 
-/// ALTER TABLE, ALTER INDEX and the forms of ALTER SEQUENCE that tables have too; `tag` is which of them is said.
+/// ALTER TABLE, ALTER INDEX and the forms of ALTER SEQUENCE that tables have too; `tag` is which of
+/// them is said.
 pub(super) fn table(
     session: &mut Session,
     (name, if_exists, tag): (&QualifiedName, bool, &str),
@@ -61,7 +62,8 @@ pub(super) fn table(
     Ok(())
 }
 
-/// 42809 for a kind of relation that the statement does not say. ALTER TABLE says any kind; ALTER INDEX renames any.
+/// 42809 for a kind of relation that the statement does not say. ALTER TABLE says any kind; ALTER
+/// INDEX renames any.
 fn check_kind(found: &Relation, name: &str, actions: &[AlterAction], tag: &str) -> Result<(), SqlError> {
     let renames = matches!(actions, [AlterAction::Rename(_)]);
     let is_catalog = matches!(found, Relation::Table(table) if table.is_virtual());
@@ -112,8 +114,8 @@ fn not_for(action: &AlterAction, name: &str, kind: &str) -> SqlError {
     }
 }
 
-/// The lock that an action needs. All of them hold off other changes of the definition; the weaker ones let those pass
-/// who read the table, and the weakest also those who write it.
+/// The lock that an action needs. All of them hold off other changes of the definition; the weaker
+/// ones let those pass who read the table, and the weakest also those who write it.
 fn lock_of(action: &AlterAction) -> TableLock {
     match action {
         AlterAction::Validate(_) | AlterAction::NoEffect { lets_write: true } => {
@@ -128,8 +130,8 @@ fn lock_of(action: &AlterAction) -> TableLock {
     }
 }
 
-/// As [`lock_of`], for an action on an index of the table. A new name lets others write where the statement says that it is
-/// an index's.
+/// As [`lock_of`], for an action on an index of the table. A new name lets others write where the
+/// statement says that it is an index's.
 fn lock_of_index(action: &AlterAction, tag: &str) -> TableLock {
     match action {
         AlterAction::Rename(_) if tag == "ALTER INDEX" => TableLock::ShareUpdateExclusive,
@@ -290,7 +292,7 @@ fn drop_column(
     let (first, checks) = query::compile::row_checks(&catalog, &Arc::new(table.clone()))?;
     table.checks.retain(|check| {
         let bound = checks.iter().find(|bound| bound.name == check.name);
-        !bound.is_some_and(|bound| exec::wide::reads(&bound.expr, first + position))
+        !bound.is_some_and(|bound| execution::wide::reads(&bound.expr, first + position))
     });
     for sequence in owned_by(&catalog, table.oid, position) {
         sequence::forget(session, sequence.oid)?;
@@ -508,8 +510,9 @@ fn alter_sequence(
     session.define(Change::PutSequence(Arc::new(sequence)))
 }
 
-/// Moves all rows of `old` into new trees of `table`, the same table with another definition. Columns keep their
-/// values, except that `changed` gives one of them by an expression over the old ones.
+/// Moves all rows of `old` into new trees of `table`, the same table with another definition.
+/// Columns keep their values, except that `changed` gives one of them by an expression over the old
+/// ones.
 pub(super) fn rewrite(
     session: &mut Session,
     old: &Table,
@@ -533,7 +536,7 @@ pub(super) fn rewrite(
     let target = Table { foreign_keys: Vec::new(), ..table.clone() };
     session.see_rows_of(old)?;
     if changed.is_none() {
-        return session.executing(|cx| exec::ddl::move_rows(cx, old, &target));
+        return session.executing(|cx| execution::ddl::move_rows(cx, old, &target));
     }
     let (mut positions, mut values) = (Vec::new(), Vec::new());
     for (at, column) in table.columns.iter().enumerate().filter(|(_, column)| !column.dropped) {
@@ -548,7 +551,7 @@ pub(super) fn rewrite(
     let text = format!("SELECT {} FROM {}", values.join(", "), qualified(schema, &old.name));
     let planned = session.compile(&Request::plain(&text))?;
     let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
-    session.executing(|cx| exec::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;
+    session.executing(|cx| execution::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;
     Ok(())
 }
 

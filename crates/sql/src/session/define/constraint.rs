@@ -1,4 +1,5 @@
-//! Constraints of tables: names as PostgreSQL gives them, indexes behind them, rows there checked against them.
+//! Constraints of tables: names as PostgreSQL gives them, indexes behind them, rows there checked
+//! against them.
 
 use std::sync::Arc;
 
@@ -9,15 +10,16 @@ use super::alter;
 use super::create::no_column;
 use super::kept;
 use super::names::distinct;
-use crate::exec;
 use catalog::ReferentialAction;
 use catalog::system_columns;
 use catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Relation, Table};
+use execution;
 use query::plan::{ConstraintDefinition, ConstraintKind, QualifiedName};
 use values::error::{SqlError, SqlState};
 use values::identifier::{qualified, quoted};
 
-/// Adds a constraint to a definition. Of a table that is not `new` the rows are checked, unless it is added NOT VALID.
+/// Adds a constraint to a definition. Of a table that is not `new` the rows are checked, unless it
+/// is added NOT VALID.
 pub(super) fn add(
     session: &mut Session,
     table: &mut Table,
@@ -117,8 +119,9 @@ fn refuse_taken(session: &Session, table: &Table, name: &str) -> Result<(), SqlE
     Ok(())
 }
 
-/// A new table's constraints in the order in which PostgreSQL adds and names them: checks, the primary key, unique keys,
-/// foreign keys. A unique key that says the same as a key before it is left out; its name goes to one that has none.
+/// A new table's constraints in the order in which PostgreSQL adds and names them: checks, the
+/// primary key, unique keys, foreign keys. A unique key that says the same as a key before it is
+/// left out; its name goes to one that has none.
 pub(super) fn ordered(given: &[ConstraintDefinition]) -> Vec<ConstraintDefinition> {
     let place = |kind: &ConstraintKind| match kind {
         ConstraintKind::Check { .. } => 0,
@@ -145,7 +148,8 @@ pub(super) fn ordered(given: &[ConstraintDefinition]) -> Vec<ConstraintDefinitio
     kept
 }
 
-/// A key's columns, those of its INCLUDE, and whether nulls are equal in it; None for another constraint.
+/// A key's columns, those of its INCLUDE, and whether nulls are equal in it; None for another
+/// constraint.
 fn key_of(kind: &ConstraintKind) -> Option<(&Vec<String>, &Vec<String>, bool)> {
     match kind {
         ConstraintKind::PrimaryKey { columns, included } => Some((columns, included, false)),
@@ -207,7 +211,7 @@ fn unique(
     };
     if !new {
         session.see_rows_of(table)?;
-        session.executing(|cx| exec::ddl::build_index(cx, table, &index))?;
+        session.executing(|cx| execution::ddl::build_index(cx, table, &index))?;
     }
     table.indexes.push(index);
     Ok(())
@@ -297,7 +301,8 @@ pub(super) fn validate(session: &mut Session, table: &mut Table, name: &str) -> 
     Err(alter::no_constraint(table, name))
 }
 
-/// A foreign key's columns must have types that fit, and every row its parent unless it was added NOT VALID.
+/// A foreign key's columns must have types that fit, and every row its parent unless it was added
+/// NOT VALID.
 pub(super) fn verify_reference(
     session: &mut Session,
     child: &Table,
@@ -378,12 +383,13 @@ fn foreign_key(
     Ok(())
 }
 
-/// The table that a foreign key of `child` references, locked. A table may reference itself, also while it is being made.
+/// The table that a foreign key of `child` references, locked. A table may reference itself, also
+/// while it is being made.
 fn referenced(session: &mut Session, child: &Table, name: &QualifiedName) -> Result<Arc<Table>, SqlError> {
     let named_child = |session: &Session| {
         let catalog = &session.environment.catalog;
-        // A table that is being made is not in the catalog yet; its schema is passed by where a schema before it in the
-        // search path has the name.
+        // A table that is being made is not in the catalog yet; its schema is passed by where a
+        // schema before it in the search path has the name.
         let schema = catalog.schema_name(child.schema);
         let path = &session.environment.table.search_path;
         let is_sought = match &name.schema {
@@ -408,7 +414,7 @@ fn referenced(session: &mut Session, child: &Table, name: &QualifiedName) -> Res
         }
         None => Ok(None),
     })?;
-    session.environment.txn.statement_start().map_err(exec::from_txn)?;
+    session.environment.txn.statement_start().map_err(execution::from_txn)?;
     match found {
         Some(Some(table)) => Ok(table),
         Some(None) => Ok(Arc::new(child.clone())),

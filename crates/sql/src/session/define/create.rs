@@ -5,13 +5,13 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::super::client::Client;
 use super::names::distinct;
 use super::{constraint, exists, kept, owner, sequence};
 use crate::database::system;
-use crate::exec;
 use catalog::system_columns::{self, SYSTEM_COLUMNS};
 use catalog::{Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress};
+use execution;
+use execution::client::Client;
 use query::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
 use values::error::{SqlError, SqlState};
 use values::types::{Datum, Type, TypeKind};
@@ -78,8 +78,8 @@ pub(super) fn table(
     Ok("CREATE TABLE")
 }
 
-/// CREATE TABLE AS. `create` has the names given for the query's first columns, `tag_without_data` is the tag of WITH NO
-/// DATA where that was asked for. Returns the number of rows the table got.
+/// CREATE TABLE AS. `create` has the names given for the query's first columns, `tag_without_data`
+/// is the tag of WITH NO DATA where that was asked for. Returns the number of rows the table got.
 pub(in super::super) fn table_as(
     session: &mut Session,
     (create, query, tag_without_data): (&CreateTable, &Arc<Statement>, Option<&str>),
@@ -109,11 +109,12 @@ pub(in super::super) fn table_as(
         client.complete(tag);
         return Ok(0);
     }
-    session.environment.txn.statement_start().map_err(exec::from_txn)?;
+    session.environment.txn.statement_start().map_err(execution::from_txn)?;
     let environment = &session.environment;
     let catalog = &environment.catalog;
-    let mut cx = exec::Executor::new(&environment.txn, &session.shared, catalog, values, environment);
-    let rows = exec::ddl::fill(&mut cx, query, &table, None)?;
+    let mut cx =
+        execution::Executor::new(&environment.txn, &session.shared.row_numbers, catalog, values, environment);
+    let rows = execution::ddl::fill(&mut cx, query, &table, None)?;
     client.complete(&format!("SELECT {rows}"));
     Ok(rows)
 }
@@ -258,8 +259,8 @@ pub(super) fn index(
     if create.concurrently {
         session.refuse_block("CREATE INDEX CONCURRENTLY")?;
     }
-    // Stronger than PostgreSQL's lock by one: of two sessions that put an index each into the same definition, the second would
-    // put it back without the first one's.
+    // Stronger than PostgreSQL's lock by one: of two sessions that put an index each into the same
+    // definition, the second would put it back without the first one's.
     let Some(found) = session.locked_table(&create.table, TableLock::ShareRowExclusive)? else {
         return Err(session.missing(&create.table));
     };
@@ -306,7 +307,7 @@ pub(super) fn index(
         included,
     };
     session.see_rows_of(&table)?;
-    session.executing(|cx| exec::ddl::build_index(cx, &table, &index))?;
+    session.executing(|cx| execution::ddl::build_index(cx, &table, &index))?;
     table.indexes.push(index);
     session.define(Change::PutTable(Arc::new(table)))?;
     Ok("CREATE INDEX")

@@ -1,9 +1,10 @@
 //! The objects that depend on those a command drops.
 //!
-//! They are found, ordered and described as PostgreSQL does it: a refusal lists them in its detail, CASCADE in a notice.
-//! An object that belongs to a dropped one (its columns' defaults, its constraints, the sequences that it owns) goes
-//! quietly. [`settle`] locks all of them before it decides, and nobody can make a new dependent while they are locked:
-//! whoever refers to an object holds a lock on it.
+//! They are found, ordered and described as PostgreSQL does it: a refusal lists them in its detail,
+//! CASCADE in a notice. An object that belongs to a dropped one (its columns' defaults, its
+//! constraints, the sequences that it owns) goes quietly. [`settle`] locks all of them before it
+//! decides, and nobody can make a new dependent while they are locked: whoever refers to an object
+//! holds a lock on it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,9 +13,9 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::super::client::{Client, Notice};
 use catalog::stored;
 use catalog::{Catalog, Change, Table};
+use execution::client::{Client, Notice};
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 
@@ -41,8 +42,8 @@ pub(super) enum Object {
 }
 
 impl Object {
-    /// Newer objects come first where several depend on one, then by PostgreSQL's OID of their catalog. Defaults have no
-    /// OID here: they count as new as their table.
+    /// Newer objects come first where several depend on one, then by PostgreSQL's OID of their
+    /// catalog. Defaults have no OID here: they count as new as their table.
     fn order(self) -> (Reverse<(u32, u32)>, u32) {
         match self {
             Object::Schema(oid) => (Reverse((oid, 0)), 2615),
@@ -64,8 +65,9 @@ struct Found {
     quiet: bool,
 }
 
-/// Finds what depends on `objects`, locks it, and refuses or tells it to the client. With `cascade` it also takes away
-/// the defaults and constraints that are not the dropped objects' own; other objects are left to the caller.
+/// Finds what depends on `objects`, locks it, and refuses or tells it to the client. With `cascade`
+/// it also takes away the defaults and constraints that are not the dropped objects' own; other
+/// objects are left to the caller.
 ///
 /// # Errors
 /// 2BP01 without `cascade` when something depends on them, and those of the waits.
@@ -80,7 +82,8 @@ pub(super) fn settle(
         for (relation, lock) in found.iter().filter_map(|found| lock_of(found, cascade)) {
             session.lock_definition(relation, lock)?;
         }
-        // Another transaction may have dropped one of them, or made a new one, before it was locked.
+        // Another transaction may have dropped one of them, or made a new one, before it was
+        // locked.
         let now = find(&session.environment.catalog, objects);
         if now == found {
             break;
@@ -98,7 +101,8 @@ pub(super) fn settle(
     take_away(session, &loud)
 }
 
-/// The lock that an object needs so that it stays what it is. A foreign key is held by the lock on its parent.
+/// The lock that an object needs so that it stays what it is. A foreign key is held by the lock on
+/// its parent.
 fn lock_of(found: &Found, cascade: bool) -> Option<(u32, TableLock)> {
     let lock = if cascade { TableLock::AccessExclusive } else { TableLock::AccessShare };
     match found.object {
@@ -113,7 +117,8 @@ fn lock_of(found: &Found, cascade: bool) -> Option<(u32, TableLock)> {
     }
 }
 
-/// All objects that go with `objects`, they included, in the order in which PostgreSQL reports them.
+/// All objects that go with `objects`, they included, in the order in which PostgreSQL reports
+/// them.
 fn find(catalog: &Catalog, objects: &[Object]) -> Vec<Found> {
     let mut search = Search { catalog, readers: readers(catalog), found: Vec::new(), places: HashMap::new() };
     for &object in objects {

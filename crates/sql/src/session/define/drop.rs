@@ -6,12 +6,12 @@ use std::sync::Arc;
 use txn::{TableLock, Wait};
 
 use super::super::Session;
-use super::super::client::Client;
 use super::dependents::{self, Object};
 use super::{alter, sequence, skipping};
 use crate::database::system;
-use crate::exec::from_txn;
 use catalog::{Change, ForeignKey, Relation, Table};
+use execution::client::Client;
+use execution::from_txn;
 use query::plan::{ObjectKind, QualifiedName};
 use values::error::{SqlError, SqlState};
 
@@ -78,7 +78,8 @@ pub(super) fn database(
     Ok("DROP DATABASE")
 }
 
-/// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA. All names are resolved and locked before anything is dropped.
+/// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA. All names are resolved and locked before anything is
+/// dropped.
 pub(super) fn objects(
     session: &mut Session,
     kind: ObjectKind,
@@ -251,8 +252,9 @@ fn drop_table(session: &mut Session, table: &Table) -> Result<(), SqlError> {
     session.define(Change::DropTable(table.oid))
 }
 
-/// Locks the tables that a table's foreign keys reference before these keys go. Readers and writers pass; a statement that
-/// is refused where the key is still there waits until it is known whether it is.
+/// Locks the tables that a table's foreign keys reference before these keys go. Readers and writers
+/// pass; a statement that is refused where the key is still there waits until it is known whether
+/// it is.
 pub(super) fn lock_parents(
     session: &mut Session,
     table: &Table,

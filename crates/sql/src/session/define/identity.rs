@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::super::Session;
-use super::super::client::Client;
 use super::alter::owned_by;
 use super::dependents::{self, Object};
 use super::{sequence, skipping};
 use catalog::Identity;
 use catalog::Table;
 use catalog::system_columns;
+use execution::client::Client;
 use query::plan::{OwnedSequence, SequenceOptions};
 use values::error::{SqlError, SqlState};
 use values::types::oid;

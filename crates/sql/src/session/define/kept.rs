@@ -1,4 +1,5 @@
-//! Texts that the catalog keeps, of which the constants name sequences that their own statement has made.
+//! Texts that the catalog keeps, of which the constants name sequences that their own statement has
+//! made.
 
 use std::cell::RefCell;
 

@@ -1,8 +1,9 @@
 //! Definitions: CREATE, ALTER, DROP, TRUNCATE. All transactional.
 //!
-//! A definition is changed under the locks PostgreSQL takes, looked up anew once they are held, put whole into the
-//! transaction's catalog and the system tree ([`Session::define`]). Rows are rewritten by filling new trees from a query
-//! over the old ones, so whatever fails leaves the old ones as they were.
+//! A definition is changed under the locks PostgreSQL takes, looked up anew once they are held, put
+//! whole into the transaction's catalog and the system tree ([`Session::define`]). Rows are
+//! rewritten by filling new trees from a query over the old ones, so whatever fails leaves the old
+//! ones as they were.
 
 mod alter;
 mod constraint;
@@ -22,10 +23,10 @@ use txn::{Direction, Range, TableLock, Wait};
 pub(super) use create::{schema_for_table, table_as};
 
 use super::Session;
-use super::client::{Client, Notice};
-use crate::exec::keys::table_tree;
-use crate::exec::{Executor, from_txn};
 use catalog::{INFORMATION_SCHEMA, Table};
+use execution::client::{Client, Notice};
+use execution::keys::table_tree;
+use execution::{Executor, from_txn};
 use query::plan::{Command, ObjectKind};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
@@ -148,7 +149,8 @@ impl Session {
         }
     }
 
-    /// The schema an object is put into: it stays until the transaction ends. Definitions are as of now.
+    /// The schema an object is put into: it stays until the transaction ends. Definitions are as of
+    /// now.
     fn lock_schema(&mut self, name: Option<&str>) -> Result<u32, SqlError> {
         // DROP SCHEMA holds it alone.
         let schema = self.lock_found(TableLock::AccessShare, Wait::Block, |session| {
@@ -181,8 +183,9 @@ impl Session {
         self.environment.txn.statement_start().map_err(from_txn)
     }
 
-    /// Takes the snapshot by which the rows of a locked table are gone through for a new tree or a constraint. In repeatable
-    /// read it is an old one: it must see exactly what is there now, for what it doesn't see would be missing for ever.
+    /// Takes the snapshot by which the rows of a locked table are gone through for a new tree or a
+    /// constraint. In repeatable read it is an old one: it must see exactly what is there now, for
+    /// what it doesn't see would be missing for ever.
     fn see_rows_of(&self, table: &Table) -> Result<(), SqlError> {
         self.environment.txn.statement_start().map_err(from_txn)?;
         if !self.environment.txn.keeps_snapshot() {
@@ -212,7 +215,8 @@ impl Session {
         })
     }
 
-    /// The present definition of a table that this transaction has locked; somebody may have dropped it before.
+    /// The present definition of a table that this transaction has locked; somebody may have
+    /// dropped it before.
     fn definition(&self, oid: u32) -> Result<Table, SqlError> {
         let table = self.environment.catalog.table(oid);
         table.map(|table| Table::clone(table)).ok_or_else(|| {
@@ -226,8 +230,13 @@ impl Session {
         body: impl FnOnce(&mut Executor<'s>) -> Result<R, SqlError>,
     ) -> Result<R, SqlError> {
         let environment = &self.environment;
-        let mut cx =
-            Executor::new(&self.environment.txn, &self.shared, &environment.catalog, &[], environment);
+        let mut cx = Executor::new(
+            &self.environment.txn,
+            &self.shared.row_numbers,
+            &environment.catalog,
+            &[],
+            environment,
+        );
         body(&mut cx)
     }
 }

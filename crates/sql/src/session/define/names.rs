@@ -1,7 +1,8 @@
 //! Names of objects: claims on those that are given, and those that PostgreSQL generates.
 //!
-//! Of two transactions that give one name to two objects, the second waits for the first. A name that is generated is one
-//! that nobody has to wait for: it is passed by when a running transaction gives it to a relation, or takes it from one.
+//! Of two transactions that give one name to two objects, the second waits for the first. A name
+//! that is generated is one that nobody has to wait for: it is passed by when a running transaction
+//! gives it to a relation, or takes it from one.
 
 use std::collections::HashSet;
 
@@ -31,7 +32,8 @@ impl Session {
         }
     }
 
-    /// Claims the name of a relation that is being made, before names are generated for what belongs to it.
+    /// Claims the name of a relation that is being made, before names are generated for what
+    /// belongs to it.
     pub(super) fn claim_relation(&mut self, schema: u32, name: &str) -> Result<(), SqlError> {
         system::claim(&self.environment.txn, system::NAMES, &self.name_key(schema, name))?;
         self.refresh_catalog();
@@ -46,8 +48,8 @@ impl Session {
         [&database[..], &schema.to_be_bytes(), name.as_bytes()].concat()
     }
 
-    /// The name that PostgreSQL generates for an index or a sequence of a table. No relation of the table's schema has it, and
-    /// in a `constraint` no constraint either.
+    /// The name that PostgreSQL generates for an index or a sequence of a table. No relation of the
+    /// table's schema has it, and in a `constraint` no constraint either.
     pub(super) fn relation_name(
         &mut self,
         table: &Table,
@@ -68,7 +70,8 @@ impl Session {
         })
     }
 
-    /// The name that PostgreSQL generates for a constraint without an index: no constraint of the table's schema has it.
+    /// The name that PostgreSQL generates for a constraint without an index: no constraint of the
+    /// table's schema has it.
     pub(super) fn constraint_name(
         &self,
         table: &Table,
@@ -115,7 +118,8 @@ fn first_free(
     Ok(name)
 }
 
-/// PostgreSQL's default name: parts joined by underscores, the longer ones cut so that 63 bytes hold it.
+/// PostgreSQL's default name: parts joined by underscores, the longer ones cut so that 63 bytes
+/// hold it.
 fn default_name(table: &str, columns: &str, label: &str) -> String {
     let room = LONGEST.saturating_sub(label.len() + 1 + usize::from(!columns.is_empty()));
     let (mut first, mut second) = (table.len(), columns.len());
@@ -136,7 +140,8 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// Names of an index's columns as its default name has them: a repeated one with the first number that makes it new.
+/// Names of an index's columns as its default name has them: a repeated one with the first number
+/// that makes it new.
 pub(super) fn distinct(columns: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for column in columns {

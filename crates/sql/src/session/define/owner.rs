@@ -1,4 +1,5 @@
-//! Owners: everything belongs to the one role there is, so that an owner is asked for and never kept.
+//! Owners: everything belongs to the one role there is, so that an owner is asked for and never
+//! kept.
 
 use super::super::Session;
 use values::error::{SqlError, SqlState};

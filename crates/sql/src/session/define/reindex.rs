@@ -6,8 +6,8 @@ use txn::TableLock;
 
 use super::super::Session;
 use super::alter;
-use crate::exec;
 use catalog::{Change, Relation};
+use execution;
 use query::plan::Reindex;
 use values::error::{SqlError, SqlState};
 
@@ -68,7 +68,8 @@ fn rebuild_all(session: &mut Session, schema: Option<u32>) -> Result<(), SqlErro
     Ok(())
 }
 
-/// One index of a table, or all. A table's primary key is the order of its rows: with it all are built anew.
+/// One index of a table, or all. A table's primary key is the order of its rows: with it all are
+/// built anew.
 fn rebuild(session: &mut Session, table: u32, index: Option<u32>) -> Result<(), SqlError> {
     session.lock_definition(table, TableLock::AccessExclusive)?;
     // It may have been dropped before it was locked.
@@ -86,7 +87,7 @@ fn rebuild(session: &mut Session, table: u32, index: Option<u32>) -> Result<(), 
             session.discard_tree(table.indexes[at].tree)?;
             table.indexes[at].tree = session.make_tree()?;
             session.see_rows_of(&table)?;
-            session.executing(|cx| exec::ddl::build_index(cx, &table, &table.indexes[at]))?;
+            session.executing(|cx| execution::ddl::build_index(cx, &table, &table.indexes[at]))?;
         }
     }
     session.define(Change::PutTable(Arc::new(table)))

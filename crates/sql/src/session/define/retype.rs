@@ -1,5 +1,5 @@
-//! ALTER COLUMN ... TYPE: the rows are rewritten, and whatever else speaks of the column is looked at again: its default,
-//! its sequence, the table's checks, and the foreign keys on either side.
+//! ALTER COLUMN ... TYPE: the rows are rewritten, and whatever else speaks of the column is looked
+//! at again: its default, its sequence, the table's checks, and the foreign keys on either side.
 
 use std::sync::Arc;
 
@@ -51,7 +51,8 @@ pub(super) fn set_type(
     verify_references(session, table, at as u32)
 }
 
-/// A column's default as it is kept for another type: cast to it by assignment, or the change is refused.
+/// A column's default as it is kept for another type: cast to it by assignment, or the change is
+/// refused.
 fn kept_default(
     session: &Session,
     table: &Table,
@@ -63,7 +64,8 @@ fn kept_default(
     let planned = session.compile(&Request::plain(&format!("SELECT {text}")))?;
     let columns = planned.compiled.as_ref().map(|compiled| &compiled.statement.columns);
     let own = columns.and_then(|columns| columns.first()).map_or(Type::TEXT, |column| column.type_);
-    // What has no type of its own, as a quoted constant, was read as the column's. Nothing else of type text may be there.
+    // What has no type of its own, as a quoted constant, was read as the column's. Nothing else of
+    // type text may be there.
     let untyped = own.oid == oid::TEXT && column.type_.oid != oid::TEXT;
     let given = if untyped { Type::new(column.type_.oid) } else { own };
     if !functions::can_cast(given, type_, CastContext::Assignment) {

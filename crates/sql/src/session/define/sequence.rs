@@ -5,11 +5,11 @@ use std::sync::Arc;
 use txn::{TableLock, Wait};
 
 use super::super::Session;
-use super::super::client::Client;
 use super::{exists, skipping};
-use crate::exec::from_txn;
 use catalog::counter::CounterPlace;
 use catalog::{Change, Relation, Sequence, Table};
+use execution::client::Client;
+use execution::from_txn;
 use query::plan::{OwnedSequence, QualifiedName, SequenceOptions};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
@@ -302,14 +302,15 @@ fn restart_at(session: &Session, sequence: &mut Sequence, value: i64) {
     sequence.place = CounterPlace::default();
 }
 
-/// Locks a sequence against other commands that change it and against others' nextval, and gives its definition as of then;
-/// None when it is gone.
+/// Locks a sequence against other commands that change it and against others' nextval, and gives
+/// its definition as of then; None when it is gone.
 pub(super) fn locked(session: &mut Session, oid: u32) -> Result<Option<Sequence>, SqlError> {
     session.lock_definition(oid, TableLock::ShareRowExclusive)?;
     Ok(session.environment.catalog.sequence(oid).map(|sequence| Sequence::clone(sequence)))
 }
 
-/// Locks a sequence by name and gives its definition as of then; None when the name stands for nothing.
+/// Locks a sequence by name and gives its definition as of then; None when the name stands for
+/// nothing.
 pub(super) fn locked_named(
     session: &mut Session,
     name: &QualifiedName,

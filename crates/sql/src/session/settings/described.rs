@@ -1,4 +1,5 @@
-//! Settings as `pg_settings` describes them: numbers in their unit, kinds, ranges, and who may change them.
+//! Settings as `pg_settings` describes them: numbers in their unit, kinds, ranges, and who may
+//! change them.
 
 use super::known::{Change, KNOWN, Kind, Known, offered};
 use super::units::{bytes_of, parse_time};
@@ -87,7 +88,8 @@ impl Known {
 }
 
 impl SettingsTable {
-    /// Every setting that has a value. `present`: the value of a setting that belongs to the running transaction.
+    /// Every setting that has a value. `present`: the value of a setting that belongs to the
+    /// running transaction.
     pub fn described(&self, present: impl Fn(&str) -> Option<&'static str>) -> Vec<Setting> {
         let described = |(at, known): (usize, &Known)| {
             let value = self.value(at)?;

@@ -24,7 +24,8 @@ pub(super) enum Kind {
     Words(&'static [&'static str]),
     /// Cannot be changed.
     Fixed,
-    /// What the server is, by [`crate::database::Given`]; unknown where that doesn't say. When PostgreSQL's could be changed.
+    /// What the server is, by [`crate::database::Given`]; unknown where that doesn't say. When
+    /// PostgreSQL's could be changed.
     Given(Change),
 }
 
@@ -183,7 +184,8 @@ pub(super) const KNOWN: &[Known] = &[
     known("xmloption", Kind::Text, "content", false),
 ];
 
-/// Half of what all sessions may hold together, in whole kilobytes; the most the setting takes where nothing bounds it.
+/// Half of what all sessions may hold together, in whole kilobytes; the most the setting takes
+/// where nothing bounds it.
 pub(super) fn default_statement_memory() -> u64 {
     let half = u64::try_from(runtime::account::limit() / 2).unwrap_or(0);
     half.clamp(64 << 10, (i32::MAX as u64) << 10) & !1023
@@ -234,7 +236,8 @@ pub(super) fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
     })
 }
 
-/// A name as PostgreSQL keeps it: cut behind a whole character, other bytes than those of printable ASCII as `\xHH`.
+/// A name as PostgreSQL keeps it: cut behind a whole character, other bytes than those of printable
+/// ASCII as `\xHH`.
 fn name(value: &str) -> String {
     let mut shown = String::new();
     for byte in truncate_name(value).bytes() {

@@ -7,8 +7,8 @@ use super::{SettingsTable, Source, characteristics};
 use crate::database::Given;
 
 impl SettingsTable {
-    /// Takes over what the server sets now. A value that the client's startup packet or a SET decides stays; a RESET of the
-    /// latter goes back to the new one. Values were checked before.
+    /// Takes over what the server sets now. A value that the client's startup packet or a SET
+    /// decides stays; a RESET of the latter goes back to the new one. Values were checked before.
     pub fn reload(&mut self, settings: &[(String, String)], given: Arc<Given>) {
         self.given = given;
         let mut wanted: Vec<String> = KNOWN.iter().map(|known| known.default_for(&self.user)).collect();

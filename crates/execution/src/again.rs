@@ -1,0 +1,197 @@
+//! Row locks, and a second look at rows whose newer versions a wait ended with (PostgreSQL's
+//! EvalPlanQual).
+//!
+//! The newest version is locked and decoded into the registers, in the place of the one that was
+//! read. What depends on it is evaluated again ([`Again`]) over these registers: those of the other
+//! rows stay as they were joined. What must hold: the plan of [`Again`] gives its row in the file
+//! it is given, since the caller goes on with that file.
+
+use txn::{LockOutcome, RowLock, Stamp, Wait};
+
+use super::keys::table_tree;
+use super::scan::identify;
+use super::{Arena, Executor, File, Flow, Sink, from_txn, run, wide};
+use catalog::Table;
+use query::plan::{Again, LockTarget, Match, Plan, RowTarget};
+use values::error::{SqlError, SqlState};
+use values::types::Datum;
+
+/// A row's key, version and bytes.
+pub(super) type Identified<'x> = (&'x [u8], Stamp, &'x [u8]);
+
+/// The row a target's registers identify.
+pub(super) fn identified<'x>(
+    target: &RowTarget,
+    file: &File<'x>,
+) -> Result<Option<Identified<'x>>, SqlError> {
+    let at = target.identity;
+    match (file[at.key as usize], file[at.stamp as usize], file[at.row as usize]) {
+        (Datum::Bytea(key), Datum::Bytea(stamp), Datum::Bytea(row)) => {
+            let stamp = Stamp::decode(stamp).ok_or_else(|| SqlError::internal("a row without version"))?;
+            Ok(Some((key, stamp, row)))
+        }
+        // The row of an outer join's empty side.
+        _ => Ok(None),
+    }
+}
+
+/// The registers as they were before the first newer version was decoded, if anything reads them.
+type Former<'x> = Option<&'x mut File<'x>>;
+
+/// Locks the newest version of a target's row; one that is not the one seen goes to the registers.
+/// `for_key`: the one seen stays there where no unique key has been changed since. None: the row is
+/// gone, or passed over because somebody else holds it.
+fn lock_newest<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (target, again): (&'s RowTarget, Option<&'s Again>),
+    (key, seen, for_key): (&'x [u8], Stamp, bool),
+    (lock, wait): (RowLock, Wait),
+    (file, former): (&mut File<'x>, &mut Former<'x>),
+    arena: &'x Arena<'s>,
+) -> Result<Option<Stamp>, SqlError> {
+    let (mut buffer, mut moved_to) = (cx.take_bytes(), Vec::new());
+    let tree = table_tree(&target.table);
+    let outcome = cx.txn.lock_version(&tree, (key, seen), (lock, wait), &mut buffer, &mut moved_to);
+    let newest = match outcome {
+        Ok(LockOutcome::Locked(newest)) if newest != seen => {
+            if for_key && moved_to.is_empty() && !cx.txn.keys_changed(newest, seen).map_err(from_txn)? {
+                cx.give_bytes(buffer);
+                return Ok(Some(seen));
+            }
+            if former.is_none() && again.is_some_and(|again| !again.matches.is_empty()) {
+                *former = Some(arena.file(file));
+            }
+            let row: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
+            wide::decode_whole(cx, &target.table, &target.columns, row, file, arena)?;
+            let key = if moved_to.is_empty() { key } else { arena.bump.alloc_slice_copy(&moved_to) };
+            identify(target.identity, key, newest, row, file, arena);
+            Some(newest)
+        }
+        Ok(LockOutcome::Locked(newest)) => Some(newest),
+        Ok(LockOutcome::Gone | LockOutcome::Skipped) => None,
+        Err(error) => return Err(lock_error(error, &target.table)),
+    };
+    cx.give_bytes(buffer);
+    Ok(newest)
+}
+
+fn lock_error(error: txn::Error, table: &Table) -> SqlError {
+    match error {
+        txn::Error::LockNotAvailable => SqlError::new(
+            SqlState::LOCK_NOT_AVAILABLE,
+            format!("could not obtain lock on row in relation \"{}\"", table.name),
+        ),
+        other => from_txn(other),
+    }
+}
+
+/// Whether the newer versions in the registers qualify, with everything computed from them anew.
+fn qualifies<'s, 'x>(
+    cx: &mut Executor<'s>,
+    again: Option<&'s Again>,
+    former: Former<'x>,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<bool, SqlError> {
+    let Some(again) = again else { return Ok(true) };
+    if let Some(former) = former {
+        for part in &again.matches {
+            let found = still_matches(cx, part, &again.fresh, (former, file), arena)?;
+            file[part.output as usize] = Datum::Bool(found);
+        }
+    }
+    match &again.plan {
+        Some(plan) => gives_row(cx, plan, file, arena),
+        None => Ok(true),
+    }
+}
+
+/// Whether a plan gives a row.
+fn gives_row<'s, 'x>(
+    cx: &mut Executor<'s>,
+    plan: &'s Plan,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<bool, SqlError> {
+    let mut found = false;
+    run(cx, plan, file, arena, &mut |_, _, _| {
+        found = true;
+        Ok(Flow::Stop)
+    })?;
+    Ok(found)
+}
+
+/// Whether a row of the subquery that matched the former versions matches the new ones, which are
+/// in `file`.
+fn still_matches<'s, 'x>(
+    cx: &mut Executor<'s>,
+    part: &'s Match,
+    fresh: &'s [u32],
+    (former, file): (&mut File<'x>, &File<'x>),
+    arena: &'x Arena<'s>,
+) -> Result<bool, SqlError> {
+    let mut found = false;
+    run(cx, &part.subquery, former, arena, &mut |cx, row, inner| {
+        if let Some(comparison) = &part.comparison
+            && !cx.test(comparison, row, inner)?
+        {
+            return Ok(Flow::More);
+        }
+        let row = inner.file(row);
+        for register in fresh {
+            row[*register as usize] = file[*register as usize].copy_in(&inner.bump)?;
+        }
+        found = match &part.plan {
+            Some(plan) => gives_row(cx, plan, row, inner)?,
+            None => true,
+        };
+        Ok(if found { Flow::Stop } else { Flow::More })
+    })?;
+    Ok(found)
+}
+
+/// After somebody else's change: locks the newest version of the row and evaluates everything
+/// again. False when it is gone, does not qualify any more, or was changed by this command already,
+/// which joined it to several rows.
+#[cold]
+pub(super) fn look<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (target, again): (&'s RowTarget, Option<&'s Again>),
+    (key, seen, lock): (&'x [u8], Stamp, RowLock),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<bool, SqlError> {
+    let mut former = None;
+    let wanted = (lock, Wait::Block);
+    let locked = lock_newest(cx, (target, again), (key, seen, false), wanted, (file, &mut former), arena)?;
+    let snapshot = cx.txn.snapshot();
+    let changed = |newest: &Stamp| newest.txid == snapshot.txid && newest.command >= snapshot.command;
+    Ok(locked.filter(|newest| !changed(newest)).is_some() && qualifies(cx, again, former, file, arena)?)
+}
+
+/// SELECT ... FOR UPDATE and its weaker kinds. All rows of a joined one are locked before anything
+/// is evaluated again.
+pub(super) fn lock_rows<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (input, targets, again): (&'s Plan, &'s [LockTarget], Option<&'s Again>),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    run(cx, input, file, arena, &mut |cx, file, arena| {
+        let (mut changed, mut former) = (false, None);
+        for LockTarget { target, lock, wait } in targets {
+            let Some((key, seen, _)) = identified(target, file)? else { continue };
+            // A lock of the key alone reads the version that the snapshot sees.
+            let (row, wanted) = ((key, seen, *lock == RowLock::KeyShare), (*lock, *wait));
+            match lock_newest(cx, (target, again), row, wanted, (file, &mut former), arena)? {
+                Some(newest) => changed |= newest != seen,
+                None => return Ok(Flow::More),
+            }
+        }
+        if changed && !qualifies(cx, again, former, file, arena)? {
+            return Ok(Flow::More);
+        }
+        sink(cx, file, arena)
+    })
+}

@@ -1,0 +1,386 @@
+//! Joins: nested loops (the right side may depend on the left row) and hash joins, which become
+//! merge joins ([`merge`]) when the right side turns out not to fit in memory.
+
+use super::memory::{copy_all, give, load, null_all, pack_registers, store, unpack_registers, used};
+use super::records::Keys;
+use super::table::KeyTable;
+use super::{Arena, Executor, File, Flow, Sink, merge, run};
+use crate::spill::{Rows, RowsReader, Sorter, pack};
+use expressions::expr::Expr;
+use query::plan::{JoinKind, Plan, Reg};
+use values::error::SqlError;
+use values::types::Datum;
+use values::work::{self, tick_parts};
+
+/// For every left row the right side anew.
+pub(super) struct NestedLoop<'s> {
+    pub kind: JoinKind,
+    pub left: &'s Plan,
+    pub right: &'s Plan,
+    pub condition: Option<&'s Expr>,
+    pub right_registers: &'s [Reg],
+}
+
+impl<'s> NestedLoop<'s> {
+    pub fn run<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        run(cx, self.left, file, arena, &mut |cx, file, arena| {
+            let mut matched = false;
+            let mut stopped = false;
+            run(cx, self.right, file, arena, &mut |cx, file, arena| {
+                if let Some(condition) = self.condition
+                    && !cx.test(condition, file, arena)?
+                {
+                    return Ok(Flow::More);
+                }
+                matched = true;
+                if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
+                    return Ok(Flow::Stop);
+                }
+                let flow = sink(cx, file, arena)?;
+                stopped = flow == Flow::Stop;
+                Ok(flow)
+            })?;
+            if stopped {
+                return Ok(Flow::Stop);
+            }
+            match self.kind {
+                JoinKind::Left if !matched => {
+                    null_all(self.right_registers, file);
+                    sink(cx, file, arena)
+                }
+                JoinKind::Semi if matched => sink(cx, file, arena),
+                JoinKind::Anti if !matched => sink(cx, file, arena),
+                _ => Ok(Flow::More),
+            }
+        })
+    }
+}
+
+/// The right side in a hash table, the left side streamed past it. `ordered`: the left rows' order
+/// is relied on.
+pub(super) struct HashJoin<'s> {
+    pub kind: JoinKind,
+    pub left: &'s Plan,
+    pub right: &'s Plan,
+    pub keys: &'s [(Expr, Expr)],
+    pub condition: Option<&'s Expr>,
+    pub test: Option<&'s Plan>,
+    pub left_registers: &'s [Reg],
+    pub right_registers: &'s [Reg],
+    pub ordered: bool,
+}
+
+/// A kept right row that can match.
+struct Kept<'b> {
+    row: &'b [Datum<'b>],
+    /// The next row of the same key.
+    next: Option<usize>,
+    matched: bool,
+}
+
+/// Kept right rows, and the first and last of each key.
+#[derive(Default)]
+struct Table<'b> {
+    rows: Vec<Kept<'b>>,
+    heads: KeyTable<&'b [u8], (usize, usize)>,
+}
+
+impl<'b> Table<'b> {
+    fn insert(&mut self, key: &[u8], row: &'b [Datum<'b>], memory: &'b Arena<'_>) -> Result<(), SqlError> {
+        let at = self.rows.len();
+        self.rows.push(Kept { row, next: None, matched: false });
+        if let Some((_, last)) = self.heads.get_mut(key)? {
+            self.rows[*last].next = Some(at);
+            *last = at;
+        } else {
+            self.heads.insert(work::bytes_in(key, &memory.bump)?, (at, at))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes it takes beside its arena.
+    fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Kept<'_>>() + self.heads.bytes()
+    }
+
+    /// Moves everything into a sorter, rows of a key in their order.
+    fn spill<'s>(&mut self, cx: &mut Executor<'s>) -> Result<Sorter<'s>, SqlError> {
+        let mut sorter = cx.sorter();
+        for (key, (first, _)) in self.heads.drain() {
+            let mut next = Some(first);
+            while let Some(at) = next {
+                cx.check()?;
+                sorter.push(key, |to| pack(self.rows[at].row.iter().copied(), to))?;
+                next = self.rows[at].next;
+            }
+        }
+        *self = Table::default();
+        Ok(sorter)
+    }
+}
+
+/// What became of a join's first attempt.
+enum Attempt<'s> {
+    Done(Flow),
+    /// The right rows don't fit in memory.
+    TooLarge(Sorter<'s>, Keys),
+}
+
+impl<'s> HashJoin<'s> {
+    pub fn run<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        // Right rows with a NULL in their key, when they are wanted.
+        let mut lonely = Rows::new(cx.work_mem());
+        let attempt =
+            cx.scoped(|cx, memory| self.run_in_memory(cx, (file, arena), (memory, &mut lonely), sink))?;
+        let flow = match attempt {
+            Attempt::Done(flow) => flow,
+            Attempt::TooLarge(right, maker) => {
+                merge::Merge::new(self, cx).run(cx, (right, maker), (file, arena), sink)?
+            }
+        };
+        if flow == Flow::Stop || !self.keeps_unmatched() {
+            return Ok(flow);
+        }
+        let mut reader = RowsReader::default();
+        cx.scoped(|cx, own| {
+            while let Some(row) = reader.next(&lonely)? {
+                if self.give_unmatched(cx, own, (file, row), sink)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            Ok(Flow::More)
+        })
+    }
+
+    pub(super) fn keeps_unmatched(&self) -> bool {
+        matches!(self.kind, JoinKind::Right | JoinKind::Full)
+    }
+
+    fn run_in_memory<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        (file, arena): (&mut File<'x>, &'x Arena<'s>),
+        (memory, lonely): (&Arena<'s>, &mut Rows),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Attempt<'s>, SqlError> {
+        let mut table = Table::default();
+        let mut sorter: Option<Sorter<'s>> = None;
+        let (mut maker, mut key) = (Keys::default(), Vec::new());
+        run(cx, self.right, file, arena, &mut |cx, file, arena| {
+            if !self.key(cx, (false, &mut maker), file, arena, &mut key)? {
+                if self.keeps_unmatched() {
+                    lonely.push(cx.store(), |to| pack_registers(self.right_registers, file, to))?;
+                }
+            } else if let Some(sorter) = &mut sorter {
+                sorter.push(&key, |to| pack_registers(self.right_registers, file, to))?;
+            } else {
+                table.insert(&key, store(self.right_registers, file, &memory.bump)?, memory)?;
+                // Not asked for each row, which costs more than keeping a short one.
+                if table.rows.len().is_multiple_of(8) && used(&memory.bump) + table.bytes() > cx.work_mem() {
+                    sorter = Some(table.spill(cx)?);
+                }
+            }
+            Ok(Flow::More)
+        })?;
+        if let Some(sorter) = sorter {
+            maker.flip();
+            return Ok(Attempt::TooLarge(sorter, maker));
+        }
+        if table.rows.is_empty() && matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
+            return Ok(Attempt::Done(Flow::More));
+        }
+        maker.flip();
+        let Table { mut rows, heads } = table;
+        let mut flow = run(cx, self.left, file, arena, &mut |cx, file, arena| {
+            let head = match self.key(cx, (true, &mut maker), file, arena, &mut key)? {
+                true => heads.get(&key)?.map(|(first, _)| *first),
+                false => None,
+            };
+            self.probe(cx, head, &mut rows, file, arena, sink)
+        })?;
+        if self.keeps_unmatched() && flow == Flow::More {
+            flow = self.unmatched(cx, &rows, file, sink)?;
+        }
+        Ok(Attempt::Done(flow))
+    }
+
+    /// Gives one left row with each of its matches.
+    fn probe<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        head: Option<usize>,
+        rows: &mut [Kept<'_>],
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let (mut matched, mut flow) = (false, Flow::More);
+        match head {
+            None => {}
+            // The only match uses the left row's scope.
+            Some(at) if rows[at].next.is_none() => {
+                copy_all(self.right_registers, rows[at].row, file, &arena.bump)?;
+                (matched, flow) = self.pair(cx, file, arena, sink)?;
+                rows[at].matched |= matched;
+            }
+            // There may be any number of them, each in a scope of its own.
+            Some(_) => cx.scoped(|cx, own| {
+                let mut next = head;
+                while let Some(at) = next
+                    && flow == Flow::More
+                    && !(matched && self.wants_one())
+                {
+                    cx.check()?;
+                    next = rows[at].next;
+                    let pair = {
+                        let own = &*own;
+                        let file = own.file(file);
+                        load(self.right_registers, rows[at].row, file);
+                        self.pair(cx, file, own, sink)?
+                    };
+                    own.bump.reset();
+                    matched |= pair.0;
+                    rows[at].matched |= pair.0;
+                    flow = pair.1;
+                }
+                Ok(())
+            })?,
+        }
+        if flow == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        self.give_alone(cx, matched, file, arena, sink)
+    }
+
+    /// Whether a left row's first match decides.
+    pub(super) fn wants_one(&self) -> bool {
+        matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
+    }
+
+    /// Looks at a left row and a right row of equal keys: whether they match. Gives them on if
+    /// pairs are wanted.
+    pub(super) fn pair<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<(bool, Flow), SqlError> {
+        if let Some(condition) = self.condition
+            && !cx.test(condition, file, arena)?
+        {
+            return Ok((false, Flow::More));
+        }
+        if let Some(test) = self.test {
+            let mut holds = false;
+            run(cx, test, file, arena, &mut |_, _, _| {
+                holds = true;
+                Ok(Flow::Stop)
+            })?;
+            if !holds {
+                return Ok((false, Flow::More));
+            }
+        }
+        if self.wants_one() { Ok((true, Flow::More)) } else { Ok((true, sink(cx, file, arena)?)) }
+    }
+
+    /// Gives a left row on without a right one, if the kind and its having matched want that.
+    pub(super) fn give_alone<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        matched: bool,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        match self.kind {
+            JoinKind::Left | JoinKind::Full if !matched => {
+                null_all(self.right_registers, file);
+                sink(cx, file, arena)
+            }
+            JoinKind::Semi if matched => sink(cx, file, arena),
+            JoinKind::Anti if !matched => sink(cx, file, arena),
+            _ => Ok(Flow::More),
+        }
+    }
+
+    /// Gives the right rows nobody matched.
+    fn unmatched(
+        &self,
+        cx: &mut Executor<'s>,
+        rows: &[Kept<'_>],
+        file: &File<'_>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        cx.scoped(|cx, own| {
+            for kept in rows.iter().filter(|kept| !kept.matched) {
+                cx.check()?;
+                let flow = {
+                    let file = own.file(file);
+                    null_all(self.left_registers, file);
+                    load(self.right_registers, kept.row, file);
+                    sink(cx, file, own)?
+                };
+                own.bump.reset();
+                if flow == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            Ok(Flow::More)
+        })
+    }
+
+    /// Gives a packed right row that nobody matched.
+    pub(super) fn give_unmatched(
+        &self,
+        cx: &mut Executor<'s>,
+        own: &mut Arena<'s>,
+        (file, row): (&File<'_>, &[u8]),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        give(
+            cx,
+            own,
+            (file, row),
+            |row, file, arena| {
+                null_all(self.left_registers, file);
+                unpack_registers(self.right_registers, row, file, arena).map(drop)
+            },
+            sink,
+        )
+    }
+
+    /// The join key's bytes of a row; false when a part of it is NULL and so matches nothing.
+    pub(super) fn key<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        (left, maker): (bool, &mut Keys),
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+        key: &mut Vec<u8>,
+    ) -> Result<bool, SqlError> {
+        key.clear();
+        tick_parts(self.keys.len())?;
+        for (of_left, of_right) in self.keys {
+            let expr = if left { of_left } else { of_right };
+            let value = cx.eval(expr, file, arena)?;
+            if value.is_null() {
+                return Ok(false);
+            }
+            maker.plain(value, key)?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,265 @@
+//! Keys of trees: of rows, of index entries, and the bounds of scans.
+//!
+//! A table's tree is ordered by its primary key, or by a hidden row number (8 bytes, big endian)
+//! where there is none. A secondary index's entry is
+//!
+//! - not unique: key = index columns, then the row's key; payload = the length of the row's key (2
+//!   bytes);
+//! - unique: key = index columns (and the row's key, when one of them is NULL and NULLs are
+//!   distinct); payload = the row's key.
+
+use std::ops::Bound;
+
+use storage::PageNo;
+use storage::btree::Tree;
+
+use super::{Arena, Executor, File};
+use catalog::{Index, Table, TreeAddress};
+use expressions::expr::Expr;
+use query::plan::{KeyBound, KeyRange};
+use values::error::SqlError;
+use values::key::{self, KeyOrder};
+use values::types::Datum;
+
+/// How a column takes part in a key.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// Its position in the table.
+    pub column: u32,
+    /// How the index orders it.
+    pub order: KeyOrder,
+}
+
+/// The tree at an address.
+pub fn tree(address: TreeAddress) -> Tree {
+    Tree::new(address.id, PageNo(address.root))
+}
+
+/// A table's own tree.
+pub fn table_tree(table: &Table) -> Tree {
+    tree(table.tree)
+}
+
+/// The columns of a table's primary key.
+pub fn primary_parts(table: &Table) -> impl Iterator<Item = Part> + Clone + '_ {
+    let columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
+    columns.iter().map(|column| Part { column: *column, order: KeyOrder::default() })
+}
+
+/// The columns of an index.
+pub fn index_parts(index: &Index) -> impl Iterator<Item = Part> + Clone + '_ {
+    index.columns.iter().map(|key| Part {
+        column: key.column,
+        order: KeyOrder { descending: key.descending, nulls_first: key.nulls_first },
+    })
+}
+
+/// Appends a part's value.
+pub fn encode_part(part: Part, value: Datum<'_>, key: &mut Vec<u8>) -> Result<(), SqlError> {
+    key::encode(value, part.order, key)
+}
+
+/// The primary key of a complete row; the table must have one.
+pub fn row_key(table: &Table, row: &[Datum<'_>], key: &mut Vec<u8>) -> Result<(), SqlError> {
+    key.clear();
+    primary_parts(table).try_for_each(|part| encode_part(part, row[part.column as usize], key))
+}
+
+/// The index entry of a complete row whose own key is `primary`.
+pub fn index_entry(
+    index: &Index,
+    row: &[Datum<'_>],
+    primary: &[u8],
+    key: &mut Vec<u8>,
+    payload: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    key.clear();
+    payload.clear();
+    let mut null = false;
+    for part in index_parts(index) {
+        let value = row[part.column as usize];
+        null |= value.is_null();
+        encode_part(part, value, key)?;
+    }
+    if index.unique {
+        if null && !index.nulls_not_distinct {
+            key.extend_from_slice(primary);
+        }
+        payload.extend_from_slice(primary);
+    } else {
+        key.extend_from_slice(primary);
+        // The longest key of a tree has 1000 bytes.
+        payload.extend_from_slice(&(primary.len() as u16).to_le_bytes());
+    }
+    Ok(())
+}
+
+/// The row's key in an index entry.
+pub fn primary_key_of_entry<'e>(
+    index: &Index,
+    key: &'e [u8],
+    payload: &'e [u8],
+) -> Result<&'e [u8], SqlError> {
+    if index.unique {
+        return Ok(payload);
+    }
+    let length = payload.first_chunk().map(|bytes| usize::from(u16::from_le_bytes(*bytes)));
+    let start = length.and_then(|length| key.len().checked_sub(length));
+    start.map(|start| &key[start..]).ok_or_else(|| {
+        SqlError::new(
+            values::SqlState::INDEX_CORRUPTED,
+            format!("index \"{}\" has a damaged entry", index.name),
+        )
+    })
+}
+
+/// The two ends of a scan, in buffers that are used again.
+pub struct Bounds {
+    low: Vec<u8>,
+    high: Vec<u8>,
+    open: bool,
+}
+
+impl Bounds {
+    /// Bounds in these buffers.
+    pub fn from_buffers(low: Vec<u8>, high: Vec<u8>) -> Bounds {
+        Bounds { low, high, open: false }
+    }
+
+    /// The buffers.
+    pub fn into_buffers(self) -> (Vec<u8>, Vec<u8>) {
+        (self.low, self.high)
+    }
+
+    /// The lower end: the whole key after [`Bounds::exact`].
+    pub fn low(&self) -> &[u8] {
+        &self.low
+    }
+
+    /// As a range of keys.
+    pub fn as_range(&self) -> txn::Range<'_> {
+        txn::Range {
+            lower: Bound::Included(&self.low),
+            upper: if self.open { Bound::Unbounded } else { Bound::Excluded(&self.high) },
+        }
+    }
+
+    /// Fills `low` with a whole key; false when a part is NULL.
+    pub fn exact<'s, 'x>(
+        &mut self,
+        cx: &mut Executor<'s>,
+        parts: impl Iterator<Item = Part>,
+        values: &'s [Expr],
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<bool, SqlError> {
+        self.low.clear();
+        for (part, expr) in parts.zip(values) {
+            let value = cx.eval(expr, file, arena)?;
+            if value.is_null() {
+                return Ok(false);
+            }
+            encode_part(part, value, &mut self.low)?;
+        }
+        Ok(true)
+    }
+
+    /// Computes the ends of a range; false when it is empty.
+    pub fn range<'s, 'x>(
+        &mut self,
+        cx: &mut Executor<'s>,
+        mut parts: impl Iterator<Item = Part>,
+        range: &'s KeyRange,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<bool, SqlError> {
+        self.low.clear();
+        for (at, expr) in range.equal.iter().enumerate() {
+            let Some(part) = parts.next() else { break };
+            let value = cx.eval(expr, file, arena)?;
+            if value.is_null() && !range.null_equal.contains(&at) {
+                return Ok(false);
+            }
+            encode_part(part, value, &mut self.low)?;
+        }
+        self.high.clear();
+        self.high.extend_from_slice(&self.low);
+        let bounded = range.low.is_some() || range.high.is_some();
+        let Some(part) = parts.next().filter(|_| bounded) else {
+            // All keys with this prefix.
+            self.open = !step_over(&mut self.high);
+            return Ok(true);
+        };
+        // A descending column turns the interval round.
+        let (first, last) = match part.order.descending {
+            false => (&range.low, &range.high),
+            true => (&range.high, &range.low),
+        };
+        match self.end(cx, part, first.as_ref(), true, file, arena)? {
+            End::Empty => return Ok(false),
+            End::Set | End::Open => {}
+        }
+        match self.end(cx, part, last.as_ref(), false, file, arena)? {
+            End::Empty => return Ok(false),
+            End::Set => self.open = false,
+            End::Open => self.open = true,
+        }
+        Ok(self.open || self.low < self.high)
+    }
+
+    /// One end of the interval on `part`, `low` and `high` holding the prefix of equal columns.
+    fn end<'s, 'x>(
+        &mut self,
+        cx: &mut Executor<'s>,
+        part: Part,
+        bound: Option<&'s KeyBound>,
+        lower: bool,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<End, SqlError> {
+        let key = if lower { &mut self.low } else { &mut self.high };
+        let Some(bound) = bound else {
+            // Up to the NULLs, which no comparison finds: they lie at one end of the column.
+            if lower && part.order.nulls_first {
+                encode_part(part, Datum::Null, key)?;
+                return Ok(if step_over(key) { End::Set } else { End::Empty });
+            }
+            if !lower && !part.order.nulls_first {
+                encode_part(part, Datum::Null, key)?;
+                return Ok(End::Set);
+            }
+            return Ok(if lower || step_over(key) { End::Set } else { End::Open });
+        };
+        let value = cx.eval(&bound.value, file, arena)?;
+        if value.is_null() {
+            return Ok(End::Empty);
+        }
+        encode_part(part, value, key)?;
+        // The lower end is included, the upper one excluded: step over the value's keys where it is
+        // the other way.
+        if bound.inclusive == lower || step_over(key) {
+            Ok(End::Set)
+        } else if lower {
+            Ok(End::Empty)
+        } else {
+            Ok(End::Open)
+        }
+    }
+}
+
+enum End {
+    Set,
+    Open,
+    Empty,
+}
+
+/// Turns a key into the first one after all keys that begin with it; false when there is none.
+pub fn step_over(key: &mut Vec<u8>) -> bool {
+    while let Some(last) = key.pop() {
+        if last != u8::MAX {
+            key.push(last + 1);
+            return true;
+        }
+    }
+    false
+}

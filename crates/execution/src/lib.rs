@@ -1,0 +1,447 @@
+//! The execution room: runs plans, and spills what outgrows its memory.
+//!
+//! Every operator is a loop that fills registers of a row and calls the operator above it (its
+//! *sink*) before it goes on to its next row. So what an operator needs between rows is a local
+//! variable of its loop, a row lives exactly as long as the call that hands it up, and its bytes
+//! are borrowed straight from the scan's private copy of a leaf: nothing is saved, copied or freed
+//! between operators. What must hold:
+//!
+//! 1. A loop gives each of its rows a scope of its own: a copy of the register file in its arena,
+//!    which is reset before the next row. Arenas and buffers come from the core's stock
+//!    ([`scratch`]) and go back there: no allocation when warm.
+//! 2. [`Flow::Stop`] means that whoever is above needs no more rows: loops end at once and pass it
+//!    on. A node that stopped its input for a reason of its own (a limit, a found match) answers
+//!    More.
+//! 3. No latch is held while a sink runs: scans hand out private copies. Every loop passes
+//!    [`Executor::check`], where long statements yield and interrupts are noticed.
+
+#![forbid(unsafe_code)]
+
+mod again;
+mod aggregate;
+pub mod client;
+mod common;
+mod constraint;
+mod copy;
+pub mod ddl;
+pub mod error;
+mod fill;
+mod firsts;
+mod foreign;
+mod function;
+mod insert;
+mod join;
+pub mod keys;
+mod keyset;
+mod lists;
+mod load;
+mod maintenance;
+pub mod memory;
+mod merge;
+mod modify;
+mod records;
+pub mod row_numbers;
+mod scan;
+pub mod scratch;
+mod session;
+mod set;
+mod sort;
+pub mod spill;
+mod stack;
+mod subquery;
+mod table;
+pub mod wide;
+mod window;
+
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use storage::Store;
+use txn::TxnSession;
+
+use crate::spill::Sorter;
+use catalog::{Catalog, TreeAddress};
+use expressions::context::EvalContext;
+use expressions::expr::Expr;
+use query::plan::{Plan, Reg};
+use row_numbers::RowNumbers;
+pub use session::RunningSession;
+use values::environment::Environment;
+use values::error::SqlError;
+use values::types::Datum;
+use values::work::{Pace, tick_part, tick_parts};
+
+pub use copy::{copy_in, copy_out};
+pub use error::{from_storage, from_txn};
+pub use keys::tree;
+pub use maintenance::{analyze, vacuum};
+
+/// The registers of one row in the making.
+pub type File<'x> = [Datum<'x>];
+
+/// Whether more rows are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// Go on.
+    More,
+    /// No further row is needed.
+    Stop,
+}
+
+/// What an operator hands its rows to.
+pub type Sink<'s, 'k> =
+    dyn for<'x> FnMut(&mut Executor<'s>, &mut File<'x>, &'x Arena<'s>) -> Result<Flow, SqlError> + 'k;
+
+/// Memory of one scope. The parameter ties it to the statement, so that a row's scope is known to
+/// end before the plan.
+pub struct Arena<'s> {
+    /// The memory itself.
+    pub bump: Bump,
+    statement: PhantomData<&'s ()>,
+}
+
+impl<'s> Arena<'s> {
+    /// An arena over this memory.
+    pub fn over(bump: Bump) -> Arena<'s> {
+        Arena { bump, statement: PhantomData }
+    }
+
+    /// A copy of a register file for a scope inside this arena.
+    pub fn file<'x>(&'x self, file: &File<'x>) -> &'x mut File<'x> {
+        self.bump.alloc_slice_copy(file)
+    }
+}
+
+/// A statement in execution.
+pub struct Executor<'s> {
+    /// The session's transactions.
+    pub txn: &'s TxnSession,
+    /// The numbers that rows get.
+    pub numbers: &'s RowNumbers,
+    /// The definitions this statement was planned with.
+    pub catalog: &'s Arc<Catalog>,
+    /// The parameters.
+    pub params: &'s [Datum<'s>],
+    /// The session as functions see it.
+    pub environment: &'s dyn Environment,
+    /// The same session as operators see it.
+    pub session: &'s dyn RunningSession,
+    /// Trees made by the transaction since its last savepoint: whatever takes back what is put
+    /// there drops them.
+    pub fresh: &'s [TreeAddress],
+    /// Rows inserted, changed or deleted by the statement.
+    pub affected: u64,
+    /// Referential checks and actions to be done at the statement's end.
+    pending: Vec<foreign::Pending>,
+    /// Common table expressions.
+    common: Vec<Rc<common::Common<'s>>>,
+    /// Further stacks that operators stand on, one above the other.
+    stacks: u32,
+    /// Operators below this address of the stack look how deep it is ([`stack`]).
+    mark: usize,
+    /// The table the statement fills, if it fills one.
+    load: Option<load::TableLoad>,
+    /// The IN lists its conditions have tested.
+    lists: lists::Lists,
+    pace: Pace,
+}
+
+impl<'s> Executor<'s> {
+    /// An executor for one statement.
+    pub fn new(
+        txn: &'s TxnSession,
+        numbers: &'s RowNumbers,
+        catalog: &'s Arc<Catalog>,
+        params: &'s [Datum<'s>],
+        session: &'s dyn RunningSession,
+    ) -> Executor<'s> {
+        Executor {
+            txn,
+            numbers,
+            catalog,
+            params,
+            environment: session,
+            session,
+            fresh: &[],
+            affected: 0,
+            pending: Vec::new(),
+            common: Vec::new(),
+            stacks: 0,
+            // Unknown until it runs.
+            mark: usize::MAX,
+            load: None,
+            lists: lists::Lists::default(),
+            pace: Pace::new(),
+        }
+    }
+
+    /// An executor for a query of the same statement that is run beside the rest of it.
+    fn beside(&self) -> Executor<'s> {
+        let common = self.common.clone();
+        let other = Executor::new(self.txn, self.numbers, self.catalog, self.params, self.session);
+        Executor { common, fresh: self.fresh, ..other }
+    }
+
+    /// Runs a query to its end, with the checks due then. Each row's output registers go to `row`.
+    pub fn query(
+        &mut self,
+        root: &'s Plan,
+        registers: u32,
+        output: &[Reg],
+        row: &mut dyn FnMut(&[Datum<'_>]) -> Result<Flow, SqlError>,
+    ) -> Result<(), SqlError> {
+        self.mark = stack::mark();
+        let arena = self.take_arena();
+        let result = (|| {
+            if !self.fresh.is_empty() {
+                load::begin_query(self, root)?;
+            }
+            let file = arena.bump.alloc_slice_fill_copy(registers as usize, Datum::Null);
+            run(self, root, file, &arena, &mut |_, file, arena| {
+                row(arena.bump.alloc_slice_fill_iter(output.iter().map(|register| file[*register as usize])))
+            })?;
+            self.finish()
+        })();
+        self.give_arena(arena);
+        result
+    }
+
+    /// What is due at the end of a statement that may have changed rows.
+    pub fn finish(&mut self) -> Result<(), SqlError> {
+        if let Some(load) = self.load.take() {
+            load.finish(self.txn)?;
+        }
+        if self.pending.is_empty() { Ok(()) } else { foreign::settle(self) }
+    }
+
+    /// The value of an expression.
+    #[inline]
+    pub fn eval<'x>(
+        &mut self,
+        expr: &'s Expr,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<Datum<'x>, SqlError> {
+        expr.eval(&mut EvalContext::new(file, self.params, &arena.bump, self.environment))
+    }
+
+    /// Whether a condition is true. The first conjunct that is false or NULL ends it.
+    #[inline]
+    pub fn test<'x>(
+        &mut self,
+        expr: &'s Expr,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<bool, SqlError> {
+        let Expr::And(parts) = expr else { return self.holds(expr, file, arena) };
+        for part in parts {
+            tick_part(parts.len())?;
+            if !self.holds(part, file, arena)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn holds<'x>(&mut self, expr: &'s Expr, file: &File<'x>, arena: &'x Arena<'s>) -> Result<bool, SqlError> {
+        match self.test_list(expr, file, arena)? {
+            Some(holds) => Ok(holds),
+            None => Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true))),
+        }
+    }
+
+    /// A safe point: other fibers get their turn, an interrupt ends the statement.
+    #[inline]
+    pub fn check(&mut self) -> Result<(), SqlError> {
+        self.pace.step()
+    }
+
+    /// Where rows beyond `work_mem` go.
+    pub fn store(&self) -> &'s Arc<Store> {
+        self.txn.engine().store()
+    }
+
+    /// Bytes an operator may keep in memory.
+    pub fn work_mem(&self) -> usize {
+        self.session.work_mem()
+    }
+
+    /// A sorter within it.
+    pub fn sorter(&self) -> Sorter<'s> {
+        Sorter::new(self.store(), self.work_mem())
+    }
+
+    /// An empty arena from the core's stock.
+    pub fn take_arena(&mut self) -> Arena<'s> {
+        Arena::over(scratch::take_arena())
+    }
+
+    /// Gives an arena back.
+    pub fn give_arena(&mut self, arena: Arena<'s>) {
+        scratch::give_arena(arena.bump);
+    }
+
+    /// An empty buffer from the core's stock.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        scratch::take_bytes()
+    }
+
+    /// Gives a buffer back.
+    pub fn give_bytes(&mut self, bytes: Vec<u8>) {
+        scratch::give_bytes(bytes);
+    }
+
+    /// Runs a loop with an arena of its own.
+    pub fn scoped<R>(
+        &mut self,
+        body: impl FnOnce(&mut Executor<'s>, &mut Arena<'s>) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
+        let mut arena = self.take_arena();
+        let result = body(self, &mut arena);
+        self.give_arena(arena);
+        result
+    }
+}
+
+/// Runs a plan: each of its rows is handed to `sink`.
+pub fn run<'s, 'x>(
+    cx: &mut Executor<'s>,
+    plan: &'s Plan,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    // Operators call each other, as deep as the plan is.
+    if stack::here() < cx.mark {
+        return stack::lower(cx, plan, file, arena, sink);
+    }
+    match plan {
+        Plan::Scan(scan) => scan::scan(cx, scan, file, arena, sink),
+        Plan::Project { input, expressions } => run(cx, input, file, arena, &mut |cx, file, arena| {
+            tick_parts(expressions.len())?;
+            for (expr, register) in expressions {
+                file[*register as usize] = cx.eval(expr, file, arena)?;
+            }
+            sink(cx, file, arena)
+        }),
+        Plan::Filter { input, condition } => run(cx, input, file, arena, &mut |cx, file, arena| {
+            if cx.test(condition, file, arena)? { sink(cx, file, arena) } else { Ok(Flow::More) }
+        }),
+        Plan::Update(update) => modify::update(cx, update, file, arena, sink),
+        Plan::Insert(insert) => insert::insert(cx, insert, file, arena, sink),
+        Plan::Delete(delete) => modify::delete(cx, delete, file, arena, sink),
+        Plan::OneRow => sink(cx, file, arena),
+        Plan::Nothing => Ok(Flow::More),
+        Plan::LockRows { input, targets, again } => {
+            again::lock_rows(cx, (input, targets, again.as_deref()), file, arena, sink)
+        }
+        Plan::Sort { input, keys, keep, limit } => {
+            sort::sort(cx, (input, keys, keep, limit.as_ref()), file, arena, sink)
+        }
+        Plan::Limit { input, limit, offset, ties } => {
+            sort::limit(cx, (input, limit.as_ref(), offset.as_ref(), ties), file, arena, sink)
+        }
+        Plan::Distinct { input, keys, keep } => sort::distinct(cx, (input, keys, keep), file, arena, sink),
+        Plan::Append(inputs) => {
+            for input in inputs {
+                if run(cx, input, file, arena, sink)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            Ok(Flow::More)
+        }
+        _ => run_rest(cx, plan, file, arena, sink),
+    }
+}
+
+/// The nodes with many parts.
+fn run_rest<'s, 'x>(
+    cx: &mut Executor<'s>,
+    plan: &'s Plan,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    match plan {
+        Plan::NestedLoop { kind, left, right, condition, right_registers } => {
+            let condition = condition.as_ref();
+            join::NestedLoop { kind: *kind, left, right, condition, right_registers }
+                .run(cx, file, arena, sink)
+        }
+        Plan::HashJoin {
+            kind,
+            left,
+            right,
+            keys,
+            condition,
+            test,
+            left_registers,
+            right_registers,
+            ordered,
+        } => join::HashJoin {
+            kind: *kind,
+            left,
+            right,
+            keys,
+            condition: condition.as_ref(),
+            test: test.as_deref(),
+            left_registers,
+            right_registers,
+            ordered: *ordered,
+        }
+        .run(cx, file, arena, sink),
+        Plan::Subquery { input, subquery, kind, output, correlated, keep, guard } => subquery::Subquery {
+            input,
+            subquery,
+            kind,
+            output: *output,
+            correlated: *correlated,
+            keep,
+            guard: guard.as_deref(),
+        }
+        .run(cx, file, arena, sink),
+        Plan::Aggregate { input, groups, calls, keep } => {
+            aggregate::Aggregation { input, groups, calls, keep }.run(cx, file, arena, sink)
+        }
+        Plan::Window { input, partition, order, calls, keep } => {
+            window::Window { input, partition, order, calls, keep }.run(cx, file, arena, sink)
+        }
+        Plan::SetOperation { first, stages, output } => {
+            set::SetOperation { first, stages, output }.run(cx, file, arena, sink)
+        }
+        Plan::Joined { present, .. } => match present {
+            Some(register) if file[*register as usize].is_null() => Ok(Flow::More),
+            _ => sink(cx, file, arena),
+        },
+        Plan::With { tables, body } => common::with(cx, (tables, body), file, arena, sink),
+        Plan::CommonScan { id, output, working } => {
+            common::scan(cx, (*id, output, *working), file, arena, sink)
+        }
+        Plan::Values { rows, output } => cx.scoped(|cx, own| {
+            for row in rows {
+                let flow = {
+                    let file = own.file(file);
+                    for (expr, register) in row.iter().zip(output) {
+                        file[*register as usize] = cx.eval(expr, file, own)?;
+                    }
+                    sink(cx, file, own)?
+                };
+                own.bump.reset();
+                if flow == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            Ok(Flow::More)
+        }),
+        Plan::Function { calls, ordinality } => {
+            function::function(cx, (calls, *ordinality), file, arena, sink)
+        }
+        Plan::Virtual { relation, columns, filter } => {
+            scan::virtual_scan(cx, (*relation, columns, filter.as_ref()), file, sink)
+        }
+        _ => Err(SqlError::internal("a plan node without an operator")),
+    }
+}

@@ -1,0 +1,271 @@
+//! Scans: point lookups, ranges of a table's tree, secondary indexes, system relations.
+
+use txn::{Direction, Stamp};
+
+use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, wide};
+use catalog::{Index, Table};
+use expressions::expr::Expr;
+use query::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
+use values::error::SqlError;
+use values::row::{self, RowView};
+use values::types::Datum;
+
+/// Decodes the columns read of a row. Those out of line stay pointers.
+#[inline]
+pub(super) fn decode<'x>(
+    table: &'x Table,
+    columns: &[ColumnRead],
+    row: &'x [u8],
+    file: &mut File<'x>,
+) -> Result<(), SqlError> {
+    let view = RowView::new(row, table.shape());
+    for read in columns {
+        file[read.register as usize] = view.get(read.column as usize)?;
+    }
+    Ok(())
+}
+
+/// Fills the registers that identify a row.
+pub(super) fn identify<'x>(
+    identity: RowIdentity,
+    key: &'x [u8],
+    stamp: Stamp,
+    row: &'x [u8],
+    file: &mut File<'x>,
+    arena: &'x Arena<'_>,
+) {
+    file[identity.key as usize] = Datum::Bytea(key);
+    file[identity.stamp as usize] = Datum::Bytea(arena.bump.alloc(stamp.encode()));
+    file[identity.row as usize] = Datum::Bytea(row);
+}
+
+/// One row of a scan on its way up. Its bytes live as long as the file's scope.
+fn give<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (key, row, stamp): (&'x [u8], &'x [u8], Stamp),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    decode(&scan.table, &scan.columns, row, file)?;
+    if row::has_wide(row) {
+        return give_wide(cx, scan, (key, row, stamp), file, arena, sink);
+    }
+    if let Some(filter) = &scan.filter
+        && !cx.test(filter, file, arena)?
+    {
+        return Ok(Flow::More);
+    }
+    if let Some(identity) = scan.identity {
+        identify(identity, key, stamp, row, file, arena);
+    }
+    sink(cx, file, arena)
+}
+
+/// The rest of [`give`] for a row with values out of line: what the filter reads is fetched before
+/// it, the rest after.
+#[cold]
+fn give_wide<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (key, row, stamp): (&'x [u8], &'x [u8], Stamp),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    if let Some(filter) = &scan.filter {
+        let wanted = |register| wide::reads(filter, register);
+        wide::fetch_registers(cx, &scan.table, &scan.columns, wanted, file, arena)?;
+        if !cx.test(filter, file, arena)? {
+            return Ok(Flow::More);
+        }
+    }
+    wide::fetch_registers(cx, &scan.table, &scan.columns, |_| true, file, arena)?;
+    if let Some(identity) = scan.identity {
+        identify(identity, key, stamp, row, file, arena);
+    }
+    sink(cx, file, arena)
+}
+
+/// A scan by whichever path the planner chose.
+pub(super) fn scan<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let mut bounds = Bounds::from_buffers(cx.take_bytes(), cx.take_bytes());
+    let result = match &scan.path {
+        AccessPath::Point { key } => point(cx, scan, key, &mut bounds, file, arena, sink),
+        AccessPath::UniquePoint { index, key } => {
+            unique_point(cx, scan, (&scan.table.indexes[*index], key), &mut bounds, file, arena, sink)
+        }
+        AccessPath::Table { range, backward } => {
+            table_range(cx, scan, (range, *backward), &mut bounds, file, arena, sink)
+        }
+        AccessPath::Index { index, range, backward } => {
+            let index = &scan.table.indexes[*index];
+            index_range(cx, scan, (index, range, *backward), &mut bounds, file, arena, sink)
+        }
+    };
+    let (low, high) = bounds.into_buffers();
+    cx.give_bytes(low);
+    cx.give_bytes(high);
+    result
+}
+
+/// At most one row, by primary key. It needs no scope of its own: the row goes to the caller's
+/// arena.
+fn point<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    key: &'s [Expr],
+    bounds: &mut Bounds,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    if !bounds.exact(cx, super::keys::primary_parts(&scan.table), key, file, arena)? {
+        return Ok(Flow::More);
+    }
+    fetch(cx, scan, bounds.low(), file, arena, sink)
+}
+
+/// The row of a primary key, if it is visible.
+fn fetch<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    key: &[u8],
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let mut buffer = cx.take_bytes();
+    let found = cx.txn.get(&table_tree(&scan.table), key, &mut buffer).map_err(from_txn)?;
+    let row: &'x [u8] = if found.is_some() { arena.bump.alloc_slice_copy(&buffer) } else { &[] };
+    cx.give_bytes(buffer);
+    let Some(stamp) = found else { return Ok(Flow::More) };
+    let key: &'x [u8] = if scan.identity.is_some() { arena.bump.alloc_slice_copy(key) } else { &[] };
+    give(cx, scan, (key, row, stamp), file, arena, sink)
+}
+
+/// At most one row, by a unique index.
+fn unique_point<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (index, key): (&'s Index, &'s [Expr]),
+    bounds: &mut Bounds,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    if !bounds.exact(cx, super::keys::index_parts(index), key, file, arena)? {
+        return Ok(Flow::More);
+    }
+    let mut primary = cx.take_bytes();
+    let found = cx.txn.get(&tree(index.tree), bounds.low(), &mut primary).map_err(from_txn)?;
+    let result = match found {
+        Some(_) => fetch(cx, scan, &primary, file, arena, sink),
+        None => Ok(Flow::More),
+    };
+    cx.give_bytes(primary);
+    result
+}
+
+/// A part of the table's own tree.
+fn table_range<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (range, backward): (&'s KeyRange, bool),
+    bounds: &mut Bounds,
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    if !bounds.range(cx, super::keys::primary_parts(&scan.table), range, file, arena)? {
+        return Ok(Flow::More);
+    }
+    let mut rows = cx.txn.scan(&table_tree(&scan.table), bounds.as_range(), direction(backward));
+    cx.scoped(|cx, own| {
+        while let Some((key, row, stamp)) = rows.next(cx.txn).map_err(from_txn)? {
+            cx.check()?;
+            let flow = {
+                let file = own.file(file);
+                give(cx, scan, (key, row, stamp), file, own, sink)?
+            };
+            own.bump.reset();
+            if flow == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::More)
+    })
+}
+
+/// A part of a secondary index, and the row of each entry.
+fn index_range<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (index, range, backward): (&'s Index, &'s KeyRange, bool),
+    bounds: &mut Bounds,
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    if !bounds.range(cx, super::keys::index_parts(index), range, file, arena)? {
+        return Ok(Flow::More);
+    }
+    let mut entries = cx.txn.scan(&tree(index.tree), bounds.as_range(), direction(backward));
+    cx.scoped(|cx, own| {
+        while let Some((key, payload, _)) = entries.next(cx.txn).map_err(from_txn)? {
+            cx.check()?;
+            let primary = primary_key_of_entry(index, key, payload)?;
+            let flow = {
+                let file = own.file(file);
+                fetch(cx, scan, primary, file, own, sink)?
+            };
+            own.bump.reset();
+            if flow == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::More)
+    })
+}
+
+fn direction(backward: bool) -> Direction {
+    if backward { Direction::Backward } else { Direction::Forward }
+}
+
+/// Rows of a system relation.
+pub(super) fn virtual_scan<'s>(
+    cx: &mut Executor<'s>,
+    (relation, columns, filter): (u32, &'s [ColumnRead], Option<&'s Expr>),
+    file: &File<'_>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let rows = catalog::pg_catalog::rows(cx.catalog, cx.session, relation)?;
+    cx.scoped(|cx, own| {
+        for row in &rows {
+            cx.check()?;
+            let flow = {
+                let file = own.file(file);
+                for read in columns {
+                    file[read.register as usize] = row[read.column as usize].datum_in(&own.bump);
+                }
+                match filter {
+                    Some(filter) if !cx.test(filter, file, own)? => Flow::More,
+                    _ => sink(cx, file, own)?,
+                }
+            };
+            own.bump.reset();
+            if flow == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::More)
+    })
+}

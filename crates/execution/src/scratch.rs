@@ -1,0 +1,66 @@
+//! Arenas and buffers that statements use again and again: a stock for each core, not for each
+//! session, so that a thousand sessions work in the same few kilobytes, which stay in the core's
+//! cache.
+//!
+//! What must hold: whoever takes one owns it, across parks too, until it is given back (or dropped,
+//! which only costs an allocation later). The stock is never borrowed across a park.
+
+use std::cell::RefCell;
+
+use bumpalo::Bump;
+
+/// Arenas kept, and the largest one: what a big statement needed is not kept.
+const ARENAS: usize = 16;
+const ARENA_BYTES: usize = 64 << 10;
+/// Buffers kept, and the largest one.
+const BUFFERS: usize = 32;
+const BUFFER_BYTES: usize = 8 << 10;
+
+struct Stock {
+    arenas: Vec<Bump>,
+    buffers: Vec<Vec<u8>>,
+}
+
+thread_local! {
+    static STOCK: RefCell<Stock> = const { RefCell::new(Stock { arenas: Vec::new(), buffers: Vec::new() }) };
+}
+
+/// An empty arena.
+#[inline]
+pub fn take_arena() -> Bump {
+    STOCK.with_borrow_mut(|stock| stock.arenas.pop()).unwrap_or_default()
+}
+
+/// Gives an arena back.
+#[inline]
+pub fn give_arena(mut arena: Bump) {
+    if arena.allocated_bytes() > ARENA_BYTES {
+        return;
+    }
+    arena.reset();
+    STOCK.with_borrow_mut(|stock| {
+        if stock.arenas.len() < ARENAS {
+            stock.arenas.push(arena);
+        }
+    });
+}
+
+/// An empty buffer.
+#[inline]
+pub fn take_bytes() -> Vec<u8> {
+    STOCK.with_borrow_mut(|stock| stock.buffers.pop()).unwrap_or_default()
+}
+
+/// Gives a buffer back.
+#[inline]
+pub fn give_bytes(mut bytes: Vec<u8>) {
+    if bytes.capacity() > BUFFER_BYTES {
+        return;
+    }
+    bytes.clear();
+    STOCK.with_borrow_mut(|stock| {
+        if stock.buffers.len() < BUFFERS {
+            stock.buffers.push(bytes);
+        }
+    });
+}
