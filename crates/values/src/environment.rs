@@ -1,17 +1,19 @@
-//! What values, functions and sessions share: the [`Environment`] that input, output and functions ask for settings, names
-//! and time.
+//! The [`Environment`]: the trait by which input, output and functions get settings, names and the
+//! time from the session.
 //!
-//! The trait lies below everything that evaluates, and a session implements it above: so no floor names the one above it.
+//! The trait lies below everything that evaluates, and a session implements it above. So no crate
+//! names the one above it.
 
 use bumpalo::Bump;
 
 use crate::error::{SqlError, SqlState};
 use crate::types::{Datum, Settings};
 
-/// What functions ask of the session. Times are microseconds since 2000-01-01 UTC. The methods with a default answer
-/// as a session without catalog would; they take `&self`, so a session that changes keeps its state in cells.
+/// The session, as functions see it. Times are in microseconds since 2000-01-01 UTC. Default
+/// methods answer as a session without a catalog would. Methods take `&self`, so a session that
+/// changes keeps its state in cells.
 pub trait Environment {
-    /// Formats and time zone; `settings().transaction_time` is now().
+    /// Formats and the time zone; `settings().transaction_time` is now().
     fn settings(&self) -> &Settings;
     /// statement_timestamp().
     fn statement_time(&self) -> i64 {
@@ -57,15 +59,17 @@ pub trait Environment {
     fn backend_pid(&self) -> i32 {
         0
     }
-    /// A relation's OID by the parts of its name, the last perhaps after its schema and this after the database.
+    /// A relation's OID by the parts of its name, the last perhaps after its schema and this after
+    /// the database.
     fn class_oid(&self, _names: &[String]) -> Option<u32> {
         None
     }
-    /// The OID of the type that a text names as the grammar has it, without what its modifiers say.
+    /// The OID of the type that a text names by the grammar, without its modifiers.
     fn type_oid(&self, _name: &str) -> Result<u32, SqlError> {
         Err(SqlError::unsupported("a type's name here"))
     }
-    /// A relation's name (qualified when it is not in the search path), quoted as regclass output gives it.
+    /// A relation's name (qualified when it is not in the search path), quoted as regclass output
+    /// gives it.
     fn class_name(&self, _oid: u32) -> Option<String> {
         None
     }
@@ -109,8 +113,9 @@ pub trait Environment {
     fn sequence_set(&self, _sequence: u32, _value: i64, _called: bool) -> Result<i64, SqlError> {
         Err(SqlError::unsupported("a sequence here"))
     }
-    /// Any other function that needs the catalog or the session: `pg_get_indexdef`, `pg_table_is_visible`,
-    /// `pg_advisory_lock` ..., by name. The result must have the function's declared type.
+    /// Any other function that needs the catalog or the session: `pg_get_indexdef`,
+    /// `pg_table_is_visible`, `pg_advisory_lock` ..., by name. The result must have the function's
+    /// declared type.
     fn catalog_function<'a>(
         &self,
         name: &str,
@@ -130,7 +135,7 @@ fn unrecognized(name: &str) -> SqlError {
 pub struct NoSession(Settings);
 
 impl NoSession {
-    /// No session but for these settings.
+    /// An environment with these settings and no session.
     pub fn with(settings: Settings) -> NoSession {
         NoSession(settings)
     }

@@ -1,8 +1,8 @@
-//! Errors a client sees: SQLSTATE, message and the optional fields of PostgreSQL's ErrorResponse.
+//! Errors for clients: SQLSTATE, message and the optional fields of PostgreSQL's ErrorResponse.
 //!
-//! `SqlError` is one pointer wide, so that `Result<Datum, SqlError>` stays as small as the datum; building one
-//! allocates, which is fine: errors are never on the hot path. Messages follow PostgreSQL's wording to the letter where
-//! PostgreSQL has the same error.
+//! `SqlError` is one pointer wide, so `Result<Datum, SqlError>` stays as small as the datum.
+//! Building one allocates, because errors are never on the hot path. If PostgreSQL has the same
+//! error, the message is PostgreSQL's, to the letter.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -17,7 +17,8 @@ impl SqlState {
         std::str::from_utf8(&self.0).unwrap_or("XX000")
     }
 
-    /// Whether the statement was stopped or there was not enough of something, so that nothing is known of the statement.
+    /// Whether the statement was stopped, or some resource was lacking. Such an error says nothing
+    /// about the statement itself.
     pub fn is_stop(self) -> bool {
         matches!(&self.0[..2], b"53" | b"57") || self == SqlState::TRANSACTION_TIMEOUT
     }
@@ -201,7 +202,7 @@ pub struct ErrorFields {
     pub message: String,
     /// Secondary message.
     pub detail: Option<String>,
-    /// What to do about it.
+    /// Advice to the user.
     pub hint: Option<String>,
     /// 1-based position in the statement's text, in characters.
     pub position: Option<u32>,
@@ -217,10 +218,10 @@ pub struct ErrorFields {
     pub data_type: Option<String>,
     /// Constraint concerned.
     pub constraint: Option<String>,
-    /// PostgreSQL's routine that reports it, for the errors drivers tell by it.
+    /// PostgreSQL's routine that reports it, for errors that drivers recognise by it.
     pub routine: Option<&'static str>,
-    /// The tables that a refused statement's names stood for, with the statement's locks on them. PostgreSQL refuses such a
-    /// statement only after it has got these locks.
+    /// The tables of a refused statement's names, with the statement's locks on them. PostgreSQL
+    /// refuses such a statement only after it has got these locks.
     pub resolved: Vec<(u32, txn::TableLock)>,
 }
 
@@ -228,10 +229,11 @@ pub struct ErrorFields {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SqlError(Box<ErrorFields>);
 
-/// Bytes of a message at most. A value of a gigabyte, quoted in a message, would be copied, logged and sent at once.
+/// Bytes of the longest message. Without this bound, a quoted value of a gigabyte would be copied,
+/// logged and sent at once.
 const MESSAGE_LONGEST: usize = 64 << 10;
 
-/// A part of a message, which ends with an ellipsis where it would be too long.
+/// Cuts a part of a message that is too long, and ends it with an ellipsis.
 fn cut(mut text: String) -> String {
     if text.len() > MESSAGE_LONGEST {
         text.truncate(for_message(&text).len());
@@ -272,19 +274,19 @@ impl SqlError {
         }))
     }
 
-    /// 0A000: what is not built yet.
+    /// 0A000 for a feature that is not built.
     #[cold]
     pub fn unsupported(what: impl fmt::Display) -> SqlError {
         SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
     }
 
-    /// XX000: a bug of ours, answered rather than panicking.
+    /// XX000 for a bug of Allcore's, in place of a panic.
     #[cold]
     pub fn internal(message: impl Into<String>) -> SqlError {
         SqlError::new(SqlState::INTERNAL_ERROR, message)
     }
 
-    /// Adds the locks of the tables that a refused statement's names stood for.
+    /// Adds the locks on the tables of a refused statement's names.
     #[cold]
     pub fn with_resolved(mut self, locks: Vec<(u32, txn::TableLock)>) -> SqlError {
         self.0.resolved = locks;
@@ -305,7 +307,7 @@ impl SqlError {
         self
     }
 
-    /// Says where it happened.
+    /// Adds the context.
     #[must_use]
     pub fn with_context(mut self, context: impl Into<String>) -> SqlError {
         self.0.context = Some(cut(context.into()));

@@ -1,4 +1,5 @@
-//! Identifiers as SQL text: the one place that quotes them, and that reads lists of them and qualified names.
+//! Identifiers as SQL text. Only this module quotes them, and reads lists of them and qualified
+//! names.
 
 use crate::error::SqlError;
 use crate::types::text::truncate_name;
@@ -44,8 +45,9 @@ fn is_plain_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
-/// The names of a list, or of a qualified name where the separator is a point: unquoted, folded to lower case where they
-/// had no quotes, cut to the length of a name. None for a malformed list; an empty text is an empty list.
+/// The names in a list, or in a qualified name if the separator is a point. They are unquoted,
+/// folded to lower case if they had no quotes, and cut to the length of a name. `None` for a
+/// malformed list; an empty text is an empty list.
 pub fn split(text: &str, separator: char) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
@@ -95,7 +97,7 @@ fn within_quotes(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The words of the grammar that are no plain names, by which a name has to be quoted.
+/// Key words that must be quoted when they are names.
 const KEYWORDS: &str = "\
     all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both \
     case cast char character check coalesce collate collation column concurrently constraint create cross \

@@ -1,11 +1,12 @@
-//! Keys: values as bytes whose order is the order of the values, so that trees compare with memcmp.
+//! Keys: values as bytes in the order of the values, so that trees compare with memcmp.
 //!
-//! Each column begins with a byte that puts NULLs first or last; a descending column's bytes behind it are inverted.
-//! Within a value: integers and times big endian with the sign bit flipped; floats with all bits flipped when negative;
-//! text and bytea with 0 escaped as 0 255 and ended by 0 0, so that a prefix sorts first in composite keys; numerics as
-//! sign, decimal exponent and digits, so that equal values of different display scale have equal bytes; bpchar without
-//! its trailing blanks, so that lengths do not matter; arrays and records element by element, NULLs last. A key is never
-//! read back: rows hold the values.
+//! Each column begins with a byte that puts NULLs first or last; a descending column's bytes behind
+//! it are inverted. Within a value: integers and times big endian with the sign bit flipped; floats
+//! with all bits flipped when negative; text and bytea with 0 escaped as 0 255 and ended by 0 0, so
+//! that a prefix sorts first in composite keys; numerics as sign, decimal exponent and digits, so
+//! that equal values of different display scale have equal bytes; bpchar without its trailing
+//! blanks, so that lengths do not matter; arrays and records element by element, NULLs last. A key
+//! is never read back: rows hold the values.
 
 use runtime::work::STRIDE;
 
@@ -15,7 +16,7 @@ use crate::types::numeric::{self, Numeric};
 use crate::types::{Datum, NumericRef};
 use crate::work;
 
-/// How one column of a key is ordered.
+/// The order of one column of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct KeyOrder {
     /// DESC.
@@ -136,8 +137,9 @@ fn encode_float(value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
-/// Kinds in order: -infinity, negative, zero, positive, infinity, NaN. Behind a sign the decimal exponent, biased, and
-/// the digits in pairs, each 1 to 100, ended by 0; all inverted for a negative value.
+/// Kinds in order: -infinity, negative, zero, positive, infinity, NaN. Behind a sign the decimal
+/// exponent, biased, and the digits in pairs, each 1 to 100, ended by 0; all inverted for a
+/// negative value.
 fn encode_numeric(value: NumericRef<'_>, out: &mut Vec<u8>) {
     let decimal = match value.load() {
         Numeric::NegInfinity => return out.push(0),

@@ -1,8 +1,9 @@
-//! The values room: what a value is. Types and their registry, values with their text and binary forms, rows, keys, and
-//! the errors that clients see.
+//! Values: types and their registry, values with their text and binary forms, rows, keys, and the
+//! errors that clients see.
 //!
-//! It knows no expression, no catalog and no session. What input and output need of a session comes through
-//! [`environment::Environment`]. Long work over one value gives way at the safe points of [`work`].
+//! This crate knows no expression, no catalog and no session. Input and output get what they need
+//! of a session through [`environment::Environment`]. Long work over one value yields at the safe
+//! points of [`work`].
 #![forbid(unsafe_code)]
 
 pub mod environment;

@@ -1,7 +1,8 @@
-//! Memory of statements: asked for before a large value is built, and taken back from the largest.
+//! Memory of statements: calls ask for it before they build a large value.
 //!
-//! The allocator counts ([`runtime::account`]); a statement past its limit is interrupted at its next safe point. A single
-//! call that builds a large value has no safe point in between, so it asks first.
+//! The allocator counts memory ([`runtime::account`]). A statement past its limit is interrupted at
+//! its next safe point. A single call that builds a large value has no safe point in between, so it
+//! asks first.
 
 use runtime::account;
 use runtime::interrupt::Reason;
@@ -9,29 +10,31 @@ use runtime::interrupt::Reason;
 use crate::error::SqlError;
 use crate::types::Datum;
 
-/// A share of what a session may hold that one operator of a statement may keep before it uses temporary pages.
+/// The part of a session's memory that one operator may keep before it uses temporary pages: one in
+/// this many.
 const SHARE: u64 = 4;
-/// The same for a cursor or portal, of what is left: many may be open at a time.
+/// The same for a cursor or portal, of the memory left: many may be open at a time.
 const KEPT_SHARE: u64 = 32;
 /// The share of the server's memory that all cores may keep of one kind.
 const CORES_SHARE: i64 = 8;
-/// An operator may always keep so much, in bytes.
+/// Bytes that an operator may always keep.
 const LEAST: usize = 64 << 10;
 
-/// Asks for so many bytes before they are used.
+/// Asks for this many bytes before they are used.
 #[inline]
 pub fn ask(bytes: usize) -> Result<(), SqlError> {
     account::ask(bytes).map_err(SqlError::interrupted)
 }
 
-/// Refuses what a session asks to keep beyond its statement while memory is short: a session that was told to give memory
-/// back may have received some thousand messages already, each of which asks for a little.
+/// Refuses memory that a session would keep beyond its statement while memory is short. A session
+/// that must give memory back may have received some thousand messages already, each of which asks
+/// for a little.
 pub fn ask_to_keep() -> Result<(), SqlError> {
     let by = runtime::interrupt::Interrupted(Reason::Memory);
     if account::may_keep() { Ok(()) } else { Err(SqlError::interrupted(by)) }
 }
 
-/// Bytes an operator may keep, where it was told `wanted` and its session may hold `limit`.
+/// Bytes that an operator may keep, if its setting is `wanted` and its session may hold `limit`.
 pub fn within(wanted: usize, limit: u64) -> usize {
     wanted.min(usize::try_from(limit / SHARE).unwrap_or(usize::MAX)).max(LEAST)
 }
@@ -42,7 +45,8 @@ pub fn for_kept(wanted: usize) -> usize {
     wanted.min(left).max(LEAST)
 }
 
-/// Bytes that a core may keep of one kind for statements to come: `most`, or its part of an eighth of the server's memory.
+/// Bytes that a core may keep of one kind for statements to come: `most`, or its part of an eighth
+/// of the server's memory.
 pub fn for_core(most: usize) -> usize {
     let part = account::limit() / CORES_SHARE / runtime::core_count() as i64;
     usize::try_from(part).unwrap_or(0).min(most)

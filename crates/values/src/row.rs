@@ -1,16 +1,22 @@
 //! Rows: many values as bytes, single columns readable without touching the others.
 //!
-//! Layout (docs/formats.md): number of columns (u16), flags (u8: bit 0 = has NULLs, bit 1 = has values out of line), then,
-//! when it has NULLs, a bitmap with a 1 for each; the fixed-width columns in order (NULL ones take no room); the end
-//! offsets (u32, from the start of the variable part; the highest bit marks a pointer to a value out of line) of the
-//! variable columns that are not NULL; their bytes. In a row without NULLs every fixed column lies at an offset known
-//! from the shape alone. A row may have fewer columns than its shape: the later ones were added after it was written
-//! and read as NULL. All integers little endian; nothing is aligned.
+//! Layout (docs/formats.md), all integers little endian, nothing aligned:
+//!
+//! 1. Number of columns (u16), flags (u8: bit 0 = has NULLs, bit 1 = has out-of-line values).
+//! 2. If the row has NULLs, a bitmap with a 1 for each.
+//! 3. The fixed-width columns in order; NULL ones take no room.
+//! 4. The end offsets of the variable columns that are not NULL (u32, from the start of the
+//!    variable part). The highest bit marks a pointer to an out-of-line value.
+//! 5. The bytes of these columns.
+//!
+//! In a row without NULLs every fixed column lies at an offset known from the shape alone. A row
+//! may have fewer columns than its shape: the later ones were added after it was written and read
+//! as NULL.
 
 use crate::error::{SqlError, SqlState};
 use crate::types::{ArrayRef, Datum, Interval, NumericRef, Type, WidePointer, oid, registry};
 
-/// How a column's bytes are read.
+/// The representation of a column's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Bool,
@@ -76,15 +82,16 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 struct Column {
     kind: Kind,
-    /// Of a fixed column: the bytes of fixed columns before it. Of a variable one: how many variable ones are before it.
+    /// For a fixed column: the bytes of fixed columns before it. For a variable one: the number of
+    /// variable ones before it.
     before: u32,
 }
 
-/// What is needed to find a column in a row's bytes: made once per table version.
+/// The data that finds a column in a row's bytes, made once for each version of a table.
 #[derive(Debug, Clone)]
 pub struct RowShape {
     columns: Box<[Column]>,
-    /// Bytes of all fixed columns, and how many variable ones there are.
+    /// Bytes of all fixed columns, and the number of variable ones.
     totals: (u32, u32),
 }
 
@@ -105,7 +112,7 @@ impl RowShape {
         RowShape { columns, totals: (fixed, variable) }
     }
 
-    /// How many columns it has.
+    /// Number of columns.
     pub fn len(&self) -> usize {
         self.columns.len()
     }
@@ -143,7 +150,8 @@ impl Column {
 }
 
 impl RowShape {
-    /// The value of a column that was stored out of line, from its bytes. Fails when the statement is interrupted.
+    /// The value of a column that was stored out of line, from its bytes. Fails when the statement
+    /// is interrupted.
     pub fn value<'a>(&self, column: usize, bytes: &'a [u8]) -> Result<Datum<'a>, SqlError> {
         let column = self.columns.get(column).ok_or_else(corrupt)?;
         let text = || {
@@ -302,14 +310,14 @@ impl<'a> RowView<'a> {
         RowView { bytes, shape }
     }
 
-    /// How many columns the row was written with.
+    /// Number of columns with which the row was written.
     #[inline]
     pub fn columns(&self) -> usize {
         self.bytes.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes).into())
     }
 
-    /// One column, [`Datum::Wide`] when it lies out of line. A column the row was written without (added later) is NULL:
-    /// the caller knows its default.
+    /// One column, [`Datum::Wide`] when it lies out of line. A column the row was written without
+    /// (added later) is NULL: the caller knows its default.
     pub fn get(&self, column: usize) -> Result<Datum<'a>, SqlError> {
         let count = self.columns();
         if column >= count {
@@ -323,7 +331,7 @@ impl<'a> RowView<'a> {
     fn locate(&self, column: usize, shape: Column, count: usize) -> Option<Datum<'a>> {
         let mut base = HEADER;
         let mut before = shape.before as usize;
-        // What NULLs take away before the column, in fixed bytes and variable columns.
+        // Fixed bytes and variable columns that are absent before the column because of NULLs.
         let (mut fixed_missing, mut variable_missing, mut variable_missing_before) = (0, 0, 0);
         if *self.bytes.get(2)? & HAS_NULLS != 0 {
             let bitmap = self.bytes.get(HEADER..HEADER + count.div_ceil(8))?;

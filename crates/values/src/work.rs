@@ -1,7 +1,7 @@
-//! Long work over one value, done in pieces with a safe point behind each: see [`runtime::work`].
+//! Long work over one value, in pieces with a safe point after each: see [`runtime::work`].
 //!
-//! A value of some hundred bytes passes through here with a comparison of its length. Callers hold no borrow of what
-//! belongs to the core, since other statements may run at each safe point.
+//! A value of some hundred bytes costs one comparison of its length here. Callers must hold no
+//! borrow of the core's state, because other statements may run at each safe point.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};
@@ -18,15 +18,17 @@ type Result<T> = std::result::Result<T, SqlError>;
 
 /// A longer needle is searched for by rolling hashes, with safe points even while it is compared.
 const SHORT_NEEDLE: usize = 4096;
-/// Work that folding one expression may do: about a millisecond. Nothing else runs on the core meanwhile.
+/// Work that folding one expression may do: about a millisecond. Nothing else runs on the core
+/// meanwhile.
 pub const FOLDING_BUDGET: usize = 1 << 20;
 
-/// Work that compiling a statement may do on its core: about four milliseconds. Nothing else runs on the core meanwhile.
+/// Work that compiling a statement may do on its core: about four milliseconds. Nothing else runs
+/// on the core meanwhile.
 const COMPILING_BUDGET: usize = 4 << 20;
 
-/// Does what recurses deeply and has no point to suspend at: parsing, binding, planning. It is done by `here` on the
-/// worker's stack. Where that uses up the budget, or would have to wait for memory, the work begins anew with the call
-/// that `make` gives: see [`beside`].
+/// Runs work that recurses deeply and has no safe point: parsing, binding, planning. `here` does it
+/// on the worker's stack. If that uses up the budget, or would have to wait for memory, the work
+/// begins anew with the call that `make` returns: see [`beside`].
 pub fn here_or_beside<R, F>(here: impl FnOnce() -> Result<R>, make: impl Fn() -> Result<F>) -> Result<R>
 where
     R: Send + 'static,
@@ -38,9 +40,9 @@ where
     }
 }
 
-/// Runs the call that `make` gives, which owns what it reads, on a thread beside the cores while the fiber waits. It
-/// begins anew with another call after the fiber has waited for memory that the call reserves: nothing else may reserve
-/// memory beside the cores.
+/// Runs the call that `make` gives, which owns what it reads, on a thread beside the cores while
+/// the fiber waits. It begins anew with another call after the fiber has waited for memory that the
+/// call reserves: nothing else may reserve memory beside the cores.
 pub fn beside<R, F>(make: impl Fn() -> Result<F>) -> Result<R>
 where
     R: Send + 'static,
@@ -53,7 +55,8 @@ where
     runtime::aside::run_reserving(measured)?.map_err(SqlError::stopped)?
 }
 
-/// A safe point once in a while, for loops over rows: others run and an interrupt ends the statement.
+/// A safe point once in a while, for loops over rows: others run and an interrupt ends the
+/// statement.
 pub struct Pace {
     left: u32,
     between: u32,
@@ -125,27 +128,28 @@ impl Hasher for PacedHasher {
     }
 }
 
-/// Counts so many bytes of work; a safe point about every 16 KiB.
+/// Counts this many bytes of work, with a safe point about every 16 KiB.
 #[inline]
 pub fn tick(bytes: usize) -> Result<()> {
     work::tick(bytes).map_err(SqlError::stopped)
 }
 
-/// A row's own step stands for so many parts of it.
+/// Parts of a row that the row's own step covers.
 const FEW_PARTS: usize = 8;
-/// Work of one part more: an evaluation takes some ten nanoseconds.
+/// Work of one further part: an evaluation takes some ten nanoseconds.
 const PART: usize = 32;
-/// Work of one key more: a search in a tree takes about a microsecond.
+/// Work of one further key: a search in a tree takes about a microsecond.
 const KEY: usize = 2048;
 
-/// Counts one of an expression's `count` parts: a list may be so long that one row takes milliseconds. A short list costs
-/// a comparison.
+/// Counts one of an expression's `count` parts: a list may be so long that one row takes
+/// milliseconds. A short list costs a comparison.
 #[inline]
 pub fn tick_part(count: usize) -> Result<()> {
     if count > FEW_PARTS { tick(PART) } else { Ok(()) }
 }
 
-/// Counts all `count` expressions that a loop is about to evaluate for a row, each of which counts its own parts.
+/// Counts all `count` expressions that a loop is about to evaluate for a row, each of which counts
+/// its own parts.
 #[inline]
 pub fn tick_parts(count: usize) -> Result<()> {
     if count > FEW_PARTS { tick(count.saturating_mul(PART)) } else { Ok(()) }
@@ -178,8 +182,8 @@ pub fn pieces(text: &str) -> impl Iterator<Item = Result<&str>> {
     })
 }
 
-/// The bytes in pieces whose length is a multiple of `unit`, the last excepted, with a safe point before each but the
-/// first.
+/// The bytes in pieces whose length is a multiple of `unit`, the last excepted, with a safe point
+/// before each but the first.
 pub fn byte_pieces(bytes: &[u8], unit: usize) -> impl Iterator<Item = Result<&[u8]>> {
     bytes.chunks(STRIDE / unit * unit).enumerate().map(|(index, piece)| {
         if index > 0 {
@@ -225,7 +229,8 @@ pub fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> Result<S
     Ok(out)
 }
 
-/// The bytes without the blanks at their end. Gives way, but leaves an interrupt to the next safe point.
+/// The bytes without the blanks at their end. Gives way, but leaves an interrupt to the next safe
+/// point.
 #[inline]
 pub fn without_blanks(text: &str) -> &str {
     if text.len() <= STRIDE {
@@ -250,7 +255,8 @@ pub fn count_characters(text: &str) -> Result<usize> {
     pieces(text).try_fold(0, |count, piece| Ok(count + piece?.chars().count()))
 }
 
-/// The byte at which the character of this 0-based number begins; the text's length where it has no more.
+/// The byte at which the character of this 0-based number begins; the text's length where it has no
+/// more.
 pub fn byte_of_character(text: &str, character: usize) -> Result<usize> {
     let (mut start, mut left) = (0, character);
     for piece in pieces(text) {
@@ -376,12 +382,12 @@ pub fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether a byte that the test takes is among many.
+/// Whether one of many bytes passes the test.
 pub fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<bool> {
     Ok(position(bytes, test)?.is_some())
 }
 
-/// Where the first byte is that the test takes.
+/// The place of the first byte that passes the test.
 pub fn position(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<Option<usize>> {
     let mut before = 0;
     for piece in byte_pieces(bytes, 1) {
@@ -394,7 +400,7 @@ pub fn position(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<Option<usize>
     Ok(None)
 }
 
-/// Where a text first occurs in another.
+/// The place where a text first occurs in another.
 pub fn find(text: &str, needle: &str) -> Result<Option<usize>> {
     if text.len() <= STRIDE {
         return Ok(text.find(needle));
@@ -407,8 +413,8 @@ pub fn find(text: &str, needle: &str) -> Result<Option<usize>> {
     Ok(found)
 }
 
-/// Calls `each` for the places where `needle`, which is not empty, occurs in the text, from the left and without
-/// overlaps, until it says false. Linear in the length of both.
+/// Calls `each` for the places where `needle`, which is not empty, occurs in the text, from the
+/// left and without overlaps, until it says false. Linear in the length of both.
 pub fn each_match(text: &str, needle: &str, mut each: impl FnMut(usize) -> Result<bool>) -> Result<()> {
     if needle.len() > SHORT_NEEDLE {
         return each_long_match(text.as_bytes(), needle.as_bytes(), each);
@@ -434,8 +440,8 @@ pub fn each_match(text: &str, needle: &str, mut each: impl FnMut(usize) -> Resul
     }
 }
 
-/// As [`each_match`], by rolling hashes modulo a prime with a random base: equal hashes of unequal texts are as rare as
-/// chance, and a match is compared byte by byte.
+/// As [`each_match`], by rolling hashes modulo a prime with a random base: equal hashes of unequal
+/// texts are as rare as chance, and a match is compared byte by byte.
 fn each_long_match(text: &[u8], needle: &[u8], mut each: impl FnMut(usize) -> Result<bool>) -> Result<()> {
     let base = runtime::random::u64() % (PRIME - 512) + 256;
     let wanted = rolled(needle, base)?;
@@ -445,7 +451,8 @@ fn each_long_match(text: &[u8], needle: &[u8], mut each: impl FnMut(usize) -> Re
     }
     let mut start = 0;
     'restart: while start + needle.len() <= text.len() {
-        // Hashing and comparing a needle of 4 to 16 KiB reads one piece, which counts nothing by itself.
+        // Hashing and comparing a needle of 4 to 16 KiB reads one piece, which counts nothing by
+        // itself.
         tick(4 * needle.len())?;
         let mut hash = rolled(&text[start..start + needle.len()], base)?;
         loop {
@@ -484,7 +491,7 @@ fn rolled(bytes: &[u8], base: u64) -> Result<u64> {
     Ok(hash)
 }
 
-/// How many bytes two byte strings begin with in common.
+/// Length of the common prefix of two byte strings.
 #[inline]
 pub fn common_prefix(left: &[u8], right: &[u8]) -> Result<usize> {
     let mut common = 0;

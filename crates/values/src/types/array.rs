@@ -1,5 +1,6 @@
-//! Arrays in their packed form, which is also what rows hold: element type (u32), number of dimensions (u8), length and
-//! lower bound of each (two i32), then each element: a tag and its bytes, as [`super::tagged`] writes them.
+//! Arrays in their packed form, which is also what rows hold: element type (u32), number of
+//! dimensions (u8), length and lower bound of each (two i32), then each element: a tag and its
+//! bytes, as [`super::tagged`] writes them.
 
 use bumpalo::Bump;
 
@@ -8,9 +9,9 @@ use super::{Datum, Value, oid};
 use crate::error::{SqlError, SqlState};
 use crate::work;
 
-/// Dimensions of an array at most, as PostgreSQL's.
+/// Most dimensions of an array, as in PostgreSQL.
 pub const MAX_DIMENSIONS: usize = 6;
-/// Elements of an array at most, as PostgreSQL's.
+/// Most elements of an array, as in PostgreSQL.
 pub const MAX_ELEMENTS: usize = 134_217_727;
 
 /// 54000 for an array of more dimensions than there may be.
@@ -51,7 +52,7 @@ impl<'a> ArrayRef<'a> {
         (0..self.dimensions()).filter_map(|index| self.dimension(index)).collect()
     }
 
-    /// How many elements there are, in all dimensions.
+    /// Number of elements, in all dimensions.
     pub fn len(self) -> usize {
         if self.dimensions() == 0 {
             return 0;
@@ -126,12 +127,12 @@ impl ArrayBuilder {
         tagged::write(value, &mut self.elements)
     }
 
-    /// How many bytes its elements take.
+    /// Bytes of its elements.
     pub fn size(&self) -> usize {
         self.elements.len()
     }
 
-    /// How many elements it has.
+    /// Number of its elements.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -146,7 +147,8 @@ impl ArrayBuilder {
         self.finish_with(&[(self.count as i32, 1)][..self.count.min(1)])
     }
 
-    /// The packed array with these lengths and lower bounds, whose product is the number of elements.
+    /// The packed array with these lengths and lower bounds, whose product is the number of
+    /// elements.
     pub fn finish_with(&self, dimensions: &[(i32, i32)]) -> Result<Vec<u8>, SqlError> {
         let mut bytes = self.head(dimensions);
         bytes.reserve_exact(self.elements.len());
@@ -169,7 +171,8 @@ impl ArrayBuilder {
         Ok(Datum::Array(ArrayRef(bytes)))
     }
 
-    /// The packed array of values which are few and short, as those of the catalog: made at once, without a safe point.
+    /// The packed array of values which are few and short, as those of the catalog: made at once,
+    /// without a safe point.
     pub fn list_of(element: u32, values: impl Iterator<Item = Value>, lower: i32) -> Vec<u8> {
         let mut builder = ArrayBuilder::new(element);
         for value in values {

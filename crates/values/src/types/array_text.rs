@@ -1,5 +1,5 @@
-//! Arrays as text, both ways, and records as text. Reading follows PostgreSQL's rules to the letter: what it refuses is
-//! refused with its SQLSTATE, message and detail.
+//! Arrays as text, both ways, and records as text. Reading follows PostgreSQL's rules to the
+//! letter, with PostgreSQL's SQLSTATE, message and detail for each refusal.
 
 use super::array::{MAX_DIMENSIONS, MAX_ELEMENTS};
 use super::registry::element_of;
@@ -70,8 +70,9 @@ fn needs_quotes(text: &[u8]) -> Result<bool, SqlError> {
     work::any(text, |byte| matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(byte))
 }
 
-/// Puts the text from `start` on into double quotes; a quote is escaped by `escape`, a backslash by a backslash. With each
-/// level of nesting the escapes double: the text is left as it is where there is no memory for that.
+/// Puts the text from `start` on into double quotes; a quote is escaped by `escape`, a backslash by
+/// a backslash. With each level of nesting the escapes double: the text is left as it is where
+/// there is no memory for that.
 fn quote(start: usize, escape: u8, out: &mut Vec<u8>) -> Result<(), SqlError> {
     // The plain text, and what it may become.
     if !runtime::work::affords(3 * (out.len() - start)) {
@@ -172,7 +173,7 @@ enum Token {
     Element,
 }
 
-/// Which pieces may come next, and how long each dimension is.
+/// The pieces that may come next, and the length of each dimension.
 struct Shape {
     /// Number of braces that are open.
     level: usize,

@@ -8,7 +8,8 @@ use super::numeric::Numeric;
 use super::{ArrayBuilder, ArrayRef, Datum, Interval, Type, oid, registry};
 use crate::error::{SqlError, SqlState};
 
-/// Appends the value's bytes (nothing for NULL). Fails when the statement is interrupted while a long one is written.
+/// Appends the value's bytes (nothing for NULL). Fails when the statement is interrupted while a
+/// long one is written.
 pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match value {
         Datum::Null => {}

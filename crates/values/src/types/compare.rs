@@ -1,4 +1,4 @@
-//! The order of values: what `<` and `=` mean for each type, and what sorting, grouping and keys go by.
+//! The order of values: the meaning of `<` and `=` for each type, for sorting, grouping and keys.
 
 use std::cmp::Ordering;
 
@@ -12,9 +12,9 @@ pub fn compare_floats(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
 
-/// Order of two values of one type. NULLs are equal to each other and come last; text compares by bytes (C collation), bpchar
-/// without its trailing blanks.
-/// Values of different integer or text representations compare by value.
+/// Order of two values of one type. NULLs are equal to each other and come last; text compares by
+/// bytes (C collation), bpchar without its trailing blanks. Values of different integer or text
+/// representations compare by value.
 ///
 /// # Errors
 /// When the statement is interrupted while long values are compared.
@@ -59,7 +59,8 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Result<Ordering, SqlError> 
         }
         _ => match (left.as_i64(), right.as_i64()) {
             (Some(a), Some(b)) => a.cmp(&b),
-            // A fixed order of the representations, so that comparing what should never meet is still a total order.
+            // A fixed order of the representations, so that comparing what should never meet is
+            // still a total order.
             _ => tagged::tag(left).cmp(&tagged::tag(right)),
         },
     })
@@ -71,7 +72,8 @@ pub fn unpadded(text: &str) -> &str {
     work::without_blanks(text)
 }
 
-/// A date's midnight, beyond the range of timestamps too; then it is later than all of them but infinity.
+/// A date's midnight, beyond the range of timestamps too; then it is later than all of them but
+/// infinity.
 fn midnight(days: i32) -> i128 {
     match days {
         i32::MIN => i64::MIN.into(),

@@ -1,7 +1,9 @@
-//! Values: [`Datum`], a small copyable view that lives in a row, an arena or a plan, and [`Value`], the owned form.
+//! Values: [`Datum`], a small copyable view that lives in a row, an arena or a plan, and [`Value`],
+//! the owned form.
 //!
-//! A datum does not know its SQL type: `Text` serves text, varchar, name and unknown, `Oid` every OID alias type.
-//! bpchar is `Padded`, apart from text, because it compares without its trailing blanks wherever it goes. Whoever needs the type has it from the expression or the column.
+//! A datum does not know its SQL type: `Text` serves text, varchar, name and unknown, `Oid` every
+//! OID alias type. bpchar is `Padded`, apart from text, because it compares without its trailing
+//! blanks wherever it goes. The expression or the column has the type.
 
 use super::{ArrayRef, Interval, NumericRef, Type};
 use crate::error::SqlError;
@@ -52,14 +54,14 @@ pub enum Datum<'a> {
     Array(ArrayRef<'a>),
     /// a row value; never stored
     Record(&'a RecordRef<'a>),
-    /// A stored value that lies out of line and was not fetched. Only who reads, writes or checks stored rows meets it:
-    /// every register an expression reads holds the value itself.
+    /// A stored out-of-line value that was not fetched. Only code that reads, writes or checks
+    /// stored rows meets it: every register that an expression reads holds the value itself.
     Wide(WidePointer),
 }
 
 const _: () = assert!(size_of::<Datum<'static>>() <= 24);
 
-/// Where a value lies that is stored out of line: what its row holds in its place.
+/// The place of an out-of-line value; its row holds this pointer instead of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WidePointer {
     /// The value's number among those of its table.
@@ -125,7 +127,7 @@ pub enum Value {
 }
 
 impl WidePointer {
-    /// The end of whoever takes a pointer for its value: better no answer than a wrong one.
+    /// Panics for code that takes a pointer for its value: no answer is better than a wrong one.
     #[cold]
     pub fn unfetched(self) -> ! {
         unreachable!("{self:?} is used as a value and was not fetched")
@@ -145,7 +147,8 @@ impl Datum<'_> {
         matches!(self, Datum::Wide(_))
     }
 
-    /// A copy whose memory is the arena's. Fails when the statement is interrupted while a long value is copied.
+    /// A copy whose memory is the arena's. Fails when the statement is interrupted while a long
+    /// value is copied.
     pub fn copy_in<'b>(&self, arena: &'b bumpalo::Bump) -> Result<Datum<'b>, SqlError> {
         Ok(match *self {
             Datum::Null => Datum::Null,

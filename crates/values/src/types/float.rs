@@ -3,7 +3,8 @@
 use super::text::invalid_syntax;
 use crate::error::SqlError;
 
-/// Appends a float8: the shortest text that reads back equal, or `15 + extra` digits when `extra` is not positive.
+/// Appends a float8: the shortest text that reads back equal, or `15 + extra` digits when `extra`
+/// is not positive.
 pub fn write_f64(value: f64, extra: i32, out: &mut Vec<u8>) {
     if !write_special(value, out) {
         let text =
@@ -37,7 +38,8 @@ fn write_special(value: f64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Lays out Rust's `d.ddde±x` as C's `%g` would: fixed notation for exponents from -4 to below the limit.
+/// Lays out Rust's `d.ddde±x` as C's `%g` would: fixed notation for exponents from -4 to below the
+/// limit.
 fn write_digits(text: &str, shortest: bool, limit: i32, out: &mut Vec<u8>) {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

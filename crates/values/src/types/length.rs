@@ -6,7 +6,7 @@ use super::{Datum, Type, oid};
 use crate::error::{SqlError, SqlState};
 use crate::work;
 
-/// What character(n) is filled up with, so many at a time.
+/// Blanks that fill up character(n), this many at a time.
 const SPACES: &str = "                                                                ";
 
 /// The most bytes a stored value of the type can have; None when nothing limits them.
@@ -29,7 +29,7 @@ pub fn most_bytes(ty: Type) -> Option<usize> {
 
 /// The value as the type's modifier wants it. `explicit`: by a cast, which cuts text silently.
 pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
-    // What becomes bpchar is told apart from text from here on, with a length or without.
+    // A value that becomes bpchar differs from text from here on, with a length or without.
     let value = match value {
         Datum::Text(text) if ty.oid == oid::BPCHAR => Datum::Padded(text),
         other => other,
@@ -94,7 +94,7 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
     }
 }
 
-/// Where the text must end to have so many characters; None when it has no more.
+/// The byte at which the text must end to have this many characters; `None` if it has no more.
 fn end_of(text: &str, characters: i32) -> Result<Option<usize>, SqlError> {
     let characters = characters.max(0) as usize;
     if text.len() <= characters {
@@ -103,7 +103,7 @@ fn end_of(text: &str, characters: i32) -> Result<Option<usize>, SqlError> {
     Ok(Some(work::byte_of_character(text, characters)?).filter(|end| *end < text.len()))
 }
 
-/// Only spaces may be cut off without being asked to.
+/// Without an explicit cast, only spaces may be cut off.
 fn check_cut(text: &str, end: usize, explicit: bool, name: &str, length: i32) -> Result<(), SqlError> {
     if explicit || !work::any(&text.as_bytes()[end..], |byte| byte != b' ')? {
         return Ok(());
@@ -114,7 +114,8 @@ fn check_cut(text: &str, end: usize, explicit: bool, name: &str, length: i32) ->
     ))
 }
 
-/// A time with so many digits of the second; far from the ends of the integers unless infinite.
+/// A time rounded to this many digits of the second. It is far from the ends of the integers unless
+/// infinite.
 fn rounded(micros: i64, digits: i32) -> i64 {
     if super::datetime::is_infinite(micros) {
         return micros;

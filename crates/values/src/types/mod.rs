@@ -1,5 +1,5 @@
-//! SQL types and their values: what a type is ([`Type`], [`registry`]), what a value is ([`Datum`], [`Value`]), and how
-//! values are written and read as text and in PostgreSQL's binary format.
+//! SQL types ([`Type`], [`registry`]) and their values ([`Datum`], [`Value`]), with their text form
+//! and PostgreSQL's binary format.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ impl Type {
         Type { oid, modifier }
     }
 
-    /// What the registry knows of it.
+    /// The type's row in the registry.
     pub fn info(self) -> Option<&'static TypeInfo> {
         registry::info(self.oid)
     }

@@ -1,4 +1,5 @@
-//! OIDs and vectors of integers from their text, which PostgreSQL reads with C's `strtoul` and `strtol`.
+//! OIDs and vectors of integers from their text, which PostgreSQL reads with C's `strtoul` and
+//! `strtol`.
 
 use bumpalo::Bump;
 
@@ -16,8 +17,8 @@ struct Leading<'t> {
     behind: &'t str,
 }
 
-/// Reads a number behind white space, by C's rules; None where there is none. With `any_base` it may be octal (`010`) or
-/// hexadecimal (`0x10`).
+/// Reads a number behind white space, by C's rules; None where there is none. With `any_base` it
+/// may be octal (`010`) or hexadecimal (`0x10`).
 fn leading(text: &str, any_base: bool) -> Result<Option<Leading<'_>>, SqlError> {
     const LONGEST: usize = 22;
     let text = without_space(text)?;

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use super::{Datum, Type, compare, oid};
 use crate::error::{SqlError, SqlState};
 
-/// Compares records column by column; 42804 for columns of other types, or another number of them. `lacking`: what a type
-/// without comparisons does not have, for the error.
+/// Compares records column by column; 42804 for columns of other types, or another number of them.
+/// `lacking`: what a type without comparisons does not have, for the error.
 pub fn compare_records(left: Datum<'_>, right: Datum<'_>, lacking: &str) -> Result<Ordering, SqlError> {
     let (Datum::Record(a), Datum::Record(b)) = (left, right) else { return compare(left, right) };
     for at in 0..a.fields.len().min(b.fields.len()) {

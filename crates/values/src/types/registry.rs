@@ -1,10 +1,12 @@
-//! The type registry: OIDs, names, categories, lengths and array types, as in PostgreSQL's `pg_type`.
+//! The type registry: OIDs, names, categories, lengths and array types, as in PostgreSQL's
+//! `pg_type`.
 //!
-//! The table is fixed: user-defined types do not exist. Lookups by OID are a match on a small sorted table.
+//! The table is fixed: user-defined types do not exist. Lookups by OID are a match on a small
+//! sorted table.
 
 use super::{Type, oid};
 
-/// What kind of type it is (`typtype`).
+/// The kind of a type (`typtype`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeKind {
     /// A base type or an array of one.
@@ -96,7 +98,7 @@ pub static TYPES: &[TypeInfo] = &[
         element: 26,
         kind: TypeKind::Base,
     },
-    // Only what json_build_object() gives: there are no columns of it.
+    // Only json_build_object() returns it; no column has this type.
     pseudo(114, "json", -1, b'U', 0),
     base(700, "float4", 4, b'N', false, 1021),
     base(701, "float8", 8, b'N', true, 1022),
@@ -155,7 +157,7 @@ pub static TYPES: &[TypeInfo] = &[
     pseudo(5079, "anycompatiblenonarray", 4, b'P', 0),
 ];
 
-/// What is known of the type with this OID.
+/// The registry's row of the type with this OID.
 pub fn info(oid: u32) -> Option<&'static TypeInfo> {
     TYPES.binary_search_by_key(&oid, |info| info.oid).ok().map(|index| &TYPES[index])
 }
@@ -199,8 +201,8 @@ fn info_exists(oid: u32) -> bool {
     info(oid).is_some()
 }
 
-/// As [`format_type`], but a `char` without a length is not one of length 1: where the name is read again, or a modifier is
-/// known to be none.
+/// As [`format_type`], but a `char` without a length is not one of length 1: where the name is read
+/// again, or a modifier is known to be none.
 pub fn format_type_exactly(ty: Type) -> String {
     match (element_of(ty.oid).unwrap_or(ty.oid), ty.modifier) {
         (oid::BPCHAR, ..0) => format_type(ty).replace("character", "bpchar"),

@@ -39,7 +39,7 @@ pub enum IntervalStyle {
     Iso8601,
 }
 
-/// What a session has set about formats, and the time its transaction began (for 'now', 'today').
+/// A session's settings of formats, and the beginning of its transaction (for 'now', 'today').
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// TimeZone.

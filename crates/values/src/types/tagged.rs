@@ -1,4 +1,5 @@
-//! Values with a tag that says their representation: how arrays hold their elements and statements the rows they keep.
+//! Values with a tag for their representation. Arrays hold their elements in this form, and
+//! statements the rows that they keep.
 
 use bumpalo::Bump;
 
@@ -11,8 +12,8 @@ use crate::work;
 const TEXT: u8 = 9;
 /// The tag of a bpchar.
 const PADDED: u8 = 19;
-/// The tag of a record, which only [`write_deep`] writes: number of fields (u32), then of each its type's OID (u32) and
-/// modifier (i32) and its value.
+/// The tag of a record, which only [`write_deep`] writes: number of fields (u32), then of each its
+/// type's OID (u32) and modifier (i32) and its value.
 const RECORD: u8 = 20;
 
 /// Appends a value, a record with its fields.
@@ -75,8 +76,8 @@ pub fn tag(value: Datum<'_>) -> u8 {
     }
 }
 
-/// Appends a value. A record becomes NULL: arrays of records are not built. Fails when the statement is interrupted while a
-/// long value is copied.
+/// Appends a value. A record becomes NULL: arrays of records are not built. Fails when the
+/// statement is interrupted while a long value is copied.
 pub fn write(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match value {
         Datum::Null | Datum::Record(_) => out.push(0),
@@ -135,7 +136,8 @@ fn take_variable<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// Reads a value off the front, as [`write()`] wrote it. Fails when the statement is interrupted while a long value is read.
+/// Reads a value off the front, as [`write()`] wrote it. Fails when the statement is interrupted
+/// while a long value is read.
 pub fn read<'a>(bytes: &mut &'a [u8]) -> Result<Datum<'a>, SqlError> {
     let tag = bytes.first().copied();
     if let Some(tag @ (TEXT | PADDED)) = tag {

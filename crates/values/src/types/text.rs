@@ -1,4 +1,4 @@
-//! Values as text, in and out, exactly as PostgreSQL's input and output functions have them.
+//! Values as text, in and out, exactly as in PostgreSQL's input and output functions.
 
 use bumpalo::Bump;
 
@@ -13,7 +13,8 @@ use crate::environment::{Environment, NoSession};
 use crate::error::{SqlError, SqlState, for_message};
 use crate::identifier;
 
-/// Appends the value's text (nothing for NULL). Fails when the statement is interrupted while a long one is written.
+/// Appends the value's text (nothing for NULL). Fails when the statement is interrupted while a
+/// long one is written.
 pub fn write(
     value: Datum<'_>,
     ty: Type,
@@ -77,7 +78,8 @@ fn write_oid(value: u32, type_oid: u32, session: &dyn Environment, out: &mut Vec
     }
 }
 
-/// Whether values of a type are read from their text without a safe point: their text is short, but for white space.
+/// Whether values of a type are read from their text without a safe point: their text is short, but
+/// for white space.
 fn is_read_at_once(type_oid: u32) -> bool {
     matches!(
         type_oid,
@@ -214,7 +216,8 @@ pub fn truncate_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// The value of nothing but decimal digits, with a minus perhaps, if they are so few that they fit.
+/// The value of a text of decimal digits, perhaps after a minus; `None` if there are too many to be
+/// sure that they fit.
 #[inline]
 fn plain_integer(text: &[u8]) -> Option<i64> {
     const MOST: usize = 18;

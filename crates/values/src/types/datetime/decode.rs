@@ -1,7 +1,9 @@
-//! The second step of reading a date or time: field after field is understood by its shape, by what was said before it
-//! and by the session's DateStyle. A third step looks at the whole: the century, BC, AM and PM, ranges.
+//! The second step of reading a date or time. It interprets field after field by the field's shape,
+//! by the fields before it and by the session's DateStyle. A third step looks at the whole: the
+//! century, BC, AM and PM, ranges.
 //!
-//! A mask of what has been said grows with each field. A field that says a thing again makes the text no date.
+//! A mask of the parts read so far grows with each field. A field that repeats a part makes the
+//! text no date.
 
 use super::digits::{clock, fraction, fraction_of_second, leading_small, offset};
 use super::split::{Fields, Shape};
@@ -41,7 +43,7 @@ enum Label {
 pub(super) enum Place {
     /// The session's zone: the text names none.
     Session,
-    /// So many seconds east of UTC.
+    /// This many seconds east of UTC.
     Offset(i64),
     /// A zone by name.
     Named(Zone),
@@ -51,11 +53,11 @@ pub(super) enum Place {
 
 /// The meaning of a text.
 pub(super) struct Moment {
-    /// A moment by name (epoch, infinity); the rest says nothing then.
+    /// A moment by name (epoch, infinity); the other fields mean nothing then.
     pub special: Option<Special>,
     /// Astronomical year, month and day.
     pub date: (i64, i64, i64),
-    /// Microseconds since midnight; a clock without colons may say more than a day has.
+    /// Microseconds since midnight; a clock without colons may exceed a day.
     pub micros: i64,
     pub place: Place,
 }
@@ -350,7 +352,8 @@ impl Decoder<'_> {
         Ok(DATE)
     }
 
-    /// A date's parts with separators between them: the month's name first, since it says what the others are.
+    /// A date's parts with separators between them: the month's name first, since it says what the
+    /// others are.
     fn calendar(&mut self, text: &str) -> Result<u32, Problem> {
         let mut said = 0;
         let mut named = false;
@@ -385,7 +388,8 @@ impl Decoder<'_> {
         if (self.said | said) & !(DAY_OF_YEAR | ZONE) == DATE { Ok(said) } else { Err(Problem::Syntax) }
     }
 
-    /// A number that is one part of a date, or a clock where the date is complete: which one, the parts before it say.
+    /// A number that is one part of a date, or a clock where the date is complete: which one, the
+    /// parts before it say.
     fn part(&mut self, text: &str, named_month: bool, known: u32) -> Result<u32, Problem> {
         let (value, rest) = leading_small(text);
         let value = value?;
@@ -434,7 +438,8 @@ impl Decoder<'_> {
         Ok(said)
     }
 
-    /// Digits without separators: yymmdd or yyyymmdd where the date is not complete, else hhmmss or hhmm.
+    /// Digits without separators: yymmdd or yyyymmdd where the date is not complete, else hhmmss or
+    /// hhmm.
     fn run_together(&mut self, text: &str, known: u32) -> Result<u32, Problem> {
         let (digits, point) = text.split_at(text.find('.').unwrap_or(text.len()));
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {

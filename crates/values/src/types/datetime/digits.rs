@@ -2,8 +2,8 @@
 
 use super::Problem;
 
-/// The integer at the front of a text, and what follows it. 0 where there is none, with all of the text behind it; an
-/// error beyond 64 bits.
+/// The integer at the front of a text, and what follows it. 0 where there is none, with all of the
+/// text behind it; an error beyond 64 bits.
 pub(in crate::types) fn leading(text: &str) -> (Result<i64, Problem>, &str) {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let length = unsigned.bytes().take_while(u8::is_ascii_digit).count();
@@ -40,8 +40,8 @@ pub(in crate::types) fn fraction_of_second(text: &str) -> Result<i64, Problem> {
 
 /// A clock's hours, minutes, seconds and microseconds, as `12:34:56.789` says them.
 ///
-/// Two fields are minutes and seconds when the second has a fraction or `minutes_first` says so. Hours may be any
-/// number that is not negative; the others are within their range.
+/// Two fields are minutes and seconds when the second has a fraction or `minutes_first` says so.
+/// Hours may be any number that is not negative; the others are within their range.
 pub(in crate::types) fn clock(text: &str, minutes_first: bool) -> Result<[i64; 4], Problem> {
     let (hours, rest) = leading(text);
     let hours = hours?;

@@ -1,7 +1,7 @@
 //! Dates and times from text, in the forms PostgreSQL reads.
 //!
-//! Three steps: a text is split into fields ([`super::split`]), they are decoded ([`super::decode`]), and here the type's
-//! own value is made of what they said.
+//! Three steps: a text is split into fields ([`super::split`]), the fields are decoded
+//! ([`super::decode`]), and this module makes the type's value of them.
 
 use super::decode::{Moment, Place, decode};
 use super::split::Fields;

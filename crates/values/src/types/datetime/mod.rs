@@ -1,7 +1,9 @@
-//! Dates and times: the calendar, time zones, ranges. Days count from 2000-01-01, timestamps in microseconds from there.
+//! Dates and times: the calendar, time zones, ranges. Days count from 2000-01-01, timestamps in
+//! microseconds from there.
 //!
-//! The calendar is our own, because PostgreSQL's reaches from 4714 BC to 5874897 AD; only a time zone's offset at an
-//! instant is asked of the time zone library, at the nearest or, in a later age, an alike instant that it knows.
+//! The calendar is our own, because PostgreSQL's reaches from 4714 BC to 5874897 AD. The time zone
+//! library gives only a zone's offset at an instant. Beyond the instants that it knows, the nearest
+//! one is asked, or in a later age an alike one.
 
 mod abbreviations;
 mod decode;
@@ -25,11 +27,11 @@ use crate::error::{SqlError, SqlState};
 
 /// Microseconds of a second.
 pub const SECOND: i64 = 1_000_000;
-/// Of a minute.
+/// Microseconds of a minute.
 pub const MINUTE: i64 = 60 * SECOND;
-/// Of an hour.
+/// Microseconds of an hour.
 pub const HOUR: i64 = 60 * MINUTE;
-/// Of a day.
+/// Microseconds of a day.
 pub const DAY: i64 = 24 * HOUR;
 /// Days from 1970-01-01 to 2000-01-01.
 pub const EPOCH_DAYS: i64 = 10_957;
@@ -44,7 +46,7 @@ const TIMESTAMP_MIN: i64 = DATE_MIN * DAY;
 /// The instant after the last: 294277-01-01.
 const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
 
-/// Why a text is no date, time or interval.
+/// The reason why a text is no date, time or interval.
 #[derive(Debug)]
 pub(in crate::types) enum Problem {
     /// Its form.
@@ -109,7 +111,7 @@ pub fn month_days(year: i64, month: i64) -> i64 {
 }
 
 impl Civil {
-    /// Of a local timestamp.
+    /// The broken-down time of a local timestamp.
     pub fn of(micros: i64) -> Civil {
         let (year, month, day) = date_of(micros.div_euclid(DAY));
         Civil { year, month, day, micros: micros.rem_euclid(DAY) }
@@ -175,7 +177,8 @@ pub fn timestamp_to_date(micros: i64) -> i32 {
     }
 }
 
-/// Seconds east of UTC that `+hh[:mm[:ss]]` says; None where the text is no offset, nothing within where it is too far.
+/// Seconds east of UTC that `+hh[:mm[:ss]]` says; None where the text is no offset, nothing within
+/// where it is too far.
 pub fn offset(text: &str) -> Option<Option<i64>> {
     match digits::offset(text) {
         Ok(seconds) => Some(Some(seconds)),

@@ -60,7 +60,8 @@ fn write_day(shown: i64, month: i64, day: i64, settings: &Settings, out: &mut Ve
     }
 }
 
-/// Appends a number with leading zeros; the formatting machinery is too slow for what every row may need.
+/// Appends a number with leading zeros; the formatting machinery is too slow for what every row may
+/// need.
 fn put_padded(value: i64, width: usize, out: &mut Vec<u8>) {
     let mut digits = [b'0'; 20];
     let mut rest = value.unsigned_abs();

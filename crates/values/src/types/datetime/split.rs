@@ -1,7 +1,9 @@
-//! The first step of reading a date, time or interval: a text becomes fields, told apart by their shape alone.
+//! The first step of reading a date, time or interval: it splits a text into fields by their shape
+//! alone.
 //!
-//! Fields are in lower case. White space and punctuation without a meaning separate them and are gone. What a field
-//! says is for the decoders to find out; the same shape may be a year, a clock without colons or an offset.
+//! Fields are in lower case. White space and punctuation without a meaning separate them and are
+//! dropped. The decoders find out the meaning of a field: the same shape may be a year, a clock
+//! without colons or an offset.
 
 /// Most fields a text may have.
 const MOST: usize = 25;
@@ -138,8 +140,8 @@ fn is_space(byte: u8) -> bool {
 impl Fields {
     /// The fields of a text; None where a byte fits nowhere or the text is too long.
     ///
-    /// `room`: how many bytes the fields may take, an end for each included. `known`: whether a word stands for itself
-    /// when a digit or plus follows it.
+    /// `room`: how many bytes the fields may take, an end for each included. `known`: whether a
+    /// word stands for itself when a digit or plus follows it.
     pub(in crate::types) fn split(text: &str, room: usize, known: impl Fn(&str) -> bool) -> Option<Fields> {
         let mut copier =
             Copier { text: text.as_bytes(), at: 0, bytes: [0; ROOM], filled: 0, room: room.min(ROOM) };

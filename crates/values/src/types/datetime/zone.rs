@@ -67,7 +67,8 @@ impl Zone {
         Zone::of(Rules::Constant(seconds, called.into()), name)
     }
 
-    /// A zone of the database of time zones, or one that POSIX's notation describes (`UTC-2`, `<+03>-3`, `EST5EDT`).
+    /// A zone of the database of time zones, or one that POSIX's notation describes (`UTC-2`,
+    /// `<+03>-3`, `EST5EDT`).
     pub fn named(name: &str) -> Option<Zone> {
         if name.eq_ignore_ascii_case("utc") {
             return Some(Zone::utc());
@@ -108,7 +109,8 @@ impl Zone {
             .or_else(|| Zone::named(name).map(Abbreviation::Zone))
     }
 
-    /// The offset of an abbreviation in lower case: by the session's zone first, then by the common ones.
+    /// The offset of an abbreviation in lower case: by the session's zone first, then by the common
+    /// ones.
     pub fn abbreviation(lower: &str, session: &Zone) -> Option<Abbreviation> {
         let upper = lower.to_ascii_uppercase();
         match session.known(&upper) {
@@ -154,7 +156,8 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at a local time. In a gap the offset before it holds, in a repeated hour the later one.
+    /// Seconds east of UTC at a local time. In a gap the offset before it holds, in a repeated hour
+    /// the later one.
     pub fn offset_of_local(&self, local: i64) -> i64 {
         let rules = match &self.rules {
             Rules::Constant(seconds, _) => return *seconds,
@@ -200,8 +203,8 @@ impl Zone {
         known
     }
 
-    /// Tells of each period of the zone its abbreviation, seconds east of UTC, and whether it is summer time; the last
-    /// period comes first.
+    /// Tells of each period of the zone its abbreviation, seconds east of UTC, and whether it is
+    /// summer time; the last period comes first.
     fn each_period(&self, mut tell: impl FnMut(&str, i64, bool)) {
         let rules = match &self.rules {
             Rules::Constant(seconds, called) => return tell(called, *seconds, false),
@@ -222,8 +225,8 @@ impl Zone {
         constant
     }
 
-    /// Seconds east of UTC that an abbreviation meant in this zone at an instant: its last use until then, else its
-    /// first use after it; the zone's offset where it never used it.
+    /// Seconds east of UTC that an abbreviation meant in this zone at an instant: its last use
+    /// until then, else its first use after it; the zone's offset where it never used it.
     pub fn offset_called(&self, name: &str, micros: i64) -> i64 {
         let rules = match &self.rules {
             Rules::Constant(seconds, _) => return *seconds,
@@ -289,7 +292,8 @@ fn posix(text: &str) -> Option<Zone> {
     TimeZone::posix(&full).ok().map(|rules| Zone::of(Rules::Varying(rules), text))
 }
 
-/// A zone's name in letters, digits and signs, three of them at least, as the rules' reader wants it.
+/// A zone's name in letters, digits and signs, three of them at least, as the rules' reader wants
+/// it.
 fn plain(name: &str) -> String {
     let mut name = name.replace(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '-'), "-");
     name.truncate(30);

@@ -1,7 +1,7 @@
 //! Intervals from text, and the fields that a type like `interval day to hour` names.
 //!
-//! A text is split into fields as dates are, and read from its end: a unit stands behind its number. A text that is none
-//! this way may be one of ISO 8601 ([`iso`]).
+//! A text is split into fields as dates are, and read from its end: a unit stands behind its
+//! number. A text that is none this way may be one of ISO 8601 ([`iso`]).
 
 mod iso;
 
@@ -151,7 +151,8 @@ impl Unit {
     }
 }
 
-/// Whether a word names a unit that no interval is counted in; it may stand behind what needs none (`1-2 dow`).
+/// Whether a word names a unit that no interval is counted in; it may stand behind what needs none
+/// (`1-2 dow`).
 fn is_other_unit(word: &str) -> bool {
     const OTHERS: [&str; 12] = [
         "dow",
@@ -283,7 +284,8 @@ struct Reader {
 impl Reader {
     fn read(text: &str, named: i32, style: IntervalStyle) -> Result<Said, Problem> {
         let fields = Fields::split(text, ROOM, is_word).ok_or(Problem::Syntax)?;
-        // In SQL's own format a sign at the front is every field's, unless another field has one too.
+        // In SQL's own format a sign at the front is every field's, unless another field has one
+        // too.
         let all_negative = style == IntervalStyle::SqlStandard
             && fields.len() > 0
             && fields.text(0).starts_with('-')

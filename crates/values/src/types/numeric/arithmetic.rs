@@ -71,8 +71,8 @@ pub fn combine_small(operation: Operation, left: (i128, u32), right: (i128, u32)
 }
 
 impl Numeric {
-    /// `operation` of two numbers. It runs beside the core where one of them is long: the library's products and quotients
-    /// of thousands of digits have no safe point.
+    /// `operation` of two numbers. It runs beside the core where one of them is long: the library's
+    /// products and quotients of thousands of digits have no safe point.
     pub fn calculate(
         self,
         other: Numeric,
@@ -124,7 +124,8 @@ impl Decimal {
         if self.mantissa.is_zero() { 0 } else { self.digits() as i64 - 1 - i64::from(self.scale) }
     }
 
-    /// Weight and value of the first digit to base 10000, on which PostgreSQL's result scales depend.
+    /// Weight and value of the first digit to base 10000, on which PostgreSQL's result scales
+    /// depend.
     pub(super) fn first_digit(&self) -> (i64, i64) {
         if self.mantissa.is_zero() {
             return (0, 0);
@@ -142,8 +143,8 @@ impl Decimal {
         if scale == self.scale { self.mantissa.clone() } else { &self.mantissa * pow10(scale - self.scale) }
     }
 
-    /// Rounded to so many digits after the point (before it when negative), halves away from zero. The display scale
-    /// becomes `scale`, at least 0.
+    /// Rounded to so many digits after the point (before it when negative), halves away from zero.
+    /// The display scale becomes `scale`, at least 0.
     pub fn round(&self, scale: i32) -> Decimal {
         self.cut(scale, divide_round)
     }

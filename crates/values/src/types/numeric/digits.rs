@@ -1,6 +1,7 @@
 //! Long numbers to decimal digits and back, in pieces with a safe point behind each.
 //!
-//! The library converts a number in one call whose time grows with the square of its length: 147,000 digits take 80 ms.
+//! The library converts a number in one call whose time grows with the square of its length:
+//! 147,000 digits take 80 ms.
 
 use num_bigint::BigUint;
 use runtime::work;

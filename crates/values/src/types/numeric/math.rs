@@ -1,4 +1,5 @@
-//! Square root, exponential, logarithm and power, by fixed-point series over big integers, at PostgreSQL's scales.
+//! Square root, exponential, logarithm and power, by fixed-point series over big integers, at
+//! PostgreSQL's scales.
 
 use num_bigint::BigInt;
 use num_integer::Integer;
@@ -22,7 +23,8 @@ fn power_error(message: &str) -> SqlError {
 
 /// e^(value * 10^-scale) at the same scale.
 fn exp_fixed(value: &BigInt, scale: u32) -> Result<BigInt, SqlError> {
-    // Halve until below 2^-8, sum the series, square back; each squaring costs a bit, hence the extra digits.
+    // Halve until below 2^-8, sum the series, square back; each squaring costs a bit, hence the
+    // extra digits.
     let whole = (value / pow10(scale)).abs().bits() as u32;
     let halvings = whole + 9;
     // The result's integer digits multiply the error too.

@@ -1,8 +1,10 @@
-//! Numeric: exact decimals with a display scale, plus NaN and the infinities, with PostgreSQL's rules.
+//! Numeric: exact decimals with a display scale, plus NaN and the infinities, with PostgreSQL's
+//! rules.
 //!
-//! Two forms: [`NumericRef`], the packed bytes that rows, arenas and plans hold, and [`Numeric`], the unpacked form for
-//! calculation. A finite value is `mantissa * 10^-scale`, so the display scale costs nothing to keep. Values of at most
-//! 15 bytes of mantissa (36 digits) take paths over `i128` that allocate nothing but the result's bytes.
+//! Two forms: [`NumericRef`], the packed bytes that rows, arenas and plans hold, and [`Numeric`],
+//! the unpacked form for calculation. A finite value is `mantissa * 10^-scale`, so the display
+//! scale costs nothing to keep. Values of at most 15 bytes of mantissa (36 digits) take paths over
+//! `i128` that allocate nothing but the result's bytes.
 
 mod arithmetic;
 mod digits;
@@ -31,7 +33,8 @@ const DISPLAY_SCALE_MAX: i64 = 1000;
 /// The least significant digits that division and the like produce.
 const SIGNIFICANT_DIGITS_MIN: i64 = 16;
 
-/// Numbers of more digits are calculated with beside the core; a quotient of two of them takes some 100 microseconds.
+/// Numbers of more digits are calculated with beside the core; a quotient of two of them takes some
+/// 100 microseconds.
 const LONG_DIGITS: u64 = 4000;
 
 const KIND_POSITIVE: u8 = 0;
@@ -40,9 +43,9 @@ const KIND_NAN: u8 = 2;
 const KIND_INFINITY: u8 = 3;
 const KIND_NEG_INFINITY: u8 = 4;
 
-/// A numeric value in its packed form, as rows hold it: one byte of kind (0 positive or zero, 1 negative, 2 NaN,
-/// 3 infinity, 4 minus infinity), two of display scale (little endian), then the magnitude of `value * 10^scale` as
-/// little endian bytes without leading zeros (none for zero).
+/// A numeric value in its packed form, as rows hold it: one byte of kind (0 positive or zero, 1
+/// negative, 2 NaN, 3 infinity, 4 minus infinity), two of display scale (little endian), then the
+/// magnitude of `value * 10^scale` as little endian bytes without leading zeros (none for zero).
 #[derive(Clone, Copy, Debug)]
 pub struct NumericRef<'a>(pub &'a [u8]);
 
@@ -64,7 +67,7 @@ pub enum Numeric {
 pub struct Decimal {
     /// The digits.
     pub mantissa: BigInt,
-    /// How many of them are after the decimal point.
+    /// The number of them after the decimal point.
     pub scale: u32,
 }
 
