@@ -107,7 +107,7 @@ impl Overlay {
         catalog.make_private();
         self.catalog = Arc::new(catalog);
         let mut unused = unused(&gone, base, &self.catalog);
-        // What the rest of the transaction replaced is in use until it ends.
+        // Objects that the rest of the transaction replaced are in use until it ends.
         unused
             .retain(|sequence| base.sequence(sequence.oid).is_none_or(|old| old.counter != sequence.counter));
         unused
@@ -230,8 +230,7 @@ impl Change {
         [kind, a, b, c, d]
     }
 
-    /// What the change means for the system tree: a key, and the object to put there, or None to
-    /// remove it.
+    /// The change of the system tree: a key, and the object to put there; `None` removes it.
     #[must_use]
     pub fn stored(&self) -> ([u8; 5], Option<StoredObject>) {
         let put = |object: StoredObject| (object.key(), Some(object));

@@ -57,9 +57,9 @@ impl Counter {
     }
 }
 
-/// Where a sequence's counter is kept. All definitions that have its number share it, so a
-/// statement that still sees an old one counts on with what others have left, and the counter goes
-/// with the last catalog that knows it.
+/// Where a sequence's counter is kept. All definitions with its number share it. So a statement
+/// that still sees an old one counts on from where others stopped. The counter goes with the last
+/// catalog that knows it.
 #[derive(Clone, Default)]
 pub struct CounterPlace(Arc<OnceLock<Counter>>);
 

@@ -50,7 +50,7 @@ pub struct Reference {
     pub key: usize,
 }
 
-/// What a name in a schema stands for.
+/// The object of a name in a schema.
 #[derive(Clone, Debug)]
 pub enum Relation {
     /// A table, or a system relation.
@@ -389,7 +389,7 @@ impl Catalog {
         self.owned.get(&table).into_iter().flatten().filter_map(|oid| self.sequences.get(oid))
     }
 
-    /// What ANALYZE found in a table.
+    /// The results of ANALYZE for a table.
     #[must_use]
     pub fn statistics(&self, oid: u32) -> Option<&Arc<TableStatistics>> {
         self.statistics.get(&oid)
@@ -401,7 +401,7 @@ impl Catalog {
         self.references.get(&oid).map_or(&[], Vec::as_slice)
     }
 
-    /// What a name in a schema stands for.
+    /// The object of a name in a schema.
     #[must_use]
     pub fn relation_in(&self, schema: u32, name: &str) -> Option<Relation> {
         if schema == PG_CATALOG || schema == INFORMATION_SCHEMA {
@@ -416,7 +416,7 @@ impl Catalog {
         }
     }
 
-    /// What a name stands for, through the search path (pg_catalog first unless the path names it).
+    /// The object of a name, through the search path (pg_catalog first unless the path names it).
     #[must_use]
     pub fn relation(&self, path: &[String], schema: Option<&str>, name: &str) -> Option<Relation> {
         if let Some(schema) = schema {

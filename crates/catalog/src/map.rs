@@ -4,9 +4,9 @@
 //! most 16, and only those that another copy still holds. So a transaction that changes thousands
 //! of definitions pays for each of them alone.
 //!
-//! Of the crates that have such maps, `rpds` finds no (schema, name) without making its key, and
-//! `imbl` brings 8 crates and takes 1.5 us where this takes 0.6 for a copy, an insertion and a
-//! removal among 10,000 names (release, 2026-11-25).
+//! Two libraries have such maps. `rpds` finds no (schema, name) without making its key. `imbl`
+//! brings 8 crates. A copy, an insertion and a removal among 10,000 names take it 1.5 µs, and 0.6
+//! µs here (release, 2026-11-25).
 
 use std::hash::{BuildHasher, Hash};
 use std::slice;

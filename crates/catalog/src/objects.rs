@@ -29,7 +29,7 @@ pub enum Identity {
     ByDefault,
 }
 
-/// What happens to referencing rows.
+/// The action on referencing rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferentialAction {
     /// An error, if still dangling at the end of the statement.
@@ -219,7 +219,7 @@ pub struct Sequence {
     pub type_: Type,
     /// The number of its counter: its own OID at first.
     pub counter: u32,
-    /// What the counter gives first.
+    /// The counter's first number.
     pub first: i64,
     /// START WITH
     pub start: i64,

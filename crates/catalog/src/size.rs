@@ -1,8 +1,7 @@
-//! The memory that a definition takes, about. What all take together is bounded, since every
-//! session reads them and none can be told to give them back.
+//! The memory that a definition takes, about. Their total is bounded, because every session reads
+//! them and no session can give them back.
 //!
-//! An object has the same size as long as it is the same, so that the sum of a catalog goes back to
-//! what it was.
+//! An unchanged object keeps its size, so that the sum of a catalog returns to its former value.
 
 use super::objects::{Schema, Sequence, Table};
 

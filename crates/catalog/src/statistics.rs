@@ -1,5 +1,5 @@
-//! What ANALYZE knows of a table's data. The planner also asks for the present number of rows,
-//! which the trees know.
+//! Statistics of a table's data, as ANALYZE computes them. The planner also asks for the present
+//! number of rows, which the trees know.
 
 use serde::{Deserialize, Serialize};
 

@@ -22,7 +22,7 @@ pub fn numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// What follows a relation's OID in a stored text.
+/// The mark that follows a relation's OID in a stored text.
 const OF_RELATION: &str = "'::regclass";
 
 /// The text with each `'OID'::regclass` showing the name that `named` gives.

@@ -1,17 +1,18 @@
-//! What an evaluation sees besides the expression: registers, parameters, the arena and the session.
+//! The context of an evaluation: registers, parameters, the arena and the session.
 
 use bumpalo::Bump;
 
 use values::environment::Environment;
 use values::types::Datum;
 
-/// One evaluation's surroundings. `'a` is the life of values: the arena, the registers' contents, the plan.
+/// The context of one evaluation. `'a` is the lifetime of values: the arena, the registers'
+/// contents, the plan.
 pub struct EvalContext<'a, 'r> {
     /// The registers.
     pub registers: &'r [Datum<'a>],
     /// The parameters.
     pub params: &'r [Datum<'a>],
-    /// Where results that need memory go.
+    /// The arena for results that need memory.
     pub arena: &'a Bump,
     /// The session.
     pub session: &'r dyn Environment,

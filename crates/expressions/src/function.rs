@@ -1,4 +1,4 @@
-//! What a function is: its signature, its code and how much its result may change. Expressions hold functions, the lists in
+//! Functions: signature, code and volatility. Expressions hold functions; the lists in
 //! [`crate::functions`] define them.
 
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use crate::context::EvalContext;
 /// A function's code. Arguments are of the declared types; of a strict function none is NULL.
 pub type Code = for<'a> fn(&mut EvalContext<'a, '_>, &[Datum<'a>]) -> Result<Datum<'a>, SqlError>;
 
-/// How much a function's result may change.
+/// The volatility of a function: when its result may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Volatility {
     /// Never: depends on the arguments alone.
@@ -65,7 +65,7 @@ impl Comparison {
     }
 }
 
-/// What the evaluator does itself for two arguments, without a call.
+/// Operations over two arguments that the evaluator does itself, without a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fast {
     /// A comparison by [`values::types::compare()`].
@@ -95,7 +95,7 @@ pub struct Function {
     pub volatility: Volatility,
     /// The comparison it is, if it is one.
     pub comparison: Option<Comparison>,
-    /// What the evaluator does itself.
+    /// The operation that the evaluator does itself in place of a call.
     pub fast: Option<Fast>,
     /// The code.
     pub code: Code,
@@ -107,8 +107,8 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// The functions a Window node computes. Frames: the default (RANGE UNBOUNDED PRECEDING to CURRENT ROW with ORDER BY,
-/// the whole partition without) is what is built.
+/// The functions that a Window node computes. Only the default frame is built: RANGE UNBOUNDED
+/// PRECEDING to CURRENT ROW with ORDER BY, the whole partition without.
 #[derive(Debug, Clone)]
 pub enum WindowFunction {
     /// row_number()

@@ -1,8 +1,9 @@
-//! The expressions room: what can be computed from values. Typed expression trees and their evaluation, functions,
-//! operators, casts and aggregates with PostgreSQL's overload resolution.
+//! Expressions: typed trees and their evaluation, functions, operators, casts and aggregates, with
+//! PostgreSQL's overload resolution.
 //!
-//! It knows no catalog and no plan. A [`function::Function`] is a signature with its code; [`expr`] holds trees of calls and
-//! evaluates them over registers; [`functions`] lists all functions and builds calls with the casts that they need.
+//! This crate knows no catalog and no plan. A [`function::Function`] is a signature with its code.
+//! [`expr`] holds trees of calls and evaluates them over registers. [`functions`] lists all
+//! functions, and builds calls with the casts that they need.
 #![forbid(unsafe_code)]
 
 pub mod context;

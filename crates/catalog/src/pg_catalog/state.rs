@@ -1,4 +1,4 @@
-//! What system relations show of the running system, beyond the catalog.
+//! The state of the running system that system relations show, beyond the catalog.
 
 use txn::AdvisoryKey;
 
@@ -28,7 +28,7 @@ pub trait System {
     fn prepared(&self) -> Vec<Prepared> {
         Vec::new()
     }
-    /// The locks held and awaited, for pg_locks.
+    /// The locks that are held or waited for, for pg_locks.
     fn locks(&self) -> Vec<Lock> {
         Vec::new()
     }
@@ -49,7 +49,7 @@ pub struct Setting {
     pub unit: Option<&'static str>,
     /// `bool`, `integer`, `real`, `string` or `enum`.
     pub kind: &'static str,
-    /// Who may change it and when, as PostgreSQL names it.
+    /// PostgreSQL's word for who may change it and when.
     pub context: &'static str,
     /// `default`, `client` or `session`.
     pub source: &'static str,
@@ -82,7 +82,7 @@ pub struct Activity {
     pub started: (i64, Option<i64>, Option<i64>),
     /// When its state last changed.
     pub changed: i64,
-    /// What it waits for: type and name.
+    /// Its wait event: type and name.
     pub waits: Option<(&'static str, &'static str)>,
 }
 
@@ -118,7 +118,7 @@ pub struct Prepared {
     pub by_command: bool,
 }
 
-/// What a row of pg_locks is on.
+/// The locked object of a row of pg_locks.
 #[derive(Debug, Clone, Copy)]
 pub enum Locked {
     /// A table, index or sequence, by its OID.
@@ -140,11 +140,11 @@ pub struct Lock {
     pub pid: Option<i32>,
     /// The OID of the session's database, where that is known.
     pub database: Option<u32>,
-    /// What it is on.
+    /// The locked object.
     pub on: Locked,
     /// The mode, as PostgreSQL names it.
     pub mode: &'static str,
-    /// Held, or awaited.
+    /// Whether it is held; false means that the session waits for it.
     pub granted: bool,
     /// Held without an entry in the table of locks.
     pub fast_path: bool,

@@ -1,5 +1,6 @@
-//! The evaluator: a walk over the tree. Constants, registers and parameters cost one match; a call's arguments live on
-//! the stack; integer arithmetic and comparison are done in place, without the call.
+//! The evaluator: a walk over the tree. Constants, registers and parameters cost one match. A
+//! call's arguments live on the stack. Integer arithmetic and comparison are done in place, without
+//! a call.
 
 use bumpalo::Bump;
 
@@ -22,7 +23,7 @@ fn integer_overflow(type_name: &str) -> SqlError {
 }
 
 impl Expr {
-    /// Its value.
+    /// The expression's value.
     pub fn eval<'a>(&'a self, context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {
         match self {
             Expr::Column { register, .. } => Ok(context.registers[*register as usize]),
@@ -89,7 +90,7 @@ impl Expr {
     }
 }
 
-/// AND and OR: the decisive value ends it, NULL is remembered.
+/// AND and OR: the decisive value ends the evaluation; a NULL is remembered.
 fn eval_all<'a>(
     parts: &'a [Expr],
     operand: BoolOperand,
@@ -408,7 +409,8 @@ fn eval_subscript<'a>(
     context: &mut EvalContext<'a, '_>,
 ) -> Result<Datum<'a>, SqlError> {
     let Datum::Array(array) = array.eval(context)? else {
-        // PostgreSQL has computed subscripts of constants alone before, and their errors are the statement's.
+        // PostgreSQL has computed subscripts of constants alone before, and their errors are the
+        // statement's.
         let known = |index: &&Expr| index.is_row_free() && index.volatility() < Volatility::Volatile;
         for index in indexes.iter().filter(known) {
             index.eval(context)?;
@@ -425,12 +427,12 @@ fn eval_subscript<'a>(
     Ok(if null { Datum::Null } else { array.get(&subscripts)?.unwrap_or(Datum::Null) })
 }
 
-/// Arguments of fewer bytes together are no large values.
+/// Total bytes from which the arguments count as large.
 const LARGE: usize = 64 << 10;
-/// A call makes at most so many times its arguments' size: the result, and copies on the way.
+/// Most memory of a call as a multiple of its arguments' size: the result, and copies on the way.
 const COPIES: usize = 3;
 
-/// Asks for the memory of a call over large values, where its result may be large too.
+/// Asks for the memory of a call over large values, if its result may be large too.
 #[inline]
 fn ask_for_call(function: &'static Function, arguments: &[Datum<'_>]) -> Result<(), SqlError> {
     let size = arguments.iter().map(memory::bytes_of).sum();

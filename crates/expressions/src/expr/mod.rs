@@ -1,8 +1,12 @@
-//! Scalar expressions: a typed, immutable tree, bound to function pointers, evaluated over registers.
+//! Scalar expressions: a typed, immutable tree, bound to function pointers, evaluated over
+//! registers.
 //!
-//! What must hold: an expression is built by [`crate::functions`] (which resolves overloads and inserts casts), so every
-//! call's arguments have exactly the types its function takes; it is shared by sessions and never changed; evaluation
-//! allocates only in the context's arena.
+//! Invariants:
+//!
+//! 1. [`crate::functions`] builds every expression: it resolves overloads and inserts casts. So
+//!    every call's arguments have exactly the types that its function takes.
+//! 2. Sessions share an expression, and it never changes.
+//! 3. Evaluation allocates only in the context's arena.
 
 use std::sync::Arc;
 
@@ -66,14 +70,14 @@ pub enum Expr {
     Cast(Box<Cast>),
     /// `IS [NOT]` NULL; over a record it asks all its fields.
     NullTest {
-        /// What is tested.
+        /// The tested expression.
         input: Box<Expr>,
         /// IS NOT NULL.
         negated: bool,
     },
     /// `IS [NOT]` TRUE, FALSE, UNKNOWN.
     BoolTest {
-        /// What is tested.
+        /// The tested expression.
         input: Box<Expr>,
         /// The value it should have; None is UNKNOWN.
         expected: Option<bool>,
@@ -150,7 +154,7 @@ pub struct Case {
 pub struct Extreme {
     /// GREATEST.
     pub greatest: bool,
-    /// Of one common type.
+    /// The arguments, all of one type.
     pub arguments: Vec<Expr>,
     /// That type.
     pub type_: Type,
@@ -159,7 +163,7 @@ pub struct Extreme {
 /// A conversion from one type to another.
 #[derive(Clone, Debug)]
 pub struct Cast {
-    /// What is converted.
+    /// The converted expression.
     pub input: Expr,
     /// How.
     pub path: CastPath,
@@ -223,13 +227,13 @@ pub struct Quantified {
     pub function: &'static Function,
     /// Its left argument.
     pub left: Expr,
-    /// What its right argument comes from.
+    /// The source of its right argument.
     pub right: QuantifiedOver,
     /// ALL instead of ANY.
     pub all: bool,
 }
 
-/// What a quantified comparison goes over.
+/// The values over which a quantified comparison goes.
 #[derive(Clone, Debug)]
 pub enum QuantifiedOver {
     /// The elements of an array value.
@@ -307,7 +311,7 @@ impl Expr {
         }
     }
 
-    /// The constant it is, if it is one.
+    /// The constant, if the expression is one.
     pub fn as_const(&self) -> Option<&Value> {
         match self {
             Expr::Const(value, _) => Some(value),
@@ -315,8 +319,9 @@ impl Expr {
         }
     }
 
-    /// Left side, right side and operator if it is a comparison by the type's own order (`=`, `<`, `<=`, `>`, `>=`),
-    /// which is what an index can serve. The operator's name is `function.operator`.
+    /// Operator, left side and right side, if the expression is a comparison by the type's own
+    /// order (`=`, `<`, `<=`, `>`, `>=`). An index can serve such a comparison. The operator's name
+    /// is `function.operator`.
     pub fn as_comparison(&self) -> Option<(crate::function::Comparison, &Expr, &Expr)> {
         match self {
             Expr::Call(call) => {

@@ -1,7 +1,7 @@
 //! Operands that several parts of an expression read: `case x when a ... when b ...` compares one x
 //! with a and with b. Copies of x would double an expression at each level of nesting.
 //!
-//! What must hold:
+//! Invariants:
 //!
 //! 1. The operands are computed before the body, once, in their order. So the binder shares only an
 //!    operand that the body reads first, or in any case once it has read those before it.
@@ -23,7 +23,7 @@ const MOST: usize = 3;
 pub struct Shared {
     /// The operands.
     pub operands: Vec<Expr>,
-    /// What reads them, by [`Expr::Operand`].
+    /// The expression that reads them, by [`Expr::Operand`].
     pub body: Expr,
 }
 
@@ -32,7 +32,7 @@ pub struct Shared {
 pub struct Sharing(Vec<Expr>);
 
 impl Sharing {
-    /// What stands for an operand wherever it is read: an operand that costs nothing is copied.
+    /// The expression to put wherever the operand is read. An operand that costs nothing is copied.
     pub fn operand(&mut self, operand: Expr) -> Expr {
         if is_plain(&operand) || operand.type_().oid == oid::UNKNOWN || self.0.len() == MOST {
             return operand;
@@ -57,7 +57,8 @@ impl Sharing {
 }
 
 impl Shared {
-    /// Puts operands that cost nothing, or are read once, where they are read; those that nobody reads go.
+    /// Puts operands that cost nothing, or are read once, where they are read; those that nobody
+    /// reads go.
     pub fn simplified(self) -> Expr {
         let Shared { operands, mut body } = self;
         let mut reads = vec![0_usize; operands.len()];

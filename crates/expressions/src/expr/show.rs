@@ -1,4 +1,5 @@
-//! Expressions as SQL text, as EXPLAIN shows conditions: every operator in brackets, every cast written out.
+//! Expressions as SQL text, as EXPLAIN shows conditions: every operator in brackets, every cast
+//! written out.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use values::types::{Type, Value, oid, registry, text};
 
 /// Writes expressions with names for the registers they read.
 pub struct Show<'a> {
-    /// What the registers hold.
+    /// The names of the registers' values.
     pub names: &'a HashMap<u32, String>,
     /// Names that come before those.
     pub own: &'a [(u32, String)],
@@ -100,7 +101,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// What a register holds.
+    /// The name of a register's value.
     pub fn name(&self, register: u32) -> String {
         let own = self.own.iter().find(|(own, _)| *own == register).map(|(_, name)| name);
         own.or_else(|| self.names.get(&register)).map_or_else(|| format!("?{register}"), String::clone)

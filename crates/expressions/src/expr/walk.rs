@@ -69,7 +69,8 @@ impl Expr {
         self.for_each_child(&mut |child| child.walk(visit));
     }
 
-    /// A copy: copies of copies grow by a power of their depth, so the memory is asked for, and a large one is a safe point.
+    /// A copy: copies of copies grow by a power of their depth, so the memory is asked for, and a
+    /// large one is a safe point.
     ///
     /// # Errors
     /// The interrupt of a statement that was stopped, or may not have the memory.
@@ -96,7 +97,8 @@ impl Expr {
         worst
     }
 
-    /// Whether its value depends on nothing but its text: no registers, parameters, session, time, randomness.
+    /// Whether its value depends on nothing but its text: no registers, parameters, session, time,
+    /// randomness.
     pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |part| constant &= !matches!(part, Expr::Column { .. } | Expr::Param { .. }));
@@ -110,8 +112,8 @@ impl Expr {
         free && !self.reads_operand()
     }
 
-    /// Whether a part of it computes something from constants and parameters alone. PostgreSQL does that before any row
-    /// is read, and its errors are the statement's.
+    /// Whether a part of it computes something from constants and parameters alone. PostgreSQL does
+    /// that before any row is read, and its errors are the statement's.
     pub fn computes_ahead(&self) -> bool {
         let mut found = false;
         self.walk(&mut |part| {

@@ -1,4 +1,5 @@
-//! Aggregates: descriptors, overloads and running states. Sums over integers and numerics are exact.
+//! Aggregates: descriptors, overloads and running states. Sums over integers and numerics are
+//! exact.
 
 use bumpalo::Bump;
 use num_bigint::BigInt;
@@ -330,7 +331,7 @@ impl Accumulator {
             },
             State::Best(best) => {
                 let order = compare(value, best.datum())?;
-                // Of equal values that look different the later one counts.
+                // Among equal values that look different, the later one counts.
                 let differs = matches!(
                     value,
                     Datum::Numeric(_)
@@ -535,7 +536,8 @@ pub fn add_array(
     bounded(builder.size())
 }
 
-/// A product with all its digits, where [`Numeric::multiply`] rounds to the scale that a value may have.
+/// A product with all its digits, where [`Numeric::multiply`] rounds to the scale that a value may
+/// have.
 fn product(left: &Numeric, right: &Numeric) -> Numeric {
     match (left, right) {
         (Numeric::Finite(a), Numeric::Finite(b)) => {

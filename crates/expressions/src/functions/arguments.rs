@@ -1,4 +1,4 @@
-//! Taking arguments as what the signature says they are.
+//! Arguments converted to the types of the signature.
 
 use bumpalo::Bump;
 

@@ -77,7 +77,7 @@ fn push_all<'a>(builder: &mut ArrayBuilder, values: impl Iterator<Item = Result<
     Ok(())
 }
 
-/// Where there are as many elements as an array may have.
+/// The error for more elements than an array may have.
 fn too_many(what: &str) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{what} out of range"))
 }
@@ -104,8 +104,8 @@ fn append<'a>(cx: &EvalContext<'a, '_>, list: Datum<'a>, item: Datum<'a>, front:
     shaped(&builder, &[(length + 1, lower)], cx)
 }
 
-/// The shape of two arrays, neither empty, one behind the other: of equal dimensions they share the outermost one; one of
-/// a dimension less is an element of the other.
+/// The shape of two arrays, neither empty, one behind the other: of equal dimensions they share the
+/// outermost one; one of a dimension less is an element of the other.
 fn joined(left: &[(i32, i32)], right: &[(i32, i32)]) -> Result<Vec<(i32, i32)>> {
     let refused = |detail: String| {
         let message = "cannot concatenate incompatible arrays";
@@ -312,7 +312,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         push_all(&mut builder, (1..).take(array(a[0])?.len()).map(|at| Ok(Datum::Int4(at))))?;
         shaped(&builder, &[(builder.len() as i32, 1)], cx)
     }),
-    // What a field selection becomes; its result has the field's type.
+    // A field selection becomes this call; its result has the field's type.
     func("record_field", &[oid::RECORD, oid::INT4], oid::ANY, |_, a| match a[0] {
         Datum::Record(record) => {
             let place = usize::try_from(int(a[1])?).unwrap_or(usize::MAX);

@@ -1,4 +1,5 @@
-//! Building calls: names and arguments to bound expressions, with PostgreSQL's errors where nothing fits.
+//! Building calls: names and arguments to bound expressions, with PostgreSQL's errors where nothing
+//! fits.
 
 use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, unify};
 use super::resolve::{Choice, choose, concrete, polymorphic};
@@ -75,8 +76,9 @@ fn call(function: &'static Function, arguments: Vec<Expr>) -> Result<Expr, SqlEr
     Ok(Expr::Call(Box::new(Call { function, arguments, type_: result })))
 }
 
-/// Resolves `name(arguments)`; `name` is lower case and unqualified (pg_catalog). `variadic`: the last argument is an
-/// array given with VARIADIC. 42883 with PostgreSQL's hint when there is none, 42725 when several fit equally well.
+/// Resolves `name(arguments)`; `name` is lower case and unqualified (pg_catalog). `variadic`: the
+/// last argument is an array given with VARIADIC. 42883 with PostgreSQL's hint when there is none,
+/// 42725 when several fit equally well.
 pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<Bound, SqlError> {
     if variadic {
         return Err(SqlError::unsupported("VARIADIC"));
@@ -205,9 +207,9 @@ pub fn operator_any(name: &str, left: Expr, right: Expr, all: bool) -> Result<Ex
     Ok(Expr::Quantified(Box::new(Quantified { function, left, right, all })))
 }
 
-/// Resolves `left IN (list)` as PostgreSQL does: items that read no column of their query are compared as a list of one
-/// common type, where there are two of them that have one. The others are compared one by one. `list`: the items, and
-/// whether each reads a column.
+/// Resolves `left IN (list)` as PostgreSQL does: items that read no column of their query are
+/// compared as a list of one common type, where there are two of them that have one. The others are
+/// compared one by one. `list`: the items, and whether each reads a column.
 pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Expr, SqlError> {
     let name = if negated { "<>" } else { "=" };
     let mut parts = Vec::new();
@@ -241,7 +243,8 @@ pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Ex
     }
 }
 
-/// The operator between a value and a list of these items, and their common type; None where they are compared one by one.
+/// The operator between a value and a list of these items, and their common type; None where they
+/// are compared one by one.
 fn list_function<'e>(
     name: &str,
     left: &'e Expr,
@@ -255,8 +258,9 @@ fn list_function<'e>(
     Some((operator_function(name, &[left.type_(), common]).ok()?, common))
 }
 
-/// Both sides of `left = right` in one type: that of the operator, or the common one where it compares two types. None where
-/// there is no such operator or type, or a side can't be cast: the comparison itself tells why.
+/// Both sides of `left = right` in one type: that of the operator, or the common one where it
+/// compares two types. None where there is no such operator or type, or a side can't be cast: the
+/// comparison itself tells why.
 pub fn equal_sides(left: &Expr, right: &Expr) -> Option<(Expr, Expr)> {
     let given = [left.type_(), right.type_()];
     let function = operator_function("=", &given).ok()?;

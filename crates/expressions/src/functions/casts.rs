@@ -1,4 +1,5 @@
-//! The cast matrix: which type becomes which, how, and in which context; and common types.
+//! The cast matrix: the conversion from each type to each other, with the context that allows it;
+//! and common types.
 
 use bumpalo::Bump;
 
@@ -81,7 +82,7 @@ fn string_cast(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     }
 }
 
-/// How `from` becomes `to`, and the weakest context that allows it. Not for equal types.
+/// The conversion of `from` to `to`, and the weakest context that allows it. Not for equal types.
 fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     if from == oid::UNKNOWN {
         return Some((CastPath::Input, Implicit));
@@ -143,14 +144,15 @@ pub fn can_cast(from: Type, to: Type, context: CastContext) -> bool {
     from.oid == to.oid || path(from.oid, to.oid).is_some_and(|(_, needed)| needed <= context)
 }
 
-/// Casts to a type with its modifier, or 42846 "cannot cast type a to b" (42804 for an assignment without a cast is the
-/// caller's message: it knows the column; see [`can_cast`]). An UNKNOWN literal is read by the type's input at once where
-/// the session's settings don't matter; an UNKNOWN parameter takes the type, to be collected by walking the result.
+/// Casts to a type with its modifier, or 42846 "cannot cast type a to b" (42804 for an assignment
+/// without a cast is the caller's message: it knows the column; see [`can_cast`]). An UNKNOWN
+/// literal is read by the type's input at once where the session's settings don't matter; an
+/// UNKNOWN parameter takes the type, to be collected by walking the result.
 pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError> {
     let from = expr.type_();
     if from.oid == oid::UNKNOWN && to.oid != oid::UNKNOWN {
         match expr {
-            // What a number means is said by the fields that the type names, so it is read with them.
+            // The fields that the type names give a bare number its unit, so it is read with them.
             Expr::Param { index, .. } if interval_fields(to) => {
                 let text = Expr::Param { index, type_: Type::TEXT };
                 return Ok(wrap(text, CastPath::Input, to, false));
@@ -262,8 +264,8 @@ fn read_literal(literal: &str, to: Type, context: CastContext) -> Result<Option<
     value.to_value().map(Some)
 }
 
-/// The type of CASE's results, COALESCE's arguments, a UNION's column, VALUES, ARRAY[] ...; `context` names it in the
-/// message ("CASE", "UNION"). UNKNOWN alone becomes text.
+/// The type of CASE's results, COALESCE's arguments, a UNION's column, VALUES, ARRAY[] ...;
+/// `context` names it in the message ("CASE", "UNION"). UNKNOWN alone becomes text.
 pub fn common_type(context: &str, types: &[Type]) -> Result<Type, SqlError> {
     if let Some((first, rest)) = types.split_first()
         && first.oid != oid::UNKNOWN

@@ -13,10 +13,11 @@ const OID: u32 = oid::OID;
 const I4: u32 = oid::INT4;
 const I8: u32 = oid::INT8;
 
-/// What version() and server_version speak of.
+/// The version that version() and server_version report.
 const VERSION: &str = "PostgreSQL 18.0 (Allcore)";
 
-/// A function answered by [`values::environment::Environment::catalog_function`] under its own name.
+/// A function answered by [`values::environment::Environment::catalog_function`] under its own
+/// name.
 macro_rules! asked {
     ($name:literal, $arguments:expr, $result:expr) => {
         func($name, $arguments, $result, |cx, a| super::catalog::ask(cx, $name, a)).stable()
@@ -98,7 +99,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let type_oid = int(a[0])? as u32;
         let modifier = if a[1].is_null() { -1 } else { int(a[1])? as i32 };
         Ok(match registry::info(type_oid) {
-            // Without a length, bpchar's own name is told apart only when no modifier was asked for.
+            // Without a length, bpchar has its own name only if no modifier was asked for.
             Some(_) => {
                 let type_ = Type::with_modifier(type_oid, modifier);
                 let name =

@@ -175,7 +175,8 @@ fn to_timestamptz<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]
     })
 }
 
-/// As [`to_timestamptz`], for a comparison: what is beyond all instants is beyond all of them but the infinities.
+/// As [`to_timestamptz`], for a comparison: what is beyond all instants is beyond all of them but
+/// the infinities.
 fn to_comparable_instant<'a>(
     context: &mut EvalContext<'a, '_>,
     arguments: &[Datum<'a>],

@@ -26,8 +26,8 @@ const SPAN: u32 = oid::INTERVAL;
 const TEXT: u32 = oid::TEXT;
 const F8: u32 = oid::FLOAT8;
 
-/// A timestamp moved by months (the day cut to the month's length), then days, then microseconds; it stays in range
-/// all the way.
+/// A timestamp moved by months (the day cut to the month's length), then days, then microseconds;
+/// it stays in range all the way.
 pub fn add_interval(local: i64, span: Interval) -> Result<i64> {
     if is_infinite(local) || span.is_infinite() {
         let infinite = if span == Interval::INFINITY { i64::MAX } else { i64::MIN };
@@ -63,7 +63,8 @@ pub fn add_interval_tz(cx: &EvalContext<'_, '_>, instant: i64, span: Interval) -
     add_interval_in(&cx.session.settings().time_zone, instant, span)
 }
 
-/// The same by a zone's calendar: first months, then days, each of them to an instant that there is.
+/// The same by a zone's calendar: first months, then days, each of them to an instant that there
+/// is.
 fn add_interval_in(zone: &Zone, instant: i64, span: Interval) -> Result<i64> {
     if is_infinite(instant) || span.is_infinite() {
         return add_interval(instant, span);
@@ -359,7 +360,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("age", &[STAMPTZ, STAMPTZ], SPAN, code_age).stable(),
     func("age", &[STAMP], SPAN, code_age_today).stable(),
     func("age", &[STAMPTZ], SPAN, code_age_today).stable(),
-    // The age of a transaction. It is here so that age() of an open argument has two candidates, as in PostgreSQL.
+    // The age of a transaction. It is here so that age() of an open argument has two candidates, as
+    // in PostgreSQL.
     func("age", &[oid::XID], oid::INT4, |_, _| Err(SqlError::unsupported("function age(xid)"))),
     func("timezone", &[TEXT, STAMP], STAMPTZ, |cx, a| {
         zones::from_local(cx, name(a[0])?, stamp(a[1])?).map(Datum::Timestamptz)

@@ -1,4 +1,5 @@
-//! json_build_object(), which schema tools ask the catalog's columns by. There is no more of JSON yet.
+//! json_build_object(), with which schema tools read the catalog's columns. No other JSON function
+//! is built.
 
 use super::CastContext;
 use super::arguments::{give_text, text};

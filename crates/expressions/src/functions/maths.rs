@@ -133,7 +133,8 @@ fn check_buckets(count: i64, nan: bool, infinite_bound: bool) -> Result<()> {
     Ok(())
 }
 
-/// The number of a bucket from 0 (below all) to `count` + 1; None: within the bounds, to be computed.
+/// The number of a bucket from 0 (below all) to `count` + 1; None: within the bounds, to be
+/// computed.
 fn outer_bucket(
     from_low: Ordering,
     from_high: Ordering,

@@ -1,6 +1,6 @@
-//! Functions, operators, casts and aggregates: the registry, PostgreSQL's overload resolution, and the functions
-//! themselves. The binder builds every call through [`operator`], [`function`], [`cast`] and their kin, which resolve the
-//! overload and insert the casts.
+//! Functions, operators, casts and aggregates: the registry, PostgreSQL's overload resolution, and
+//! the functions themselves. The binder builds every call through [`operator`], [`function`],
+//! [`cast`] and the like, which resolve the overload and insert the casts.
 
 use crate::expr::Expr;
 use crate::function::{SetFunction, WindowFunction};
@@ -35,7 +35,7 @@ pub use build::{distinct, equal_sides, function, in_list, null_if, operator, ope
 pub use casts::{can_cast, cast, common_type, interval_fields, unify};
 pub use registry::{ARRAY_IN, name_by_oid, oid_by_name};
 
-/// In which context a cast stands: each allows what the ones before it allow.
+/// The context of a cast. Each allows what the ones before it allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CastContext {
     /// Anywhere in an expression.
@@ -46,12 +46,13 @@ pub enum CastContext {
     Explicit,
 }
 
-/// What a name and arguments turned out to be.
+/// The outcome of resolving a name with its arguments.
 #[derive(Debug)]
 pub enum Bound {
     /// A plain function: the call.
     Scalar(Expr),
-    /// An aggregate (or an aggregate as window function): binder adds DISTINCT, ORDER BY, FILTER, OVER.
+    /// An aggregate (or an aggregate as window function): binder adds DISTINCT, ORDER BY, FILTER,
+    /// OVER.
     Aggregate {
         /// The function.
         function: Aggregate,

@@ -18,7 +18,8 @@ const BOOL: u32 = oid::BOOL;
 
 /// Whether the text matches a LIKE pattern.
 fn like(text: &str, pattern: &str) -> Result<bool> {
-    // Where the two could cost more than some microseconds, what lies between two `%` is searched for in linear time.
+    // Where the two could cost more than some microseconds, what lies between two `%` is searched
+    // for in linear time.
     if text.len().saturating_mul(pattern.len()) > QUICK
         && let Some(parts) = plain_parts(pattern)?
     {
@@ -30,8 +31,8 @@ fn like(text: &str, pattern: &str) -> Result<bool> {
 /// Steps that take some microseconds.
 const QUICK: usize = 16 * 1024;
 
-/// The pieces before, between and behind the `%` of a pattern, escapes resolved; None for a pattern with `_`, or one
-/// that ends with an escape character.
+/// The pieces before, between and behind the `%` of a pattern, escapes resolved; None for a pattern
+/// with `_`, or one that ends with an escape character.
 fn plain_parts(pattern: &str) -> Result<Option<Vec<Cow<'_, str>>>> {
     let (mut parts, mut part, mut start) = (Vec::new(), None::<String>, 0);
     let mut characters = pattern.char_indices();
@@ -63,8 +64,8 @@ fn end_part(begun: Option<String>, rest: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(part))
 }
 
-/// Whether the text begins with the first part, ends with the last, and has the others between them in their order. The
-/// first place of each is as good as any.
+/// Whether the text begins with the first part, ends with the last, and has the others between them
+/// in their order. The first place of each is as good as any.
 fn like_parts(text: &str, parts: &[Cow<'_, str>]) -> Result<bool> {
     let Some((last, others)) = parts.split_last() else { return Ok(false) };
     let Some((first, middle)) = others.split_first() else {
@@ -86,12 +87,13 @@ fn like_parts(text: &str, parts: &[Cow<'_, str>]) -> Result<bool> {
     Ok(true)
 }
 
-/// As [`like`], step by step. Bytes suffice: `_` skips a whole character, all else compares equal. What lies between two
-/// `%` is tried at each place of the text.
+/// As [`like`], step by step. Bytes suffice: `_` skips a whole character, all else compares equal.
+/// A part between two `%` is tried at each place of the text.
 fn like_stepwise(text: &[u8], pattern: &[u8]) -> Result<bool> {
     let counted = text.len().saturating_mul(pattern.len()) > QUICK;
     let (mut t, mut p) = (0, 0);
-    // Where to go on when what follows the last `%` fails: the pattern behind it, one character further in the text.
+    // Where to go on when what follows the last `%` fails: the pattern behind it, one character
+    // further in the text.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if counted {

@@ -1,15 +1,15 @@
 //! PostgreSQL's overload resolution: chapter 10 of its manual, "Type Conversion".
 //!
-//! An exact match wins. Candidates that implicit casts cannot reach are dropped, and then, step by step while several are
-//! left: the most exact matches stay; the most matches that are exact or preferred stay; the open (unknown) arguments take
-//! the category the candidates agree on, string before all; if all known arguments have one type, the open ones are taken
-//! to have it.
+//! An exact match wins. Candidates that implicit casts cannot reach are dropped, and then, step by
+//! step while several are left: the most exact matches stay; the most matches that are exact or
+//! preferred stay; the open (unknown) arguments take the category the candidates agree on, string
+//! before all; if all known arguments have one type, the open ones are taken to have it.
 
 use super::casts::implicit_ok;
 use crate::function::Function;
 use values::types::{Type, oid, registry};
 
-/// What came of a search.
+/// The outcome of a search.
 pub(super) enum Choice {
     /// This one.
     One(&'static Function),
@@ -63,8 +63,8 @@ fn accepts(declared: u32, given: u32) -> bool {
     }
 }
 
-/// Whether the arguments' polymorphic positions agree: one element type for anyelement and anyarray, a common one for
-/// anycompatible and anycompatiblearray.
+/// Whether the arguments' polymorphic positions agree: one element type for anyelement and
+/// anyarray, a common one for anycompatible and anycompatiblearray.
 fn consistent(function: &Function, given: &[u32]) -> bool {
     let (mut element, mut compatible) = (None, Vec::new());
     for (position, given) in given.iter().enumerate().filter(|(_, given)| **given != oid::UNKNOWN) {
@@ -95,7 +95,8 @@ fn takes(function: &Function, count: usize) -> bool {
     if function.variadic { count >= function.arguments.len() } else { count == function.arguments.len() }
 }
 
-/// Chooses among the candidates. `operator`: of two sides one of which is open, the other's type is tried first.
+/// Chooses among the candidates. `operator`: of two sides one of which is open, the other's type is
+/// tried first.
 pub(super) fn choose(candidates: &[&'static Function], types: &[Type], operator: bool) -> Choice {
     let given: Vec<u32> = types.iter().map(|ty| ty.oid).collect();
     let fits: Vec<&'static Function> = candidates

@@ -1,4 +1,4 @@
-//! Set-returning and window functions: which plan node a call becomes.
+//! Set-returning and window functions: the plan node of a call.
 
 use super::build::{call_named, several_functions};
 use super::casts::{cast, common_type, implicit_ok};

@@ -1,5 +1,5 @@
-//! More functions over the catalog, which clients' own queries call. Most show objects that do not exist here and are
-//! answered by `catalog::pg_catalog::function`.
+//! More functions over the catalog, which clients' own queries call. Most show objects that do not
+//! exist here; `catalog::pg_catalog::function` answers them.
 
 use super::arguments::{give_text, int};
 use super::catalog::asked;

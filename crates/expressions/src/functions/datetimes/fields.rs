@@ -1,4 +1,5 @@
-//! The fields of dates, times and intervals by the names of their units: extract() and date_trunc().
+//! The fields of dates, times and intervals by the names of their units: extract() and
+//! date_trunc().
 
 use super::super::arguments::name;
 use super::super::bad_argument;
@@ -243,7 +244,7 @@ fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &
 fn interval_field(unit: &str, span: Interval) -> Result<Option<Numeric>> {
     if span.is_infinite() {
         let infinite = if span == Interval::INFINITY { Numeric::Infinity } else { Numeric::NegInfinity };
-        // What grows for ever is infinite, what begins again and again is NULL.
+        // A field that grows for ever is infinite; one that begins again and again is NULL.
         return match unit_of(unit) {
             "epoch" | "hour" | "day" | "year" | "decade" | "century" | "millennium" => Ok(Some(infinite)),
             "microseconds" | "milliseconds" | "second" | "minute" | "week" | "month" | "quarter" => Ok(None),
@@ -281,7 +282,8 @@ fn finite_interval_field(unit: &str, span: Interval) -> Result<Numeric> {
     }
 }
 
-/// A field of an infinite date or timestamp: what grows for ever is infinite, what begins again and again is NULL.
+/// A field of an infinite date or timestamp: what grows for ever is infinite, what begins again and
+/// again is NULL.
 fn infinite_field(unit: &str, positive: bool, type_name: &str) -> Result<Option<Numeric>> {
     let dated = type_name == "date";
     match unit_of(unit) {

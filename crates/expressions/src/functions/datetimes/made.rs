@@ -1,4 +1,5 @@
-//! Dates, times and intervals made of numbers, binned and moved: make_date() and its kin, date_bin(), date_add(), OVERLAPS.
+//! Dates, times and intervals made of numbers, binned and moved: make_date() and its kin,
+//! date_bin(), date_add(), OVERLAPS.
 
 use std::cmp::Ordering;
 
@@ -26,8 +27,8 @@ fn shown(value: f64) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Days since 2000-01-01 of year, month and day. `counted`: a message about them counts the years before Christ as
-/// astronomers do, as PostgreSQL's make_date() does.
+/// Days since 2000-01-01 of year, month and day. `counted`: a message about them counts the years
+/// before Christ as astronomers do, as PostgreSQL's make_date() does.
 fn make_date(a: &[Datum<'_>], counted: bool) -> Result<i32> {
     let (year, month, day) = (int(a[0])?, int(a[1])?, int(a[2])?);
     let least = year == i64::from(i32::MIN);
@@ -123,7 +124,8 @@ fn to_timestamp<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
         .ok_or_else(|| overflow(format!("timestamp out of range: \"{}\"", shown(seconds))))
 }
 
-/// The start of the bin a timestamp falls into: bins of a length, one of which starts at the origin.
+/// The start of the bin a timestamp falls into: bins of a length, one of which starts at the
+/// origin.
 fn binned(stride: Interval, source: i64, origin: i64) -> Result<i64> {
     if is_infinite(source) {
         return Ok(source);

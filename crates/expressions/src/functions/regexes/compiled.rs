@@ -1,9 +1,10 @@
 //! Compiled expressions, and those that a core keeps.
 //!
-//! Compiling costs thousands of matches, so a core keeps the expressions it used: at most [`CACHED`], and at most
-//! [`MOST_BYTES`] with what their searches keep, but the newest in any case. That memory is the core's, not the sessions'.
-//! A pattern that takes long to compile is compiled beside the core. The memory for that is reserved before, since nothing
-//! can stop the library meanwhile.
+//! Compiling costs thousands of matches, so a core keeps the expressions it used: at most
+//! [`CACHED`], and at most [`MOST_BYTES`] with what their searches keep, but the newest in any
+//! case. That memory is the core's, not the sessions'. A pattern that takes long to compile is
+//! compiled beside the core. The memory for that is reserved before, since nothing can stop the
+//! library meanwhile.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -25,19 +26,21 @@ use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// How many compiled expressions a core keeps.
+/// Most compiled expressions that a core keeps.
 const CACHED: usize = 64;
-/// Bytes that they take at most; less where a core's part of the server's memory is less.
+/// Most bytes that they take; fewer if a core's part of the server's memory is less.
 const MOST_BYTES: usize = 64 << 20;
 /// An expression of more bytes is dropped beside the core: each state has memory of its own.
 const LONG_TO_DROP: usize = 1 << 20;
 /// Bytes that compiling an automaton may take.
 const SIZE: usize = 32 << 20;
-/// Bytes of the states that a search keeps, for each direction. A class of all scripts counted 255 times needs 9 MiB.
+/// Bytes of the states that a search keeps, for each direction. A class of all scripts counted 255
+/// times needs 9 MiB.
 const SEARCH: usize = 12 << 20;
 /// The same for an expression that is quickly compiled.
 const SHORT_SEARCH: usize = 2 << 20;
-/// The largest weight of a pattern that is compiled on the core: characters, at about half a microsecond each.
+/// The largest weight of a pattern that is compiled on the core: characters, at about half a
+/// microsecond each.
 const SHORT_PATTERN: usize = 2048;
 /// The time that compiling a class takes, in characters.
 const CLASS: usize = 30;
@@ -86,8 +89,8 @@ fn too_complex<E>(_: E) -> SqlError {
     invalid("regular expression is too complex")
 }
 
-/// A translated pattern as the library reads it, with the memory reserved that an automaton of it takes to compile. The
-/// caller can begin anew: see [`work::beside`].
+/// A translated pattern as the library reads it, with the memory reserved that an automaton of it
+/// takes to compile. The caller can begin anew: see [`work::beside`].
 fn read(pattern: &str) -> Result<(Hir, Reservation)> {
     let read = syntax::parse(pattern).map_err(|problem| {
         let what = problem.to_string();
@@ -118,7 +121,8 @@ fn bytes_to_compile(read: &Hir) -> usize {
     }
 }
 
-/// The automaton of a translated pattern, without groups. `backward`: it reads texts from their end.
+/// The automaton of a translated pattern, without groups. `backward`: it reads texts from their
+/// end.
 pub(super) fn automaton(pattern: &str, backward: bool) -> Result<NFA> {
     let (read, _reserved) = read(pattern)?;
     // A backward one can't have even the group that is the whole match, which finding an end needs.
@@ -205,7 +209,8 @@ pub(in crate::functions) struct Compiled {
     counted: Cell<Option<usize>>,
 }
 
-/// An expression that goes to another thread: its automata are shared, what its searches keep is not.
+/// An expression that goes to another thread: its automata are shared, what its searches keep is
+/// not.
 #[derive(Clone)]
 pub(super) struct Sent {
     regex: meta::Regex,
@@ -268,7 +273,7 @@ impl Compiled {
         }
     }
 
-    /// Has ready what finding a match's end takes.
+    /// Prepares the engine that finds a match's end.
     pub fn prepare_ends(&self) -> Result<()> {
         self.ends().map(|_| ())
     }

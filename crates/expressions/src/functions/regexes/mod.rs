@@ -1,12 +1,13 @@
 //! Regular expressions and the functions over them.
 //!
-//! PostgreSQL gives, of the matches that begin first, the longest (or the shortest, where the pattern prefers that); the
-//! library gives the one that its alternatives and quantifiers find first. So the library finds where a match begins, and
-//! a second engine (`PikeVM`, which follows all ways at once) where it ends. Groups are then found within those bounds,
-//! as the library finds them.
+//! Among the matches that begin first, PostgreSQL returns the longest, or the shortest if the
+//! pattern prefers that. The library returns the match that its alternatives and quantifiers find
+//! first. So the library finds the beginning of a match, and a second engine (`PikeVM`, which
+//! follows all ways at once) its end. The library then finds the groups within those bounds.
 //!
-//! The library searches in time linear in the text's length times the pattern's, but without a safe point. So a long text,
-//! or a pattern with large counts, is searched beside the core, on a copy: [`search`].
+//! The library searches in time linear in the text's length times the pattern's, but without a safe
+//! point. So a long text, or a pattern with large counts, is searched beside the core, on a copy:
+//! [`search`].
 
 mod compiled;
 pub(super) mod similar;
@@ -34,7 +35,8 @@ const I4: u32 = oid::INT4;
 const SHORT_TEXT: usize = 32 * 1024;
 /// Steps of a search that take about a millisecond.
 const SHORT_SEARCH: usize = 1 << 20;
-/// The longest pattern in bytes. A compiled expression takes several bytes for each of its pattern's.
+/// The longest pattern in bytes. A compiled expression takes several bytes for each of its
+/// pattern's.
 const LONGEST_PATTERN: usize = 1 << 20;
 
 /// Refuses a pattern that is too long to be compiled at all, before it is copied.
@@ -47,11 +49,12 @@ fn is_short(text: &str, pattern: &str) -> Result<bool> {
     Ok(text.len() <= SHORT_TEXT && text.len().saturating_mul(weight(pattern)?) <= SHORT_SEARCH)
 }
 
-/// What a function does with the compiled pattern.
+/// A function's work with the compiled pattern.
 pub(super) type Search = for<'a> fn(&Compiled, &[Datum<'a>], &'a Bump) -> Result<Datum<'a>>;
 
-/// Calls a function of a text and a pattern: on the core where the search is short, otherwise on copies beside it, where
-/// the fiber waits interruptibly. `asks_ends`: whether it asks for more than whether there is a match.
+/// Calls a function of a text and a pattern: on the core where the search is short, otherwise on
+/// copies beside it, where the fiber waits interruptibly. `asks_ends`: whether it asks for more
+/// than whether there is a match.
 pub(super) fn search<'a>(
     cx: &mut EvalContext<'a, '_>,
     a: &[Datum<'a>],
@@ -101,7 +104,8 @@ fn on_copies<'a>(
 }
 
 impl Compiled {
-    /// Goes through the matches from a place on until `each` says false. An empty match may follow any other.
+    /// Goes through the matches from a place on until `each` says false. An empty match may follow
+    /// any other.
     fn each(&self, text: &str, mut from: usize, mut each: impl FnMut(Found) -> Result<bool>) -> Result<()> {
         while from <= text.len()
             && let Some(found) = self.captures(text, from)?
@@ -195,7 +199,8 @@ fn match_groups<'a>(regex: &Compiled, a: &[Datum<'a>], arena: &'a Bump) -> Resul
     builder.array_in(arena)
 }
 
-/// The text between matches. Empty matches at the text's ends and behind another match split nothing.
+/// The text between matches. Empty matches at the text's ends and behind another match split
+/// nothing.
 fn split_array<'a>(regex: &Compiled, a: &[Datum<'a>], arena: &'a Bump) -> Result<Datum<'a>> {
     let input = text(a[0])?;
     let (mut builder, mut begun) = (ArrayBuilder::new(TEXT), 0);
@@ -233,8 +238,8 @@ fn check_start(start: Datum<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The byte where a search starts: at the argument's character, counted from 1; the text's end and one more for one behind
-/// it.
+/// The byte where a search starts: at the argument's character, counted from 1; the text's end and
+/// one more for one behind it.
 fn start(a: &[Datum<'_>]) -> Result<usize> {
     let input = text(a[0])?;
     let number = a.get(2).map_or(Ok(1), |number| int(*number))?;
@@ -289,7 +294,8 @@ macro_rules! regexp {
     };
 }
 
-/// The flags in an argument, of a function that finds the first match or all of them whatever they are.
+/// The flags in an argument, of a function that finds the first match or all of them whatever they
+/// are.
 fn flags<'a>(function: &str, flags: Datum<'a>) -> Result<&'a str> {
     let flags = name(flags)?;
     no_global(function, flags)?;

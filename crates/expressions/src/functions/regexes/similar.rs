@@ -1,8 +1,10 @@
-//! SQL's own regular expressions: the patterns of SIMILAR TO, and of SUBSTRING(text SIMILAR pattern ESCAPE character).
+//! SQL's own regular expressions: the patterns of SIMILAR TO, and of SUBSTRING(text SIMILAR pattern
+//! ESCAPE character).
 //!
-//! Two escaped double quotes part a pattern of SUBSTRING into what stands before the result, the result, and what stands
-//! behind it. The first part takes as little as possible, then the second as much as possible. Where each may end is
-//! found by a search that follows all ways at once, forward for ends and backward for beginnings, in linear time.
+//! Two escaped double quotes part a pattern of SUBSTRING into what stands before the result, the
+//! result, and what stands behind it. The first part takes as little as possible, then the second
+//! as much as possible. Where each may end is found by a search that follows all ways at once,
+//! forward for ends and backward for beginnings, in linear time.
 
 use regex_automata::hybrid::dfa::{DFA, OverlappingState};
 use regex_automata::{Anchored, Input, MatchKind};
@@ -121,7 +123,8 @@ pub(super) fn substring<'t>(text: &'t str, pattern: &str, escape: &str) -> Resul
     Ok(end.map(|end| &after[..end]))
 }
 
-/// Where the matches that begin at the start of a text end; or, backward, where those that end at its end begin.
+/// Where the matches that begin at the start of a text end; or, backward, where those that end at
+/// its end begin.
 fn places(pattern: &str, text: &str, backward: bool) -> Result<std::collections::HashSet<usize>> {
     let refused = |_| SqlError::unsupported("this regular expression in SUBSTRING ... SIMILAR");
     let translated = translate(&format!("(?:{pattern})"), "")?.pattern;

@@ -1,8 +1,10 @@
-//! PostgreSQL's regular expressions, "advanced" ones or POSIX's two kinds, in the syntax of the library that runs them.
+//! PostgreSQL's regular expressions, "advanced" ones or POSIX's two kinds, in the syntax of the
+//! library that runs them.
 //!
-//! What both write alike but mean differently is written out: classes of characters (`\d` is ASCII, `[[:alpha:]]` is
-//! not), `\b` (a backspace), `\B` (a backslash), `\<` (a character), `{` without a number. What PostgreSQL refuses is
-//! refused (2201B), whatever the library makes of it; what the library cannot do is not built (0A000).
+//! The translation writes out what both spell alike but read differently: classes of characters
+//! (`\d` is ASCII, `[[:alpha:]]` is not), `\b` (a backspace), `\B` (a backslash), `\<` (a
+//! character), `{` without a number. It refuses patterns that PostgreSQL refuses (2201B), even if
+//! the library takes them. Patterns that the library cannot run are not built (0A000).
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -16,7 +18,7 @@ const MOST: u32 = 255;
 pub(super) struct Translated {
     /// For the library, flags included.
     pub pattern: String,
-    /// Of all the matches that begin first the shortest is meant, not the longest.
+    /// Whether the shortest of the matches that begin first is meant, not the longest.
     pub shortest: bool,
 }
 
@@ -25,7 +27,8 @@ pub(super) struct Translated {
 enum Syntax {
     #[default]
     Advanced,
-    /// POSIX's extended ones: a backslash takes the next character for itself, and nothing prefers the shortest.
+    /// POSIX's extended ones: a backslash takes the next character for itself, and nothing prefers
+    /// the shortest.
     Extended,
     /// POSIX's basic ones: see [`Reader::basic`].
     Basic,
@@ -58,7 +61,8 @@ impl Mode {
             't' => self.expanded = false,
             'q' => self.literal = true,
             'e' if embedded => (self.syntax, self.literal) = (Syntax::Extended, false),
-            // As an argument PostgreSQL takes this for basic ones too, whatever its documentation says.
+            // As an argument PostgreSQL takes this for basic ones too, whatever its documentation
+            // says.
             'e' | 'b' => (self.syntax, self.literal) = (Syntax::Basic, false),
             other => {
                 return Err(SqlError::new(
@@ -131,7 +135,7 @@ pub(super) fn translate(pattern: &str, flags: &str) -> Result<Translated, SqlErr
     Ok(Translated { pattern: out, shortest })
 }
 
-/// What a part of a pattern prefers to match, if it has a choice.
+/// The length that a part of a pattern prefers to match, if it has a choice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Longest,
@@ -145,8 +149,8 @@ struct Reader<'p> {
 }
 
 impl Reader<'_> {
-    /// Branches up to the closing parenthesis, or the end where `depth` is 0. Several branches prefer the longest, one
-    /// prefers what its first part with a preference does.
+    /// Branches up to the closing parenthesis, or the end where `depth` is 0. Several branches
+    /// prefer the longest, one prefers what its first part with a preference does.
     fn branches(&mut self, depth: usize) -> Result<Option<Length>, SqlError> {
         let mut prefers = None;
         let mut several = false;
@@ -195,7 +199,8 @@ impl Reader<'_> {
         }
     }
 
-    /// One atom or constraint; whether it may be quantified.
+    /// Reads one atom or constraint. Returns the length it prefers, and whether it may be
+    /// quantified.
     fn atom(&mut self, first: char, depth: usize) -> Result<(Option<Length>, bool), SqlError> {
         match first {
             '(' => {
@@ -228,9 +233,9 @@ impl Reader<'_> {
         Ok((None, true))
     }
 
-    /// A basic expression up to the closing parenthesis, or the end where `depth` is 0: its parentheses and braces stand
-    /// behind backslashes, it has no alternatives, no `+` and no `?`, and `*`, `^` and `$` are characters where they can
-    /// be nothing else.
+    /// A basic expression up to the closing parenthesis, or the end where `depth` is 0: its
+    /// parentheses and braces stand behind backslashes. It has no alternatives, no `+` and no `?`.
+    /// `*`, `^` and `$` are characters where they can be nothing else.
     fn basic(&mut self, depth: usize) -> Result<Option<Length>, SqlError> {
         let (mut prefers, mut first, mut anchored) = (None, true, false);
         loop {
@@ -308,7 +313,8 @@ impl Reader<'_> {
         self.out.push_str(&regex_syntax::escape(c.encode_utf8(&mut [0; 4])));
     }
 
-    /// The quantifier behind an atom, if there is one; what the two prefer together.
+    /// Reads the quantifier after an atom, if there is one. Returns the length that the two prefer
+    /// together.
     fn quantifier(&mut self, own: Option<Length>) -> Result<Option<Length>, SqlError> {
         self.skip_space();
         let mut ahead = self.rest.clone();
@@ -342,8 +348,8 @@ impl Reader<'_> {
         })
     }
 
-    /// `m}`, `m,}` or `m,n}`, with a backslash before the brace in a basic expression, which may leave `m` out; whether the
-    /// number is fixed.
+    /// `m}`, `m,}` or `m,n}`, with a backslash before the brace in a basic expression, which may
+    /// leave `m` out; whether the number is fixed.
     fn bounds(&mut self) -> Result<bool, SqlError> {
         let wrong = || invalid("invalid repetition count(s)");
         let is_digit = |c: Option<&char>| c.is_some_and(char::is_ascii_digit);
@@ -377,7 +383,8 @@ impl Reader<'_> {
         number
     }
 
-    /// What follows a backslash, within brackets or not; whether it may be quantified.
+    /// Reads the characters after a backslash, within brackets or not. Returns whether they may be
+    /// quantified.
     fn escape(&mut self, in_bracket: bool) -> Result<bool, SqlError> {
         let c = self.escaped()?;
         let constraint = match c {
@@ -452,7 +459,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What is between brackets; whether it may be quantified.
+    /// Reads a bracket expression. Returns whether it may be quantified.
     fn bracket(&mut self) -> Result<bool, SqlError> {
         for (word, boundary) in [("[:<:]]", "\\b{start}"), ("[:>:]]", "\\b{end}")] {
             let mut ahead = self.rest.clone();
