@@ -5,8 +5,9 @@ use catalog::Table;
 use query::plan::{Check, Reg};
 use values::error::{SqlError, SqlState, for_message};
 use values::identifier::quoted;
-use values::types::{Datum, binary, text};
+use values::types::Datum;
 use values::work::tick_parts;
+use values::{encoding, text};
 
 /// Checks the complete new row in the registers from `first` on.
 pub(super) fn check_row<'s, 'x>(
@@ -103,7 +104,7 @@ pub(super) fn shown(
     type_: values::types::Type,
 ) -> Result<String, SqlError> {
     let bytes = text::to_bytes(value, type_, cx.environment)?;
-    Ok(for_message(binary::utf8(&bytes)?).to_owned())
+    Ok(for_message(encoding::utf8(&bytes)?).to_owned())
 }
 
 /// "Key (a, b)=(1, 2)", for messages. PostgreSQL quotes the names of a unique key's columns where

@@ -37,7 +37,7 @@ use expressions::context::EvalContext;
 use parent::{hold_parent, hold_replacement, require_parent};
 use query::plan::Check;
 use values::error::{SqlError, SqlState};
-use values::types::{Datum, Type, Value, length, oid};
+use values::types::{Datum, Type, Value, modifier, oid};
 use values::work::{tick_key, tick_parts};
 
 /// A check or action due at the statement's end.
@@ -573,7 +573,7 @@ fn changed_child<'b>(
         changed[column] = match (action, new) {
             (ReferentialAction::Cascade, Some(new)) => {
                 let type_ = child.columns[column].type_;
-                length::apply(as_type(&new[at], type_)?, type_, false, bump)?
+                modifier::apply(as_type(&new[at], type_)?, type_, false, bump)?
             }
             (ReferentialAction::SetDefault, _) => default_of(cx, child, column, bump)?,
             _ => Datum::Null,

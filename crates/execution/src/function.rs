@@ -9,8 +9,9 @@ use query::plan::{Reg, SetCall};
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 use values::memory;
+use values::text;
 use values::types::numeric::Numeric;
-use values::types::{Datum, Type, Value, text};
+use values::types::{Datum, Type, Value};
 
 /// A function that has begun.
 enum Producer<'v, 's> {

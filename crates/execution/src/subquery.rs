@@ -9,7 +9,7 @@ use super::memory::{encode_key, pack_registers, unpack_registers};
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::spill::{Rows, RowsReader};
 use expressions::expr::Expr;
-use expressions::functions::aggregate::add_array;
+use expressions::functions::accumulator::add_array;
 use query::plan::{Guard, Plan, Reg, SubqueryKind};
 use values::error::{SqlError, SqlState};
 use values::types::{ArrayBuilder, Datum, oid};

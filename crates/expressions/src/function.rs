@@ -1,17 +1,17 @@
-//! Functions: signature, code and volatility. Expressions hold functions; the lists in
+//! What a function is: its signature, its code and how much its result may change. Expressions hold functions, the lists in
 //! [`crate::functions`] define them.
 
 use std::cmp::Ordering;
 
 use values::error::SqlError;
-use values::types::Datum;
+use values::types::{Datum, Type};
 
 use crate::context::EvalContext;
 
 /// A function's code. Arguments are of the declared types; of a strict function none is NULL.
 pub type Code = for<'a> fn(&mut EvalContext<'a, '_>, &[Datum<'a>]) -> Result<Datum<'a>, SqlError>;
 
-/// The volatility of a function: when its result may change.
+/// How much a function's result may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Volatility {
     /// Never: depends on the arguments alone.
@@ -65,7 +65,7 @@ impl Comparison {
     }
 }
 
-/// Operations over two arguments that the evaluator does itself, without a call.
+/// What the evaluator does itself for two arguments, without a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fast {
     /// A comparison by [`values::types::compare()`].
@@ -95,7 +95,7 @@ pub struct Function {
     pub volatility: Volatility,
     /// The comparison it is, if it is one.
     pub comparison: Option<Comparison>,
-    /// The operation that the evaluator does itself in place of a call.
+    /// What the evaluator does itself.
     pub fast: Option<Fast>,
     /// The code.
     pub code: Code,
@@ -107,8 +107,90 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// The functions that a Window node computes. Only the default frame is built: RANGE UNBOUNDED
-/// PRECEDING to CURRENT ROW with ORDER BY, the whole partition without.
+/// An aggregate function, bound to its argument types.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aggregate {
+    /// Which.
+    pub kind: AggregateKind,
+    /// Its first argument's type (VOID for count(*)).
+    pub argument: Type,
+    /// The result's type.
+    pub result: Type,
+}
+
+/// The aggregate functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateKind {
+    /// count(*)
+    CountRows,
+    /// count(x)
+    Count,
+    /// sum
+    Sum,
+    /// avg
+    Avg,
+    /// min
+    Min,
+    /// max
+    Max,
+    /// bool_and, every
+    BoolAnd,
+    /// bool_or
+    BoolOr,
+    /// string_agg
+    StringAgg,
+    /// array_agg
+    ArrayAgg,
+    /// stddev, stddev_samp
+    StddevSamp,
+    /// stddev_pop
+    StddevPop,
+    /// variance, var_samp
+    VarSamp,
+    /// var_pop
+    VarPop,
+    /// bit_and
+    BitAnd,
+    /// bit_or
+    BitOr,
+    /// bit_xor
+    BitXor,
+}
+
+impl AggregateKind {
+    /// The name it is called by.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            AggregateKind::CountRows | AggregateKind::Count => "count",
+            AggregateKind::Sum => "sum",
+            AggregateKind::Avg => "avg",
+            AggregateKind::Min => "min",
+            AggregateKind::Max => "max",
+            AggregateKind::BoolAnd => "bool_and",
+            AggregateKind::BoolOr => "bool_or",
+            AggregateKind::StringAgg => "string_agg",
+            AggregateKind::ArrayAgg => "array_agg",
+            AggregateKind::StddevSamp => "stddev_samp",
+            AggregateKind::StddevPop => "stddev_pop",
+            AggregateKind::VarSamp => "var_samp",
+            AggregateKind::VarPop => "var_pop",
+            AggregateKind::BitAnd => "bit_and",
+            AggregateKind::BitOr => "bit_or",
+            AggregateKind::BitXor => "bit_xor",
+        }
+    }
+}
+
+impl Aggregate {
+    /// Whether rows whose first argument is NULL are skipped (add does so itself).
+    pub fn strict(&self) -> bool {
+        !matches!(self.kind, AggregateKind::CountRows | AggregateKind::ArrayAgg)
+    }
+}
+
+/// The functions a Window node computes. Frames: the default (RANGE UNBOUNDED PRECEDING to CURRENT ROW with ORDER BY,
+/// the whole partition without) is what is built.
 #[derive(Debug, Clone)]
 pub enum WindowFunction {
     /// row_number()
@@ -134,7 +216,7 @@ pub enum WindowFunction {
     /// last_value(value)
     LastValue,
     /// An aggregate used as a window function.
-    Aggregate(crate::functions::Aggregate),
+    Aggregate(Aggregate),
 }
 
 /// Set-returning functions the executor runs itself.

@@ -8,7 +8,7 @@ use query::plan::ColumnDesc;
 use sql::{Datum, SqlError, SqlState};
 use std::io;
 use values::environment::Environment;
-use values::types::{binary, text};
+use values::{binary, text};
 
 /// Bytes of the longest message: PostgreSQL's bound for messages that it builds in memory, on which
 /// drivers rely.

@@ -11,7 +11,8 @@ use crate::decode::{self, Fields, Frame, Violation};
 use crate::encode;
 use crate::scram::{Binding, Exchange, Failure, Verifier};
 use sql::{SqlError, SqlState};
-use values::types::text::{parse_bool, truncate_name};
+use values::identifier::truncate_name;
+use values::text::parse_bool;
 
 /// The start-up packet: the client's user, and what it asks for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -14,7 +14,8 @@ use execution::client::{Client, Notice};
 use query::plan::ColumnDesc;
 use values::environment::Environment;
 use values::error::SqlError;
-use values::types::{Datum, Type, Value, text};
+use values::text;
+use values::types::{Datum, Type, Value};
 
 /// What a statement gave.
 #[derive(Debug, Clone, Default)]

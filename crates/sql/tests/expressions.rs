@@ -12,7 +12,8 @@ use query::plan::{Body, Plan, Statement};
 use query::request::{Context, Request};
 use sql::{SqlError, Type};
 use values::environment::Environment;
-use values::types::{Datum, Settings, text};
+use values::text;
+use values::types::{Datum, Settings};
 
 struct TestSession(Settings);
 

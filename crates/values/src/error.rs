@@ -1,8 +1,9 @@
-//! Errors for clients: SQLSTATE, message and the optional fields of PostgreSQL's ErrorResponse.
+//! The errors a client sees: SQLSTATE, message and the optional fields of PostgreSQL's
+//! ErrorResponse.
 //!
-//! `SqlError` is one pointer wide, so `Result<Datum, SqlError>` stays as small as the datum.
-//! Building one allocates, because errors are never on the hot path. If PostgreSQL has the same
-//! error, the message is PostgreSQL's, to the letter.
+//! `SqlError` is one pointer wide, so that `Result<Datum, SqlError>` stays as small as the datum.
+//! Building an error allocates; errors are never on the hot path. Messages follow PostgreSQL's
+//! wording to the letter where PostgreSQL has the same error.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -17,7 +18,7 @@ impl SqlState {
         std::str::from_utf8(&self.0).unwrap_or("XX000")
     }
 
-    /// Whether the statement was stopped, or some resource was lacking. Such an error says nothing
+    /// Whether the error stopped the statement or a resource ran out. Such an error says nothing
     /// about the statement itself.
     pub fn is_stop(self) -> bool {
         matches!(&self.0[..2], b"53" | b"57") || self == SqlState::TRANSACTION_TIMEOUT
@@ -202,11 +203,11 @@ pub struct ErrorFields {
     pub message: String,
     /// Secondary message.
     pub detail: Option<String>,
-    /// Advice to the user.
+    /// Advice on what to do next.
     pub hint: Option<String>,
-    /// 1-based position in the statement's text, in characters.
+    /// Position in the statement's text, in characters from 1.
     pub position: Option<u32>,
-    /// Where it happened: the line and column of a COPY.
+    /// The place of the error: line and column of a COPY.
     pub context: Option<String>,
     /// Schema of the object concerned.
     pub schema: Option<String>,
@@ -218,10 +219,11 @@ pub struct ErrorFields {
     pub data_type: Option<String>,
     /// Constraint concerned.
     pub constraint: Option<String>,
-    /// PostgreSQL's routine that reports it, for errors that drivers recognise by it.
+    /// The PostgreSQL routine that reports the error. Some drivers recognise an error by its
+    /// routine.
     pub routine: Option<&'static str>,
-    /// The tables of a refused statement's names, with the statement's locks on them. PostgreSQL
-    /// refuses such a statement only after it has got these locks.
+    /// The tables that the names in a refused statement stand for, with the statement's lock on
+    /// each. PostgreSQL refuses such a statement only after it has got these locks.
     pub resolved: Vec<(u32, txn::TableLock)>,
 }
 
@@ -229,11 +231,11 @@ pub struct ErrorFields {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SqlError(Box<ErrorFields>);
 
-/// Bytes of the longest message. Without this bound, a quoted value of a gigabyte would be copied,
-/// logged and sent at once.
+/// The most bytes of a message. A quoted value of a gigabyte would otherwise be copied, logged and
+/// sent at once.
 const MESSAGE_LONGEST: usize = 64 << 10;
 
-/// Cuts a part of a message that is too long, and ends it with an ellipsis.
+/// Cuts a part of a message at the limit and marks the cut with an ellipsis.
 fn cut(mut text: String) -> String {
     if text.len() > MESSAGE_LONGEST {
         text.truncate(for_message(&text).len());
@@ -243,12 +245,12 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// A text for a message, which ends early where the message would be cut anyway.
+/// The start of a text that a message can show. Texts longer than a message are not copied whole.
 pub fn for_message(text: &str) -> &str {
     if text.len() <= MESSAGE_LONGEST {
         return text;
     }
-    // A character has 4 bytes at most.
+    // A character has at most 4 bytes.
     let end = (0..=MESSAGE_LONGEST).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     &text[..end]
 }
@@ -274,19 +276,19 @@ impl SqlError {
         }))
     }
 
-    /// 0A000 for a feature that is not built.
+    /// 0A000: the statement needs something that is not implemented.
     #[cold]
     pub fn unsupported(what: impl fmt::Display) -> SqlError {
         SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
     }
 
-    /// XX000 for a bug of Allcore's, in place of a panic.
+    /// XX000: a bug in this program, reported instead of a panic.
     #[cold]
     pub fn internal(message: impl Into<String>) -> SqlError {
         SqlError::new(SqlState::INTERNAL_ERROR, message)
     }
 
-    /// Adds the locks on the tables of a refused statement's names.
+    /// Adds the locks of the tables that the names in a refused statement stand for.
     #[cold]
     pub fn with_resolved(mut self, locks: Vec<(u32, txn::TableLock)>) -> SqlError {
         self.0.resolved = locks;
@@ -307,7 +309,7 @@ impl SqlError {
         self
     }
 
-    /// Adds the context.
+    /// Adds the place of the error.
     #[must_use]
     pub fn with_context(mut self, context: impl Into<String>) -> SqlError {
         self.0.context = Some(cut(context.into()));

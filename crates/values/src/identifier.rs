@@ -1,16 +1,27 @@
-//! Identifiers as SQL text. Only this module quotes them, and reads lists of them and qualified
-//! names.
+//! Identifiers as SQL text. Only this module quotes identifiers and reads lists of them and
+//! qualified names.
 
 use crate::error::SqlError;
-use crate::types::text::truncate_name;
 use crate::work;
 
-/// An identifier, quoted when it has to be.
+/// The most bytes of a name, which is the length of the type `name`.
+const NAME_BYTES: usize = 63;
+
+/// The longest start of a text that fits a name: at most 63 bytes, cut between characters.
+pub fn truncate_name(text: &str) -> &str {
+    let mut end = text.len().min(NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// An identifier, in quotes when the parser would read it otherwise without them.
 pub fn quoted(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// [`quoted`] for a text of any length, with safe points.
+/// As [`quoted`], with safe points, for a text of any length.
 pub fn quoted_text(text: &str) -> Result<String, SqlError> {
     if text.len() <= runtime::work::STRIDE {
         return Ok(quoted(text));
@@ -45,9 +56,10 @@ fn is_plain_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
-/// The names in a list, or in a qualified name if the separator is a point. They are unquoted,
-/// folded to lower case if they had no quotes, and cut to the length of a name. `None` for a
-/// malformed list; an empty text is an empty list.
+/// Splits a list of names, or a qualified name where the separator is a point.
+///
+/// Each name is unquoted, or folded to lower case where it had no quotes, and cut to the length of
+/// a name. Returns None for a malformed list and no names for an empty text.
 pub fn split(text: &str, separator: char) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
@@ -75,12 +87,12 @@ pub fn split(text: &str, separator: char) -> Option<Vec<String>> {
     }
 }
 
-/// White space as PostgreSQL's scanner knows it.
+/// Whether PostgreSQL's scanner takes a character for white space.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t'..='\r')
 }
 
-/// The name up to the closing quote, and the text behind it.
+/// The name up to the closing quote, and the text after the quote.
 fn within_quotes(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut rest = text;
@@ -97,7 +109,7 @@ fn within_quotes(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Key words that must be quoted when they are names.
+/// The grammar's keywords that a plain name may not be. A name equal to one needs quotes.
 const KEYWORDS: &str = "\
     all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both \
     case cast char character check coalesce collate collation column concurrently constraint create cross \

@@ -1,4 +1,4 @@
-//! The errors of statements that are interrupted, or whose work cannot go on.
+//! The errors of statements that an interrupt ends, or whose work cannot go on.
 
 use runtime::account;
 use runtime::interrupt::{Interrupted, Reason};
@@ -27,7 +27,7 @@ impl SqlError {
     }
 }
 
-/// 53200, with what the session may hold.
+/// 53200, with the limit that was reached.
 #[cold]
 fn out_of_memory() -> SqlError {
     let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");

@@ -1,12 +1,18 @@
-//! Keys: values as bytes in the order of the values, so that trees compare with memcmp.
+//! Keys: values as bytes in the order of the values, so that a tree compares them with memcmp.
 //!
-//! Each column begins with a byte that puts NULLs first or last; a descending column's bytes behind
-//! it are inverted. Within a value: integers and times big endian with the sign bit flipped; floats
-//! with all bits flipped when negative; text and bytea with 0 escaped as 0 255 and ended by 0 0, so
-//! that a prefix sorts first in composite keys; numerics as sign, decimal exponent and digits, so
-//! that equal values of different display scale have equal bytes; bpchar without its trailing
-//! blanks, so that lengths do not matter; arrays and records element by element, NULLs last. A key
-//! is never read back: rows hold the values.
+//! Each column begins with a byte that puts NULLs first or last. A descending column's remaining
+//! bytes are inverted. Within a value:
+//!
+//! - integers and times: big endian with the sign bit flipped;
+//! - floats: sign bit flipped, or all bits when negative;
+//! - text and bytea: 0 escaped as 0 255, with 0 0 at the end, so that a prefix sorts first in
+//!   composite keys;
+//! - numerics: sign, decimal exponent and digits, so that equal values of different display scale
+//!   have equal bytes;
+//! - bpchar: without its trailing blanks, so that lengths do not matter;
+//! - arrays and records: element by element, NULLs last.
+//!
+//! Keys are never decoded: rows hold the values.
 
 use runtime::work::STRIDE;
 
@@ -72,7 +78,7 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
             for element in v.iter() {
                 encode(element?, KeyOrder { descending: false, nulls_first: false }, &mut *push(out))?;
             }
-            // Less than the mark of any element: a shorter array sorts first.
+            // This byte is less than the mark of an element: a shorter array sorts first.
             out.push(0);
             out.push(v.dimensions() as u8);
             for (length, lower) in (0..v.dimensions()).filter_map(|index| v.dimension(index)) {
@@ -82,7 +88,7 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         }
         Datum::Wide(v) => v.unfetched(),
         Datum::Record(v) => {
-            // A field's type stands before it: values of different types are never taken for equal.
+            // A field's type precedes it, so that values of different types never have equal bytes.
             for (type_, field) in v.types.iter().zip(v.fields) {
                 work::tick(16)?;
                 push(out).extend_from_slice(&type_.oid.to_be_bytes());
@@ -110,7 +116,7 @@ fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
         out.reserve(bytes.len());
     }
     for piece in bytes.chunks(STRIDE) {
-        // `contains` looks at many bytes at a time, and text has no zeros.
+        // `contains` compares many bytes at a time, and a text has no zeros.
         if piece.contains(&0) {
             let mut parts = piece.split(|byte| *byte == 0);
             out.extend_from_slice(parts.next().unwrap_or_default());
@@ -130,16 +136,17 @@ fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
 }
 
 fn encode_float(value: f64, out: &mut Vec<u8>) {
-    // One NaN, above everything; one zero.
+    // All NaNs become one, above every number; both zeros become one.
     let value = if value.is_nan() { f64::NAN.abs() } else { value + 0.0 };
     let bits = value.to_bits();
     let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
-/// Kinds in order: -infinity, negative, zero, positive, infinity, NaN. Behind a sign the decimal
-/// exponent, biased, and the digits in pairs, each 1 to 100, ended by 0; all inverted for a
-/// negative value.
+/// Appends the kind, in the order -infinity, negative, zero, positive, infinity, NaN.
+///
+/// For a finite number the biased decimal exponent follows, then the digits in pairs, each 1 to
+/// 100, and a 0 at the end. A negative number's bytes are all inverted.
 fn encode_numeric(value: NumericRef<'_>, out: &mut Vec<u8>) {
     let decimal = match value.load() {
         Numeric::NegInfinity => return out.push(0),

@@ -1,22 +1,23 @@
-//! Rows: many values as bytes, single columns readable without touching the others.
+//! Rows: many values as bytes. A reader finds a single column without reading the others.
 //!
-//! Layout (docs/formats.md), all integers little endian, nothing aligned:
+//! The layout (docs/formats.md), all integers little endian, nothing aligned:
 //!
-//! 1. Number of columns (u16), flags (u8: bit 0 = has NULLs, bit 1 = has out-of-line values).
-//! 2. If the row has NULLs, a bitmap with a 1 for each.
-//! 3. The fixed-width columns in order; NULL ones take no room.
-//! 4. The end offsets of the variable columns that are not NULL (u32, from the start of the
-//!    variable part). The highest bit marks a pointer to an out-of-line value.
-//! 5. The bytes of these columns.
+//! - number of columns (u16);
+//! - flags (u8): bit 0 = has NULLs, bit 1 = has out-of-line values;
+//! - when the row has NULLs, a bitmap with a 1 for each;
+//! - the fixed-width columns in order; NULL ones take no room;
+//! - the end offsets of the variable columns that are not NULL (u32, from the start of the variable
+//!   part); the highest bit marks a pointer to an out-of-line value;
+//! - the bytes of the variable columns.
 //!
 //! In a row without NULLs every fixed column lies at an offset known from the shape alone. A row
-//! may have fewer columns than its shape: the later ones were added after it was written and read
-//! as NULL.
+//! may have fewer columns than its shape: the missing ones were added after the row was written and
+//! read as NULL.
 
 use crate::error::{SqlError, SqlState};
 use crate::types::{ArrayRef, Datum, Interval, NumericRef, Type, WidePointer, oid, registry};
 
-/// The representation of a column's bytes.
+/// The encoding of a column's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Bool,
@@ -65,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of a fixed-width value, 0 for the variable ones.
+    /// Bytes of a fixed-width value; 0 for a variable-width one.
     fn width(self) -> u32 {
         match self {
             Kind::Bool | Kind::Char => 1,
@@ -82,12 +83,12 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 struct Column {
     kind: Kind,
-    /// For a fixed column: the bytes of fixed columns before it. For a variable one: the number of
-    /// variable ones before it.
+    /// For a fixed column, the bytes of the fixed columns before it. For a variable column, the
+    /// number of variable columns before it.
     before: u32,
 }
 
-/// The data that finds a column in a row's bytes, made once for each version of a table.
+/// The widths and offsets that locate a column in a row's bytes: computed once per table version.
 #[derive(Debug, Clone)]
 pub struct RowShape {
     columns: Box<[Column]>,
@@ -117,12 +118,12 @@ impl RowShape {
         self.columns.len()
     }
 
-    /// Whether it has none.
+    /// Whether the shape has no columns.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// Bytes of fixed columns and number of variable ones among the first `count`.
+    /// Bytes of the fixed columns and number of the variable ones among the first `count`.
     fn totals(&self, count: usize) -> (usize, usize) {
         if count >= self.len() {
             return (self.totals.0 as usize, self.totals.1 as usize);
@@ -137,7 +138,7 @@ impl RowShape {
 }
 
 impl Column {
-    /// A variable value from its bytes.
+    /// A variable-width value from its bytes.
     fn value<'a>(&self, bytes: &'a [u8]) -> Option<Datum<'a>> {
         Some(match self.kind {
             Kind::Text => Datum::Text(runtime::work::utf8(bytes).ok()?),
@@ -150,8 +151,8 @@ impl Column {
 }
 
 impl RowShape {
-    /// The value of a column that was stored out of line, from its bytes. Fails when the statement
-    /// is interrupted.
+    /// The value of an out-of-line column, from its bytes. Fails when an interrupt ends the
+    /// statement.
     pub fn value<'a>(&self, column: usize, bytes: &'a [u8]) -> Result<Datum<'a>, SqlError> {
         let column = self.columns.get(column).ok_or_else(corrupt)?;
         let text = || {
@@ -176,13 +177,13 @@ const WIDE: u32 = 1 << 31;
 /// Bytes of a pointer: the value's number (u64), its length (u32).
 pub const POINTER: usize = 12;
 
-/// Whether a row's bytes hold pointers to values out of line.
+/// Whether a row's bytes hold pointers to out-of-line values.
 #[inline]
 pub fn has_wide(bytes: &[u8]) -> bool {
     bytes.get(2).is_some_and(|flags| flags & HAS_WIDE != 0)
 }
 
-/// A variable-width value's bytes as they are stored; none of other values.
+/// The stored bytes of a variable-width value; None for another value.
 pub fn variable_bytes<'a>(value: Datum<'a>) -> Option<&'a [u8]> {
     match value {
         Datum::Text(v) | Datum::Padded(v) => Some(v.as_bytes()),
@@ -191,7 +192,8 @@ pub fn variable_bytes<'a>(value: Datum<'a>) -> Option<&'a [u8]> {
     }
 }
 
-/// Appends the row's bytes; false when they would be more than `room`, and `out` is of no use then.
+/// Appends the row's bytes. Returns false when they would take more than `room`; `out` then holds a
+/// part of them.
 pub fn encode(row: &[Datum<'_>], shape: &RowShape, room: usize, out: &mut Vec<u8>) -> Result<bool, SqlError> {
     let begin = out.len();
     if row.len() > shape.len() {
@@ -233,7 +235,7 @@ pub fn encode(row: &[Datum<'_>], shape: &RowShape, room: usize, out: &mut Vec<u8
             }
             _ => return Err(mismatch()),
         };
-        // Before it is copied: a value may have a gigabyte.
+        // The check precedes the copy: a value may have a gigabyte.
         if bytes.len() > room {
             return Ok(false);
         }
@@ -310,14 +312,14 @@ impl<'a> RowView<'a> {
         RowView { bytes, shape }
     }
 
-    /// Number of columns with which the row was written.
+    /// Number of columns that the row was written with.
     #[inline]
     pub fn columns(&self) -> usize {
         self.bytes.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes).into())
     }
 
-    /// One column, [`Datum::Wide`] when it lies out of line. A column the row was written without
-    /// (added later) is NULL: the caller knows its default.
+    /// One column; [`Datum::Wide`] when its value is out of line. A column added after the row was
+    /// written reads as NULL: the caller knows its default.
     pub fn get(&self, column: usize) -> Result<Datum<'a>, SqlError> {
         let count = self.columns();
         if column >= count {
@@ -331,7 +333,7 @@ impl<'a> RowView<'a> {
     fn locate(&self, column: usize, shape: Column, count: usize) -> Option<Datum<'a>> {
         let mut base = HEADER;
         let mut before = shape.before as usize;
-        // Fixed bytes and variable columns that are absent before the column because of NULLs.
+        // The fixed bytes and the variable columns that NULLs before the column leave out.
         let (mut fixed_missing, mut variable_missing, mut variable_missing_before) = (0, 0, 0);
         if *self.bytes.get(2)? & HAS_NULLS != 0 {
             let bitmap = self.bytes.get(HEADER..HEADER + count.div_ceil(8))?;

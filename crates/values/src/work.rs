@@ -1,7 +1,7 @@
 //! Long work over one value, in pieces with a safe point after each: see [`runtime::work`].
 //!
-//! A value of some hundred bytes costs one comparison of its length here. Callers must hold no
-//! borrow of the core's state, because other statements may run at each safe point.
+//! A value of some hundred bytes costs a comparison of its length here. Callers hold no borrow of
+//! state that belongs to the core, since other statements may run at each safe point.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};
@@ -16,19 +16,21 @@ use crate::error::SqlError;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// A longer needle is searched for by rolling hashes, with safe points even while it is compared.
+/// A search for a longer needle uses rolling hashes, with safe points even while it compares the
+/// needle.
 const SHORT_NEEDLE: usize = 4096;
-/// Work that folding one expression may do: about a millisecond. Nothing else runs on the core
+/// The work budget for folding one expression: about a millisecond. Nothing else runs on the core
 /// meanwhile.
 pub const FOLDING_BUDGET: usize = 1 << 20;
 
-/// Work that compiling a statement may do on its core: about four milliseconds. Nothing else runs
-/// on the core meanwhile.
+/// The work budget for compiling a statement on its core: about four milliseconds. Nothing else
+/// runs on the core meanwhile.
 const COMPILING_BUDGET: usize = 4 << 20;
 
-/// Runs work that recurses deeply and has no safe point: parsing, binding, planning. `here` does it
-/// on the worker's stack. If that uses up the budget, or would have to wait for memory, the work
-/// begins anew with the call that `make` returns: see [`beside`].
+/// Runs deeply recursive work without safe points: parsing, binding, planning.
+///
+/// `here` runs first, on the worker's stack. When it uses up the budget, or would have to wait for
+/// memory, the work begins anew with the call that `make` gives: see [`beside`].
 pub fn here_or_beside<R, F>(here: impl FnOnce() -> Result<R>, make: impl Fn() -> Result<F>) -> Result<R>
 where
     R: Send + 'static,
@@ -40,9 +42,11 @@ where
     }
 }
 
-/// Runs the call that `make` gives, which owns what it reads, on a thread beside the cores while
-/// the fiber waits. It begins anew with another call after the fiber has waited for memory that the
-/// call reserves: nothing else may reserve memory beside the cores.
+/// Runs the call that `make` gives on a thread beside the cores while the fiber waits. The call
+/// owns what it reads.
+///
+/// When the call reserves memory that is short, the fiber waits for the memory and another call
+/// begins anew: nothing else may reserve memory beside the cores.
 pub fn beside<R, F>(make: impl Fn() -> Result<F>) -> Result<R>
 where
     R: Send + 'static,
@@ -55,8 +59,8 @@ where
     runtime::aside::run_reserving(measured)?.map_err(SqlError::stopped)?
 }
 
-/// A safe point once in a while, for loops over rows: others run and an interrupt ends the
-/// statement.
+/// Places safe points in a loop over rows: at some of its steps other fibers run, and an interrupt
+/// ends the statement.
 pub struct Pace {
     left: u32,
     between: u32,
@@ -69,7 +73,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The pace of a loop that begins.
+    /// The pace of a loop's start.
     pub const fn new() -> Pace {
         Pace { left: fiber::FIRST_STEPS, between: fiber::FIRST_STEPS }
     }
@@ -89,7 +93,7 @@ impl Pace {
     }
 }
 
-/// Hashes keys of any length: gives way between the pieces of a long one.
+/// Builds hashers for keys of any length, which yield between the pieces of a long key.
 #[derive(Clone, Default)]
 pub struct PacedState(DefaultHashBuilder);
 
@@ -128,40 +132,40 @@ impl Hasher for PacedHasher {
     }
 }
 
-/// Counts this many bytes of work, with a safe point about every 16 KiB.
+/// Counts `bytes` of work, with a safe point about every 16 KiB.
 #[inline]
 pub fn tick(bytes: usize) -> Result<()> {
     work::tick(bytes).map_err(SqlError::stopped)
 }
 
-/// Parts of a row that the row's own step covers.
+/// A row's own step covers this many parts of the row.
 const FEW_PARTS: usize = 8;
-/// Work of one further part: an evaluation takes some ten nanoseconds.
+/// The work of one more part, in bytes: an evaluation takes about ten nanoseconds.
 const PART: usize = 32;
-/// Work of one further key: a search in a tree takes about a microsecond.
+/// The work of one more key, in bytes: a search in a tree takes about a microsecond.
 const KEY: usize = 2048;
 
-/// Counts one of an expression's `count` parts: a list may be so long that one row takes
-/// milliseconds. A short list costs a comparison.
+/// Counts one of an expression's `count` parts. A long list may take milliseconds a row; a short
+/// one costs a comparison here.
 #[inline]
 pub fn tick_part(count: usize) -> Result<()> {
     if count > FEW_PARTS { tick(PART) } else { Ok(()) }
 }
 
-/// Counts all `count` expressions that a loop is about to evaluate for a row, each of which counts
-/// its own parts.
+/// Counts all `count` expressions that a loop is about to evaluate for a row. Each expression
+/// counts its own parts.
 #[inline]
 pub fn tick_parts(count: usize) -> Result<()> {
     if count > FEW_PARTS { tick(count.saturating_mul(PART)) } else { Ok(()) }
 }
 
-/// Counts one of a row's `count` keys, which is looked up in a tree of its own or written there.
+/// Counts one of a row's `count` keys, each of which is looked up or written in a tree of its own.
 #[inline]
 pub fn tick_key(count: usize) -> Result<()> {
     if count > FEW_PARTS { tick(KEY) } else { Ok(()) }
 }
 
-/// The last place at or before `at` where a character begins.
+/// The last character boundary at or before `at`.
 fn boundary(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
@@ -182,8 +186,8 @@ pub fn pieces(text: &str) -> impl Iterator<Item = Result<&str>> {
     })
 }
 
-/// The bytes in pieces whose length is a multiple of `unit`, the last excepted, with a safe point
-/// before each but the first.
+/// The bytes in pieces, with a safe point before each but the first. The length of each piece but
+/// the last is a multiple of `unit`.
 pub fn byte_pieces(bytes: &[u8], unit: usize) -> impl Iterator<Item = Result<&[u8]>> {
     bytes.chunks(STRIDE / unit * unit).enumerate().map(|(index, piece)| {
         if index > 0 {
@@ -204,7 +208,7 @@ pub fn push(out: &mut String, text: &str) -> Result<()> {
     pieces(text).try_for_each(|piece| piece.map(|piece| out.push_str(piece)))
 }
 
-/// Appends many bytes.
+/// Appends bytes of any number.
 #[inline]
 pub fn put(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if bytes.len() <= STRIDE {
@@ -220,7 +224,7 @@ fn put_long(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
     byte_pieces(bytes, 1).try_for_each(|piece| piece.map(|piece| out.extend_from_slice(piece)))
 }
 
-/// A text of one character for each of another's.
+/// The text with each character replaced by `map` of it.
 pub fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {
@@ -229,10 +233,9 @@ pub fn map_characters(text: &str, mut map: impl FnMut(char) -> char) -> Result<S
     Ok(out)
 }
 
-/// The bytes without the blanks at their end. Gives way, but leaves an interrupt to the next safe
-/// point.
+/// The text without the blanks at its end. Yields, but leaves an interrupt to the next safe point.
 #[inline]
-pub fn without_blanks(text: &str) -> &str {
+pub(crate) fn without_blanks(text: &str) -> &str {
     if text.len() <= STRIDE {
         return text.trim_end_matches(' ');
     }
@@ -255,8 +258,8 @@ pub fn count_characters(text: &str) -> Result<usize> {
     pieces(text).try_fold(0, |count, piece| Ok(count + piece?.chars().count()))
 }
 
-/// The byte at which the character of this 0-based number begins; the text's length where it has no
-/// more.
+/// The byte offset of the character with this number, counted from 0; the text's length when the
+/// text has no more characters.
 pub fn byte_of_character(text: &str, character: usize) -> Result<usize> {
     let (mut start, mut left) = (0, character);
     for piece in pieces(text) {
@@ -301,10 +304,10 @@ fn compare_long(left: &[u8], right: &[u8]) -> Result<Ordering> {
     Ok(left.len().cmp(&right.len()))
 }
 
-/// A text of more bytes is read beside the core where reading it has no safe point.
-pub const LONG_INPUT: usize = 64 << 10;
+/// Texts of more bytes are read beside the core where their reader has no safe point.
+pub(crate) const LONG_INPUT: usize = 64 << 10;
 
-/// Reads a text beside the core.
+/// Calls `read` with an owned copy of the text, beside the core.
 #[cold]
 pub fn aside<R: Send + 'static>(
     text: &str,
@@ -346,8 +349,8 @@ pub fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> Result<&'a [u8]> {
     if bytes.len() <= STRIDE { Ok(arena.alloc_slice_copy(bytes)) } else { parts_in(&[bytes], arena) }
 }
 
-/// Byte strings copied into the arena, one behind the other.
-pub fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]> {
+/// Byte strings joined in the arena.
+pub(crate) fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]> {
     let mut out = BumpVec::with_capacity_in(parts.iter().map(|part| part.len()).sum(), arena);
     for part in parts {
         for piece in byte_pieces(part, 1) {
@@ -357,7 +360,7 @@ pub fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]> {
     Ok(out.into_bump_slice())
 }
 
-/// Texts copied into the arena, one behind the other.
+/// Texts joined in the arena.
 pub fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> Result<&'a str> {
     let mut out = BumpString::with_capacity_in(texts.iter().map(|text| text.len()).sum(), arena);
     for text in texts {
@@ -368,7 +371,7 @@ pub fn texts_in<'a>(texts: &[&str], arena: &'a Bump) -> Result<&'a str> {
     Ok(out.into_bump_str())
 }
 
-/// Whether a byte is among many.
+/// Whether `bytes` holds the byte `sought`.
 #[inline]
 pub fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
     if bytes.len() <= STRIDE {
@@ -382,12 +385,12 @@ pub fn contains(bytes: &[u8], sought: u8) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether one of many bytes passes the test.
+/// Whether `test` accepts any of the bytes.
 pub fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<bool> {
     Ok(position(bytes, test)?.is_some())
 }
 
-/// The place of the first byte that passes the test.
+/// The index of the first byte that `test` accepts.
 pub fn position(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<Option<usize>> {
     let mut before = 0;
     for piece in byte_pieces(bytes, 1) {
@@ -400,7 +403,7 @@ pub fn position(bytes: &[u8], test: impl Fn(u8) -> bool) -> Result<Option<usize>
     Ok(None)
 }
 
-/// The place where a text first occurs in another.
+/// The byte offset at which `needle` first occurs in the text.
 pub fn find(text: &str, needle: &str) -> Result<Option<usize>> {
     if text.len() <= STRIDE {
         return Ok(text.find(needle));
@@ -413,8 +416,8 @@ pub fn find(text: &str, needle: &str) -> Result<Option<usize>> {
     Ok(found)
 }
 
-/// Calls `each` for the places where `needle`, which is not empty, occurs in the text, from the
-/// left and without overlaps, until it says false. Linear in the length of both.
+/// Calls `each` with every offset at which `needle`, which is not empty, occurs in the text, from
+/// the left and without overlaps, until it returns false. The time is linear in both lengths.
 pub fn each_match(text: &str, needle: &str, mut each: impl FnMut(usize) -> Result<bool>) -> Result<()> {
     if needle.len() > SHORT_NEEDLE {
         return each_long_match(text.as_bytes(), needle.as_bytes(), each);
@@ -440,7 +443,7 @@ pub fn each_match(text: &str, needle: &str, mut each: impl FnMut(usize) -> Resul
     }
 }
 
-/// As [`each_match`], by rolling hashes modulo a prime with a random base: equal hashes of unequal
+/// As [`each_match`], by rolling hashes modulo a prime with a random base. Equal hashes of unequal
 /// texts are as rare as chance, and a match is compared byte by byte.
 fn each_long_match(text: &[u8], needle: &[u8], mut each: impl FnMut(usize) -> Result<bool>) -> Result<()> {
     let base = runtime::random::u64() % (PRIME - 512) + 256;
@@ -451,7 +454,7 @@ fn each_long_match(text: &[u8], needle: &[u8], mut each: impl FnMut(usize) -> Re
     }
     let mut start = 0;
     'restart: while start + needle.len() <= text.len() {
-        // Hashing and comparing a needle of 4 to 16 KiB reads one piece, which counts nothing by
+        // Hashing and comparing a needle of 4 to 16 KiB reads a single piece, which counts no work
         // itself.
         tick(4 * needle.len())?;
         let mut hash = rolled(&text[start..start + needle.len()], base)?;
@@ -480,7 +483,7 @@ fn modular_product(left: u64, right: u64) -> u64 {
     (u128::from(left) * u128::from(right) % u128::from(PRIME)) as u64
 }
 
-/// The hash of bytes: the value of the polynomial they are the coefficients of.
+/// The hash of bytes: the value at `base` of the polynomial with the bytes as coefficients.
 fn rolled(bytes: &[u8], base: u64) -> Result<u64> {
     let mut hash = 0;
     for piece in byte_pieces(bytes, 1) {
@@ -491,13 +494,13 @@ fn rolled(bytes: &[u8], base: u64) -> Result<u64> {
     Ok(hash)
 }
 
-/// Length of the common prefix of two byte strings.
+/// Number of bytes that two byte strings have in common at their start.
 #[inline]
 pub fn common_prefix(left: &[u8], right: &[u8]) -> Result<usize> {
     let mut common = 0;
     for (left, right) in byte_pieces(left, 1).zip(right.chunks(STRIDE)) {
         let left = left?;
-        // Comparing whole pieces is faster than byte by byte.
+        // Comparing whole pieces is faster than comparing bytes.
         let least = left.len().min(right.len());
         if left[..least] != right[..least] {
             return Ok(common + left.iter().zip(right).take_while(|(a, b)| a == b).count());
@@ -507,7 +510,7 @@ pub fn common_prefix(left: &[u8], right: &[u8]) -> Result<usize> {
     Ok(common)
 }
 
-/// Whether a text begins with another.
+/// Whether the text begins with `start`.
 pub fn starts_with(text: &str, start: &str) -> Result<bool> {
     match text.as_bytes().get(..start.len()) {
         Some(head) => equal(head, start.as_bytes()),
@@ -525,7 +528,7 @@ pub fn equal(left: &[u8], right: &[u8]) -> Result<bool> {
     }
 }
 
-/// Whether a key that may have come before is this one.
+/// Whether the last key, if there is one, equals `key`.
 pub fn is(last: Option<&[u8]>, key: &[u8]) -> Result<bool> {
     last.map_or(Ok(false), |last| equal(last, key))
 }

@@ -71,20 +71,18 @@ pub fn function<'a>(
         | "pg_opclass_is_visible" => Datum::Bool(true),
         "pg_encoding_to_char" => give(Some(if oid(0) == 6 { "UTF8" } else { "" }.to_owned())),
         "obj_description" | "col_description" | "shobj_description" => Datum::Null,
-        "to_regclass" => {
-            match values::types::text::parse(given_text(0), Type::REGCLASS, environment, arena) {
-                Err(error) if is_absence(&error) => Datum::Null,
-                found => found?,
-            }
-        }
-        "to_regtype" => match values::types::text::parse(given_text(0), Type::REGTYPE, environment, arena) {
+        "to_regclass" => match values::text::parse(given_text(0), Type::REGCLASS, environment, arena) {
+            Err(error) if is_absence(&error) => Datum::Null,
+            found => found?,
+        },
+        "to_regtype" => match values::text::parse(given_text(0), Type::REGTYPE, environment, arena) {
             Err(error) if is_absence(&error) || is_no_type(&error) => Datum::Null,
             found => found?,
         },
         "pg_is_in_recovery" | "pg_relation_is_publishable" => Datum::Bool(false),
         "pg_relation_is_updatable" => Datum::Int4(28),
         "pg_get_viewdef" if matches!(arguments.first(), Some(Datum::Text(_))) => {
-            values::types::text::parse(given_text(0), values::types::Type::REGCLASS, environment, arena)?;
+            values::text::parse(given_text(0), values::types::Type::REGCLASS, environment, arena)?;
             Datum::Null
         }
         "pg_get_partkeydef"

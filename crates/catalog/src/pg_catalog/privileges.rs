@@ -10,7 +10,7 @@ use super::super::system_columns::SYSTEM_COLUMNS;
 use super::super::{Catalog, Relation};
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
-use values::types::text::qualified_name;
+use values::text::alias::qualified_name;
 use values::types::{Datum, Type};
 
 /// The numbers of the columns that every table has (`tableoid` and its like) begin here.
@@ -123,7 +123,7 @@ fn object_is_there<'a>(
             _ => Err(absent(SqlState::UNDEFINED_OBJECT, "tablespace", name)),
         },
         ("has_type_privilege", Datum::Text(name)) => {
-            values::types::text::parse(name, Type::REGTYPE, environment, arena).map(|_| true)
+            values::text::parse(name, Type::REGTYPE, environment, arena).map(|_| true)
         }
         ("has_sequence_privilege", given) => {
             let Some(number) = relation(environment, catalog, given)? else { return Ok(false) };

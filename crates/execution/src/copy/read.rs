@@ -11,8 +11,9 @@ use crate::load;
 use crate::{Arena, Executor};
 use query::plan::{Body, CopyFormat, CopyKind, Insert, Reg, Statement};
 use values::error::{SqlError, SqlState};
-use values::types::{Datum, Type, binary, text};
+use values::types::{Datum, Type};
 use values::work;
+use values::{binary, encoding, text};
 
 /// Type, name and register of a line's field.
 type Field = (Type, String, Reg);
@@ -343,14 +344,14 @@ impl<'s> Reader<'_, 's> {
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
         let encoding = |error| self.with_line(error, None);
-        let whole = if plain { binary::utf8(line) } else { binary::valid_text(line) };
+        let whole = if plain { encoding::utf8(line) } else { encoding::valid_text(line) };
         let whole = whole.map_err(encoding)?;
         let file = arena.bump.alloc_slice_fill_copy(self.statement.registers as usize, Datum::Null);
         for (at, (type_, name, register)) in self.fields.iter().enumerate() {
             let text = match given.get(at) {
                 Shown::Null => continue,
                 Shown::Line(start, end) => &whole[start..end],
-                Shown::Unescaped(bytes) => binary::valid_text(bytes).map_err(encoding)?,
+                Shown::Unescaped(bytes) => encoding::valid_text(bytes).map_err(encoding)?,
             };
             file[*register as usize] = text::parse(text, *type_, self.cx.environment, &arena.bump)
                 .map_err(|error| self.with_column(error, name, Some(text)))?;

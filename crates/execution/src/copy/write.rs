@@ -5,8 +5,9 @@ use crate::client::Client;
 use crate::{Executor, Flow};
 use query::plan::{Body, ColumnDesc, CopyFormat, CopyKind, Statement};
 use values::error::SqlError;
-use values::types::{Datum, binary, text};
+use values::types::Datum;
 use values::work;
+use values::{binary, text};
 
 /// Runs the query and writes its rows; their number.
 pub fn copy_out<'s>(

@@ -11,9 +11,10 @@ use values::error::{SqlError, SqlState};
 use values::memory;
 use values::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use values::types::{
-    ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, binary, compare, length, oid, registry, text,
+    ArrayBuilder, ArrayRef, Datum, RecordRef, Type, Value, compare, modifier, oid, registry,
 };
 use values::work::{self, tick_part};
+use values::{encoding, text};
 
 /// Arguments kept on the stack; longer lists go to the arena.
 const INLINE: usize = 4;
@@ -156,7 +157,7 @@ impl Call {
 }
 
 /// Calls a function over values; strict ones see no NULL.
-pub fn call_function<'a>(
+pub(crate) fn call_function<'a>(
     function: &'static Function,
     arguments: &[Datum<'a>],
     context: &mut EvalContext<'a, '_>,
@@ -286,7 +287,7 @@ pub fn convert<'a>(
             return builder.array_with_in(&array.shape(), context.arena);
         }
     };
-    length::apply(converted, to, explicit, context.arena)
+    modifier::apply(converted, to, explicit, context.arena)
 }
 
 /// A value's text in the arena.
@@ -295,7 +296,7 @@ pub fn output<'a>(value: Datum<'a>, ty: Type, context: &EvalContext<'a, '_>) -> 
         return Ok(text);
     }
     let bytes = text::to_bytes(value, ty, context.session)?;
-    work::text_in(binary::utf8(&bytes)?, context.arena)
+    work::text_in(encoding::utf8(&bytes)?, context.arena)
 }
 
 impl Quantified {

@@ -11,14 +11,14 @@
 use std::sync::Arc;
 
 use crate::function::{Function, Volatility};
-use values::types::{self, Datum, Type, Value, oid};
+use values::types::{self, Type, Value, oid};
 
 mod eval;
 mod shared;
 mod show;
 mod walk;
 
-pub use eval::{call_function, convert, output};
+pub use eval::{convert, output};
 pub use shared::{Shared, Sharing};
 pub use show::Show;
 
@@ -332,10 +332,4 @@ impl Expr {
             _ => None,
         }
     }
-}
-
-/// Whether a condition's value lets a row through.
-#[inline]
-pub fn is_true(value: Datum<'_>) -> bool {
-    matches!(value, Datum::Bool(true))
 }

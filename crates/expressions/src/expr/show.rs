@@ -8,7 +8,8 @@ use bumpalo::Bump;
 
 use super::{Call, Expr, QuantifiedOver};
 use values::environment::Environment;
-use values::types::{Type, Value, oid, registry, text};
+use values::text;
+use values::types::{Type, Value, oid, registry};
 
 /// Writes expressions with names for the registers they read.
 pub struct Show<'a> {

@@ -29,7 +29,17 @@ pub(super) fn int(value: Datum<'_>) -> Result<i64> {
 
 /// Any number as float8.
 pub(super) fn float(value: Datum<'_>) -> Result<f64> {
-    super::convert::float(value).ok_or_else(|| bad_argument("(float8)"))
+    as_float(value).ok_or_else(|| bad_argument("(float8)"))
+}
+
+/// Any number as float8; None for another value.
+pub(super) fn as_float(value: Datum<'_>) -> Option<f64> {
+    Some(match value {
+        Datum::Float4(v) => v.into(),
+        Datum::Float8(v) => v,
+        Datum::Numeric(v) => v.load().to_f64(),
+        other => other.as_i64()? as f64,
+    })
 }
 
 /// numeric, unpacked.

@@ -5,8 +5,9 @@ use super::bad_argument;
 use crate::context::EvalContext;
 use crate::function::{Function, func};
 use values::error::{SqlError, SqlState};
-use values::types::{ArrayBuilder, ArrayRef, Datum, Type, binary, compare, oid, text as type_text};
+use values::types::{ArrayBuilder, ArrayRef, Datum, Type, compare, oid};
 use values::work;
+use values::{encoding, text as type_text};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -268,7 +269,7 @@ fn to_text<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
             Some(null) if value.is_null() => work::push(&mut out, null)?,
             _ => {
                 let shown = type_text::to_bytes(value, Type::new(list.element_type()), cx.session)?;
-                work::push(&mut out, binary::utf8(&shown)?)?;
+                work::push(&mut out, encoding::utf8(&shown)?)?;
             }
         }
     }

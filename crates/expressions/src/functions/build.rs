@@ -1,50 +1,15 @@
 //! Building calls: names and arguments to bound expressions, with PostgreSQL's errors where nothing
 //! fits.
 
+use super::call::{call_named, no_such_function, several_functions, types_of};
 use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, unify};
 use super::resolve::{Choice, choose, concrete, polymorphic};
-use super::{Bound, CastContext, aggregate, json, registry, sets};
+use super::{Bound, CastContext, aggregate, json_object, registry, sets};
 use crate::expr::{Call, Case, Expr, Quantified, QuantifiedOver, Sharing};
 use crate::function::Function;
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, Value, oid};
 use values::work::tick_part;
-
-fn type_list(types: &[Type]) -> String {
-    types.iter().map(|ty| Type::new(ty.oid).to_string()).collect::<Vec<_>>().join(", ")
-}
-
-fn types_of(exprs: &[Expr]) -> Vec<Type> {
-    exprs.iter().map(Expr::type_).collect()
-}
-
-/// A call of the only function of this name, its arguments being what it takes.
-pub(super) fn call_named(name: &str, arguments: Vec<Expr>, type_: Type) -> Result<Expr, SqlError> {
-    match registry::functions(name) {
-        [function] => Ok(Expr::Call(Box::new(Call { function, arguments, type_ }))),
-        _ => Err(SqlError::internal(format!("there is no one function {name}"))),
-    }
-}
-
-/// 42883 with PostgreSQL's hint.
-pub(super) fn no_such_function(name: &str, arguments: &[Expr]) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_FUNCTION,
-        format!("function {name}({}) does not exist", type_list(&types_of(arguments))),
-    )
-    .with_hint(
-        "No function matches the given name and argument types. You might need to add explicit type casts.",
-    )
-}
-
-/// 42725 with PostgreSQL's hint.
-pub(super) fn several_functions(name: &str, arguments: &[Expr]) -> SqlError {
-    SqlError::new(
-        SqlState::AMBIGUOUS_FUNCTION,
-        format!("function {name}({}) is not unique", type_list(&types_of(arguments))),
-    )
-    .with_hint("Could not choose a best candidate function. You might need to add explicit type casts.")
-}
 
 /// A field of a row value, by its place.
 pub fn record_field(record: Expr, place: usize, type_: Type) -> Result<Expr, SqlError> {
@@ -98,7 +63,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
         sets::settled(&types)?;
     }
     if name == "json_build_object" {
-        return json::build_object(arguments).map(Bound::Scalar);
+        return json_object::build_object(arguments).map(Bound::Scalar);
     }
     match name {
         // They see the text of anything. A separator or a format is text itself.

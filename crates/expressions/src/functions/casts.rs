@@ -8,7 +8,8 @@ use crate::expr::{Cast, CastPath, Expr};
 use crate::function::Function;
 use values::environment::NoSession;
 use values::error::{SqlError, SqlState};
-use values::types::{self, Type, Value, oid, text};
+use values::text;
+use values::types::{self, Type, Value, oid};
 
 use CastContext::{Assignment, Explicit, Implicit};
 
@@ -260,7 +261,7 @@ fn read_literal(literal: &str, to: Type, context: CastContext) -> Result<Option<
         to
     };
     let value = text::parse(literal, plain, &session, &arena)?;
-    let value = types::length::apply(value, to, context == Explicit, &arena)?;
+    let value = types::modifier::apply(value, to, context == Explicit, &arena)?;
     value.to_value().map(Some)
 }
 

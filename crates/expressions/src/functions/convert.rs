@@ -1,20 +1,17 @@
 //! The functions behind casts.
 
+use super::arguments::{as_float, name as given_name, out_of_range};
 use super::bad_argument;
 use crate::context::EvalContext;
 use crate::function::{Code, Function, func};
 use values::error::{SqlError, SqlState};
+use values::text::float::{parse_f32, parse_f64};
 use values::types::compare::unpadded;
 use values::types::datetime::{self, DAY};
-use values::types::float::{parse_f32, parse_f64};
 use values::types::numeric::{Numeric, NumericRef, store_small};
 use values::types::{Datum, Interval, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
-
-fn out_of_range(name: &str) -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
-}
 
 /// Any number as an integer, halves of floats to even, of numerics away from zero.
 fn integer(value: Datum<'_>, name: &str) -> Result<i64> {
@@ -59,16 +56,6 @@ fn to_int8<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<D
     integer(arguments[0], "bigint").map(Datum::Int8)
 }
 
-/// Any number as a float8.
-pub(super) fn float(value: Datum<'_>) -> Option<f64> {
-    Some(match value {
-        Datum::Float4(v) => v.into(),
-        Datum::Float8(v) => v,
-        Datum::Numeric(v) => v.load().to_f64(),
-        other => other.as_i64()? as f64,
-    })
-}
-
 /// A numeric by its text, as PostgreSQL does: rounded once, out of range in both directions.
 fn numeric_text(number: NumericRef<'_>) -> String {
     let mut shown = Vec::new();
@@ -83,7 +70,7 @@ fn to_float4<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result
     if let Some(integer) = arguments[0].as_i64() {
         return Ok(Datum::Float4(integer as f32));
     }
-    let wide = float(arguments[0]).ok_or_else(|| bad_argument("float4"))?;
+    let wide = as_float(arguments[0]).ok_or_else(|| bad_argument("float4"))?;
     let value = wide as f32;
     if value.is_infinite() && !wide.is_infinite() {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
@@ -95,7 +82,7 @@ fn to_float4<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result
 }
 
 fn to_float8<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
-    let wide = float(arguments[0]).ok_or_else(|| bad_argument("float8"))?;
+    let wide = as_float(arguments[0]).ok_or_else(|| bad_argument("float8"))?;
     if let Datum::Numeric(number) = arguments[0]
         && (wide.is_infinite() || wide == 0.0)
     {
@@ -130,8 +117,8 @@ fn code_unpad<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Resul
 
 fn code_to_name<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
     match arguments[0] {
-        Datum::Text(text) => Ok(Datum::Text(values::types::text::truncate_name(text))),
-        Datum::Padded(text) => Ok(Datum::Text(values::types::text::truncate_name(unpadded(text)))),
+        Datum::Text(text) => Ok(Datum::Text(values::identifier::truncate_name(text))),
+        Datum::Padded(text) => Ok(Datum::Text(values::identifier::truncate_name(unpadded(text)))),
         _ => Err(bad_argument("name")),
     }
 }
@@ -267,8 +254,8 @@ static FROM_BYTEA: [Function; 3] = [
 static COMPARABLE_INSTANT: Function =
     conversion("timestamptz", oid::TIMESTAMPTZ, to_comparable_instant).stable();
 static TEXT_TO_CLASS: Function = conversion("regclass", oid::REGCLASS, |cx, a| {
-    let name = super::arguments::name(a[0])?;
-    values::types::text::named_class(name, cx.session).map(Datum::Oid)
+    let name = given_name(a[0])?;
+    values::text::alias::named_class(name, cx.session).map(Datum::Oid)
 })
 .stable();
 static TO_OID: Function = conversion("oid", oid::OID, code_to_oid);

@@ -26,9 +26,9 @@ const SPAN: u32 = oid::INTERVAL;
 const TEXT: u32 = oid::TEXT;
 const F8: u32 = oid::FLOAT8;
 
-/// A timestamp moved by months (the day cut to the month's length), then days, then microseconds;
-/// it stays in range all the way.
-pub fn add_interval(local: i64, span: Interval) -> Result<i64> {
+/// A timestamp moved by months (the day cut to the month's length), then days, then microseconds; it stays in range
+/// all the way.
+pub(crate) fn add_interval(local: i64, span: Interval) -> Result<i64> {
     if is_infinite(local) || span.is_infinite() {
         let infinite = if span == Interval::INFINITY { i64::MAX } else { i64::MIN };
         return match (is_infinite(local), span.is_infinite()) {
@@ -59,12 +59,11 @@ fn move_months(local: i64, months: i32) -> Option<i64> {
 }
 
 /// A timestamptz moved: months and days by the session's calendar, the rest by the clock.
-pub fn add_interval_tz(cx: &EvalContext<'_, '_>, instant: i64, span: Interval) -> Result<i64> {
+pub(crate) fn add_interval_tz(cx: &EvalContext<'_, '_>, instant: i64, span: Interval) -> Result<i64> {
     add_interval_in(&cx.session.settings().time_zone, instant, span)
 }
 
-/// The same by a zone's calendar: first months, then days, each of them to an instant that there
-/// is.
+/// The same by a zone's calendar: first months, then days, each of them to an instant that there is.
 fn add_interval_in(zone: &Zone, instant: i64, span: Interval) -> Result<i64> {
     if is_infinite(instant) || span.is_infinite() {
         return add_interval(instant, span);
@@ -360,8 +359,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("age", &[STAMPTZ, STAMPTZ], SPAN, code_age).stable(),
     func("age", &[STAMP], SPAN, code_age_today).stable(),
     func("age", &[STAMPTZ], SPAN, code_age_today).stable(),
-    // The age of a transaction. It is here so that age() of an open argument has two candidates, as
-    // in PostgreSQL.
+    // The age of a transaction. It is here so that age() of an open argument has two candidates, as in PostgreSQL.
     func("age", &[oid::XID], oid::INT4, |_, _| Err(SqlError::unsupported("function age(xid)"))),
     func("timezone", &[TEXT, STAMP], STAMPTZ, |cx, a| {
         zones::from_local(cx, name(a[0])?, stamp(a[1])?).map(Datum::Timestamptz)
@@ -392,7 +390,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("isfinite", &[SPAN], oid::BOOL, |_, a| Ok(Datum::Bool(!interval(a[0])?.is_infinite()))),
     func("timeofday", &[], TEXT, |cx, _| {
         let mut out = Vec::new();
-        datetime::write_timestamptz(cx.session.clock_time(), cx.session.settings(), &mut out);
+        values::text::datetime::write_timestamptz(cx.session.clock_time(), cx.session.settings(), &mut out);
         give_text(&String::from_utf8_lossy(&out), cx.arena)
     })
     .volatile(),

@@ -2,7 +2,7 @@
 
 use super::arguments::invalid;
 use values::error::SqlError;
-use values::types::bytes::{parse_escape, parse_hex, write_bytea};
+use values::text::bytes::{parse_escape, parse_hex, write_bytea};
 use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;

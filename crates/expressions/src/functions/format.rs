@@ -1,11 +1,11 @@
 //! format(): %s, %I and %L with positions, widths and the flag for padding on the right.
 
 use super::arguments::{invalid, text};
-use super::strings::quote_literal;
+use super::text_building::{bounded, quote_literal};
 use values::error::{SqlError, SqlState};
 use values::identifier;
+use values::text::integer::parse_integer;
 use values::types::Datum;
-use values::types::text::parse_integer;
 use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -143,7 +143,7 @@ fn padded(out: &mut String, value: &str, found: &Specifier) -> Result<()> {
     let left = found.left || found.width < 0;
     let width = usize::try_from(found.width.unsigned_abs()).unwrap_or(usize::MAX);
     let missing = width.saturating_sub(work::count_characters(value)?);
-    super::strings::bounded(out.len().saturating_add(value.len()).saturating_add(missing))?;
+    bounded(out.len().saturating_add(value.len()).saturating_add(missing))?;
     out.reserve(missing.saturating_add(value.len()));
     let fill = |out: &mut String| -> Result<()> {
         let mut rest = missing;

@@ -1,14 +1,9 @@
-//! json_build_object(), with which schema tools read the catalog's columns. No other JSON function
-//! is built.
+//! JSON strings: to_json(), and the keys of json_build_object().
 
-use super::CastContext;
 use super::arguments::{give_text, text};
-use super::build::call_named;
-use super::casts::cast;
-use crate::expr::Expr;
 use crate::function::{Function, func};
 use values::error::{SqlError, SqlState};
-use values::types::{self, Datum, Type, Value, oid};
+use values::types::{Datum, oid};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     func("to_json", &[oid::TEXT], oid::JSON, |cx, a| give_text(&quoted(text(a[0])?)?, cx.arena)),
@@ -23,7 +18,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 /// A key of an object; no name that SQL could call.
-const KEY: &str = "json object key";
+pub(super) const KEY: &str = "json object key";
 
 /// A string of JSON.
 fn quoted(text: &str) -> Result<String, SqlError> {
@@ -46,51 +41,4 @@ fn quoted(text: &str) -> Result<String, SqlError> {
     }
     out.push('"');
     Ok(out)
-}
-
-/// The object of these keys and values, taken in turns.
-pub(super) fn build_object(arguments: Vec<Expr>) -> Result<Expr, SqlError> {
-    if !arguments.len().is_multiple_of(2) {
-        let message = "argument list must have even number of elements";
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-            .with_hint("The arguments of json_build_object() must consist of alternating keys and values."));
-    }
-    let constant = |text: &str| Expr::constant(Value::Text(text.into()), Type::TEXT);
-    let mut pieces = vec![constant("{")];
-    for (at, argument) in arguments.into_iter().enumerate() {
-        if at > 0 {
-            pieces.push(constant(if at % 2 == 0 { ", " } else { " : " }));
-        }
-        let type_ = argument.type_();
-        if types::is_array(type_.oid) || type_.oid == oid::RECORD {
-            if at % 2 == 0 {
-                let message = "key value must be scalar, not array, composite, or json";
-                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-            }
-            return Err(SqlError::unsupported("JSON of an array or of a row"));
-        }
-        let bare = matches!(
-            type_.oid,
-            oid::BOOL
-                | oid::INT2
-                | oid::INT4
-                | oid::INT8
-                | oid::FLOAT4
-                | oid::FLOAT8
-                | oid::NUMERIC
-                | oid::JSON
-        );
-        let shown = cast(argument, Type::TEXT, CastContext::Explicit)?;
-        if at % 2 == 0 {
-            pieces.push(call_named(KEY, vec![shown], Type::TEXT)?);
-            continue;
-        }
-        let shown = match bare {
-            true => shown,
-            false => call_named("to_json", vec![shown], Type::TEXT)?,
-        };
-        pieces.push(Expr::Coalesce(vec![shown, constant("null")], Type::TEXT));
-    }
-    pieces.push(constant("}"));
-    call_named("concat", pieces, Type::new(oid::JSON))
 }

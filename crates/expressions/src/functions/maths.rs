@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use num_bigint::BigInt;
 
 use super::arguments::{float, give_numeric, int, invalid, numeric, out_of_range};
-use super::numbers::checked_float;
+use super::numbers::{checked_float, float_power, square_root};
 use crate::context::EvalContext;
 use crate::function::{Function, func};
 use values::error::{SqlError, SqlState};
@@ -18,30 +18,6 @@ const I4: u32 = oid::INT4;
 const I8: u32 = oid::INT8;
 const F8: u32 = oid::FLOAT8;
 const NUM: u32 = oid::NUMERIC;
-
-pub(super) fn float_power<'a>(_: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    let (base, exponent) = (float(a[0])?, float(a[1])?);
-    let error = |message| SqlError::new(SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION, message);
-    if base == 0.0 && exponent < 0.0 {
-        return Err(error("zero raised to a negative power is undefined"));
-    }
-    if base < 0.0 && exponent.is_finite() && exponent.fract() != 0.0 {
-        return Err(error("a negative number raised to a non-integer power yields a complex result"));
-    }
-    let infinite = base.is_infinite() || exponent.is_infinite();
-    Ok(Datum::Float8(checked_float(base.powf(exponent), infinite, base == 0.0 || infinite)?))
-}
-
-pub(super) fn square_root<'a>(_: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
-    let value = float(a[0])?;
-    if value < 0.0 {
-        return Err(SqlError::new(
-            SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
-            "cannot take square root of a negative number",
-        ));
-    }
-    Ok(Datum::Float8(value.sqrt()))
-}
 
 fn logarithm(value: f64, take: impl Fn(f64) -> f64) -> Result<Datum<'static>> {
     let error = |message| Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, message));

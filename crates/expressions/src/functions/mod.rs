@@ -3,15 +3,17 @@
 //! [`cast`] and the like, which resolve the overload and insert the casts.
 
 use crate::expr::Expr;
-use crate::function::{SetFunction, WindowFunction};
+use crate::function::{Aggregate, SetFunction, WindowFunction};
 use values::error::SqlError;
 use values::types::Type;
 
+pub mod accumulator;
 mod advisory;
-pub mod aggregate;
+mod aggregate;
 mod arguments;
 mod arrays;
 mod build;
+mod call;
 mod casts;
 mod catalog;
 mod convert;
@@ -19,6 +21,7 @@ mod datetimes;
 mod encodings;
 mod format;
 mod json;
+mod json_object;
 mod maths;
 mod numbers;
 mod operators;
@@ -29,8 +32,9 @@ mod resolve;
 mod sets;
 mod strings;
 mod system;
+mod text_building;
 
-pub use aggregate::{Accumulator, Aggregate, AggregateKind};
+pub use accumulator::Accumulator;
 pub use build::{distinct, equal_sides, function, in_list, null_if, operator, operator_any, record_field};
 pub use casts::{can_cast, cast, common_type, interval_fields, unify};
 pub use registry::{ARRAY_IN, name_by_oid, oid_by_name};

@@ -79,6 +79,32 @@ pub(super) fn checked_float(value: f64, infinite_input: bool, zero_possible: boo
     Ok(value)
 }
 
+/// base ^ exponent
+pub(super) fn float_power<'a>(_: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let (base, exponent) = (float(a[0])?, float(a[1])?);
+    let error = |message| SqlError::new(SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION, message);
+    if base == 0.0 && exponent < 0.0 {
+        return Err(error("zero raised to a negative power is undefined"));
+    }
+    if base < 0.0 && exponent.is_finite() && exponent.fract() != 0.0 {
+        return Err(error("a negative number raised to a non-integer power yields a complex result"));
+    }
+    let infinite = base.is_infinite() || exponent.is_infinite();
+    Ok(Datum::Float8(checked_float(base.powf(exponent), infinite, base == 0.0 || infinite)?))
+}
+
+/// |/ value
+pub(super) fn square_root<'a>(_: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
+    let value = float(a[0])?;
+    if value < 0.0 {
+        return Err(SqlError::new(
+            SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+            "cannot take square root of a negative number",
+        ));
+    }
+    Ok(Datum::Float8(value.sqrt()))
+}
+
 fn float_operation(operator: u8, a: f64, b: f64) -> Result<f64> {
     let infinite = a.is_infinite() || b.is_infinite();
     match operator {
@@ -278,9 +304,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     arithmetic("numeric_power", &[NUM, NUM], NUM, "^", |cx, a| {
         give_numeric(&numeric(a[0])?.calculate(numeric(a[1])?, Numeric::power)?, cx.arena)
     }),
-    arithmetic("dsqrt", &[F8], F8, "|/", super::maths::square_root),
+    arithmetic("dsqrt", &[F8], F8, "|/", square_root),
     arithmetic("dcbrt", &[F8], F8, "||/", |_, a| Ok(Datum::Float8(float(a[0])?.cbrt()))),
-    arithmetic("dpow", &[F8, F8], F8, "^", super::maths::float_power),
+    arithmetic("dpow", &[F8, F8], F8, "^", float_power),
     negate(&[I2], I2),
     negate(&[I4], I4),
     negate(&[I8], I8),

@@ -1,6 +1,6 @@
 //! Set-returning and window functions: the plan node of a call.
 
-use super::build::{call_named, several_functions};
+use super::call::{call_named, no_such_function, several_functions};
 use super::casts::{cast, common_type, implicit_ok};
 use super::{Bound, CastContext};
 use crate::expr::Expr;
@@ -92,7 +92,7 @@ fn unnest(arguments: &[Expr]) -> Result<Bound, SqlError> {
         return Err(match arguments {
             // PostgreSQL has one for text search and one for ranges too.
             [argument] if argument.type_().oid == oid::UNKNOWN => several_functions("unnest", arguments),
-            _ => super::build::no_such_function("unnest", arguments),
+            _ => no_such_function("unnest", arguments),
         });
     };
     let columns = elements.into_iter().map(|element| ("unnest", Type::new(element))).collect();
@@ -103,7 +103,7 @@ fn unnest(arguments: &[Expr]) -> Result<Bound, SqlError> {
 fn subscripts(arguments: &[Expr]) -> Result<Bound, SqlError> {
     let array = arguments[0].type_().oid;
     if registry::element_of(array).is_none() {
-        return Err(super::build::no_such_function("generate_subscripts", arguments));
+        return Err(no_such_function("generate_subscripts", arguments));
     }
     let dimension = cast(arguments[1].clone(), Type::INT4, CastContext::Implicit)?;
     let given = vec![arguments[0].clone(), dimension];
@@ -116,7 +116,7 @@ fn subscripts(arguments: &[Expr]) -> Result<Bound, SqlError> {
 fn expanded(arguments: &[Expr]) -> Result<Bound, SqlError> {
     let array = &arguments[0];
     let Some(element) = registry::element_of(array.type_().oid) else {
-        return Err(super::build::no_such_function("information_schema._pg_expandarray", arguments));
+        return Err(no_such_function("information_schema._pg_expandarray", arguments));
     };
     let numbers = call_named("element numbers", vec![array.clone()], Type::new(oid::INT4_ARRAY))?;
     let columns = vec![("x", Type::new(element)), ("n", Type::INT4)];

@@ -3,10 +3,10 @@
 use super::arguments::{bytes, give_text, int, invalid, name, out_of_range, text};
 use super::encodings::{decode, encode};
 use super::format::format_text;
+use super::text_building::{LENGTH_MAX, bounded, quote_literal, replace, room};
 use crate::function::{Function, func};
 use values::error::{SqlError, SqlState};
 use values::identifier;
-use values::memory;
 use values::types::{ArrayBuilder, Datum, oid};
 use values::work;
 
@@ -15,23 +15,6 @@ type Result<T> = std::result::Result<T, SqlError>;
 const TEXT: u32 = oid::TEXT;
 const BYTEA: u32 = oid::BYTEA;
 const I4: u32 = oid::INT4;
-
-/// The longest text a function makes: 1 GiB less a header, as PostgreSQL's.
-const LENGTH_MAX: usize = (1 << 30) - 8;
-
-/// Refuses a text that a function would make too long.
-pub(super) fn bounded(length: usize) -> Result<()> {
-    if length > LENGTH_MAX {
-        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
-    }
-    Ok(())
-}
-
-/// Asks for the memory of a text before it is made: the text, and its copy in the arena.
-fn room(length: usize) -> Result<()> {
-    bounded(length)?;
-    memory::ask(2 * length)
-}
 
 /// Where a part ends that begins at `start` and has this length.
 fn slice_end(start: i64, length: Option<i64>) -> Result<i64> {
@@ -156,22 +139,6 @@ fn reverse(input: &str) -> Result<String> {
     Ok(out)
 }
 
-/// The text with another in place of each occurrence of a third, which is not empty.
-fn replace(input: &str, from: &str, to: &str) -> Result<String> {
-    let (mut out, mut copied) = (String::with_capacity(input.len()), 0);
-    work::each_match(input, from, |at| {
-        bounded(out.len() + (at - copied) + to.len())?;
-        work::push(&mut out, &input[copied..at])?;
-        work::push(&mut out, to)?;
-        work::tick(to.len())?;
-        copied = at + from.len();
-        Ok(true)
-    })?;
-    work::push(&mut out, &input[copied..])?;
-    bounded(out.len())?;
-    Ok(out)
-}
-
 fn repeat<'a>(input: &str, count: usize, arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
     let length = input.len().saturating_mul(count);
     room(length)?;
@@ -221,17 +188,6 @@ fn split_part<'a>(input: &'a str, delimiter: &str, field: i64) -> Result<&'a str
         Ok(true)
     })?;
     Ok(if passed == wanted { &input[start..end] } else { "" })
-}
-
-pub(super) fn quote_literal(input: &str) -> Result<String> {
-    let quoted = replace(input, "'", "''")?;
-    let (mut out, escaped) = match work::contains(quoted.as_bytes(), b'\\')? {
-        true => ("E'".to_owned(), replace(&quoted, "\\", "\\\\")?),
-        false => ("'".to_owned(), quoted),
-    };
-    work::push(&mut out, &escaped)?;
-    out.push('\'');
-    Ok(out)
 }
 
 fn translate(input: &str, from: &str, to: &str) -> Result<String> {

@@ -9,8 +9,9 @@ use crate::bound::{Query, Sublink};
 use crate::parse::strings;
 use crate::plan::{AggregateCall, SubqueryKind};
 use expressions::expr::Expr;
+use expressions::function::Aggregate;
 use expressions::function::WindowFunction;
-use expressions::functions::{self, Aggregate, Bound, CastContext};
+use expressions::functions::{self, Bound, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, oid};
 

@@ -8,7 +8,7 @@ use crate::normalize::LiteralClass;
 use expressions::expr::Expr;
 use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
-use values::types::text::parse_integer;
+use values::text::integer::parse_integer;
 use values::types::{Type, Value, oid};
 
 /// `$65536` and more are not parameters.

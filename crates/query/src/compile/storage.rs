@@ -167,7 +167,7 @@ impl Value {
                 .with_detail(format!("Valid values are between \"{least}\" and \"{greatest}\"."))
         };
         match self {
-            Value::Bool => values::types::text::parse_bool(text).map(|_| ()).map_err(|_| not("boolean")),
+            Value::Bool => values::text::parse_bool(text).map(|_| ()).map_err(|_| not("boolean")),
             Value::Integer(least, greatest) => {
                 let number = integer(text).ok_or_else(|| not("integer"))?;
                 let within = (*least..=*greatest).contains(&number);
@@ -178,7 +178,7 @@ impl Value {
                 let within = (*least..=*greatest).contains(&number);
                 within.then_some(()).ok_or_else(|| bounds(format!("{least:.6}"), format!("{greatest:.6}")))
             }
-            Value::Cleanup => match values::types::text::parse_bool(text) {
+            Value::Cleanup => match values::text::parse_bool(text) {
                 Ok(_) => Ok(()),
                 Err(_) if text.eq_ignore_ascii_case("auto") => Ok(()),
                 Err(_) => Err(not("enum").with_detail("Valid values are \"on\", \"off\", and \"auto\".")),

@@ -402,7 +402,7 @@ pub struct SortKey {
 #[derive(Debug, Clone)]
 pub struct AggregateCall {
     /// The function.
-    pub function: expressions::functions::Aggregate,
+    pub function: expressions::function::Aggregate,
     /// Its arguments; empty for count(*).
     pub arguments: Vec<Expr>,
     /// Only distinct arguments.

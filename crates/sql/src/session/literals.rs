@@ -8,7 +8,8 @@ use super::long::{LONG_TEXT, long_value};
 use query::compile::Compiled;
 use query::normalize::{LiteralClass, LiteralUse, Normalized};
 use values::error::{SqlError, SqlState};
-use values::types::{Datum, Type, oid, text};
+use values::text;
+use values::types::{Datum, Type, oid};
 use values::work;
 
 /// A place in the text as errors give it: in characters, from 1.

@@ -564,7 +564,7 @@ impl Session {
     ) -> Result<Option<Vec<u8>>, SqlError> {
         let arena = bumpalo::Bump::new();
         let datum = value.datum_in(&arena);
-        let text = || values::types::text::to_bytes(datum, type_, &self.environment);
+        let text = || values::text::to_bytes(datum, type_, &self.environment);
         (!datum.is_null()).then(text).transpose()
     }
 }

@@ -12,7 +12,8 @@ use super::rows::KeptRows;
 use super::suspend::CommandRows;
 use values::environment::Environment;
 use values::error::SqlError;
-use values::types::{Datum, Type, binary, text};
+use values::types::{Datum, Type};
+use values::{binary, encoding, text};
 
 /// Larger parameters' buffer is not kept.
 const KEPT_BYTES: usize = 16 << 10;
@@ -118,7 +119,7 @@ impl Portal {
             };
             *value = match format {
                 1 => binary::parse(bytes, *type_, arena)?,
-                0 => text::parse(binary::valid_text(bytes)?, *type_, session, arena)?,
+                0 => text::parse(encoding::valid_text(bytes)?, *type_, session, arena)?,
                 other => {
                     return Err(SqlError::new(
                         crate::SqlState::INVALID_PARAMETER_VALUE,

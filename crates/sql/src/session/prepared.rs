@@ -99,7 +99,7 @@ impl Session {
         let given = argument.type_();
         if given.oid == values::types::oid::UNKNOWN {
             if let Some(values::types::Value::Text(text)) = argument.as_const() {
-                values::types::text::parse(text, type_, &self.environment, &bumpalo::Bump::new())?;
+                values::text::parse(text, type_, &self.environment, &bumpalo::Bump::new())?;
             }
             return Ok(argument.clone());
         }
@@ -137,7 +137,7 @@ impl Session {
         for (at, (argument, place)) in arguments.iter().zip(places).enumerate() {
             let argument = self.as_parameter(planned, at, argument).map_err(|error| error.at(*place))?;
             let value = argument.eval(&mut EvalContext::new(&[], values, &arena, &self.environment))?;
-            let bytes = values::types::text::to_bytes(value, argument.type_(), &self.environment)?;
+            let bytes = values::text::to_bytes(value, argument.type_(), &self.environment)?;
             texts.push((!value.is_null()).then_some(bytes));
         }
         Ok(texts)

@@ -1,4 +1,5 @@
-//! The order of values: the meaning of `<` and `=` for each type, for sorting, grouping and keys.
+//! The order of values: the meaning of `<` and `=` for each type, which sorting, grouping and keys
+//! follow.
 
 use std::cmp::Ordering;
 
@@ -8,16 +9,18 @@ use crate::work;
 
 /// float8's order: NaN equals itself and is greater than everything else; the zeros are equal.
 #[inline]
-pub fn compare_floats(left: f64, right: f64) -> Ordering {
+pub(crate) fn compare_floats(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
 
-/// Order of two values of one type. NULLs are equal to each other and come last; text compares by
-/// bytes (C collation), bpchar without its trailing blanks. Values of different integer or text
-/// representations compare by value.
+/// The order of two values of one type.
+///
+/// NULLs are equal to each other and come last. Text compares by bytes (C collation), bpchar
+/// without its trailing blanks. Values of different integer or text representations compare by
+/// value.
 ///
 /// # Errors
-/// When the statement is interrupted while long values are compared.
+/// An interrupt may end the statement while long values are compared.
 pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Result<Ordering, SqlError> {
     Ok(match (left, right) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(&b),
@@ -59,21 +62,21 @@ pub fn compare(left: Datum<'_>, right: Datum<'_>) -> Result<Ordering, SqlError> 
         }
         _ => match (left.as_i64(), right.as_i64()) {
             (Some(a), Some(b)) => a.cmp(&b),
-            // A fixed order of the representations, so that comparing what should never meet is
-            // still a total order.
+            // A fixed order of the representations: values that should never meet still have a
+            // total order.
             _ => tagged::tag(left).cmp(&tagged::tag(right)),
         },
     })
 }
 
-/// A bpchar without the trailing blanks, which mean nothing.
+/// A bpchar without its trailing blanks, which have no meaning.
 #[inline]
 pub fn unpadded(text: &str) -> &str {
     work::without_blanks(text)
 }
 
-/// A date's midnight, beyond the range of timestamps too; then it is later than all of them but
-/// infinity.
+/// A date's midnight in microseconds, outside the range of timestamps too. It is then later than
+/// all timestamps but infinity.
 fn midnight(days: i32) -> i128 {
     match days {
         i32::MIN => i64::MIN.into(),
@@ -82,7 +85,7 @@ fn midnight(days: i32) -> i128 {
     }
 }
 
-/// Elements first, then lengths, then dimensions.
+/// Compares the elements first, then the lengths, then the dimensions.
 fn compare_arrays(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Result<Ordering, SqlError> {
     for (a, b) in left.iter().zip(right.iter()) {
         let order = compare(a?, b?)?;

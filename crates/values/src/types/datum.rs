@@ -1,9 +1,9 @@
 //! Values: [`Datum`], a small copyable view that lives in a row, an arena or a plan, and [`Value`],
 //! the owned form.
 //!
-//! A datum does not know its SQL type: `Text` serves text, varchar, name and unknown, `Oid` every
-//! OID alias type. bpchar is `Padded`, apart from text, because it compares without its trailing
-//! blanks wherever it goes. The expression or the column has the type.
+//! A datum does not know its SQL type: the expression or the column does. `Text` serves text,
+//! varchar, name and unknown, and `Oid` every OID alias type. bpchar is `Padded`, separate from
+//! text, because it always compares without its trailing blanks.
 
 use super::{ArrayRef, Interval, NumericRef, Type};
 use crate::error::SqlError;
@@ -32,7 +32,7 @@ pub enum Datum<'a> {
     Numeric(NumericRef<'a>),
     /// text, varchar, name, unknown, cstring; void is the empty text
     Text(&'a str),
-    /// bpchar, trailing blanks included: they are shown, and mean nothing in comparisons and keys
+    /// bpchar with its trailing blanks: output shows them, comparisons and keys ignore them
     Padded(&'a str),
     /// bytea
     Bytea(&'a [u8]),
@@ -55,13 +55,13 @@ pub enum Datum<'a> {
     /// a row value; never stored
     Record(&'a RecordRef<'a>),
     /// A stored out-of-line value that was not fetched. Only code that reads, writes or checks
-    /// stored rows meets it: every register that an expression reads holds the value itself.
+    /// stored rows meets it: the registers of an expression hold the value itself.
     Wide(WidePointer),
 }
 
 const _: () = assert!(size_of::<Datum<'static>>() <= 24);
 
-/// The place of an out-of-line value; its row holds this pointer instead of the value.
+/// The pointer to an out-of-line value, which a row holds in the value's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WidePointer {
     /// The value's number among those of its table.
@@ -127,28 +127,28 @@ pub enum Value {
 }
 
 impl WidePointer {
-    /// Panics for code that takes a pointer for its value: no answer is better than a wrong one.
+    /// Panics: the caller used a pointer as its value. No answer is better than a wrong one.
     #[cold]
-    pub fn unfetched(self) -> ! {
+    pub(crate) fn unfetched(self) -> ! {
         unreachable!("{self:?} is used as a value and was not fetched")
     }
 }
 
 impl Datum<'_> {
-    /// Whether it is NULL.
+    /// Whether the value is NULL.
     #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Datum::Null)
     }
 
-    /// Whether it is a pointer to a value out of line.
+    /// Whether the datum points to an out-of-line value.
     #[inline]
     pub fn is_wide(&self) -> bool {
         matches!(self, Datum::Wide(_))
     }
 
-    /// A copy whose memory is the arena's. Fails when the statement is interrupted while a long
-    /// value is copied.
+    /// A copy in the arena. Fails when an interrupt ends the statement while a long value is
+    /// copied.
     pub fn copy_in<'b>(&self, arena: &'b bumpalo::Bump) -> Result<Datum<'b>, SqlError> {
         Ok(match *self {
             Datum::Null => Datum::Null,
@@ -182,7 +182,7 @@ impl Datum<'_> {
         })
     }
 
-    /// An owned copy. Fails as [`Datum::copy_in`].
+    /// An owned copy. Fails as [`Datum::copy_in`] does.
     pub fn to_value(&self) -> Result<Value, SqlError> {
         Ok(match *self {
             Datum::Null => Value::Null,
@@ -215,7 +215,7 @@ impl Datum<'_> {
 }
 
 impl Value {
-    /// A view of it. A record needs an arena: [`Value::datum_in`].
+    /// A view of the value. A record needs an arena: see [`Value::datum_in`].
     #[inline]
     pub fn datum(&self) -> Datum<'_> {
         match self {
@@ -242,7 +242,7 @@ impl Value {
         }
     }
 
-    /// A view of it, records included.
+    /// A view of the value, with the fields of records in the arena.
     pub fn datum_in<'a>(&'a self, arena: &'a bumpalo::Bump) -> Datum<'a> {
         match self {
             Value::Record(fields) => Datum::Record(arena.alloc(RecordRef {

@@ -1,17 +1,28 @@
-//! Intervals: months, days and microseconds kept apart, as PostgreSQL does.
-
-mod input;
+//! Intervals: months, days and microseconds, kept apart as in PostgreSQL.
 
 use std::cmp::Ordering;
-use std::io::Write;
 
-pub use input::fields;
-
-use super::datetime::{DAY, HOUR, MINUTE, SECOND, write_fraction};
-use super::settings::IntervalStyle;
+use super::datetime::{DAY, HOUR, MINUTE};
 use crate::error::{SqlError, SqlState};
 
-/// An interval. The infinities have all fields at their extreme.
+/// The fields that a type like `interval day to hour` names, as bits with PostgreSQL's numbers.
+pub mod fields {
+    /// All fields: the type names none.
+    pub const ALL: i32 = 0x7fff;
+    pub(crate) const MONTH: i32 = 1 << 1;
+    pub(crate) const YEAR: i32 = 1 << 2;
+    pub(crate) const DAY: i32 = 1 << 3;
+    pub(crate) const HOUR: i32 = 1 << 10;
+    pub(crate) const MINUTE: i32 = 1 << 11;
+    pub(crate) const SECOND: i32 = 1 << 12;
+
+    /// The fields that a type modifier names.
+    pub fn of(modifier: i32) -> i32 {
+        if modifier < 0 { ALL } else { modifier >> 16 & ALL }
+    }
+}
+
+/// An interval. All fields of an infinity are at their extreme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Interval {
     /// Months, years included.
@@ -22,7 +33,7 @@ pub struct Interval {
     pub micros: i64,
 }
 
-/// 22008.
+/// 22008: a field of the interval is out of range.
 pub fn interval_out_of_range() -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range")
 }
@@ -42,12 +53,12 @@ impl Interval {
         self == Interval::INFINITY || self == Interval::NEG_INFINITY
     }
 
-    /// Microseconds with months of 30 days and days of 24 hours: what comparison goes by.
+    /// Microseconds, with months of 30 days and days of 24 hours. Comparisons use it.
     pub fn span(self) -> i128 {
         (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY) + i128::from(self.micros)
     }
 
-    /// Order by span.
+    /// The order of the spans.
     pub fn compare(self, other: Interval) -> Ordering {
         self.span().cmp(&other.span())
     }
@@ -97,7 +108,7 @@ impl Interval {
         }
     }
 
-    /// self * factor; what does not make a whole month or day goes down to the next smaller field.
+    /// self * factor. Parts of a month or day carry into the next smaller field.
     pub fn multiply(self, factor: f64) -> Result<Interval, SqlError> {
         if factor.is_infinite() && !self.is_infinite() {
             let product = self.span().signum() as f64 * factor;
@@ -118,7 +129,7 @@ impl Interval {
         self.scaled(divisor, |field| field / divisor)
     }
 
-    /// Each field by `scale`; `factor` gives an infinite interval its sign.
+    /// Each field by `scale`. The sign of `factor` decides that of an infinite interval.
     fn scaled(self, factor: f64, scale: impl Fn(f64) -> f64) -> Result<Interval, SqlError> {
         if factor.is_nan() || self.is_infinite() && factor == 0.0 {
             return Err(interval_out_of_range());
@@ -136,7 +147,7 @@ impl Interval {
         let month_days = round_to_micros((months - months.trunc()) * 30.0);
         let mut seconds = round_to_micros((days - days.trunc() + month_days - month_days.trunc()) * 86_400.0);
         let mut day_carry = 0;
-        // Rounding may have made a whole day of the rest.
+        // Rounding may have made the rest a whole day.
         if seconds.abs() >= 86_400.0 {
             day_carry = (seconds / 86_400.0) as i32;
             seconds -= f64::from(day_carry) * 86_400.0;
@@ -147,7 +158,7 @@ impl Interval {
         Interval::checked(Some(whole_months), days, in_i64.then_some(micros as i64))
     }
 
-    /// 24 hours to a day, 30 days to a month, signs alike: justify_interval.
+    /// justify_interval(): 24 hours become a day, 30 days a month, and all fields get one sign.
     pub fn justify(self) -> Result<Interval, SqlError> {
         if self.is_infinite() {
             return Ok(self);
@@ -173,7 +184,7 @@ impl Interval {
         Interval::checked(i32::try_from(months).ok(), i32::try_from(days).ok(), Some(micros))
     }
 
-    /// 24 hours to a day.
+    /// justify_hours(): 24 hours become a day.
     pub fn justify_hours(self) -> Result<Interval, SqlError> {
         if self.is_infinite() {
             return Ok(self);
@@ -190,7 +201,7 @@ impl Interval {
         Interval::checked(Some(self.months), i32::try_from(days).ok(), Some(micros))
     }
 
-    /// 30 days to a month.
+    /// justify_days(): 30 days become a month.
     pub fn justify_days(self) -> Result<Interval, SqlError> {
         if self.is_infinite() {
             return Ok(self);
@@ -207,197 +218,26 @@ impl Interval {
         Interval::checked(i32::try_from(months).ok(), Some(days), Some(self.micros))
     }
 
-    /// Appends its text.
-    pub fn write(self, style: IntervalStyle, out: &mut Vec<u8>) {
-        if self.is_infinite() {
-            out.extend_from_slice(if self == Interval::INFINITY { b"infinity" } else { b"-infinity" });
-            return;
+    /// The interval without the fields below the smallest named one.
+    #[must_use]
+    pub fn within(self, named: i32) -> Interval {
+        use fields::{ALL, DAY as DAYS, HOUR as HOURS, MINUTE as MINUTES, MONTH, SECOND as SECONDS, YEAR};
+        if named == ALL || named & SECONDS != 0 || self.is_infinite() {
+            return self;
         }
-        match style {
-            IntervalStyle::Postgres => self.write_postgres(out),
-            IntervalStyle::PostgresVerbose => self.write_verbose(out),
-            IntervalStyle::SqlStandard => self.write_sql(out),
-            IntervalStyle::Iso8601 => self.write_iso(out),
-        }
-    }
-
-    /// Years, months, days, hours, minutes, seconds with microseconds as a separate field.
-    fn fields(self) -> [i64; 7] {
-        [
-            i64::from(self.months / 12),
-            i64::from(self.months % 12),
-            i64::from(self.days),
-            self.micros / HOUR,
-            self.micros / MINUTE % 60,
-            self.micros / SECOND % 60,
-            self.micros % SECOND,
-        ]
-    }
-
-    fn write_postgres(self, out: &mut Vec<u8>) {
-        let start = out.len();
-        let [years, months, days, ..] = self.fields();
-        let mut after_negative = false;
-        for (value, unit) in [(years, "year"), (months, "mon"), (days, "day")] {
-            if value == 0 {
-                continue;
-            }
-            let space = if out.len() > start { " " } else { "" };
-            let plus = if after_negative && value > 0 { "+" } else { "" };
-            let plural = if value == 1 { "" } else { "s" };
-            let _ = write!(out, "{space}{plus}{value} {unit}{plural}");
-            after_negative = value < 0;
-        }
-        if self.micros != 0 || out.len() == start {
-            if out.len() > start {
-                out.push(b' ');
-            }
-            if self.micros < 0 {
-                out.push(b'-');
-            } else if after_negative {
-                out.push(b'+');
-            }
-            self.write_clock(out);
-        }
-    }
-
-    fn write_clock(self, out: &mut Vec<u8>) {
-        let micros = self.micros.unsigned_abs() as i128;
-        let seconds = (micros / i128::from(SECOND)) as i64;
-        let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-        write_fraction((micros % i128::from(SECOND)) as i64, out);
-    }
-
-    fn write_verbose(self, out: &mut Vec<u8>) {
-        out.push(b'@');
-        let [years, months, days, hours, minutes, seconds, micros] = self.fields();
-        let mut ago = None;
-        let mut parts = 0;
-        for (value, unit) in
-            [(years, "year"), (months, "mon"), (days, "day"), (hours, "hour"), (minutes, "min")]
-        {
-            if value == 0 {
-                continue;
-            }
-            let negative = *ago.get_or_insert(value < 0);
-            let value = if negative { -value } else { value };
-            let plural = if value == 1 { "" } else { "s" };
-            let _ = write!(out, " {value} {unit}{plural}");
-            parts += 1;
-        }
-        if seconds != 0 || micros != 0 {
-            let below = seconds < 0 || micros < 0;
-            let negative = *ago.get_or_insert(below);
-            let sign = if below == negative { "" } else { "-" };
-            let _ = write!(out, " {sign}{}", seconds.abs());
-            write_fraction(micros.abs(), out);
-            let _ = write!(out, " sec{}", if seconds.abs() == 1 && micros == 0 { "" } else { "s" });
-            parts += 1;
-        }
-        if parts == 0 {
-            out.extend_from_slice(b" 0");
-        }
-        if ago == Some(true) {
-            out.extend_from_slice(b" ago");
-        }
-    }
-
-    fn write_sql(self, out: &mut Vec<u8>) {
-        let [years, months, days, ..] = self.fields();
-        let negative = self.months < 0 || self.days < 0 || self.micros < 0;
-        let positive = self.months > 0 || self.days > 0 || self.micros > 0;
-        let (has_months, has_days, has_time) = (self.months != 0, self.days != 0, self.micros != 0);
-        if !has_months && !has_days && !has_time {
-            out.push(b'0');
-        } else if (negative && positive) || (has_months && (has_days || has_time)) {
-            let sign = |value: i64| if value < 0 { '-' } else { '+' };
-            let _ = write!(
-                out,
-                "{}{}-{} {}{} {}",
-                sign(i64::from(self.months)),
-                years.abs(),
-                months.abs(),
-                sign(days),
-                days.abs(),
-                sign(self.micros)
-            );
-            self.write_short_clock(out);
-        } else if has_months {
-            let _ = write!(out, "{}{}-{}", if negative { "-" } else { "" }, years.abs(), months.abs());
+        let (months, days, micros) = (self.months, self.days, self.micros);
+        if named & MINUTES != 0 {
+            Interval { months, days, micros: micros / MINUTE * MINUTE }
+        } else if named & HOURS != 0 {
+            Interval { months, days, micros: micros / HOUR * HOUR }
+        } else if named & DAYS != 0 {
+            Interval { months, days, micros: 0 }
+        } else if named & MONTH != 0 {
+            Interval { months, days: 0, micros: 0 }
+        } else if named & YEAR != 0 {
+            Interval { months: months / 12 * 12, days: 0, micros: 0 }
         } else {
-            out.extend_from_slice(if negative { b"-" } else { b"" });
-            if has_days {
-                let _ = write!(out, "{} ", days.abs());
-            }
-            self.write_short_clock(out);
+            self
         }
-    }
-
-    fn write_short_clock(self, out: &mut Vec<u8>) {
-        let seconds = (self.micros / SECOND).abs();
-        let _ = write!(out, "{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-        write_fraction((self.micros % SECOND).abs(), out);
-    }
-
-    fn write_iso(self, out: &mut Vec<u8>) {
-        if self == Interval::default() {
-            out.extend_from_slice(b"PT0S");
-            return;
-        }
-        out.push(b'P');
-        let [years, months, days, hours, minutes, seconds, micros] = self.fields();
-        for (value, unit) in [(years, 'Y'), (months, 'M'), (days, 'D')] {
-            if value != 0 {
-                let _ = write!(out, "{value}{unit}");
-            }
-        }
-        if self.micros != 0 {
-            out.push(b'T');
-            for (value, unit) in [(hours, 'H'), (minutes, 'M')] {
-                if value != 0 {
-                    let _ = write!(out, "{value}{unit}");
-                }
-            }
-            if seconds != 0 || micros != 0 {
-                let _ = write!(out, "{}{}", if self.micros < 0 { "-" } else { "" }, seconds.abs());
-                write_fraction(micros.abs(), out);
-                out.push(b'S');
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<Interval, SqlError> {
-        Interval::parse(text, fields::ALL, IntervalStyle::Postgres)
-    }
-
-    #[test]
-    fn text_as_postgresql_writes_it() {
-        for (input, output) in [
-            ("1 year 2 mons 3 days 04:05:06.789", "1 year 2 mons 3 days 04:05:06.789"),
-            ("-1 year +3 days -04:05", "-1 years +3 days -04:05:00"),
-            ("1.5 months", "1 mon 15 days"),
-            ("1.5 days", "1 day 12:00:00"),
-            ("2 weeks", "14 days"),
-            ("P1Y2M3DT4H5M6S", "1 year 2 mons 3 days 04:05:06"),
-            ("1-2", "1 year 2 mons"),
-            ("@ 3 hours ago", "-03:00:00"),
-            ("90", "00:01:30"),
-            ("0", "00:00:00"),
-            ("100:00:00", "100:00:00"),
-            ("1 12:00", "1 day 12:00:00"),
-            ("2562047788:00:54.775807", "2562047788:00:54.775807"),
-            ("-9223372036854775808 us", "-2562047788:00:54.775808"),
-            ("0.1428571 weeks", "23:59:59.97408"),
-        ] {
-            let mut out = Vec::new();
-            read(input).unwrap().write(IntervalStyle::Postgres, &mut out);
-            assert_eq!(String::from_utf8(out).unwrap(), output, "{input}");
-        }
-        assert!(read("x").is_err());
     }
 }

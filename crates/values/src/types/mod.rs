@@ -1,30 +1,29 @@
-//! SQL types ([`Type`], [`registry`]) and their values ([`Datum`], [`Value`]), with their text form
-//! and PostgreSQL's binary format.
+//! SQL types and their values: the type ([`Type`], [`registry`]), the value ([`Datum`], [`Value`]),
+//! and the calculations of each type.
+//!
+//! The text forms are in [`crate::text`] and the binary ones in [`crate::binary`], both above this
+//! module.
 
 use std::fmt;
 
 pub mod array;
-mod array_text;
-pub mod binary;
-pub mod bytes;
 pub mod compare;
 pub mod datetime;
 pub mod datum;
-pub mod float;
+pub mod elements;
 pub mod interval;
-pub mod length;
+pub mod modifier;
 pub mod numeric;
 pub mod oid;
-mod oid_text;
 pub mod records;
 pub mod registry;
 pub mod settings;
 pub mod tagged;
-pub mod text;
 
-pub use array::{ArrayBuilder, ArrayRef};
+pub use array::ArrayRef;
 pub use compare::compare;
 pub use datum::{Datum, RecordRef, Value, WidePointer};
+pub use elements::ArrayBuilder;
 pub use interval::Interval;
 pub use numeric::NumericRef;
 pub use records::compare_records;
@@ -38,7 +37,7 @@ pub use settings::Settings;
 pub struct Type {
     /// PostgreSQL's OID of the type.
     pub oid: u32,
-    /// `typmod`: length or precision and scale, in PostgreSQL's encoding; -1 for none.
+    /// `typmod`: length, or precision and scale, in PostgreSQL's encoding; -1 for none.
     pub modifier: i32,
 }
 
@@ -53,7 +52,7 @@ impl Type {
         Type { oid, modifier }
     }
 
-    /// The type's row in the registry.
+    /// The type's row of the registry; None for an unknown OID.
     pub fn info(self) -> Option<&'static TypeInfo> {
         registry::info(self.oid)
     }
@@ -66,7 +65,7 @@ impl fmt::Debug for Type {
 }
 
 impl fmt::Display for Type {
-    /// As `format_type` shows it.
+    /// The type as `format_type` shows it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&registry::format_type(*self))
     }

@@ -1,12 +1,14 @@
-//! The order of records, and the errors of records that do not compare.
+//! The order of records, and the errors of records that cannot be compared.
 
 use std::cmp::Ordering;
 
 use super::{Datum, Type, compare, oid};
 use crate::error::{SqlError, SqlState};
 
-/// Compares records column by column; 42804 for columns of other types, or another number of them.
-/// `lacking`: what a type without comparisons does not have, for the error.
+/// Compares records column by column.
+///
+/// 42804 when the types or the number of columns differ. `lacking` names, for the error, what a
+/// type without comparisons does not have.
 pub fn compare_records(left: Datum<'_>, right: Datum<'_>, lacking: &str) -> Result<Ordering, SqlError> {
     let (Datum::Record(a), Datum::Record(b)) = (left, right) else { return compare(left, right) };
     for at in 0..a.fields.len().min(b.fields.len()) {
@@ -40,7 +42,7 @@ pub fn unequal_widths() -> SqlError {
     SqlError::new(SqlState::DATATYPE_MISMATCH, message)
 }
 
-/// 42883 for two literals in rows whose type nothing decided.
+/// 42883 for two literals in records whose type nothing determines.
 pub fn incomparable(lacking: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("could not identify {lacking} for type unknown"))
 }

@@ -64,7 +64,7 @@ const fn pseudo(oid: u32, name: &'static str, length: i16, category: u8, array: 
     TypeInfo { oid, name, length, category, preferred: false, array, element: 0, kind: TypeKind::Pseudo }
 }
 
-/// All types, sorted by OID (a test holds that).
+/// All types, sorted by OID; a test checks the order.
 pub static TYPES: &[TypeInfo] = &[
     base(16, "bool", 1, b'B', true, 1000),
     base(17, "bytea", -1, b'U', false, 1001),
@@ -98,7 +98,7 @@ pub static TYPES: &[TypeInfo] = &[
         element: 26,
         kind: TypeKind::Base,
     },
-    // Only json_build_object() returns it; no column has this type.
+    // json exists only as the result of json_build_object(): no column has the type.
     pseudo(114, "json", -1, b'U', 0),
     base(700, "float4", 4, b'N', false, 1021),
     base(701, "float8", 8, b'N', true, 1022),
@@ -162,7 +162,7 @@ pub fn info(oid: u32) -> Option<&'static TypeInfo> {
     TYPES.binary_search_by_key(&oid, |info| info.oid).ok().map(|index| &TYPES[index])
 }
 
-/// The type of this name in `pg_type`. SQL's own names ("integer") are the grammar's to translate.
+/// The type of this name in `pg_type`. The grammar translates SQL's own names ("integer").
 pub fn by_name(name: &str) -> Option<&'static TypeInfo> {
     TYPES.iter().find(|info| info.name == name)
 }
@@ -172,17 +172,17 @@ pub fn name(oid: u32) -> &'static str {
     info(oid).map_or("???", |info| info.name)
 }
 
-/// `typcategory`; 'X' for what is not known.
+/// `typcategory`; 'X' for an unknown type.
 pub fn category(oid: u32) -> u8 {
     info(oid).map_or(b'X', |info| info.category)
 }
 
-/// Whether its category prefers it.
+/// Whether the type is the preferred one of its category.
 pub fn is_preferred(oid: u32) -> bool {
     info(oid).is_some_and(|info| info.preferred)
 }
 
-/// Whether it is a true array type (vectors too).
+/// Whether the type is a true array type, or a vector.
 pub fn is_array(oid: u32) -> bool {
     element_of(oid).is_some()
 }
@@ -201,8 +201,8 @@ fn info_exists(oid: u32) -> bool {
     info(oid).is_some()
 }
 
-/// As [`format_type`], but a `char` without a length is not one of length 1: where the name is read
-/// again, or a modifier is known to be none.
+/// As `format_type`, but a `char` without a length is `bpchar`, not `character`, which means length
+/// 1. For names that are parsed again, and types known to have no modifier.
 pub fn format_type_exactly(ty: Type) -> String {
     match (element_of(ty.oid).unwrap_or(ty.oid), ty.modifier) {
         (oid::BPCHAR, ..0) => format_type(ty).replace("character", "bpchar"),
@@ -211,7 +211,7 @@ pub fn format_type_exactly(ty: Type) -> String {
 }
 
 /// The type's SQL name with its modifier, as PostgreSQL's messages give it.
-pub fn format_type(ty: Type) -> String {
+pub(crate) fn format_type(ty: Type) -> String {
     if let Some(element) = element_of(ty.oid)
         && ty.oid != oid::INT2VECTOR
         && ty.oid != oid::OIDVECTOR

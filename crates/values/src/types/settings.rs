@@ -1,8 +1,8 @@
-//! The session settings that values' text depends on.
+//! The session settings that the text of values depends on.
 
 use super::datetime::Zone;
 
-/// How dates are written.
+/// The format of dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DateStyle {
     /// 1997-12-17 07:37:16-08
@@ -15,7 +15,7 @@ pub enum DateStyle {
     German,
 }
 
-/// The order of day, month and year where the text leaves it open.
+/// The order of day, month and year where a text leaves it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DateOrder {
     /// Month, day, year.
@@ -26,7 +26,7 @@ pub enum DateOrder {
     Ymd,
 }
 
-/// How intervals are written.
+/// The format of intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntervalStyle {
     /// 1 year 2 mons 3 days 04:05:06
@@ -39,22 +39,22 @@ pub enum IntervalStyle {
     Iso8601,
 }
 
-/// A session's settings of formats, and the beginning of its transaction (for 'now', 'today').
+/// The session's formats, and the time at which its transaction began (for 'now' and 'today').
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// TimeZone.
+    /// The setting TimeZone.
     pub time_zone: Zone,
-    /// DateStyle's output part.
+    /// The output part of DateStyle.
     pub date_style: DateStyle,
-    /// DateStyle's order part.
+    /// The order part of DateStyle.
     pub date_order: DateOrder,
-    /// IntervalStyle.
+    /// The setting IntervalStyle.
     pub interval_style: IntervalStyle,
-    /// `bytea_output = escape` instead of hex.
+    /// Whether bytea_output is escape instead of hex.
     pub bytea_escape: bool,
-    /// extra_float_digits; above 0 means the shortest text that reads back equal.
+    /// The setting extra_float_digits; above 0 means the shortest text that reads back equal.
     pub extra_float_digits: i32,
-    /// When the transaction began: microseconds since 2000-01-01 UTC.
+    /// The transaction's begin in microseconds since 2000-01-01 UTC.
     pub transaction_time: i64,
 }
 

@@ -1,10 +1,10 @@
-//! Values with a tag for their representation. Arrays hold their elements in this form, and
-//! statements the rows that they keep.
+//! Values with a tag for their representation: the form of an array's elements and of the rows that
+//! a statement keeps.
 
 use bumpalo::Bump;
 
-use super::binary::utf8;
 use super::{ArrayRef, Datum, Interval, NumericRef, RecordRef, Type};
+use crate::encoding::utf8;
 use crate::error::SqlError;
 use crate::work;
 
@@ -12,11 +12,11 @@ use crate::work;
 const TEXT: u8 = 9;
 /// The tag of a bpchar.
 const PADDED: u8 = 19;
-/// The tag of a record, which only [`write_deep`] writes: number of fields (u32), then of each its
-/// type's OID (u32) and modifier (i32) and its value.
+/// The tag of a record, which only [`write_deep`] writes: number of fields (u32), then for each
+/// field its type's OID (u32), its modifier (i32) and its value.
 const RECORD: u8 = 20;
 
-/// Appends a value, a record with its fields.
+/// Appends a value; a record with its fields.
 #[inline]
 pub fn write_deep(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     let Datum::Record(record) = value else { return write(value, out) };
@@ -30,7 +30,7 @@ pub fn write_deep(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Reads a value off the front as [`write_deep`] wrote it; a record's fields go into the arena.
+/// Takes a value off the front, as [`write_deep`] wrote it. A record's fields go into the arena.
 #[inline]
 pub fn read_deep<'a>(bytes: &mut &'a [u8], arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
     if bytes.first() != Some(&RECORD) {
@@ -48,7 +48,7 @@ pub fn read_deep<'a>(bytes: &mut &'a [u8], arena: &'a Bump) -> Result<Datum<'a>,
     Ok(Datum::Record(arena.alloc(RecordRef { types, fields })))
 }
 
-/// The tag that a value is written with.
+/// The tag of a value's representation.
 pub fn tag(value: Datum<'_>) -> u8 {
     match value {
         Datum::Null => 0,
@@ -76,8 +76,8 @@ pub fn tag(value: Datum<'_>) -> u8 {
     }
 }
 
-/// Appends a value. A record becomes NULL: arrays of records are not built. Fails when the
-/// statement is interrupted while a long value is copied.
+/// Appends a value. A record becomes NULL: arrays of records do not exist. Fails when an interrupt
+/// ends the statement while a long value is copied.
 pub fn write(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match value {
         Datum::Null | Datum::Record(_) => out.push(0),
@@ -136,7 +136,7 @@ fn take_variable<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// Reads a value off the front, as [`write()`] wrote it. Fails when the statement is interrupted
+/// Takes a value off the front, as [`write()`] wrote it. Fails when an interrupt ends the statement
 /// while a long value is read.
 pub fn read<'a>(bytes: &mut &'a [u8]) -> Result<Datum<'a>, SqlError> {
     let tag = bytes.first().copied();
@@ -153,7 +153,7 @@ fn damaged() -> SqlError {
     SqlError::internal("a kept value that cannot be read")
 }
 
-/// [`read`] for what is no text; None when the bytes are not what [`write()`] made.
+/// As [`read`], for values other than text; None when [`write()`] did not make the bytes.
 #[inline(always)]
 fn read_other<'a>(bytes: &mut &'a [u8]) -> Option<Datum<'a>> {
     let [tag] = *take(bytes)?;

@@ -1,6 +1,9 @@
+//! Long values: results are the same across pieces, and every loop over them has safe points.
+
 use super::*;
 use crate::environment::NoSession;
-use crate::types::{self, ArrayBuilder, ArrayRef, Datum, Type, binary, length, tagged, text};
+use crate::types::{self, ArrayBuilder, ArrayRef, Datum, Type, modifier, tagged};
+use crate::{binary, encoding, text};
 
 fn places(text: &str, needle: &str) -> Vec<usize> {
     let mut places = Vec::new();
@@ -43,7 +46,7 @@ fn characters_are_counted_across_pieces() {
     assert_eq!(pieces("").map(Result::unwrap).collect::<String>(), "");
 }
 
-/// Work that was not done within the budget.
+/// The error of work that exceeds its budget.
 type Unfinished = Result<()>;
 
 fn unfinished<R>(name: &str, work: impl FnOnce() -> Result<R>) {
@@ -52,7 +55,7 @@ fn unfinished<R>(name: &str, work: impl FnOnce() -> Result<R>) {
 }
 
 #[test]
-fn whatever_copies_or_writes_a_long_value_has_safe_points() {
+fn every_copy_and_output_of_a_long_value_has_safe_points() {
     let long = "ab, ".repeat(1 << 20);
     let mut builder = ArrayBuilder::new(Type::INT4.oid);
     (0..1 << 20).for_each(|number| builder.push(Datum::Int4(number)).unwrap());
@@ -95,14 +98,14 @@ fn whatever_copies_or_writes_a_long_value_has_safe_points() {
     unfinished("contains", || contains(long.as_bytes(), 0));
     unfinished("any", || any(long.as_bytes(), |byte| byte == 0));
     unfinished("starts_with", || starts_with(&long, &long));
-    unfinished("utf8", || binary::utf8(long.as_bytes()));
-    unfinished("valid_text", || binary::valid_text(long.as_bytes()));
+    unfinished("utf8", || encoding::utf8(long.as_bytes()));
+    unfinished("valid_text", || encoding::valid_text(long.as_bytes()));
     let short = Type::with_modifier(Type::VARCHAR.oid, (1 << 22) - 100);
-    unfinished("varchar", || length::apply(Datum::Text(&long), short, true, &arena));
+    unfinished("varchar", || modifier::apply(Datum::Text(&long), short, true, &arena));
 }
 
 #[test]
-fn what_two_byte_strings_begin_with_is_found_across_pieces() {
+fn a_common_prefix_is_found_across_pieces() {
     let left = vec![b'a'; 3 * STRIDE];
     for at in [0, 1, STRIDE - 1, STRIDE, STRIDE + 1, 3 * STRIDE - 1] {
         let mut right = left.clone();

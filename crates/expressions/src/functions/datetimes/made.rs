@@ -8,11 +8,12 @@ use super::{DATE, F8, Result, SPAN, STAMP, STAMPTZ, TEXT, TIME, add_interval_in,
 use crate::context::EvalContext;
 use crate::function::{Function, func};
 use values::error::{SqlError, SqlState};
+use values::text::float as floats;
 use values::types::datetime::{
     self, DAY, EPOCH_MICROS, HOUR, MINUTE, checked_date, checked_timestamp, days_of, is_infinite, month_days,
 };
 use values::types::interval::interval_out_of_range;
-use values::types::{Datum, Interval, compare, float as floats, oid};
+use values::types::{Datum, Interval, compare, oid};
 
 const I4: u32 = oid::INT4;
 

@@ -4,7 +4,7 @@ use super::Result;
 use crate::context::EvalContext;
 use values::error::{SqlError, SqlState};
 use values::types::Interval;
-use values::types::datetime::{self, Abbreviation, SECOND, Zone, checked_timestamp, is_infinite, offset_at};
+use values::types::datetime::{Abbreviation, SECOND, Zone, checked_timestamp, is_infinite, offset_at};
 
 fn refused(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -44,7 +44,7 @@ pub(super) fn from_local_or_offset(cx: &EvalContext<'_, '_>, name: &str, local: 
         let error = refused(format!("invalid input syntax for type numeric time zone: \"{name}\""));
         return Err(error.with_hint("Numeric time zones must have \"-\" or \"+\" as first character."));
     }
-    match datetime::offset(name) {
+    match values::text::datetime::offset(name) {
         Some(Some(seconds)) => checked_timestamp(local.checked_sub(seconds * SECOND)),
         Some(None) => Err(refused(format!("numeric time zone \"{name}\" out of range"))),
         None => from_local(cx, name, local),

@@ -18,7 +18,7 @@ use bumpalo::Bump;
 use self::compiled::{Compiled, Found, is_heavy, weight};
 use self::translate::invalid;
 use super::arguments::{give_text, int, name, text};
-use super::strings::bounded;
+use super::text_building::bounded;
 use crate::context::EvalContext;
 use crate::function::{Function, func};
 use values::error::{SqlError, SqlState};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::units::{parse_bool, parse_memory, parse_time, show_memory, show_time};
 use super::{invalid, no_boolean};
 use values::error::{SqlError, SqlState};
-use values::types::text::truncate_name;
+use values::identifier::truncate_name;
 
 /// How a setting's value is read.
 #[derive(Clone, Copy, PartialEq, Eq)]

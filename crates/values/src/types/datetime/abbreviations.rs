@@ -1,6 +1,6 @@
-//! The abbreviations of time zones that are known in every session, whatever its own zone.
+//! The abbreviations of time zones that every session knows, whatever its own zone.
 
-/// Seconds east of UTC of an abbreviation with one constant meaning, and whether it is summer time.
+/// Seconds east of UTC of an abbreviation that has one meaning, and whether it is summer time.
 pub(super) fn constant(upper: &str) -> Option<(i64, bool)> {
     let (minutes, summer) = match upper {
         "HST" | "TAHT" => (-600, false),
@@ -66,7 +66,8 @@ pub(super) fn constant(upper: &str) -> Option<(i64, bool)> {
     Some((minutes * 60, summer))
 }
 
-/// The zone whose time at the instant an abbreviation with a changing meaning stands for.
+/// The zone that an abbreviation refers to when its meaning has changed over time: the zone's
+/// offset at the instant holds.
 pub(super) fn varying(upper: &str) -> Option<&'static str> {
     Some(match upper {
         "ARST" | "ART" => "America/Argentina/Buenos_Aires",

@@ -1,26 +1,15 @@
-//! Dates and times: the calendar, time zones, ranges. Days count from 2000-01-01, timestamps in
-//! microseconds from there.
+//! Dates and times: the calendar, time zones, ranges.
 //!
-//! The calendar is our own, because PostgreSQL's reaches from 4714 BC to 5874897 AD. The time zone
-//! library gives only a zone's offset at an instant. Beyond the instants that it knows, the nearest
-//! one is asked, or in a later age an alike one.
+//! Days count from 2000-01-01; timestamps are microseconds from there. The calendar is our own,
+//! because PostgreSQL's reaches from 4714 BC to 5874897 AD. The time zone library only gives a
+//! zone's offset at an instant: at the nearest instant it knows, or at a like instant of an earlier
+//! calendar cycle.
 
 mod abbreviations;
-mod decode;
-mod digits;
-mod input;
-mod output;
-mod split;
 #[cfg(test)]
 mod tests;
-mod words;
 mod zone;
 
-pub(in crate::types) use digits::{clock, fraction, leading, leading_small};
-pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
-pub use output::{write_date, write_fraction, write_time, write_timestamp, write_timestamptz};
-pub(in crate::types) use split::{Fields, Shape};
-pub(in crate::types) use words::is_word;
 pub use zone::{Abbreviation, Zone};
 
 use crate::error::{SqlError, SqlState};
@@ -37,8 +26,8 @@ pub const DAY: i64 = 24 * HOUR;
 pub const EPOCH_DAYS: i64 = 10_957;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 pub const EPOCH_MICROS: i64 = EPOCH_DAYS * DAY;
-/// The first day there is: 4714-11-24 BC.
-const DATE_MIN: i64 = -2_451_545;
+/// The first date: 4714-11-24 BC.
+pub(crate) const DATE_MIN: i64 = -2_451_545;
 /// The day after the last date: 5874898-01-01.
 const DATE_END: i64 = 2_145_031_949;
 /// The first instant.
@@ -46,27 +35,10 @@ const TIMESTAMP_MIN: i64 = DATE_MIN * DAY;
 /// The instant after the last: 294277-01-01.
 const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
 
-/// The reason why a text is no date, time or interval.
-#[derive(Debug)]
-pub(in crate::types) enum Problem {
-    /// Its form.
-    Syntax,
-    /// A field's value: 30 February.
-    Value,
-    /// A month or day out of range, where another DateStyle may help.
-    Order,
-    /// A zone's displacement.
-    Displacement,
-    /// A zone that is not known.
-    Zone(String),
-    /// The whole is out of the type's range.
-    Range,
-}
-
 /// A broken-down local time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
-    /// Astronomical year: 0 is 1 BC.
+    /// The astronomical year: 0 is 1 BC.
     pub year: i64,
     /// 1 to 12.
     pub month: i64,
@@ -76,9 +48,9 @@ pub struct Civil {
     pub micros: i64,
 }
 
-/// Days since 2000-01-01 of a date of the proleptic Gregorian calendar.
+/// Days from 2000-01-01 to a date of the proleptic Gregorian calendar.
 pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    // Years that begin in March put the leap day last.
+    // In a year that begins in March the leap day is the last day.
     let shifted = if month <= 2 { year - 1 } else { year };
     let era = shifted.div_euclid(400);
     let year_of_era = shifted.rem_euclid(400);
@@ -87,7 +59,7 @@ pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468 - EPOCH_DAYS
 }
 
-/// Year, month and day of days since 2000-01-01.
+/// Year, month and day of a day counted from 2000-01-01.
 pub fn date_of(days: i64) -> (i64, i64, i64) {
     let shifted = days + EPOCH_DAYS + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -100,7 +72,7 @@ pub fn date_of(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// Days of a month.
+/// Number of days of a month.
 pub fn month_days(year: i64, month: i64) -> i64 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
@@ -111,13 +83,13 @@ pub fn month_days(year: i64, month: i64) -> i64 {
 }
 
 impl Civil {
-    /// The broken-down time of a local timestamp.
+    /// The broken-down form of a local timestamp.
     pub fn of(micros: i64) -> Civil {
         let (year, month, day) = date_of(micros.div_euclid(DAY));
         Civil { year, month, day, micros: micros.rem_euclid(DAY) }
     }
 
-    /// The local timestamp, None when out of range.
+    /// The local timestamp; None when it is out of range.
     pub fn micros(&self) -> Option<i64> {
         days_of(self.year, self.month, self.day)
             .checked_mul(DAY)?
@@ -126,7 +98,7 @@ impl Civil {
     }
 }
 
-/// Whether it is a finite timestamp that PostgreSQL has.
+/// Whether PostgreSQL has this finite timestamp.
 pub fn in_range(micros: i64) -> bool {
     (TIMESTAMP_MIN..TIMESTAMP_END).contains(&micros)
 }
@@ -136,7 +108,7 @@ pub fn is_infinite(micros: i64) -> bool {
     micros == i64::MIN || micros == i64::MAX
 }
 
-/// A date of that many days, checked.
+/// The date of a day counted from 2000-01-01; 22008 when it is out of range.
 pub fn checked_date(days: i64) -> Result<i32, SqlError> {
     i32::try_from(days)
         .ok()
@@ -144,12 +116,12 @@ pub fn checked_date(days: i64) -> Result<i32, SqlError> {
         .ok_or_else(|| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range"))
 }
 
-/// The error for timestamps beyond the calendar.
+/// 22008: the timestamp is outside the calendar.
 pub fn timestamp_out_of_range() -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range")
 }
 
-/// A checked timestamp.
+/// A timestamp within the calendar, else 22008.
 pub fn checked_timestamp(micros: Option<i64>) -> Result<i64, SqlError> {
     micros.filter(|micros| in_range(*micros)).ok_or_else(timestamp_out_of_range)
 }
@@ -163,7 +135,7 @@ pub fn date_to_timestamp(days: i32) -> Result<i64, SqlError> {
     }
 }
 
-/// The error for dates that no timestamp has.
+/// 22008: no timestamp has this date.
 pub fn date_out_of_range() -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
 }
@@ -174,16 +146,6 @@ pub fn timestamp_to_date(micros: i64) -> i32 {
         i64::MIN => i32::MIN,
         i64::MAX => i32::MAX,
         _ => micros.div_euclid(DAY) as i32,
-    }
-}
-
-/// Seconds east of UTC that `+hh[:mm[:ss]]` says; None where the text is no offset, nothing within
-/// where it is too far.
-pub fn offset(text: &str) -> Option<Option<i64>> {
-    match digits::offset(text) {
-        Ok(seconds) => Some(Some(seconds)),
-        Err(Problem::Displacement) => Some(None),
-        Err(_) => None,
     }
 }
 

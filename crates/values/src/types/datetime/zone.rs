@@ -12,45 +12,46 @@ use super::{Civil, DAY, EPOCH_MICROS, SECOND, abbreviations, days_of, month_days
 pub struct Zone {
     rules: Rules,
     name: Arc<str>,
-    /// The abbreviations its rules use, sorted; found out when one is first asked for.
+    /// The abbreviations that the zone's rules use, sorted; computed at the first question.
     known: Arc<OnceLock<Vec<(String, Known)>>>,
 }
 
 #[derive(Clone, Debug)]
 enum Rules {
-    /// Always so many seconds east of UTC, with this abbreviation.
+    /// A constant offset in seconds east of UTC, and its abbreviation.
     Constant(i64, Arc<str>),
     Varying(TimeZone),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Known {
-    /// Always so many seconds east of UTC; whether as summer time.
+    /// A constant offset in seconds east of UTC, and whether it is summer time.
     Constant(i64, bool),
-    /// Now this, now that.
+    /// The zone used the abbreviation with several offsets.
     Varying,
 }
 
-/// The zone that a name stands for.
+/// The meaning of an abbreviation or a name.
 #[derive(Clone, Debug)]
 pub enum Abbreviation {
-    /// So many seconds east of UTC.
+    /// A constant offset from UTC.
     Constant {
-        /// Seconds.
+        /// Seconds east of UTC.
         seconds: i64,
-        /// It is the zone's summer time.
+        /// Whether the offset is summer time.
         summer: bool,
     },
-    /// Its meaning at the time in this zone.
+    /// The offset that the abbreviation has in this zone at the instant.
     Varying(Zone),
-    /// It is no abbreviation but a zone's name.
+    /// The text is no abbreviation but a zone's name.
     Zone(Zone),
 }
 
-/// No rule begins or ends to use an abbreviation after this instant, in the year 2040.
+/// Microseconds up to the year 2040. No rule begins or ends to use an abbreviation after this
+/// instant.
 const SETTLED: i64 = 40 * 366 * DAY;
 
-/// A zone is less than a week from UTC: POSIX's notation has at most 167 hours and 59 minutes.
+/// The bound of a zone's distance from UTC: POSIX's notation has at most 167 hours and 59 minutes.
 const TOO_FAR: i64 = 168 * 3600;
 
 impl Zone {
@@ -67,8 +68,8 @@ impl Zone {
         Zone::of(Rules::Constant(seconds, called.into()), name)
     }
 
-    /// A zone of the database of time zones, or one that POSIX's notation describes (`UTC-2`,
-    /// `<+03>-3`, `EST5EDT`).
+    /// A zone of the time zone database, or one in POSIX's notation (`UTC-2`, `<+03>-3`,
+    /// `EST5EDT`).
     pub fn named(name: &str) -> Option<Zone> {
         if name.eq_ignore_ascii_case("utc") {
             return Some(Zone::utc());
@@ -83,7 +84,7 @@ impl Zone {
         posix(&name.to_ascii_uppercase())
     }
 
-    /// So many seconds east of UTC; none farther than a week.
+    /// The zone with a constant offset in seconds east of UTC; None at a week or more.
     pub fn constant(seconds: i64) -> Option<Zone> {
         if seconds.abs() >= TOO_FAR {
             return None;
@@ -103,15 +104,15 @@ impl Zone {
         Some(Zone::always(seconds, &format!("<{called}>{}", clock(west)), &called))
     }
 
-    /// As `AT TIME ZONE` takes it: an abbreviation, else a zone by name.
+    /// The meaning of a name in `AT TIME ZONE`: an abbreviation, else a zone's name.
     pub fn meant_by(name: &str, session: &Zone) -> Option<Abbreviation> {
         Zone::abbreviation(&name.to_ascii_lowercase(), session)
             .or_else(|| Zone::named(name).map(Abbreviation::Zone))
     }
 
-    /// The offset of an abbreviation in lower case: by the session's zone first, then by the common
-    /// ones.
-    pub fn abbreviation(lower: &str, session: &Zone) -> Option<Abbreviation> {
+    /// The meaning of an abbreviation in lower case: that of the session's zone, else the common
+    /// one.
+    pub(crate) fn abbreviation(lower: &str, session: &Zone) -> Option<Abbreviation> {
         let upper = lower.to_ascii_uppercase();
         match session.known(&upper) {
             Some(Known::Constant(seconds, summer)) => {
@@ -127,18 +128,18 @@ impl Zone {
         Zone::named(zone).map(Abbreviation::Varying)
     }
 
-    /// The zone's own name, as SHOW gives it.
+    /// The zone's name as SHOW gives it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is UTC or another zone that has its time always.
-    pub(super) fn is_utc(&self) -> bool {
+    /// Whether the zone has UTC's time always.
+    pub(crate) fn is_utc(&self) -> bool {
         matches!(self.rules, Rules::Constant(0, _))
     }
 
     /// Seconds east of UTC at an instant.
-    pub(super) fn offset_at(&self, micros: i64) -> i64 {
+    pub(crate) fn offset_at(&self, micros: i64) -> i64 {
         match &self.rules {
             Rules::Constant(seconds, _) => *seconds,
             Rules::Varying(rules) => i64::from(rules.to_offset(instant(micros)).seconds()),
@@ -146,7 +147,7 @@ impl Zone {
     }
 
     /// Seconds east of UTC at an instant, and the abbreviation.
-    pub(super) fn offset_and_name(&self, micros: i64) -> (i64, String) {
+    pub(crate) fn offset_and_name(&self, micros: i64) -> (i64, String) {
         match &self.rules {
             Rules::Constant(seconds, called) => (*seconds, called.to_string()),
             Rules::Varying(rules) => {
@@ -156,8 +157,8 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at a local time. In a gap the offset before it holds, in a repeated hour
-    /// the later one.
+    /// Seconds east of UTC at a local time. In a gap the offset before it holds; in a repeated hour
+    /// the later offset does.
     pub fn offset_of_local(&self, local: i64) -> i64 {
         let rules = match &self.rules {
             Rules::Constant(seconds, _) => return *seconds,
@@ -203,8 +204,8 @@ impl Zone {
         known
     }
 
-    /// Tells of each period of the zone its abbreviation, seconds east of UTC, and whether it is
-    /// summer time; the last period comes first.
+    /// Calls `tell` for each period of the zone with its abbreviation, its seconds east of UTC, and
+    /// whether it is summer time. The last period comes first.
     fn each_period(&self, mut tell: impl FnMut(&str, i64, bool)) {
         let rules = match &self.rules {
             Rules::Constant(seconds, called) => return tell(called, *seconds, false),
@@ -218,15 +219,15 @@ impl Zone {
     }
 
     /// Whether its offset never changes.
-    pub(super) fn is_constant(&self) -> bool {
+    pub(crate) fn is_constant(&self) -> bool {
         let first = self.offset_at(i64::MIN);
         let mut constant = true;
         self.each_period(|_, seconds, _| constant &= seconds == first);
         constant
     }
 
-    /// Seconds east of UTC that an abbreviation meant in this zone at an instant: its last use
-    /// until then, else its first use after it; the zone's offset where it never used it.
+    /// Seconds east of UTC that an abbreviation had in this zone at an instant: its last use until
+    /// then, else its first use after it. The zone's offset where the zone never used it.
     pub fn offset_called(&self, name: &str, micros: i64) -> i64 {
         let rules = match &self.rules {
             Rules::Constant(seconds, _) => return *seconds,
@@ -249,30 +250,30 @@ impl Zone {
         i64::from(offset.unwrap_or(now.offset()).seconds())
     }
 
-    /// The same at a local time.
+    /// As [`Zone::offset_called`], at a local time.
     pub fn offset_called_locally(&self, name: &str, local: i64) -> i64 {
         self.offset_called(name, local - self.offset_of_local(local) * SECOND)
     }
 }
 
-/// The calendar repeats itself, weekdays included, after this many years.
+/// The calendar repeats after this many years, weekdays included.
 const CYCLE: i64 = 400;
 
 fn instant(micros: i64) -> Timestamp {
     let last = Timestamp::MAX.as_microsecond() - EPOCH_MICROS;
     let mut micros = micros;
     if micros > last {
-        // A zone's rules go on for ever: the same moment of an earlier cycle has the same offset.
+        // A zone's rules have no end: the same moment of an earlier cycle has the same offset.
         let cycle = days_of(2000 + CYCLE, 1, 1) * DAY;
         micros -= ((micros - last) / cycle + 1) * cycle;
     }
     Timestamp::from_microsecond(micros.saturating_add(EPOCH_MICROS)).unwrap_or(Timestamp::MIN)
 }
 
-/// When summer time begins and ends where a description does not say it: as in the United States.
+/// The begin and end of summer time where the notation gives none: those of the United States.
 const USUAL_SUMMER: &str = ",M3.2.0,M11.1.0";
 
-/// The zone that POSIX's notation in upper case describes.
+/// The zone of a text in POSIX's notation, in upper case.
 fn posix(text: &str) -> Option<Zone> {
     let (standard, rest) = designation(text)?;
     let (west, rest) = posix_offset(rest)?;
@@ -292,8 +293,8 @@ fn posix(text: &str) -> Option<Zone> {
     TimeZone::posix(&full).ok().map(|rules| Zone::of(Rules::Varying(rules), text))
 }
 
-/// A zone's name in letters, digits and signs, three of them at least, as the rules' reader wants
-/// it.
+/// A zone's name as the library's reader of rules requires: letters, digits and signs, 3 to 30 of
+/// them.
 fn plain(name: &str) -> String {
     let mut name = name.replace(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '-'), "-");
     name.truncate(30);
@@ -303,7 +304,7 @@ fn plain(name: &str) -> String {
     name
 }
 
-/// A name at the front of a description, perhaps in angle brackets.
+/// The name at the front of the notation, perhaps in angle brackets, and the rest.
 fn designation(text: &str) -> Option<(&str, &str)> {
     if let Some(quoted) = text.strip_prefix('<') {
         return quoted.split_once('>');
@@ -312,7 +313,7 @@ fn designation(text: &str) -> Option<(&str, &str)> {
     Some(text.split_at(end))
 }
 
-/// Seconds of `[+-]hh[:mm[:ss]]` at the front of a description.
+/// The seconds of `[+-]hh[:mm[:ss]]` at the front of the notation, and the rest.
 fn posix_offset(text: &str) -> Option<(i64, &str)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let number = |text: &str, most: i64| {

@@ -15,7 +15,7 @@ use super::{
 use crate::error::{SqlError, SqlState};
 
 /// 10 to the power of `digits`.
-pub fn pow10(digits: u32) -> BigInt {
+pub(crate) fn pow10(digits: u32) -> BigInt {
     if digits <= 38 { BigInt::from(10i128.pow(digits)) } else { BigInt::from(10).pow(digits) }
 }
 
@@ -56,7 +56,7 @@ pub fn combine<'a>(
     .store(arena)
 }
 
-/// Over `i128`, None when something doesn't fit.
+/// As [`combine`], over `i128`; None when a number or the result does not fit.
 #[inline]
 pub fn combine_small(operation: Operation, left: (i128, u32), right: (i128, u32)) -> Option<(i128, u32)> {
     if operation == Operation::Multiply {
@@ -71,8 +71,8 @@ pub fn combine_small(operation: Operation, left: (i128, u32), right: (i128, u32)
 }
 
 impl Numeric {
-    /// `operation` of two numbers. It runs beside the core where one of them is long: the library's
-    /// products and quotients of thousands of digits have no safe point.
+    /// Applies `operation` to two numbers. It runs beside the core when one of them is long: the
+    /// library's products and quotients of thousands of digits have no safe point.
     pub fn calculate(
         self,
         other: Numeric,
@@ -90,7 +90,7 @@ impl Numeric {
     }
 }
 
-/// Divides, halves away from zero.
+/// Divides and rounds halves away from zero.
 pub(super) fn divide_round(numerator: &BigInt, denominator: &BigInt) -> BigInt {
     let (quotient, remainder) = numerator.div_rem(denominator);
     if remainder.abs() * 2 >= denominator.abs() {
@@ -108,7 +108,7 @@ impl Decimal {
         if let Some(small) = self.mantissa.to_i128() {
             return u64::from(small.unsigned_abs().checked_ilog10().unwrap_or(0)) + 1;
         }
-        // The first 64 bits tell the logarithm to more than 9 places.
+        // The first 64 bits give the logarithm to more than 9 places.
         let shift = self.mantissa.bits().saturating_sub(64);
         let head = (self.mantissa.magnitude() >> shift).to_f64().unwrap_or(1.0);
         let estimate = head.log10() + shift as f64 * std::f64::consts::LOG10_2;
@@ -143,13 +143,13 @@ impl Decimal {
         if scale == self.scale { self.mantissa.clone() } else { &self.mantissa * pow10(scale - self.scale) }
     }
 
-    /// Rounded to so many digits after the point (before it when negative), halves away from zero.
-    /// The display scale becomes `scale`, at least 0.
+    /// Rounds to digits after the point, or before it when `scale` is negative, halves away from
+    /// zero. The display scale becomes `scale`, at least 0.
     pub fn round(&self, scale: i32) -> Decimal {
         self.cut(scale, divide_round)
     }
 
-    /// Cut off after so many digits.
+    /// Cuts off the digits after those of `scale`.
     pub fn truncate(&self, scale: i32) -> Decimal {
         self.cut(scale, |numerator, denominator| numerator / denominator)
     }
@@ -178,7 +178,7 @@ impl Decimal {
         if self.scale == other.scale {
             return self.mantissa.cmp(&other.mantissa);
         }
-        // Different orders of magnitude need no common scale, which may be thousands of digits.
+        // Different orders of magnitude need no common scale, which may take thousands of digits.
         let order = self.exponent().cmp(&other.exponent());
         if order != Ordering::Equal {
             return if left == Sign::Minus { order.reverse() } else { order };
@@ -201,8 +201,8 @@ impl Decimal {
         if self.mantissa.is_negative() { -value } else { value }
     }
 
-    /// Divides at a scale, halves away from zero. The divisor is not zero.
-    pub fn divide_at(&self, divisor: &Decimal, scale: u32) -> Decimal {
+    /// Divides at a scale and rounds halves away from zero. The divisor is not zero.
+    pub(crate) fn divide_at(&self, divisor: &Decimal, scale: u32) -> Decimal {
         let shift = i64::from(scale) + i64::from(divisor.scale) - i64::from(self.scale);
         let mantissa = if shift >= 0 {
             divide_round(&(&self.mantissa * pow10(shift as u32)), &divisor.mantissa)
@@ -212,8 +212,8 @@ impl Decimal {
         Decimal { mantissa, scale }
     }
 
-    /// The scale PostgreSQL gives a quotient.
-    pub fn quotient_scale(&self, divisor: &Decimal) -> u32 {
+    /// The scale that PostgreSQL gives a quotient.
+    pub(crate) fn quotient_scale(&self, divisor: &Decimal) -> u32 {
         let (weight, first) = self.first_digit();
         let (divisor_weight, divisor_first) = divisor.first_digit();
         let mut quotient_weight = weight - divisor_weight;
@@ -302,7 +302,7 @@ impl Numeric {
         })
     }
 
-    /// The quotient truncated to an integer: div().
+    /// div(): the quotient truncated to an integer.
     pub fn divide_integer(&self, other: &Numeric) -> Result<Numeric, SqlError> {
         match (self, other) {
             (Numeric::Finite(left), Numeric::Finite(right)) if !right.mantissa.is_zero() => {
@@ -327,13 +327,13 @@ impl Numeric {
         })
     }
 
-    /// The least integer not below it.
+    /// The least integer that is not below the number.
     #[must_use]
     pub fn ceiling(&self) -> Numeric {
         self.to_integer(|mantissa, unit| mantissa.div_ceil(unit))
     }
 
-    /// The greatest integer not above it.
+    /// The greatest integer that is not above the number.
     #[must_use]
     pub fn floor(&self) -> Numeric {
         self.to_integer(|mantissa, unit| mantissa.div_floor(unit))
@@ -346,7 +346,7 @@ impl Numeric {
         }
     }
 
-    /// Rounded to a scale.
+    /// The number rounded to a scale.
     #[must_use]
     pub fn round(&self, scale: i32) -> Numeric {
         match self {
@@ -355,7 +355,7 @@ impl Numeric {
         }
     }
 
-    /// Truncated to a scale.
+    /// The number truncated to a scale.
     #[must_use]
     pub fn truncate(&self, scale: i32) -> Numeric {
         match self {
@@ -364,7 +364,7 @@ impl Numeric {
         }
     }
 
-    /// Without trailing zeros after the point: trim_scale().
+    /// trim_scale(): the number without trailing zeros after the point.
     pub fn trim_scale(&self) -> Result<Numeric, SqlError> {
         let Numeric::Finite(decimal) = self else { return Ok(self.clone()) };
         let mut trimmed = decimal.clone();
@@ -424,7 +424,7 @@ impl Numeric {
     }
 }
 
-/// A safe point behind work that is linear in the length of a number.
+/// Counts work that is linear in a number's length.
 fn tick(number: &BigInt) -> Result<(), SqlError> {
     crate::work::tick((number.bits() / 8) as usize)
 }

@@ -1,4 +1,4 @@
-//! Long numbers to decimal digits and back, in pieces with a safe point behind each.
+//! Long numbers to decimal digits and back, in pieces with a safe point after each.
 //!
 //! The library converts a number in one call whose time grows with the square of its length:
 //! 147,000 digits take 80 ms.
@@ -13,8 +13,8 @@ use crate::error::SqlError;
 const PIECE: usize = 2000;
 const ZEROS: [u8; PIECE] = [b'0'; PIECE];
 
-/// The decimal digits of a number. Gives way, but leaves an interrupt to the next safe point.
-pub fn to_digits(number: &BigUint) -> Vec<u8> {
+/// The decimal digits of a number. Yields, but leaves an interrupt to the next safe point.
+pub(crate) fn to_digits(number: &BigUint) -> Vec<u8> {
     // A digit takes more than three bits.
     if number.bits() <= 3 * LONG_DIGITS {
         return number.to_str_radix(10).into_bytes();
@@ -35,12 +35,12 @@ pub fn to_digits(number: &BigUint) -> Vec<u8> {
     digits
 }
 
-/// The number that digits stand for; None where one is not a decimal digit.
-pub(super) fn from_digits(digits: &[u8]) -> Result<Option<BigUint>, SqlError> {
+/// The number that decimal digits stand for; None when a byte is no digit.
+pub(crate) fn from_digits(digits: &[u8]) -> Result<Option<BigUint>, SqlError> {
     if digits.is_empty() {
         return Ok(Some(BigUint::ZERO));
     }
-    // The least significant piece first, then two neighbours at a time become one.
+    // The pieces start with the least significant. Each round joins two neighbours.
     let Some(mut pieces) = digits
         .rchunks(PIECE)
         .map(|piece| BigUint::parse_bytes(piece, 10).filter(|_| piece[0].is_ascii_digit()))
@@ -69,7 +69,7 @@ pub(super) fn from_digits(digits: &[u8]) -> Result<Option<BigUint>, SqlError> {
     Ok(pieces.pop())
 }
 
-/// The work of a product, as safe points count it: a byte for each product of two words.
+/// The work of a product in the unit of safe points: a byte for each product of two words.
 pub(super) fn product_work(left: &BigUint, right: &BigUint) -> usize {
     let words = |number: &BigUint| (number.bits() / 64 + 1) as usize;
     words(left).saturating_mul(words(right))

@@ -9,7 +9,7 @@ use super::arithmetic::{divide_round, division_by_zero};
 use super::{DISPLAY_SCALE_MAX, Decimal, LONG_DIGITS, Numeric, SIGNIFICANT_DIGITS_MIN, overflow, pow10};
 use crate::error::{SqlError, SqlState};
 
-/// Digits kept beyond the result's scale.
+/// Digits kept in addition to the result's scale.
 const GUARD: u32 = 10;
 const LOG10_E: f64 = std::f64::consts::LOG10_E;
 
@@ -23,8 +23,8 @@ fn power_error(message: &str) -> SqlError {
 
 /// e^(value * 10^-scale) at the same scale.
 fn exp_fixed(value: &BigInt, scale: u32) -> Result<BigInt, SqlError> {
-    // Halve until below 2^-8, sum the series, square back; each squaring costs a bit, hence the
-    // extra digits.
+    // The value is halved until it is below 2^-8, the series summed, the result squared back. Each
+    // squaring costs a bit, which the extra digits hold.
     let whole = (value / pow10(scale)).abs().bits() as u32;
     let halvings = whole + 9;
     // The result's integer digits multiply the error too.
@@ -55,7 +55,7 @@ fn ln_fixed(value: &BigInt, scale: u32) -> Result<BigInt, SqlError> {
     let extra = 12;
     let one = pow10(scale + extra);
     let mut x = value * pow10(extra);
-    // Square roots bring it near 1; each doubles the logarithm's weight.
+    // Square roots bring the value near 1. Each doubles the logarithm's weight.
     let mut roots = 0u32;
     let near = &one / 16;
     while (&x - &one).abs() > near {
@@ -81,16 +81,16 @@ fn ln_fixed(value: &BigInt, scale: u32) -> Result<BigInt, SqlError> {
     Ok(divide_round(&(sum << (roots + 1)), &pow10(extra)))
 }
 
-/// A safe point behind a product or quotient of numbers of this length.
+/// A safe point after a product or quotient of numbers of this length.
 fn tick(number: &BigInt) -> Result<(), SqlError> {
     let words = (number.bits() / 64 + 1) as usize;
     crate::work::tick(words.saturating_mul(words))
 }
 
 impl Decimal {
-    /// ln(self) at a scale: that of a number near 1, and so many times that of 10.
+    /// ln(self) at a scale: the logarithm of a number near 1, plus a multiple of ln 10.
     fn ln_at(&self, scale: u32) -> Result<Decimal, SqlError> {
-        // The power of ten has at most six digits.
+        // The exponent of ten has at most six digits.
         let working = scale + GUARD + 6;
         let mut exponent = self.exponent();
         let near = |exponent: i64| Decimal {
@@ -188,7 +188,7 @@ impl Decimal {
         Decimal { mantissa: &self.mantissa * &other.mantissa, scale: self.scale + other.scale }
     }
 
-    /// With at most so many significant digits, as far as they are after the point.
+    /// Keeps at most `keep` significant digits. Digits before the point always stay.
     fn keep_digits(self, keep: u32) -> Decimal {
         let excess = self.digits().saturating_sub(u64::from(keep)).min(u64::from(self.scale));
         if excess == 0 { self } else { self.round((u64::from(self.scale) - excess) as i32) }
@@ -196,7 +196,7 @@ impl Decimal {
 }
 
 impl Decimal {
-    /// The square root, of a value that is not negative, at a scale.
+    /// The square root at a scale, of a value that is not negative.
     pub fn root(&self, scale: u32) -> Decimal {
         let working = scale + 2;
         let shift = i64::from(working) * 2 - i64::from(self.scale);
@@ -281,7 +281,7 @@ impl Numeric {
         let (base_weight, weight) = (base.ln_weight(), decimal.ln_weight());
         let digits = weight - base_weight;
         let scale = result_scale(SIGNIFICANT_DIGITS_MIN - digits, base.scale.max(decimal.scale));
-        // Both have the result's significant digits and more.
+        // Both logarithms have at least the result's significant digits.
         let working = |weight: i64| (i64::from(scale) + digits - weight).max(0) as u32 + GUARD;
         let ln_base = base.ln_at(working(base_weight))?;
         if ln_base.mantissa.is_zero() {
@@ -333,7 +333,7 @@ impl Numeric {
         Ok(Numeric::Finite(if negative { Decimal { mantissa: -result.mantissa, ..result } } else { result }))
     }
 
-    /// Powers with NaN or an infinity involved.
+    /// Powers of NaN and the infinities.
     fn power_special(&self, exponent: &Numeric) -> Result<Numeric, SqlError> {
         let one = Numeric::from(1);
         if exponent.is_zero() || self.compare(&one).is_eq() {

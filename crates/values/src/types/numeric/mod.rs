@@ -1,10 +1,9 @@
-//! Numeric: exact decimals with a display scale, plus NaN and the infinities, with PostgreSQL's
-//! rules.
+//! Numeric: exact decimals with a display scale, NaN and the infinities, with PostgreSQL's rules.
 //!
-//! Two forms: [`NumericRef`], the packed bytes that rows, arenas and plans hold, and [`Numeric`],
-//! the unpacked form for calculation. A finite value is `mantissa * 10^-scale`, so the display
-//! scale costs nothing to keep. Values of at most 15 bytes of mantissa (36 digits) take paths over
-//! `i128` that allocate nothing but the result's bytes.
+//! Two forms exist: [`NumericRef`], the packed bytes that rows, arenas and plans hold, and
+//! [`Numeric`], the unpacked form for calculation. A finite value is `mantissa * 10^-scale`, so
+//! that the display scale costs nothing to keep. Values of at most 15 bytes of mantissa (36 digits)
+//! take paths over `i128` that allocate nothing but the result's bytes.
 
 mod arithmetic;
 mod digits;
@@ -19,22 +18,23 @@ use bumpalo::Bump;
 use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive, Zero};
 
-pub use arithmetic::{Operation, combine, combine_small, pow10};
-pub use digits::to_digits;
+pub(crate) use arithmetic::pow10;
+pub use arithmetic::{Operation, combine, combine_small};
+pub(crate) use digits::{from_digits, to_digits};
 
 use crate::error::{SqlError, SqlState};
 
 /// The most digits after the decimal point.
 pub const SCALE_MAX: u32 = 16383;
-/// The most digits before it.
+/// The most digits before the decimal point.
 const INTEGER_DIGITS_MAX: u64 = 131_072;
-/// The most digits after the point that division and the like produce.
+/// The most digits after the point that division and similar functions produce.
 const DISPLAY_SCALE_MAX: i64 = 1000;
-/// The least significant digits that division and the like produce.
+/// The fewest significant digits that division and similar functions produce.
 const SIGNIFICANT_DIGITS_MIN: i64 = 16;
 
-/// Numbers of more digits are calculated with beside the core; a quotient of two of them takes some
-/// 100 microseconds.
+/// Calculations with longer numbers run beside the core: a quotient of two numbers of this length
+/// takes about 100 microseconds.
 const LONG_DIGITS: u64 = 4000;
 
 const KIND_POSITIVE: u8 = 0;
@@ -43,9 +43,11 @@ const KIND_NAN: u8 = 2;
 const KIND_INFINITY: u8 = 3;
 const KIND_NEG_INFINITY: u8 = 4;
 
-/// A numeric value in its packed form, as rows hold it: one byte of kind (0 positive or zero, 1
-/// negative, 2 NaN, 3 infinity, 4 minus infinity), two of display scale (little endian), then the
-/// magnitude of `value * 10^scale` as little endian bytes without leading zeros (none for zero).
+/// A numeric value in its packed form, as rows hold it.
+///
+/// One byte of kind (0 positive or zero, 1 negative, 2 NaN, 3 infinity, 4 minus infinity), two of
+/// display scale (little endian), then the magnitude of `value * 10^scale` as little endian bytes
+/// without leading zeros (none for zero).
 #[derive(Clone, Copy, Debug)]
 pub struct NumericRef<'a>(pub &'a [u8]);
 
@@ -67,11 +69,11 @@ pub enum Numeric {
 pub struct Decimal {
     /// The digits.
     pub mantissa: BigInt,
-    /// The number of them after the decimal point.
+    /// Number of digits after the decimal point.
     pub scale: u32,
 }
 
-/// 22003: the value is beyond what numeric holds.
+/// 22003: the value is outside numeric's range.
 pub fn overflow() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
 }
@@ -94,12 +96,12 @@ impl<'a> NumericRef<'a> {
         }
     }
 
-    /// Whether it is NaN.
+    /// Whether the value is NaN.
     pub fn is_nan(self) -> bool {
         self.kind() == KIND_NAN
     }
 
-    /// Whether it is one of the infinities.
+    /// Whether the value is one of the infinities.
     pub fn is_infinite(self) -> bool {
         matches!(self.kind(), KIND_INFINITY | KIND_NEG_INFINITY)
     }
@@ -118,7 +120,7 @@ impl<'a> NumericRef<'a> {
         Some((if kind == KIND_NEGATIVE { -value } else { value }, self.scale()))
     }
 
-    /// Unpacks it.
+    /// The value in its unpacked form.
     pub fn load(self) -> Numeric {
         match self.kind() {
             KIND_INFINITY => Numeric::Infinity,
@@ -152,7 +154,7 @@ impl<'a> NumericRef<'a> {
     }
 }
 
-/// `value * 10^digits` if it fits.
+/// `value * 10^digits`; None when it does not fit.
 #[inline]
 fn rescale_small(value: i128, digits: u32) -> Option<i128> {
     if digits > 38 {
@@ -167,7 +169,7 @@ pub fn store_small(mantissa: i128, scale: u32, arena: &Bump) -> NumericRef<'_> {
     NumericRef(arena.alloc_slice_copy(&buffer[..length]))
 }
 
-/// The packed bytes of mantissa and scale, and how many there are.
+/// The packed bytes of mantissa and scale, and their number.
 fn pack_small(mantissa: i128, scale: u32) -> ([u8; 19], usize) {
     let mut buffer = [0; 19];
     buffer[0] = u8::from(mantissa < 0);
@@ -189,7 +191,7 @@ impl Numeric {
         Numeric::Finite(Decimal { mantissa, scale })
     }
 
-    /// Packs it; an error when it has more digits than the format allows.
+    /// The packed bytes; 22003 when the value has more digits than the format allows.
     pub fn pack(&self) -> Result<Vec<u8>, SqlError> {
         let decimal = match self {
             Numeric::NaN => return Ok(vec![KIND_NAN, 0, 0]),
@@ -197,7 +199,7 @@ impl Numeric {
             Numeric::NegInfinity => return Ok(vec![KIND_NEG_INFINITY, 0, 0]),
             Numeric::Finite(decimal) => decimal,
         };
-        // A digit has more than 3 bits; count exactly only near the limit.
+        // A digit takes more than 3 bits: the exact count is needed only near the limit.
         if decimal.mantissa.bits() / 3 > INTEGER_DIGITS_MAX
             && decimal.digits() > INTEGER_DIGITS_MAX + u64::from(decimal.scale)
         {
@@ -213,7 +215,7 @@ impl Numeric {
         Ok(bytes)
     }
 
-    /// Packs it into an arena.
+    /// The packed form, in an arena.
     pub fn store<'a>(&self, arena: &'a Bump) -> Result<NumericRef<'a>, SqlError> {
         if let Numeric::Finite(decimal) = self
             && let Some(small) = decimal.mantissa.to_i128()
@@ -247,7 +249,8 @@ impl Numeric {
         }
     }
 
-    /// From a float8, by its 15 significant digits as PostgreSQL does (6 for float4).
+    /// The number with the first `digits` significant digits of a float. PostgreSQL uses 15 for a
+    /// float8 and 6 for a float4.
     pub fn from_float(value: f64, digits: usize) -> Result<Numeric, SqlError> {
         if value.is_nan() {
             return Ok(Numeric::NaN);
@@ -263,7 +266,7 @@ impl Numeric {
         Numeric::parse(&format!("{digits}e{exponent}"))
     }
 
-    /// The integer nearest to it, halves away from zero; None when out of range or not finite.
+    /// The nearest integer, halves away from zero; None when it is out of range or not finite.
     pub fn to_i64(&self) -> Option<i64> {
         match self {
             Numeric::Finite(decimal) => decimal.round(0).mantissa.to_i64(),
@@ -271,7 +274,7 @@ impl Numeric {
         }
     }
 
-    /// Whether it is zero.
+    /// Whether the value is zero.
     pub fn is_zero(&self) -> bool {
         matches!(self, Numeric::Finite(decimal) if decimal.mantissa.is_zero())
     }
@@ -285,7 +288,8 @@ impl Numeric {
         }
     }
 
-    /// Rounds to a type modifier's scale and checks its precision.
+    /// The value rounded to a type modifier's scale; 22003 when it exceeds the modifier's
+    /// precision.
     pub fn with_modifier(self, modifier: i32) -> Result<Numeric, SqlError> {
         if modifier < 4 {
             return Ok(self);

@@ -1,3 +1,5 @@
+//! The text and binary forms of numerics, and the scales of results.
+
 use super::arithmetic::Operation;
 use super::*;
 
@@ -12,7 +14,7 @@ fn text(value: &Numeric) -> String {
 }
 
 #[test]
-fn text_round_trips() {
+fn numerics_come_back_from_their_text() {
     for (input, output) in [
         ("0", "0"),
         ("-0.00", "0.00"),
@@ -38,7 +40,7 @@ fn text_round_trips() {
 }
 
 #[test]
-fn binary_round_trips() {
+fn numerics_come_back_from_their_binary_format() {
     for input in
         ["0", "0.00", "1", "-1.5", "10000", "0.0001", "123456789.987654321", "1e40", "NaN", "Infinity"]
     {

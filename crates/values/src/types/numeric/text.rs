@@ -1,12 +1,11 @@
-//! Numeric as text and in PostgreSQL's binary format.
+//! The text form of numerics.
 
 use num_bigint::{BigInt, Sign};
-use num_traits::{Num, Signed, Zero};
+use num_traits::{Num, Signed};
 
 use super::digits::{from_digits, to_digits};
 use super::{Decimal, INTEGER_DIGITS_MAX, Numeric, NumericRef, SCALE_MAX, overflow, pow10};
 use crate::error::{SqlError, SqlState};
-use crate::types::binary;
 
 fn invalid(text: &str) -> SqlError {
     SqlError::new(
@@ -16,7 +15,7 @@ fn invalid(text: &str) -> SqlError {
 }
 
 impl NumericRef<'_> {
-    /// Appends its text.
+    /// Appends the number's text.
     pub fn write(self, out: &mut Vec<u8>) {
         if let Some((mantissa, scale)) = self.small() {
             write_digits(mantissa < 0, mantissa.unsigned_abs().to_string().as_bytes(), scale, out);
@@ -32,32 +31,9 @@ impl NumericRef<'_> {
             }
         }
     }
-
-    /// Appends PostgreSQL's binary format: digits to base 10000.
-    pub fn write_binary(self, out: &mut Vec<u8>) {
-        let (sign, decimal) = match self.load() {
-            Numeric::NaN => (0xC000u16, None),
-            Numeric::Infinity => (0xD000, None),
-            Numeric::NegInfinity => (0xF000, None),
-            Numeric::Finite(decimal) => {
-                (if decimal.mantissa.is_negative() { 0x4000 } else { 0 }, Some(decimal))
-            }
-        };
-        // PostgreSQL sends 32 as the scale of an infinite value.
-        let infinite_scale = if sign == 0xC000 { 0 } else { 32 };
-        let scale = decimal.as_ref().map_or(infinite_scale, |decimal| decimal.scale);
-        let (digits, weight) = decimal.map_or((Vec::new(), 0), |decimal| decimal.base_10000());
-        out.extend_from_slice(&(digits.len() as i16).to_be_bytes());
-        out.extend_from_slice(&(weight as i16).to_be_bytes());
-        out.extend_from_slice(&sign.to_be_bytes());
-        out.extend_from_slice(&(scale as u16).to_be_bytes());
-        for digit in digits {
-            out.extend_from_slice(&digit.to_be_bytes());
-        }
-    }
 }
 
-/// Writes digits with the point `scale` from their end.
+/// Appends digits with the point before the last `scale` of them.
 fn write_digits(negative: bool, digits: &[u8], scale: u32, out: &mut Vec<u8>) {
     if negative {
         out.push(b'-');
@@ -75,32 +51,9 @@ fn write_digits(negative: bool, digits: &[u8], scale: u32, out: &mut Vec<u8>) {
     }
 }
 
-impl Decimal {
-    /// Digits to base 10000 without leading and trailing zeros, and the weight of the first.
-    fn base_10000(&self) -> (Vec<u16>, i64) {
-        if self.mantissa.is_zero() {
-            return (Vec::new(), 0);
-        }
-        // Align the point on a digit boundary, then split.
-        let padding = (4 - self.scale % 4) % 4;
-        let fraction = i64::from((self.scale + padding) / 4);
-        // By way of the text: dividing by 10000 for each digit would be much slower.
-        let mut decimals = to_digits(self.mantissa.magnitude());
-        decimals.resize(decimals.len() + padding as usize, b'0');
-        let mut digits: Vec<u16> = decimals
-            .rchunks(4)
-            .map(|group| group.iter().fold(0, |digit, byte| digit * 10 + u16::from(byte - b'0')))
-            .collect();
-        let weight = digits.len() as i64 - fraction - 1;
-        let trailing = digits.iter().take_while(|digit| **digit == 0).count();
-        digits.drain(..trailing);
-        digits.reverse();
-        (digits, weight)
-    }
-}
-
 impl Numeric {
-    /// Reads numeric's text form.
+    /// Reads a number: decimal, with an exponent, or hexadecimal, octal and binary, with
+    /// underscores.
     pub fn parse(text: &str) -> Result<Numeric, SqlError> {
         let trimmed = text.trim_matches(is_space);
         let (negative, unsigned) = match trimmed.as_bytes().first() {
@@ -125,55 +78,12 @@ impl Numeric {
             Problem::Ended(error) => error,
         })
     }
-
-    /// Reads PostgreSQL's binary format.
-    pub fn parse_binary(bytes: &[u8]) -> Result<Numeric, SqlError> {
-        let bad = |what: &str| {
-            SqlError::new(
-                SqlState::INVALID_BINARY_REPRESENTATION,
-                format!("invalid {what} in external \"numeric\" value"),
-            )
-        };
-        let word =
-            |at: usize| bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-        let (Some(count), Some(weight), Some(sign), Some(scale)) = (word(0), word(1), word(2), word(3))
-        else {
-            return Err(binary::too_short());
-        };
-        if !matches!(sign, 0 | 0x4000 | 0xC000 | 0xD000 | 0xF000) {
-            return Err(bad("sign"));
-        }
-        if u32::from(scale) > SCALE_MAX {
-            return Err(bad("scale"));
-        }
-        binary::of_length(bytes, 8 + usize::from(count) * 2)?;
-        match sign {
-            0xC000 => return Ok(Numeric::NaN),
-            0xD000 => return Ok(Numeric::Infinity),
-            0xF000 => return Ok(Numeric::NegInfinity),
-            _ => {}
-        }
-        let mut digits = Vec::with_capacity(usize::from(count) * 4);
-        for index in 0..usize::from(count) {
-            let digit = word(4 + index).filter(|digit| *digit < 10_000).ok_or_else(|| bad("digit"))?;
-            digits.extend([1000, 100, 10, 1].map(|unit| b'0' + (digit / unit % 10) as u8));
-        }
-        let mut mantissa = BigInt::from(from_digits(&digits)?.unwrap_or_default());
-        // The digits' own scale, which may be below or above the display scale.
-        let own = (i64::from(count) - 1 - i64::from(weight as i16)) * 4;
-        if own < 0 {
-            mantissa *= pow10(-own as u32);
-        }
-        let decimal =
-            Decimal { mantissa: if sign == 0x4000 { -mantissa } else { mantissa }, scale: own.max(0) as u32 };
-        Ok(Numeric::Finite(decimal.truncate(i32::from(scale))))
-    }
 }
 
 enum Problem {
     Syntax,
     Range,
-    /// The statement was interrupted.
+    /// An interrupt ended the statement.
     Ended(SqlError),
 }
 
@@ -186,7 +96,8 @@ fn radix_of(lower: &str) -> Option<u32> {
     }
 }
 
-/// Digits without the single underscores between them; None when one stands elsewhere.
+/// The digits without the single underscores between them; None when an underscore stands
+/// elsewhere.
 fn strip_underscores(digits: &str, leading: bool) -> Option<String> {
     let digits = if leading { digits.strip_prefix('_').unwrap_or(digits) } else { digits };
     if digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") {

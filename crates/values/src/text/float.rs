@@ -1,6 +1,6 @@
 //! Floating point numbers as text.
 
-use super::text::invalid_syntax;
+use super::invalid_syntax;
 use crate::error::SqlError;
 
 /// Appends a float8: the shortest text that reads back equal, or `15 + extra` digits when `extra`
@@ -13,8 +13,9 @@ pub fn write_f64(value: f64, extra: i32, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a float4: the shortest text that reads back equal, or `6 + extra` digits.
-pub fn write_f32(value: f32, extra: i32, out: &mut Vec<u8>) {
+/// Appends a float4: the shortest text that reads back equal, or `6 + extra` digits when `extra` is
+/// not positive.
+pub(super) fn write_f32(value: f32, extra: i32, out: &mut Vec<u8>) {
     if !write_special(value.into(), out) {
         let text =
             if extra > 0 { format!("{value:e}") } else { format!("{value:.*e}", precision(5 + extra)) };
@@ -38,7 +39,7 @@ fn write_special(value: f64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Lays out Rust's `d.ddde±x` as C's `%g` would: fixed notation for exponents from -4 to below the
+/// Lays out Rust's `d.ddde±x` as C's `%g` does: fixed notation for exponents from -4 to below the
 /// limit.
 fn write_digits(text: &str, shortest: bool, limit: i32, out: &mut Vec<u8>) {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
@@ -64,7 +65,7 @@ fn write_digits(text: &str, shortest: bool, limit: i32, out: &mut Vec<u8>) {
         if magnitude < 10 {
             out.push(b'0');
         }
-        super::text::write_i64(magnitude.into(), out);
+        super::integer::write_i64(magnitude.into(), out);
     } else if exponent < 0 {
         out.extend_from_slice(b"0.");
         out.resize(out.len() + (-exponent - 1) as usize, b'0');
@@ -110,7 +111,7 @@ fn names_infinity(text: &str) -> bool {
     text.trim().trim_start_matches(['+', '-']).starts_with(['i', 'I'])
 }
 
-/// The value, and whether its digits are all zero.
+/// The value, and whether all its digits are zero.
 fn parse<F: std::str::FromStr>(text: &str, type_name: &str) -> Result<(F, bool), SqlError> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let unsigned = trimmed.trim_start_matches(['+', '-']);

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Civil, DAY, SECOND, date_of};
+use crate::types::datetime::{Civil, DAY, SECOND, date_of};
 use crate::types::settings::{DateOrder, DateStyle, Settings};
 
 const MONTHS: [&str; 12] =
@@ -17,7 +17,7 @@ macro_rules! put {
 }
 
 /// Appends a date.
-pub fn write_date(days: i32, settings: &Settings, out: &mut Vec<u8>) {
+pub(in crate::text) fn write_date(days: i32, settings: &Settings, out: &mut Vec<u8>) {
     match days {
         i32::MIN => out.extend_from_slice(b"-infinity"),
         i32::MAX => out.extend_from_slice(b"infinity"),
@@ -31,7 +31,7 @@ pub fn write_date(days: i32, settings: &Settings, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends year, month and day as the session has set it.
+/// Appends year, month and day in the session's DateStyle.
 fn write_day(shown: i64, month: i64, day: i64, settings: &Settings, out: &mut Vec<u8>) {
     let day_first = settings.date_order == DateOrder::Dmy;
     match settings.date_style {
@@ -60,8 +60,8 @@ fn write_day(shown: i64, month: i64, day: i64, settings: &Settings, out: &mut Ve
     }
 }
 
-/// Appends a number with leading zeros; the formatting machinery is too slow for what every row may
-/// need.
+/// Appends a number with leading zeros. Rust's formatting would be too slow for output that every
+/// row may need.
 fn put_padded(value: i64, width: usize, out: &mut Vec<u8>) {
     let mut digits = [b'0'; 20];
     let mut rest = value.unsigned_abs();
@@ -74,8 +74,8 @@ fn put_padded(value: i64, width: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at.min(digits.len() - width)..]);
 }
 
-/// Appends `.ffffff` without trailing zeros, nothing for zero.
-pub fn write_fraction(micros: i64, out: &mut Vec<u8>) {
+/// Appends `.ffffff` without trailing zeros; nothing for zero.
+pub(in crate::text) fn write_fraction(micros: i64, out: &mut Vec<u8>) {
     if micros == 0 {
         return;
     }
@@ -87,7 +87,7 @@ pub fn write_fraction(micros: i64, out: &mut Vec<u8>) {
 }
 
 /// Appends a time of day.
-pub fn write_time(micros: i64, out: &mut Vec<u8>) {
+pub(in crate::text) fn write_time(micros: i64, out: &mut Vec<u8>) {
     let seconds = micros / SECOND;
     put_padded(seconds / 3600, 2, out);
     out.push(b':');
@@ -107,7 +107,7 @@ fn write_infinite(micros: i64, out: &mut Vec<u8>) -> bool {
 }
 
 /// Appends a timestamp.
-pub fn write_timestamp(micros: i64, settings: &Settings, out: &mut Vec<u8>) {
+pub(in crate::text) fn write_timestamp(micros: i64, settings: &Settings, out: &mut Vec<u8>) {
     if !write_infinite(micros, out) {
         write_local(micros, None, settings, out);
     }
@@ -119,7 +119,7 @@ pub fn write_timestamptz(micros: i64, settings: &Settings, out: &mut Vec<u8>) {
         return;
     }
     if settings.time_zone.is_utc() && settings.date_style == DateStyle::Iso {
-        // No name, no offset to look up.
+        // UTC needs no lookup of a name or an offset.
         return write_local(micros, Some((0, "")), settings, out);
     }
     let (offset, name) = settings.time_zone.offset_and_name(micros);
@@ -141,7 +141,7 @@ fn write_local(local: i64, zone: Option<(i64, &str)>, settings: &Settings, out: 
         write_time(civil.micros, out);
         put!(out, " {shown:04}");
     } else {
-        // BC is written at the end.
+        // BC follows at the end.
         write_day(shown, civil.month, civil.day, settings, out);
         out.push(b' ');
         write_time(civil.micros, out);

@@ -6,10 +6,10 @@ use super::{Datum, Type, oid};
 use crate::error::{SqlError, SqlState};
 use crate::work;
 
-/// Blanks that fill up character(n), this many at a time.
+/// Blanks that character(n) is padded with, at most these at a time.
 const SPACES: &str = "                                                                ";
 
-/// The most bytes a stored value of the type can have; None when nothing limits them.
+/// The most bytes of a stored value of the type; None when nothing limits them.
 pub fn most_bytes(ty: Type) -> Option<usize> {
     const UTF8: usize = 4;
     let limit = usize::try_from(ty.modifier).ok();
@@ -27,9 +27,11 @@ pub fn most_bytes(ty: Type) -> Option<usize> {
     }
 }
 
-/// The value as the type's modifier wants it. `explicit`: by a cast, which cuts text silently.
+/// Applies the type's modifier to a value: a length, a precision, a fraction of seconds.
+///
+/// `explicit` means a cast, which cuts text silently; an assignment fails with 22001 instead.
 pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
-    // A value that becomes bpchar differs from text from here on, with a length or without.
+    // A bpchar differs from text from here on, with a length or without.
     let value = match value {
         Datum::Text(text) if ty.oid == oid::BPCHAR => Datum::Padded(text),
         other => other,
@@ -94,7 +96,7 @@ pub fn apply<'a>(value: Datum<'a>, ty: Type, explicit: bool, arena: &'a Bump) ->
     }
 }
 
-/// The byte at which the text must end to have this many characters; `None` if it has no more.
+/// The byte at which the text must end to have this many characters; None when it has no more.
 fn end_of(text: &str, characters: i32) -> Result<Option<usize>, SqlError> {
     let characters = characters.max(0) as usize;
     if text.len() <= characters {
@@ -103,7 +105,7 @@ fn end_of(text: &str, characters: i32) -> Result<Option<usize>, SqlError> {
     Ok(Some(work::byte_of_character(text, characters)?).filter(|end| *end < text.len()))
 }
 
-/// Without an explicit cast, only spaces may be cut off.
+/// Fails with 22001 when an assignment would cut anything but blanks.
 fn check_cut(text: &str, end: usize, explicit: bool, name: &str, length: i32) -> Result<(), SqlError> {
     if explicit || !work::any(&text.as_bytes()[end..], |byte| byte != b' ')? {
         return Ok(());
@@ -114,8 +116,7 @@ fn check_cut(text: &str, end: usize, explicit: bool, name: &str, length: i32) ->
     ))
 }
 
-/// A time rounded to this many digits of the second. It is far from the ends of the integers unless
-/// infinite.
+/// A time rounded to digits of the second. A finite time is far from the ends of `i64`.
 fn rounded(micros: i64, digits: i32) -> i64 {
     if super::datetime::is_infinite(micros) {
         return micros;

@@ -1,6 +1,6 @@
 //! bytea, uuid and "char" as text.
 
-use super::text::invalid_syntax;
+use super::invalid_syntax;
 use crate::error::{SqlError, SqlState};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -33,7 +33,7 @@ pub fn write_bytea(value: &[u8], escape: bool, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// Decodes pairs of hex digits, white space between them allowed.
+/// Decodes pairs of hex digits. White space may separate the pairs.
 pub fn parse_hex(text: &str) -> Result<Vec<u8>, SqlError> {
     let bad = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
     let mut out = Vec::with_capacity(text.len() / 2);
@@ -56,7 +56,7 @@ pub fn parse_hex(text: &str) -> Result<Vec<u8>, SqlError> {
 }
 
 /// Reads a bytea in either format.
-pub fn parse_bytea(text: &str) -> Result<Vec<u8>, SqlError> {
+pub(super) fn parse_bytea(text: &str) -> Result<Vec<u8>, SqlError> {
     if let Some(hex) = text.strip_prefix("\\x") {
         return parse_hex(hex);
     }
@@ -93,7 +93,7 @@ pub fn parse_escape(text: &str) -> Result<Vec<u8>, SqlError> {
 }
 
 /// Appends a uuid.
-pub fn write_uuid(value: &[u8; 16], out: &mut Vec<u8>) {
+pub(super) fn write_uuid(value: &[u8; 16], out: &mut Vec<u8>) {
     for (index, byte) in value.iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {
             out.push(b'-');
@@ -102,8 +102,9 @@ pub fn write_uuid(value: &[u8; 16], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a uuid: 32 hex digits, a dash allowed after each group of four, braces around it allowed.
-pub fn parse_uuid(text: &str) -> Result<[u8; 16], SqlError> {
+/// Reads a uuid: 32 hex digits. A dash may follow each group of four, and braces may enclose the
+/// whole.
+pub(super) fn parse_uuid(text: &str) -> Result<[u8; 16], SqlError> {
     let invalid = || invalid_syntax("uuid", text);
     let inner = match text.strip_prefix('{') {
         Some(rest) => rest.strip_suffix('}').ok_or_else(invalid)?,
@@ -129,7 +130,7 @@ pub fn parse_uuid(text: &str) -> Result<[u8; 16], SqlError> {
 }
 
 /// Appends a "char": nothing for zero, `\ooo` above ASCII.
-pub fn write_char(value: u8, out: &mut Vec<u8>) {
+pub(super) fn write_char(value: u8, out: &mut Vec<u8>) {
     match value {
         0 => {}
         1..0x80 => out.push(value),
@@ -140,7 +141,7 @@ pub fn write_char(value: u8, out: &mut Vec<u8>) {
 }
 
 /// Reads a "char": the first byte, or `\ooo`.
-pub fn parse_char(text: &str) -> u8 {
+pub(super) fn parse_char(text: &str) -> u8 {
     match text.as_bytes() {
         [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
             (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0')

@@ -1,24 +1,24 @@
-//! OIDs and vectors of integers from their text, which PostgreSQL reads with C's `strtoul` and
-//! `strtol`.
+//! OIDs and vectors of integers from text, by the rules of C's `strtoul` and `strtol`, with which
+//! PostgreSQL reads them.
 
 use bumpalo::Bump;
 
-use super::array_text::is_space;
-use super::text::{invalid_syntax, out_of_range};
-use super::{ArrayBuilder, Datum, oid};
+use super::quote::is_space;
+use super::{invalid_syntax, out_of_range};
 use crate::error::SqlError;
+use crate::types::{ArrayBuilder, Datum, oid};
 use crate::work;
 
-/// A number that a text begins with.
+/// A number at the front of a text.
 struct Leading<'t> {
-    /// None: more than an i64 holds.
+    /// The number; None when it does not fit an i64.
     value: Option<i64>,
-    /// The text behind it.
+    /// The text after it.
     behind: &'t str,
 }
 
-/// Reads a number behind white space, by C's rules; None where there is none. With `any_base` it
-/// may be octal (`010`) or hexadecimal (`0x10`).
+/// Reads a number after white space by C's rules; None where there is none. With `any_base` it may
+/// be octal (`010`) or hexadecimal (`0x10`).
 fn leading(text: &str, any_base: bool) -> Result<Option<Leading<'_>>, SqlError> {
     const LONGEST: usize = 22;
     let text = without_space(text)?;
@@ -45,12 +45,12 @@ fn without_space(text: &str) -> Result<&str, SqlError> {
     Ok(&text[start.unwrap_or(text.len())..])
 }
 
-/// A negative number wraps.
+/// The number as an OID; a negative one wraps.
 fn as_oid(value: i64) -> Option<u32> {
     u32::try_from(value).or_else(|_| i32::try_from(value).map(|value| value as u32)).ok()
 }
 
-/// Reads an OID, or another number without a sign of its width.
+/// Reads an OID, or another unsigned 32-bit number that `type_name` names.
 pub(super) fn parse_oid(text: &str, type_name: &str) -> Result<u32, SqlError> {
     let Leading { value, behind } = leading(text, true)?.ok_or_else(|| invalid_syntax(type_name, text))?;
     let value = value.ok_or_else(|| out_of_range(type_name, text))?;

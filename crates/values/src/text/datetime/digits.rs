@@ -1,10 +1,10 @@
-//! Numbers at the front of a text.
+//! Numbers at the front of a text of a date, time or interval.
 
 use super::Problem;
 
-/// The integer at the front of a text, and what follows it. 0 where there is none, with all of the
-/// text behind it; an error beyond 64 bits.
-pub(in crate::types) fn leading(text: &str) -> (Result<i64, Problem>, &str) {
+/// The integer at the front of a text, and the rest. Without digits it is 0 and the rest the whole
+/// text. A number of more than 64 bits is an error.
+pub(in crate::text) fn leading(text: &str) -> (Result<i64, Problem>, &str) {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let length = unsigned.bytes().take_while(u8::is_ascii_digit).count();
     if length == 0 {
@@ -14,14 +14,14 @@ pub(in crate::types) fn leading(text: &str) -> (Result<i64, Problem>, &str) {
     (number.parse().map_err(|_| Problem::Value), rest)
 }
 
-/// The same within 32 bits.
-pub(in crate::types) fn leading_small(text: &str) -> (Result<i64, Problem>, &str) {
+/// As [`leading`], within 32 bits.
+pub(in crate::text) fn leading_small(text: &str) -> (Result<i64, Problem>, &str) {
     let (value, rest) = leading(text);
     (value.and_then(|value| i32::try_from(value).map(i64::from).map_err(|_| Problem::Value)), rest)
 }
 
-/// The fraction behind a decimal point, which is the text's first character: 0 to 1.
-pub(in crate::types) fn fraction(text: &str) -> Result<f64, Problem> {
+/// The value of a fraction, from 0 to 1. The text begins with the decimal point.
+pub(in crate::text) fn fraction(text: &str) -> Result<f64, Problem> {
     let digits = &text[1..];
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Problem::Syntax);
@@ -29,8 +29,9 @@ pub(in crate::types) fn fraction(text: &str) -> Result<f64, Problem> {
     if digits.is_empty() { Ok(0.0) } else { text.parse().map_err(|_| Problem::Syntax) }
 }
 
-/// Microseconds of the fraction of a second behind a decimal point, halves rounded to even.
-pub(in crate::types) fn fraction_of_second(text: &str) -> Result<i64, Problem> {
+/// A fraction of a second in microseconds, halves rounded to even. The text begins with the decimal
+/// point.
+pub(in crate::text) fn fraction_of_second(text: &str) -> Result<i64, Problem> {
     let digits = &text.as_bytes()[1..];
     if digits.len() > 6 || !digits.iter().all(u8::is_ascii_digit) {
         return Ok((fraction(text)? * 1e6).round_ties_even() as i64);
@@ -38,11 +39,11 @@ pub(in crate::types) fn fraction_of_second(text: &str) -> Result<i64, Problem> {
     Ok((0..6).fold(0, |micros, at| micros * 10 + digits.get(at).map_or(0, |digit| i64::from(digit - b'0'))))
 }
 
-/// A clock's hours, minutes, seconds and microseconds, as `12:34:56.789` says them.
+/// Hours, minutes, seconds and microseconds of a clock like `12:34:56.789`.
 ///
-/// Two fields are minutes and seconds when the second has a fraction or `minutes_first` says so.
-/// Hours may be any number that is not negative; the others are within their range.
-pub(in crate::types) fn clock(text: &str, minutes_first: bool) -> Result<[i64; 4], Problem> {
+/// Two fields are minutes and seconds when the second has a fraction or `minutes_first` is set.
+/// Hours may be any number that is not negative; the other fields are within their ranges.
+pub(in crate::text) fn clock(text: &str, minutes_first: bool) -> Result<[i64; 4], Problem> {
     let (hours, rest) = leading(text);
     let hours = hours?;
     let rest = rest.strip_prefix(':').ok_or(Problem::Syntax)?;
@@ -75,7 +76,7 @@ pub(in crate::types) fn clock(text: &str, minutes_first: bool) -> Result<[i64; 4
     Ok(fields)
 }
 
-/// Seconds east of UTC that `+hh`, `-hhmm` or `+hh:mm:ss` says.
+/// The seconds east of UTC of `+hh`, `-hhmm` or `+hh:mm:ss`.
 pub(super) fn offset(text: &str) -> Result<i64, Problem> {
     let Some(unsigned) = text.strip_prefix(['+', '-']) else { return Err(Problem::Syntax) };
     let part = |text| {

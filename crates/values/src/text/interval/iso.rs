@@ -1,8 +1,10 @@
 //! Intervals of ISO 8601: `P1Y2M3DT4H5M6S`, `P0001-02-03T04:05:06`, `P00010203T040506`.
 
-use super::{DAY, Problem, Sum, Unit};
+use super::super::datetime::Problem;
+use super::sum::{Sum, Unit};
+use crate::types::datetime::DAY;
 
-/// A number as its whole part and its fraction, both with its sign.
+/// A number as its whole part and its fraction, both with the number's sign.
 type Number = (i64, f64);
 
 /// Reads an interval.
@@ -11,7 +13,7 @@ pub(super) fn read(text: &str) -> Result<Sum, Problem> {
     let (date, time) = fields.split_once('T').map_or((fields, None), |(date, time)| (date, Some(time)));
     let mut sum = Sum::default();
     read_date(date, &mut sum)?;
-    // The letter may stand there again, behind a unit.
+    // The letter T may occur again after a unit.
     let mut times = time.into_iter().flat_map(|time| time.split('T')).peekable();
     while let Some(time) = times.next() {
         read_time(time, times.peek().is_none(), &mut sum)?;
@@ -48,7 +50,7 @@ fn read_date(text: &str, sum: &mut Sum) -> Result<(), Problem> {
     Ok(())
 }
 
-/// `last`: the text ends here, so that its last number needs no unit.
+/// Reads the part after a T. `last`: the text ends with it, so that its last number needs no unit.
 fn read_time(text: &str, last: bool, sum: &mut Sum) -> Result<(), Problem> {
     let mut rest = text;
     while !rest.is_empty() {
@@ -65,7 +67,7 @@ fn read_time(text: &str, last: bool, sum: &mut Sum) -> Result<(), Problem> {
                 sum.add(value.0 / 10_000, 0.0, Unit::Hour)?;
                 sum.add(value.0 / 100 % 100, 0.0, Unit::Minute)?;
                 sum.add(value.0 % 100, 0.0, Unit::Second)?;
-                // PostgreSQL takes the fraction for one of a microsecond here.
+                // PostgreSQL reads this fraction as that of a microsecond.
                 return sum.add_micros(0, value.1, 1);
             }
             None | Some(b':') if first && last => {
@@ -79,7 +81,7 @@ fn read_time(text: &str, last: bool, sum: &mut Sum) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Numbers with separators between them, the first of which has been read; each counts its unit.
+/// Reads numbers between separators, each with its unit. The caller has read the first.
 fn separated(
     first: Number,
     text: &str,
@@ -100,12 +102,12 @@ fn separated(
     if rest.is_empty() { Ok(()) } else { Err(Problem::Syntax) }
 }
 
-/// Digits at the front of a number.
+/// Number of digits at the front of a number.
 fn width(text: &str) -> usize {
     text.strip_prefix('-').unwrap_or(text).bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// The decimal number at the front of a text, perhaps with an exponent, and what follows it.
+/// The decimal number at the front of a text, perhaps with an exponent, and the rest.
 fn number(text: &str) -> Result<(Number, &str), Problem> {
     let digits =
         |from: usize| text.as_bytes()[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -1,13 +1,12 @@
-//! Dates and times from text, in the forms PostgreSQL reads.
-//!
-//! Three steps: a text is split into fields ([`super::split`]), the fields are decoded
-//! ([`super::decode`]), and this module makes the type's value of them.
+//! Dates and times from text, in the forms PostgreSQL reads: the third step, which makes the type's
+//! own value of a decoded moment.
 
+use super::Problem;
 use super::decode::{Moment, Place, decode};
 use super::split::Fields;
 use super::words::{Special, is_word};
-use super::{DAY, EPOCH_DAYS, EPOCH_MICROS, Problem, SECOND, checked_date, days_of, in_range};
 use crate::error::{SqlError, SqlState};
+use crate::types::datetime::{DAY, EPOCH_DAYS, EPOCH_MICROS, SECOND, checked_date, days_of, in_range};
 use crate::types::settings::Settings;
 
 /// Bytes that the fields of a date or time may take, and of a timestamp.
@@ -44,7 +43,7 @@ fn moment(text: &str, room: usize, settings: &Settings, time_only: bool) -> Resu
 }
 
 /// Reads a date.
-pub fn parse_date(text: &str, settings: &Settings) -> Result<i32, SqlError> {
+pub(in crate::text) fn parse_date(text: &str, settings: &Settings) -> Result<i32, SqlError> {
     let read = || {
         let moment = moment(text, ROOM, settings, false)?;
         match moment.special {
@@ -60,14 +59,14 @@ pub fn parse_date(text: &str, settings: &Settings) -> Result<i32, SqlError> {
     read().map_err(|problem| error(problem, "date", text))
 }
 
-/// Reads a time of day; a zone is accepted and ignored, a date as well.
-pub fn parse_time(text: &str, settings: &Settings) -> Result<i64, SqlError> {
+/// Reads a time of day. A zone or a date in the text is accepted and ignored.
+pub(in crate::text) fn parse_time(text: &str, settings: &Settings) -> Result<i64, SqlError> {
     let read = moment(text, ROOM, settings, true);
     read.map(|moment| moment.micros).map_err(|problem| error(problem, "time", text))
 }
 
-/// Reads a timestamp; a zone in the text is ignored.
-pub fn parse_timestamp(text: &str, settings: &Settings) -> Result<i64, SqlError> {
+/// Reads a timestamp. A zone in the text is ignored.
+pub(in crate::text) fn parse_timestamp(text: &str, settings: &Settings) -> Result<i64, SqlError> {
     let read = || {
         let moment = moment(text, TIMESTAMP_ROOM, settings, false)?;
         local(&moment)?.filter_range()
@@ -76,7 +75,7 @@ pub fn parse_timestamp(text: &str, settings: &Settings) -> Result<i64, SqlError>
 }
 
 /// Reads a timestamptz.
-pub fn parse_timestamptz(text: &str, settings: &Settings) -> Result<i64, SqlError> {
+pub(in crate::text) fn parse_timestamptz(text: &str, settings: &Settings) -> Result<i64, SqlError> {
     let read = || {
         let moment = moment(text, TIMESTAMP_ROOM, settings, false)?;
         let local = match local(&moment)? {
@@ -94,9 +93,9 @@ pub fn parse_timestamptz(text: &str, settings: &Settings) -> Result<i64, SqlErro
     read().map_err(|problem| error(problem, "timestamp with time zone", text))
 }
 
-/// A timestamp before its range is looked at.
+/// A timestamp before its range is checked.
 enum Local {
-    /// One that a name stands for: the same in every zone.
+    /// A moment by name: the same in every zone.
     Named(i64),
     Civil(i64),
 }
@@ -120,7 +119,7 @@ fn local(moment: &Moment) -> Result<Local, Problem> {
             let (year, month, day) = moment.date;
             let micros =
                 days_of(year, month, day).checked_mul(DAY).and_then(|days| days.checked_add(moment.micros));
-            // An offset of at most a day may be added or taken.
+            // The bound leaves room for an offset of at most a day.
             Local::Civil(
                 micros
                     .filter(|micros| micros.unsigned_abs() < i64::MAX as u64 - 2 * DAY as u64)

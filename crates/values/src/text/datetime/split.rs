@@ -1,18 +1,18 @@
-//! The first step of reading a date, time or interval: it splits a text into fields by their shape
-//! alone.
+//! The first step of reading a date, time or interval: the splitter cuts a text into fields and
+//! gives each the name of its shape.
 //!
-//! Fields are in lower case. White space and punctuation without a meaning separate them and are
-//! dropped. The decoders find out the meaning of a field: the same shape may be a year, a clock
-//! without colons or an offset.
+//! Fields are in lower case. White space and meaningless punctuation separate fields and are
+//! dropped. The decoders find out the meaning of a field: one shape may be a year, a clock without
+//! colons or an offset.
 
-/// Most fields a text may have.
+/// The most fields of a text.
 const MOST: usize = 25;
 /// Bytes of the longest text, with one more for each field.
 const ROOM: usize = 256;
 
-/// The look of a field.
+/// The shape of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::types) enum Shape {
+pub(in crate::text) enum Shape {
     /// Digits, perhaps with a decimal point.
     Number,
     /// Digits or letters with separators between them: a date, or the name of a zone.
@@ -26,20 +26,20 @@ pub(in crate::types) enum Shape {
 }
 
 /// The fields of a text.
-pub(in crate::types) struct Fields {
+pub(in crate::text) struct Fields {
     bytes: [u8; ROOM],
-    /// Shape, begin and end of each.
+    /// Shape, start and end of each field.
     places: [(Shape, u16, u16); MOST],
     count: usize,
 }
 
-/// Copies what belongs to a field.
+/// Copies the bytes of fields.
 struct Copier<'t> {
     text: &'t [u8],
     at: usize,
     bytes: [u8; ROOM],
     filled: usize,
-    /// Most bytes that fields may take, copied, and their ends.
+    /// The most bytes that fields and their ends may take.
     room: usize,
 }
 
@@ -48,7 +48,7 @@ impl Copier<'_> {
         self.text.get(self.at).copied().unwrap_or(0)
     }
 
-    /// Takes the next byte.
+    /// Copies the next byte.
     fn take(&mut self) -> Option<()> {
         if self.filled + 1 >= self.room {
             return None;
@@ -59,7 +59,7 @@ impl Copier<'_> {
         Some(())
     }
 
-    /// Takes all bytes of a kind.
+    /// Copies the following bytes that `belongs` accepts.
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> Option<()> {
         while self.at < self.text.len() && belongs(self.next()) {
             self.take()?;
@@ -71,7 +71,7 @@ impl Copier<'_> {
         self.take_while(|byte| byte.is_ascii_digit())
     }
 
-    /// Behind the digits of a field that begins with one.
+    /// Copies the rest of a field that begins with a digit.
     fn after_digits(&mut self) -> Option<Shape> {
         let separator = self.next();
         match separator {
@@ -96,12 +96,12 @@ impl Copier<'_> {
         }
     }
 
-    /// Behind the letters of a field that begins with one.
+    /// Copies the rest of a field that begins with a letter.
     fn after_letters(&mut self, start: usize, known: impl Fn(&str) -> bool) -> Option<Shape> {
         let next = self.next();
         let more = match next {
             b'-' | b'/' | b'.' => true,
-            // "J2451187" is a word and a number, "UTC+3" is one name.
+            // "J2451187" is a word and a number; "UTC+3" is one name.
             _ if next == b'+' || next.is_ascii_digit() => {
                 !known(std::str::from_utf8(&self.bytes[start..self.filled]).ok()?)
             }
@@ -116,7 +116,7 @@ impl Copier<'_> {
         Some(Shape::Date)
     }
 
-    /// Behind a sign.
+    /// Copies the rest of a field that begins with a sign.
     fn after_sign(&mut self) -> Option<Shape> {
         while is_space(self.next()) {
             self.at += 1;
@@ -138,11 +138,11 @@ fn is_space(byte: u8) -> bool {
 }
 
 impl Fields {
-    /// The fields of a text; None where a byte fits nowhere or the text is too long.
+    /// Splits a text; None when a byte fits no field or the text is too long.
     ///
-    /// `room`: how many bytes the fields may take, an end for each included. `known`: whether a
-    /// word stands for itself when a digit or plus follows it.
-    pub(in crate::types) fn split(text: &str, room: usize, known: impl Fn(&str) -> bool) -> Option<Fields> {
+    /// `room` is the number of bytes that the fields may take, with one more for the end of each.
+    /// `known` tells whether a word ends where a digit or plus follows it.
+    pub(in crate::text) fn split(text: &str, room: usize, known: impl Fn(&str) -> bool) -> Option<Fields> {
         let mut copier =
             Copier { text: text.as_bytes(), at: 0, bytes: [0; ROOM], filled: 0, room: room.min(ROOM) };
         let mut places = [(Shape::Number, 0, 0); MOST];
@@ -178,24 +178,24 @@ impl Fields {
             }
             places[count] = (shape, start as u16, copier.filled as u16);
             count += 1;
-            // The end of a field takes a byte's room.
+            // The end of a field takes one byte of room.
             copier.filled += 1;
         }
         Some(Fields { bytes: copier.bytes, places, count })
     }
 
-    /// Their number.
-    pub(in crate::types) fn len(&self) -> usize {
+    /// Number of fields.
+    pub(in crate::text) fn len(&self) -> usize {
         self.count
     }
 
-    /// A field's shape.
-    pub(in crate::types) fn shape(&self, at: usize) -> Shape {
+    /// The shape of a field.
+    pub(in crate::text) fn shape(&self, at: usize) -> Shape {
         self.places[at].0
     }
 
-    /// A field's text.
-    pub(in crate::types) fn text(&self, at: usize) -> &str {
+    /// The text of a field.
+    pub(in crate::text) fn text(&self, at: usize) -> &str {
         let (_, start, end) = self.places[at];
         std::str::from_utf8(&self.bytes[usize::from(start)..usize::from(end)]).unwrap_or("")
     }

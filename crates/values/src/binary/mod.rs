@@ -1,15 +1,20 @@
-//! Values in PostgreSQL's binary format, in and out (without the length word).
+//! The binary format of PostgreSQL's protocol: writing and reading values, without the length word.
 
 use std::cmp::Ordering;
 
 use bumpalo::Bump;
 
-use super::numeric::Numeric;
-use super::{ArrayBuilder, ArrayRef, Datum, Interval, Type, oid, registry};
-use crate::error::{SqlError, SqlState};
+mod numeric;
 
-/// Appends the value's bytes (nothing for NULL). Fails when the statement is interrupted while a
-/// long one is written.
+use crate::encoding::valid_text;
+use crate::error::{SqlError, SqlState};
+use crate::identifier::truncate_name;
+use crate::types::numeric::Numeric;
+use crate::types::{ArrayBuilder, ArrayRef, Datum, Interval, Type, datetime, modifier, oid, registry};
+use crate::work;
+
+/// Appends the value's bytes; nothing for NULL. Fails when an interrupt ends the statement while a
+/// long value is written.
 pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match value {
         Datum::Null => {}
@@ -17,14 +22,14 @@ pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) -> Result<(), Sql
         Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
             out.extend_from_slice(&v.to_be_bytes());
         }
-        Datum::Text(v) | Datum::Padded(v) => return crate::work::put(v.as_bytes(), out),
+        Datum::Text(v) | Datum::Padded(v) => return work::put(v.as_bytes(), out),
         Datum::Bool(v) => out.push(u8::from(v)),
         Datum::Char(v) => out.push(v),
         Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Numeric(v) => v.write_binary(out),
-        Datum::Bytea(v) => return crate::work::put(v, out),
+        Datum::Bytea(v) => return work::put(v, out),
         Datum::Interval(v) => {
             out.extend_from_slice(&v.micros.to_be_bytes());
             out.extend_from_slice(&v.days.to_be_bytes());
@@ -45,8 +50,8 @@ pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) -> Result<(), Sql
     Ok(())
 }
 
-/// Appends length word and bytes; -1 for NULL.
-pub fn write_sized(value: Datum<'_>, ty: Type, out: &mut Vec<u8>) -> Result<(), SqlError> {
+/// Appends the length word and the value's bytes; the length of NULL is -1.
+fn write_sized(value: Datum<'_>, ty: Type, out: &mut Vec<u8>) -> Result<(), SqlError> {
     if value.is_null() {
         out.extend_from_slice(&(-1i32).to_be_bytes());
         return Ok(());
@@ -81,13 +86,13 @@ fn bad_length() -> SqlError {
     SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
 }
 
-/// 08P01 for a value that ends before it is whole.
-pub(super) fn too_short() -> SqlError {
+/// 08P01: the message ends before the value does.
+fn too_short() -> SqlError {
     SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
 }
 
-/// Refuses a value of another length.
-pub(super) fn of_length(bytes: &[u8], length: usize) -> Result<(), SqlError> {
+/// Fails unless `bytes` has exactly `length` bytes: 08P01 when it is shorter, 22P03 when longer.
+fn of_length(bytes: &[u8], length: usize) -> Result<(), SqlError> {
     match bytes.len().cmp(&length) {
         Ordering::Less => Err(too_short()),
         Ordering::Equal => Ok(()),
@@ -100,31 +105,8 @@ fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
     bytes.try_into().map_err(|_| bad_length())
 }
 
-/// Bytes as UTF-8.
-pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
-    runtime::work::checked_utf8(bytes).map_err(SqlError::stopped)?.map_err(|problem| {
-        let at = problem.valid_up_to();
-        let shown: Vec<String> = bytes[at..].iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();
-        SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
-        )
-    })
-}
-
-/// Text as the server has it: UTF-8 without zeros.
-pub fn valid_text(bytes: &[u8]) -> Result<&str, SqlError> {
-    let text = utf8(bytes)?;
-    if crate::work::contains(text.as_bytes(), 0)? {
-        return Err(SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\": 0x00",
-        ));
-    }
-    Ok(text)
-}
-
-/// Reads a value of a type.
+/// Reads a value of type `ty` and applies the type's modifier. The result borrows `bytes` where it
+/// can.
 pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
     let int8 = || exact(bytes).map(i64::from_be_bytes);
     let value = match ty.oid {
@@ -132,7 +114,7 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
         oid::INT8 => Datum::Int8(int8()?),
         oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::CSTRING => Datum::Text(valid_text(bytes)?),
         oid::BPCHAR => Datum::Padded(valid_text(bytes)?),
-        oid::NAME => Datum::Text(super::text::truncate_name(valid_text(bytes)?)),
+        oid::NAME => Datum::Text(truncate_name(valid_text(bytes)?)),
         oid::BOOL => Datum::Bool(exact::<1>(bytes)?[0] != 0),
         oid::CHAR => Datum::Char(exact::<1>(bytes)?[0]),
         oid::INT2 => Datum::Int2(i16::from_be_bytes(exact(bytes)?)),
@@ -144,11 +126,11 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
         oid::BYTEA => Datum::Bytea(bytes),
         oid::DATE => Datum::Date(match i32::from_be_bytes(exact(bytes)?) {
             infinite @ (i32::MIN | i32::MAX) => infinite,
-            days => super::datetime::checked_date(days.into())?,
+            days => datetime::checked_date(days.into())?,
         }),
         oid::TIME => {
             let outside = || SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range");
-            let micros = Some(int8()?).filter(|micros| (0..=super::datetime::DAY).contains(micros));
+            let micros = Some(int8()?).filter(|micros| (0..=datetime::DAY).contains(micros));
             Datum::Time(micros.ok_or_else(outside)?)
         }
         oid::TIMESTAMP => Datum::Timestamp(checked(int8()?)?),
@@ -186,15 +168,11 @@ pub fn parse<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>
     if ty.modifier < 0 || ty.oid == oid::NUMERIC {
         return Ok(value);
     }
-    super::length::apply(value, ty, false, arena)
+    modifier::apply(value, ty, false, arena)
 }
 
 fn checked(micros: i64) -> Result<i64, SqlError> {
-    if super::datetime::is_infinite(micros) {
-        Ok(micros)
-    } else {
-        super::datetime::checked_timestamp(Some(micros))
-    }
+    if datetime::is_infinite(micros) { Ok(micros) } else { datetime::checked_timestamp(Some(micros)) }
 }
 
 fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
@@ -245,7 +223,7 @@ fn parse_array<'a>(bytes: &'a [u8], ty: Type, arena: &'a Bump) -> Result<Datum<'
         }
         let (value, tail) = rest.split_at_checked(length as usize).ok_or_else(bad_length)?;
         builder.push(parse(value, element, arena)?)?;
-        crate::work::tick(16)?;
+        work::tick(16)?;
         rest = tail;
     }
     if !rest.is_empty() {

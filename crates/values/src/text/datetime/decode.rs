@@ -1,15 +1,16 @@
-//! The second step of reading a date or time. It interprets field after field by the field's shape,
-//! by the fields before it and by the session's DateStyle. A third step looks at the whole: the
-//! century, BC, AM and PM, ranges.
+//! The second step of reading a date or time: the decoder gives each field a meaning.
 //!
-//! A mask of the parts read so far grows with each field. A field that repeats a part makes the
-//! text no date.
+//! The meaning depends on the field's shape, on the fields before it and on the session's
+//! DateStyle. A mask of the parts read so far grows with each field; a part that occurs twice makes
+//! the text invalid. Then the decoder settles the whole: the century, BC, AM and PM, ranges.
 
+use super::Problem;
 use super::digits::{clock, fraction, fraction_of_second, leading_small, offset};
 use super::split::{Fields, Shape};
 use super::words::{Special, Word, word};
-use super::zone::{Abbreviation, Zone};
-use super::{Civil, DAY, HOUR, MINUTE, Problem, SECOND, date_of, days_of, month_days, to_local};
+use crate::types::datetime::{
+    Abbreviation, Civil, DATE_MIN, DAY, HOUR, MINUTE, SECOND, Zone, date_of, days_of, month_days, to_local,
+};
 use crate::types::settings::{DateOrder, Settings};
 
 const YEAR: u32 = 1;
@@ -23,29 +24,29 @@ const DAY_OF_YEAR: u32 = 1 << 4;
 const ZONE: u32 = 1 << 5;
 /// The zone's offset is that of summer time.
 const SUMMER: u32 = 1 << 6;
-/// The word DST stood there.
+/// The word DST occurred.
 const SHIFTED: u32 = 1 << 7;
 const HALF: u32 = 1 << 8;
 const ERA: u32 = 1 << 9;
 const WEEKDAY: u32 = 1 << 10;
 
-/// The meaning of the number behind it, by the word before it.
+/// The meaning that a word gives the number after it.
 #[derive(Clone, Copy, PartialEq)]
 enum Label {
     Julian,
     Clock,
-    /// A unit of intervals, which fits nothing here.
+    /// A unit of intervals: no number of a date has one.
     Unit,
 }
 
-/// Where the zone comes from.
+/// The source of the zone.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
-    /// The session's zone: the text names none.
+    /// The session's zone: the text names no other.
     Session,
-    /// This many seconds east of UTC.
+    /// An offset in seconds east of UTC.
     Offset(i64),
-    /// A zone by name.
+    /// A zone, by its name.
     Named(Zone),
     /// An abbreviation whose meaning changed in its zone.
     Called(String, Zone),
@@ -53,11 +54,11 @@ pub(super) enum Place {
 
 /// The meaning of a text.
 pub(super) struct Moment {
-    /// A moment by name (epoch, infinity); the other fields mean nothing then.
+    /// A moment by name (epoch, infinity). The other fields have no meaning then.
     pub special: Option<Special>,
     /// Astronomical year, month and day.
     pub date: (i64, i64, i64),
-    /// Microseconds since midnight; a clock without colons may exceed a day.
+    /// Microseconds since midnight. A clock without colons may exceed a day.
     pub micros: i64,
     pub place: Place,
 }
@@ -65,7 +66,7 @@ pub(super) struct Moment {
 /// The values of the fields read so far.
 struct Decoder<'s> {
     settings: &'s Settings,
-    /// A time of day is sought: a date is only tolerated.
+    /// The caller reads a time of day: a date is accepted and ignored.
     time_only: bool,
     said: u32,
     year: i64,
@@ -78,14 +79,14 @@ struct Decoder<'s> {
     special: Option<Special>,
     named_month: bool,
     short_year: bool,
-    /// The year is astronomical already.
+    /// The year is already astronomical.
     counted_year: bool,
     before_christ: bool,
     afternoon: Option<bool>,
     place: Place,
 }
 
-/// Understands the fields of a date or timestamp, or of a time of day (`time_only`).
+/// Decodes the fields of a date or timestamp, or of a time of day when `time_only`.
 pub(super) fn decode(fields: &Fields, settings: &Settings, time_only: bool) -> Result<Moment, Problem> {
     let mut decoder = Decoder {
         settings,
@@ -129,12 +130,12 @@ pub(super) fn decode(fields: &Fields, settings: &Settings, time_only: bool) -> R
 }
 
 impl Decoder<'_> {
-    /// The expectation a number meets: where a time is sought, no number is part of a date.
+    /// The parts that a number cannot be: where a time is read, no number is part of a date.
     fn known(&self) -> u32 {
         if self.time_only { self.said | DATE } else { self.said }
     }
 
-    /// Digits with separators, or a zone by name.
+    /// Decodes digits with separators, or a zone by name.
     fn date(&mut self, text: &str, fields: &Fields, at: usize) -> Result<u32, Problem> {
         if self.time_only {
             let last = fields.len() - 1;
@@ -144,7 +145,7 @@ impl Decoder<'_> {
         }
         match self.label {
             Some(Label::Julian) => {
-                // Its offset stands at the end.
+                // The offset is at the end.
                 let (days, rest) = leading_small(text);
                 self.set_julian(days?)?;
                 self.place = Place::Offset(offset(rest)?);
@@ -161,7 +162,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// A clock without colons with an offset behind it, or a zone by name.
+    /// Decodes a clock without colons and the offset after it, or a zone by name.
     fn clock_or_zone(&mut self, text: &str, labelled: bool) -> Result<u32, Problem> {
         if !labelled && !text.starts_with(|c: char| c.is_ascii_digit()) {
             let zone = Zone::named(text).ok_or_else(|| Problem::Zone(text.to_owned()))?;
@@ -191,7 +192,7 @@ impl Decoder<'_> {
         Ok(CLOCK)
     }
 
-    /// Digits, perhaps with a decimal point.
+    /// Decodes digits, perhaps with a decimal point.
     fn number(&mut self, text: &str, fields: &Fields, at: usize) -> Result<u32, Problem> {
         if let Some(label) = self.label.take() {
             return self.labelled(label, text);
@@ -216,7 +217,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// A number behind a word that says what it is.
+    /// Decodes a number whose meaning the word before it gives.
     fn labelled(&mut self, label: Label, text: &str) -> Result<u32, Problem> {
         let (value, rest) = leading_small(text);
         let value = value?;
@@ -242,17 +243,17 @@ impl Decoder<'_> {
         if days < 0 {
             return Err(Problem::Value);
         }
-        self.set_days(days + super::DATE_MIN);
+        self.set_days(days + DATE_MIN);
         Ok(())
     }
 
-    /// Days since 2000-01-01.
+    /// Sets the date to a day counted from 2000-01-01.
     fn set_days(&mut self, days: i64) {
         (self.year, self.month, self.day) = date_of(days);
         self.counted_year = true;
     }
 
-    /// A word that is none of a date: a zone.
+    /// Decodes a word that is not part of a date: a zone.
     fn zone(&mut self, text: &str) -> Result<u32, Problem> {
         let session = &self.settings.time_zone;
         let (place, said) = match Zone::meant_by(text, session) {
@@ -279,7 +280,7 @@ impl Decoder<'_> {
             Word::Month(_) | Word::Weekday if self.time_only => Err(Problem::Syntax),
             Word::Month(month) => {
                 let mut said = MONTH;
-                // The number before it was taken for a month: it is the day.
+                // The number before this month was read as a month: it is the day.
                 if self.said & MONTH_AND_DAY == MONTH && !self.named_month && (1..=31).contains(&self.month) {
                     self.day = self.month;
                     said = DAY_OF_MONTH;
@@ -291,7 +292,7 @@ impl Decoder<'_> {
             Word::Weekday => Ok(WEEKDAY),
             Word::Summer => {
                 let seconds = if let Place::Offset(seconds) = self.place { seconds } else { 0 };
-                // A zone by name says itself when it is summer there; the end will refuse it.
+                // A named zone knows its summer time; the final check refuses DST beside it.
                 if !matches!(self.place, Place::Named(_) | Place::Called(..)) {
                     self.place = Place::Offset(seconds + 3600);
                 }
@@ -352,8 +353,8 @@ impl Decoder<'_> {
         Ok(DATE)
     }
 
-    /// A date's parts with separators between them: the month's name first, since it says what the
-    /// others are.
+    /// Decodes the parts of a date between separators. The month's name comes first, since it
+    /// decides what the other parts are.
     fn calendar(&mut self, text: &str) -> Result<u32, Problem> {
         let mut said = 0;
         let mut named = false;
@@ -366,7 +367,7 @@ impl Decoder<'_> {
                 let belongs = |c: char| c.is_ascii_alphanumeric() && c.is_ascii_alphabetic() == alphabetic;
                 let part;
                 (part, rest) = rest.split_at(rest.find(|c| !belongs(c)).unwrap_or(rest.len()));
-                // One separator goes with the part.
+                // One separator belongs to the part.
                 rest = rest.get(1..).unwrap_or("");
                 if alphabetic != names {
                     continue;
@@ -388,8 +389,8 @@ impl Decoder<'_> {
         if (self.said | said) & !(DAY_OF_YEAR | ZONE) == DATE { Ok(said) } else { Err(Problem::Syntax) }
     }
 
-    /// A number that is one part of a date, or a clock where the date is complete: which one, the
-    /// parts before it say.
+    /// Decodes a number that is one part of a date, or a clock where the date is complete. The
+    /// parts before it decide which.
     fn part(&mut self, text: &str, named_month: bool, known: u32) -> Result<u32, Problem> {
         let (value, rest) = leading_small(text);
         let value = value?;
@@ -418,7 +419,7 @@ impl Decoder<'_> {
             MONTH => DAY_OF_MONTH,
             YEAR_AND_MONTH => {
                 if named_month && long && self.short_year {
-                    // The first number was the day after all.
+                    // The first number was the day.
                     self.day = self.year;
                     self.year = value;
                     self.short_year = false;
@@ -438,8 +439,8 @@ impl Decoder<'_> {
         Ok(said)
     }
 
-    /// Digits without separators: yymmdd or yyyymmdd where the date is not complete, else hhmmss or
-    /// hhmm.
+    /// Decodes digits without separators: yymmdd or yyyymmdd where the date is incomplete, else
+    /// hhmmss or hhmm.
     fn run_together(&mut self, text: &str, known: u32) -> Result<u32, Problem> {
         let (digits, point) = text.split_at(text.find('.').unwrap_or(text.len()));
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -465,7 +466,7 @@ impl Decoder<'_> {
         Ok(CLOCK)
     }
 
-    /// An error beyond the end of a day.
+    /// Fails when the clock exceeds the end of a day.
     fn check_clock(&self) -> Result<(), Problem> {
         let [hours, minutes, seconds, micros] = self.clock;
         let fits = (0..=24).contains(&hours)
@@ -499,7 +500,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// The century of a short year, BC, a day of the year, and the ranges.
+    /// Settles the century of a short year, BC, a day of the year, and the ranges.
     fn settle_date(&mut self) -> Result<(), Problem> {
         if self.said & YEAR != 0 && !self.counted_year {
             if self.year < i64::from(!self.short_year || self.before_christ) {
@@ -527,7 +528,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// AM and PM.
+    /// Settles AM and PM.
     fn settle_half(&mut self) -> Result<(), Problem> {
         let hour = &mut self.clock[0];
         match self.afternoon {
@@ -539,7 +540,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Whether all that is needed is there, and whether the zone goes with it.
+    /// Checks that no part is missing and that the zone fits the other parts.
     fn settle_zone(&self) -> Result<(), Problem> {
         if self.time_only {
             self.check_clock()?;

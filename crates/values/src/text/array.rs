@@ -1,15 +1,22 @@
-//! Arrays as text, both ways, and records as text. Reading follows PostgreSQL's rules to the
-//! letter, with PostgreSQL's SQLSTATE, message and detail for each refusal.
+//! Arrays as text, both ways.
+//!
+//! Reading follows PostgreSQL's rules to the letter: a malformed text gets PostgreSQL's SQLSTATE,
+//! message and detail.
 
-use super::array::{MAX_DIMENSIONS, MAX_ELEMENTS};
-use super::registry::element_of;
-use super::{ArrayBuilder, ArrayRef, Datum, RecordRef, Type, oid, text};
+use super::quote::{is_space, quote};
 use crate::environment::Environment;
 use crate::error::{SqlError, SqlState, for_message};
+use crate::types::array::{MAX_DIMENSIONS, MAX_ELEMENTS};
+use crate::types::registry::element_of;
+use crate::types::{ArrayBuilder, ArrayRef, Datum, Type, oid};
 use crate::work;
 
-/// Appends `{...}`.
-pub fn write(array: ArrayRef<'_>, session: &dyn Environment, out: &mut Vec<u8>) -> Result<(), SqlError> {
+/// Appends an array as `{...}`, after its bounds where they do not begin at 1.
+pub(super) fn write(
+    array: ArrayRef<'_>,
+    session: &dyn Environment,
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
     let lengths: Vec<(i32, i32)> =
         (0..array.dimensions()).filter_map(|index| array.dimension(index)).collect();
     if lengths.is_empty() {
@@ -48,7 +55,7 @@ fn write_level<'a>(
             None | Some(Datum::Null) => out.extend_from_slice(b"NULL"),
             Some(value) => {
                 let start = out.len();
-                text::write(value, element, session, out)?;
+                super::write(value, element, session, out)?;
                 if needs_quotes(&out[start..])? {
                     quote(start, b'\\', out)?;
                 }
@@ -59,10 +66,6 @@ fn write_level<'a>(
     Ok(())
 }
 
-pub(super) fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
-}
-
 fn needs_quotes(text: &[u8]) -> Result<bool, SqlError> {
     if text.is_empty() || text.eq_ignore_ascii_case(b"null") {
         return Ok(true);
@@ -70,58 +73,8 @@ fn needs_quotes(text: &[u8]) -> Result<bool, SqlError> {
     work::any(text, |byte| matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(byte))
 }
 
-/// Puts the text from `start` on into double quotes; a quote is escaped by `escape`, a backslash by
-/// a backslash. With each level of nesting the escapes double: the text is left as it is where
-/// there is no memory for that.
-fn quote(start: usize, escape: u8, out: &mut Vec<u8>) -> Result<(), SqlError> {
-    // The plain text, and what it may become.
-    if !runtime::work::affords(3 * (out.len() - start)) {
-        return work::tick(0);
-    }
-    let plain = out.split_off(start);
-    out.push(b'"');
-    for piece in work::byte_pieces(&plain, 1) {
-        for &byte in piece? {
-            if byte == b'"' {
-                out.push(escape);
-            } else if byte == b'\\' {
-                out.push(b'\\');
-            }
-            out.push(byte);
-        }
-    }
-    out.push(b'"');
-    Ok(())
-}
-
-/// Appends `(...)`.
-pub fn write_record(
-    record: &RecordRef<'_>,
-    session: &dyn Environment,
-    out: &mut Vec<u8>,
-) -> Result<(), SqlError> {
-    out.push(b'(');
-    for (index, (value, ty)) in record.fields.iter().zip(record.types).enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        if value.is_null() {
-            continue;
-        }
-        let start = out.len();
-        text::write(*value, *ty, session, out)?;
-        let plain = &out[start..];
-        let special = |byte| matches!(byte, b'"' | b'\\' | b'(' | b')' | b',') || is_space(byte);
-        if plain.is_empty() || work::any(plain, special)? {
-            quote(start, b'"', out)?;
-        }
-    }
-    out.push(b')');
-    Ok(())
-}
-
 /// Reads an array's text into its packed form.
-pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>, SqlError> {
+pub(super) fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>, SqlError> {
     let element = Type::with_modifier(element_of(ty.oid).unwrap_or(oid::TEXT), ty.modifier);
     let mut parser = Parser { input, at: 0, value: String::new() };
     let bounds = parser.bounds()?;
@@ -146,7 +99,7 @@ pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>
             Token::Element => {
                 shape.element(&parser)?;
                 let value = std::mem::take(&mut parser.value);
-                builder.push(text::parse(&value, element, session, &arena)?)?;
+                builder.push(super::parse(&value, element, session, &arena)?)?;
             }
         }
     }
@@ -163,25 +116,25 @@ pub fn parse(input: &str, ty: Type, session: &dyn Environment) -> Result<Vec<u8>
     builder.finish_with(&dimensions)
 }
 
-/// A piece of an array's text.
+/// A token of an array's text.
 enum Token {
     Open,
     Close,
     Delimiter,
     Null,
-    /// An element, whose text the parser holds.
+    /// An element; the parser holds its text.
     Element,
 }
 
-/// The pieces that may come next, and the length of each dimension.
+/// The shape so far: it decides which tokens may come next.
 struct Shape {
-    /// Number of braces that are open.
+    /// Number of open braces.
     level: usize,
     /// Elements so far at each open level.
     counts: Vec<i32>,
-    /// Length of each dimension: as declared, or as the first sub-array has it.
+    /// Length of each dimension: as declared, or that of the first sub-array.
     lengths: Vec<Option<i32>>,
-    /// The number of dimensions is settled: declared, or an element was met.
+    /// The number of dimensions is final: it was declared, or an element was read.
     settled: bool,
     declared: bool,
     /// A delimiter or a closing brace must follow.
@@ -268,7 +221,7 @@ impl Shape {
 struct Parser<'t> {
     input: &'t str,
     at: usize,
-    /// The last element's text.
+    /// The text of the last element.
     value: String,
 }
 
@@ -301,7 +254,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Length and lower bound of each declared dimension: `[1:3][0:1]=` in front.
+    /// Reads the declared dimensions in front, `[1:3][0:1]=`: length and lower bound of each.
     fn bounds(&mut self) -> Result<Vec<(i32, i32)>, SqlError> {
         let mut bounds = Vec::new();
         loop {
@@ -343,7 +296,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A number, if there is one.
+    /// Reads a bound; None when no digit follows.
     fn bound(&mut self) -> Result<Option<i32>, SqlError> {
         let rest = &self.input[self.at..];
         let sign = usize::from(rest.starts_with(['-', '+']));
@@ -354,7 +307,7 @@ impl Parser<'_> {
         }
         self.at += sign + digits.len();
         let zeros = work::position(digits.as_bytes(), |byte| byte != b'0')?.unwrap_or(digits.len() - 1);
-        // A number of eleven digits is out of range, too.
+        // A number of eleven digits is out of range as well.
         let significant = &digits[zeros..digits.len().min(zeros + 11)];
         let magnitude: i64 = significant.parse().unwrap_or(i64::MAX);
         let bound = if rest.starts_with('-') { -magnitude } else { magnitude };
@@ -414,7 +367,7 @@ impl Parser<'_> {
             match characters.next() {
                 None => return Err(self.unfinished()),
                 Some((_, '{')) => return Err(self.unexpected('{')),
-                // All of an element is quoted or nothing.
+                // An element is quoted as a whole or not at all.
                 Some((_, '"')) => return Err(self.malformed("Incorrectly quoted array element.")),
                 Some((_, '\\')) => {
                     let (_, c) = characters.next().ok_or_else(|| self.unfinished())?;
@@ -425,7 +378,7 @@ impl Parser<'_> {
                 Some((at, ',' | '}')) => break at,
                 Some((_, c)) => {
                     self.value.push(c);
-                    // White space at the end does not count.
+                    // White space at the element's end is not part of it.
                     if !u8::try_from(c).is_ok_and(is_space) {
                         significant = self.value.len();
                     }
@@ -439,7 +392,7 @@ impl Parser<'_> {
     }
 }
 
-/// The length of a dimension between two bounds.
+/// The length of a dimension with these bounds.
 fn length(lower: i32, upper: i32) -> Result<i32, SqlError> {
     if upper < lower {
         return Err(SqlError::new(

@@ -1,19 +1,19 @@
 //! The words of dates and times.
 
-/// The meaning of a word, once the decoder has it in lower case.
+/// The meaning of a word, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     /// 1 to 12.
     Month(i64),
-    /// A day of the week, which is read past.
+    /// A day of the week, which has no effect.
     Weekday,
-    /// Stands for a whole date or time.
+    /// A whole date or time by name.
     Special(Special),
     /// Midnight UTC.
     Allballs,
-    /// Before Christ, or not.
+    /// BC or AD.
     Era { before: bool },
-    /// Afternoon, or not.
+    /// AM or PM.
     Half { afternoon: bool },
     /// An hour ahead of the zone's standard time.
     Summer,
@@ -21,13 +21,13 @@ pub(super) enum Word {
     Julian,
     /// A clock follows.
     Clock,
-    /// Says nothing.
+    /// A word without effect.
     Filler,
-    /// The name of a unit, which stands in no date.
+    /// The name of a unit, which no date contains.
     Unit,
 }
 
-/// A date or time by its name.
+/// A named date or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Special {
     Now,
@@ -39,7 +39,8 @@ pub(super) enum Special {
     NegInfinity,
 }
 
-/// A word of dates and times; abbreviations of zones are not among them.
+/// The meaning of a word of dates and times; None for another word. Abbreviations of zones are no
+/// such words.
 pub(super) fn word(text: &str) -> Option<Word> {
     Some(match text {
         "jan" | "january" => Word::Month(1),
@@ -77,7 +78,7 @@ pub(super) fn word(text: &str) -> Option<Word> {
     })
 }
 
-/// Whether a word stands for itself when digits follow it at once.
-pub(in crate::types) fn is_word(text: &str) -> bool {
+/// Whether a word ends where digits follow it.
+pub(in crate::text) fn is_word(text: &str) -> bool {
     word(text).is_some()
 }
