@@ -1,27 +1,27 @@
-//! The context of an evaluation: registers, parameters, the arena and the session.
+//! The surroundings of an evaluation: registers, parameters, the arena and the session.
 
 use bumpalo::Bump;
 
 use values::environment::Environment;
 use values::types::Datum;
 
-/// The context of one evaluation. `'a` is the lifetime of values: the arena, the registers'
+/// The surroundings of one evaluation. `'a` is the lifetime of values: the arena, the registers'
 /// contents, the plan.
 pub struct EvalContext<'a, 'r> {
     /// The registers.
     pub registers: &'r [Datum<'a>],
     /// The parameters.
     pub params: &'r [Datum<'a>],
-    /// The arena for results that need memory.
+    /// The memory of results.
     pub arena: &'a Bump,
     /// The session.
     pub session: &'r dyn Environment,
-    /// The values of the operands that parts of the expression share.
+    /// The values of the operands that several parts of the expression read.
     pub(crate) operands: &'r [Datum<'a>],
 }
 
 impl<'a, 'r> EvalContext<'a, 'r> {
-    /// A context.
+    /// A context without operands.
     #[inline]
     pub fn new(
         registers: &'r [Datum<'a>],

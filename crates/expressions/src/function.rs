@@ -1,5 +1,8 @@
-//! What a function is: its signature, its code and how much its result may change. Expressions hold functions, the lists in
-//! [`crate::functions`] define them.
+//! The description of a function: its signature, its code and its volatility.
+//!
+//! Expressions hold functions; the lists in [`crate::functions`] define them. Aggregates, window
+//! functions and set-returning functions are described here as well; the executor runs the latter
+//! two itself.
 
 use std::cmp::Ordering;
 
@@ -8,13 +11,14 @@ use values::types::{Datum, Type};
 
 use crate::context::EvalContext;
 
-/// A function's code. Arguments are of the declared types; of a strict function none is NULL.
+/// A function's code. The arguments have the declared types; those of a strict function are not
+/// NULL.
 pub type Code = for<'a> fn(&mut EvalContext<'a, '_>, &[Datum<'a>]) -> Result<Datum<'a>, SqlError>;
 
 /// How much a function's result may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Volatility {
-    /// Never: depends on the arguments alone.
+    /// Never: the result depends on the arguments alone.
     Immutable,
     /// Not within a statement.
     Stable,
@@ -40,7 +44,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds for sides in this order.
+    /// Whether the comparison holds for two values in this order.
     #[inline]
     pub fn holds(self, order: Ordering) -> bool {
         match self {
@@ -53,7 +57,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison with its sides exchanged.
+    /// The comparison with exchanged sides.
     pub fn commuted(self) -> Comparison {
         match self {
             Comparison::Less => Comparison::Greater,
@@ -65,7 +69,7 @@ impl Comparison {
     }
 }
 
-/// What the evaluator does itself for two arguments, without a call.
+/// An operation of two arguments that the evaluator does in place, without a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fast {
     /// A comparison by [`values::types::compare()`].
@@ -79,23 +83,23 @@ pub enum Fast {
 /// A function, or the function of an operator.
 #[derive(Clone, Copy)]
 pub struct Function {
-    /// Its name in `pg_proc` ("int4pl"; the common name for functions called by name).
+    /// The name in `pg_proc` ("int4pl"), or the common name of functions called by name.
     pub name: &'static str,
-    /// The operator it implements ("+"), or "".
+    /// The operator that the function implements ("+"), or "".
     pub operator: &'static str,
     /// Argument types (OIDs); the last repeats when `variadic`.
     pub arguments: &'static [u32],
     /// Result type (OID).
     pub result: u32,
-    /// NULL for a NULL argument, without a call.
+    /// The result is NULL for a NULL argument, without a call.
     pub strict: bool,
-    /// Takes any number of the last argument.
+    /// The function takes any number of the last argument.
     pub variadic: bool,
-    /// How much its result may change.
+    /// How much the result may change.
     pub volatility: Volatility,
-    /// The comparison it is, if it is one.
+    /// The comparison that the function is; None for another function.
     pub comparison: Option<Comparison>,
-    /// What the evaluator does itself.
+    /// The operation that the evaluator does in place.
     pub fast: Option<Fast>,
     /// The code.
     pub code: Code,
@@ -110,9 +114,9 @@ impl std::fmt::Debug for Function {
 /// An aggregate function, bound to its argument types.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aggregate {
-    /// Which.
+    /// The function.
     pub kind: AggregateKind,
-    /// Its first argument's type (VOID for count(*)).
+    /// The type of the first argument; VOID for count(*).
     pub argument: Type,
     /// The result's type.
     pub result: Type,
@@ -158,7 +162,7 @@ pub enum AggregateKind {
 }
 
 impl AggregateKind {
-    /// The name it is called by.
+    /// The function's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -183,14 +187,15 @@ impl AggregateKind {
 }
 
 impl Aggregate {
-    /// Whether rows whose first argument is NULL are skipped (add does so itself).
+    /// Whether the aggregate skips rows whose first argument is NULL. The accumulator does so
+    /// itself.
     pub fn strict(&self) -> bool {
         !matches!(self.kind, AggregateKind::CountRows | AggregateKind::ArrayAgg)
     }
 }
 
-/// The functions a Window node computes. Frames: the default (RANGE UNBOUNDED PRECEDING to CURRENT ROW with ORDER BY,
-/// the whole partition without) is what is built.
+/// The functions of a Window node. It implements the default frame only: RANGE UNBOUNDED PRECEDING
+/// to CURRENT ROW with ORDER BY, the whole partition without.
 #[derive(Debug, Clone)]
 pub enum WindowFunction {
     /// row_number()
@@ -219,7 +224,7 @@ pub enum WindowFunction {
     Aggregate(Aggregate),
 }
 
-/// Set-returning functions the executor runs itself.
+/// Set-returning functions that the executor runs itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetFunction {
     /// generate_series over int4.
@@ -234,7 +239,7 @@ pub enum SetFunction {
     SeriesTimestamptz,
     /// unnest(anyarray), one or more arrays side by side.
     Unnest,
-    /// regexp_split_to_table and string_to_table go through an array.
+    /// The elements of an array, for regexp_split_to_table and string_to_table.
     ArrayElements,
     /// A plain function in FROM: its value is the only row.
     Once,
@@ -257,31 +262,31 @@ pub(crate) const fn func(name: &'static str, arguments: &'static [u32], result: 
 }
 
 impl Function {
-    /// It is the function of an operator.
+    /// The function of an operator.
     pub(crate) const fn op(mut self, operator: &'static str) -> Function {
         self.operator = operator;
         self
     }
 
-    /// It is called with NULLs.
+    /// A function that is called with NULLs.
     pub(crate) const fn lax(mut self) -> Function {
         self.strict = false;
         self
     }
 
-    /// Its last argument repeats.
+    /// A function whose last argument repeats.
     pub(crate) const fn any_number(mut self) -> Function {
         self.variadic = true;
         self
     }
 
-    /// Its result holds for a statement.
+    /// A function whose result holds for a statement.
     pub(crate) const fn stable(mut self) -> Function {
         self.volatility = Volatility::Stable;
         self
     }
 
-    /// Its result holds for a call.
+    /// A function whose result holds for a call.
     pub(crate) const fn volatile(mut self) -> Function {
         self.volatility = Volatility::Volatile;
         self

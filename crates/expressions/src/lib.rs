@@ -1,9 +1,10 @@
-//! Expressions: typed trees and their evaluation, functions, operators, casts and aggregates, with
-//! PostgreSQL's overload resolution.
+//! The expressions room: calculations from values. It holds typed expression trees and their
+//! evaluation, and the functions, operators, casts and aggregates with PostgreSQL's overload
+//! resolution.
 //!
-//! This crate knows no catalog and no plan. A [`function::Function`] is a signature with its code.
-//! [`expr`] holds trees of calls and evaluates them over registers. [`functions`] lists all
-//! functions, and builds calls with the casts that they need.
+//! It knows no catalog and no plan. A [`function::Function`] is a signature with its code; [`expr`]
+//! holds trees of calls and evaluates them over registers; [`functions`] lists all functions and
+//! builds calls with the casts that they need.
 #![forbid(unsafe_code)]
 
 pub mod context;

@@ -1,6 +1,7 @@
-//! The evaluator: a walk over the tree. Constants, registers and parameters cost one match. A
-//! call's arguments live on the stack. Integer arithmetic and comparison are done in place, without
-//! a call.
+//! The evaluator: a walk over the tree.
+//!
+//! A constant, a register or a parameter costs one match. A call's arguments live on the stack.
+//! Integer arithmetic and comparisons run in place, without the call.
 
 use bumpalo::Bump;
 
@@ -16,7 +17,7 @@ use values::types::{
 use values::work::{self, tick_part};
 use values::{encoding, text};
 
-/// Arguments kept on the stack; longer lists go to the arena.
+/// Number of arguments kept on the stack. Longer lists go to the arena.
 const INLINE: usize = 4;
 
 fn integer_overflow(type_name: &str) -> SqlError {
@@ -91,7 +92,7 @@ impl Expr {
     }
 }
 
-/// AND and OR: the decisive value ends the evaluation; a NULL is remembered.
+/// AND and OR: the deciding value ends the walk; a NULL is remembered.
 fn eval_all<'a>(
     parts: &'a [Expr],
     operand: BoolOperand,
@@ -156,7 +157,8 @@ impl Call {
     }
 }
 
-/// Calls a function over values; strict ones see no NULL.
+/// Calls a function over values. The result of a strict function with a NULL argument is NULL,
+/// without the call.
 pub(crate) fn call_function<'a>(
     function: &'static Function,
     arguments: &[Datum<'a>],
@@ -266,7 +268,7 @@ pub fn convert<'a>(
                 Datum::Text(input) | Datum::Padded(input) => input,
                 other => output(other, from, context)?,
             };
-            // The length is applied below: a cast cuts where an input refuses.
+            // The length is applied below: a cast cuts text that an input refuses.
             let plain = if explicit { Type::new(to.oid) } else { to };
             text::parse(input, plain, context.session, context.arena)?
         }
@@ -353,7 +355,7 @@ fn eval_array<'a>(
     context: &mut EvalContext<'a, '_>,
 ) -> Result<Datum<'a>, SqlError> {
     let mut builder = ArrayBuilder::new(registry::element_of(ty.oid).unwrap_or(0));
-    // Elements of the array's own type are its sub-arrays.
+    // Elements of the array's own type are sub-arrays.
     let nested = elements.first().is_some_and(|element| element.type_().oid == ty.oid);
     if !nested {
         for element in elements {
@@ -410,8 +412,8 @@ fn eval_subscript<'a>(
     context: &mut EvalContext<'a, '_>,
 ) -> Result<Datum<'a>, SqlError> {
     let Datum::Array(array) = array.eval(context)? else {
-        // PostgreSQL has computed subscripts of constants alone before, and their errors are the
-        // statement's.
+        // PostgreSQL has already computed subscripts that are constants, and their errors end the
+        // statement.
         let known = |index: &&Expr| index.is_row_free() && index.volatility() < Volatility::Volatile;
         for index in indexes.iter().filter(known) {
             index.eval(context)?;
@@ -428,12 +430,13 @@ fn eval_subscript<'a>(
     Ok(if null { Datum::Null } else { array.get(&subscripts)?.unwrap_or(Datum::Null) })
 }
 
-/// Total bytes from which the arguments count as large.
+/// Arguments of fewer bytes in total are not large.
 const LARGE: usize = 64 << 10;
-/// Most memory of a call as a multiple of its arguments' size: the result, and copies on the way.
+/// The most memory of a call, as a multiple of its arguments' size: the result, and copies on the
+/// way to it.
 const COPIES: usize = 3;
 
-/// Asks for the memory of a call over large values, if its result may be large too.
+/// Asks for the memory of a call over large values when its result may be large too.
 #[inline]
 fn ask_for_call(function: &'static Function, arguments: &[Datum<'_>]) -> Result<(), SqlError> {
     let size = arguments.iter().map(memory::bytes_of).sum();
@@ -442,7 +445,7 @@ fn ask_for_call(function: &'static Function, arguments: &[Datum<'_>]) -> Result<
 
 #[cold]
 fn ask_for_large_call(function: &'static Function, size: usize) -> Result<(), SqlError> {
-    // A copy on the way here gave way and left its interrupt.
+    // A copy made before this point may have yielded and left its interrupt.
     work::tick(0)?;
     let small = matches!(
         function.result,

@@ -1,12 +1,12 @@
-//! Scalar expressions: a typed, immutable tree, bound to function pointers, evaluated over
+//! Scalar expressions: a typed, immutable tree, bound to function pointers and evaluated over
 //! registers.
 //!
-//! Invariants:
+//! What must hold:
 //!
-//! 1. [`crate::functions`] builds every expression: it resolves overloads and inserts casts. So
-//!    every call's arguments have exactly the types that its function takes.
-//! 2. Sessions share an expression, and it never changes.
-//! 3. Evaluation allocates only in the context's arena.
+//! - [`crate::functions`] builds expressions: it resolves overloads and inserts casts. So the
+//!   arguments of every call have exactly the types its function takes.
+//! - Sessions share expressions, which never change.
+//! - Evaluation allocates only in the context's arena.
 
 use std::sync::Arc;
 
@@ -38,12 +38,12 @@ pub enum Expr {
     Param {
         /// From 0: `$1` is 0.
         index: u32,
-        /// Its type; UNKNOWN until [`crate::functions::cast`] gives it one.
+        /// The parameter's type; UNKNOWN until [`crate::functions::cast`] gives it one.
         type_: Type,
     },
     /// An operand of the nearest [`Shared`] around it.
     Operand {
-        /// Its place among the operands.
+        /// The operand's index.
         index: u32,
         /// Its type.
         type_: Type,
@@ -58,35 +58,35 @@ pub enum Expr {
     Or(Vec<Expr>),
     /// NOT.
     Not(Box<Expr>),
-    /// CASE; the simple form is bound to comparisons with one operand.
+    /// CASE. The binder turns the simple form into comparisons with one operand.
     Case(Box<Case>),
     /// COALESCE.
     Coalesce(Vec<Expr>, Type),
-    /// NULLIF: the first argument unless the `=` call over both is true.
+    /// NULLIF: the first argument, or NULL where the `=` call over both is true.
     NullIf(Box<Call>),
     /// GREATEST or LEAST.
     Extreme(Box<Extreme>),
     /// A conversion.
     Cast(Box<Cast>),
-    /// `IS [NOT]` NULL; over a record it asks all its fields.
+    /// `IS [NOT]` NULL. Over a record it tests all fields.
     NullTest {
-        /// The tested expression.
+        /// The tested value.
         input: Box<Expr>,
         /// IS NOT NULL.
         negated: bool,
     },
     /// `IS [NOT]` TRUE, FALSE, UNKNOWN.
     BoolTest {
-        /// The tested expression.
+        /// The tested value.
         input: Box<Expr>,
-        /// The value it should have; None is UNKNOWN.
+        /// The expected value; None is UNKNOWN.
         expected: Option<bool>,
         /// IS NOT.
         negated: bool,
     },
     /// `IS [NOT]` DISTINCT FROM, by an `=` call over both.
     Distinct {
-        /// The equality.
+        /// The `=` call.
         equal: Box<Call>,
         /// IS NOT DISTINCT FROM.
         negated: bool,
@@ -104,7 +104,7 @@ pub enum Expr {
     Row {
         /// The fields.
         fields: Vec<Expr>,
-        /// Their names; those of ROW(...) are f1, f2 and so on.
+        /// The fields' names; None for ROW(...), whose fields are f1, f2 and so on.
         names: Option<Arc<[String]>>,
     },
     /// `array[index]`; NULL outside its bounds.
@@ -120,7 +120,7 @@ pub enum Expr {
     Field {
         /// The record.
         record: Box<Expr>,
-        /// From 0.
+        /// The field's index, from 0.
         index: u32,
         /// The field's type.
         type_: Type,
@@ -134,7 +134,7 @@ pub struct Call {
     pub function: &'static Function,
     /// Its arguments, of exactly the function's types.
     pub arguments: Vec<Expr>,
-    /// The result's type (polymorphic functions resolved).
+    /// The result's type, with polymorphic types resolved.
     pub type_: Type,
 }
 
@@ -149,39 +149,39 @@ pub struct Case {
     pub type_: Type,
 }
 
-/// GREATEST and LEAST: NULLs are skipped.
+/// GREATEST or LEAST, which skip NULLs.
 #[derive(Clone, Debug)]
 pub struct Extreme {
-    /// GREATEST.
+    /// GREATEST instead of LEAST.
     pub greatest: bool,
     /// The arguments, all of one type.
     pub arguments: Vec<Expr>,
-    /// That type.
+    /// The type of the arguments and the result.
     pub type_: Type,
 }
 
 /// A conversion from one type to another.
 #[derive(Clone, Debug)]
 pub struct Cast {
-    /// The converted expression.
+    /// The value to convert.
     pub input: Expr,
-    /// How.
+    /// The method of the conversion.
     pub path: CastPath,
-    /// To what.
+    /// The target type.
     pub type_: Type,
-    /// By `::` or CAST, where too long text is cut silently.
+    /// The cast is `::` or CAST, which cut text silently.
     pub explicit: bool,
 }
 
 impl Cast {
-    /// How much the cast's result may change.
+    /// The volatility of the cast's result.
     pub fn volatility(&self) -> Volatility {
         let stable = |ty: u32| {
             let base = types::element_of(ty).unwrap_or(ty);
             matches!(base, oid::TIMESTAMPTZ | oid::TIMESTAMP | oid::DATE | oid::TIME)
                 || oid::REG_TYPES.contains(&base)
         };
-        // These are written as the session has set it.
+        // The text of these types depends on the session's settings.
         let written = |ty: u32| {
             let base = types::element_of(ty).unwrap_or(ty);
             stable(ty) || matches!(base, oid::INTERVAL | oid::BYTEA | oid::FLOAT4 | oid::FLOAT8 | oid::RECORD)
@@ -203,20 +203,20 @@ impl Cast {
     }
 }
 
-/// How a conversion is done.
+/// The method of a conversion.
 #[derive(Clone, Debug)]
 pub enum CastPath {
-    /// The same representation under another type.
+    /// None: the representation stays, under another type.
     Relabel,
-    /// By a function of (value), or (value, modifier int4, explicit bool).
+    /// A function of (value), or of (value, modifier int4, explicit bool).
     Function(&'static Function),
-    /// By the target's text input.
+    /// The target's text input.
     Input,
-    /// By the source's text output.
+    /// The source's text output.
     Output,
-    /// By applying the type's length or precision alone.
+    /// The target's length or precision, applied to the value.
     Length,
-    /// Element by element.
+    /// A conversion of each element.
     Elements(Box<CastPath>),
 }
 
@@ -227,13 +227,13 @@ pub struct Quantified {
     pub function: &'static Function,
     /// Its left argument.
     pub left: Expr,
-    /// The source of its right argument.
+    /// The values of its right argument.
     pub right: QuantifiedOver,
     /// ALL instead of ANY.
     pub all: bool,
 }
 
-/// The values over which a quantified comparison goes.
+/// The right side of a quantified comparison.
 #[derive(Clone, Debug)]
 pub enum QuantifiedOver {
     /// The elements of an array value.
@@ -259,7 +259,7 @@ impl Expr {
         Expr::Const(Value::Null, type_)
     }
 
-    /// A literal whose type is still open.
+    /// A literal of unknown type.
     pub fn unknown(text: &str) -> Expr {
         Expr::Const(Value::Text(text.into()), Type::UNKNOWN)
     }
@@ -274,7 +274,7 @@ impl Expr {
         Expr::Const(Value::Bool(value), Type::BOOL)
     }
 
-    /// AND of any number of conditions; none is true.
+    /// AND of any number of conditions; true without any.
     pub fn and(mut conditions: Vec<Expr>) -> Expr {
         match conditions.len() {
             0 => Expr::boolean(true),
@@ -283,7 +283,7 @@ impl Expr {
         }
     }
 
-    /// The type of its value.
+    /// The type of the expression's value.
     pub fn type_(&self) -> Type {
         match self {
             Expr::Const(_, type_)
@@ -311,7 +311,7 @@ impl Expr {
         }
     }
 
-    /// The constant, if the expression is one.
+    /// The value of a constant; None for another expression.
     pub fn as_const(&self) -> Option<&Value> {
         match self {
             Expr::Const(value, _) => Some(value),
@@ -319,9 +319,9 @@ impl Expr {
         }
     }
 
-    /// Operator, left side and right side, if the expression is a comparison by the type's own
-    /// order (`=`, `<`, `<=`, `>`, `>=`). An index can serve such a comparison. The operator's name
-    /// is `function.operator`.
+    /// The operator, left side and right side of a comparison by the type's own order (`=`, `<`,
+    /// `<=`, `>`, `>=`); None for another expression. An index can serve such a comparison. The
+    /// operator's name is `function.operator`.
     pub fn as_comparison(&self) -> Option<(crate::function::Comparison, &Expr, &Expr)> {
         match self {
             Expr::Call(call) => {

@@ -1,12 +1,12 @@
-//! Operands that several parts of an expression read: `case x when a ... when b ...` compares one x
-//! with a and with b. Copies of x would double an expression at each level of nesting.
+//! Operands that several parts of an expression read. `case x when a ... when b ...` compares one x
+//! with a and with b; copies of x would double the expression at each level of nesting.
 //!
-//! Invariants:
+//! What must hold:
 //!
 //! 1. The operands are computed before the body, once, in their order. So the binder shares only an
-//!    operand that the body reads first, or in any case once it has read those before it.
+//!    operand that the body reads first, or reads in any case after those before it.
 //! 2. An operand reads no operand of another [`Shared`] around it: it can stand anywhere.
-//! 3. A part of a body is evaluated inside it only. Code that needs the part elsewhere calls
+//! 3. A part of a body is evaluated inside the body only. Code that needs the part elsewhere calls
 //!    [`Shared::closed`].
 
 use super::{CastPath, Expr};
@@ -15,7 +15,7 @@ use crate::function::Volatility;
 use values::error::SqlError;
 use values::types::{Datum, Type, oid};
 
-/// The most operands of an expression: those of BETWEEN SYMMETRIC.
+/// The most operands of an expression: BETWEEN SYMMETRIC has this many.
 const MOST: usize = 3;
 
 /// Operands and the expression that reads them.
@@ -23,7 +23,7 @@ const MOST: usize = 3;
 pub struct Shared {
     /// The operands.
     pub operands: Vec<Expr>,
-    /// The expression that reads them, by [`Expr::Operand`].
+    /// The expression that reads the operands by [`Expr::Operand`].
     pub body: Expr,
 }
 
@@ -32,7 +32,7 @@ pub struct Shared {
 pub struct Sharing(Vec<Expr>);
 
 impl Sharing {
-    /// The expression to put wherever the operand is read. An operand that costs nothing is copied.
+    /// The expression to read an operand by. An operand that costs nothing is copied.
     pub fn operand(&mut self, operand: Expr) -> Expr {
         if is_plain(&operand) || operand.type_().oid == oid::UNKNOWN || self.0.len() == MOST {
             return operand;
@@ -42,12 +42,13 @@ impl Sharing {
         Expr::Operand { index, type_ }
     }
 
-    /// The same for an operand that PostgreSQL copies: a volatile one is computed each time.
+    /// As [`Sharing::operand`], for an operand that PostgreSQL copies: a volatile one is computed
+    /// each time.
     pub fn copied_operand(&mut self, operand: Expr) -> Expr {
         if operand.volatility() == Volatility::Volatile { operand } else { self.operand(operand) }
     }
 
-    /// The whole expression.
+    /// The whole expression, with the operands around its body.
     pub fn around(self, body: Expr) -> Expr {
         match self.0.is_empty() {
             true => body,
@@ -57,8 +58,8 @@ impl Sharing {
 }
 
 impl Shared {
-    /// Puts operands that cost nothing, or are read once, where they are read; those that nobody
-    /// reads go.
+    /// Moves operands that cost nothing, or are read once, to the place that reads them. Drops
+    /// operands that nothing reads.
     pub fn simplified(self) -> Expr {
         let Shared { operands, mut body } = self;
         let mut reads = vec![0_usize; operands.len()];
@@ -83,10 +84,10 @@ impl Shared {
         }
     }
 
-    /// A copy of a part of the body, with copies of the operands in it.
+    /// A copy of a part of the body, with copies of its operands.
     ///
     /// # Errors
-    /// The interrupt of a statement that was stopped, or may not have the memory.
+    /// The interrupt of a statement that was stopped or may not have the memory.
     pub fn closed(&self, part: &Expr) -> Result<Expr, SqlError> {
         let mut result = Ok(());
         let mut part = part.copied()?;
@@ -112,7 +113,7 @@ impl Shared {
     }
 }
 
-/// Whether computing it again costs nothing.
+/// Whether computing the operand again costs nothing.
 fn is_plain(operand: &Expr) -> bool {
     match operand {
         Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. } | Expr::Operand { .. } => true,
@@ -131,7 +132,7 @@ impl Expr {
         }
     }
 
-    /// Whether it reads an operand of the [`Shared`] around it.
+    /// Whether the expression reads an operand of the [`Shared`] around it.
     pub(super) fn reads_operand(&self) -> bool {
         let mut reads = false;
         self.each_operand(&mut |_| reads = true);

@@ -1,5 +1,5 @@
-//! Expressions as SQL text, as EXPLAIN shows conditions: every operator in brackets, every cast
-//! written out.
+//! Expressions as SQL text, as EXPLAIN shows conditions: with every operator in brackets and every
+//! cast.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,18 +13,18 @@ use values::types::{Type, Value, oid, registry};
 
 /// Writes expressions with names for the registers they read.
 pub struct Show<'a> {
-    /// The names of the registers' values.
+    /// The registers' contents.
     pub names: &'a HashMap<u32, String>,
-    /// Names that come before those.
+    /// Names that take precedence over `names`.
     pub own: &'a [(u32, String)],
-    /// How values are written.
+    /// The session whose settings the text of values follows.
     pub session: &'a dyn Environment,
-    /// The operands that the expression shares, and whether each was written.
+    /// The text of each shared operand, and whether it was written already.
     operands: Vec<(String, Cell<bool>)>,
 }
 
-/// The longest text, in bytes, of an operand that is written wherever it is read. A longer one is
-/// written once, so that the text does not double at each level of nesting.
+/// The longest text, in bytes, of an operand that is repeated wherever it is read. A longer text is
+/// written once: otherwise the text would double at each level of nesting.
 const REPEATED: usize = 64;
 
 impl<'a> Show<'a> {
@@ -37,7 +37,7 @@ impl<'a> Show<'a> {
         Show { names, own, session, operands: Vec::new() }
     }
 
-    /// An expression.
+    /// The text of an expression.
     pub fn text(&self, expr: &Expr) -> String {
         match expr {
             Expr::Const(value, type_) => self.constant(value, *type_),
@@ -102,13 +102,13 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// The name of a register's value.
+    /// The name of a register's content.
     pub fn name(&self, register: u32) -> String {
         let own = self.own.iter().find(|(own, _)| *own == register).map(|(_, name)| name);
         own.or_else(|| self.names.get(&register)).map_or_else(|| format!("?{register}"), String::clone)
     }
 
-    /// Several, with something in between.
+    /// The texts of several expressions with `between` between them.
     pub fn list(&self, parts: &[Expr], between: &str) -> String {
         parts.iter().map(|part| self.text(part)).collect::<Vec<_>>().join(between)
     }
@@ -121,13 +121,13 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// A constant: bare where SQL would read it as of its type, else quoted and cast.
+    /// The text of a constant: bare where SQL reads it as of its type, else quoted and cast.
     fn constant(&self, value: &Value, type_: Type) -> String {
         let arena = Bump::new();
         let bytes = match value {
             Value::Null => return format!("NULL::{}", registry::format_type_exactly(type_)),
             Value::Bool(value) => return value.to_string(),
-            // Without safe points: there is nobody to tell that it was interrupted.
+            // The conversion has no safe points: this function cannot report an interrupt.
             _ => runtime::work::within(usize::MAX - 1, || {
                 text::to_bytes(value.datum_in(&arena), type_, self.session)
             }),

@@ -7,7 +7,7 @@ use values::memory;
 use values::types::Type;
 use values::work::tick_parts;
 
-/// Bytes of an expression's part, about.
+/// Approximate bytes of a part of an expression.
 const PART_BYTES: usize = 2 * size_of::<Expr>();
 
 /// The direct parts of an expression, by shared or mutable reference.
@@ -63,17 +63,17 @@ impl Expr {
         children!(self, &mut *visit, iter_mut, mut);
     }
 
-    /// Calls `visit` for itself and every part, parents first.
+    /// Calls `visit` for the expression and all its parts, parents first.
     pub fn walk<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
         visit(self);
         self.for_each_child(&mut |child| child.walk(visit));
     }
 
-    /// A copy: copies of copies grow by a power of their depth, so the memory is asked for, and a
-    /// large one is a safe point.
+    /// A copy. Copies of copies grow exponentially with their depth, so the copy asks for its
+    /// memory, and a large one is a safe point.
     ///
     /// # Errors
-    /// The interrupt of a statement that was stopped, or may not have the memory.
+    /// The interrupt of a statement that was stopped or may not have the memory.
     pub fn copied(&self) -> Result<Expr, SqlError> {
         let mut parts = 0;
         self.walk(&mut |_| parts += 1);
@@ -82,7 +82,7 @@ impl Expr {
         Ok(self.clone())
     }
 
-    /// How much its value may change between evaluations with the same registers and parameters.
+    /// How much the value may change between evaluations with the same registers and parameters.
     pub fn volatility(&self) -> Volatility {
         let mut worst = Volatility::Immutable;
         self.walk(&mut |part| {
@@ -97,23 +97,23 @@ impl Expr {
         worst
     }
 
-    /// Whether its value depends on nothing but its text: no registers, parameters, session, time,
-    /// randomness.
+    /// Whether the value depends on the expression's text alone: on no register, parameter,
+    /// session, time or randomness.
     pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |part| constant &= !matches!(part, Expr::Column { .. } | Expr::Param { .. }));
         constant && !self.reads_operand() && self.volatility() == Volatility::Immutable
     }
 
-    /// Whether it reads no register. An operand may read one.
+    /// Whether the expression reads no register. An operand may read one.
     pub fn is_row_free(&self) -> bool {
         let mut free = true;
         self.walk(&mut |part| free &= !matches!(part, Expr::Column { .. }));
         free && !self.reads_operand()
     }
 
-    /// Whether a part of it computes something from constants and parameters alone. PostgreSQL does
-    /// that before any row is read, and its errors are the statement's.
+    /// Whether a part computes something from constants and parameters alone. PostgreSQL computes
+    /// such a part before it reads any row, and its errors end the statement.
     pub fn computes_ahead(&self) -> bool {
         let mut found = false;
         self.walk(&mut |part| {
@@ -124,7 +124,7 @@ impl Expr {
         found
     }
 
-    /// The parameters in it and the types they have taken.
+    /// The parameters in the expression, with their types.
     pub fn params(&self) -> Vec<(u32, Type)> {
         let mut params = Vec::new();
         self.walk(&mut |part| {

@@ -27,12 +27,12 @@ pub struct Accumulator {
 #[derive(Debug)]
 enum State {
     None,
-    /// Sum of integers, and of their squares where variance wants them.
+    /// Sum of integers, and sum of their squares for variances.
     Integer {
         sum: i128,
         squares: BigInt,
     },
-    /// Sum of numerics: over i128 at the greatest scale so far as long as it fits.
+    /// Sum of numerics over i128, at the greatest scale so far, while it fits.
     Small {
         sum: i128,
         scale: u32,
@@ -41,7 +41,7 @@ enum State {
         sum: Numeric,
         squares: Numeric,
     },
-    /// Youngs and Cramer's sums: of values, and of squares of differences.
+    /// The sums of Youngs and Cramer: of the values, and of squares of differences.
     Float {
         sum: f64,
         squares: f64,
@@ -53,12 +53,12 @@ enum State {
     Text(String),
     Bytes(Vec<u8>),
     Array(ArrayBuilder),
-    /// The elements of arrays, all of this shape.
+    /// The elements of arrays that all have this shape.
     Arrays(ArrayBuilder, Vec<(i32, i32)>),
 }
 
 impl Aggregate {
-    /// An empty group's state.
+    /// The state of an empty group.
     pub fn start(&self) -> Accumulator {
         let variance = matches!(self.kind, Kind::StddevSamp | Kind::StddevPop | Kind::VarSamp | Kind::VarPop);
         let state = match (self.kind, self.argument.oid) {
@@ -80,7 +80,7 @@ impl Aggregate {
             (_, oid::NUMERIC) if !variance => State::Small { sum: 0, scale: 0 },
             (_, oid::NUMERIC) => State::Big { sum: Numeric::from(0), squares: Numeric::from(0) },
             (_, oid::INTERVAL) => State::Interval(Interval::default()),
-            // A sum begins with what changes nothing, not even the sign of a zero.
+            // -0.0 is the neutral element of addition: it keeps even the sign of a zero.
             (Kind::Sum, _) => State::Float { sum: -0.0, squares: 0.0 },
             _ => State::Float { sum: 0.0, squares: 0.0 },
         };
@@ -93,7 +93,7 @@ impl Accumulator {
         matches!(self.kind, Kind::StddevSamp | Kind::StddevPop | Kind::VarSamp | Kind::VarPop)
     }
 
-    /// Bytes of memory it takes about.
+    /// Approximate bytes of the state.
     pub fn size(&self) -> usize {
         let apart = match &self.state {
             State::Text(text) => text.capacity(),
@@ -105,7 +105,7 @@ impl Accumulator {
         size_of::<Accumulator>() + apart
     }
 
-    /// Takes a row in.
+    /// Adds a row. Skips it when the first argument is NULL, except for array_agg.
     pub fn add(&mut self, arguments: &[Datum<'_>]) -> Result<(), SqlError> {
         let value = arguments.first().copied().unwrap_or(Datum::Bool(true));
         if value.is_null() && self.kind != Kind::ArrayAgg {
@@ -125,51 +125,13 @@ impl Accumulator {
             State::Small { .. } | State::Big { .. } => self.add_numeric(value)?,
             State::Float { sum, squares } => {
                 let value = as_float(value).ok_or_else(|| bad_argument("sum"))?;
-                let before = (self.count - 1) as f64;
-                let previous = *sum;
-                *sum += value;
-                if self.result == oid::FLOAT4 {
-                    // A sum of reals is rounded to one at each step.
-                    *sum = f64::from(*sum as f32);
-                }
-                if self.kind != Kind::Sum && before > 0.0 {
-                    let difference = value * self.count as f64 - *sum;
-                    *squares += difference * difference / (self.count as f64 * before);
-                } else if !value.is_finite() {
-                    *squares = f64::NAN;
-                }
-                if sum.is_infinite() || squares.is_infinite() {
-                    if !previous.is_infinite() && !value.is_infinite() {
-                        return Err(SqlError::new(
-                            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                            "value out of range: overflow",
-                        ));
-                    }
-                    *squares = f64::NAN;
-                }
+                add_float((self.kind, self.result), self.count, value, sum, squares)?;
             }
             State::Interval(sum) => match value {
                 Datum::Interval(value) => *sum = sum.plus(value)?,
                 _ => return Err(bad_argument("sum")),
             },
-            State::Best(best) => {
-                let order = compare(value, best.datum())?;
-                // Of equal values that look different the later one counts.
-                let differs = matches!(
-                    value,
-                    Datum::Numeric(_)
-                        | Datum::Float4(_)
-                        | Datum::Float8(_)
-                        | Datum::Interval(_)
-                        | Datum::Array(_)
-                );
-                let better = matches!(best, Value::Null)
-                    || if self.kind == Kind::Max { order.is_gt() } else { order.is_lt() }
-                    || order.is_eq() && differs;
-                if better {
-                    *best = value.to_value()?;
-                }
-            }
+            State::Best(best) => keep_best(best, value, self.kind == Kind::Max)?,
             State::Bool(all) => match (value, self.kind) {
                 (Datum::Bool(value), Kind::BoolAnd) => *all &= value,
                 (Datum::Bool(value), _) => *all |= value,
@@ -232,7 +194,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// The result of what was taken in so far.
+    /// The result over the rows so far; NULL without rows, except for count.
     pub fn finish<'a>(&self, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
         if matches!(self.kind, Kind::CountRows | Kind::Count) {
             return Ok(Datum::Int8(self.count));
@@ -248,7 +210,7 @@ impl Accumulator {
                 Ok(Datum::Interval(sum.divide(self.count as f64)?))
             }
             State::Interval(sum) => Ok(Datum::Interval(*sum)),
-            // The state may go before the result.
+            // The copy outlives the state.
             State::Best(best) => best.datum().copy_in(arena),
             State::Bool(value) => Ok(Datum::Bool(*value)),
             State::Bits(bits) => Ok(match self.result {
@@ -328,7 +290,57 @@ impl Accumulator {
     }
 }
 
-/// Takes an array in whose elements become those of a sub-array. All have the shape of the first.
+/// Adds a float to Youngs and Cramer's sums over `count` values, this one included.
+#[inline]
+fn add_float(
+    (kind, result): (Kind, u32),
+    count: i64,
+    value: f64,
+    sum: &mut f64,
+    squares: &mut f64,
+) -> Result<(), SqlError> {
+    let before = (count - 1) as f64;
+    let previous = *sum;
+    *sum += value;
+    if result == oid::FLOAT4 {
+        // Each step rounds a sum of reals to a real.
+        *sum = f64::from(*sum as f32);
+    }
+    if kind != Kind::Sum && before > 0.0 {
+        let difference = value * count as f64 - *sum;
+        *squares += difference * difference / (count as f64 * before);
+    } else if !value.is_finite() {
+        *squares = f64::NAN;
+    }
+    if sum.is_infinite() || squares.is_infinite() {
+        if !previous.is_infinite() && !value.is_infinite() {
+            return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+        }
+        *squares = f64::NAN;
+    }
+    Ok(())
+}
+
+/// Replaces the best value so far if this one is better: greater when `greatest`, else less.
+#[inline]
+fn keep_best(best: &mut Value, value: Datum<'_>, greatest: bool) -> Result<(), SqlError> {
+    let order = compare(value, best.datum())?;
+    // Equal values may look different: the last one is the result.
+    let differs = matches!(
+        value,
+        Datum::Numeric(_) | Datum::Float4(_) | Datum::Float8(_) | Datum::Interval(_) | Datum::Array(_)
+    );
+    let better = matches!(best, Value::Null)
+        || if greatest { order.is_gt() } else { order.is_lt() }
+        || order.is_eq() && differs;
+    if better {
+        *best = value.to_value()?;
+    }
+    Ok(())
+}
+
+/// Appends an array's elements as a sub-array. All arrays have the shape of the first; 2202E
+/// otherwise.
 pub fn add_array(
     builder: &mut ArrayBuilder,
     shape: &mut Vec<(i32, i32)>,
@@ -359,7 +371,7 @@ pub fn add_array(
     bounded(builder.size())
 }
 
-/// A product with all its digits, where [`Numeric::multiply`] rounds to the scale that a value may have.
+/// A product with all its digits. [`Numeric::multiply`] rounds to the largest scale of a value.
 fn product(left: &Numeric, right: &Numeric) -> Numeric {
     match (left, right) {
         (Numeric::Finite(a), Numeric::Finite(b)) => {
@@ -369,7 +381,7 @@ fn product(left: &Numeric, right: &Numeric) -> Numeric {
     }
 }
 
-/// (n * squares - sum^2) / (n * (n or n - 1)), and its root, at PostgreSQL's scales.
+/// (n * squares - sum^2) / (n * (n or n - 1)), or its root, at PostgreSQL's scales.
 fn variance(
     sum: &Numeric,
     squares: &Numeric,
@@ -385,7 +397,7 @@ fn variance(
     let divisor = n.multiply(&Numeric::from(if sample { count - 1 } else { count }));
     let variance = spread.divide(&divisor)?;
     Ok(match variance {
-        // The root is taken at the variance's own scale.
+        // The root has the variance's own scale.
         Numeric::Finite(variance) if root => Numeric::Finite(variance.root(variance.scale)),
         other => other,
     })

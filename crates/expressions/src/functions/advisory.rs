@@ -1,5 +1,5 @@
-//! The functions of advisory locks, by one number of 64 bits or two of 32 bits; answered by the
-//! session.
+//! The functions of advisory locks, by one number of 64 bits or two of 32 bits. The session answers
+//! them.
 
 use crate::function::{Function, func};
 use values::types::oid;
@@ -7,8 +7,8 @@ use values::types::oid;
 const WIDE: &[u32] = &[oid::INT8];
 const PAIR: &[u32] = &[oid::INT4, oid::INT4];
 
-/// A function answered by [`values::environment::Environment::catalog_function`] under its own
-/// name.
+/// A function that [`values::environment::Environment::catalog_function`] answers under the
+/// function's name.
 macro_rules! asked {
     ($name:literal, $arguments:expr, $result:expr) => {
         func($name, $arguments, $result, |cx, a| cx.session.catalog_function($name, a, cx.arena)).volatile()

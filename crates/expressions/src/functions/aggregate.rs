@@ -1,4 +1,4 @@
-//! The overloads of aggregates: which aggregate a call names, and as what it takes its arguments.
+//! The overloads of aggregates: the aggregate that a call names, and the types of its arguments.
 
 use super::call::several_functions;
 use super::casts::{cast, implicit_ok};
@@ -30,7 +30,7 @@ fn kind_of(name: &str) -> Option<Kind> {
     })
 }
 
-/// The type an aggregate takes its first argument as, and its result's type.
+/// The type as which an aggregate takes its first argument, and its result's type.
 fn signature(kind: Kind, given: u32) -> Option<(u32, u32)> {
     let number =
         |ty: u32| matches!(ty, oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8);
@@ -58,7 +58,7 @@ fn signature(kind: Kind, given: u32) -> Option<(u32, u32)> {
         Kind::BoolAnd | Kind::BoolOr => (oid::BOOL, oid::BOOL),
         Kind::StringAgg if given == oid::BYTEA => (oid::BYTEA, oid::BYTEA),
         Kind::StringAgg => (oid::TEXT, oid::TEXT),
-        // It could be an array or an element.
+        // The literal could be an array or an element.
         Kind::ArrayAgg if given == oid::UNKNOWN => return None,
         Kind::ArrayAgg => (given, registry::array_of(given).or(registry::is_array(given).then_some(given))?),
         Kind::StddevSamp | Kind::StddevPop | Kind::VarSamp | Kind::VarPop => match given {
@@ -74,7 +74,7 @@ fn signature(kind: Kind, given: u32) -> Option<(u32, u32)> {
     })
 }
 
-/// The aggregate a call names; None when there is no aggregate of that name.
+/// The aggregate that a call names; None when no aggregate has the name.
 pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
     let Some(kind) = kind_of(name) else { return Ok(None) };
     if kind == Kind::Count && arguments.is_empty() {
@@ -89,7 +89,7 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
         if arguments.len() == wanted && given.oid == oid::UNKNOWN {
             return Err(several_functions(name, arguments));
         }
-        // The caller's search goes on and fails with the message for functions.
+        // The caller searches on and fails with the error for functions.
         return Ok(None);
     };
     let argument = if argument == given.oid { given } else { Type::new(argument) };

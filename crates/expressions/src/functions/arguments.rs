@@ -1,4 +1,7 @@
-//! Arguments converted to the types of the signature.
+//! Access to arguments in the representation that the signature declares, and construction of
+//! results.
+//!
+//! A datum of another representation is a bug: XX000.
 
 use bumpalo::Bump;
 
@@ -9,7 +12,7 @@ use values::types::{ArrayRef, Datum, Interval};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// The text family.
+/// A text of any type.
 pub(super) fn text<'a>(value: Datum<'a>) -> Result<&'a str> {
     match value {
         Datum::Text(value) | Datum::Padded(value) => Ok(value),
@@ -17,17 +20,17 @@ pub(super) fn text<'a>(value: Datum<'a>) -> Result<&'a str> {
     }
 }
 
-/// A text that names something, as far as it is read: no name is longer than a message.
+/// A text that names an object, cut to the length of a message: no name is longer.
 pub(super) fn name<'a>(value: Datum<'a>) -> Result<&'a str> {
     text(value).map(for_message)
 }
 
-/// Integers of any width, OIDs.
+/// An integer of any width, or an OID.
 pub(super) fn int(value: Datum<'_>) -> Result<i64> {
     value.as_i64().ok_or_else(|| bad_argument("(integer)"))
 }
 
-/// Any number as float8.
+/// Any number, as float8.
 pub(super) fn float(value: Datum<'_>) -> Result<f64> {
     as_float(value).ok_or_else(|| bad_argument("(float8)"))
 }
@@ -42,7 +45,7 @@ pub(super) fn as_float(value: Datum<'_>) -> Option<f64> {
     })
 }
 
-/// numeric, unpacked.
+/// A numeric, unpacked.
 pub(super) fn numeric(value: Datum<'_>) -> Result<Numeric> {
     match value {
         Datum::Numeric(value) => Ok(value.load()),
@@ -50,7 +53,7 @@ pub(super) fn numeric(value: Datum<'_>) -> Result<Numeric> {
     }
 }
 
-/// bytea
+/// A bytea.
 pub(super) fn bytes<'a>(value: Datum<'a>) -> Result<&'a [u8]> {
     match value {
         Datum::Bytea(value) => Ok(value),
@@ -58,7 +61,7 @@ pub(super) fn bytes<'a>(value: Datum<'a>) -> Result<&'a [u8]> {
     }
 }
 
-/// bool
+/// A bool.
 pub(super) fn boolean(value: Datum<'_>) -> Result<bool> {
     match value {
         Datum::Bool(value) => Ok(value),
@@ -74,7 +77,7 @@ pub(super) fn array<'a>(value: Datum<'a>) -> Result<ArrayRef<'a>> {
     }
 }
 
-/// interval
+/// An interval.
 pub(super) fn interval(value: Datum<'_>) -> Result<Interval> {
     match value {
         Datum::Interval(value) => Ok(value),
@@ -92,13 +95,13 @@ pub(super) fn give_numeric<'a>(number: &Numeric, arena: &'a Bump) -> Result<Datu
     Ok(Datum::Numeric(number.store(arena)?))
 }
 
-/// 22003 for an integer type.
+/// 22003: the value is outside the integer type that `name` names.
 #[cold]
 pub(super) fn out_of_range(name: &str) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
 }
 
-/// 22023
+/// 22023: a parameter is invalid.
 #[cold]
 pub(super) fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)

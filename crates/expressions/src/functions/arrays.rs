@@ -12,7 +12,7 @@ use values::{encoding, text as type_text};
 type Result<T> = std::result::Result<T, SqlError>;
 
 const ANY: u32 = oid::ANYARRAY;
-/// An array and an element: a call casts them to one common element type.
+/// An array and an element, which a call casts to one common element type.
 const SAME: u32 = oid::ANYCOMPATIBLEARRAY;
 const ITEM: u32 = oid::ANYCOMPATIBLE;
 const I4: u32 = oid::INT4;
@@ -27,7 +27,7 @@ fn rebuilt<'a>(
     builder.array_in(cx.arena)
 }
 
-/// The first element that equals a value which is not NULL. Counts its work.
+/// The index of the first element that equals `item`, which is not NULL. Counts its work.
 fn place(list: ArrayRef<'_>, item: Datum<'_>) -> Result<Option<usize>> {
     for (at, value) in list.iter().enumerate() {
         if compare(value?, item)?.is_eq() {
@@ -37,7 +37,7 @@ fn place(list: ArrayRef<'_>, item: Datum<'_>) -> Result<Option<usize>> {
     Ok(None)
 }
 
-/// The type an element has when there is no array to ask.
+/// The type of an element where no array gives it.
 fn type_of(value: Datum<'_>) -> u32 {
     match value {
         Datum::Bool(_) => oid::BOOL,
@@ -60,7 +60,7 @@ fn type_of(value: Datum<'_>) -> u32 {
     }
 }
 
-/// The array with its elements, and these lengths and lower bounds.
+/// The array of the builder's elements with these lengths and lower bounds.
 fn shaped<'a>(builder: &ArrayBuilder, shape: &[(i32, i32)], cx: &EvalContext<'a, '_>) -> Result<Datum<'a>> {
     if let Some((_, lower)) = shape.iter().find(|(length, lower)| lower.checked_add(*length).is_none()) {
         let message = format!("array lower bound is too large: {lower}");
@@ -78,7 +78,7 @@ fn push_all<'a>(builder: &mut ArrayBuilder, values: impl Iterator<Item = Result<
     Ok(())
 }
 
-/// The error for more elements than an array may have.
+/// 22003: the array would have more elements than PostgreSQL allows.
 fn too_many(what: &str) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{what} out of range"))
 }
@@ -105,8 +105,8 @@ fn append<'a>(cx: &EvalContext<'a, '_>, list: Datum<'a>, item: Datum<'a>, front:
     shaped(&builder, &[(length + 1, lower)], cx)
 }
 
-/// The shape of two arrays, neither empty, one behind the other: of equal dimensions they share the
-/// outermost one; one of a dimension less is an element of the other.
+/// The shape of two non-empty arrays joined. Arrays of equal dimensions are joined along the
+/// outermost one; an array of one dimension less becomes an element of the other.
 fn joined(left: &[(i32, i32)], right: &[(i32, i32)]) -> Result<Vec<(i32, i32)>> {
     let refused = |detail: String| {
         let message = "cannot concatenate incompatible arrays";
@@ -146,7 +146,7 @@ fn concatenate<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datu
     shaped(&builder, &shape, cx)
 }
 
-/// 0A000 for an array of several dimensions.
+/// Fails with 0A000 for an array of several dimensions.
 fn one_dimension(list: ArrayRef<'_>, what: &str) -> Result<()> {
     if list.dimensions() <= 1 {
         return Ok(());
@@ -155,7 +155,7 @@ fn one_dimension(list: ArrayRef<'_>, what: &str) -> Result<()> {
     Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
 }
 
-/// The subscript of the first element that equals the item, at or behind a subscript.
+/// The subscript of the first element that equals the item, at or after a subscript.
 fn position<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     if a[0].is_null() {
         return Ok(Datum::Null);
@@ -227,7 +227,7 @@ fn replace<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a
     shaped(&builder, &list.shape(), cx)
 }
 
-/// The bounds as text.
+/// The array's bounds as text.
 fn bounds<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let shape = array(a[0])?.shape();
     if shape.is_empty() {
@@ -307,13 +307,13 @@ fn give<'a>(value: Option<i32>) -> Result<Datum<'a>> {
 
 pub(super) static FUNCTIONS: &[Function] = &[
     func("generate_subscripts", &[ANY, I4], oid::INT4_ARRAY, subscripts),
-    // Numbers from 1, one for each element.
+    // The numbers from 1 to the number of elements. SQL cannot call this name.
     func("element numbers", &[ANY], oid::INT4_ARRAY, |cx, a| {
         let mut builder = ArrayBuilder::new(oid::INT4);
         push_all(&mut builder, (1..).take(array(a[0])?.len()).map(|at| Ok(Datum::Int4(at))))?;
         shaped(&builder, &[(builder.len() as i32, 1)], cx)
     }),
-    // A field selection becomes this call; its result has the field's type.
+    // The call of a field selection. Its result has the field's type.
     func("record_field", &[oid::RECORD, oid::INT4], oid::ANY, |_, a| match a[0] {
         Datum::Record(record) => {
             let place = usize::try_from(int(a[1])?).unwrap_or(usize::MAX);

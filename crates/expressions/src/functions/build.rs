@@ -1,5 +1,5 @@
-//! Building calls: names and arguments to bound expressions, with PostgreSQL's errors where nothing
-//! fits.
+//! The building of calls: resolves names and arguments to bound expressions, with PostgreSQL's
+//! errors where nothing fits.
 
 use super::call::{call_named, no_such_function, several_functions, types_of};
 use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, unify};
@@ -11,13 +11,13 @@ use values::error::{SqlError, SqlState};
 use values::types::{self, Type, Value, oid};
 use values::work::tick_part;
 
-/// A field of a row value, by its place.
+/// The field of a record at an index.
 pub fn record_field(record: Expr, place: usize, type_: Type) -> Result<Expr, SqlError> {
     let place = Expr::constant(Value::Int4(i32::try_from(place).unwrap_or(i32::MAX)), Type::INT4);
     call_named("record_field", vec![record, place], type_)
 }
 
-/// A call of the chosen function, its arguments cast.
+/// A call of the chosen function, with its arguments cast.
 fn call(function: &'static Function, arguments: Vec<Expr>) -> Result<Expr, SqlError> {
     let types = types_of(&arguments);
     let polymorphic: Vec<Type> = polymorphic(function, &types).collect();
@@ -26,7 +26,7 @@ fn call(function: &'static Function, arguments: Vec<Expr>) -> Result<Expr, SqlEr
     }
     let (wanted, result) = concrete(function, &types);
     if matches!(function.name, "textanycat" | "anytextcat") {
-        // The other side is cast to text, whatever it is.
+        // The other side is cast to text, whatever its type.
         let arguments = arguments
             .into_iter()
             .map(|argument| cast(argument, Type::TEXT, CastContext::Explicit))
@@ -41,9 +41,9 @@ fn call(function: &'static Function, arguments: Vec<Expr>) -> Result<Expr, SqlEr
     Ok(Expr::Call(Box::new(Call { function, arguments, type_: result })))
 }
 
-/// Resolves `name(arguments)`; `name` is lower case and unqualified (pg_catalog). `variadic`: the
-/// last argument is an array given with VARIADIC. 42883 with PostgreSQL's hint when there is none,
-/// 42725 when several fit equally well.
+/// Resolves `name(arguments)`; `name` is lower case and unqualified (pg_catalog). With `variadic`
+/// the last argument is an array given with VARIADIC. Fails with 42883 and PostgreSQL's hint when
+/// no function fits, with 42725 when several fit equally well.
 pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<Bound, SqlError> {
     if variadic {
         return Err(SqlError::unsupported("VARIADIC"));
@@ -56,7 +56,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
     }
     let types = types_of(&arguments);
     if name == "pg_typeof" && arguments.len() == 1 {
-        // The type is known now, whatever the value will be.
+        // The type is known now, for every value.
         return Ok(Bound::Scalar(Expr::constant(Value::Oid(types[0].oid), Type::REGTYPE)));
     }
     if name == "to_json" && types.len() == 1 {
@@ -66,7 +66,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
         return json_object::build_object(arguments).map(Bound::Scalar);
     }
     match name {
-        // They see the text of anything. A separator or a format is text itself.
+        // These take the text of any value. A separator or a format is text itself.
         "concat" | "concat_ws" | "format" => {
             let own = usize::from(name != "concat").min(arguments.len());
             if types[..own]
@@ -82,7 +82,7 @@ pub fn function(name: &str, mut arguments: Vec<Expr>, variadic: bool) -> Result<
         "quote_literal" | "quote_nullable"
             if types.iter().any(|type_| matches!(type_.oid, oid::BOOL | oid::BPCHAR)) =>
         {
-            // The text is that of a cast, not of the type's output.
+            // The text is that of a cast, which differs from the type's output.
             let cast_one = |argument| cast(argument, Type::TEXT, CastContext::Explicit);
             arguments = arguments.into_iter().map(cast_one).collect::<Result<Vec<_>, _>>()?;
         }
@@ -143,7 +143,7 @@ fn comparison_call(name: &str, left: Expr, right: Expr) -> Result<Box<Call>, Sql
     }
 }
 
-/// Resolves `left op ANY (right)` / ALL over an array.
+/// Resolves `left op ANY (right)` or `left op ALL (right)` over an array.
 pub fn operator_any(name: &str, left: Expr, right: Expr, all: bool) -> Result<Expr, SqlError> {
     let array = right.type_();
     let element = match array.oid {
@@ -172,9 +172,11 @@ pub fn operator_any(name: &str, left: Expr, right: Expr, all: bool) -> Result<Ex
     Ok(Expr::Quantified(Box::new(Quantified { function, left, right, all })))
 }
 
-/// Resolves `left IN (list)` as PostgreSQL does: items that read no column of their query are
-/// compared as a list of one common type, where there are two of them that have one. The others are
-/// compared one by one. `list`: the items, and whether each reads a column.
+/// Resolves `left IN (list)` as PostgreSQL does.
+///
+/// Items that read no column of their query are compared as a list of one common type, where at
+/// least two of them have one. The other items are compared one by one. `list` holds the items, and
+/// whether each reads a column.
 pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Expr, SqlError> {
     let name = if negated { "<>" } else { "=" };
     let mut parts = Vec::new();
@@ -186,7 +188,7 @@ pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Ex
         let values = values
             .into_iter()
             .map(|(item, _)| {
-                // A literal is one of the list's type, which the operator may take as another one.
+                // A literal has the list's type, which the operator may take as another one.
                 let unknown = item.type_().oid == oid::UNKNOWN;
                 let item = if unknown { cast(item, common, CastContext::Implicit)? } else { item };
                 cast_argument(function, item, wanted[1])
@@ -208,8 +210,8 @@ pub fn in_list(left: &Expr, list: Vec<(Expr, bool)>, negated: bool) -> Result<Ex
     }
 }
 
-/// The operator between a value and a list of these items, and their common type; None where they
-/// are compared one by one.
+/// The operator between a value and a list of these items, and their common type; None where the
+/// items are compared one by one.
 fn list_function<'e>(
     name: &str,
     left: &'e Expr,
@@ -223,9 +225,9 @@ fn list_function<'e>(
     Some((operator_function(name, &[left.type_(), common]).ok()?, common))
 }
 
-/// Both sides of `left = right` in one type: that of the operator, or the common one where it
-/// compares two types. None where there is no such operator or type, or a side can't be cast: the
-/// comparison itself tells why.
+/// Both sides of `left = right` in one type: the operator's, or the common one where the operator
+/// compares two types. None where no such operator or type exists, or a side cannot be cast; the
+/// comparison itself reports the error.
 pub fn equal_sides(left: &Expr, right: &Expr) -> Option<(Expr, Expr)> {
     let given = [left.type_(), right.type_()];
     let function = operator_function("=", &given).ok()?;
@@ -244,7 +246,7 @@ pub fn distinct(left: Expr, right: Expr, negated: bool) -> Result<Expr, SqlError
     Ok(Expr::Distinct { equal: comparison_call("=", left, right)?, negated })
 }
 
-/// Types that compare with one another without a cast.
+/// Types that compare with each other without a cast.
 const INSTANTS: [u32; 3] = [oid::DATE, oid::TIMESTAMP, oid::TIMESTAMPTZ];
 
 /// NULLIF(left, right).
@@ -258,7 +260,7 @@ pub fn null_if(left: Expr, right: Expr) -> Result<Expr, SqlError> {
     }
     let (type_, other) = (left.type_(), right.type_());
     if type_.oid != other.oid && [type_.oid, other.oid].iter().all(|oid| INSTANTS.contains(oid)) {
-        // PostgreSQL compares them as they are: the result has the left one's type.
+        // PostgreSQL compares the two without a cast: the result has the left type.
         let mut sharing = Sharing::default();
         let left = sharing.operand(left);
         let equal = Expr::Call(comparison_call("=", left.copied()?, right)?);

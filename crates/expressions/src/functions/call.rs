@@ -13,7 +13,7 @@ pub(super) fn types_of(exprs: &[Expr]) -> Vec<Type> {
     exprs.iter().map(Expr::type_).collect()
 }
 
-/// A call of the only function of this name, its arguments being what it takes.
+/// A call of the only function of this name. The arguments have the types it takes.
 pub(super) fn call_named(name: &str, arguments: Vec<Expr>, type_: Type) -> Result<Expr, SqlError> {
     match registry::functions(name) {
         [function] => Ok(Expr::Call(Box::new(Call { function, arguments, type_ }))),
@@ -21,7 +21,7 @@ pub(super) fn call_named(name: &str, arguments: Vec<Expr>, type_: Type) -> Resul
     }
 }
 
-/// 42883 with PostgreSQL's hint.
+/// 42883, with PostgreSQL's hint.
 pub(super) fn no_such_function(name: &str, arguments: &[Expr]) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_FUNCTION,
@@ -32,7 +32,7 @@ pub(super) fn no_such_function(name: &str, arguments: &[Expr]) -> SqlError {
     )
 }
 
-/// 42725 with PostgreSQL's hint.
+/// 42725, with PostgreSQL's hint.
 pub(super) fn several_functions(name: &str, arguments: &[Expr]) -> SqlError {
     SqlError::new(
         SqlState::AMBIGUOUS_FUNCTION,

@@ -1,5 +1,4 @@
-//! The cast matrix: the conversion from each type to each other, with the context that allows it;
-//! and common types.
+//! The matrix of casts: source, target, method and weakest context; and common types.
 
 use bumpalo::Bump;
 
@@ -19,7 +18,7 @@ fn is_string(ty: u32) -> bool {
     matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME)
 }
 
-/// How wide a number is: an implicit cast goes up, an assignment down.
+/// The rank of a number type: an implicit cast goes up in rank, an assignment down.
 fn number_rank(ty: u32) -> Option<u8> {
     Some(match ty {
         oid::INT2 => 0,
@@ -83,7 +82,7 @@ fn string_cast(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     }
 }
 
-/// The conversion of `from` to `to`, and the weakest context that allows it. Not for equal types.
+/// The method of a cast between different types, and the weakest context that allows it.
 fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
     if from == oid::UNKNOWN {
         return Some((CastPath::Input, Implicit));
@@ -117,7 +116,7 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
         }
         _ => {}
     }
-    // The vectors are no targets: their elements' type follows from the catalog's use alone.
+    // No type is cast to a vector: only the catalog has vectors, and it determines their elements.
     if matches!(to, oid::INT2VECTOR | oid::OIDVECTOR) {
         return if is_string(from) { Some((CastPath::Input, Explicit)) } else { None };
     }
@@ -125,7 +124,7 @@ fn path(from: u32, to: u32) -> Option<(CastPath, CastContext)> {
         let (element, context) = if from == to { (CastPath::Relabel, Implicit) } else { path(from, to)? };
         return Some((CastPath::Elements(Box::new(element)), context));
     }
-    // Through text: out by assignment, in by an explicit cast only.
+    // Casts through text: an assignment writes text, only an explicit cast reads it.
     if is_string(to) {
         return Some((CastPath::Output, Assignment));
     }
@@ -140,20 +139,23 @@ pub(super) fn implicit_ok(from: u32, to: u32) -> bool {
     from == to || path(from, to).is_some_and(|(_, context)| context == Implicit)
 }
 
-/// Whether there is a cast in this context.
+/// Whether a cast exists in this context.
 pub fn can_cast(from: Type, to: Type, context: CastContext) -> bool {
     from.oid == to.oid || path(from.oid, to.oid).is_some_and(|(_, needed)| needed <= context)
 }
 
-/// Casts to a type with its modifier, or 42846 "cannot cast type a to b" (42804 for an assignment
-/// without a cast is the caller's message: it knows the column; see [`can_cast`]). An UNKNOWN
-/// literal is read by the type's input at once where the session's settings don't matter; an
-/// UNKNOWN parameter takes the type, to be collected by walking the result.
+/// Casts to a type with its modifier, or fails with 42846 "cannot cast type a to b".
+///
+/// The caller reports 42804 for an assignment without a cast, because it knows the column; see
+/// [`can_cast`]. The type's input reads an UNKNOWN literal at once where the session's settings do
+/// not matter. An UNKNOWN parameter takes the type; a walk over the result collects the types of
+/// parameters.
 pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError> {
     let from = expr.type_();
     if from.oid == oid::UNKNOWN && to.oid != oid::UNKNOWN {
         match expr {
-            // The fields that the type names give a bare number its unit, so it is read with them.
+            // The fields that the type names decide the meaning of a number, so the text is read
+            // with them.
             Expr::Param { index, .. } if interval_fields(to) => {
                 let text = Expr::Param { index, type_: Type::TEXT };
                 return Ok(wrap(text, CastPath::Input, to, false));
@@ -180,7 +182,7 @@ pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError
     }
     match path(from.oid, to.oid) {
         Some((path, needed)) if needed <= context => {
-            // A relabelling still has to cut or pad.
+            // A relabelled value must still be cut or padded.
             let path =
                 if to.modifier >= 0 && matches!(path, CastPath::Relabel) { CastPath::Length } else { path };
             Ok(wrap(expr, path, to, explicit))
@@ -192,7 +194,7 @@ pub fn cast(expr: Expr, to: Type, context: CastContext) -> Result<Expr, SqlError
     }
 }
 
-/// Casts an argument to what the function takes.
+/// Casts an argument to the type the function takes.
 pub(super) fn cast_argument(function: &Function, argument: Expr, to: Type) -> Result<Expr, SqlError> {
     let from = argument.type_().oid;
     if function.comparison.is_some()
@@ -205,14 +207,13 @@ pub(super) fn cast_argument(function: &Function, argument: Expr, to: Type) -> Re
     cast(argument, to, CastContext::Implicit)
 }
 
-/// Whether it is a type like `interval day to hour`.
-/// Whether a type is an interval of some fields only.
+/// Whether a type is an interval of some fields only, like `interval day to hour`.
 pub fn interval_fields(ty: Type) -> bool {
     use values::types::interval::fields;
     ty.oid == oid::INTERVAL && fields::of(ty.modifier) != fields::ALL
 }
 
-/// The text its type's output function gives, which for bool is not what a cast gives.
+/// The text of the type's output function. For bool it differs from that of a cast.
 pub(super) fn as_output(expr: Expr) -> Result<Expr, SqlError> {
     match expr.type_().oid {
         oid::UNKNOWN | oid::TEXT | oid::VARCHAR => cast(expr, Type::TEXT, Explicit),
@@ -229,7 +230,7 @@ fn input_is_stable(ty: u32, literal: &str) -> bool {
     let base = types::element_of(ty).unwrap_or(ty);
     match base {
         oid::TIMESTAMPTZ => true,
-        // ISO dates mean one day in every session; words like 'now' and other orders do not.
+        // An ISO date is the same day in every session; words like 'now' and other orders are not.
         oid::DATE | oid::TIMESTAMP | oid::TIME => {
             let iso = literal.bytes().all(|byte| byte.is_ascii_digit() || b"-:. T".contains(&byte));
             let digits = literal.bytes().take_while(u8::is_ascii_digit).count();
@@ -240,7 +241,7 @@ fn input_is_stable(ty: u32, literal: &str) -> bool {
             };
             !(iso && order_free)
         }
-        // In SQL's format the sign at the front may be every field's.
+        // In SQL's format the sign at the front may apply to every field.
         oid::INTERVAL => {
             let first = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
             literal.trim_start_matches(|c| !first(c)).starts_with('-')
@@ -265,8 +266,9 @@ fn read_literal(literal: &str, to: Type, context: CastContext) -> Result<Option<
     value.to_value().map(Some)
 }
 
-/// The type of CASE's results, COALESCE's arguments, a UNION's column, VALUES, ARRAY[] ...;
-/// `context` names it in the message ("CASE", "UNION"). UNKNOWN alone becomes text.
+/// The common type of CASE's results, COALESCE's arguments, a UNION's column, VALUES, ARRAY[] and
+/// so on. `context` names the construct in the message ("CASE", "UNION"). UNKNOWN alone becomes
+/// text.
 pub fn common_type(context: &str, types: &[Type]) -> Result<Type, SqlError> {
     if let Some((first, rest)) = types.split_first()
         && first.oid != oid::UNKNOWN
@@ -301,7 +303,7 @@ pub fn common_type(context: &str, types: &[Type]) -> Result<Type, SqlError> {
     Ok(Type::new(chosen))
 }
 
-/// Casts all to their common type.
+/// Casts all expressions to their common type.
 pub fn unify(context: &str, exprs: Vec<Expr>) -> Result<(Vec<Expr>, Type), SqlError> {
     let types: Vec<Type> = exprs.iter().map(Expr::type_).collect();
     let common = common_type(context, &types)?;

@@ -1,4 +1,4 @@
-//! Functions that ask the session or the catalog, through [`values::environment::Environment`].
+//! Functions that the session or the catalog answers, through [`values::environment::Environment`].
 
 use smallvec::SmallVec;
 
@@ -13,11 +13,11 @@ const OID: u32 = oid::OID;
 const I4: u32 = oid::INT4;
 const I8: u32 = oid::INT8;
 
-/// The version that version() and server_version report.
+/// The result of version(), and the source of server_version.
 const VERSION: &str = "PostgreSQL 18.0 (Allcore)";
 
-/// A function answered by [`values::environment::Environment::catalog_function`] under its own
-/// name.
+/// A function that [`values::environment::Environment::catalog_function`] answers under the
+/// function's name.
 macro_rules! asked {
     ($name:literal, $arguments:expr, $result:expr) => {
         func($name, $arguments, $result, |cx, a| super::catalog::ask(cx, $name, a)).stable()
@@ -25,7 +25,7 @@ macro_rules! asked {
 }
 pub(super) use asked;
 
-/// Asks the session or the catalog. All texts among the arguments name something.
+/// Asks the session or the catalog. All texts among the arguments are names.
 pub(super) fn ask<'a>(
     cx: &mut EvalContext<'a, '_>,
     function: &str,
@@ -99,7 +99,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let type_oid = int(a[0])? as u32;
         let modifier = if a[1].is_null() { -1 } else { int(a[1])? as i32 };
         Ok(match registry::info(type_oid) {
-            // Without a length, bpchar has its own name only if no modifier was asked for.
+            // Without a length, bpchar has a name of its own only when the caller gave no modifier.
             Some(_) => {
                 let type_ = Type::with_modifier(type_oid, modifier);
                 let name =

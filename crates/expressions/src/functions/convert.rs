@@ -1,4 +1,4 @@
-//! The functions behind casts.
+//! The functions that casts call.
 
 use super::arguments::{as_float, name as given_name, out_of_range};
 use super::bad_argument;
@@ -13,7 +13,7 @@ use values::types::{Datum, Interval, oid};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// Any number as an integer, halves of floats to even, of numerics away from zero.
+/// Any number as an integer. Halves of floats round to even, halves of numerics away from zero.
 fn integer(value: Datum<'_>, name: &str) -> Result<i64> {
     let float = |value: f64| {
         let rounded = value.round_ties_even();
@@ -56,7 +56,8 @@ fn to_int8<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<D
     integer(arguments[0], "bigint").map(Datum::Int8)
 }
 
-/// A numeric by its text, as PostgreSQL does: rounded once, out of range in both directions.
+/// The text of a numeric. PostgreSQL converts through text: the result is rounded once and may
+/// overflow or underflow.
 fn numeric_text(number: NumericRef<'_>) -> String {
     let mut shown = Vec::new();
     number.write(&mut shown);
@@ -162,7 +163,7 @@ fn to_timestamptz<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]
     })
 }
 
-/// As [`to_timestamptz`], for a comparison: what is beyond all instants is beyond all of them but
+/// As [`to_timestamptz`], for a comparison: a local time outside all instants is outside all but
 /// the infinities.
 fn to_comparable_instant<'a>(
     context: &mut EvalContext<'a, '_>,
@@ -200,7 +201,7 @@ fn to_interval<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Resu
     }
 }
 
-/// An integer's bytes, the most significant one first.
+/// The bytes of an integer, the most significant first.
 fn int_to_bytea<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>> {
     let bytes: &'a [u8] = match arguments[0] {
         Datum::Int2(value) => context.arena.alloc(value.to_be_bytes()),
@@ -211,7 +212,7 @@ fn int_to_bytea<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) 
     Ok(Datum::Bytea(bytes))
 }
 
-/// The number whose last bytes these are, at most `width` of them.
+/// The integer whose last bytes these are; at most `width` bytes.
 fn bytes_to_int(value: Datum<'_>, width: usize, name: &str) -> Result<i64> {
     let Datum::Bytea(bytes) = value else { return Err(bad_argument(name)) };
     if bytes.len() > width {
@@ -239,7 +240,7 @@ static TIMES: [Function; 5] = [
     conversion("time", oid::TIME, code_to_time),
     conversion("interval", oid::INTERVAL, to_interval),
 ];
-/// The same from timestamptz, where the session's zone decides.
+/// The conversions of a timestamptz, which depend on the session's zone.
 static LOCAL_TIMES: [Function; 3] = [
     conversion("date", oid::DATE, to_date).stable(),
     conversion("timestamp", oid::TIMESTAMP, to_timestamp).stable(),
@@ -280,72 +281,72 @@ fn find(list: &'static [Function], to: u32) -> Option<&'static Function> {
     list.iter().find(|function| function.result == to)
 }
 
-/// The function to a number type.
+/// The function that converts to a number type.
 pub(super) fn to_number(to: u32) -> Option<&'static Function> {
     find(&NUMBERS, to)
 }
 
-/// The function between types of dates and times.
+/// The function that converts between types of dates and times.
 pub(super) fn to_time(from: u32, to: u32) -> Option<&'static Function> {
     if from == oid::TIMESTAMPTZ { find(&LOCAL_TIMES, to) } else { find(&TIMES, to) }
 }
 
-/// The function from integers to bytea.
+/// The function that converts integers to bytea.
 pub(super) fn to_bytea() -> &'static Function {
     &TO_BYTEA
 }
 
-/// The function from bytea to an integer type.
+/// The function that converts bytea to an integer type.
 pub(super) fn from_bytea(to: u32) -> Option<&'static Function> {
     find(&FROM_BYTEA, to)
 }
 
-/// The function from dates and timestamps to timestamptz for the sake of a comparison.
+/// The function that converts dates and timestamps to timestamptz for a comparison.
 pub(super) fn comparable_instant() -> &'static Function {
     &COMPARABLE_INSTANT
 }
 
-/// The function from text to regclass.
+/// The function that converts text to regclass.
 pub(super) fn text_to_class() -> &'static Function {
     &TEXT_TO_CLASS
 }
 
-/// The function from integers to oid.
+/// The function that converts integers to oid.
 pub(super) fn to_oid() -> &'static Function {
     &TO_OID
 }
 
-/// The function that takes bpchar's padding off.
+/// The function that drops bpchar's padding.
 pub(super) fn unpad() -> &'static Function {
     &UNPAD
 }
 
-/// The function that cuts to a name's length.
+/// The function that cuts text to a name's length.
 pub(super) fn to_name() -> &'static Function {
     &TO_NAME
 }
 
-/// "char" to int4.
+/// The function that converts "char" to int4.
 pub(super) fn char_to_int4() -> &'static Function {
     &CHAR_TO_INT4
 }
 
-/// int4 to "char".
+/// The function that converts int4 to "char".
 pub(super) fn int4_to_char() -> &'static Function {
     &INT4_TO_CHAR
 }
 
-/// bool to int4.
+/// The function that converts bool to int4.
 pub(super) fn bool_to_int4() -> &'static Function {
     &BOOL_TO_INT4
 }
 
-/// int4 to bool.
+/// The function that converts int4 to bool.
 pub(super) fn int4_to_bool() -> &'static Function {
     &INT4_TO_BOOL
 }
 
-/// bool to text: spelt out, unlike its output.
+/// The function that converts bool to text: the whole word, where output has one letter.
 pub(super) fn bool_to_text() -> &'static Function {
     &BOOL_TO_TEXT
 }

@@ -26,8 +26,8 @@ const SPAN: u32 = oid::INTERVAL;
 const TEXT: u32 = oid::TEXT;
 const F8: u32 = oid::FLOAT8;
 
-/// A timestamp moved by months (the day cut to the month's length), then days, then microseconds; it stays in range
-/// all the way.
+/// Moves a timestamp by months (the day cut to the month's length), then by days, then by
+/// microseconds. 22008 when a step leaves the range.
 pub(crate) fn add_interval(local: i64, span: Interval) -> Result<i64> {
     if is_infinite(local) || span.is_infinite() {
         let infinite = if span == Interval::INFINITY { i64::MAX } else { i64::MIN };
@@ -46,7 +46,7 @@ fn move_days(local: i64, days: i32) -> Option<i64> {
     days.checked_mul(DAY)?.checked_add(local.rem_euclid(DAY))
 }
 
-/// The same day of another month, or its last one.
+/// The same day of another month, or that month's last day.
 fn move_months(local: i64, months: i32) -> Option<i64> {
     if months == 0 {
         return Some(local);
@@ -58,12 +58,14 @@ fn move_months(local: i64, months: i32) -> Option<i64> {
     days_of(year, month, day).checked_mul(DAY)?.checked_add(civil.micros)
 }
 
-/// A timestamptz moved: months and days by the session's calendar, the rest by the clock.
+/// Moves a timestamptz: months and days by the calendar of the session's zone, the rest by the
+/// clock.
 pub(crate) fn add_interval_tz(cx: &EvalContext<'_, '_>, instant: i64, span: Interval) -> Result<i64> {
     add_interval_in(&cx.session.settings().time_zone, instant, span)
 }
 
-/// The same by a zone's calendar: first months, then days, each of them to an instant that there is.
+/// Moves an instant by a zone's calendar: first months, then days. Each step must end at an
+/// existing instant.
 fn add_interval_in(zone: &Zone, instant: i64, span: Interval) -> Result<i64> {
     if is_infinite(instant) || span.is_infinite() {
         return add_interval(instant, span);
@@ -111,7 +113,7 @@ fn date_plus<'a>(value: Datum<'a>, days: i64) -> Result<Datum<'a>> {
     checked_date(base + days).map(Datum::Date)
 }
 
-/// left - right where one of them is infinite.
+/// left - right where one of the two is infinite; None otherwise.
 fn infinite_difference(left: i64, right: i64) -> Option<Result<Interval>> {
     let later = match (is_infinite(left), is_infinite(right)) {
         (false, false) => return None,
@@ -131,7 +133,7 @@ fn difference<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     Interval { months: 0, days: 0, micros }.justify_hours().map(Datum::Interval)
 }
 
-/// Symbolic difference: years, months, days and clock, as age() counts them.
+/// The symbolic difference in years, months, days and clock, as by age().
 fn age(left: i64, right: i64) -> Result<Interval> {
     if let Some(infinite) = infinite_difference(left, right) {
         return infinite;
@@ -146,7 +148,7 @@ fn age(left: i64, right: i64) -> Result<Interval> {
         days -= 1;
     }
     if days < 0 {
-        // The month that is borrowed from is the earlier date's.
+        // The month to borrow from is that of the earlier date.
         days += month_days(b.year, b.month);
         months -= 1;
     }
@@ -167,7 +169,7 @@ fn code_date_part<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<D
         other => other,
     };
     let number = |unit| Ok::<_, SqlError>(extract(cx, unit, value)?.map(|number| number.to_f64()));
-    // Seconds and milliseconds are summed as floats, which shows in the last digits.
+    // Seconds and milliseconds are added as floats, which decides the last digits.
     let part = match fields::unit_of(name(a[0])?) {
         "second" => number(Datum::Text("us"))?.map(|micros| (micros / 1e6).trunc() + micros % 1e6 / 1e6),
         "milliseconds" => {
@@ -187,13 +189,13 @@ fn span_plus<'a>(cx: &mut EvalContext<'a, '_>, value: Datum<'a>, span: Interval)
                 "cannot add infinite interval to time",
             ));
         }
-        // The clock goes round; so does a sum beyond 64 bits, as in PostgreSQL.
+        // The clock wraps around; so does a sum beyond 64 bits, as in PostgreSQL.
         Datum::Time(micros) => Datum::Time(micros.wrapping_add(span.micros).rem_euclid(DAY)),
         other => Datum::Timestamp(add_interval(stamp(other)?, span)?),
     })
 }
 
-/// value + interval and its mirror, value - interval.
+/// value + interval, and the mirrored value - interval.
 macro_rules! moved {
     ($type:expr, $result:expr) => {
         [
@@ -228,7 +230,7 @@ const STAMP_MOVED: [Function; 3] = moved!(STAMP, STAMP);
 const STAMPTZ_MOVED: [Function; 3] = moved!(STAMPTZ, STAMPTZ);
 const TIME_MOVED: [Function; 3] = moved!(TIME, TIME);
 
-/// The current time in the forms functions give it.
+/// The current time in the forms that functions return.
 macro_rules! current {
     ($name:literal, $time:expr) => {
         func($name, &[], STAMPTZ, |cx, _| {
@@ -246,7 +248,7 @@ fn local_now(cx: &EvalContext<'_, '_>) -> i64 {
     datetime::to_local(&cx.session.settings().time_zone, now(cx))
 }
 
-/// A timestamp, or a timestamptz in the session's zone, perhaps out of range.
+/// A timestamp, or a timestamptz in the session's zone; perhaps out of range.
 fn local_of(cx: &EvalContext<'_, '_>, value: Datum<'_>) -> Result<i64> {
     match value {
         Datum::Timestamptz(instant) => Ok(datetime::to_local(&cx.session.settings().time_zone, instant)),
@@ -359,7 +361,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("age", &[STAMPTZ, STAMPTZ], SPAN, code_age).stable(),
     func("age", &[STAMP], SPAN, code_age_today).stable(),
     func("age", &[STAMPTZ], SPAN, code_age_today).stable(),
-    // The age of a transaction. It is here so that age() of an open argument has two candidates, as in PostgreSQL.
+    // The age of a transaction. With it age() of an untyped argument has two candidates, as in
+    // PostgreSQL.
     func("age", &[oid::XID], oid::INT4, |_, _| Err(SqlError::unsupported("function age(xid)"))),
     func("timezone", &[TEXT, STAMP], STAMPTZ, |cx, a| {
         zones::from_local(cx, name(a[0])?, stamp(a[1])?).map(Datum::Timestamptz)

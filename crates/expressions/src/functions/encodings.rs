@@ -31,13 +31,13 @@ fn encode_base64(input: &[u8]) -> Result<String> {
 
 fn decode_base64(input: &str) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(input.len() / 4 * 3);
-    // Four characters make three bytes, or fewer with the padding that ends the text.
+    // Four characters make three bytes, or fewer when padding ends the text.
     let (mut word, mut place, mut kept) = (0u32, 0, None);
     for c in input.chars() {
         work::tick(8)?;
         let value = match (c, kept) {
             (' ' | '\n' | '\t' | '\r', _) => continue,
-            // The first padding tells how much is kept from there on.
+            // The first padding decides how many bytes the last group has.
             ('=', None) if place < 2 => {
                 return Err(invalid("unexpected \"=\" while decoding base64 sequence"));
             }
@@ -84,7 +84,7 @@ pub(super) fn encode(input: &[u8], format: &str) -> Result<String> {
     Ok(out)
 }
 
-/// Zeros and bytes that are not ASCII in octal, backslashes doubled, other bytes as they are.
+/// Bytes as text: zeros and bytes above ASCII in octal, backslashes doubled, other bytes unchanged.
 fn encode_escape(input: &[u8]) -> Result<String> {
     let mut out = String::with_capacity(input.len());
     for piece in work::byte_pieces(input, 1) {

@@ -10,15 +10,15 @@ use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// One `%...` of a format.
+/// One `%...` specifier of a format.
 #[derive(Default)]
 struct Specifier {
-    /// `n$`: the argument.
+    /// `n$`: the argument's number.
     argument: Option<usize>,
     /// `-`: pad on the right.
     left: bool,
     width: i64,
-    /// `*`, and its `n$`.
+    /// `*`: the argument that holds the width, which is the next one or that of `n$`.
     width_argument: Option<Option<usize>>,
     kind: char,
 }
@@ -33,7 +33,7 @@ fn unterminated() -> SqlError {
     hinted("unterminated format() type specifier".to_owned())
 }
 
-/// A number, if one is there.
+/// Reads a number; None when no digit follows.
 fn number(characters: &mut Characters<'_>) -> Result<Option<i32>> {
     let mut value = None;
     while let Some(digit) = characters.next_if(char::is_ascii_digit) {
@@ -50,7 +50,7 @@ fn number(characters: &mut Characters<'_>) -> Result<Option<i32>> {
     Ok(value)
 }
 
-/// The number of an argument.
+/// The argument's number as an index.
 fn place(number: i32) -> Result<usize> {
     match usize::try_from(number) {
         Ok(place @ 1..) => Ok(place),
@@ -59,7 +59,7 @@ fn place(number: i32) -> Result<usize> {
 }
 
 impl Specifier {
-    /// Reads one behind its `%`.
+    /// Reads a specifier after its `%`.
     fn read(characters: &mut Characters<'_>) -> Result<Specifier> {
         let mut found = Specifier::default();
         let first = number(characters)?;
@@ -89,7 +89,7 @@ impl Specifier {
     }
 }
 
-/// format() of its arguments, the format first.
+/// The result of format(). The first argument is the format.
 pub(super) fn format_text(a: &[Datum<'_>]) -> Result<String> {
     let mut out = String::new();
     let mut characters = text(a[0])?.chars().peekable();
@@ -138,7 +138,7 @@ pub(super) fn format_text(a: &[Datum<'_>]) -> Result<String> {
     Ok(out)
 }
 
-/// Appends a value in its width, counted in characters.
+/// Appends a value, padded to its width in characters.
 fn padded(out: &mut String, value: &str, found: &Specifier) -> Result<()> {
     let left = found.left || found.width < 0;
     let width = usize::try_from(found.width.unsigned_abs()).unwrap_or(usize::MAX);

@@ -17,10 +17,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .lax(),
 ];
 
-/// A key of an object; no name that SQL could call.
+/// The function of an object's key. SQL cannot call this name.
 pub(super) const KEY: &str = "json object key";
 
-/// A string of JSON.
+/// The text as a JSON string.
 fn quoted(text: &str) -> Result<String, SqlError> {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len() + 2);

@@ -1,5 +1,5 @@
-//! json_build_object(), by which schema tools ask for the catalog's columns. No other JSON function
-//! exists yet.
+//! json_build_object(), by which schema tools ask for the catalog's columns. Beside it only
+//! to_json() of a text exists.
 
 use super::CastContext;
 use super::call::call_named;
@@ -9,7 +9,7 @@ use crate::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, Value, oid};
 
-/// The object of these keys and values, taken in turns.
+/// The object of alternating keys and values.
 pub(super) fn build_object(arguments: Vec<Expr>) -> Result<Expr, SqlError> {
     if !arguments.len().is_multiple_of(2) {
         let message = "argument list must have even number of elements";

@@ -44,8 +44,7 @@ fn finite_angle(value: f64, take: impl Fn(f64) -> f64) -> Result<Datum<'static>>
     Ok(Datum::Float8(take(value)))
 }
 
-/// A float8 function without conditions.
-/// PostgreSQL's constant: a multiplication or division by it rounds as PostgreSQL's does.
+/// PostgreSQL's constant: a multiplication or division by it rounds as in PostgreSQL.
 const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
 
 macro_rules! plain {
@@ -95,7 +94,7 @@ fn bucket_error(message: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION, message)
 }
 
-/// Arguments that neither kind of width_bucket() takes.
+/// Checks the arguments that both kinds of width_bucket() refuse.
 fn check_buckets(count: i64, nan: bool, infinite_bound: bool) -> Result<()> {
     if count <= 0 {
         return Err(bucket_error("count must be greater than zero"));
@@ -109,8 +108,8 @@ fn check_buckets(count: i64, nan: bool, infinite_bound: bool) -> Result<()> {
     Ok(())
 }
 
-/// The number of a bucket from 0 (below all) to `count` + 1; None: within the bounds, to be
-/// computed.
+/// The bucket of a value before the lower bound (0) or from the upper bound on (`count` + 1); None
+/// for a value between them, whose bucket is to be computed.
 fn outer_bucket(
     from_low: Ordering,
     from_high: Ordering,
@@ -139,14 +138,14 @@ fn width_bucket<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
             // The difference of the bounds may be too large for a float.
             let half = if (high - low).is_infinite() { 0.5 } else { 1.0 };
             let part = (value * half - low * half) / (high * half - low * half);
-            // Rounded up to 1 it would be past the end.
+            // Rounding up to 1 would pass the last bucket.
             ((part * count as f64) as i64).min(count - 1) + 1
         }
     };
     give_int4(bucket.into())
 }
 
-/// The same for numerics, exact.
+/// width_bucket() over numerics, exact.
 fn numeric_width_bucket<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let (Datum::Numeric(value), Datum::Numeric(low), Datum::Numeric(high)) = (a[0], a[1], a[2]) else {
         return Err(super::bad_argument("width_bucket"));
@@ -168,12 +167,12 @@ fn numeric_width_bucket<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let scale = value.scale.max(low.scale).max(high.scale);
     let at_scale = |number: Decimal| number.mantissa * BigInt::from(10).pow(scale - number.scale);
     let (value, low, high) = (at_scale(value), at_scale(low), at_scale(high));
-    // Both differences have the sign of the bounds' order, so this rounds down.
+    // Both differences have the sign of the bounds' order, so that this rounds down.
     let bucket = (value - &low) * BigInt::from(count) / (high - low) + BigInt::from(1);
     give_int4(i128::try_from(bucket).unwrap_or(i128::MAX))
 }
 
-/// A random integer of a range, both ends included.
+/// A random integer from a range, both ends included.
 fn random_between(cx: &EvalContext<'_, '_>, low: i64, high: i64) -> Result<i64> {
     if low > high {
         return Err(invalid("lower bound must be less than or equal to upper bound"));
@@ -276,7 +275,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     plain!("sinh", f64::sinh),
     plain!("cosh", f64::cosh),
     plain!("tanh", f64::tanh),
-    // The standard library's squares a value.
+    // The standard library's function squares its argument.
     plain!("asinh", |v| if v.is_finite() && v.abs() > 1e100 {
         (v.abs().ln() + std::f64::consts::LN_2).copysign(v)
     } else {

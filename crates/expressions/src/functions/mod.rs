@@ -1,6 +1,8 @@
 //! Functions, operators, casts and aggregates: the registry, PostgreSQL's overload resolution, and
-//! the functions themselves. The binder builds every call through [`operator`], [`function`],
-//! [`cast`] and the like, which resolve the overload and insert the casts.
+//! the functions themselves.
+//!
+//! The binder builds every call through [`operator`], [`function`], [`cast`] and similar functions,
+//! which resolve the overload and insert the casts.
 
 use crate::expr::Expr;
 use crate::function::{Aggregate, SetFunction, WindowFunction};
@@ -39,23 +41,23 @@ pub use build::{distinct, equal_sides, function, in_list, null_if, operator, ope
 pub use casts::{can_cast, cast, common_type, interval_fields, unify};
 pub use registry::{ARRAY_IN, name_by_oid, oid_by_name};
 
-/// The context of a cast. Each allows what the ones before it allow.
+/// The context of a cast. Each context allows the casts of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CastContext {
     /// Anywhere in an expression.
     Implicit,
-    /// Storing into a column.
+    /// The assignment to a column.
     Assignment,
     /// `::` and CAST.
     Explicit,
 }
 
-/// The outcome of resolving a name with its arguments.
+/// The meaning of a name with its arguments.
 #[derive(Debug)]
 pub enum Bound {
-    /// A plain function: the call.
+    /// The call of a plain function.
     Scalar(Expr),
-    /// An aggregate (or an aggregate as window function): binder adds DISTINCT, ORDER BY, FILTER,
+    /// An aggregate, also as a window function. The binder adds DISTINCT, ORDER BY, FILTER and
     /// OVER.
     Aggregate {
         /// The function.
@@ -78,12 +80,13 @@ pub enum Bound {
         function: SetFunction,
         /// Its arguments, cast.
         arguments: Vec<Expr>,
-        /// Name (the function's own unless it has named columns) and type of its columns.
+        /// Name and type of its columns. The name is the function's own unless the function has
+        /// named columns.
         columns: Vec<(&'static str, Type)>,
     },
 }
 
-/// A function met a datum of another representation than its signature says.
+/// XX000: a function received a datum of another representation than its signature declares.
 #[cold]
 fn bad_argument(function: &str) -> SqlError {
     SqlError::internal(format!("function {function} was called with arguments of other types"))

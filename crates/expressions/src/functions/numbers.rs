@@ -32,7 +32,7 @@ fn int8_result<'a>(value: Option<i64>) -> Result<Datum<'a>> {
     value.map(Datum::Int8).ok_or_else(|| out_of_range("bigint"))
 }
 
-/// One integer operator in three widths, through i64.
+/// One integer operator in three widths, computed over i64.
 macro_rules! integer_codes {
     ($($two:ident $four:ident $eight:ident $operation:expr;)*) => {
         $(fn $two<'a>(_: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
@@ -166,7 +166,7 @@ const fn fast(mut function: Function, fast: Fast) -> Function {
     function
 }
 
-/// One operator over the mixed integer widths: the result is the wider one.
+/// One operator over two integer widths. The result has the wider one.
 macro_rules! integer_operators {
     ($operator:literal $two:ident $four:ident $eight:ident) => {
         [

@@ -1,4 +1,4 @@
-//! Comparison operators of every type, and the equality the binder uses.
+//! The comparison operators of every type, and the equality that the binder uses.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ macro_rules! comparison_code {
         fn $of_records<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>, SqlError> {
             Ok(Datum::Bool(Comparison::$comparison.holds(compare_records(arguments[0], arguments[1], lacking(Comparison::$comparison))?)))
         })*
-        /// Name, operator, which comparison, its code, and that for records.
+        /// Name, operator, comparison, code, and code for records.
         const KINDS: [(&str, &str, Comparison, crate::function::Code, crate::function::Code); 6] = [
             $((stringify!($name), symbol(Comparison::$comparison), Comparison::$comparison, $name, $of_records)),*
         ];
@@ -49,7 +49,7 @@ comparison_code! {
     greater_equal records_greater_equal GreaterEqual;
 }
 
-/// The pairs of types that compare as they are.
+/// The pairs of types that compare without a cast.
 static PAIRS: &[[u32; 2]] = &[
     [oid::BOOL, oid::BOOL],
     [oid::BYTEA, oid::BYTEA],

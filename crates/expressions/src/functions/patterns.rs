@@ -18,8 +18,8 @@ const BOOL: u32 = oid::BOOL;
 
 /// Whether the text matches a LIKE pattern.
 fn like(text: &str, pattern: &str) -> Result<bool> {
-    // Where the two could cost more than some microseconds, what lies between two `%` is searched
-    // for in linear time.
+    // Where stepwise matching could take more than some microseconds, the parts between two `%` are
+    // searched for in linear time.
     if text.len().saturating_mul(pattern.len()) > QUICK
         && let Some(parts) = plain_parts(pattern)?
     {
@@ -31,8 +31,8 @@ fn like(text: &str, pattern: &str) -> Result<bool> {
 /// Steps that take some microseconds.
 const QUICK: usize = 16 * 1024;
 
-/// The pieces before, between and behind the `%` of a pattern, escapes resolved; None for a pattern
-/// with `_`, or one that ends with an escape character.
+/// The parts of a pattern before, between and after its `%`, with escapes resolved. None for a
+/// pattern with `_`, or one that ends with an escape character.
 fn plain_parts(pattern: &str) -> Result<Option<Vec<Cow<'_, str>>>> {
     let (mut parts, mut part, mut start) = (Vec::new(), None::<String>, 0);
     let mut characters = pattern.char_indices();
@@ -64,8 +64,8 @@ fn end_part(begun: Option<String>, rest: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(part))
 }
 
-/// Whether the text begins with the first part, ends with the last, and has the others between them
-/// in their order. The first place of each is as good as any.
+/// Whether the text begins with the first part, ends with the last, and has the other parts between
+/// them in order. The first place of each part is as good as any other.
 fn like_parts(text: &str, parts: &[Cow<'_, str>]) -> Result<bool> {
     let Some((last, others)) = parts.split_last() else { return Ok(false) };
     let Some((first, middle)) = others.split_first() else {
@@ -87,13 +87,13 @@ fn like_parts(text: &str, parts: &[Cow<'_, str>]) -> Result<bool> {
     Ok(true)
 }
 
-/// As [`like`], step by step. Bytes suffice: `_` skips a whole character, all else compares equal.
-/// A part between two `%` is tried at each place of the text.
+/// As [`like`], step by step. Bytes suffice: `_` skips a whole character, all other characters
+/// compare equal. The part between two `%` is tried at each position of the text.
 fn like_stepwise(text: &[u8], pattern: &[u8]) -> Result<bool> {
     let counted = text.len().saturating_mul(pattern.len()) > QUICK;
     let (mut t, mut p) = (0, 0);
-    // Where to go on when what follows the last `%` fails: the pattern behind it, one character
-    // further in the text.
+    // The position to retry from when the part after the last `%` fails: the pattern after it, and
+    // the text one character further.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if counted {
@@ -107,7 +107,7 @@ fn like_stepwise(text: &[u8], pattern: &[u8]) -> Result<bool> {
             }
             None if t == text.len() => return Ok(true),
             None => false,
-            // The rest of the pattern matters only where there is text left for it.
+            // The rest of the pattern matters only while text is left.
             Some(_) if t == text.len() => return Ok(false),
             Some(b'_') => {
                 t += character_length(text, t);
@@ -164,7 +164,8 @@ fn ilike(text: &str, pattern: &str) -> Result<bool> {
     like(&fold(text)?, &fold(pattern)?)
 }
 
-/// A pattern with another escape character (or none, when empty) as one with backslashes.
+/// A pattern with another escape character, or none when `escape` is empty, as a pattern with
+/// backslashes.
 fn like_escape(pattern: &str, escape: &str) -> Result<String> {
     let escape = similar::escape_character(escape)?;
     let mut out = String::with_capacity(pattern.len());
@@ -185,7 +186,7 @@ fn like_escape(pattern: &str, escape: &str) -> Result<String> {
     Ok(out)
 }
 
-/// A pattern operator in one type's overload.
+/// The overload of a pattern operator for one type.
 macro_rules! matching {
     ($name:literal, $operator:literal, $left:expr, |$text:ident, $pattern:ident| $body:expr) => {
         func($name, &[$left, TEXT], BOOL, |_, a| {
@@ -250,7 +251,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 mod tests {
     use super::*;
 
-    /// Every pattern of some pieces over every text of some letters, both ways.
+    /// Matches every pattern of some pieces with every text of some letters, both ways.
     #[test]
     fn a_search_for_parts_agrees_with_matching_step_by_step() {
         let pieces = ["", "%", "a", "ab", "b", "\\%", "\\\\", "\u{e9}", "%%"];

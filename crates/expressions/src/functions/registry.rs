@@ -1,4 +1,4 @@
-//! The lists of all functions and operators, by name.
+//! The lists of all functions and operators, and their lookup by name.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,13 +8,14 @@ use super::{
 };
 use crate::function::Function;
 
-/// Everything by name and by operator.
+/// All functions by name, and all operators by operator.
 struct Registry {
     functions: HashMap<&'static str, Vec<&'static Function>>,
     operators: HashMap<&'static str, Vec<&'static Function>>,
 }
 
-/// OIDs of our own for functions that catalog queries mention; they never meet PostgreSQL's.
+/// The first of our own OIDs, for functions that catalog queries mention. They never meet
+/// PostgreSQL's OIDs.
 const FIRST_OID: u32 = 9000;
 
 static LISTS: [&[Function]; 12] = [
@@ -45,18 +46,18 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     registry
 });
 
-/// The functions of a name.
+/// The functions with a name.
 pub(super) fn functions(name: &str) -> &'static [&'static Function] {
     REGISTRY.functions.get(name).map_or(&[], Vec::as_slice)
 }
 
-/// The functions of an operator with so many sides.
+/// The functions of an operator with this number of sides.
 pub(super) fn operators(name: &str, sides: usize) -> Vec<&'static Function> {
     let all = REGISTRY.operators.get(name).map_or(&[][..], Vec::as_slice);
     all.iter().copied().filter(|function| function.arguments.len() == sides).collect()
 }
 
-/// The input function of arrays, by which drivers know them; it has PostgreSQL's OID.
+/// PostgreSQL's OID of the input function of arrays, by which drivers recognise arrays.
 pub const ARRAY_IN: u32 = 750;
 
 /// The name of the function with this OID.

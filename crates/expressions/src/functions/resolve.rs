@@ -1,21 +1,24 @@
 //! PostgreSQL's overload resolution: chapter 10 of its manual, "Type Conversion".
 //!
-//! An exact match wins. Candidates that implicit casts cannot reach are dropped, and then, step by
-//! step while several are left: the most exact matches stay; the most matches that are exact or
-//! preferred stay; the open (unknown) arguments take the category the candidates agree on, string
-//! before all; if all known arguments have one type, the open ones are taken to have it.
+//! An exact match wins. Otherwise candidates that implicit casts cannot reach are dropped. Then
+//! these steps follow while several are left:
+//!
+//! 1. keep the candidates with the most exact matches;
+//! 2. keep those with the most matches that are exact or preferred;
+//! 3. give each unknown argument the category the candidates agree on, string before all others;
+//! 4. if all known arguments have one type, give the unknown ones this type too.
 
 use super::casts::implicit_ok;
 use crate::function::Function;
 use values::types::{Type, oid, registry};
 
-/// The outcome of a search.
+/// The result of a search.
 pub(super) enum Choice {
-    /// This one.
+    /// This function.
     One(&'static Function),
-    /// None fits.
+    /// No function fits.
     None,
-    /// Several fit equally well.
+    /// Several functions fit equally well.
     Many,
 }
 
@@ -63,8 +66,8 @@ fn accepts(declared: u32, given: u32) -> bool {
     }
 }
 
-/// Whether the arguments' polymorphic positions agree: one element type for anyelement and
-/// anyarray, a common one for anycompatible and anycompatiblearray.
+/// Whether the arguments at polymorphic positions agree: on one element type for anyelement and
+/// anyarray, on a common type for anycompatible and anycompatiblearray.
 fn consistent(function: &Function, given: &[u32]) -> bool {
     let (mut element, mut compatible) = (None, Vec::new());
     for (position, given) in given.iter().enumerate().filter(|(_, given)| **given != oid::UNKNOWN) {
@@ -95,7 +98,7 @@ fn takes(function: &Function, count: usize) -> bool {
     if function.variadic { count >= function.arguments.len() } else { count == function.arguments.len() }
 }
 
-/// Chooses among the candidates. `operator`: of two sides one of which is open, the other's type is
+/// Chooses among the candidates. With `operator` and one unknown side, the other side's type is
 /// tried first.
 pub(super) fn choose(candidates: &[&'static Function], types: &[Type], operator: bool) -> Choice {
     let given: Vec<u32> = types.iter().map(|ty| ty.oid).collect();
@@ -172,7 +175,7 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
     if let Some(choice) = settled(&fits) {
         return choice;
     }
-    // All known arguments alike: the open ones too.
+    // All known arguments have one type: the unknown ones get it too.
     let mut known = bases.iter().copied().filter(|ty| *ty != oid::UNKNOWN);
     if let Some(first) = known.next()
         && known.all(|ty| ty == first)
@@ -190,7 +193,7 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
     Choice::Many
 }
 
-/// Drops candidates that do not take the category an open argument resolves to.
+/// Drops candidates that do not take the category of an unknown argument.
 fn narrow_unknown(fits: &mut Vec<&'static Function>, given: &[u32]) {
     let mut wanted = Vec::new();
     for (at, _) in given.iter().enumerate().filter(|(_, ty)| **ty == oid::UNKNOWN) {
@@ -224,7 +227,7 @@ fn narrow_unknown(fits: &mut Vec<&'static Function>, given: &[u32]) {
     }
 }
 
-/// The types given for the arguments that must tell one element type.
+/// The types of the arguments that must determine one element type.
 pub(super) fn polymorphic(function: &Function, types: &[Type]) -> impl Iterator<Item = Type> {
     types.iter().enumerate().filter_map(|(at, type_)| {
         matches!(declared(function, at), oid::ANYARRAY | oid::ANYELEMENT | oid::ANYNONARRAY).then_some(*type_)

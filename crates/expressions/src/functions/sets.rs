@@ -1,4 +1,4 @@
-//! Set-returning and window functions: the plan node of a call.
+//! Set-returning and window functions: the plan node that a call becomes.
 
 use super::call::{call_named, no_such_function, several_functions};
 use super::casts::{cast, common_type, implicit_ok};
@@ -8,7 +8,7 @@ use crate::function::{SetFunction, WindowFunction};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid, registry};
 
-/// The set-returning or window function a call names; None when there is none of that name.
+/// The set-returning or window function that a call names; None when no such function has the name.
 pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
     match name {
         "generate_series" => generate_series(arguments),
@@ -53,7 +53,7 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
     }
 }
 
-/// A literal whose type is open tells no result type.
+/// Fails with 42804 when all types are unknown: literals determine no result type.
 pub(super) fn settled(types: &[Type]) -> Result<(), SqlError> {
     if types.iter().any(|type_| type_.oid != oid::UNKNOWN) {
         return Ok(());
@@ -66,7 +66,7 @@ fn offset_function(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlE
     let mut types = vec![arguments[0].type_()];
     types.extend(arguments.get(2).map(Expr::type_));
     if types.len() == 1 {
-        // With a default, literals are text.
+        // Beside a default, literals are text.
         settled(&types)?;
     }
     let Ok(type_) = common_type(name, &types) else { return Ok(None) };
@@ -85,12 +85,12 @@ fn offset_function(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlE
     Ok(Some(Bound::Window { function, arguments: bound, type_ }))
 }
 
-/// One or more arrays side by side, the shorter ones filled up with NULL.
+/// unnest(): one or more arrays side by side, the shorter ones padded with NULL.
 fn unnest(arguments: &[Expr]) -> Result<Bound, SqlError> {
     let elements = arguments.iter().map(|argument| registry::element_of(argument.type_().oid));
     let Some(elements) = elements.collect::<Option<Vec<u32>>>() else {
         return Err(match arguments {
-            // PostgreSQL has one for text search and one for ranges too.
+            // PostgreSQL's unnest() also takes text search vectors and ranges.
             [argument] if argument.type_().oid == oid::UNKNOWN => several_functions("unnest", arguments),
             _ => no_such_function("unnest", arguments),
         });
@@ -99,7 +99,7 @@ fn unnest(arguments: &[Expr]) -> Result<Bound, SqlError> {
     Ok(Bound::Set { function: SetFunction::Unnest, arguments: arguments.to_vec(), columns })
 }
 
-/// generate_subscripts(array, dimension): the elements of an array of them.
+/// generate_subscripts(array, dimension), as the elements of an array of subscripts.
 fn subscripts(arguments: &[Expr]) -> Result<Bound, SqlError> {
     let array = arguments[0].type_().oid;
     if registry::element_of(array).is_none() {
@@ -149,7 +149,7 @@ fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
             oid::TIMESTAMP | oid::TIMESTAMPTZ => oid::INTERVAL,
             _ => wanted,
         };
-        // A date goes to timestamptz, which its category prefers.
+        // A date becomes a timestamptz, which its category prefers.
         let prefers_zone = wanted == oid::TIMESTAMP && !given.contains(&oid::TIMESTAMP);
         if !fits(wanted) || !integer_step(step) || prefers_zone || (step == oid::INTERVAL && given.len() < 3)
         {

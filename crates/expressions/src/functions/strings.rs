@@ -16,7 +16,7 @@ const TEXT: u32 = oid::TEXT;
 const BYTEA: u32 = oid::BYTEA;
 const I4: u32 = oid::INT4;
 
-/// Where a part ends that begins at `start` and has this length.
+/// The end of a part that begins at `start` and has this length.
 fn slice_end(start: i64, length: Option<i64>) -> Result<i64> {
     match length {
         Some(length) if length < 0 => {
@@ -27,14 +27,14 @@ fn slice_end(start: i64, length: Option<i64>) -> Result<i64> {
     }
 }
 
-/// Bytes from a 1-based position, so many of them.
+/// The bytes from a 1-based position, at most `length` of them.
 fn slice_bytes(input: &[u8], start: i64, length: Option<i64>) -> Result<&[u8]> {
     let at = |position: i64| (position.max(1) as u64 - 1).min(input.len() as u64) as usize;
     let (from, to) = (at(start), at(slice_end(start, length)?));
     Ok(&input[from..to.max(from)])
 }
 
-/// Characters from a 1-based position, so many of them.
+/// The characters from a 1-based position, at most `length` of them.
 fn slice(input: &str, start: i64, length: Option<i64>) -> Result<&str> {
     let end = slice_end(start, length)?;
     let from = byte_position(input, start - 1)?;
@@ -42,12 +42,12 @@ fn slice(input: &str, start: i64, length: Option<i64>) -> Result<&str> {
     Ok(&input[from..to])
 }
 
-/// The byte at which the character of this 0-based number begins.
+/// The byte offset of the character with this number, counted from 0.
 fn byte_position(input: &str, character: i64) -> Result<usize> {
     if character <= 0 {
         return Ok(0);
     }
-    // No text has so many characters as it has bytes and more.
+    // A text has at most as many characters as bytes.
     work::byte_of_character(input, usize::try_from(character).unwrap_or(usize::MAX).min(input.len()))
 }
 
@@ -79,7 +79,8 @@ fn pad<'a>(a: &[Datum<'a>], fill: &str, left: bool, arena: &'a bumpalo::Bump) ->
     work::texts_in(&if left { [&padding, input] } else { [input, &padding] }, arena).map(Datum::Text)
 }
 
-/// Characters with a mapping to one character each, as PostgreSQL maps them.
+/// The upper case of a character that has one of a single character; other characters stay, as in
+/// PostgreSQL.
 fn uppercase(c: char) -> char {
     let mut upper = c.to_uppercase();
     match (upper.next(), upper.next()) {
@@ -92,12 +93,12 @@ pub(super) fn lowercase(c: char) -> char {
     let mut lower = c.to_lowercase();
     match (lower.next(), lower.next()) {
         (Some(single), None) => single,
-        // The one with more to it: a capital I with a dot.
+        // One letter maps to several characters: a capital I with a dot.
         (first, _) => first.unwrap_or(c),
     }
 }
 
-/// overlay(): so many characters from a position replaced.
+/// overlay(): replaces characters from a position on.
 fn overlay<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
     let (input, new, start) = (text(a[0])?, text(a[1])?, int(a[2])?);
     if start <= 0 {
@@ -145,7 +146,7 @@ fn repeat<'a>(input: &str, count: usize, arena: &'a bumpalo::Bump) -> Result<Dat
     if length <= runtime::work::STRIDE {
         return give_text(&input.repeat(count), arena);
     }
-    // In blocks of several, so that a short text is not copied character by character.
+    // A block holds several copies of a short text, which saves copying it character by character.
     let block_of = (runtime::work::STRIDE / input.len().max(1)).clamp(1, count);
     let block = if block_of == 1 { String::new() } else { input.repeat(block_of) };
     let block = if block_of == 1 { input } else { &block };
@@ -195,7 +196,7 @@ fn translate(input: &str, from: &str, to: &str) -> Result<String> {
     let mut to = to.chars();
     for c in from.chars() {
         let new = to.next();
-        // The first of several decides.
+        // The first of several mappings of a character counts.
         table.entry(c).or_insert(new);
         work::tick(16)?;
     }
@@ -273,7 +274,7 @@ fn string_to_array<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datu
 /// A longer set of characters is looked up by hash.
 const SHORT_SET: usize = 64;
 
-/// Takes characters of a set off the ends.
+/// Removes characters of a set from the ends.
 fn trim<'a>(input: &'a str, set: &str, left: bool, right: bool) -> Result<Datum<'a>> {
     if set.len() <= SHORT_SET {
         return trim_where(input, |c| set.contains(c), left, right);
@@ -286,7 +287,7 @@ fn trim<'a>(input: &'a str, set: &str, left: bool, right: bool) -> Result<Datum<
     trim_where(input, |c| known.contains(&c), left, right)
 }
 
-/// Takes characters that the test takes off the ends.
+/// Removes characters that the test accepts from the ends.
 fn trim_where(input: &str, test: impl Fn(char) -> bool, left: bool, right: bool) -> Result<Datum<'_>> {
     let mut rest = input;
     while left && let Some(c) = rest.chars().next().filter(|c| test(*c)) {
@@ -328,7 +329,7 @@ fn characters<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
     Ok(Datum::Int4(work::count_characters(text(a[0])?)? as i32))
 }
 
-/// `||`; where one side is no text, the binder has cast it.
+/// `||`. The binder has cast a side that is no text.
 fn concatenate<'a>(cx: &mut crate::context::EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     room(text(a[0])?.len() + text(a[1])?.len())?;
     work::texts_in(&[text(a[0])?, text(a[1])?], cx.arena).map(Datum::Text)
@@ -432,7 +433,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("right", &[TEXT, I4], TEXT, |_, a| {
         let (input, count) = (text(a[0])?, int(a[1])?);
         let skip = match count {
-            // PostgreSQL's negation leaves the least integer as it is.
+            // PostgreSQL's negation leaves the least integer unchanged.
             _ if count == i64::from(i32::MIN) => 0,
             ..0 => -count,
             _ => (work::count_characters(input)? as i64 - count).max(0),

@@ -1,4 +1,4 @@
-//! More functions over the catalog, which clients' own queries call. Most show objects that do not
+//! More functions over the catalog, which clients' queries call. Most show objects that do not
 //! exist here; `catalog::pg_catalog::function` answers them.
 
 use super::arguments::{give_text, int};
@@ -12,14 +12,14 @@ const NAME: u32 = oid::NAME;
 const CLASS: u32 = oid::REGCLASS;
 const BOOL: u32 = oid::BOOL;
 
-/// A number of bytes in the largest unit that leaves at least 10 of it (rounded, halves up).
+/// A number of bytes in the largest unit that leaves at least 10 of it, rounded with halves up.
 fn size_pretty(bytes: i64) -> String {
     let mut size = i128::from(bytes);
     if size.abs() < 10 * 1024 {
         return format!("{size} bytes");
     }
     let rounded = |half: i128| (half + half.signum()) / 2;
-    // Kept doubled, so that the last bit tells which way to round.
+    // The number is kept doubled, so that its last bit decides the rounding.
     size /= 512;
     for unit in ["kB", "MB", "GB", "TB"] {
         if size.abs() < 20 * 1024 - 1 {

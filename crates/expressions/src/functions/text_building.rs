@@ -5,10 +5,10 @@ use values::{memory, work};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// The longest text a function makes: 1 GiB less a header, as PostgreSQL's.
+/// The longest text that a function makes: 1 GiB less a header, as in PostgreSQL.
 pub(super) const LENGTH_MAX: usize = (1 << 30) - 8;
 
-/// Refuses a text that a function would make too long.
+/// 54000: refuses a text longer than [`LENGTH_MAX`].
 pub(super) fn bounded(length: usize) -> Result<()> {
     if length > LENGTH_MAX {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
@@ -22,7 +22,7 @@ pub(super) fn room(length: usize) -> Result<()> {
     memory::ask(2 * length)
 }
 
-/// The text with another in place of each occurrence of a third, which is not empty.
+/// The text with `to` in place of each occurrence of `from`, which is not empty.
 pub(super) fn replace(input: &str, from: &str, to: &str) -> Result<String> {
     let (mut out, mut copied) = (String::with_capacity(input.len()), 0);
     work::each_match(input, from, |at| {

@@ -16,7 +16,7 @@ use values::types::{Datum, Interval};
 /// The Julian day number of 2000-01-01.
 const JULIAN_2000: i64 = 2_451_545;
 
-/// The units there are: the name used here, and the others they go by.
+/// The units: the name used in this module, and the unit's other names.
 const UNITS: [(&str, &[&str]); 22] = [
     ("microseconds", &["microsecond", "us", "usec", "usecs", "useconds", "usecond"]),
     ("milliseconds", &["millisecond", "ms", "msec", "msecs", "mseconds", "msecond"]),
@@ -42,7 +42,8 @@ const UNITS: [(&str, &[&str]); 22] = [
     ("timezone_minute", &["timezone_m"]),
 ];
 
-/// A unit by the name used here, or as it is. Ten letters tell a name.
+/// The name of a unit in this module, or the given name when no unit has it. The first ten letters
+/// identify a name.
 pub(super) fn unit_of(unit: &str) -> &str {
     let sought = unit.as_bytes();
     let sought = &sought[..sought.len().min(10)];
@@ -60,14 +61,14 @@ fn not_recognized(unit: &str, type_name: &str) -> SqlError {
     )
 }
 
-/// Words that name a date or time, which have no fields.
+/// Words for a date or time, which have no fields.
 const MOMENTS: [&str; 7] = ["now", "today", "tomorrow", "yesterday", "allballs", "infinity", "-infinity"];
 
 fn is_moment(unit: &str) -> bool {
     MOMENTS.iter().any(|moment| moment.eq_ignore_ascii_case(unit))
 }
 
-/// The error for a unit that the type has not.
+/// The error for a unit that the type does not have.
 fn unknown_unit(unit: &str, type_name: &str) -> SqlError {
     let dated = type_name.starts_with("date") || type_name.starts_with("timestamp");
     if !(dated && is_moment(unit)) && UNITS.iter().all(|(name, _)| *name != unit_of(unit)) {
@@ -83,12 +84,12 @@ fn unsupported_unit(unit: &str, type_name: &str) -> SqlError {
     )
 }
 
-/// A unit to cut off at by the name used here; `mm` is none.
+/// The name in this module of a unit to truncate to; `mm` is none.
 fn stretch_of(unit: &str) -> &str {
     if unit.eq_ignore_ascii_case("mm") { "mm" } else { unit_of(unit) }
 }
 
-/// The same where only stretches of time are known: no days of the week, no epoch.
+/// As [`unknown_unit`], where only units of truncation are known: no days of the week, no epoch.
 fn unknown_stretch(unit: &str, type_name: &str) -> SqlError {
     match unit_of(unit) {
         "timezone" | "timezone_hour" | "timezone_minute" => unsupported_unit(unit, type_name),
@@ -96,7 +97,7 @@ fn unknown_stretch(unit: &str, type_name: &str) -> SqlError {
     }
 }
 
-/// A local timestamp without what is smaller than a unit, perhaps out of range.
+/// A local timestamp truncated to a unit; perhaps out of range.
 pub(super) fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> {
     let infinite = is_infinite(local).then_some(local);
     let local = infinite.map_or(local, |_| 0);
@@ -110,7 +111,7 @@ pub(super) fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> 
         "minute" => floor(MINUTE),
         "hour" => floor(HOUR),
         "day" => floor(DAY),
-        // 2000-01-01 was a Saturday: Monday is 5 days before.
+        // 2000-01-01 was a Saturday: Monday is 5 days earlier.
         "week" => ((local.div_euclid(DAY) + 5).div_euclid(7) * 7 - 5) * DAY,
         "month" => days_of(civil.year, civil.month, 1) * DAY,
         "quarter" => days_of(civil.year, (civil.month - 1) / 3 * 3 + 1, 1) * DAY,
@@ -123,12 +124,12 @@ pub(super) fn truncated(unit: &str, local: i64, type_name: &str) -> Result<i64> 
     Ok(infinite.unwrap_or(start))
 }
 
-/// An instant without what is smaller than a unit in a zone.
+/// An instant truncated to a unit in a zone.
 pub(super) fn truncated_in_zone(unit: &str, instant: i64, zone: &Zone) -> Result<i64> {
     let local = truncated(unit, datetime::to_local(zone, instant), "timestamp with time zone")?;
     match stretch_of(unit) {
         _ if is_infinite(local) => Ok(local),
-        // These have no more of the zone in them than the instant had.
+        // The truncated instant keeps the offset that the instant had.
         "microseconds" | "milliseconds" | "second" | "minute" | "hour" => {
             checked_timestamp(Some(local - datetime::offset_at(zone, instant) * SECOND))
         }
@@ -136,7 +137,7 @@ pub(super) fn truncated_in_zone(unit: &str, instant: i64, zone: &Zone) -> Result
     }
 }
 
-/// An interval without what is smaller than a unit; its parts keep their signs.
+/// An interval truncated to a unit. Its parts keep their signs.
 pub(super) fn truncated_span(unit: &str, span: Interval) -> Result<Interval> {
     let months = |unit: i32| Interval { months: span.months / unit * unit, days: 0, micros: 0 };
     let time = |unit: i64| Interval { micros: span.micros / unit * unit, ..span };
@@ -165,7 +166,7 @@ pub(super) fn truncated_span(unit: &str, span: Interval) -> Result<Interval> {
     Ok(if span.is_infinite() { span } else { start })
 }
 
-/// A decimal number of units from microseconds.
+/// Microseconds as a decimal number of units.
 fn scaled(micros: i64, scale: u32) -> Numeric {
     Numeric::finite(micros.into(), scale)
 }
@@ -186,10 +187,10 @@ fn iso_week(days: i64, year: i64) -> (i64, i64) {
     ((days - monday_of_week_1(iso_year)) / 7 + 1, iso_year)
 }
 
-/// A field of a date, by days since 2000-01-01.
+/// A field of a date, which is given as days since 2000-01-01.
 fn date_part_of(unit: &str, days: i64, type_name: &str) -> Result<Numeric> {
     let (year, month, day) = date_of(days);
-    // There is no year 0: 1 BC is -1.
+    // No year is 0: 1 BC is -1.
     let shown = |year: i64| if year > 0 { year } else { year - 1 };
     Ok(Numeric::from(match unit_of(unit) {
         "year" => shown(year),
@@ -222,7 +223,7 @@ fn clock_field(unit: &str, micros: i64, type_name: &str) -> Result<Numeric> {
     })
 }
 
-/// A field of a local timestamp; `offset` in seconds for timestamptz.
+/// A field of a local timestamp. `offset` is the zone's in seconds, for timestamptz.
 fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &str) -> Result<Numeric> {
     let (days, micros) = (local.div_euclid(DAY), local.rem_euclid(DAY));
     let whole = |value: i64| Ok(Numeric::from(value));
@@ -244,7 +245,7 @@ fn field(unit: &str, local: i64, instant: i64, offset: Option<i64>, type_name: &
 fn interval_field(unit: &str, span: Interval) -> Result<Option<Numeric>> {
     if span.is_infinite() {
         let infinite = if span == Interval::INFINITY { Numeric::Infinity } else { Numeric::NegInfinity };
-        // A field that grows for ever is infinite; one that begins again and again is NULL.
+        // A field that grows without end is infinite; a cyclic one is NULL.
         return match unit_of(unit) {
             "epoch" | "hour" | "day" | "year" | "decade" | "century" | "millennium" => Ok(Some(infinite)),
             "microseconds" | "milliseconds" | "second" | "minute" | "week" | "month" | "quarter" => Ok(None),
@@ -282,8 +283,8 @@ fn finite_interval_field(unit: &str, span: Interval) -> Result<Numeric> {
     }
 }
 
-/// A field of an infinite date or timestamp: what grows for ever is infinite, what begins again and
-/// again is NULL.
+/// A field of an infinite date or timestamp: one that grows without end is infinite, a cyclic one
+/// NULL.
 fn infinite_field(unit: &str, positive: bool, type_name: &str) -> Result<Option<Numeric>> {
     let dated = type_name == "date";
     match unit_of(unit) {
@@ -316,7 +317,7 @@ fn date_field(unit: &str, days: i32) -> Result<Option<Numeric>> {
     }
 }
 
-/// extract(): None is NULL.
+/// extract(); None is NULL.
 pub(super) fn extract(
     cx: &EvalContext<'_, '_>,
     unit: Datum<'_>,

@@ -1,4 +1,4 @@
-//! Dates, times and intervals made of numbers, binned and moved: make_date() and its kin,
+//! Dates, times and intervals from numbers, bins and ranges: make_date() and similar functions,
 //! date_bin(), date_add(), OVERLAPS.
 
 use std::cmp::Ordering;
@@ -28,8 +28,8 @@ fn shown(value: f64) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Days since 2000-01-01 of year, month and day. `counted`: a message about them counts the years
-/// before Christ as astronomers do, as PostgreSQL's make_date() does.
+/// Days since 2000-01-01 of year, month and day. With `counted` the message counts years before
+/// Christ as astronomers do, which PostgreSQL's make_date() does.
 fn make_date(a: &[Datum<'_>], counted: bool) -> Result<i32> {
     let (year, month, day) = (int(a[0])?, int(a[1])?, int(a[2])?);
     let least = year == i64::from(i32::MIN);
@@ -46,7 +46,7 @@ fn make_date(a: &[Datum<'_>], counted: bool) -> Result<i32> {
     checked_date(days_of(astronomical, month, day)).map_err(|_| refused("date"))
 }
 
-/// Microseconds of hour, minute and second.
+/// The microseconds of hour, minute and second.
 fn make_clock(a: &[Datum<'_>]) -> Result<i64> {
     let (hour, minute, second) = (int(a[0])?, int(a[1])?, float(a[2])?);
     let micros = (second * 1e6).round_ties_even() as i64;
@@ -86,7 +86,7 @@ fn make_instant<'a>(cx: &EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'
     zones::from_local_or_offset(cx, name(*zone)?, local).map(Datum::Timestamptz)
 }
 
-/// Years, months, weeks, days, hours, minutes and seconds, as many of them as are given.
+/// The interval of years, months, weeks, days, hours, minutes and seconds; missing ones are 0.
 fn make_interval(a: &[Datum<'_>]) -> Result<Interval> {
     let part = |at: usize| a.get(at).map_or(Ok(0), |value| int(*value));
     let seconds = a.get(6).map_or(Ok(0.0), |value| float(*value))?;
@@ -125,8 +125,7 @@ fn to_timestamp<'a>(a: &[Datum<'a>]) -> Result<Datum<'a>> {
         .ok_or_else(|| overflow(format!("timestamp out of range: \"{}\"", shown(seconds))))
 }
 
-/// The start of the bin a timestamp falls into: bins of a length, one of which starts at the
-/// origin.
+/// The start of a timestamp's bin. All bins have one length, and one of them starts at the origin.
 fn binned(stride: Interval, source: i64, origin: i64) -> Result<i64> {
     if is_infinite(source) {
         return Ok(source);
@@ -162,7 +161,7 @@ fn moved_in_zone<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>], back: bool) 
     }
 }
 
-/// OVERLAPS of two stretches with their ends in any order; an end that is NULL is not known.
+/// OVERLAPS of two ranges whose ends are in any order. An end that is NULL is unknown.
 fn overlaps<'a>(ends: [Datum<'a>; 4]) -> Result<Datum<'a>> {
     let stretch = |one: Datum<'a>, other: Datum<'a>| {
         Ok(match (one, other) {
@@ -188,7 +187,7 @@ fn overlaps<'a>(ends: [Datum<'a>; 4]) -> Result<Datum<'a>> {
     })
 }
 
-/// OVERLAPS of stretches given by two ends, or by one and the length.
+/// OVERLAPS of ranges given by two ends, or by one end and the length.
 fn code_overlaps<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     let mut end = |start: Datum<'a>, end: Datum<'a>| match (start, end) {
         (Datum::Null, Datum::Interval(_)) => Ok(Datum::Null),
@@ -199,7 +198,7 @@ fn code_overlaps<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Da
     overlaps([a[0], first, a[2], second])
 }
 
-/// The four forms of OVERLAPS of a type.
+/// The four forms of OVERLAPS for one type.
 macro_rules! overlapping {
     ($type:expr) => {
         [
@@ -215,7 +214,7 @@ const STAMPS: [Function; 4] = overlapping!(STAMP);
 const INSTANTS: [Function; 4] = overlapping!(STAMPTZ);
 const TIMES: [Function; 4] = overlapping!(TIME);
 
-/// make_interval() of so many of its parts.
+/// make_interval() of the first parts.
 const fn made_interval(arguments: &'static [u32]) -> Function {
     func("make_interval", arguments, SPAN, |_, a| make_interval(a).map(Datum::Interval))
 }

@@ -1,4 +1,4 @@
-//! Timestamps in time zones that an expression names: AT TIME ZONE.
+//! Timestamps in the time zones that an expression names: AT TIME ZONE.
 
 use super::Result;
 use crate::context::EvalContext;
@@ -15,7 +15,7 @@ fn meant(cx: &EvalContext<'_, '_>, name: &str) -> Result<Abbreviation> {
         .ok_or_else(|| refused(format!("time zone \"{name}\" not recognized")))
 }
 
-/// A zone as one thing, whatever it means at a time.
+/// A zone by name, also for an abbreviation of changing meaning.
 pub(super) fn lasting(cx: &EvalContext<'_, '_>, name: &str) -> Result<Zone> {
     match meant(cx, name)? {
         Abbreviation::Constant { seconds, .. } => {
@@ -38,7 +38,7 @@ pub(super) fn from_local(cx: &EvalContext<'_, '_>, name: &str, local: i64) -> Re
     checked_timestamp(local.checked_sub(seconds * SECOND))
 }
 
-/// The same where the zone may be an offset (`+05:30`).
+/// As [`from_local`], where the zone may be an offset (`+05:30`).
 pub(super) fn from_local_or_offset(cx: &EvalContext<'_, '_>, name: &str, local: i64) -> Result<i64> {
     if name.starts_with(|c: char| c.is_ascii_digit()) {
         let error = refused(format!("invalid input syntax for type numeric time zone: \"{name}\""));
@@ -51,7 +51,7 @@ pub(super) fn from_local_or_offset(cx: &EvalContext<'_, '_>, name: &str, local: 
     }
 }
 
-/// The local time in a zone of an instant.
+/// The local time of an instant in a zone.
 pub(super) fn to_local(cx: &EvalContext<'_, '_>, name: &str, instant: i64) -> Result<i64> {
     if is_infinite(instant) {
         return Ok(instant);

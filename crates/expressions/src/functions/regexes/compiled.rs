@@ -1,10 +1,11 @@
-//! Compiled expressions, and those that a core keeps.
+//! Compiled expressions, and the cache of them on each core.
 //!
-//! Compiling costs thousands of matches, so a core keeps the expressions it used: at most
-//! [`CACHED`], and at most [`MOST_BYTES`] with what their searches keep, but the newest in any
-//! case. That memory is the core's, not the sessions'. A pattern that takes long to compile is
-//! compiled beside the core. The memory for that is reserved before, since nothing can stop the
-//! library meanwhile.
+//! Compiling costs as much as thousands of matches, so a core keeps the expressions it used: at
+//! most [`CACHED`], and at most [`MOST_BYTES`] including the memory of their searches. The newest
+//! expression always stays. That memory belongs to the core, not to the sessions.
+//!
+//! A pattern that takes long to compile is compiled beside the core. The memory is reserved before,
+//! since nothing can stop the library meanwhile.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -26,33 +27,33 @@ use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// Most compiled expressions that a core keeps.
+/// The most compiled expressions that a core keeps.
 const CACHED: usize = 64;
-/// Most bytes that they take; fewer if a core's part of the server's memory is less.
+/// The most bytes of these expressions; less where a core's part of the server's memory is less.
 const MOST_BYTES: usize = 64 << 20;
 /// An expression of more bytes is dropped beside the core: each state has memory of its own.
 const LONG_TO_DROP: usize = 1 << 20;
-/// Bytes that compiling an automaton may take.
+/// The most bytes for compiling an automaton.
 const SIZE: usize = 32 << 20;
-/// Bytes of the states that a search keeps, for each direction. A class of all scripts counted 255
-/// times needs 9 MiB.
+/// The most bytes of the states that a search keeps in each direction. A class of all scripts
+/// counted 255 times needs 9 MiB.
 const SEARCH: usize = 12 << 20;
-/// The same for an expression that is quickly compiled.
+/// As [`SEARCH`], for an expression that compiles quickly.
 const SHORT_SEARCH: usize = 2 << 20;
 /// The largest weight of a pattern that is compiled on the core: characters, at about half a
 /// microsecond each.
 const SHORT_PATTERN: usize = 2048;
-/// The time that compiling a class takes, in characters.
+/// The time to compile a class, in characters.
 const CLASS: usize = 30;
-/// The same for a class with the letters of all scripts.
+/// The time to compile a class with the letters of all scripts, in characters.
 const WIDE_CLASS: usize = 1000;
-/// The same for a letter of either case.
+/// The time to compile a letter of either case, in characters.
 const FOLDED: usize = 8;
 
-/// Where a match and its groups are; the match itself is the first of them.
+/// The bounds of a match and its groups; the match itself is the first.
 pub(super) type Found = Vec<Option<(usize, usize)>>;
 
-/// A measure of a pattern's states: its length times what its counts multiply it by.
+/// A measure of a pattern's states: its length times its counts.
 pub(super) fn weight(pattern: &str) -> Result<usize> {
     weighed(pattern, pattern.len())
 }
@@ -89,8 +90,8 @@ fn too_complex<E>(_: E) -> SqlError {
     invalid("regular expression is too complex")
 }
 
-/// A translated pattern as the library reads it, with the memory reserved that an automaton of it
-/// takes to compile. The caller can begin anew: see [`work::beside`].
+/// A translated pattern in the library's form, with the memory that compiling an automaton of it
+/// takes. The caller can begin anew: see [`work::beside`].
 fn read(pattern: &str) -> Result<(Hir, Reservation)> {
     let read = syntax::parse(pattern).map_err(|problem| {
         let what = problem.to_string();
@@ -100,7 +101,7 @@ fn read(pattern: &str) -> Result<(Hir, Reservation)> {
     Ok((read, reserved))
 }
 
-/// Bytes that compiling takes at its peak, as measured for classes and literals.
+/// The peak of memory while compiling, in bytes, as measured for classes and literals.
 fn bytes_to_compile(read: &Hir) -> usize {
     const STEP: usize = 512;
     const PLAIN_CLASS: usize = 4096;
@@ -121,18 +122,19 @@ fn bytes_to_compile(read: &Hir) -> usize {
     }
 }
 
-/// The automaton of a translated pattern, without groups. `backward`: it reads texts from their
+/// The automaton of a translated pattern, without groups. A `backward` one reads texts from their
 /// end.
 pub(super) fn automaton(pattern: &str, backward: bool) -> Result<NFA> {
     let (read, _reserved) = read(pattern)?;
-    // A backward one can't have even the group that is the whole match, which finding an end needs.
+    // A backward automaton can have no group, not even that of the whole match, which finding an
+    // end needs.
     let captures = if backward { WhichCaptures::None } else { WhichCaptures::Implicit };
     let config =
         thompson::Config::new().reverse(backward).which_captures(captures).nfa_size_limit(Some(SIZE));
     thompson::Compiler::new().configure(config).build_from_hir(&read).map_err(too_complex)
 }
 
-/// The library's expression, with what its searches keep.
+/// The library's expression, with the memory of its searches.
 struct Searched {
     regex: meta::Regex,
     cache: RefCell<Option<meta::Cache>>,
@@ -170,7 +172,7 @@ impl Searched {
     }
 }
 
-/// The engine that finds ends, and what it keeps from search to search.
+/// The engine that finds ends, with the memory of its searches.
 struct Ends {
     engine: pikevm::PikeVM,
     cache: RefCell<Option<pikevm::Cache>>,
@@ -201,16 +203,15 @@ pub(in crate::functions) struct Compiled {
     translated: Arc<str>,
     shortest: bool,
     is_heavy: bool,
-    /// Finds ends; made when one is first asked for.
+    /// The engine that finds ends, made at its first use.
     ends: OnceCell<Ends>,
-    /// The pattern that must match up to the end of the text.
+    /// The pattern with a condition to end at the text's end.
     whole: OnceCell<Searched>,
-    /// Bytes that count for the core, where it is kept.
+    /// Bytes that count for the core; None when the core does not keep the expression.
     counted: Cell<Option<usize>>,
 }
 
-/// An expression that goes to another thread: its automata are shared, what its searches keep is
-/// not.
+/// An expression for another thread. It shares the automata, but not the memory of searches.
 #[derive(Clone)]
 pub(super) struct Sent {
     regex: meta::Regex,
@@ -237,7 +238,7 @@ impl Sent {
     }
 }
 
-/// Makes a part of an expression, beside the core where that takes long or has to wait for memory.
+/// Makes a part of an expression: beside the core where that takes long or must wait for memory.
 fn made<T, F>(is_heavy: bool, make: F) -> Result<T>
 where
     T: Send + 'static,
@@ -248,7 +249,7 @@ where
 }
 
 impl Compiled {
-    /// Compiles a pattern right here.
+    /// Compiles a pattern on this thread.
     pub fn new(pattern: &str, flags: &str, is_heavy: bool) -> Result<Compiled> {
         let translated = translate(pattern, flags)?;
         Ok(Compiled {
@@ -262,7 +263,7 @@ impl Compiled {
         })
     }
 
-    /// The same for another thread.
+    /// The expression in a form for another thread.
     pub(super) fn to_send(&self) -> Sent {
         Sent {
             regex: self.searched.regex.clone(),
@@ -273,7 +274,7 @@ impl Compiled {
         }
     }
 
-    /// Prepares the engine that finds a match's end.
+    /// Makes the engine that finds ends.
     pub fn prepare_ends(&self) -> Result<()> {
         self.ends().map(|_| ())
     }
@@ -301,7 +302,7 @@ impl Compiled {
         self.searched.run(|regex, cache| regex.search_half_with(cache, &input)).is_some()
     }
 
-    /// Where the match that begins at `start` ends.
+    /// The end of the match that begins at `start`.
     fn end(&self, text: &str, start: usize) -> Result<usize> {
         let Ends { engine, cache } = self.ends()?;
         let input = Input::new(text).range(start..).anchored(Anchored::Yes).earliest(self.shortest);
@@ -310,7 +311,7 @@ impl Compiled {
         found.map(|found| found.end()).ok_or_else(|| SqlError::internal("a match has no end"))
     }
 
-    /// The first match at or behind a place, without its groups.
+    /// The first match at or after a position, without its groups.
     pub fn find(&self, text: &str, from: usize) -> Result<Option<(usize, usize)>> {
         let input = Input::new(text).range(from..);
         match self.searched.run(|regex, cache| regex.search_with(cache, &input)) {
@@ -319,7 +320,7 @@ impl Compiled {
         }
     }
 
-    /// The first match at or behind a place.
+    /// The first match at or after a position, with its groups.
     pub fn captures(&self, text: &str, from: usize) -> Result<Option<Found>> {
         let Some(mut groups) = self.searched.captures(text, from) else { return Ok(None) };
         let (start, end) = groups[0].unwrap_or((from, from));
@@ -351,19 +352,20 @@ thread_local! {
 }
 
 impl Kept {
-    /// Counts what an expression takes now, if it is kept.
+    /// Updates the bytes of an expression, if the core keeps it.
     fn recount(&mut self, compiled: &Compiled) {
         let Some(before) = compiled.counted.get() else { return };
         let now = compiled.bytes();
         if before != now {
             compiled.counted.set(Some(now));
             self.bytes = self.bytes - before + now;
-            // The core's from now on, not the session's.
+            // The memory belongs to the core from now on, not to the session.
             account::settle(account::held() + before as i64 - now as i64);
         }
     }
 
-    /// Takes out an expression other than `newest` while there are too many, or they take too much.
+    /// Removes and returns an expression other than `newest` while the core keeps too many or too
+    /// many bytes.
     fn surplus(&mut self, newest: &Rc<Compiled>) -> Option<Rc<Compiled>> {
         if self.by_pattern.len() <= CACHED && self.bytes <= memory::for_core(MOST_BYTES) {
             return None;
@@ -375,7 +377,7 @@ impl Kept {
         Some(gone)
     }
 
-    /// An expression counts for the running session again.
+    /// Counts an expression for the running session again.
     fn forget(&mut self, compiled: &Compiled) {
         let counted = compiled.counted.take().unwrap_or(0);
         self.bytes -= counted;
@@ -383,7 +385,7 @@ impl Kept {
     }
 }
 
-/// PostgreSQL's pattern and flags, compiled.
+/// The compiled expression of PostgreSQL's pattern and flags.
 fn compile(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
     let key = (pattern.to_owned(), flags.to_owned());
     if let Some(found) = KEPT.with_borrow(|kept| kept.by_pattern.get(&key).cloned()) {
@@ -395,7 +397,7 @@ fn compile(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
         made(is_heavy, move || Compiled::new(&pattern, &flags, is_heavy))
     };
     let compiled = match make() {
-        // Those that the core keeps may be in its way.
+        // The expressions that the core keeps may hold the memory.
         Err(refused) if refused.code == SqlState::OUT_OF_MEMORY && let_all_go() => make()?,
         made => made?,
     };
@@ -411,7 +413,7 @@ fn compile(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
     Ok(compiled)
 }
 
-/// Runs `body` with PostgreSQL's pattern and flags, compiled.
+/// Runs `body` with the compiled expression of PostgreSQL's pattern and flags.
 pub(super) fn with<R>(pattern: &str, flags: &str, body: impl FnOnce(&Compiled) -> Result<R>) -> Result<R> {
     if runtime::try_core().is_none() {
         return body(&Compiled::new(pattern, flags, false)?);
@@ -426,7 +428,7 @@ pub(super) fn with<R>(pattern: &str, flags: &str, body: impl FnOnce(&Compiled) -
     done
 }
 
-/// Drops all expressions that the core keeps; false where it keeps none.
+/// Drops all expressions that the core keeps; false when it keeps none.
 fn let_all_go() -> bool {
     let gone = KEPT.with_borrow_mut(|kept| {
         let gone: Vec<_> = kept.by_pattern.drain().map(|(_, compiled)| compiled).collect();
@@ -438,7 +440,7 @@ fn let_all_go() -> bool {
     any
 }
 
-/// Drops an expression that nobody uses any more, beside the core where that takes long.
+/// Drops an expression that nobody else uses; beside the core where that takes long.
 fn let_go(compiled: Rc<Compiled>) {
     if let Some(compiled) = Rc::into_inner(compiled) {
         let bytes = compiled.bytes();

@@ -1,9 +1,10 @@
 //! Regular expressions and the functions over them.
 //!
-//! Among the matches that begin first, PostgreSQL returns the longest, or the shortest if the
-//! pattern prefers that. The library returns the match that its alternatives and quantifiers find
-//! first. So the library finds the beginning of a match, and a second engine (`PikeVM`, which
-//! follows all ways at once) its end. The library then finds the groups within those bounds.
+//! Several matches may begin at the first possible position. PostgreSQL returns the longest of
+//! them, or the shortest where the pattern prefers that; the library returns the one that its
+//! alternatives and quantifiers find first. So the library finds the beginning, and a second engine
+//! (`PikeVM`, which follows all paths at once) finds the end. The library then finds the groups
+//! within those bounds.
 //!
 //! The library searches in time linear in the text's length times the pattern's, but without a safe
 //! point. So a long text, or a pattern with large counts, is searched beside the core, on a copy:
@@ -31,15 +32,15 @@ const TEXT: u32 = oid::TEXT;
 const BOOL: u32 = oid::BOOL;
 const I4: u32 = oid::INT4;
 
-/// The longest text that is searched on the core.
+/// The longest text that is searched on the core, in bytes.
 const SHORT_TEXT: usize = 32 * 1024;
 /// Steps of a search that take about a millisecond.
 const SHORT_SEARCH: usize = 1 << 20;
-/// The longest pattern in bytes. A compiled expression takes several bytes for each of its
-/// pattern's.
+/// The longest pattern in bytes. A compiled expression takes several bytes for each byte of the
+/// pattern.
 const LONGEST_PATTERN: usize = 1 << 20;
 
-/// Refuses a pattern that is too long to be compiled at all, before it is copied.
+/// Refuses a pattern that is too long to compile, before it is copied.
 fn check_length(pattern: &str) -> Result<()> {
     if pattern.len() > LONGEST_PATTERN { Err(invalid("regular expression is too complex")) } else { Ok(()) }
 }
@@ -49,12 +50,12 @@ fn is_short(text: &str, pattern: &str) -> Result<bool> {
     Ok(text.len() <= SHORT_TEXT && text.len().saturating_mul(weight(pattern)?) <= SHORT_SEARCH)
 }
 
-/// A function's work with the compiled pattern.
+/// The part of a function that runs with the compiled pattern.
 pub(super) type Search = for<'a> fn(&Compiled, &[Datum<'a>], &'a Bump) -> Result<Datum<'a>>;
 
-/// Calls a function of a text and a pattern: on the core where the search is short, otherwise on
-/// copies beside it, where the fiber waits interruptibly. `asks_ends`: whether it asks for more
-/// than whether there is a match.
+/// Calls a function of a text and a pattern. A short search runs on the core; a long one on copies
+/// beside it, while the fiber waits interruptibly. `asks_ends` is set when the function needs a
+/// match's end or groups.
 pub(super) fn search<'a>(
     cx: &mut EvalContext<'a, '_>,
     a: &[Datum<'a>],
@@ -104,14 +105,14 @@ fn on_copies<'a>(
 }
 
 impl Compiled {
-    /// Goes through the matches from a place on until `each` says false. An empty match may follow
-    /// any other.
+    /// Calls `each` with the matches from a position on until it returns false. An empty match may
+    /// follow any other.
     fn each(&self, text: &str, mut from: usize, mut each: impl FnMut(Found) -> Result<bool>) -> Result<()> {
         while from <= text.len()
             && let Some(found) = self.captures(text, from)?
         {
             let (start, end) = found[0].unwrap_or((from, from));
-            // However short it is, finding where it ends may have read the rest of the text.
+            // Finding the end of a short match may still have read the rest of the text.
             work::tick(SHORT_TEXT / 16)?;
             from =
                 if start == end { end + text[end..].chars().next().map_or(1, char::len_utf8) } else { end };
@@ -133,7 +134,7 @@ fn no_global(function: &str, flags: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a replacement: `\1` to `\9` are groups, `\&` the match.
+/// Appends a replacement: `\1` to `\9` are groups, `\&` the match.
 fn write_replacement(out: &mut String, replacement: &str, text: &str, found: &Found) -> Result<()> {
     let group = |out: &mut String, number: usize| match found.get(number) {
         Some(Some((start, end))) => {
@@ -159,7 +160,7 @@ fn write_replacement(out: &mut String, replacement: &str, text: &str, found: &Fo
     Ok(())
 }
 
-/// The flags of a replacement, without the one that asks for all matches to be replaced.
+/// The flags of a replacement, without the one that replaces all matches.
 fn replacing(flags: &str) -> Result<String> {
     if let Some(digit) = flags.chars().next().filter(char::is_ascii_digit) {
         return Err(SqlError::new(
@@ -199,8 +200,8 @@ fn match_groups<'a>(regex: &Compiled, a: &[Datum<'a>], arena: &'a Bump) -> Resul
     builder.array_in(arena)
 }
 
-/// The text between matches. Empty matches at the text's ends and behind another match split
-/// nothing.
+/// The parts of the text between matches. An empty match at an end of the text or after another
+/// match splits nothing.
 fn split_array<'a>(regex: &Compiled, a: &[Datum<'a>], arena: &'a Bump) -> Result<Datum<'a>> {
     let input = text(a[0])?;
     let (mut builder, mut begun) = (ArrayBuilder::new(TEXT), 0);
@@ -218,7 +219,7 @@ fn split_array<'a>(regex: &Compiled, a: &[Datum<'a>], arena: &'a Bump) -> Result
     builder.array_in(arena)
 }
 
-/// The first group of the first match, or the match.
+/// The first group of the first match, or the match without groups.
 fn substring<'a>(regex: &Compiled, a: &[Datum<'a>], _: &'a Bump) -> Result<Datum<'a>> {
     let input = text(a[0])?;
     let found = regex.captures(input, 0)?;
@@ -226,7 +227,7 @@ fn substring<'a>(regex: &Compiled, a: &[Datum<'a>], _: &'a Bump) -> Result<Datum
     Ok(group.map_or(Datum::Null, |(start, end)| Datum::Text(&input[start..end])))
 }
 
-/// Refuses a place to start at that no text has.
+/// Refuses a start position that no text has.
 fn check_start(start: Datum<'_>) -> Result<()> {
     let number = int(start)?;
     if number < 1 {
@@ -238,8 +239,8 @@ fn check_start(start: Datum<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The byte where a search starts: at the argument's character, counted from 1; the text's end and
-/// one more for one behind it.
+/// The byte offset at which a search starts. The argument counts characters from 1. The position
+/// after the last character gives the text's length, a later one its length plus one.
 fn start(a: &[Datum<'_>]) -> Result<usize> {
     let input = text(a[0])?;
     let number = a.get(2).map_or(Ok(1), |number| int(*number))?;
@@ -269,7 +270,7 @@ fn is_match<'a>(regex: &Compiled, a: &[Datum<'a>], _: &'a Bump) -> Result<Datum<
     Ok(Datum::Bool(regex.is_match(text(a[0])?)))
 }
 
-/// SUBSTRING(text SIMILAR pattern ESCAPE character), which compiles its pattern for each call.
+/// SUBSTRING(text SIMILAR pattern ESCAPE character). Each call compiles its pattern.
 fn similar_substring<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Result<Datum<'a>> {
     fn found<'a>(a: &[Datum<'a>], _: &'a Bump) -> Result<Datum<'a>> {
         let found = similar::substring(text(a[0])?, text(a[1])?, text(a[2])?)?;
@@ -280,11 +281,11 @@ fn similar_substring<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Resul
     let is_quick = is_short(searched, pattern)? && !is_heavy(pattern, "")?;
     let arena = cx.arena;
     let here = if is_quick { runtime::work::whole_within(SHORT_SEARCH, || found(a, arena)) } else { None };
-    // Without a result it took long, or lacks memory that others have reserved.
+    // No result means that the search took long or lacks memory that others have reserved.
     here.unwrap_or_else(|| on_copies(cx, a, found))
 }
 
-/// A function of a text, a pattern and more that asks for matches.
+/// A function of a text, a pattern and more that needs matches.
 macro_rules! regexp {
     ($name:literal, $arguments:expr, $result:expr, $search:expr) => {
         func($name, $arguments, $result, |cx, a| search(cx, a, ("", true), $search))
@@ -294,8 +295,7 @@ macro_rules! regexp {
     };
 }
 
-/// The flags in an argument, of a function that finds the first match or all of them whatever they
-/// are.
+/// The flags in an argument of a function for which the flag `g` is invalid.
 fn flags<'a>(function: &str, flags: Datum<'a>) -> Result<&'a str> {
     let flags = name(flags)?;
     no_global(function, flags)?;

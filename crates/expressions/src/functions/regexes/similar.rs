@@ -1,10 +1,10 @@
 //! SQL's own regular expressions: the patterns of SIMILAR TO, and of SUBSTRING(text SIMILAR pattern
 //! ESCAPE character).
 //!
-//! Two escaped double quotes part a pattern of SUBSTRING into what stands before the result, the
-//! result, and what stands behind it. The first part takes as little as possible, then the second
-//! as much as possible. Where each may end is found by a search that follows all ways at once,
-//! forward for ends and backward for beginnings, in linear time.
+//! Two escaped double quotes divide a pattern of SUBSTRING into the part before the result, the
+//! result, and the part after it. The first part takes as little as possible, then the second as
+//! much as possible. A search that follows all paths at once finds the possible bounds in linear
+//! time: forward for ends, backward for beginnings.
 
 use regex_automata::hybrid::dfa::{DFA, OverlappingState};
 use regex_automata::{Anchored, Input, MatchKind};
@@ -16,7 +16,7 @@ use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// The escape character that a text names, None for an empty text.
+/// The escape character in a text; None for an empty text.
 pub(in crate::functions) fn escape_character(escape: &str) -> Result<Option<char>> {
     let mut characters = escape.chars();
     let (escape, more) = (characters.next(), characters.next());
@@ -27,14 +27,14 @@ pub(in crate::functions) fn escape_character(escape: &str) -> Result<Option<char
     Ok(escape)
 }
 
-/// Where in a bracket expression the translation is.
+/// The translator's position relative to bracket expressions.
 #[derive(Clone, Copy)]
 enum Bracket {
-    /// Behind none.
+    /// Outside of brackets.
     Outside,
-    /// Behind `[`, or `[^` when `negated`: a `]` here is a character like any other.
+    /// After `[`, or `[^` when `negated`: a `]` here is an ordinary character.
     Start { negated: bool },
-    /// So many brackets deep.
+    /// Inside brackets, nested this deep.
     Inside { depth: usize },
 }
 
@@ -104,7 +104,7 @@ pub(in crate::functions) fn whole(pattern: &str, escape: &str) -> Result<String>
     })
 }
 
-/// The part of a text between the separators of a pattern that matches all of it.
+/// The part of a text between the separators of a pattern that matches the whole text.
 pub(super) fn substring<'t>(text: &'t str, pattern: &str, escape: &str) -> Result<Option<&'t str>> {
     let parts = parts(pattern, escape_character(escape)?)?;
     let [first, second, rest @ ..] = parts.as_slice() else {
@@ -123,8 +123,8 @@ pub(super) fn substring<'t>(text: &'t str, pattern: &str, escape: &str) -> Resul
     Ok(end.map(|end| &after[..end]))
 }
 
-/// Where the matches that begin at the start of a text end; or, backward, where those that end at
-/// its end begin.
+/// The ends of the matches that begin at the text's start; with `backward` the beginnings of those
+/// that end at its end.
 fn places(pattern: &str, text: &str, backward: bool) -> Result<std::collections::HashSet<usize>> {
     let refused = |_| SqlError::unsupported("this regular expression in SUBSTRING ... SIMILAR");
     let translated = translate(&format!("(?:{pattern})"), "")?.pattern;

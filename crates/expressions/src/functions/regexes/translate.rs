@@ -1,24 +1,25 @@
-//! PostgreSQL's regular expressions, "advanced" ones or POSIX's two kinds, in the syntax of the
+//! PostgreSQL's regular expressions, "advanced" ones and POSIX's two kinds, in the syntax of the
 //! library that runs them.
 //!
-//! The translation writes out what both spell alike but read differently: classes of characters
-//! (`\d` is ASCII, `[[:alpha:]]` is not), `\b` (a backspace), `\B` (a backslash), `\<` (a
-//! character), `{` without a number. It refuses patterns that PostgreSQL refuses (2201B), even if
-//! the library takes them. Patterns that the library cannot run are not built (0A000).
+//! The translator writes out the constructs that look alike in both syntaxes but differ in meaning:
+//! classes of characters (`\d` is ASCII, `[[:alpha:]]` is not), `\b` (a backspace), `\B` (a
+//! backslash), `\<` (a character), `{` without a number. A pattern that PostgreSQL refuses fails
+//! with 2201B, even if the library accepts it. A pattern that the library cannot run fails with
+//! 0A000.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use values::error::{SqlError, SqlState};
 
-/// The most a quantifier may say.
+/// The largest number of a quantifier.
 const MOST: u32 = 255;
 
 /// A translated pattern.
 pub(super) struct Translated {
-    /// For the library, flags included.
+    /// The pattern in the library's syntax, flags included.
     pub pattern: String,
-    /// Whether the shortest of the matches that begin first is meant, not the longest.
+    /// The pattern prefers the shortest of the matches that begin first, not the longest.
     pub shortest: bool,
 }
 
@@ -27,14 +28,14 @@ pub(super) struct Translated {
 enum Syntax {
     #[default]
     Advanced,
-    /// POSIX's extended ones: a backslash takes the next character for itself, and nothing prefers
-    /// the shortest.
+    /// POSIX's extended ones: a backslash makes the next character ordinary, and nothing prefers
+    /// the shortest match.
     Extended,
     /// POSIX's basic ones: see [`Reader::basic`].
     Basic,
 }
 
-/// How a pattern is read.
+/// The flags that a pattern is read with.
 #[derive(Clone, Copy, Default)]
 struct Mode {
     syntax: Syntax,
@@ -48,7 +49,7 @@ struct Mode {
 }
 
 impl Mode {
-    /// A flag of a function's argument, or one at the pattern's beginning.
+    /// Applies a flag of a function's argument, or one at the pattern's beginning.
     fn take(&mut self, flag: char, embedded: bool) -> Result<(), SqlError> {
         match flag {
             'i' => self.insensitive = true,
@@ -61,8 +62,8 @@ impl Mode {
             't' => self.expanded = false,
             'q' => self.literal = true,
             'e' if embedded => (self.syntax, self.literal) = (Syntax::Extended, false),
-            // As an argument PostgreSQL takes this for basic ones too, whatever its documentation
-            // says.
+            // PostgreSQL takes the argument's flag `e` for basic expressions too, contrary to its
+            // documentation.
             'e' | 'b' => (self.syntax, self.literal) = (Syntax::Basic, false),
             other => {
                 return Err(SqlError::new(
@@ -135,7 +136,7 @@ pub(super) fn translate(pattern: &str, flags: &str) -> Result<Translated, SqlErr
     Ok(Translated { pattern: out, shortest })
 }
 
-/// The length that a part of a pattern prefers to match, if it has a choice.
+/// The length of match that a part of a pattern prefers, if it can match several lengths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Longest,
@@ -149,8 +150,9 @@ struct Reader<'p> {
 }
 
 impl Reader<'_> {
-    /// Branches up to the closing parenthesis, or the end where `depth` is 0. Several branches
-    /// prefer the longest, one prefers what its first part with a preference does.
+    /// Reads branches up to the closing parenthesis, or the end where `depth` is 0. Several
+    /// branches prefer the longest match; one branch has the preference of its first part with a
+    /// preference.
     fn branches(&mut self, depth: usize) -> Result<Option<Length>, SqlError> {
         let mut prefers = None;
         let mut several = false;
@@ -166,7 +168,7 @@ impl Reader<'_> {
                     several = true;
                 }
                 '^' | '$' => self.out.push(c),
-                // One behind an atom was read with it.
+                // The quantifier of an atom was read with the atom.
                 '*' | '+' | '?' => return Err(invalid("quantifier operand invalid")),
                 '{' if self.rest.peek().is_some_and(char::is_ascii_digit) => {
                     return Err(invalid("quantifier operand invalid"));
@@ -187,7 +189,7 @@ impl Reader<'_> {
         Ok(if several { Some(Length::Longest) } else { prefers })
     }
 
-    /// Passes over `(?#...)` behind an opening parenthesis that was read.
+    /// Skips `(?#...)`; its opening parenthesis was read.
     fn comment(&mut self) -> Result<bool, SqlError> {
         let mut ahead = self.rest.clone();
         if (ahead.next(), ahead.next()) != (Some('?'), Some('#')) {
@@ -199,8 +201,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads one atom or constraint. Returns the length it prefers, and whether it may be
-    /// quantified.
+    /// Reads one atom or constraint. Returns its preference and whether it may be quantified.
     fn atom(&mut self, first: char, depth: usize) -> Result<(Option<Length>, bool), SqlError> {
         match first {
             '(' => {
@@ -233,9 +234,9 @@ impl Reader<'_> {
         Ok((None, true))
     }
 
-    /// A basic expression up to the closing parenthesis, or the end where `depth` is 0: its
-    /// parentheses and braces stand behind backslashes. It has no alternatives, no `+` and no `?`.
-    /// `*`, `^` and `$` are characters where they can be nothing else.
+    /// Reads a basic expression up to the closing parenthesis, or the end where `depth` is 0. Its
+    /// parentheses and braces follow backslashes; it has no alternatives, no `+` and no `?`; `*`,
+    /// `^` and `$` are ordinary characters where they can be nothing else.
     fn basic(&mut self, depth: usize) -> Result<Option<Length>, SqlError> {
         let (mut prefers, mut first, mut anchored) = (None, true, false);
         loop {
@@ -284,7 +285,7 @@ impl Reader<'_> {
         if depth > 0 { Err(invalid("parentheses () not balanced")) } else { Ok(prefers) }
     }
 
-    /// Whether a basic expression ends here, or a group of it.
+    /// Whether a basic expression or a group of it ends here.
     fn ends_basic(&mut self) -> bool {
         self.skip_space();
         let mut ahead = self.rest.clone();
@@ -295,7 +296,7 @@ impl Reader<'_> {
         self.mode.syntax == Syntax::Advanced
     }
 
-    /// Passes over white space and comments of the expanded syntax.
+    /// Skips white space and comments of the expanded syntax.
     fn skip_space(&mut self) {
         while self.mode.expanded
             && let Some(c) = self.rest.next_if(|c| c.is_whitespace() || *c == '#')
@@ -304,7 +305,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The character behind a backslash.
+    /// The character after a backslash.
     fn escaped(&mut self) -> Result<char, SqlError> {
         self.rest.next().ok_or_else(|| invalid("invalid escape \\ sequence"))
     }
@@ -313,7 +314,7 @@ impl Reader<'_> {
         self.out.push_str(&regex_syntax::escape(c.encode_utf8(&mut [0; 4])));
     }
 
-    /// Reads the quantifier after an atom, if there is one. Returns the length that the two prefer
+    /// Reads the quantifier of an atom, if there is one. Returns the preference of the two
     /// together.
     fn quantifier(&mut self, own: Option<Length>) -> Result<Option<Length>, SqlError> {
         self.skip_space();
@@ -348,8 +349,8 @@ impl Reader<'_> {
         })
     }
 
-    /// `m}`, `m,}` or `m,n}`, with a backslash before the brace in a basic expression, which may
-    /// leave `m` out; whether the number is fixed.
+    /// Reads `m}`, `m,}` or `m,n}`; in a basic expression a backslash precedes the brace, and `m`
+    /// may be missing. Returns whether the number is fixed.
     fn bounds(&mut self) -> Result<bool, SqlError> {
         let wrong = || invalid("invalid repetition count(s)");
         let is_digit = |c: Option<&char>| c.is_some_and(char::is_ascii_digit);
@@ -383,8 +384,7 @@ impl Reader<'_> {
         number
     }
 
-    /// Reads the characters after a backslash, within brackets or not. Returns whether they may be
-    /// quantified.
+    /// Reads the rest of an escape, within brackets or not. Returns whether it may be quantified.
     fn escape(&mut self, in_bracket: bool) -> Result<bool, SqlError> {
         let c = self.escaped()?;
         let constraint = match c {
@@ -459,7 +459,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a bracket expression. Returns whether it may be quantified.
+    /// Reads the rest of a bracket expression. Returns whether it may be quantified.
     fn bracket(&mut self) -> Result<bool, SqlError> {
         for (word, boundary) in [("[:<:]]", "\\b{start}"), ("[:>:]]", "\\b{end}")] {
             let mut ahead = self.rest.clone();
@@ -489,7 +489,7 @@ impl Reader<'_> {
                 '[' if matches!(self.rest.peek(), Some('.' | '=')) => {
                     return Err(SqlError::unsupported("collating elements in a regular expression"));
                 }
-                // Between two characters, not at an end: a range.
+                // Between two characters, not at an end, it makes a range.
                 '-' if !first && !matches!(self.rest.peek(), Some(']') | None) => self.out.push('-'),
                 other => self.literal(other),
             }
@@ -499,7 +499,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// A class's name, behind `[:`.
+    /// Reads a class's name after `[:`.
     fn class(&mut self) -> Result<(), SqlError> {
         let mut name = String::new();
         while let Some(c) = self.rest.next_if(|c| *c != ':') {
