@@ -29,7 +29,7 @@ demo: build ## pgbench against allcore (and PostgreSQL where installed), with a 
 	@scripts/measure.sh demo
 
 loom: ## Model checks of the concurrent structures
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync --test loom --test loom_announce --test loom_log --test loom_work
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync -p storage -p txn --test loom --test loom_work --test loom_log --test loom_announce
 
 soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories, the memory cases and the bombs in 1 GiB
 	@scripts/soak.sh

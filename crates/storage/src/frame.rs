@@ -1,6 +1,6 @@
 //! The header of one frame: who lives in it, whether somebody changes it, and what of it is not on disk yet.
 //!
-//! The state word is `[version 43 | latch 1 | pins 20]`. What must hold:
+//! The state word is a [`VersionLatch`], `[version 43 | latch 1 | pins 20]`. What must hold:
 //!
 //! 1. `page_no` changes only under the latch, and every such change raises the version: a reader that saw a word,
 //!    then the page number it looked for, then bytes, and then the same version and latch again, read that page (law 8).
@@ -14,8 +14,8 @@
 //! 5. A page is written by one writer at a time (`writing` is claimed under the latch), and a frame whose page is
 //!    being written is never given to another page (`rec_lsn` isn't CLEAN): an old copy never lands after a newer one.
 
-use sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence, spin_loop};
-use sync::held;
+use sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use sync::{Version, VersionLatch};
 
 use crate::page::{Lsn, PageNo};
 
@@ -25,44 +25,18 @@ pub const USAGE_MAX: u8 = 5;
 const CLEAN: u64 = u64::MAX;
 /// `rec_lsn` of a changed page that is never logged: a temporary page, which no checkpoint has to write.
 const UNLOGGED: u64 = u64::MAX - 1;
-/// Attempts to see an unlatched frame before the caller is told to unwind: a latch is held for well under a
-/// microsecond, so the holder is about to finish, or its thread was preempted and waiting here is wasted.
-const SPINS: u32 = 200;
-
-const PIN: u64 = 1;
-const PIN_MASK: u64 = (1 << 20) - 1;
-const LATCH: u64 = 1 << 20;
-const VERSION: u64 = 1 << 21;
+/// Bits of the state word that count pins; the version has 43.
+const PINS: u32 = 20;
 
 /// A frame's state word at one moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct State(u64);
-
-impl State {
-    /// Somebody changes the frame.
-    #[inline]
-    pub fn is_latched(self) -> bool {
-        self.0 & LATCH != 0
-    }
-
-    /// Somebody needs the page to stay.
-    #[inline]
-    pub fn is_pinned(self) -> bool {
-        self.0 & PIN_MASK != 0
-    }
-
-    /// Version and latch, without the pins: what an optimistic reader compares.
-    #[inline]
-    pub fn version(self) -> u64 {
-        self.0 & !PIN_MASK
-    }
-}
+pub type State = Version<PINS>;
 
 /// Header of a frame, on a cache line of its own and apart from the page.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Frame {
-    state: AtomicU64,
+    /// The state word.
+    pub(crate) latch: VersionLatch<PINS>,
     rec_lsn: AtomicU64,
     again: AtomicU64,
     page_no: AtomicU32,
@@ -78,7 +52,7 @@ impl Frame {
     /// A frame without a page.
     pub(crate) fn new() -> Frame {
         Frame {
-            state: AtomicU64::new(0),
+            latch: VersionLatch::default(),
             rec_lsn: AtomicU64::new(CLEAN),
             again: AtomicU64::new(CLEAN),
             page_no: AtomicU32::new(PageNo::NONE.0),
@@ -86,44 +60,6 @@ impl Frame {
             usage: AtomicU8::new(0),
             writing: AtomicBool::new(false),
         }
-    }
-
-    /// The state word now.
-    #[inline]
-    pub(crate) fn state(&self) -> State {
-        // Acquire: what the last holder of the latch wrote (page number, bytes) is seen by whoever sees its word.
-        State(self.state.load(Ordering::Acquire))
-    }
-
-    /// The state word once it is unlatched, after a bounded spin.
-    #[inline]
-    pub(crate) fn unlatched(&self) -> Option<State> {
-        let state = self.state();
-        if !state.is_latched() {
-            return Some(state);
-        }
-        self.unlatched_after_spin()
-    }
-
-    #[cold]
-    fn unlatched_after_spin(&self) -> Option<State> {
-        for _ in 0..SPINS {
-            spin_loop();
-            let state = self.state();
-            if !state.is_latched() {
-                return Some(state);
-            }
-        }
-        None
-    }
-
-    /// Whether nothing changed since `seen`.
-    #[inline]
-    pub(crate) fn is_unchanged(&self, seen: State) -> bool {
-        // Acquire: the racy reads before this stay before the load below (the reader's half of a sequence lock).
-        fence(Ordering::Acquire);
-        // Relaxed: ordered by the fence.
-        State(self.state.load(Ordering::Relaxed)).version() == seen.version()
     }
 
     /// The page that lives here. Means something only together with the state word.
@@ -135,7 +71,7 @@ impl Frame {
 
     /// Gives the frame to `page_no`. Under the latch, which is then released as changed.
     pub(crate) fn set_page_no(&self, page_no: PageNo) {
-        debug_assert!(self.state().is_latched(), "a frame's page changes under its latch");
+        debug_assert!(self.latch.load().is_locked(), "a frame's page changes under its latch");
         // Relaxed: published by the release of the latch.
         self.page_no.store(page_no.0, Ordering::Relaxed);
     }
@@ -150,83 +86,6 @@ impl Frame {
     pub(crate) fn set_next_free(&self, next: u32) {
         // Relaxed: under the list's lock.
         self.next_free.store(next, Ordering::Relaxed);
-    }
-
-    /// Takes the latch if version and latch are as `seen`; pins may come and go.
-    #[inline]
-    pub(crate) fn try_latch(&self, seen: State) -> bool {
-        // Relaxed: the exchange below acquires.
-        let mut now = self.state.load(Ordering::Relaxed);
-        while now & !PIN_MASK == seen.version() && now & LATCH == 0 {
-            // Acquire: what the last holder wrote is seen. Relaxed on failure: looked at again.
-            match self.state.compare_exchange_weak(now, now | LATCH, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => {
-                    self.latched();
-                    return true;
-                }
-                Err(found) => now = found,
-            }
-        }
-        false
-    }
-
-    /// Takes the latch if the whole word is as `seen` and nobody has pinned the frame: for taking its page away.
-    pub(crate) fn try_latch_idle(&self, seen: State) -> bool {
-        if seen.is_latched() || seen.is_pinned() {
-            return false;
-        }
-        // Acquire and Relaxed: as in `try_latch`.
-        let taken =
-            self.state.compare_exchange(seen.0, seen.0 | LATCH, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if taken {
-            self.latched();
-        }
-        taken
-    }
-
-    #[inline]
-    fn latched(&self) {
-        held::acquire();
-        // Release: the latch bit is seen before any byte written under it (the writer's half of a sequence lock).
-        fence(Ordering::Release);
-    }
-
-    /// Gives the latch back and raises the version.
-    #[inline]
-    pub(crate) fn unlatch_changed(&self) {
-        held::release();
-        // Release: who sees the new word sees what was written. The version wraps after 2^43 changes of one frame,
-        // far beyond what one optimistic read can sleep through.
-        self.state.fetch_add(VERSION - LATCH, Ordering::Release);
-    }
-
-    /// Gives the latch back; the page's bytes and its place are as they were.
-    #[inline]
-    pub(crate) fn unlatch_unchanged(&self) {
-        held::release();
-        // Release: what was written in the header is seen by the next holder.
-        self.state.fetch_sub(LATCH, Ordering::Release);
-    }
-
-    /// Adds a pin if version and latch are as `seen`.
-    pub(crate) fn try_pin(&self, seen: State) -> bool {
-        // Relaxed: the exchange below acquires.
-        let mut now = self.state.load(Ordering::Relaxed);
-        while now & !PIN_MASK == seen.version() && now & LATCH == 0 && now & PIN_MASK < PIN_MASK {
-            // Acquire: the page this pin keeps is seen whole. Relaxed on failure: looked at again.
-            match self.state.compare_exchange_weak(now, now + PIN, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(found) => now = found,
-            }
-        }
-        false
-    }
-
-    /// Takes a pin off.
-    pub(crate) fn unpin(&self) {
-        // Release: what the pin's owner read is read before the frame can go to another page.
-        let before = self.state.fetch_sub(PIN, Ordering::Release);
-        debug_assert!(before & PIN_MASK != 0, "a pin is taken off once");
     }
 
     /// Notes a use.
@@ -333,39 +192,6 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_changed_frame_fails_its_readers_and_a_pin_does_not() {
-        let frame = Frame::new();
-        let seen = frame.unlatched().unwrap();
-        assert!(frame.try_pin(seen));
-        assert!(frame.is_unchanged(seen));
-        assert!(!frame.try_latch_idle(frame.state()), "a pinned frame keeps its page");
-        assert!(frame.try_latch(seen));
-        assert!(!frame.is_unchanged(seen));
-        assert!(frame.unlatched().is_none());
-        frame.unlatch_unchanged();
-        assert!(frame.is_unchanged(seen));
-        assert!(frame.try_latch(seen));
-        frame.unlatch_changed();
-        assert!(!frame.is_unchanged(seen) && !frame.try_latch(seen) && !frame.try_pin(seen));
-        frame.unpin();
-        assert!(frame.try_latch_idle(frame.state()));
-        frame.unlatch_unchanged();
-        assert_eq!(held::count(), 0);
-    }
-
-    #[test]
-    fn the_word_seen_is_the_word_compared() {
-        let frame = Frame::new();
-        let chosen = frame.state();
-        assert!(frame.try_pin(chosen));
-        assert!(!frame.try_latch_idle(chosen), "pinned since");
-        frame.unpin();
-        assert!(frame.try_latch(chosen));
-        frame.unlatch_changed();
-        assert!(!frame.try_latch_idle(chosen), "changed since");
-    }
 
     #[test]
     fn changes_during_a_write_stay_dirty() {

@@ -50,13 +50,13 @@ impl<'p> PageRef<'p> {
     /// Whether everything read so far is of one state of the page.
     #[inline]
     pub fn validate(&self) -> Result<(), Restart> {
-        if self.pool.header(self.frame).is_unchanged(self.seen) { Ok(()) } else { Err(Restart) }
+        if self.pool.header(self.frame).latch.validate(self.seen) { Ok(()) } else { Err(Restart) }
     }
 
     /// Takes the exclusive latch, if the page is still as it was when this view was taken. Never waits.
     #[inline]
     pub fn lock(&self) -> Result<PageMut<'p>, Restart> {
-        if !self.pool.header(self.frame).try_latch(self.seen) {
+        if !self.pool.header(self.frame).latch.try_lock(self.seen) {
             return Err(Restart);
         }
         Ok(PageMut::new(self.pool, self.frame))
@@ -87,7 +87,7 @@ pub struct PageMut<'p> {
 impl<'p> PageMut<'p> {
     /// Takes over a latch that the caller has just taken.
     pub(crate) fn new(pool: &'p Pool, frame: u32) -> PageMut<'p> {
-        debug_assert!(pool.header(frame).state().is_latched());
+        debug_assert!(pool.header(frame).latch.load().is_locked());
         PageMut { pool, frame, changed: false, _not_send: PhantomData }
     }
 
@@ -163,9 +163,9 @@ impl Drop for PageMut<'_> {
                 // Half a change, which the log knows nothing of: nobody may see it.
                 fail_stop(Cause::Engine, format_args!("a panic while page {} was changed", self.page_no()));
             }
-            header.unlatch_changed();
+            header.latch.unlock_changed();
         } else {
-            header.unlatch_unchanged();
+            header.latch.unlock_unchanged();
         }
     }
 }
@@ -190,7 +190,7 @@ impl<'p> Pinned<'p> {
     /// A view on the page; `Restart` while it is latched (yield, with no latch held, and try again).
     #[inline]
     pub fn view(&self) -> Result<PageRef<'p>, Restart> {
-        let seen = self.pool.header(self.frame).unlatched().ok_or(Restart)?;
+        let seen = self.pool.header(self.frame).latch.read().ok_or(Restart)?;
         Ok(PageRef { pool: self.pool, frame: self.frame, seen })
     }
 
@@ -212,6 +212,6 @@ impl<'p> Pinned<'p> {
 
 impl Drop for Pinned<'_> {
     fn drop(&mut self) {
-        self.pool.header(self.frame).unpin();
+        self.pool.header(self.frame).latch.unpin();
     }
 }

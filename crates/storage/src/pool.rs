@@ -264,7 +264,7 @@ impl Pool {
     #[inline]
     pub fn at(&self, page_no: PageNo, frame: u32) -> Result<PageRef<'_>, Miss> {
         let header = self.headers.get(frame as usize).ok_or(Miss::Absent)?;
-        let seen = header.unlatched().ok_or(Miss::Busy)?;
+        let seen = header.latch.read().ok_or(Miss::Busy)?;
         if header.page_no() != page_no {
             return Err(Miss::Absent);
         }
@@ -288,7 +288,7 @@ impl Pool {
     pub fn pin(&self, page_no: PageNo) -> Result<Pinned<'_>, Error> {
         loop {
             match self.get(page_no) {
-                Ok(page) if self.header(page.frame).try_pin(page.seen) => {
+                Ok(page) if self.header(page.frame).latch.try_pin(page.seen) => {
                     return Ok(Pinned::new(self, page.frame));
                 }
                 // Changed in between, or pinned by too many: let others run, and look again.
@@ -346,7 +346,7 @@ impl Pool {
                 break spare;
             }
             self.header(spare).set_page_no(PageNo::NONE);
-            self.header(spare).unlatch_changed();
+            self.header(spare).latch.unlock_changed();
         };
         self.header(frame).set_usage(1);
         let mut page = PageMut::new(self, frame);
@@ -358,7 +358,7 @@ impl Pool {
     /// for a moment, to find that the page is gone.
     fn give(&self, frame: u32, page_no: PageNo) {
         let header = self.header(frame);
-        while !header.unlatched().is_some_and(|seen| header.try_latch(seen)) {}
+        while !header.latch.read().is_some_and(|seen| header.latch.try_lock(seen)) {}
         header.set_page_no(page_no);
     }
 
@@ -366,8 +366,8 @@ impl Pool {
     /// holds it meanwhile (the page writer, an eviction) is running and about to let go: no latch survives a park.
     fn latch_resident(&self, page_no: PageNo, frame: u32) -> bool {
         let header = self.header(frame);
-        let Some(seen) = header.unlatched() else { return false };
-        header.page_no() == page_no && header.try_latch(seen)
+        let Some(seen) = header.latch.read() else { return false };
+        header.page_no() == page_no && header.latch.try_lock(seen)
     }
 
     /// Drops a page that was freed, without writing it. The record that frees it must have been appended. A page that
@@ -376,11 +376,11 @@ impl Pool {
         let Ok(page) = self.get(page_no) else { return };
         let header = self.header(page.frame);
         header.set_usage(0);
-        if header.try_latch_idle(page.seen) {
+        if header.latch.try_lock_idle(page.seen) {
             if header.forget_changes() {
                 self.vacate(page_no, page.frame);
             } else {
-                header.unlatch_unchanged();
+                header.latch.unlock_unchanged();
             }
         }
     }
@@ -393,7 +393,7 @@ impl Pool {
         // Release: who finds the page absent and reads it from disk does so after its last write.
         entry.store(Entry::ABSENT.0, Ordering::Release);
         header.set_page_no(PageNo::NONE);
-        header.unlatch_changed();
+        header.latch.unlock_changed();
         stop::point("storage.evict.before_free");
         self.put_frame(frame);
     }
@@ -402,14 +402,14 @@ impl Pool {
     pub(crate) fn evict(&self, frame: u32, chosen: State) -> bool {
         stop::point("storage.evict.chosen");
         let header = self.header(frame);
-        if !header.try_latch_idle(chosen) {
+        if !header.latch.try_lock_idle(chosen) {
             return false;
         }
         let page_no = header.page_no();
         // Dirty is tested again under the latch: a clean page may have been changed and written since it was chosen,
         // or be in another sweeper's hands.
         if header.is_dirty() || page_no == PageNo::NONE {
-            header.unlatch_unchanged();
+            header.latch.unlock_unchanged();
             return false;
         }
         self.vacate(page_no, frame);

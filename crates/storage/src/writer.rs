@@ -47,8 +47,8 @@ const COPY_ATTEMPTS: u32 = 3;
 pub(crate) fn look(pool: &Pool, core: usize, dirty: &mut dyn FnMut(u32, State)) -> bool {
     let frame = pool.sweep.next(core) as u32;
     let header = pool.header(frame);
-    let state = header.state();
-    if state.is_latched() || state.is_pinned() || header.page_no() == PageNo::NONE || header.survives() {
+    let state = header.latch.load();
+    if state.is_locked() || state.is_pinned() || header.page_no() == PageNo::NONE || header.survives() {
         return false;
     }
     if !header.is_dirty() {
@@ -96,12 +96,12 @@ impl Batch {
         // if the version is unchanged after the copy.
         let bytes = unsafe { RacyBytes::new(pool.bytes_of(frame), PAGE_SIZE) };
         let copied = bytes.copy_all(self.slot(index));
-        if !copied || !header.is_unchanged(chosen) || !header.try_latch(chosen) {
+        if !copied || !header.latch.validate(chosen) || !header.latch.try_lock(chosen) {
             return false;
         }
         let page_no = header.page_no();
         let claimed = page_no != PageNo::NONE && header.begin_write();
-        header.unlatch_unchanged();
+        header.latch.unlock_unchanged();
         if claimed {
             self.copies.push(Copy { frame, page_no, chosen });
         }
@@ -112,7 +112,7 @@ impl Batch {
     fn add_stubbornly(&mut self, pool: &Pool, frame: u32) -> bool {
         let header = pool.header(frame);
         for _ in 0..COPY_ATTEMPTS {
-            if let Some(state) = header.unlatched()
+            if let Some(state) = header.latch.read()
                 && self.add(pool, frame, state)
             {
                 return true;
@@ -131,7 +131,7 @@ impl Batch {
             debug_assert!(copied, "a slot has the size of a page");
             self.copies.push(Copy { frame, page_no, chosen });
         }
-        header.unlatch_unchanged();
+        header.latch.unlock_unchanged();
         claimed
     }
 
@@ -144,7 +144,7 @@ impl Batch {
             latch_patiently(pool, copy.frame);
             let header = pool.header(copy.frame);
             header.end_write(written.is_ok());
-            header.unlatch_unchanged();
+            header.latch.unlock_unchanged();
         }
         match written {
             Ok(()) => pool.counters.writes.add(self.copies.len() as i64),
@@ -185,8 +185,8 @@ impl Batch {
 fn latch_patiently(pool: &Pool, frame: u32) -> State {
     let header = pool.header(frame);
     loop {
-        if let Some(state) = header.unlatched()
-            && header.try_latch(state)
+        if let Some(state) = header.latch.read()
+            && header.latch.try_lock(state)
         {
             return state;
         }

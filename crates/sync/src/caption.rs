@@ -1,19 +1,18 @@
 //! A short text that one core writes and any core may read, without a lock and without stopping the writer.
 //!
-//! The writer makes the version odd, stores the text in words, and makes the version even again: plain stores. A reader
-//! copies the words and takes the copy only where the version was even and the same before and after.
+//! A [`VersionLatch`] that only the writer takes keeps the two apart: the writer stores the text in
+//! words, by plain stores. A reader copies the words and takes the copy only if it validates.
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence, spin_loop};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::machine::yield_thread;
+use crate::version::VersionLatch;
 
 const WORDS: usize = if cfg!(loom) { 2 } else { 128 };
-const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
 /// The text. Only one thread at a time may write it.
 #[derive(Debug)]
 pub struct Caption {
-    /// Odd while the text is being changed.
-    version: AtomicU32,
+    latch: VersionLatch,
     length: AtomicU32,
     words: [AtomicU64; WORDS],
 }
@@ -21,7 +20,7 @@ pub struct Caption {
 impl Default for Caption {
     fn default() -> Self {
         Self {
-            version: AtomicU32::new(0),
+            latch: VersionLatch::default(),
             length: AtomicU32::new(0),
             words: std::array::from_fn(|_| AtomicU64::new(0)),
         }
@@ -39,52 +38,37 @@ impl Caption {
             end -= 1;
         }
         let bytes = &text.as_bytes()[..end];
-        // Relaxed: only the writer changes it. The fence keeps the words' stores behind it.
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release);
-        // Relaxed: ordered by the fence above and the release below; all but the versions may be torn.
-        self.length.store(bytes.len() as u32, Ordering::Relaxed);
-        let mut chunks = bytes.chunks_exact(8);
-        for (word, chunk) in self.words.iter().zip(&mut chunks) {
-            word.store(u64::from_le_bytes(chunk.try_into().expect("eight bytes")), Ordering::Relaxed);
-        }
-        if let rest @ [_, ..] = chunks.remainder() {
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            self.words[bytes.len() / 8].store(u64::from_le_bytes(last), Ordering::Relaxed);
-        }
-        // Release: who sees this version sees the text.
-        self.version.store(version.wrapping_add(2), Ordering::Release);
+        self.latch.write_alone(|| {
+            // Relaxed, all of these: the latch orders them; all but its word may be torn.
+            self.length.store(bytes.len() as u32, Ordering::Relaxed);
+            let mut chunks = bytes.chunks_exact(8);
+            for (word, chunk) in self.words.iter().zip(&mut chunks) {
+                word.store(u64::from_le_bytes(chunk.try_into().expect("eight bytes")), Ordering::Relaxed);
+            }
+            if let rest @ [_, ..] = chunks.remainder() {
+                let mut last = [0; 8];
+                last[..rest.len()].copy_from_slice(rest);
+                self.words[bytes.len() / 8].store(u64::from_le_bytes(last), Ordering::Relaxed);
+            }
+        });
     }
 
     /// The text. Waits for a writer that is at it, which may be a thread that was preempted.
     pub fn read(&self) -> String {
         loop {
-            for _ in 0..SPINS {
-                // Acquire: the text of this version, or of a later one, is seen.
-                let version = self.version.load(Ordering::Acquire);
-                if version.is_multiple_of(2)
-                    && let text = self.copy()
-                    && self.version_after_reading() == version
-                {
-                    // Whole characters were written, so nothing is replaced.
-                    return String::from_utf8_lossy(&text).into_owned();
-                }
-                spin_loop();
+            if let Some(seen) = self.latch.read()
+                && let text = self.copy()
+                && self.latch.validate(seen)
+            {
+                // Whole characters were written, so nothing is replaced.
+                return String::from_utf8_lossy(&text).into_owned();
             }
             yield_thread();
         }
     }
 
-    fn version_after_reading(&self) -> u32 {
-        // Acquire fence: a word that was seen of a later text brings that text's odd version along.
-        fence(Ordering::Acquire);
-        self.version.load(Ordering::Relaxed)
-    }
-
     fn copy(&self) -> Vec<u8> {
-        // Relaxed: the versions say whether it is whole; until then the length is believed only within its bounds.
+        // Relaxed: the latch says whether it is whole; until then the length is believed only within its bounds.
         let length = (self.length.load(Ordering::Relaxed) as usize).min(Self::MOST);
         let words = self.words[..length.div_ceil(8)].iter();
         let mut bytes: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();

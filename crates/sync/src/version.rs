@@ -1,128 +1,213 @@
 //! The version latch: writers exclude each other, readers write nothing and validate what they read.
 //!
-//! One 64-bit word: bit 0 = held exclusively, the rest a version that grows with every change. A reader notes the
-//! version, reads through [`crate::racy::RacyBytes`], and validates; the version never repeats, so an unchanged word
-//! means unchanged bytes.
+//! It is the engine's only sequence lock. One 64-bit word: `[version | latch 1 | pins PINS]`. What
+//! must hold:
+//!
+//! 1. A reader notes the word, reads through [`crate::racy::RacyBytes`] or atomics, and validates.
+//!    Every change raises the version, so an unchanged version and an open latch mean unchanged
+//!    bytes. The version repeats after 2^(63 - PINS) changes (2^43 for a page's frame), far beyond
+//!    what one optimistic read can sleep through.
+//! 2. Pins don't touch the version, so a pin never fails a reader. [`VersionLatch::try_lock_idle`]
+//!    alone heeds them: what is pinned stays where it is.
+//! 3. A holder counts as one of a latch ([`held`]), but not in [`VersionLatch::write_alone`], which
+//!    never waits.
+//!
+//! `tests/loom.rs` checks it with and without pins.
 
 use crate::atomic::{AtomicU64, Ordering, fence, spin_loop};
 use crate::held;
 
-const EXCLUSIVE: u64 = 1;
+/// Attempts to see an open latch before the caller is told to unwind: a latch is held for well under
+/// a microsecond, so the holder is about to finish, or its thread was preempted and waiting here is
+/// wasted.
 const SPINS: u32 = if cfg!(loom) { 2 } else { 200 };
 
-/// What an optimistic reader noted before it read.
+/// The word of a [`VersionLatch`] at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version(u64);
+pub struct Version<const PINS: u32 = 0>(u64);
 
-impl Version {
-    /// The raw word, bit 0 clear.
-    pub fn word(self) -> u64 {
-        self.0
+impl<const PINS: u32> Version<PINS> {
+    const PIN_MASK: u64 = (1 << PINS) - 1;
+    const LATCH: u64 = 1 << PINS;
+
+    /// Whether a writer holds the latch.
+    #[inline]
+    pub fn is_locked(self) -> bool {
+        self.0 & Self::LATCH != 0
+    }
+
+    /// Whether the latch has pins.
+    #[inline]
+    pub fn is_pinned(self) -> bool {
+        self.0 & Self::PIN_MASK != 0
+    }
+
+    /// Version and latch, without the pins: what an optimistic reader compares.
+    #[inline]
+    pub fn version(self) -> u64 {
+        self.0 & !Self::PIN_MASK
     }
 }
 
-/// A latch that is read optimistically.
-#[derive(Debug, Default)]
-pub struct VersionLatch {
+/// A latch that is read optimistically, with a count of `PINS` bits beside it.
+#[derive(Debug)]
+pub struct VersionLatch<const PINS: u32 = 0> {
     word: AtomicU64,
 }
 
-impl VersionLatch {
-    /// An open latch at version 0.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
+impl<const PINS: u32> Default for VersionLatch<PINS> {
+    fn default() -> Self {
         Self { word: AtomicU64::new(0) }
     }
+}
 
-    /// An open latch at version 0.
-    #[cfg(loom)]
-    pub fn new() -> Self {
-        Self { word: AtomicU64::new(0) }
+impl<const PINS: u32> VersionLatch<PINS> {
+    const PIN: u64 = 1;
+    const PIN_MASK: u64 = Version::<PINS>::PIN_MASK;
+    const LATCH: u64 = Version::<PINS>::LATCH;
+    const VERSION: u64 = Self::LATCH << 1;
+
+    /// The word now.
+    #[inline]
+    pub fn load(&self) -> Version<PINS> {
+        // Acquire: who sees the word sees what the last holder of the latch wrote.
+        Version(self.word.load(Ordering::Acquire))
     }
 
-    /// The present version, or `None` while a writer holds the latch.
+    /// The word once the latch is open, after a bounded spin. `None`: give up what is held, park or
+    /// yield, and start over.
     #[inline]
-    pub fn read(&self) -> Option<Version> {
-        // Acquire: what is read next is at least as new as this version.
-        let word = self.word.load(Ordering::Acquire);
-        (word & EXCLUSIVE == 0).then_some(Version(word))
-    }
-
-    /// Whether nothing changed since `version` was read: only then may anything read since be believed.
-    #[inline]
-    pub fn validate(&self, version: Version) -> bool {
-        // Acquire fence: the data reads before it stay before the load of the word.
-        fence(Ordering::Acquire);
-        self.word.load(Ordering::Relaxed) == version.0
-    }
-
-    /// Takes the latch exclusively if nobody holds it.
-    #[inline]
-    pub fn try_lock(&self) -> bool {
-        // Relaxed: the exchange below decides.
-        let word = self.word.load(Ordering::Relaxed);
-        word & EXCLUSIVE == 0 && self.try_upgrade(Version(word))
-    }
-
-    /// Takes the latch exclusively if nothing changed since `version` was read.
-    #[inline]
-    pub fn try_upgrade(&self, version: Version) -> bool {
-        // Acquire: the last writer's bytes are seen. Relaxed on failure: nothing is read.
-        if self
-            .word
-            .compare_exchange(version.0, version.0 | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            return false;
+    pub fn read(&self) -> Option<Version<PINS>> {
+        let seen = self.load();
+        if !seen.is_locked() {
+            return Some(seen);
         }
-        // Release fence: a reader that sees a byte written from here on also sees the word changed.
-        fence(Ordering::Release);
-        held::acquire();
-        true
+        self.read_after_spin()
     }
 
-    /// Spins a bounded time for the latch. False: give up what is held, park or yield, and start over.
-    #[inline]
-    pub fn lock(&self) -> bool {
+    #[cold]
+    fn read_after_spin(&self) -> Option<Version<PINS>> {
         for _ in 0..SPINS {
-            if self.try_lock() {
-                return true;
-            }
             spin_loop();
+            let seen = self.load();
+            if !seen.is_locked() {
+                return Some(seen);
+            }
+        }
+        None
+    }
+
+    /// Whether nothing changed since `seen`: only then may the caller believe what it read since.
+    #[inline]
+    pub fn validate(&self, seen: Version<PINS>) -> bool {
+        // Acquire: the racy reads before this stay before the load below (the reader's half of a
+        // sequence lock).
+        fence(Ordering::Acquire);
+        // Relaxed: ordered by the fence.
+        Version::<PINS>(self.word.load(Ordering::Relaxed)).version() == seen.version()
+    }
+
+    /// Takes the latch if version and latch are as `seen`; pins may come and go.
+    #[inline]
+    pub fn try_lock(&self, seen: Version<PINS>) -> bool {
+        // Relaxed: the exchange below acquires.
+        let mut now = self.word.load(Ordering::Relaxed);
+        while now & !Self::PIN_MASK == seen.version() && now & Self::LATCH == 0 {
+            let locked = now | Self::LATCH;
+            // Acquire: what the last holder wrote is seen. Relaxed on failure: looked at again.
+            match self.word.compare_exchange_weak(now, locked, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => {
+                    self.locked();
+                    return true;
+                }
+                Err(found) => now = found,
+            }
         }
         false
     }
 
-    /// Whether somebody holds the latch exclusively.
-    #[inline]
-    pub fn is_locked(&self) -> bool {
-        // Relaxed: a hint.
-        self.word.load(Ordering::Relaxed) & EXCLUSIVE != 0
+    /// Takes the latch if the whole word is as `seen` and there is no pin: for giving what is
+    /// latched to another use.
+    pub fn try_lock_idle(&self, seen: Version<PINS>) -> bool {
+        if seen.is_locked() || seen.is_pinned() {
+            return false;
+        }
+        let locked = seen.0 | Self::LATCH;
+        // Acquire and Relaxed: as in `try_lock`.
+        let taken = self.word.compare_exchange(seen.0, locked, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if taken {
+            self.locked();
+        }
+        taken
     }
 
-    /// Gives the latch back after a change: readers that began before must start over. Only for the holder.
     #[inline]
-    pub fn unlock(&self) {
-        let word = self.held_word();
+    fn locked(&self) {
+        held::acquire();
+        // Release: the latch bit is seen before any byte written under it (the writer's half of a
+        // sequence lock).
+        fence(Ordering::Release);
+    }
+
+    /// Gives the latch back after a change: readers that began before must start over. Only for the
+    /// holder.
+    #[inline]
+    pub fn unlock_changed(&self) {
         held::release();
-        // Release: whoever reads the new version sees the change. Plain store: the holder alone writes the word.
-        self.word.store(word + 1, Ordering::Release);
+        // Release: who sees the new word sees what was written. An addition, since pins come and go.
+        self.word.fetch_add(Self::VERSION - Self::LATCH, Ordering::Release);
     }
 
-    /// Gives the latch back when nothing was changed: readers that began before stay valid. Only for the holder.
+    /// Gives the latch back when nothing was changed: readers that began before stay valid. Only for
+    /// the holder.
     #[inline]
     pub fn unlock_unchanged(&self) {
-        let word = self.held_word();
         held::release();
-        // Release: pairs with the next holder's acquire.
-        self.word.store(word - 1, Ordering::Release);
+        // Release: what was written beside the latched bytes is seen by the next holder.
+        self.word.fetch_sub(Self::LATCH, Ordering::Release);
     }
 
-    fn held_word(&self) -> u64 {
-        // Relaxed: the holder wrote it.
+    /// Adds a pin if version and latch are as `seen`.
+    pub fn try_pin(&self, seen: Version<PINS>) -> bool {
+        const { assert!(PINS > 0, "this latch has no pins") };
+        // Relaxed: the exchange below acquires.
+        let mut now = self.word.load(Ordering::Relaxed);
+        while now & !Self::PIN_MASK == seen.version()
+            && now & Self::LATCH == 0
+            && now & Self::PIN_MASK < Self::PIN_MASK
+        {
+            let pinned = now + Self::PIN;
+            // Acquire: what this pin keeps is seen whole. Relaxed on failure: looked at again.
+            match self.word.compare_exchange_weak(now, pinned, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(found) => now = found,
+            }
+        }
+        false
+    }
+
+    /// Takes a pin off.
+    pub fn unpin(&self) {
+        const { assert!(PINS > 0, "this latch has no pins") };
+        // Release: what the pin's owner read is read before what it kept can go to another use.
+        let before = self.word.fetch_sub(Self::PIN, Ordering::Release);
+        debug_assert!(before & Self::PIN_MASK != 0, "a pin is taken off once");
+    }
+}
+
+impl VersionLatch {
+    /// Runs `write` while readers see the latch as held, by plain stores. Only for words that one
+    /// thread alone ever latches. `write` must neither panic nor suspend.
+    #[inline]
+    pub fn write_alone(&self, write: impl FnOnce()) {
+        // Relaxed: only the caller changes the word.
         let word = self.word.load(Ordering::Relaxed);
-        assert!(word & EXCLUSIVE != 0, "a version latch is given back that nobody holds");
-        word
+        self.word.store(word | Self::LATCH, Ordering::Relaxed);
+        // Release: as in `locked`.
+        fence(Ordering::Release);
+        write();
+        // Release: as in `unlock_changed`.
+        self.word.store(word + Self::VERSION, Ordering::Release);
     }
 }
 
@@ -131,16 +216,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_invalidates_and_no_change_does_not() {
-        let latch = VersionLatch::new();
+    fn a_change_fails_readers_and_no_change_does_not() {
+        let latch: VersionLatch = VersionLatch::default();
         let before = latch.read().unwrap();
-        assert!(latch.try_lock());
-        assert!(latch.read().is_none() && !latch.try_lock() && !latch.lock() && !latch.validate(before));
+        assert!(latch.try_lock(before));
+        assert!(latch.read().is_none() && !latch.try_lock(before) && !latch.validate(before));
         latch.unlock_unchanged();
-        assert!(latch.validate(before));
-        assert!(latch.try_upgrade(before));
-        latch.unlock();
-        assert!(!latch.validate(before) && !latch.try_upgrade(before));
+        assert!(latch.validate(before) && latch.try_lock(before));
+        latch.unlock_changed();
+        assert!(!latch.validate(before) && !latch.try_lock(before));
         assert_eq!(held::count(), 0);
+    }
+
+    #[test]
+    fn a_pin_fails_no_reader_and_keeps_the_latch_from_being_taken_idle() {
+        let latch: VersionLatch<20> = VersionLatch::default();
+        let seen = latch.read().unwrap();
+        assert!(latch.try_pin(seen) && latch.validate(seen));
+        assert!(!latch.try_lock_idle(latch.load()), "what is pinned stays");
+        assert!(!latch.try_lock_idle(seen), "pinned since");
+        assert!(latch.try_lock(seen) && !latch.try_pin(seen));
+        latch.unlock_changed();
+        assert!(!latch.validate(seen) && !latch.try_lock(seen) && !latch.try_pin(seen));
+        latch.unpin();
+        assert!(!latch.try_lock_idle(seen), "changed since");
+        assert!(latch.try_lock_idle(latch.load()));
+        latch.unlock_unchanged();
+        assert_eq!(held::count(), 0);
+    }
+
+    #[test]
+    fn a_lone_writer_fails_readers() {
+        let latch: VersionLatch = VersionLatch::default();
+        let before = latch.read().unwrap();
+        latch.write_alone(|| assert!(latch.read().is_none() && !latch.validate(before)));
+        assert!(latch.read().is_some() && !latch.validate(before));
     }
 }

@@ -36,14 +36,14 @@ fn spin_lock_excludes() {
 #[test]
 fn version_latch_readers_see_whole_changes() {
     model(|| {
-        let shared = Arc::new((VersionLatch::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        let shared = Arc::new((VersionLatch::<0>::default(), AtomicU64::new(0), AtomicU64::new(0)));
         let writer = shared.clone();
         let thread = thread::spawn(move || {
             let (latch, left, right) = &*writer;
-            assert!(latch.try_lock());
+            assert!(latch.try_lock(latch.load()));
             left.store(1, Ordering::Relaxed);
             right.store(1, Ordering::Relaxed);
-            latch.unlock();
+            latch.unlock_changed();
         });
         let (latch, left, right) = &*shared;
         if let Some(version) = latch.read() {
@@ -69,20 +69,20 @@ fn captions_are_read_whole() {
     });
 }
 
-/// Two writers that upgrade from the same version: one wins, and the loser's version is void.
+/// Two writers that lock at the same version: one wins, and the loser's version is void.
 #[test]
-fn version_latch_upgrade_has_one_winner() {
+fn a_version_latch_has_one_winner() {
     model(|| {
-        let shared = Arc::new((VersionLatch::new(), AtomicU64::new(0)));
-        let upgrade = |shared: &(VersionLatch, AtomicU64)| {
+        let shared = Arc::new((VersionLatch::<0>::default(), AtomicU64::new(0)));
+        let upgrade = |shared: &(VersionLatch<0>, AtomicU64)| {
             let Some(version) = shared.0.read() else { return 0 };
             let seen = shared.1.load(Ordering::Relaxed);
-            if !shared.0.try_upgrade(version) {
+            if !shared.0.try_lock(version) {
                 return 0;
             }
             assert_eq!(shared.1.load(Ordering::Relaxed), seen);
             shared.1.store(seen + 1, Ordering::Relaxed);
-            shared.0.unlock();
+            shared.0.unlock_changed();
             1
         };
         let other = shared.clone();
@@ -90,6 +90,32 @@ fn version_latch_upgrade_has_one_winner() {
         let won = upgrade(&shared) + thread.join().unwrap();
         assert_eq!(shared.1.load(Ordering::Relaxed), won);
         assert!(won >= 1);
+    });
+}
+
+/// What is pinned is never given to another use, as a page's frame is by eviction; and what a pin
+/// keeps is seen whole.
+#[test]
+fn a_pinned_latch_is_not_taken_idle() {
+    model(|| {
+        let shared = Arc::new((VersionLatch::<20>::default(), AtomicU64::new(7)));
+        let evicting = shared.clone();
+        let thread = thread::spawn(move || {
+            let (latch, page) = &*evicting;
+            if latch.try_lock_idle(latch.load()) {
+                page.store(8, Ordering::Relaxed);
+                latch.unlock_changed();
+            }
+        });
+        let (latch, page) = &*shared;
+        if let Some(seen) = latch.read() {
+            let before = page.load(Ordering::Relaxed);
+            if latch.try_pin(seen) {
+                assert_eq!(page.load(Ordering::Relaxed), before, "pinned and given away");
+                latch.unpin();
+            }
+        }
+        thread.join().unwrap();
     });
 }
 

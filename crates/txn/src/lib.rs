@@ -17,6 +17,7 @@
 //!
 //! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot.
 //! Never backwards.
+#![cfg(not(loom))] // a loom model includes the one file that it checks
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 

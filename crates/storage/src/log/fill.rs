@@ -12,7 +12,7 @@
 //! add goes on with its release sequence) happened before the read (an acquire), and so did the announcement before the
 //! add. The slot therefore shows the announcement or something later: the tightened position, or cleared, and what
 //! cleared it (a release) came after the bytes. The position word itself carries the order: no fence is needed beside
-//! the add. `sync/tests/loom_log.rs` runs this file under loom.
+//! the add. `tests/loom_log.rs` runs this file under loom.
 //!
 //! The bound of step 1 may be old (an idle core's last record), so for the length of one add the filled point may read
 //! too low: [`Fill::filled`] is a lower bound that may step back, and its users take maxima.

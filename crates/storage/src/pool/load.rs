@@ -72,11 +72,11 @@ impl<'p> Loading<'p> {
         let entered =
             self.entry.compare_exchange(ours.0, outcome.0, Ordering::Release, Ordering::Relaxed).is_ok();
         if entered && readable {
-            header.unlatch_changed();
+            header.latch.unlock_changed();
         } else {
             if readable {
                 header.set_page_no(PageNo::NONE);
-                header.unlatch_changed();
+                header.latch.unlock_changed();
             }
             pool.put_frame(frame);
         }

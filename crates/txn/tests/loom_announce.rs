@@ -1,12 +1,13 @@
-//! The announcement of snapshots under loom: the transaction room's source itself, which knows nothing but atomics.
+//! Loom model of how snapshots are announced. It includes `announce.rs`, which knows atomics only.
 //!
-//! A core's thread takes a snapshot, ends it, runs the keeper's task, and takes another; the keeper scans and recycles
-//! what is below. No interleaving, and no weakness of the memory model, lets it recycle what a snapshot in use needs.
+//! A core's thread takes a snapshot, ends it, runs the keeper's task, and takes another. The keeper
+//! scans and recycles what is below. No interleaving, and no weakness of the memory model, lets it
+//! recycle what a snapshot in use needs.
 //!
-//! Run: `RUSTFLAGS="--cfg loom" cargo test -p sync --test loom_announce --release`
+//! Run: `RUSTFLAGS="--cfg loom" cargo test -p txn --test loom_announce --release`
 #![cfg(loom)]
 
-#[path = "../../txn/src/announce.rs"]
+#[path = "../src/announce.rs"]
 #[allow(dead_code)]
 mod announce;
 

@@ -1,11 +1,11 @@
-//! The log's reservation and filled point under loom: the file is the storage room's own, which depends on nothing but
-//! this crate's atomics, so that loom need not be able to run all of storage.
+//! Loom model of the log's reservation and filled point. It includes `fill.rs`, which knows atomics
+//! only, so that loom need not run all of storage.
 //!
-//! Run: `RUSTFLAGS="--cfg loom" cargo test -p sync --test loom_log --release`
+//! Run: `RUSTFLAGS="--cfg loom" cargo test -p storage --test loom_log --release`
 #![cfg(loom)]
 
 #[allow(dead_code)] // not everything of it is needed here
-#[path = "../../storage/src/log/fill.rs"]
+#[path = "../src/log/fill.rs"]
 mod fill;
 
 use fill::Fill;
