@@ -137,7 +137,7 @@ impl Client for WireClient<'_, '_, '_> {
     fn copy_in(&mut self) -> Result<Option<&[u8]>, SqlError> {
         loop {
             self.wire.consume(std::mem::take(&mut self.copy_pending));
-            let frame = decode::frame(self.wire.input()).map_err(|v| crate::connection::violation(&v))?;
+            let frame = decode::frame(self.wire.input()).map_err(|v| v.error())?;
             let Frame::Message { kind, total } = frame else {
                 // The head gives the length. Once it is known, wait for the whole message.
                 let wanted = match self.wire.input().first_chunk::<5>() {

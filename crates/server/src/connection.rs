@@ -36,23 +36,6 @@ use std::time::Duration;
 /// Largest statement buffer that an idle session keeps, in bytes.
 const KEPT_TEXT: usize = 16 * 1024;
 
-/// SQLSTATE and message for bytes that are no message.
-pub fn violation(fault: &Violation) -> SqlError {
-    let (code, message) = match fault {
-        Violation::Length => (SqlState::PROTOCOL_VIOLATION, "invalid message length".to_owned()),
-        Violation::UnknownType(kind) => {
-            (SqlState::PROTOCOL_VIOLATION, format!("invalid frontend message type {kind}"))
-        }
-        Violation::Body(what) => (SqlState::PROTOCOL_VIOLATION, (*what).to_owned()),
-        Violation::Utf8(bytes) => {
-            let shown: Vec<String> = bytes.iter().map(|b| format!("0x{b:02x}")).collect();
-            let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
-            (SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
-        }
-    };
-    SqlError::new(code, message)
-}
-
 /// The session's next step after a message.
 enum Flow {
     /// Goes on to the next message.
@@ -84,7 +67,7 @@ impl From<SqlError> for Fault {
 
 impl From<Violation> for Fault {
     fn from(fault: Violation) -> Self {
-        Fault::Sql(violation(&fault))
+        Fault::Sql(fault.error())
     }
 }
 
@@ -369,7 +352,7 @@ impl Live {
             if self.refused.is_some() && !self.pass_refused(wire) {
                 return Ok(Flow::Continue);
             }
-            let frame = decode::frame(wire.input()).map_err(|v| Fault::Fatal(violation(&v)))?;
+            let frame = decode::frame(wire.input()).map_err(|v| Fault::Fatal(v.error()))?;
             let Frame::Message { kind, total } = frame else {
                 if wire.input().len() < 5 || !self.refuses(wire) {
                     return Ok(Flow::Continue);
@@ -382,7 +365,7 @@ impl Live {
                 b'S' => self.sync(wire, total),
                 // Left over from a COPY that failed; nothing reads it.
                 b'd' | b'c' | b'f' => pass_over(wire, total),
-                b'p' => Err(Fault::Fatal(violation(&Violation::UnknownType(kind)))),
+                b'p' => Err(Fault::Fatal(Violation::UnknownType(kind).error())),
                 // Queries are skipped too, as in PostgreSQL.
                 _ if self.skipping => pass_over(wire, total),
                 b'Q' => self.query(wire, total),

@@ -5,6 +5,7 @@
 //! alone with SQLSTATE 08P01.
 
 use runtime::work::{STRIDE, give_way};
+use sql::{SqlError, SqlState};
 
 /// The reason why bytes are no message of the protocol. The text is PostgreSQL's for the same
 /// fault.
@@ -18,6 +19,25 @@ pub enum Violation {
     Body(&'static str),
     /// A string of the message is not UTF-8.
     Utf8(Vec<u8>),
+}
+
+impl Violation {
+    /// The error that a client gets.
+    pub fn error(&self) -> SqlError {
+        let (code, message) = match self {
+            Self::Length => (SqlState::PROTOCOL_VIOLATION, "invalid message length".to_owned()),
+            Self::UnknownType(kind) => {
+                (SqlState::PROTOCOL_VIOLATION, format!("invalid frontend message type {kind}"))
+            }
+            Self::Body(what) => (SqlState::PROTOCOL_VIOLATION, (*what).to_owned()),
+            Self::Utf8(bytes) => {
+                let shown: Vec<String> = bytes.iter().map(|b| format!("0x{b:02x}")).collect();
+                let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+                (SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+            }
+        };
+        SqlError::new(code, message)
+    }
 }
 
 /// Bytes of the head of a start-up packet: no type byte, a length, a code.

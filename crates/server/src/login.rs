@@ -71,7 +71,7 @@ pub fn first_packet(input: &[u8]) -> Result<(First, usize), SqlError> {
         decode::SSL_REQUEST => First::Tls,
         decode::GSS_REQUEST => First::Gss,
         decode::CANCEL_REQUEST => {
-            let process = fields.u32().map_err(|v| crate::connection::violation(&v))?;
+            let process = fields.u32().map_err(|v| v.error())?;
             let secret = input[decode::STARTUP_HEAD + 4..length].to_vec();
             if !(1..=LONGEST_SECRET).contains(&secret.len()) {
                 return Err(malformed("invalid length of cancel key in cancel request packet"));
@@ -102,7 +102,7 @@ fn parameters(mut fields: Fields<'_>, minor: u16) -> Result<StartupRequest, SqlE
     };
     let text = |read: Result<_, Violation>| {
         read.map_err(|fault| match fault {
-            Violation::Utf8(_) => crate::connection::violation(&fault),
+            Violation::Utf8(_) => fault.error(),
             _ => layout(),
         })
     };
@@ -240,7 +240,7 @@ pub fn step(sasl: Sasl, proof: &Proof<'_>, body: &[u8], out: &mut Vec<u8>) -> Re
     match sasl {
         Sasl::Offered(verifier) => {
             let mut fields = Fields::new(body);
-            let read = |v: Violation| crate::connection::violation(&v);
+            let read = |v: Violation| v.error();
             let binding = match (fields.string().map_err(read)?, proof.end_point) {
                 (PLUS, Some(hash)) => Binding::EndPoint(hash),
                 (PLAIN, Some(_)) => Binding::Declined,
@@ -296,7 +296,7 @@ pub fn password_message(input: &[u8]) -> Result<Option<usize>, SqlError> {
             format!("expected SASL response, got message type {kind}"),
         ));
     }
-    match decode::frame(input).map_err(|v| crate::connection::violation(&v))? {
+    match decode::frame(input).map_err(|v| v.error())? {
         Frame::Partial => Ok(None),
         Frame::Message { total, .. } => Ok(Some(total)),
     }

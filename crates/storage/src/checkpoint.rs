@@ -15,13 +15,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::{Cause, Critical, fail_stop};
+use runtime::{Cause, Critical, fail_stop, fiber};
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
-use crate::control::Control;
+use crate::control::{Control, MOST_INFO};
 use crate::datafile::Stamp;
-use crate::log::{MOST_INFO, Wal};
+use crate::log::Wal;
 use crate::page::{Lsn, PageNo};
 use crate::pool::Pool;
 
@@ -77,7 +77,7 @@ fn run_paced(
 ) -> Result<Lsn, Error> {
     // Acquire: what the last one wrote to the control file is seen.
     while wal.checkpointing.swap(true, Ordering::Acquire) {
-        pause(PACE);
+        fiber::sleep(PACE);
     }
     // Pages it had in hand would never be written or evicted again, and nobody else's turn would come.
     let critical = Critical::begin("a checkpoint panicked");
@@ -157,7 +157,7 @@ impl Checkpointer {
         self.stop.store(true, Ordering::Relaxed);
         // Acquire: what it did last is seen.
         while !self.stopped.load(Ordering::Acquire) {
-            pause(PACE);
+            fiber::sleep(PACE);
         }
     }
 
@@ -170,7 +170,7 @@ impl Checkpointer {
         // The log position when the last checkpoint had ended, and when that was.
         let (mut position, mut since) = (wal.position(), runtime::time::now());
         while !self.stopping() {
-            pause(TICK);
+            fiber::sleep(TICK);
             wal.note_durable();
             let volume = wal.position().0 - position.0;
             let interval = if wal.is_short() { SHORT_INTERVAL } else { INTERVAL };
@@ -199,16 +199,8 @@ impl Checkpointer {
                 done as f64 / total as f64 > volume.max(time)
             };
             while done < total && !self.stopping() && !wal.is_short() && ahead() {
-                pause(PACE);
+                fiber::sleep(PACE);
             }
         })
-    }
-}
-
-/// Lets time pass, for the fiber or the thread.
-pub(crate) fn pause(time: Duration) {
-    match runtime::try_core() {
-        Some(_) => runtime::fiber::sleep(time),
-        None => runtime::time::sleep_thread(time),
     }
 }

@@ -13,7 +13,6 @@ use sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 use crate::error::{FormatProblem, IoContext};
-use crate::log::MOST_INFO;
 use crate::page::{Lsn, PAGE_SIZE};
 
 /// The file's name.
@@ -25,6 +24,9 @@ pub(crate) const BYTES: u64 = COPIES * COPY_BYTES as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"ALLCORE\x01");
 /// Version of this file and of the log's records.
 const VERSION: u32 = 3;
+
+/// Most bytes of values that the rooms above keep in a checkpoint.
+pub(crate) const MOST_INFO: usize = 2000;
 
 /// Offsets in a copy.
 mod at {

@@ -1,11 +1,13 @@
 //! What can go wrong in storage. Each variant is something a caller can tell apart and answer differently.
 
+mod damage;
+
 use std::{fmt, io};
 
 use runtime::file::Unusable;
 
-pub use crate::log::damage::LogDamage;
 use crate::page::{Lsn, PageNo};
+pub use damage::LogDamage;
 
 /// An operation of the operating system that failed. Cheap to copy, so that everybody who waited for one write can be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +68,7 @@ impl fmt::Display for FormatProblem {
             FormatProblem::NotEmpty => f.write_str("the folder is not empty"),
             FormatProblem::InUse => f.write_str("the data folder is in use by another process"),
             FormatProblem::Version(found) => {
-                let read = crate::store::FORMAT.trim_end();
+                let read = crate::format::FORMAT.trim_end();
                 write!(
                     f,
                     "the data folder has the format {found:?}, this version reads {read:?}: serve it with the version that wrote it"

@@ -46,7 +46,7 @@ impl Patience {
             self.due = now + AGAIN.as_nanos() as u64;
             self.said = true;
         }
-        crate::checkpoint::pause(RETRY);
+        runtime::fiber::sleep(RETRY);
     }
 }
 

@@ -20,18 +20,21 @@ use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::racy::RacyBytes;
 use sync::{ShardedCounter, WaitQueue, park};
 
+use crate::Error;
 use crate::datafile::DataFile;
 use crate::entry::Entry;
 use crate::frame::{Frame, State};
 use crate::free::FreeFrames;
-pub use crate::guard::{Miss, PageMut, PageRef, Pinned, Restart};
 use crate::log::Wal;
 use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
 use crate::sweep::Sweep;
-use crate::{Error, writer};
+pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
 
+mod guard;
 mod load;
 
+/// Frames looked at, at the least, before a search rests.
+pub(crate) const LOOK_AHEAD: usize = 64;
 /// Queues for fibers that wait for a page being loaded; pages share them by number.
 const LOAD_QUEUES: usize = 64;
 /// Touching all buffers is told of when it took longer than this many nanoseconds.
@@ -439,13 +442,31 @@ impl Pool {
             return Some(frame);
         }
         // One batch: finds a victim at once where most pages are clean; else the page writer has work to do.
-        for _ in 0..self.sweep.batch().max(writer::LOOK_AHEAD) {
-            writer::look(self, core, &mut |_, _| {});
+        for _ in 0..self.sweep.batch().max(LOOK_AHEAD) {
+            self.look(core, &mut |_, _| {});
             if self.free.len(core) > 0 {
                 break;
             }
         }
         self.free.take(&self.headers, core)
+    }
+
+    /// Looks at the next frame of the core's sweep: an unused clean page is evicted (true), an unused dirty one is shown
+    /// to `dirty` together with the state it was chosen in.
+    pub(crate) fn look(&self, core: usize, dirty: &mut dyn FnMut(u32, State)) -> bool {
+        let frame = self.sweep.next(core) as u32;
+        let header = self.header(frame);
+        let state = header.latch.load();
+        if state.is_locked() || state.is_pinned() || header.page_no() == PageNo::NONE || header.survives() {
+            return false;
+        }
+        if !header.is_dirty() {
+            return self.evict(frame, state);
+        }
+        if !header.is_writing() {
+            dirty(frame, state);
+        }
+        false
     }
 
     pub(crate) fn put_frame(&self, frame: u32) {

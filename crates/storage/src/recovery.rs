@@ -39,13 +39,15 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use runtime::fiber;
 use runtime::hash::HashMap;
 
 use crate::Error;
 use crate::control::{Control, ControlFile};
 use crate::datafile::{DataFile, Opening};
-use crate::error::{FormatProblem, IoContext};
-use crate::log::damage::{self, LogDamage};
+use crate::error::{FormatProblem, IoContext, LogDamage};
+use crate::format::LOG_FOLDER;
+use crate::log::damage;
 use crate::log::{self, Kind, LogReader, Part, Wal, WalOptions};
 use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageNo};
 use crate::patience::Progress;
@@ -127,7 +129,7 @@ impl Recovery {
                 Kind::Change | Kind::Checkpoint | Kind::Void => {}
             }
             progress.at(record.lsn().0 - control.floor.0, None);
-            give_way();
+            fiber::safe_point();
         }
         let end = reader.position();
         let damage = damage::judge(folder, &mut reader, &control, last_commit)?.map(Box::new);
@@ -191,7 +193,7 @@ impl Recovery {
         let (mut bytes, mut newer) = (runtime::file::AlignedBuf::new(PAGE_SIZE), 0);
         for number in 0..pool.file(PageNo(0)).pages() {
             let page_no = PageNo(number);
-            give_way();
+            fiber::safe_point();
             // A damaged page is found by whoever needs it.
             let read = pool.file(page_no).read(page_no, &mut bytes);
             if read.is_err() || page::verify(&bytes, page_no).is_err() || page::lsn(&bytes) <= self.end {
@@ -236,7 +238,7 @@ impl Recovery {
                 apply(record.lsn(), part)?;
             }
             progress.at(record.lsn().0 - self.control.redo.0, Some(self.end.0 - self.control.redo.0));
-            give_way();
+            fiber::safe_point();
         }
         Ok(())
     }
@@ -345,7 +347,7 @@ impl RedoPages for PoolPages<'_> {
 }
 
 fn open_log(folder: &Path, control: &Control, start: Lsn) -> Result<LogReader, Error> {
-    let folder = folder.join(log::FOLDER);
+    let folder = folder.join(LOG_FOLDER);
     if !runtime::file::exists(&folder).during("looking for the log")? {
         return Err(Error::Format(FormatProblem::Missing("log".to_owned())));
     }
@@ -380,13 +382,6 @@ fn check_pages_file(folder: &Path, control: &Control) -> Result<(), Error> {
         return Ok(());
     };
     Err(Error::Format(FormatProblem::Mixed(mixed)))
-}
-
-/// Lets other fibers run now and then.
-pub(crate) fn give_way() {
-    if runtime::try_core().is_some() {
-        runtime::fiber::safe_point();
-    }
 }
 
 #[cfg(test)]

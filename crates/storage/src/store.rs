@@ -19,12 +19,13 @@ use sync::SpinLock;
 use crate::checkpoint::{self, Checkpointer};
 use crate::datafile::{DataFile, Opening};
 use crate::error::{FormatProblem, IoContext};
+use crate::format::{FORMAT, LOG_FOLDER};
 use crate::log::{Wal, WalOptions};
 use crate::page::Lsn;
 use crate::pool::{PageLog, Pool, PoolOptions};
 use crate::recovery::{Manner, Recovery, UndoHandler, crew};
 use crate::space::Space;
-use crate::{Error, btree, control, log, space};
+use crate::{Error, control, log, node, space};
 
 const FORMAT_FILE: &str = "ALLCORE";
 /// The name of the format file until the store is made.
@@ -32,8 +33,6 @@ const DRAFT_FILE: &str = "ALLCORE.new";
 const LOCK_FILE: &str = "lock";
 const PAGES_FILE: &str = "pages";
 const TEMPORARY_FILE: &str = "temp";
-/// What the file `ALLCORE` holds. The number changes with any format on disk.
-pub(crate) const FORMAT: &str = "allcore 4\n";
 /// Longest content of the format file that is looked at.
 const FORMAT_BYTES_MAX: usize = 64;
 
@@ -292,7 +291,7 @@ fn clear_draft(folder: &Path) -> Result<(), Error> {
     if !file::exists(&folder.join(DRAFT_FILE)).during("looking for the format file")? {
         return Ok(());
     }
-    let segments = file::list(&folder.join(log::FOLDER)).unwrap_or_default();
+    let segments = file::list(&folder.join(LOG_FOLDER)).unwrap_or_default();
     let files = [control::NAME, log::durable::NAME, PAGES_FILE, TEMPORARY_FILE].map(|name| folder.join(name));
     for path in segments.iter().chain(&files) {
         gone(path).during("removing what an unfinished start has left")?;
@@ -327,8 +326,11 @@ fn check_format(folder: &Path) -> Result<(), Error> {
 
 /// Applies a logged op to a page, whichever module it belongs to.
 fn redo_op(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str> {
-    let applied =
-        if op <= space::OP_LAST { space::redo(op, payload, page) } else { btree::redo(op, payload, page) };
+    let applied = if op <= space::OP_LAST {
+        space::redo(op, payload, page)
+    } else {
+        node::redo::redo(op, payload, page)
+    };
     if applied { Ok(()) } else { Err("an operation of the log doesn't fit the page") }
 }
 

@@ -24,12 +24,10 @@ use sync::racy::RacyBytes;
 use crate::Error;
 use crate::frame::{State, USAGE_MAX};
 use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
-use crate::pool::Pool;
+use crate::pool::{LOOK_AHEAD, Pool};
 
 /// Most pages a writer has under way at once.
 const BATCH: usize = 64;
-/// Frames looked at, at the least, before a search rests.
-pub(crate) const LOOK_AHEAD: usize = 64;
 /// Revolutions of the sweep without a freed frame after which waiting fibers are told that there is none. The usage
 /// counts need `USAGE_MAX + 1`; the rest, each with a pause, is for pins and writes that are just under way.
 const REVOLUTIONS_MAX: u32 = USAGE_MAX as u32 + 1 + 100;
@@ -41,24 +39,6 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
 const FRAMES_PER_SAFE_POINT: usize = 256;
 /// Attempts to copy a page that keeps changing before it is copied under its latch.
 const COPY_ATTEMPTS: u32 = 3;
-
-/// Looks at the next frame of the core's sweep: an unused clean page is evicted (true), an unused dirty one is shown
-/// to `dirty` together with the state it was chosen in.
-pub(crate) fn look(pool: &Pool, core: usize, dirty: &mut dyn FnMut(u32, State)) -> bool {
-    let frame = pool.sweep.next(core) as u32;
-    let header = pool.header(frame);
-    let state = header.latch.load();
-    if state.is_locked() || state.is_pinned() || header.page_no() == PageNo::NONE || header.survives() {
-        return false;
-    }
-    if !header.is_dirty() {
-        return pool.evict(frame, state);
-    }
-    if !header.is_writing() {
-        dirty(frame, state);
-    }
-    false
-}
 
 /// A copy under way to disk.
 struct Copy {
@@ -252,7 +232,7 @@ impl PageWriter<'_> {
         let (mut looked, mut freed) = (0, pool.free.restock(pool.headers(), core));
         while looked < LOOK_AHEAD.max(batch.most) && !batch.is_full() && pool.free.below_high(core) {
             looked += 1;
-            freed |= look(pool, core, &mut |frame, state| {
+            freed |= pool.look(core, &mut |frame, state| {
                 batch.add(pool, frame, state);
             });
         }

@@ -3,25 +3,20 @@
 use std::sync::Arc;
 
 use runtime::time;
-use storage::btree::Tree;
-use storage::store::Inheritance;
 use storage::{Lsn, Store};
 use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use crate::Error;
 use crate::announce::CoreFloors;
 use crate::deadlock::{Graph, Node, Searches};
 use crate::locks::{AdvisoryKey, LockTable, Tag};
-use crate::restore::Undo;
-use crate::session::Inner;
+use crate::retained::RetainedLimit;
 use crate::slots::{Slots, Target};
 use crate::status::{Status, StatusTable};
 use crate::txid::Txids;
 use crate::undo::UndoSpace;
-use crate::{Error, TxnSession, Vacuum, horizon};
 
-/// Entries that a vacuum visits before it reads the horizon again.
-const VACUUM_STEP: u64 = 4096;
 /// Counters of strong table locks; tables share them by hash.
 pub(crate) const STRONG_COUNTERS: usize = 1024;
 
@@ -43,7 +38,7 @@ pub struct Engine {
     pub(crate) strong: Box<[AtomicU32]>,
     deadlocks: CachePadded<Searches>,
     closed: AtomicBool,
-    pub(crate) retained: horizon::RetainedLimit,
+    pub(crate) retained: RetainedLimit,
 }
 
 /// The object of a listed lock.
@@ -78,14 +73,13 @@ pub struct LockInfo {
 }
 
 impl Engine {
-    /// Ends the start of a store that was created or opened: undoes what a crash left unfinished.
-    /// Then serves transactions on it. Must run in a fiber of the store's runtime.
-    pub fn open(store: Arc<Store>) -> Result<Arc<Engine>, Error> {
+    /// An engine over a store that is not recovered yet, without background work.
+    pub(crate) fn new(store: Arc<Store>, first_txid: u64) -> Result<Arc<Engine>, Error> {
         // The reserve worker serves sessions, and the service worker runs short tasks.
         let workers = store.runtime.worker_count();
-        let txids = Txids::new(highest_txid(store.inheritance()) + 1, workers);
+        let txids = Txids::new(first_txid, workers);
         let published = Arc::new(CachePadded::new(AtomicU64::new(store.wal.durable().0)));
-        let engine = Arc::new(Engine {
+        let engine = Engine {
             status: StatusTable::new()?,
             slots: Slots::new(),
             floors: CoreFloors::new(workers),
@@ -97,19 +91,14 @@ impl Engine {
             strong: (0..STRONG_COUNTERS).map(|_| AtomicU32::new(0)).collect(),
             deadlocks: CachePadded::new(Searches::new()),
             closed: AtomicBool::new(false),
-            retained: horizon::RetainedLimit::default(),
+            retained: RetainedLimit::default(),
             store,
-        });
-        // Before recovery's checkpoint, which must store the transaction numbers in use.
-        engine.attach();
-        engine.store.recover(&mut Undo::new(Arc::clone(&engine.store)))?;
-        engine.publish(engine.store.wal.durable());
-        horizon::start(&engine);
-        Ok(engine)
+        };
+        Ok(Arc::new(engine))
     }
 
     /// Gives the log its callbacks into the transactions.
-    fn attach(self: &Arc<Self>) {
+    pub(crate) fn attach(self: &Arc<Self>) {
         let wal = &self.store.wal;
         let published = Arc::clone(&self.published);
         wal.on_durable(move |durable| raise(&published, durable));
@@ -131,12 +120,6 @@ impl Engine {
         &self.store
     }
 
-    /// Makes a session for the core on which it is called.
-    pub fn session(self: &Arc<Self>) -> Result<TxnSession, Error> {
-        let slot = self.slots.claim()?;
-        Ok(TxnSession::new(Inner::new(Arc::clone(self), slot)))
-    }
-
     /// Ends the background work and closes the store. No session may be left. Must run in a fiber.
     pub fn close(&self) -> Result<(), Error> {
         // Relaxed: background work reads the flag now and then.
@@ -147,13 +130,6 @@ impl Engine {
     pub(crate) fn is_closed(&self) -> bool {
         // Relaxed: see `close`.
         self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Removes the entries of `tree` that no snapshot can see any more, and returns their number.
-    pub fn vacuum(&self, tree: &Tree) -> Result<u64, Error> {
-        let mut vacuum = Vacuum::new(tree);
-        while vacuum.step(self, VACUUM_STEP)? {}
-        Ok(vacuum.removed())
     }
 
     /// The number below which every transaction has ended and everybody sees its outcome.
@@ -223,13 +199,6 @@ impl Engine {
         }
         list
     }
-}
-
-/// The highest transaction number that may be in use: the last checkpoint's, or a higher one in the
-/// log after it.
-fn highest_txid(inheritance: &Inheritance) -> u64 {
-    let kept = inheritance.info.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    kept.max(inheritance.highest_txn)
 }
 
 fn object(tag: &Tag) -> LockedObject {

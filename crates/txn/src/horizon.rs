@@ -15,8 +15,7 @@ use std::time::Duration;
 
 use runtime::fiber;
 use storage::Lsn;
-use sync::OnceLock;
-use sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::Ordering;
 
 use crate::Engine;
 use crate::status::Status;
@@ -54,21 +53,6 @@ struct Progress {
     since: u64,
     /// Whether the log names its holder already.
     holder_told: bool,
-}
-
-/// The bound on the log that open transactions keep, and the callback that enforces it.
-pub(crate) struct RetainedLimit {
-    bytes: AtomicU64,
-    end_session: OnceLock<EndSession>,
-}
-
-/// Asks the session with this label to end; returns whether there is one.
-type EndSession = Box<dyn Fn(u32) -> bool + Send + Sync>;
-
-impl Default for RetainedLimit {
-    fn default() -> Self {
-        Self { bytes: AtomicU64::new(u64::MAX), end_session: OnceLock::new() }
-    }
 }
 
 /// The transaction that keeps the most log. Recovery would need that log to undo the transaction.

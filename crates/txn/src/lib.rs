@@ -29,10 +29,13 @@ mod error;
 mod horizon;
 mod locks;
 mod log_undo;
+mod open;
 mod purge;
 mod restore;
+mod retained;
 mod session;
 mod slots;
+mod snapshot;
 mod status;
 mod txid;
 mod undo;
@@ -47,6 +50,7 @@ pub use purge::{Vacuum, take_deletions};
 pub use session::scan::{Direction, Range, Scan};
 pub use session::{
     AdvisoryLock, InsertOutcome, Isolation, Load, Loaded, LockOutcome, Outcome, RowLock, SavepointId,
-    Snapshot, TableGrant, TableLock, TxnSession, Wait, WaitLimits,
+    TableGrant, TableLock, TxnSession, Wait, WaitLimits,
 };
+pub use snapshot::Snapshot;
 pub use version::Stamp;

@@ -84,6 +84,8 @@ impl EntryChange for Purge {
     }
 }
 
+/// Entries that a vacuum visits before it reads the horizon again.
+const VACUUM_STEP: u64 = 4096;
 /// Entries visited between two safe points.
 const ENTRIES_BETWEEN: u64 = 64;
 
@@ -146,6 +148,15 @@ impl Vacuum {
     /// from which on none does.
     pub fn left(&self) -> (u64, u64) {
         (self.left, self.newest + 1)
+    }
+}
+
+impl Engine {
+    /// Removes the entries of `tree` that no snapshot can see any more, and returns their number.
+    pub fn vacuum(&self, tree: &Tree) -> Result<u64, Error> {
+        let mut vacuum = Vacuum::new(tree);
+        while vacuum.step(self, VACUUM_STEP)? {}
+        Ok(vacuum.removed())
     }
 }
 

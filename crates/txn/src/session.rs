@@ -28,13 +28,12 @@ use crate::locks::{AdvisoryKey, Tag};
 use crate::slots::Slot;
 use crate::status::Status;
 use crate::version::UndoPointer;
-use crate::{Engine, Error, Stamp};
+use crate::{Engine, Error, Snapshot, Stamp};
 
 pub use advisory::AdvisoryLock;
 pub use limits::WaitLimits;
 pub use load::{Load, Loaded};
 pub use scan::{Direction, Range, Scan};
-pub use snapshot::Snapshot;
 
 /// Isolation level of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -194,6 +193,14 @@ pub(crate) struct Inner {
     scratch: RefCell<Vec<u8>>,
     /// Called once the dropped session has taken its transaction back.
     farewell: RefCell<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Engine {
+    /// Makes a session for the core on which it is called.
+    pub fn session(self: &Arc<Self>) -> Result<TxnSession, Error> {
+        let slot = self.slots.claim()?;
+        Ok(TxnSession::new(Inner::new(Arc::clone(self), slot)))
+    }
 }
 
 impl Inner {

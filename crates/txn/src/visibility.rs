@@ -2,7 +2,7 @@
 
 use storage::Lsn;
 
-use crate::session::Snapshot;
+use crate::snapshot::Snapshot;
 use crate::status::{Status, StatusTable};
 use crate::version::Stamp;
 

@@ -13,16 +13,16 @@
 
 use runtime::stop;
 
-use super::buffer::PageBuffer;
 use super::descend::{Aim, Place, Stop, descend};
-use super::edit::{self, Fences, lone_prefix, stored_prefix};
-use super::node::{CAPACITY, KeyBuffer, Node, SLOT, common};
-use super::redo::{NodePayload, install, op};
 use super::reserve::{Reservation, attempt, latch_maps};
-use super::shape::{Cut, shortest_between};
 use super::split::{self, Halves, make_room_at};
 use super::{MAX_ENTRY, MAX_KEY, Tree};
 use crate::log::{Share, TxnLink};
+use crate::node::buffer::PageBuffer;
+use crate::node::edit::{self, Fences, lone_prefix, stored_prefix};
+use crate::node::redo::{NodePayload, install, op};
+use crate::node::shape::{Cut, shortest_between};
+use crate::node::{CAPACITY, KeyBuffer, Node, SLOT, common};
 use crate::page::PageKind;
 use crate::space::OP_MAP_SET;
 use crate::{Error, PageMut, Store};

@@ -12,10 +12,11 @@ use std::cell::RefCell;
 use runtime::core_local;
 
 use super::descend::{Aim, Retry, Stop, descend};
-use super::node::{CAPACITY, Node};
-use super::redo::op;
-use super::{Action, EntryChange, LeafHint, MAX_ENTRY, MAX_KEY, Tree, edit, merge, split};
+use super::{Action, EntryChange, LeafHint, MAX_ENTRY, MAX_KEY, Tree, merge, split};
 use crate::log::Share;
+use crate::node::edit;
+use crate::node::redo::op;
+use crate::node::{CAPACITY, Node};
 use crate::page::PAGE_SIZE;
 use crate::{Error, PageMut, Pool, Store};
 

@@ -7,9 +7,9 @@
 use runtime::hash::HashSet;
 
 use super::Tree;
-use super::buffer::PageBuffer;
 use super::descend::{Retry, Stop, look};
-use super::node::{COUNT, HEAP, KeyBuffer, LIVE, MAX_LEVEL, Node, PREFIX_INLINE, SLOT, SLOTS};
+use crate::node::buffer::PageBuffer;
+use crate::node::{COUNT, HEAP, KeyBuffer, LIVE, MAX_LEVEL, Node, PREFIX_INLINE, SLOT, SLOTS};
 use crate::page::{self, PAGE_SIZE, PageKind};
 use crate::{Error, PageNo, Store};
 

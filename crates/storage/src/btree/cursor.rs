@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::buffer::PageBuffer;
 use super::descend::{Aim, Retry, Stop, descend};
-use super::node::{KeyBuffer, Node};
 use super::{LeafHint, Tree};
+use crate::node::buffer::PageBuffer;
+use crate::node::{KeyBuffer, Node};
 use crate::{Error, Miss, PageNo, Store};
 
 /// Key and value, lent until the cursor moves on.

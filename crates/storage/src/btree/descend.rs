@@ -10,14 +10,14 @@ use sync::atomic::spin_loop;
 use sync::park;
 
 use super::Tree;
-use super::node::Node;
+use crate::node::Node;
 use crate::page::{PageKind, offset};
 use crate::{Error, Miss, PageNo, PageRef, Pinned, Pool, Restart};
 
 /// Misses after which missing pages are pinned, so that a small pool can't evict one page of the way for the next.
 const MISSES_BEFORE_PINS: u32 = 6;
 /// More pins than any tree is high: the way has changed meanwhile.
-const PINS_MAX: usize = 2 * super::node::MAX_LEVEL as usize;
+const PINS_MAX: usize = 2 * crate::node::MAX_LEVEL as usize;
 /// Conflicts after which a reader takes the leaf's latch for its read.
 const CONFLICTS_BEFORE_LATCH: u32 = 32;
 /// Conflicts between two yields: who is in the way may share this core.
@@ -113,7 +113,7 @@ fn level_of(step: &Step<'_>, tree: u32) -> Option<u8> {
     let word = step.page.bytes().u64_at(offset::TREE)?;
     let (kind, level) = ((word >> 32) as u8, (word >> 40) as u8);
     let expected = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
-    (word as u32 == tree && kind == expected as u8 && level <= super::node::MAX_LEVEL).then_some(level)
+    (word as u32 == tree && kind == expected as u8 && level <= crate::node::MAX_LEVEL).then_some(level)
 }
 const _: () = assert!(offset::KIND == offset::TREE + 4 && offset::LEVEL == offset::TREE + 5);
 

@@ -1,8 +1,8 @@
 //! Point lookups: the hottest path of the product. No latch, no write, no allocation, one search per level.
 
 use super::descend::{Aim, Place, Retry, Stop, descend};
-use super::node::Node;
 use super::{LeafHint, Tree};
+use crate::node::Node;
 use crate::{Error, Pool, Store};
 
 impl Tree {

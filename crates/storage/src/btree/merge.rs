@@ -7,13 +7,13 @@
 use runtime::stop;
 
 use super::Tree;
-use super::buffer::PageBuffer;
 use super::descend::{Aim, Stop, descend, look};
-use super::node::{CAPACITY, MAX_LEVEL, Node};
-use super::redo::{NodePayload, clear, install, op};
 use super::reserve::{MapBits, attempt, latch_maps};
-use super::{edit, shape};
 use crate::log::{Share, TxnLink};
+use crate::node::buffer::PageBuffer;
+use crate::node::redo::{NodePayload, clear, install, op};
+use crate::node::{CAPACITY, MAX_LEVEL, Node};
+use crate::node::{edit, shape};
 use crate::space::OP_MAP_CLEAR;
 use crate::{PageNo, Store};
 

@@ -9,23 +9,18 @@
 //!   all by attempts that give up; page numbers, frames and log room are reserved before the first latch.
 //! - Each change, of one leaf or of a structure, is one log record: applied as a whole or not at all.
 //!
-//! The files, from the bytes up: `node` (reading a page), `edit` (changing one), `shape` (halves and unions), `redo`
-//! (log operations), `descend` (the way to a node), `lookup`, `cursor`, `change`, `split`, `merge`, `build`, `walk`,
+//! `crate::node` reads and changes one page. The files here, from below: `descend` (the way to a node), `lookup`, `cursor`, `change`, `split`, `merge`, `build`, `walk`,
 //! `check`.
 
-mod buffer;
 mod build;
 mod change;
 mod check;
 mod cursor;
 mod descend;
-mod edit;
+mod logged;
 mod lookup;
 mod merge;
-mod node;
-mod redo;
 mod reserve;
-mod shape;
 mod split;
 mod walk;
 
@@ -36,22 +31,18 @@ pub use build::{Builder, Pushed};
 pub use change::unchanged_ends;
 pub use check::{Problem, Report};
 pub use cursor::{Cursor, Entry};
-pub use redo::{op, redo};
 pub use walk::Statistics;
 
-use std::ops::Range;
-
 use crate::log::{Share, TxnLink};
-use crate::page::{self, PageKind};
+pub use crate::node::MAX_KEY;
+use crate::node::buffer::PageBuffer;
+use crate::node::edit::{self, Fences};
+use crate::node::redo::{NodePayload, install, op};
+use crate::page::PageKind;
 use crate::space::{OP_MAP_SET, SYSTEM_ROOT};
 use crate::{Error, Lsn, PageNo, Store};
 use descend::Stop;
-use edit::Fences;
-use node::Node;
-use redo::{NodePayload, install};
 
-/// The longest key, in bytes.
-pub const MAX_KEY: usize = 1000;
 /// The longest entry: key and value together, in bytes.
 pub const MAX_ENTRY: usize = 2500;
 
@@ -128,16 +119,9 @@ impl Tree {
     }
 }
 
-/// The bytes of a node between its slots and its heap, which mean nothing; none of other pages, or of a damaged one.
-pub(crate) fn hole(page: &[u8]) -> Range<usize> {
-    let is_node = [PageKind::Leaf as u8, PageKind::Inner as u8].contains(&page[page::offset::KIND]);
-    let hole = if is_node { Node::of(page).hole() } else { None };
-    hole.unwrap_or(0..0)
-}
-
 /// Makes and logs the page of an empty tree.
 fn make_root(store: &Store, id: u32, root: PageNo, maps: &mut [reserve::MapBits<'_>]) -> Result<(), Stop> {
-    let mut body = buffer::PageBuffer::take();
+    let mut body = PageBuffer::take();
     let corrupt = || Stop::Corrupt(root, "root can't be made");
     edit::init(&mut *body, 0, Fences::ALL).ok_or_else(corrupt)?;
     let payload = NodePayload::of(&body, root, id).ok_or_else(corrupt)?;

@@ -12,14 +12,14 @@
 use runtime::stop;
 
 use super::Tree;
-use super::buffer::PageBuffer;
 use super::descend::{Aim, Place, Stop, descend};
-use super::edit::{self, Fences};
-use super::node::{KeyBuffer, MAX_LEVEL, Node};
-use super::redo::{NodePayload, install, op};
 use super::reserve::{MapBits, Reservation, attempt, latch_maps};
-use super::shape::{self, Cut};
 use crate::log::{Share, TxnLink};
+use crate::node::buffer::PageBuffer;
+use crate::node::edit::{self, Fences};
+use crate::node::redo::{NodePayload, install, op};
+use crate::node::shape::{self, Cut};
+use crate::node::{KeyBuffer, MAX_LEVEL, Node};
 use crate::page::PageKind;
 use crate::space::OP_MAP_SET;
 use crate::{Error, PageMut, Store};

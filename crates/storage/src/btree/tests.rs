@@ -3,7 +3,6 @@
 mod build;
 mod crash;
 mod damage;
-mod node;
 mod speed;
 mod stress;
 mod tree;

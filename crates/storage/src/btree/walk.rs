@@ -4,10 +4,10 @@
 //! throughout is met once.
 
 use super::Tree;
-use super::buffer::PageBuffer;
 use super::check::read;
 use super::descend::{Aim, Retry, Stop, descend};
-use super::node::{KeyBuffer, Node};
+use crate::node::buffer::PageBuffer;
+use crate::node::{KeyBuffer, Node};
 use crate::{Error, PageNo, Store, page};
 
 /// Leaves sampled for an estimate.

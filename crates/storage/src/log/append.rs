@@ -12,8 +12,9 @@ use sync::atomic::Ordering;
 
 use super::fill::Reservation;
 use super::record::{self, Head, Kind, LONGEST, MAX_PAYLOAD, Sealed};
-use super::{BLOCK, MOST_INFO, TxnLink, Wal};
+use super::{BLOCK, TxnLink, Wal};
 use crate::Error;
+use crate::control::MOST_INFO;
 use crate::page::Lsn;
 use crate::patience::Patience;
 

@@ -12,80 +12,21 @@
 //! An operator who starts all the same names the position ([`keep_copy`]): the segments from there on are kept in a
 //! folder of their own.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use runtime::file;
 
 use super::reader::POSITION_BITS;
 use super::record::{self, HEADER, Record};
-use super::{BLOCK, FOLDER, Kind, LogReader, durable, segments};
+use super::{BLOCK, Kind, LogReader, durable, segments};
 use crate::Error;
 use crate::control::Control;
-use crate::error::IoContext;
+use crate::error::{IoContext, LogDamage};
+use crate::format::{LOG_FOLDER, segment_name};
 use crate::page::Lsn;
 
 /// Begins the name of the folder that keeps what was discarded; its position follows in 16 hexadecimal digits.
 const KEPT: &str = "log-discarded-";
-
-/// The place and the extent of damage in the log.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LogDamage {
-    /// Where the first record begins that can't be read: all before is good.
-    pub at: Lsn,
-    /// Bytes of a segment file, which give the place of `at`.
-    pub segment_bytes: u64,
-    /// Number of a segment file that is missing between `at` and `durable`.
-    pub missing: Option<u64>,
-    /// The log was durable at least up to here.
-    pub durable: Lsn,
-    /// End of the last commit before the damage, if one lies in the log that was read.
-    pub last_commit: Option<Lsn>,
-    /// End of the first commit behind the damage that can be read.
-    pub first_lost: Option<Lsn>,
-    /// Number of commits behind the damage that can be read.
-    pub commits: u64,
-    /// The highest transaction number among the records behind.
-    pub highest_txn: u64,
-    /// The pages on disk need the damaged part of the log.
-    pub needed: bool,
-}
-
-impl fmt::Display for LogDamage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (segment, offset) = (self.at.0 / self.segment_bytes, self.at.0 % self.segment_bytes);
-        write!(
-            f,
-            "the log is damaged at {} (byte {offset} of {FOLDER}/{}",
-            self.at,
-            segments::name(segment)
-        )?;
-        if let Some(missing) = self.missing {
-            write!(f, ", {FOLDER}/{} is missing", segments::name(missing))?;
-        }
-        write!(f, ") and was durable up to {}", self.durable)?;
-        match self.last_commit {
-            Some(last) => write!(f, "; the last good commit ends at {last}")?,
-            None => f.write_str("; no commit before it is in the log that is kept")?,
-        }
-        match self.first_lost {
-            Some(first) => write!(
-                f,
-                ", the first lost one that can be read at {first}, {} can be read in all",
-                self.commits
-            )?,
-            None => f.write_str(", and no commit behind it can be read")?,
-        }
-        match self.needed {
-            true => f.write_str("; the pages need what is damaged: restore the folder from a backup"),
-            false => write!(
-                f,
-                "; restore the folder from a backup, or copy it and start with --discard-log-after {} to give up what follows",
-                self.at
-            ),
-        }
-    }
-}
 
 /// Whether the log's end at `reader.position()`, after the last commit at `last_commit`, is damage.
 pub(crate) fn judge(
@@ -169,7 +110,7 @@ fn look_behind(reader: &mut LogReader, segment_bytes: u64, end: u64) -> Result<B
     let mut behind = Behind::default();
     let mut place = end;
     while place + HEADER as u64 <= last {
-        crate::recovery::give_way();
+        runtime::fiber::safe_point();
         match reader.next_there(place) {
             Some(there) => place = there,
             None => break,
@@ -216,10 +157,10 @@ fn kept_name(end: Lsn) -> String {
 /// ones are moved. Interrupted and begun again it goes on, and nothing that was kept is overwritten.
 pub(crate) fn keep_copy(folder: &Path, segment_bytes: u64, end: Lsn) -> Result<PathBuf, Error> {
     let kept = folder.join(kept_name(end));
-    let log = folder.join(FOLDER);
+    let log = folder.join(LOG_FOLDER);
     file::create_dir(&kept).during("making a folder for the discarded log")?;
     for number in segments::list(&log)?.into_iter().filter(|number| *number >= end.0 / segment_bytes) {
-        let (from, to) = (log.join(segments::name(number)), kept.join(segments::name(number)));
+        let (from, to) = (log.join(segment_name(number)), kept.join(segment_name(number)));
         if file::exists(&to).during("looking for a discarded log segment")? {
             // Kept by a start that was killed; it made the other one anew.
             continue;

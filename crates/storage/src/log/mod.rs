@@ -36,6 +36,7 @@ use sync::{CachePadded, OnceLock, PerCore};
 use crate::Error;
 use crate::control::{Control, ControlFile};
 use crate::error::IoContext;
+use crate::format::LOG_FOLDER;
 pub use crate::page::Lsn;
 use append::CoreCell;
 pub(crate) use append::Share;
@@ -54,17 +55,12 @@ pub(crate) use segments::{clear_from, missing};
 pub(crate) const BLOCK: u64 = 4096;
 /// Position of a new log's first record; position 0 means "none".
 pub(crate) const FIRST: Lsn = Lsn(BLOCK);
-/// The log's folder in the data folder.
-pub(crate) const FOLDER: &str = "log";
 /// Segment files of a store, if nothing else is asked for.
 const SEGMENT_BYTES: u64 = 64 << 20;
 /// The smallest segments: a record may cover no more than two.
 const SMALLEST_SEGMENT: u64 = 1 << 20;
 /// The smallest ring of a store, if nothing else is asked for.
 const RING_BYTES: usize = 16 << 20;
-/// Most bytes of [`Wal::set_checkpoint_info`].
-pub const MOST_INFO: usize = 2000;
-
 /// Links a change to the transaction that made it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxnLink {
@@ -162,7 +158,7 @@ impl Wal {
     /// Makes the log and the control file of a new data folder.
     pub fn create(folder: &Path, options: WalOptions) -> Result<Arc<Wal>, Error> {
         assert!(options.segment_bytes.is_power_of_two() && options.segment_bytes >= SMALLEST_SEGMENT);
-        runtime::file::create_dir(&folder.join(FOLDER)).during("making the log's folder")?;
+        runtime::file::create_dir(&folder.join(LOG_FOLDER)).during("making the log's folder")?;
         let control = Control::new(options.segment_bytes, runtime::random::u64() as u32, FIRST);
         let file = ControlFile::create(folder, &control)?;
         Wal::assemble(folder, (file, &control), FIRST, None, options)
@@ -178,7 +174,7 @@ impl Wal {
         (end, before): (Lsn, Option<Lsn>),
         options: WalOptions,
     ) -> Result<Arc<Wal>, Error> {
-        clear_from(&folder.join(FOLDER), control.segment_bytes, end.0)?;
+        clear_from(&folder.join(LOG_FOLDER), control.segment_bytes, end.0)?;
         Wal::assemble(folder, (file, control), end, before, options)
     }
 
@@ -212,7 +208,7 @@ impl Wal {
         options.segment_bytes = control.segment_bytes;
         let segments = {
             let size = control.segment_bytes;
-            Segments::open(&folder.join(FOLDER), size, control.floor.0 / size, end.0 / size)?
+            Segments::open(&folder.join(LOG_FOLDER), size, control.floor.0 / size, end.0 / size)?
         };
         // The reserve and the one that is filled; more are made as they are needed. On a full disk what is left of the
         // last one has to do: the checkpoint after recovery makes old segments into new ones.
@@ -305,7 +301,7 @@ impl Wal {
         assert!(self.floor_source.set(Box::new(source)).is_ok(), "one floor source");
     }
 
-    /// `source` gives the upper rooms' values (at most [`MOST_INFO`] bytes) to keep in each checkpoint; recovery hands the
+    /// `source` gives the upper rooms' values (at most [`crate::control::MOST_INFO`] bytes) to keep in each checkpoint; recovery hands the
     /// last ones back. It is asked at the same moment as the floor source.
     pub fn set_checkpoint_info(&self, source: impl Fn() -> Vec<u8> + Send + Sync + 'static) {
         assert!(self.info_source.set(Box::new(source)).is_ok(), "one source of checkpoint info");

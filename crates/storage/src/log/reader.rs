@@ -13,6 +13,7 @@ use super::record::{self, HEADER, LONGEST, Record, TRAILER};
 use super::{BLOCK, segments};
 use crate::Error;
 use crate::error::IoContext;
+use crate::format::segment_name;
 use crate::page::Lsn;
 
 /// Positions fit in so many bits.
@@ -180,7 +181,7 @@ impl LogReader {
             return Ok(0);
         }
         if self.open.as_ref().is_none_or(|(open, ..)| *open != number) {
-            let file = segments::open_for_reading(&self.folder.join(segments::name(number)))?;
+            let file = segments::open_for_reading(&self.folder.join(segment_name(number)))?;
             let length = file.len().during("measuring a log segment")?;
             if length > self.segment_bytes {
                 return Err(segments::too_long(number));

@@ -14,9 +14,10 @@ use runtime::{Cause, fail_stop};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{SpinLock, WaitQueue};
 
-use super::{BLOCK, FOLDER, Wal};
+use super::{BLOCK, Wal};
 use crate::Error;
 use crate::error::{FormatProblem, IoContext};
+use crate::format::{LOG_FOLDER, segment_name};
 
 /// Segments that are ready beyond what has been granted: one is the reserve for ends of transactions, one is being filled,
 /// one is ahead.
@@ -29,11 +30,6 @@ const PIECE: usize = 1 << 20;
 const NOWHERE: u64 = u64::MAX;
 /// A segment in the making.
 const UNFINISHED: &str = "unfinished";
-
-/// Name of a segment's file.
-pub(crate) fn name(number: u64) -> String {
-    format!("{number:016x}")
-}
 
 /// The segments in the log's folder, ascending. Anything else there is left alone.
 pub(crate) fn list(folder: &Path) -> Result<Vec<u64>, Error> {
@@ -48,7 +44,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<u64>, Error> {
 
 fn number_of(path: &Path) -> Option<u64> {
     let found = path.file_name()?.to_str()?;
-    u64::from_str_radix(found, 16).ok().filter(|number| found == name(*number))
+    u64::from_str_radix(found, 16).ok().filter(|number| found == segment_name(*number))
 }
 
 /// The segments that exist, and where the next ones come from.
@@ -75,11 +71,11 @@ impl Segments {
     /// The segments that exist from `first` to `last`. Older ones, which a crash kept from being let go, are removed.
     pub(super) fn open(folder: &Path, size: u64, first: u64, last: u64) -> Result<Segments, Error> {
         for older in list(folder)?.into_iter().filter(|number| *number < first) {
-            file::remove(&folder.join(name(older))).during("removing an old log segment")?;
+            file::remove(&folder.join(segment_name(older))).during("removing an old log segment")?;
         }
         let mut files = VecDeque::new();
         for number in list(folder)?.into_iter().filter(|number| *number <= last) {
-            let path = folder.join(name(number));
+            let path = folder.join(segment_name(number));
             files.push_back((
                 number,
                 Arc::new(open(&path, OpenOptions { direct: true, ..OpenOptions::default() })?),
@@ -154,7 +150,7 @@ impl Segments {
 
     /// Gives a file its place at the end.
     fn adopt(&self, from: &Path, number: u64, file: Arc<File>) -> Result<(), Error> {
-        file::rename(from, &self.folder.join(name(number))).during("naming a log segment")?;
+        file::rename(from, &self.folder.join(segment_name(number))).during("naming a log segment")?;
         file::sync_dir(&self.folder).during("syncing the log's folder")?;
         self.files.lock().push_back((number, file));
         // Release: the file is found by who sees this.
@@ -216,7 +212,7 @@ impl Segments {
             };
             let Some((number, file)) = oldest else { return Ok(()) };
             runtime::stop::point("log.segment.recycle");
-            let path = self.folder.join(name(number));
+            let path = self.folder.join(segment_name(number));
             let spare = self.ready_end() >= need_until;
             if self.ready_end() < keep_until && (!spare || self.disk_has_room()) {
                 self.adopt(&path, self.ready_end() / self.size, file)?;
@@ -305,12 +301,15 @@ fn write_zeros(path: &Path, size: u64) -> Result<Arc<File>, Error> {
 
 /// The error for a segment that must be there and isn't.
 pub(crate) fn missing(number: u64) -> Error {
-    Error::Format(FormatProblem::Missing(format!("{FOLDER}/{}", name(number))))
+    Error::Format(FormatProblem::Missing(format!("{LOG_FOLDER}/{}", segment_name(number))))
 }
 
 /// The error for a file that is longer than a segment.
 pub(super) fn too_long(number: u64) -> Error {
-    Error::Format(FormatProblem::Unfit(format!("file {FOLDER}/{} is longer than a segment", name(number))))
+    Error::Format(FormatProblem::Unfit(format!(
+        "file {LOG_FOLDER}/{} is longer than a segment",
+        segment_name(number)
+    )))
 }
 
 /// Makes everything from `end` on read as zeros: the rest of its segment is cleared, later segments are removed. Without
@@ -319,10 +318,11 @@ pub(crate) fn clear_from(folder: &Path, size: u64, end: u64) -> Result<(), Error
     let number = end / size;
     // From the last one down, so that a crash in between leaves consecutive names.
     for later in list(folder)?.into_iter().rev().take_while(|later| *later > number) {
-        file::remove(&folder.join(name(later))).during("removing a log segment past the log's end")?;
+        file::remove(&folder.join(segment_name(later)))
+            .during("removing a log segment past the log's end")?;
         file::sync_dir(folder).during("syncing the log's folder")?;
     }
-    let path = folder.join(name(number));
+    let path = folder.join(segment_name(number));
     if !list(folder)?.contains(&number) {
         return Ok(());
     }

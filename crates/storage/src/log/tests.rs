@@ -42,8 +42,8 @@ impl Folder {
 
     pub(crate) fn copy(&self) -> Folder {
         let to = Folder::new("copy");
-        std::fs::create_dir_all(to.path().join(FOLDER)).unwrap();
-        for from in [self.0.clone(), self.0.join(FOLDER)] {
+        std::fs::create_dir_all(to.path().join(LOG_FOLDER)).unwrap();
+        for from in [self.0.clone(), self.0.join(LOG_FOLDER)] {
             for entry in std::fs::read_dir(&from).unwrap().flatten().filter(|entry| entry.path().is_file()) {
                 let inside = entry.path().strip_prefix(&self.0).unwrap().to_owned();
                 match std::fs::copy(entry.path(), to.path().join(inside)) {
@@ -219,7 +219,8 @@ fn records_read_back_and_damaged_ones_do_not() {
 
 fn reader(folder: &Folder) -> LogReader {
     let control = ControlFile::open(folder.path()).unwrap().1;
-    LogReader::new(&folder.path().join(FOLDER), control.segment_bytes, control.salt, control.floor).unwrap()
+    LogReader::new(&folder.path().join(LOG_FOLDER), control.segment_bytes, control.salt, control.floor)
+        .unwrap()
 }
 
 /// All records, as (transaction, undo bytes or kind).

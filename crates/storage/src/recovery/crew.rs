@@ -16,11 +16,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use runtime::{Critical, Runtime};
+use runtime::{Critical, Runtime, fiber};
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sync::{SpinLock, WaitQueue};
 
-use super::{PoolPages, Recovery, RedoOp, give_way, redo_part};
+use super::{PoolPages, Recovery, RedoOp, redo_part};
 use crate::Error;
 use crate::log::{Part, PartForm};
 use crate::page::{Lsn, PageNo};
@@ -202,7 +202,7 @@ impl Shared {
                 self.failed.store(true, Ordering::Relaxed); // Relaxed: as above
                 return;
             }
-            give_way();
+            fiber::safe_point();
         }
     }
 }

@@ -333,7 +333,7 @@ fn check(pages: &Pages, expected: &[Vec<u8>], what: &str) {
 
 /// Tears what was not yet promised: random bytes of the log behind `durable`, and pages written after the checkpoint.
 fn tear_log(folder: &Folder, durable: Lsn, random: &mut Random) {
-    let path = folder.path().join(log::FOLDER).join(format!("{:016x}", durable.0 >> 20));
+    let path = folder.path().join(LOG_FOLDER).join(format!("{:016x}", durable.0 >> 20));
     let mut bytes = std::fs::read(&path).unwrap();
     let from = (durable.0 & ((1 << 20) - 1)) as usize;
     if random.below(2) == 0 && from < bytes.len() {
@@ -416,9 +416,9 @@ fn starts_that_are_refused() {
     let control = Recovery::analyse(good.path(), Manner::default()).unwrap().0.control().clone();
     assert_eq!(control.info, b"info");
     let segments: Vec<PathBuf> = {
-        let folder = std::fs::read_dir(good.path().join(log::FOLDER)).unwrap();
+        let folder = std::fs::read_dir(good.path().join(LOG_FOLDER)).unwrap();
         let mut names: Vec<_> =
-            folder.flatten().map(|entry| PathBuf::from(log::FOLDER).join(entry.file_name())).collect();
+            folder.flatten().map(|entry| PathBuf::from(LOG_FOLDER).join(entry.file_name())).collect();
         names.sort();
         names
     };
@@ -440,14 +440,14 @@ fn starts_that_are_refused() {
     }
     let empty = |name: &'static str| broken(&|folder| std::fs::write(folder.join(name), []).unwrap());
     assert_eq!(empty("control"), Error::Format(Damaged("control")));
-    let no_log = broken(&|folder| std::fs::remove_dir_all(folder.join(log::FOLDER)).unwrap());
+    let no_log = broken(&|folder| std::fs::remove_dir_all(folder.join(LOG_FOLDER)).unwrap());
     assert_eq!(no_log, missing("log"));
     let long = broken(&|folder| std::fs::write(folder.join(&segments[1]), vec![0; (1 << 20) + 1]).unwrap());
     assert!(matches!(long, Error::Format(Unfit(_))), "{long:?}");
     // The log ends before the last checkpoint's record.
     let lost = broken(&|folder| {
         let at = (control.log_end.0 - 8) % (1 << 20);
-        let name = folder.join(log::FOLDER).join(format!("{:016x}", (control.log_end.0 - 8) >> 20));
+        let name = folder.join(LOG_FOLDER).join(format!("{:016x}", (control.log_end.0 - 8) >> 20));
         let mut bytes = std::fs::read(&name).unwrap();
         bytes[at as usize] ^= 1;
         std::fs::write(name, bytes).unwrap();

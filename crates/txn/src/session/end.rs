@@ -30,12 +30,12 @@ use storage::error::IoContext;
 use storage::patience::Patience;
 use storage::{Lsn, Store};
 
-use super::{Inner, Savepoint, SavepointId, Snapshot};
+use super::{Inner, Savepoint, SavepointId};
 use crate::log_undo::Before;
 use crate::status::Status;
 use crate::undo::{self, Record};
 use crate::version::UndoPointer;
-use crate::{Error, restore};
+use crate::{Error, Snapshot, restore};
 
 /// Bytes of log room for a commit or abort record.
 const END_BYTES: usize = 64;

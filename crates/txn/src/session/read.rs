@@ -3,7 +3,8 @@
 use storage::Lsn;
 use storage::btree::Tree;
 
-use super::{Inner, Snapshot};
+use super::Inner;
+use crate::Snapshot;
 use crate::status::Status;
 use crate::undo::{self, Record};
 use crate::version::{HEADER, Stamp, UndoPointer};

@@ -5,8 +5,8 @@ use std::ops::Bound;
 use storage::Lsn;
 use storage::btree::{Cursor, Tree};
 
-use super::Snapshot;
 use super::read::{Look, look, older};
+use crate::Snapshot;
 use crate::version::HEADER;
 use crate::{Error, Stamp, TxnSession};
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::btree::Cursor;
-use crate::btree::node::{COUNT, HEAP, Node, SLOT, SLOTS};
+use crate::node::{COUNT, HEAP, Node, SLOT, SLOTS};
 use crate::page::offset;
 use crate::{PageNo, Pool};
 

@@ -35,7 +35,7 @@ fn any_damage_ends_the_log_at_the_record_before() {
         let damaged = FIRST.0 + random.next() % (last - FIRST.0);
         let expected = *ends.iter().rev().find(|end| **end <= damaged).unwrap();
         let (segment, at) = (damaged >> 20, (damaged & ((1 << 20) - 1)) as usize);
-        let path = folder.path().join(FOLDER).join(format!("{segment:016x}"));
+        let path = folder.path().join(LOG_FOLDER).join(format!("{segment:016x}"));
         let good = std::fs::read(&path).unwrap();
         let mut bad = good.clone();
         match random.below(3) {
@@ -78,7 +78,7 @@ fn recycled_segments_hold_no_records() {
         assert_eq!(found, [(99, Kind::Change, b"after".to_vec())]);
         assert_eq!(end, wal.position());
     }
-    let segments = segments::list(&folder.path().join(FOLDER)).unwrap();
+    let segments = segments::list(&folder.path().join(LOG_FOLDER)).unwrap();
     assert!(segments[0] == wal.position().0 >> 20 && segments.len() <= 6, "{segments:?}");
 }
 
@@ -97,7 +97,7 @@ fn records_beyond_a_gap_never_come_back() {
         wal.salt
     };
     // A block of the first segment never reached the disk.
-    let path = folder.path().join(FOLDER).join(format!("{:016x}", 0));
+    let path = folder.path().join(LOG_FOLDER).join(format!("{:016x}", 0));
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[40_960..45_056].fill(0);
     std::fs::write(&path, &bytes).unwrap();
@@ -163,7 +163,7 @@ fn a_full_disk_is_an_error_of_its_own_and_passes() {
 fn a_folder_in_place_of_a_segment_is_an_error_and_passes() {
     let folder = Folder::new("obstacle");
     let wal = Wal::create(folder.path(), small(1)).unwrap();
-    let obstacle = folder.path().join(FOLDER).join("unfinished");
+    let obstacle = folder.path().join(LOG_FOLDER).join("unfinished");
     std::fs::create_dir(&obstacle).unwrap();
     let is_expected = |error: &Error| matches!(error, Error::Format(_));
     passes(&folder, &wal, is_expected, || std::fs::remove_dir(&obstacle).unwrap());

@@ -8,7 +8,7 @@ const SEGMENT: u64 = 1 << 20;
 /// The log file that holds `position`, and the place in it.
 fn place(folder: &Folder, position: u64) -> (PathBuf, usize) {
     let name = format!("{:016x}", position / SEGMENT);
-    (folder.path().join(log::FOLDER).join(name), (position % SEGMENT) as usize)
+    (folder.path().join(LOG_FOLDER).join(name), (position % SEGMENT) as usize)
 }
 
 /// Changes the bytes from `position` on, within one segment.
@@ -150,7 +150,7 @@ fn damaged_files_are_refused_and_unfinished_ends_are_not() {
     }
     // Nothing readable follows: the marks in files alone tell.
     broken("last segments lost", true, &|copy| {
-        for entry in std::fs::read_dir(copy.path().join(log::FOLDER)).unwrap().flatten() {
+        for entry in std::fs::read_dir(copy.path().join(LOG_FOLDER)).unwrap().flatten() {
             if entry.path() >= place(copy, 2 * SEGMENT).0 {
                 std::fs::remove_file(entry.path()).unwrap();
             }
@@ -255,7 +255,7 @@ fn a_missing_segment_is_damage_where_it_held_records_and_nothing_elsewhere() {
     // A file whose name is no segment's is left alone, however it looks.
     let copy = good.copy();
     for name in ["+000000000000002", "ffffffffffffffff", "000000000000000A", "2", "notes"] {
-        std::fs::write(copy.path().join(log::FOLDER).join(name), b"stray").unwrap();
+        std::fs::write(copy.path().join(LOG_FOLDER).join(name), b"stray").unwrap();
     }
     assert_eq!(start(&copy), Ok(end));
 }

@@ -7,7 +7,7 @@
 
 use super::buffer::PageBuffer;
 use super::edit::{Fences, copy_range, insert_child, set_first_child, set_kind};
-use super::node::{CAPACITY, KeyBuffer, LAST_INSERT, Node, RUN, SLOT, common};
+use super::{CAPACITY, KeyBuffer, LAST_INSERT, Node, RUN, SLOT, common};
 
 /// Entries inserted in a row before a split goes where the next one will be.
 const LONG_RUN: usize = 8;
@@ -16,13 +16,13 @@ const LONG_RUN: usize = 8;
 const MERGED_FILL: usize = CAPACITY / 4 * 3;
 
 /// Where a node is split, and by which key.
-pub(super) struct Cut {
+pub(crate) struct Cut {
     pub at: usize,
     pub separator: KeyBuffer,
 }
 
 /// The shortest key above `below` and not above `above`.
-pub(super) fn shortest_between(below: &[u8], above: &[u8]) -> Option<KeyBuffer> {
+pub(crate) fn shortest_between(below: &[u8], above: &[u8]) -> Option<KeyBuffer> {
     if below >= above {
         return None;
     }
@@ -79,13 +79,13 @@ fn leaf_separator(page: &[u8], at: usize, key: &[u8]) -> Option<KeyBuffer> {
 }
 
 /// Builds the left node of a split in `left`; false when it doesn't fit. The header of `left` is the caller's.
-pub(super) fn left_half(page: &[u8], cut: &Cut, left: &mut [u8]) -> Option<bool> {
+pub(crate) fn left_half(page: &[u8], cut: &Cut, left: &mut [u8]) -> Option<bool> {
     let lower = Fences::of(page)?.lower;
     copy_range(page, 0..cut.at, Fences { lower, upper: Some(cut.separator.as_slice()) }, left)
 }
 
 /// Builds the right node of a split in `right`; false when it doesn't fit. The header of `right` is the caller's.
-pub(super) fn right_half(page: &[u8], cut: &Cut, right: &mut [u8]) -> Option<bool> {
+pub(crate) fn right_half(page: &[u8], cut: &Cut, right: &mut [u8]) -> Option<bool> {
     let node = Node::of(page);
     let fences = Fences { lower: cut.separator.as_slice(), upper: Fences::of(page)?.upper };
     let count = node.count()?;
@@ -98,7 +98,7 @@ pub(super) fn right_half(page: &[u8], cut: &Cut, right: &mut [u8]) -> Option<boo
 }
 
 /// Finds the first of the good ways to split `page` for an insert at `key` and builds both halves.
-pub(super) fn split(page: &[u8], key: &[u8], left: &mut [u8], right: &mut [u8]) -> Option<Cut> {
+pub(crate) fn split(page: &[u8], key: &[u8], left: &mut [u8], right: &mut [u8]) -> Option<Cut> {
     let node = Node::of(page);
     let count = node.count()?;
     let leaf = node.is_leaf()?;
@@ -125,7 +125,7 @@ pub(super) fn split(page: &[u8], key: &[u8], left: &mut [u8], right: &mut [u8]) 
 
 /// Builds in `merged` the node that two neighbours make together; false when they are better left apart. `separator` is
 /// the key between them in their parent.
-pub(super) fn merge(left: &[u8], right: &[u8], separator: &[u8], merged: &mut [u8]) -> Option<bool> {
+pub(crate) fn merge(left: &[u8], right: &[u8], separator: &[u8], merged: &mut [u8]) -> Option<bool> {
     let (left_node, right_node) = (Node::of(left), Node::of(right));
     let (left_count, right_count) = (left_node.count()?, right_node.count()?);
     let leaf = left_node.is_leaf()?;
@@ -159,7 +159,7 @@ pub(super) fn merge(left: &[u8], right: &[u8], separator: &[u8], merged: &mut [u
 }
 
 /// Cuts `page` down to the left node of a split at `at`: what redo does.
-pub(super) fn cut(page: &mut [u8], at: usize, separator: &[u8]) -> Option<()> {
+pub(crate) fn cut(page: &mut [u8], at: usize, separator: &[u8]) -> Option<()> {
     let source = PageBuffer::copy_of(page)?;
     let cut = Cut { at, separator: KeyBuffer::of(separator)? };
     left_half(&*source, &cut, page)?.then_some(())

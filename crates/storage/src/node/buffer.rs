@@ -18,7 +18,7 @@ core_local! {
 }
 
 /// A buffer of one page; its content is arbitrary when taken.
-pub(super) struct PageBuffer(Option<Box<[u8; PAGE_SIZE]>>);
+pub(crate) struct PageBuffer(Option<Box<[u8; PAGE_SIZE]>>);
 
 impl PageBuffer {
     /// Takes a buffer.

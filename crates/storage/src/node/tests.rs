@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::buffer::PageBuffer;
-use super::super::edit::{self, Fences};
-use super::super::node::Node;
-use super::super::redo::{NodePayload, op, redo};
-use super::super::shape;
-use super::super::{MAX_ENTRY, MAX_KEY};
+use super::MAX_KEY;
+use super::Node;
+use super::buffer::PageBuffer;
+use super::edit::{self, Fences};
+use super::redo::{NodePayload, op, redo};
+use super::shape;
 use crate::PageNo;
+use crate::btree::MAX_ENTRY;
 use crate::page::PAGE_SIZE;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -273,7 +274,7 @@ fn unchanged_ends_are_as_long_as_they_can_be() {
         .collect();
     for old in &values {
         for new in &values {
-            let (front, back) = super::super::unchanged_ends(old, new);
+            let (front, back) = crate::btree::unchanged_ends(old, new);
             let common = old.iter().zip(new).take_while(|(a, b)| a == b).count();
             let rest = old[common..].iter().rev().zip(new[common..].iter().rev());
             assert_eq!((front, back), (common, rest.take_while(|(a, b)| a == b).count()), "{old:?} {new:?}");

@@ -5,7 +5,7 @@
 //! again, their places in the page may not be.
 
 use super::buffer::PageBuffer;
-use super::node::{COUNT, HEAP, Node, SLOT, SLOTS};
+use super::{COUNT, HEAP, Node, SLOT, SLOTS};
 use super::{edit, shape};
 use crate::page::{PAGE_SIZE, PageNo, offset};
 
@@ -37,7 +37,7 @@ pub mod op {
 const NODE_PREFIX: usize = 12;
 
 /// The payload that makes a node: to be joined in this order.
-pub(super) struct NodePayload<'a> {
+pub(crate) struct NodePayload<'a> {
     head: [u8; NODE_PREFIX],
     slots: &'a [u8],
     heap: &'a [u8],
@@ -64,7 +64,7 @@ impl<'a> NodePayload<'a> {
 }
 
 /// Puts what a private buffer holds into the page that it becomes.
-pub(super) fn install(body: &PageBuffer, page: &mut [u8]) -> Option<()> {
+pub(crate) fn install(body: &PageBuffer, page: &mut [u8]) -> Option<()> {
     page.get_mut(offset::KIND..=offset::LEVEL)?.copy_from_slice(&body[offset::KIND..=offset::LEVEL]);
     page.get_mut(COUNT..)?.copy_from_slice(body.get(COUNT..)?);
     Some(())
@@ -156,7 +156,7 @@ fn redo_free(payload: &[u8], page: &mut [u8]) -> Option<()> {
 }
 
 /// Makes a page a free one.
-pub(super) fn clear(page: &mut [u8], page_no: PageNo) {
+pub(crate) fn clear(page: &mut [u8], page_no: PageNo) {
     page.fill(0);
     page[offset::PAGE_NO..offset::PAGE_NO + 4].copy_from_slice(&page_no.0.to_le_bytes());
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::buffer::PageBuffer;
-use super::node::{
+use super::{
     CAPACITY, COUNT, FIRST_CHILD, HEAP, KeyBuffer, LAST_INSERT, LIVE, LOWER_LEN, Node, PREFIX, PREFIX_INLINE,
     PREFIX_LEN, RUN, SLOT, SLOTS, UNBOUNDED, UPPER_LEN, common, head_of,
 };
@@ -24,13 +24,13 @@ fn get_u16(page: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Bytes a prefix takes in the heap.
-pub(super) fn stored_prefix(len: usize) -> usize {
+pub(crate) fn stored_prefix(len: usize) -> usize {
     if len > PREFIX_INLINE { len } else { 0 }
 }
 
 /// The fences of a node; `upper` is none for the rightmost node of its level.
 #[derive(Clone, Copy)]
-pub(super) struct Fences<'a> {
+pub(crate) struct Fences<'a> {
     pub lower: &'a [u8],
     pub upper: Option<&'a [u8]>,
 }
@@ -56,18 +56,18 @@ impl<'a> Fences<'a> {
 }
 
 /// Sets what the page header says of a node; the rest of the header is the pool's.
-pub(super) fn set_kind(page: &mut [u8], level: u8) {
+pub(crate) fn set_kind(page: &mut [u8], level: u8) {
     page[offset::KIND] = if level == 0 { PageKind::Leaf } else { PageKind::Inner } as u8;
     page[offset::LEVEL] = level;
 }
 
 /// Sets the child of the keys below entry 0.
-pub(super) fn set_first_child(page: &mut [u8], child: PageNo) {
+pub(crate) fn set_first_child(page: &mut [u8], child: PageNo) {
     page[FIRST_CHILD..FIRST_CHILD + 4].copy_from_slice(&child.0.to_le_bytes());
 }
 
 /// Writes a node from nothing, entry after entry in key order.
-pub(super) struct Builder<'a> {
+pub(crate) struct Builder<'a> {
     page: &'a mut [u8],
     prefix_len: usize,
     count: usize,
@@ -139,14 +139,14 @@ fn put_entry(page: &mut [u8], at: usize, suffix: &[u8], payload: &[u8], more: &[
 }
 
 /// Makes `page` a node without entries.
-pub(super) fn init(page: &mut [u8], level: u8, fences: Fences<'_>) -> Option<()> {
+pub(crate) fn init(page: &mut [u8], level: u8, fences: Fences<'_>) -> Option<()> {
     set_kind(page, level);
     Builder::start(page, fences, &fences.lower[..fences.common()])?.finish()
 }
 
 /// How long a prefix to give a node with one key: all but four bytes of it, which suits the keys that follow in ascending
 /// loads; a key that doesn't fit shortens the prefix.
-pub(super) fn lone_prefix(key: &[u8]) -> usize {
+pub(crate) fn lone_prefix(key: &[u8]) -> usize {
     key.len().saturating_sub(4)
 }
 
@@ -179,7 +179,7 @@ fn copy_entries(source: &[u8], range: Range<usize>, builder: &mut Builder<'_>) -
 }
 
 /// Makes `page` a node of the entries `range` of `source`. Kind, level and first child are the caller's.
-pub(super) fn copy_range(
+pub(crate) fn copy_range(
     source: &[u8],
     range: Range<usize>,
     fences: Fences<'_>,
@@ -240,12 +240,12 @@ fn place(page: &[u8], key: &[u8], payload_len: usize) -> Option<Option<Placement
 }
 
 /// Whether an entry with a new `key` and `payload_len` more bytes fits.
-pub(super) fn has_room(page: &[u8], key: &[u8], payload_len: usize) -> Option<bool> {
+pub(crate) fn has_room(page: &[u8], key: &[u8], payload_len: usize) -> Option<bool> {
     place(page, key, payload_len).map(|placement| placement.is_some())
 }
 
 /// Whether the value at `index` can become `len` bytes.
-pub(super) fn has_room_for_value(page: &[u8], index: usize, len: usize) -> Option<bool> {
+pub(crate) fn has_room_for_value(page: &[u8], index: usize, len: usize) -> Option<bool> {
     let node = Node::of(page);
     Some(node.used()? + len <= CAPACITY + node.value(index)?.len())
 }
@@ -281,17 +281,17 @@ fn insert(page: &mut [u8], key: &[u8], payload: &[u8], more: &[u8]) -> Option<bo
 }
 
 /// Inserts an entry into a leaf.
-pub(super) fn insert_value(page: &mut [u8], key: &[u8], value: &[u8]) -> Option<bool> {
+pub(crate) fn insert_value(page: &mut [u8], key: &[u8], value: &[u8]) -> Option<bool> {
     insert(page, key, &u16::try_from(value.len()).ok()?.to_le_bytes(), value)
 }
 
 /// Inserts a separator and the child to the right of it into an inner node.
-pub(super) fn insert_child(page: &mut [u8], key: &[u8], child: PageNo) -> Option<bool> {
+pub(crate) fn insert_child(page: &mut [u8], key: &[u8], child: PageNo) -> Option<bool> {
     insert(page, key, &child.0.to_le_bytes(), &[])
 }
 
 /// Removes the entry at `index`.
-pub(super) fn remove(page: &mut [u8], index: usize) -> Option<()> {
+pub(crate) fn remove(page: &mut [u8], index: usize) -> Option<()> {
     let node = Node::of(page);
     let count = node.count()?;
     if index >= count {
@@ -315,7 +315,7 @@ pub(super) fn remove(page: &mut [u8], index: usize) -> Option<()> {
 }
 
 /// Gives the leaf's entry at `index` another value; false when there is no room.
-pub(super) fn replace_value(page: &mut [u8], index: usize, value: &[u8]) -> Option<bool> {
+pub(crate) fn replace_value(page: &mut [u8], index: usize, value: &[u8]) -> Option<bool> {
     let node = Node::of(page);
     let old = node.value(index)?;
     if value.len() > old.len() {

@@ -6,13 +6,11 @@
 //! the page in its frame, and nothing else; it may live across parks, but few may be held at a time.
 
 use std::marker::PhantomData;
-use std::ops::Range;
 
 use runtime::{Cause, fail_stop};
 use sync::racy::RacyBytes;
 
 use crate::frame::State;
-use crate::log::LoggedPage;
 use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
 use crate::pool::Pool;
 
@@ -130,28 +128,6 @@ impl<'p> PageMut<'p> {
     /// Sets the LSN of the page's last logged change.
     pub fn set_lsn(&mut self, lsn: Lsn) {
         page::set_lsn(self.bytes_mut(), lsn);
-    }
-}
-
-impl LoggedPage for PageMut<'_> {
-    fn page_no(&self) -> PageNo {
-        PageMut::page_no(self)
-    }
-
-    fn page_lsn(&self) -> Lsn {
-        self.lsn()
-    }
-
-    fn image(&self) -> &[u8] {
-        self.bytes()
-    }
-
-    fn hole(&self) -> Range<usize> {
-        crate::btree::hole(self.bytes())
-    }
-
-    fn set_page_lsn(&mut self, lsn: Lsn) {
-        self.set_lsn(lsn);
     }
 }
 

@@ -17,49 +17,58 @@ use std::ops::Range;
 
 use sync::racy::RacyBytes;
 
-use super::MAX_KEY;
+pub(crate) mod buffer;
+pub(crate) mod edit;
+pub(crate) mod redo;
+pub(crate) mod shape;
+#[cfg(test)]
+mod tests;
+
 use crate::page::{PAGE_SIZE, PageKind, PageNo, offset};
 
+/// The longest key, in bytes.
+pub const MAX_KEY: usize = 1000;
+
 /// Number of entries, u16. With the three fields after it, one u64 load.
-pub(super) const COUNT: usize = 32;
+pub(crate) const COUNT: usize = 32;
 /// Lowest offset of the heap, u16.
-pub(super) const HEAP: usize = 34;
+pub(crate) const HEAP: usize = 34;
 /// Bytes of the heap in use, fences and long prefix included, u16.
-pub(super) const LIVE: usize = 36;
+pub(crate) const LIVE: usize = 36;
 /// Length of the common prefix, u16.
-pub(super) const PREFIX_LEN: usize = 38;
+pub(crate) const PREFIX_LEN: usize = 38;
 /// Length of the lower fence, u16; empty is below every key.
-pub(super) const LOWER_LEN: usize = 40;
+pub(crate) const LOWER_LEN: usize = 40;
 /// Length of the upper fence, u16, or [`UNBOUNDED`].
-pub(super) const UPPER_LEN: usize = 42;
+pub(crate) const UPPER_LEN: usize = 42;
 /// Index of the newest entry, u16.
-pub(super) const LAST_INSERT: usize = 44;
+pub(crate) const LAST_INSERT: usize = 44;
 /// How many entries in a row were inserted just after the one before, u16.
-pub(super) const RUN: usize = 46;
+pub(crate) const RUN: usize = 46;
 /// Inner nodes: child of the keys below entry 0, u32.
-pub(super) const FIRST_CHILD: usize = 48;
+pub(crate) const FIRST_CHILD: usize = 48;
 /// The prefix, when it is at most [`PREFIX_INLINE`] bytes, else its offset, u16.
-pub(super) const PREFIX: usize = 52;
+pub(crate) const PREFIX: usize = 52;
 /// Bytes of prefix kept in the node header, so that comparing it touches no further cache line.
-pub(super) const PREFIX_INLINE: usize = 12;
+pub(crate) const PREFIX_INLINE: usize = 12;
 /// The slots begin here, on a cache line of their own.
-pub(super) const SLOTS: usize = 64;
+pub(crate) const SLOTS: usize = 64;
 /// Bytes of a slot.
-pub(super) const SLOT: usize = 8;
+pub(crate) const SLOT: usize = 8;
 /// An upper fence above every key.
-pub(super) const UNBOUNDED: usize = 0xffff;
+pub(crate) const UNBOUNDED: usize = 0xffff;
 /// Bytes for slots and heap.
-pub(super) const CAPACITY: usize = PAGE_SIZE - SLOTS;
+pub(crate) const CAPACITY: usize = PAGE_SIZE - SLOTS;
 /// More slots than a page has room for.
 const MAX_COUNT: usize = CAPACITY / SLOT;
 const _: () =
     assert!(COUNT == crate::page::HEADER_SIZE && PREFIX + PREFIX_INLINE == SLOTS && SLOTS.is_multiple_of(64));
 /// Highest level a node may have: with a fanout of at least 3, far beyond 2^31 pages.
-pub(super) const MAX_LEVEL: u8 = 24;
+pub(crate) const MAX_LEVEL: u8 = 24;
 
 /// A whole key, put together from prefix and suffix.
 #[derive(Clone)]
-pub(super) struct KeyBuffer {
+pub(crate) struct KeyBuffer {
     len: usize,
     bytes: [u8; MAX_KEY],
 }
@@ -86,7 +95,7 @@ impl KeyBuffer {
 
 /// Where a key is or would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Index of the first entry whose key is not less.
     pub index: usize,
     /// Whether that entry has the very key.
@@ -95,13 +104,13 @@ pub(super) struct Found {
 
 /// A read view of a node.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a> {
+pub(crate) struct Node<'a> {
     bytes: RacyBytes<'a>,
 }
 
 /// The first four bytes of a key's suffix as a number that compares as they do.
 #[inline]
-pub(super) fn head_of(suffix: &[u8]) -> u32 {
+pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk::<4>() {
         Some(bytes) => u32::from_be_bytes(*bytes),
         None => {
@@ -113,7 +122,7 @@ pub(super) fn head_of(suffix: &[u8]) -> u32 {
 }
 
 /// Length of the common prefix of two keys.
-pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
