@@ -2,9 +2,9 @@
 //! EvalPlanQual).
 //!
 //! The newest version is locked and decoded into the registers, in the place of the one that was
-//! read. What depends on it is evaluated again ([`Again`]) over these registers: those of the other
-//! rows stay as they were joined. What must hold: the plan of [`Again`] gives its row in the file
-//! it is given, since the caller goes on with that file.
+//! read. Everything that depends on it is evaluated again ([`Again`]) over these registers. The
+//! registers of the other rows stay as they were joined. What must hold: the plan of [`Again`]
+//! gives its row in the file it is given, since the caller goes on with that file.
 
 use txn::{LockOutcome, RowLock, Stamp, Wait};
 

@@ -117,7 +117,7 @@ impl<'s> Aggregation<'s> {
         }
     }
 
-    /// Reads the input: the groups for which there was room. What belongs to others goes to `late`.
+    /// Reads the input: the groups for which there was room. Rows of other groups go to `late`.
     fn gather<'x, 'b>(
         &self,
         cx: &mut Executor<'s>,
@@ -382,7 +382,7 @@ impl Feed {
         {
             cx.check()?;
             let call = rest.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes)) as usize;
-            // What was not remembered as known may have come twice.
+            // A row that was not remembered as known may have come twice.
             if !(calls[call].distinct && work::equal(&self.key, &last)?) {
                 let mut arguments = [Datum::Null; ARGUMENTS_MAX];
                 let count = calls[call].arguments.len().min(arguments.len());

@@ -78,7 +78,7 @@ pub struct Notice {
     pub message: String,
     /// More of it.
     pub detail: Option<String>,
-    /// What to do about it.
+    /// Advice to the user.
     pub hint: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a row must satisfy by itself: NOT NULL and CHECK; and the messages of broken keys.
+//! Conditions on a single row: NOT NULL and CHECK; and the messages of broken keys.
 
 use super::{Arena, Executor, File, keys::Part, wide};
 use catalog::Table;

@@ -41,7 +41,7 @@ pub(super) struct TreeFill<'s> {
     tree: Tree,
     store: &'s Arc<Store>,
     memory: usize,
-    /// What is in the tree already, once entries go there.
+    /// The load into the tree, once entries go there.
     load: Option<Load>,
     /// All others.
     sorter: Sorter<'s>,

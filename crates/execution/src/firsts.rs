@@ -21,7 +21,7 @@ pub(super) struct Seen<'b> {
     full: bool,
 }
 
-/// What is known of a key.
+/// The answer about a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
     /// It was not seen before.

@@ -10,11 +10,11 @@
 //!    done to them, which may note more; NO ACTION and RESTRICT lock a child KEY SHARE to see
 //!    whether it stays.
 //!
-//! A parent's change and a child's arrival at the same time meet at the parent row's lock. Whoever
-//! comes second waits, and hears of the first one's commit with the lock, so that the snapshot of
-//! its checks includes that commit. No child can arrive once the parent's change has the lock.
-//! Children that leave at the same time are waited for at their own rows; after each such wait the
-//! children are looked up again, since one that left its place may have come back at another.
+//! A parent's change and a child's arrival at the same time meet at the parent row's lock. The
+//! second session waits, and learns the first one's commit with the lock. So the snapshot of its
+//! checks includes that commit. No child can arrive once the parent's change has the lock. Children
+//! that leave at the same time are waited for at their own rows; after each such wait the children
+//! are looked up again, since one that left its place may have come back at another.
 
 mod parent;
 
@@ -151,9 +151,9 @@ pub(super) fn same<'c>(
 }
 
 /// Does everything that is due, in the order in which it became due, as PostgreSQL's triggers do:
-/// of a changed row the actions to its children come first, by the age of their constraints. What
-/// an action makes due comes behind the rest, so a NO ACTION key is checked before a CASCADE of the
-/// same row reaches its children's children. Every row is acted on once, so it ends.
+/// of a changed row the actions to its children come first, by the age of their constraints. Work
+/// that an action makes due comes behind the rest. So a NO ACTION key is checked before a CASCADE
+/// of the same row reaches its children's children. Every row is acted on once, so it ends.
 pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
     let (txn, affected) = (cx.txn, cx.affected);
     // Rows without a parent that an action may have changed since, or may still change.
@@ -173,8 +173,8 @@ pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
                     }
                 }
                 Pending::Children { child, key, old, new } => {
-                    // What was done before is seen: two keys may refer to the same row, or one row
-                    // have two of them.
+                    // Earlier actions are visible: two keys may refer to the same row, or one row
+                    // may have two of them.
                     txn.next_command();
                     acted |= settle_children(cx, (&child, key), &old, new.as_deref())?;
                 }
@@ -241,7 +241,7 @@ fn as_type<'v>(value: &'v Value, type_: Type) -> Result<Datum<'v>, SqlError> {
         Value::Int8(number) => number,
         _ => return Ok(value.datum()),
     };
-    // What doesn't fit can't be there: any other type's bytes differ from every key.
+    // A value that does not fit cannot be there: any other type's bytes differ from every key.
     Ok(match type_.oid {
         oid::INT2 => i16::try_from(number).map_or(Datum::Int8(number), Datum::Int2),
         oid::INT4 => i32::try_from(number).map_or(Datum::Int8(number), Datum::Int4),
@@ -369,7 +369,7 @@ enum Found {
     Leaving,
 }
 
-/// Looks for a child, and waits for whoever is about to remove it or to change its key.
+/// Looks for a child, and waits for a session that is about to remove it or to change its key.
 fn first_child(
     cx: &mut Executor<'_>,
     child: &Table,

@@ -125,7 +125,7 @@ impl<'b> Table<'b> {
     }
 }
 
-/// What became of a join's first attempt.
+/// The outcome of a join's first attempt.
 enum Attempt<'s> {
     Done(Flow),
     /// The right rows don't fit in memory.

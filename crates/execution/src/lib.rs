@@ -9,8 +9,8 @@
 //! 1. A loop gives each of its rows a scope of its own: a copy of the register file in its arena,
 //!    which is reset before the next row. Arenas and buffers come from the core's stock
 //!    ([`scratch`]) and go back there: no allocation when warm.
-//! 2. [`Flow::Stop`] means that whoever is above needs no more rows: loops end at once and pass it
-//!    on. A node that stopped its input for a reason of its own (a limit, a found match) answers
+//! 2. [`Flow::Stop`] means that the operator above needs no more rows: loops end at once and pass
+//!    it on. A node that stopped its input for a reason of its own (a limit, a found match) answers
 //!    More.
 //! 3. No latch is held while a sink runs: scans hand out private copies. Every loop passes
 //!    [`Executor::check`], where long statements yield and interrupts are noticed.
@@ -90,7 +90,7 @@ pub enum Flow {
     Stop,
 }
 
-/// What an operator hands its rows to.
+/// The consumer of an operator's rows.
 pub type Sink<'s, 'k> =
     dyn for<'x> FnMut(&mut Executor<'s>, &mut File<'x>, &'x Arena<'s>) -> Result<Flow, SqlError> + 'k;
 
@@ -208,7 +208,7 @@ impl<'s> Executor<'s> {
         result
     }
 
-    /// What is due at the end of a statement that may have changed rows.
+    /// Work that is due at the end of a statement that may have changed rows.
     pub fn finish(&mut self) -> Result<(), SqlError> {
         if let Some(load) = self.load.take() {
             load.finish(self.txn)?;

@@ -1,10 +1,10 @@
 //! Rows of one INSERT or COPY on their way into a table whose tree is new: they are stored in bulk.
 //!
 //! The tree must be as [`txn::Load`] asks: made by this transaction since its last savepoint (the
-//! session says which are, [`Executor::fresh`]), and empty. Nothing but the statement's own INSERT
-//! changes it then; whoever reads it meanwhile sees none of the statement's rows in either case,
-//! and what is due at its end (foreign keys) comes after the load has finished. From the first key
-//! that is not above the one before it, rows are inserted in the ordinary way.
+//! session says which are, [`Executor::fresh`]), and empty. Only the statement's own INSERT changes
+//! it then. A reader sees none of the statement's rows meanwhile, in either case. Work that is due
+//! at the statement's end (foreign keys) comes after the load has finished. From the first key that
+//! is not above the one before it, rows are inserted in the ordinary way.
 
 use storage::btree::Tree;
 use txn::{InsertOutcome, Load, Loaded, TxnSession};

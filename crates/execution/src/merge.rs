@@ -113,7 +113,7 @@ impl<'j, 's> Merge<'j, 's> {
         (file, arena): (&mut File<'x>, &'x Arena<'s>),
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        // What the right rows had of memory goes to the left ones.
+        // The left rows get the memory that the right ones had.
         let right = right.finish()?;
         let mut left = cx.sorter();
         let mut number = 0_u64;

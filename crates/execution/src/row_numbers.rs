@@ -56,7 +56,7 @@ impl RowNumbers {
     #[cold]
     fn claim(&self, store: &Store, tree: TreeAddress, key: (u64, u32)) -> Result<u64, SqlError> {
         let known = self.next.lock().contains_key(&tree.id);
-        // Whoever publishes first wins: nobody has inserted a row before its tree is in the map.
+        // The first to publish wins: nobody has inserted a row before its tree is in the map.
         let first = if known { 0 } else { last_number(store, tree)? + 1 };
         let start = {
             let mut numbers = self.next.lock();

@@ -2,8 +2,8 @@
 //! session, so that a thousand sessions work in the same few kilobytes, which stay in the core's
 //! cache.
 //!
-//! What must hold: whoever takes one owns it, across parks too, until it is given back (or dropped,
-//! which only costs an allocation later). The stock is never borrowed across a park.
+//! Invariant: the code that takes one owns it, across parks too, until it is given back. Dropping
+//! it only costs an allocation later. The stock is never borrowed across a park.
 
 use std::cell::RefCell;
 

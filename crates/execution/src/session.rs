@@ -1,4 +1,4 @@
-//! What operators ask of the session that runs them. The session above implements it.
+//! The session, as the operators that it runs see it. The session above implements it.
 
 use catalog::pg_catalog::System;
 use values::environment::Environment;

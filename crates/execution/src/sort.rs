@@ -163,7 +163,7 @@ pub(super) fn limit<'s, 'x>(
         }
         Ok(if left == 0 && ties.is_empty() { Flow::Stop } else { Flow::More })
     })?;
-    // What stopped here for its own limit is no reason for others to stop.
+    // A stop because of this operator's own limit does not stop others.
     Ok(if stopped { Flow::Stop } else { Flow::More })
 }
 

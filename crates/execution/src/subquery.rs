@@ -27,7 +27,7 @@ pub(super) struct Subquery<'s> {
     pub guard: Option<&'s Guard>,
 }
 
-/// What an uncorrelated subquery gave.
+/// The result of an uncorrelated subquery.
 enum Known<'b> {
     Nothing,
     Value(Datum<'b>),
@@ -173,7 +173,7 @@ impl<'s> Subquery<'s> {
         let SubqueryKind::Quantified { hash, .. } = self.kind else {
             return Ok(Known::Value(self.compute(cx, file, arena)?.copy_in(&memory.bump)?));
         };
-        // Of several columns a NULL in one decides nothing while another differs: those are
+        // With several columns, a NULL in one decides nothing while another differs: those are
         // compared row by row. So are values that are rows, whose types may not fit.
         let pair =
             hash.as_deref().filter(|pairs| matches!(pairs, [pair] if pair.1.type_().oid != oid::RECORD));

@@ -9,10 +9,9 @@
 //!    without it. In between, versions pass the pointer on. So each pointer of a row has exactly
 //!    its chunks, for every snapshot and after every crash.
 //! 2. A chunk is read through a row that the reader sees or has locked, so there is nothing to
-//!    decide: whoever wrote it and even if it is deleted, it is the one, and stays while anybody
-//!    can see that row.
+//!    decide. Even a deleted chunk is the right one, and it stays while anybody can see that row.
 //! 3. No register that an expression reads holds a pointer: scans, updates and the keys of indexes
-//!    fetch first. What nobody reads is not fetched.
+//!    fetch first. A value that nobody reads is not fetched.
 
 use runtime::{fiber, interrupt};
 use storage::btree::{MAX_ENTRY, MAX_KEY};
@@ -209,8 +208,8 @@ pub fn key_too_long(bytes: usize, index: &str) -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
 
-/// Encodes a row for its table's tree. What has to go out of line for that is written there; gives
-/// the pointers to it.
+/// Encodes a row for its table's tree. Writes the values that have to go out of line for that.
+/// Returns the pointers to them.
 #[inline]
 pub(super) fn encode(
     cx: &mut Executor<'_>,

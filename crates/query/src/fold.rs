@@ -14,8 +14,8 @@ use values::types::{Type, Value, oid};
 /// Work of looking at one expression: about a tenth of a microsecond.
 const FOLDING: usize = 100;
 
-/// Replaces the constant parts of an expression by their values. What fails keeps failing when it
-/// runs.
+/// Replaces the constant parts of an expression by their values. An expression that fails keeps
+/// failing when it runs.
 pub(crate) fn expr(target: &mut Expr) {
     within(target, &[]);
 }

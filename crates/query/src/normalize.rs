@@ -28,7 +28,7 @@ const MAX_LITERALS: usize = 4096;
 /// An odd number without pattern (2^64 over the golden ratio): start and multiplier of the hash.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What kind of literal it is; numbers of different types need different plans.
+/// The kind of a literal; numbers of different types need different plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LiteralClass {
@@ -53,7 +53,7 @@ pub struct Literal {
     pub start: u32,
     /// Where it ends.
     pub end: u32,
-    /// What it is.
+    /// Its kind.
     pub class: LiteralClass,
     /// The value of an integer, else 0.
     pub number: i64,
@@ -141,13 +141,13 @@ fn unescape(inner: &str) -> Option<Cow<'_, str>> {
 pub struct Normalized {
     /// In the order of the text.
     pub literals: Vec<Literal>,
-    /// Of the gaps and the literals' classes.
+    /// The hash of the gaps and of the literals' classes.
     pub hash: u64,
     /// There is a token after a semicolon: more than one statement.
     pub several: bool,
 }
 
-/// What the last token was, as far as the meaning of a minus depends on it.
+/// The kind of the last token, as far as the meaning of a minus depends on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// An operator, an opening bracket or a comma: a minus is a sign.
@@ -521,7 +521,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64).rotate_left(23)
 }
 
-/// What a plan made of one literal of its text.
+/// A plan's use of one literal of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiteralUse {
     /// It is parameter `index` (from 0, after the declared ones) of this type: its value is read by
@@ -541,7 +541,7 @@ pub enum LiteralUse {
 pub struct Template {
     text: Box<str>,
     literals: Box<[Literal]>,
-    /// What became of each literal.
+    /// The use of each literal.
     pub uses: Box<[LiteralUse]>,
 }
 

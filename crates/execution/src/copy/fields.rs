@@ -244,7 +244,7 @@ mod tests {
 
     fn cut(line: &str, format: &CopyFormat) -> Vec<Option<String>> {
         let mut fields = Fields::default();
-        // What an earlier line left is gone.
+        // The rest of an earlier line is gone.
         fields.cut(b"left\\tover\t\"a\"", format, 9).unwrap();
         fields.cut(line.as_bytes(), format, 9).unwrap();
         let text = |bytes: &[u8]| Some(String::from_utf8(bytes.to_vec()).unwrap());

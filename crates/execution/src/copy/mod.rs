@@ -7,5 +7,5 @@ mod write;
 pub use read::copy_in;
 pub use write::copy_out;
 
-/// What a binary copy begins with; flags and extension length follow.
+/// The first bytes of a binary copy; flags and extension length follow.
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";

@@ -39,7 +39,7 @@ pub fn copy_in<'s>(
         CopyKind::Text | CopyKind::Csv => reader.lines(&mut input, client)?,
     }
     let rows = reader.rows;
-    // What comes after the end marker is read and passed over.
+    // Data after the end marker is read and ignored.
     while input.more(client)? {
         input.start = input.bytes.len();
     }
@@ -47,7 +47,7 @@ pub fn copy_in<'s>(
     Ok(rows)
 }
 
-/// What has come from the client and was not used yet.
+/// Data that has come from the client and was not used yet.
 struct Input {
     bytes: Vec<u8>,
     start: usize,
@@ -85,7 +85,7 @@ impl Input {
     }
 }
 
-/// What ends a line: what ended the first one.
+/// The end of a line: the bytes that ended the first one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// There was none yet.
@@ -222,7 +222,7 @@ impl<'s> Reader<'_, 's> {
         Ok(count)
     }
 
-    /// What ends the first line; unknown when that has not come yet.
+    /// The end of the first line; unknown if that has not come yet.
     fn ending(
         &self,
         bytes: &[u8],

@@ -1,4 +1,4 @@
-//! What a statement keeps between its rows: in memory up to `work_mem`, beyond it in temporary
+//! Data that a statement keeps between its rows: in memory up to `work_mem`, beyond it in temporary
 //! pages.
 //!
 //! [`Rows`] is a list of rows, read from the front as often as needed. [`Sorter`] takes entries of

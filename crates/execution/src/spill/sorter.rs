@@ -159,7 +159,7 @@ impl<'a> Sorter<'a> {
             if a.prefix != b.prefix {
                 return Ok(a.prefix.cmp(&b.prefix));
             }
-            // What came first lies first.
+            // Earlier rows lie first.
             Ok(work::compare(&a.key(bytes)[common..], &b.key(bytes)[common..])?.then(a.at.cmp(&b.at)))
         };
         // Long keys are only compared where an interrupt ends it.
@@ -235,7 +235,7 @@ impl<'a> Sorter<'a> {
 
     /// Makes one run of the last `count`.
     fn merge_last(&mut self, count: usize) -> Result<(), SqlError> {
-        // What was gathered in is in the runs: the room goes to the pages being read.
+        // The gathered rows are in the runs, so their memory goes to the pages being read.
         self.bytes = Vec::new();
         self.entries = Vec::new();
         let runs = self.runs.split_off(self.runs.len() - count);
@@ -284,7 +284,7 @@ fn merge(
     }
     left.clear();
     left.extend_from_slice(&entries[..middle]);
-    // What was merged never overtakes what is left of the second stretch.
+    // Merged rows never overtake the rest of the second stretch.
     let (mut a, mut b) = (0, middle);
     while a < left.len() && b < entries.len() {
         let to = a + b - middle;
@@ -360,7 +360,7 @@ struct RunReader {
 }
 
 impl RunReader {
-    /// Goes to the next entry; false at the end. What was read goes back.
+    /// Goes to the next entry; false at the end. Pages that were read are given back.
     fn advance(&mut self) -> Result<bool, SqlError> {
         self.spool.release_before(self.reader.at());
         if self.reader.at() == self.spool.len() {

@@ -35,7 +35,7 @@ impl Binder<'_> {
         {
             self.refuse_parameter(call.args.first())?;
         }
-        // What such a call orders by is matched with its arguments, so constants in them stay
+        // The ORDER BY of such a call is matched with its arguments, so constants in them stay
         // constants.
         let matched = call.agg_distinct && !call.agg_order.is_empty();
         if matched && self.lift {
@@ -93,7 +93,7 @@ impl Binder<'_> {
         self.level().windows.iter().map(|window| window.calls.len()).sum()
     }
 
-    /// What a call's name and arguments stand for.
+    /// The meaning of a call's name and arguments.
     pub(crate) fn resolve_call(&mut self, call: &FuncCall) -> Result<Bound, SqlError> {
         let name = match *strings(&call.funcname).as_slice() {
             [name] | ["pg_catalog", name] => name.to_owned(),
@@ -122,7 +122,7 @@ impl Binder<'_> {
             return Ok(no_ancestors());
         }
         self.refuse_untyped(&name, &arguments)?;
-        // Types of polymorphic arguments that do not fit are told without a place.
+        // The error for types of polymorphic arguments that do not fit has no position.
         let bound =
             functions::function(&name, arguments, call.func_variadic).map_err(|error| match error.code {
                 SqlState::DATATYPE_MISMATCH => error,

@@ -11,7 +11,7 @@ use expressions::expr::{Case, Expr};
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 
-/// What a search through the levels found.
+/// The result of a search through the levels.
 struct Found {
     level: usize,
     entry: usize,

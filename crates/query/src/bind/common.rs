@@ -165,7 +165,7 @@ impl Binder<'_> {
         Ok(CommonQuery { id, query: base, recursive: Some((term, select.all)) })
     }
 
-    /// What a plain name in FROM stands for, if it is that of a WITH query in sight.
+    /// The WITH query that a plain name in FROM stands for, if one is in sight.
     pub(crate) fn common_reference(
         &mut self,
         range: &RangeVar,

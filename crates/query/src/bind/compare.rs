@@ -76,8 +76,8 @@ impl Binder<'_> {
         Ok(sharing.around(list))
     }
 
-    /// What stands for an operand that PostgreSQL copies into several comparisons. Those refuse one
-    /// that returns a set.
+    /// The expression for an operand that PostgreSQL copies into several comparisons. Those refuse
+    /// one that returns a set.
     fn copied_in(&self, sharing: &mut Sharing, operand: Expr) -> Expr {
         if self.returns_set([&operand]) { operand } else { sharing.copied_operand(operand) }
     }

@@ -113,7 +113,7 @@ const MAX_TARGETS: usize = 1664;
 /// call each other.
 const MAX_QUERY_DEPTH: usize = 100;
 
-/// What is known while one query is bound.
+/// The state of binding one query.
 #[derive(Default)]
 struct Level {
     /// The names in sight.
@@ -482,7 +482,7 @@ pub struct Parameters {
     pub types: Arc<[Type]>,
     /// How many are not literals.
     pub declared: usize,
-    /// What became of each literal.
+    /// The outcome for each literal.
     pub uses: Vec<LiteralUse>,
 }
 

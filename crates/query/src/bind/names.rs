@@ -42,7 +42,7 @@ impl Binder<'_> {
         ))
     }
 
-    /// What a name stands for, if anything.
+    /// The object of a name, if there is one.
     pub(crate) fn find_relation(&self, range: &RangeVar) -> Result<Option<Relation>, SqlError> {
         self.check_database(range)?;
         let schema = (!range.schemaname.is_empty()).then_some(range.schemaname.as_str());

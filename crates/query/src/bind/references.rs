@@ -14,7 +14,7 @@ use crate::plan::Assignment;
 use catalog::ReferentialAction;
 use catalog::{ForeignKey, Table};
 
-/// What happens to rows of a table.
+/// The changes to rows of a table.
 #[derive(Clone)]
 pub(crate) enum Rows {
     /// They are put in.

@@ -74,7 +74,7 @@ impl Binder<'_> {
         let targets = self.target_list(&select.target_list);
         self.lift = lift;
         let targets = targets?;
-        // Behind the target list, so that of two mistakes PostgreSQL's first is told.
+        // After the target list, so that of two mistakes PostgreSQL's first one is reported.
         let mut conditions = self
             .in_clause(Clause::Where, |binder| binder.conjuncts(select.where_clause.as_deref(), "WHERE"))?;
         self.settle(&mut conditions);

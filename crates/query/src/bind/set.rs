@@ -42,7 +42,7 @@ impl Binder<'_> {
                 let found = functions::common_type(name, &types);
                 common.push(found.map_err(|error| error.at(self.position(start(index))))?);
             }
-            // What tells rows apart does so by the types that its sides had so far.
+            // The set operation compares rows by the types that its sides had so far.
             let is_new = sides[0].output.iter().zip(&common).any(|(column, common)| column.type_ != *common);
             if is_new && steps.iter().any(|step| *step != (SetKind::Union, true)) {
                 let so_far = self.set_query(std::mem::take(&mut sides), std::mem::take(&mut steps));
@@ -83,8 +83,8 @@ impl Binder<'_> {
         if given == type_ {
             return Ok(());
         }
-        // What compares or sorts rows does so by the columns' own types, of which several values
-        // may become one.
+        // Comparing and sorting rows use the columns' own types, in which several values may become
+        // one.
         if matches!(&query.body, QueryBody::Set { .. })
             || (matches!(&query.body, QueryBody::Values { .. }) && !query.order.is_empty())
         {

@@ -10,7 +10,8 @@ use values::work;
 
 use crate::{normalize, parse};
 
-/// What makes a statement of a type's name, which ends at the parenthesis that closes this one.
+/// The text that makes a statement of a type's name, which ends at the parenthesis that closes this
+/// one.
 const BEFORE: &str = "SELECT CAST(NULL AS ";
 
 /// The type that a text names.

@@ -23,7 +23,7 @@ use values::types::Type;
 pub struct Query {
     /// WITH.
     pub tables: Vec<CommonQuery>,
-    /// What makes the rows.
+    /// The source of the rows.
     pub body: QueryBody,
     /// The result's columns.
     pub output: Vec<OutputColumn>,
@@ -71,7 +71,7 @@ pub struct OutputColumn {
     pub origin: Option<(u32, i16)>,
 }
 
-/// What makes a query's rows.
+/// The source of a query's rows.
 #[derive(Debug, Clone)]
 pub enum QueryBody {
     /// SELECT.
@@ -164,7 +164,7 @@ pub struct Sublink {
     pub output: Reg,
     /// The query.
     pub query: Query,
-    /// What is made of its rows.
+    /// The processing of its rows.
     pub kind: SubqueryKind,
 }
 
@@ -213,7 +213,7 @@ pub enum Source {
     Common(u32),
 }
 
-/// What a statement does.
+/// The action of a statement.
 #[derive(Debug)]
 pub enum Bound {
     /// SELECT and VALUES.

@@ -1,5 +1,5 @@
-//! What bound queries read, before they are planned: finds sources that read others of the same
-//! FROM (LATERAL).
+//! The columns that bound queries read, before they are planned. Finds sources that read others of
+//! the same FROM (LATERAL).
 
 use super::{FromItem, Query, QueryBody, Source, Sublink};
 use crate::registers::{self, Registers};

@@ -82,7 +82,7 @@ impl Binder<'_> {
             NodeEnum::VacuumStmt(vacuum) => self.vacuum(vacuum),
             NodeEnum::CheckPointStmt(_) => Ok(Command::Checkpoint),
             NodeEnum::TruncateStmt(truncate) => self.truncate(truncate),
-            // Whoever is told that it was done would rely on it.
+            // A client that was told of success would rely on it.
             NodeEnum::CommentStmt(_) => Err(self.unsupported("COMMENT", 0)),
             NodeEnum::GrantStmt(_) | NodeEnum::GrantRoleStmt(_) | NodeEnum::AlterDefaultPrivilegesStmt(_) => {
                 Err(self.unsupported("GRANT or REVOKE", 0))

@@ -120,7 +120,7 @@ impl Binder<'_> {
         Ok(table)
     }
 
-    /// What can be said of constraints before the table exists.
+    /// Checks of constraints that are possible before the table exists.
     fn check_constraints(&mut self, table: &mut CreateTable) -> Result<(), SqlError> {
         let CreateTable { name, columns, constraints, .. } = table;
         let primaries = constraints

@@ -1,4 +1,4 @@
-//! Who owns what: CREATE SCHEMA .. AUTHORIZATION and OWNER TO.
+//! Owners: CREATE SCHEMA .. AUTHORIZATION and OWNER TO.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AlterOwnerStmt, CreateSchemaStmt, ObjectType, RoleSpec, RoleSpecType};

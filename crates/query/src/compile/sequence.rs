@@ -20,7 +20,7 @@ impl Binder<'_> {
                 NodeEnum::DefElem(option) if option.defname == "sequence_name" => {
                     name = sequence_name(option)?;
                 }
-                // What pg_dump writes of a sequence's persistence: there is one kind.
+                // The persistence of a sequence, as pg_dump writes it: there is one kind.
                 NodeEnum::DefElem(option) if matches!(option.defname.as_str(), "logged" | "unlogged") => {}
                 _ => numbers.push(node.clone()),
             }

@@ -26,7 +26,7 @@ enum Value {
     Cleanup,
 }
 
-/// Whose parameters are asked for.
+/// The kind of object whose parameters are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
     Table,

@@ -18,7 +18,7 @@ const SHOWING: usize = 2000;
 /// A node as shown.
 struct Node {
     title: String,
-    /// What is said of it, and what.
+    /// Names and values of its properties.
     details: Vec<(&'static str, String)>,
     children: Vec<Node>,
 }
@@ -170,8 +170,8 @@ fn is_all(range: &KeyRange) -> bool {
     range.equal.is_empty() && range.low.is_none() && range.high.is_none()
 }
 
-/// Whether a condition on the rows of a plan is told as its node's own, as in PostgreSQL; it would
-/// be wrong where the node takes fewer rows or computes others when it sees fewer.
+/// Whether a condition on the rows of a plan is shown as its node's own, as in PostgreSQL. That
+/// would be wrong if the node takes fewer rows, or computes others when it sees fewer.
 fn tests_rows(plan: &Plan) -> bool {
     match plan {
         Plan::Project { input, .. } => tests_rows(input),
@@ -212,7 +212,7 @@ impl Explainer<'_> {
         expr.map(|expr| self.show.text(expr))
     }
 
-    /// What of a key is given: columns and the values they are compared with.
+    /// The bounded part of a key: columns and the values with which they are compared.
     fn index_condition(&self, scan: &Scan) -> Option<String> {
         let table: &Table = &scan.table;
         let primary = || table.primary_key.as_ref().map(|key| key.columns.clone()).unwrap_or_default();
@@ -289,7 +289,7 @@ impl Explainer<'_> {
                 let names: Vec<String> = calls.iter().map(|call| format!("{:?}", call.function)).collect();
                 leaf(format!("Function Scan on {}", names.join(", ")))
             }
-            // What a row passes on its way costs no node of its own, as in PostgreSQL.
+            // Steps that a row passes on its way get no node of their own, as in PostgreSQL.
             Plan::Project { input, .. } => self.node(input)?,
             Plan::Filter { input, condition } => {
                 let condition = self.show.text(condition);

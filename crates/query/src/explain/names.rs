@@ -1,4 +1,4 @@
-//! What the registers of a plan hold, in words.
+//! Names for the values in the registers of a plan.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ fn tables(plan: &Plan) -> usize {
     own + inputs(plan).into_iter().map(tables).sum::<usize>()
 }
 
-/// Inputs first: what a node computes is told by the names of what it reads.
+/// Inputs first: the names of a node's results use the names of its inputs.
 fn collect(
     plan: &Plan,
     several: bool,

@@ -1,4 +1,4 @@
-//! What is lifted, what stays, and which texts share a template.
+//! The literals that are lifted, those that stay, and the texts that share a template.
 
 use super::*;
 

@@ -203,8 +203,8 @@ fn describe(text: &str, message: &str) -> SqlError {
 
 /// Where the token is that the parser stumbled over.
 ///
-/// Of several equal tokens it is the first with which the text's beginning fails in the same way:
-/// the parser reads from left to right and stops at the first token that fits nothing.
+/// Among several equal tokens it is the first with which the text's beginning fails in the same
+/// way. The parser reads from left to right and stops at the first token that fits nothing.
 fn locate(text: &str, token: &str, message: &str) -> Option<usize> {
     let mut places = Vec::new();
     let complete = crate::normalize::for_each_token(text, |start, _| {

@@ -1,7 +1,7 @@
 //! Expressions that the catalog keeps as text, edited so that they outlive the names in them.
 //!
-//! A stored text is one that [`super::expression_text`] wrote. What is replaced is found in the
-//! text's own parse tree; all else stays as it is, to the letter.
+//! A stored text is one that [`super::expression_text`] wrote. The text's own parse tree gives the
+//! parts to replace; everything else stays as it is, to the letter.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
 //! Statements that are no queries: transaction control, settings, prepared statements, definitions,
-//! upkeep.
+//! maintenance.
 //!
 //! Names in definitions are resolved by the binder as far as they can be (the schema is always
 //! given); whether an object exists is decided when the command runs, under the locks it takes.
@@ -51,7 +51,7 @@ pub enum Command {
     Release(String),
     /// SET TRANSACTION ..., or SET SESSION CHARACTERISTICS with `session`.
     SetTransaction {
-        /// What to set.
+        /// The setting to change.
         modes: TransactionModes,
         /// For later transactions of the session instead of this one.
         session: bool,
@@ -200,7 +200,7 @@ pub enum Command {
         name: QualifiedName,
         /// IF EXISTS.
         if_exists: bool,
-        /// What changes.
+        /// The change.
         options: SequenceOptions,
     },
     /// CREATE VIEW.
@@ -216,7 +216,7 @@ pub enum Command {
     },
     /// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA.
     Drop {
-        /// What kind of object.
+        /// The kind of object.
         kind: ObjectKind,
         /// Which ones.
         names: Vec<QualifiedName>,
@@ -233,7 +233,7 @@ pub enum Command {
         name: QualifiedName,
         /// IF EXISTS.
         if_exists: bool,
-        /// What to do, in order.
+        /// The actions, in order.
         actions: Vec<AlterAction>,
         /// The completion tag: ALTER TABLE also alters indexes and sequences.
         tag: &'static str,
@@ -337,7 +337,7 @@ pub struct CopyFormat {
     pub kind: CopyKind,
     /// Between fields.
     pub delimiter: u8,
-    /// What NULL looks like.
+    /// The text of NULL.
     pub null: String,
     /// The first line holds the columns' names.
     pub header: bool,
@@ -408,11 +408,11 @@ pub struct ConstraintDefinition {
     pub name: Option<String>,
     /// Whether rows that are there must meet it, too: not with NOT VALID.
     pub checked: bool,
-    /// What it demands.
+    /// Its condition.
     pub kind: ConstraintKind,
 }
 
-/// What a constraint demands.
+/// The condition of a constraint.
 #[derive(Debug, Clone)]
 pub enum ConstraintKind {
     /// PRIMARY KEY (columns).
@@ -557,7 +557,7 @@ pub enum AlterAction {
         column: String,
         /// SET GENERATED ALWAYS or BY DEFAULT.
         identity: Option<Identity>,
-        /// What changes of the sequence.
+        /// The changes of the sequence.
         options: SequenceOptions,
     },
     /// ALTER COLUMN DROP IDENTITY.
@@ -604,7 +604,7 @@ pub enum AlterAction {
     NoEffect { lets_write: bool },
 }
 
-/// What REINDEX builds anew.
+/// The objects that REINDEX builds anew.
 #[derive(Debug, Clone)]
 pub enum Reindex {
     /// One index.

@@ -5,9 +5,8 @@ use expressions::function::Volatility;
 use super::{Plan, walk};
 
 /// Whether a query may wait between its rows while its session runs other statements: it reads
-/// tables and changes nothing, and all that it computes is the same now and later. What PostgreSQL
-/// computes before the first row, with the errors that come of it, is left to those that run at
-/// once.
+/// tables and changes nothing, and all that it computes is the same now and later. Queries that
+/// PostgreSQL computes in part before the first row, with the errors of that part, run at once.
 pub fn may_be_live(root: &Plan) -> bool {
     let mut may = !matches!(
         root,

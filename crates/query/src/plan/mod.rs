@@ -45,7 +45,7 @@ pub type Reg = u32;
 /// A compiled statement: the unit of the plan cache.
 #[derive(Debug)]
 pub struct Statement {
-    /// What to do.
+    /// The action.
     pub body: Body,
     /// The columns of the result and the registers they are in; empty for statements without rows.
     pub columns: Arc<[ColumnDesc]>,
@@ -192,7 +192,7 @@ pub enum Plan {
         /// Pairs of key expressions of equal type (left over left registers, right over right
         /// registers).
         keys: Vec<(Expr, Expr)>,
-        /// What else must hold of a pair.
+        /// The further condition on a pair.
         condition: Option<Expr>,
         /// Gives a row where a pair of rows matches as far as subqueries that read both sides
         /// decide it.
@@ -210,7 +210,7 @@ pub enum Plan {
         input: Box<Plan>,
         /// The subquery; reads the input's registers when `correlated`.
         subquery: Box<Plan>,
-        /// What to make of its rows.
+        /// The use of its rows.
         kind: SubqueryKind,
         /// Where the result goes.
         output: Reg,
@@ -292,7 +292,7 @@ pub enum Plan {
     With {
         /// The common table expressions.
         tables: Vec<CommonTable>,
-        /// What uses them.
+        /// The plan that uses them.
         body: Box<Plan>,
     },
     /// The kept rows of a common table expression (or of the working table inside a recursive one).
@@ -358,7 +358,7 @@ pub enum JoinKind {
     Anti,
 }
 
-/// What a subquery gives.
+/// The result of a subquery.
 #[derive(Debug, Clone)]
 pub enum SubqueryKind {
     /// The value of its single row, NULL when there is none; more rows are error 21000.
@@ -390,7 +390,7 @@ pub enum SubqueryKind {
 /// A sort key.
 #[derive(Debug, Clone)]
 pub struct SortKey {
-    /// What to sort by.
+    /// The sort key.
     pub expr: Expr,
     /// DESC.
     pub descending: bool,

@@ -65,7 +65,7 @@ pub struct ConflictUpdate {
     pub existing: Vec<ColumnRead>,
     /// WHERE.
     pub condition: Option<Expr>,
-    /// What is set.
+    /// The assignments.
     pub assignments: Vec<Assignment>,
     /// The first of the updated row's registers. RETURNING reads the insert's `new_row`; the
     /// executor copies them there.
@@ -130,7 +130,7 @@ pub struct Update {
     pub target: RowTarget,
     /// The plan that is evaluated again over a newer version of the row. None: nothing is.
     pub again: Option<Box<Again>>,
-    /// What is set, over the registers below.
+    /// The assignments, over the registers below.
     pub assignments: Vec<Assignment>,
     /// The first of the new row's registers.
     pub new_row: Reg,
@@ -158,6 +158,6 @@ pub struct LockTarget {
     pub target: RowTarget,
     /// How strongly.
     pub lock: txn::RowLock,
-    /// What to do when somebody else holds it.
+    /// The action if another session holds it.
     pub wait: txn::Wait,
 }

@@ -34,7 +34,7 @@ pub struct Scan {
     pub table: Arc<Table>,
     /// The way to its rows.
     pub path: AccessPath,
-    /// What is decoded.
+    /// The decoded columns.
     pub columns: Vec<ColumnRead>,
     /// Set when a node above locks or changes the row.
     pub identity: Option<RowIdentity>,

@@ -2,8 +2,8 @@
 //!
 //! A condition `column op value` can bound a key when the value reads only registers that are
 //! filled before the scan. Equalities on a key's first columns give a prefix, comparisons on the
-//! next column an interval; a whole unique key gives a point. What bounds the key is exact and
-//! needs no filter any more.
+//! next column an interval; a whole unique key gives a point. Conditions that bound the key are
+//! exact and need no filter.
 
 use super::cost;
 use crate::plan::{AccessPath, KeyBound, KeyRange, Reg, SortKey};
@@ -27,7 +27,7 @@ pub(super) struct Access {
     pub(super) ordered: bool,
 }
 
-/// What the search for a path knows.
+/// The state of the search for a path.
 pub(super) struct Search<'s> {
     pub(super) table: &'s Table,
     /// The register of each column.

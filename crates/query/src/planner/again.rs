@@ -9,7 +9,7 @@
 //!    Everything else would give what it gave: subqueries run under the statement's snapshot. Its
 //!    registers stay. The registers of an outer join's nullable side are stale where a locked row
 //!    decides whether that side still has its row.
-//! 2. What the plan reads is kept by the nodes below the one that runs it: `registers::fill` counts
+//! 2. The nodes below the one that runs the plan keep what the plan reads: `registers::fill` counts
 //!    it as that node's.
 //! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again as
 //!    well; the row of any other one, of a function or of a WITH query stays as it was.

@@ -51,7 +51,7 @@ pub(super) fn of<'e, 'o>(
 
 /// The step all ways begin with.
 const START: usize = 0;
-/// The most ways to a register that are told apart. Of more, what they have in common is taken.
+/// Most ways to a register that are kept separately. With more ways, their common part is used.
 const MOST_WAYS: usize = 4;
 
 /// A condition that must hold on the way to a place, after those before it.
@@ -113,7 +113,7 @@ struct Places<'e, W, O> {
     /// The last steps of the ways to each register; none of the ways begins with another one.
     ways: HashMap<Reg, Vec<usize>>,
     order: Vec<Reg>,
-    /// What shares its operands with the expression that is looked at.
+    /// The [`Shared`] that surrounds the expression under examination.
     around: Option<&'e Shared>,
 }
 
@@ -214,10 +214,10 @@ fn begins_with(steps: &[Step<'_>], mut way: usize, step: usize) -> bool {
 /// The knowledge of the way up to a step before an expression is evaluated.
 #[derive(Clone, Copy)]
 struct Told {
-    /// The flag that says whether it is open as far as it is told. None: it is.
+    /// The flag that says whether the way is open, as far as this is known. `None`: it is open.
     flag: Option<Reg>,
-    /// It is told up to the step. A condition behind one that is not told must not be evaluated: it
-    /// may fail.
+    /// Whether this is known up to the step. A condition after an unknown one must not be
+    /// evaluated: it may fail.
     whole: bool,
 }
 
@@ -226,7 +226,7 @@ struct Guards<'e, W, F> {
     wanted: W,
     flag: F,
     steps: Vec<Step<'e>>,
-    /// The ways up to some steps, as far as they are told.
+    /// The knowledge of the ways up to some steps.
     told: HashMap<usize, Told>,
     /// The subqueries whose results guards may read.
     computed: Registers,

@@ -247,7 +247,7 @@ impl Planner<'_, '_> {
             Leaf::Table(source, table) => self.scan(source, table, conditions, available, wanted),
             Leaf::Planned(part) => self.filtered(*part, conditions),
             Leaf::Query(query) => {
-                // What reads a subquery's result stays here, where that is computed.
+                // Conditions that read a subquery's result stay here, where the result is computed.
                 let (late, conditions): (Vec<Expr>, Vec<Expr>) =
                     conditions.into_iter().partition(|condition| self.reads_pending(condition));
                 let (inside, mut outside) = push_down(*query, conditions);

@@ -73,7 +73,7 @@ impl Planner<'_, '_> {
         Ok(best.map(|(_, index)| index))
     }
 
-    /// What running a leaf for one of the rows so far costs.
+    /// The cost of running a leaf for one of the rows so far.
     pub(super) fn run_cost(&self, leaf: &Leaf, own: &[Expr], joining: &[Expr], available: &Registers) -> f64 {
         match leaf {
             Leaf::Table(source, table) => {
@@ -85,7 +85,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// What making a hash table of a leaf's rows costs.
+    /// The cost of making a hash table of a leaf's rows.
     pub(super) fn hash_cost(&self, leaf: &Leaf, own: &[Expr], available: &Registers) -> f64 {
         let (rows, price) = match leaf {
             Leaf::Table(source, table) => {

@@ -25,8 +25,8 @@ pub(super) fn is_plain(query: &Query) -> bool {
         && matches!(select.distinct, Distinct::No)
 }
 
-/// Moves conditions on a subquery's output into it where that changes nothing. Of a subquery that
-/// locks rows only those that pass its own conditions are locked: joins stay outside.
+/// Moves conditions on a subquery's output into it where that changes nothing. A subquery that
+/// locks rows locks only those that pass its own conditions: joins stay outside.
 pub(super) fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<Expr>) {
     let output: Registers = query.output.iter().map(|column| column.register).collect();
     let locks = !query.locks.is_empty();

@@ -278,8 +278,8 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// A part with conditions applied on top. What needs no subquery goes first. A subquery runs
-    /// for the rows that meet the conditions before its own one: it may fail for others.
+    /// A part with conditions applied on top. Conditions without a subquery go first. A subquery
+    /// runs for the rows that meet the conditions before its own one: it may fail for others.
     pub(super) fn filtered(&mut self, part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
         let (late, early): (Vec<Expr>, Vec<Expr>) =
             conditions.into_iter().partition(|condition| self.reads_pending(condition));

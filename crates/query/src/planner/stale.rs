@@ -1,4 +1,4 @@
-//! What depends on the locked rows of a statement, found out before its second look at them is
+//! The dependencies on the locked rows of a statement, found before its second look at them is
 //! planned ([`super::again`]).
 
 use std::collections::HashMap;
