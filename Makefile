@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bombs bench results loom fuzz interleave setup fmt overhead instructions conformance isolation
+.PHONY: help build drivers test demo soak bombs bench results loom fuzz interleave setup fmt overhead instructions conformance isolation deny
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ conformance: build ## PostgreSQL 18's regression files on both servers, compared
 
 isolation: build ## PostgreSQL 18's isolation specs, played by its isolationtester; ARGS="--all" or names of specs
 	@scripts/isolation.py $(ARGS)
+
+deny: setup ## Licences, sources and duplicates of the libraries; advisories where their database is in reach
+	@scripts/deny.sh
 
 instructions: build ## Instructions per prepared select and tpcb transaction; ARGS="--baseline BINARY --limit 1.01"
 	@scripts/instructions.py $(ARGS)
