@@ -1,12 +1,12 @@
-//! Functions over 70 lines and files over 700. A finding weighs its lines.
+//! Functions over 70 lines of code and files over 700 lines. A finding weighs its lines.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use crate::Finding;
-use crate::workspace::Workspace;
+use crate::workspace::{Source, Workspace};
 
-/// The most lines of a function, from `fn` to its closing brace.
+/// The most lines of a function, from `fn` to its closing brace, without comments and empty lines.
 const FUNCTION: usize = 70;
 /// The most lines of a file.
 const FILE: usize = 700;
@@ -15,7 +15,7 @@ const FILE: usize = 700;
 pub(crate) fn functions(workspace: &Workspace) -> Vec<Finding> {
     let mut found = Vec::new();
     for source in &workspace.sources {
-        let mut functions = Functions { path: &source.path, found: &mut found };
+        let mut functions = Functions { source, found: &mut found };
         functions.visit_file(&source.syntax);
     }
     found
@@ -36,19 +36,20 @@ pub(crate) fn files(workspace: &Workspace) -> Vec<Finding> {
 }
 
 struct Functions<'a> {
-    path: &'a str,
+    source: &'a Source,
     found: &'a mut Vec<Finding>,
 }
 
 impl Functions<'_> {
     fn measure(&mut self, signature: &syn::Signature, block: &syn::Block) {
         let first = signature.span().start().line;
-        let lines = block.span().end().line - first + 1;
+        let last = block.span().end().line;
+        let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+        let lines = self.source.text.lines().take(last).skip(first - 1).filter(is_code).count();
         if lines > FUNCTION {
-            let name = &signature.ident;
-            let message =
-                format!("{}:{first}: {name} has {lines} lines, {FUNCTION} are the limit", self.path);
-            self.found.push(Finding { key: format!("{} {name}", self.path), weight: lines, message });
+            let (name, path) = (&signature.ident, &self.source.path);
+            let message = format!("{path}:{first}: {name} has {lines} lines, {FUNCTION} are the limit");
+            self.found.push(Finding { key: format!("{path} {name}"), weight: lines, message });
         }
     }
 }
