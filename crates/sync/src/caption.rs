@@ -1,4 +1,5 @@
-//! A short text that one core writes and any core may read, without a lock and without stopping the writer.
+//! A short text that one core writes and any core may read, without a lock and without stopping the
+//! writer.
 //!
 //! A [`VersionLatch`] that only the writer takes keeps the two apart: the writer stores the text in
 //! words, by plain stores. A reader copies the words and takes the copy only if it validates.
@@ -31,7 +32,8 @@ impl Caption {
     /// Bytes that are kept of a text.
     pub const MOST: usize = WORDS * 8;
 
-    /// Puts a text in place of the one before: as much of it as there is room for, in whole characters.
+    /// Puts a text in place of the one before: as much of it as there is room for, in whole
+    /// characters.
     pub fn write(&self, text: &str) {
         let mut end = text.len().min(Self::MOST);
         while !text.is_char_boundary(end) {
@@ -68,7 +70,8 @@ impl Caption {
     }
 
     fn copy(&self) -> Vec<u8> {
-        // Relaxed: the latch says whether it is whole; until then the length is believed only within its bounds.
+        // Relaxed: the latch says whether it is whole; until then the length is believed only
+        // within its bounds.
         let length = (self.length.load(Ordering::Relaxed) as usize).min(Self::MOST);
         let words = self.words[..length.div_ceil(8)].iter();
         let mut bytes: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();

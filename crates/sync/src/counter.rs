@@ -1,10 +1,12 @@
-//! A counter that many cores add to and few read: each adds on a cache line of its own, a reader sums.
+//! A counter that many cores add to and few read: each adds on a cache line of its own, a reader
+//! sums.
 
 use crate::atomic::{AtomicI64, Ordering};
 use crate::padded::CachePadded;
 use crate::slot;
 
-/// A sum kept in shards. Exact once the adders are quiet; while they run a reader sees some moment of each shard.
+/// A sum kept in shards. Exact once the adders are quiet; while they run a reader sees some moment
+/// of each shard.
 #[derive(Debug)]
 pub struct ShardedCounter {
     shards: Box<[CachePadded<AtomicI64>]>,

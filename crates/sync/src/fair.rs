@@ -1,17 +1,19 @@
 //! A queue whose waiters go in the order of their arrival: only the first one tests its condition.
 //!
-//! A waiter keeps its place until it leaves. [`crate::WaitQueue`] takes a waiter out when it wakes it,
-//! so that a newcomer may come before the woken one has run. What must hold:
+//! A waiter keeps its place until it leaves. [`crate::WaitQueue`] takes a waiter out when it wakes
+//! it, so that a newcomer may come before the woken one has run. What must hold:
 //!
 //! 1. Only the waiter that arrived first tests its condition.
-//! 2. No wake-up is lost. A waiter joins the queue, finds itself first, tests its condition, and then
-//!    parks. A thread that changes the condition calls [`FairQueue::wake_first`] afterwards. Joining
-//!    and waking take the lock: either the waking thread finds the waiter and wakes it, or the waiter
-//!    joins later and sees the change. The lock orders all memory; nothing else has to.
-//! 3. A waiter that leaves the first place, served or interrupted, wakes the next one. Leaving and the
-//!    test for the first place take the lock: the next one either finds itself first or is woken.
+//! 2. No wake-up is lost. A waiter joins the queue, finds itself first, tests its condition, and
+//!    then parks. A thread that changes the condition calls [`FairQueue::wake_first`] afterwards.
+//!    Joining and waking take the lock: either the waking thread finds the waiter and wakes it, or
+//!    the waiter joins later and sees the change. The lock orders all memory; nothing else has to.
+//! 3. A waiter that leaves the first place, served or interrupted, wakes the next one. Leaving and
+//!    the test for the first place take the lock: the next one either finds itself first or is
+//!    woken.
 //!
-//! A wake-up that comes before the park is kept ([`crate::park`]). Wakers are called without the lock.
+//! A wake-up that comes before the park is kept ([`crate::park`]). Wakers are called without the
+//! lock.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -63,8 +65,8 @@ impl FairQueue {
         Self { waiters: SpinLock::new(Waiters { queue: VecDeque::new(), next: 0 }) }
     }
 
-    /// Waits until the caller is first and `condition` holds. `park` parks the caller; it may give up
-    /// with an error (an interrupt). Neither is called under the queue's lock.
+    /// Waits until the caller is first and `condition` holds. `park` parks the caller; it may give
+    /// up with an error (an interrupt). Neither is called under the queue's lock.
     ///
     /// # Errors
     /// Those of `park`.

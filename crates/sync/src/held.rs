@@ -1,7 +1,7 @@
 //! Per-core count of the latches the running fiber holds.
 //!
-//! Fibers of one core never switch while a latch is held, so a count per thread is exact for the running fiber. Every
-//! suspend point calls [`assert_none`]; that is law 4 made a check.
+//! Fibers of one core never switch while a latch is held, so a count per thread is exact for the
+//! running fiber. Every suspend point calls [`assert_none`]; that is law 4 made a check.
 
 use std::cell::Cell;
 
@@ -29,7 +29,8 @@ pub fn count() -> u32 {
     HELD.with(Cell::get)
 }
 
-/// Called at every suspend point: panics when a latch is held, since parking with it could block a whole core.
+/// Called at every suspend point: panics when a latch is held, since parking with it could block a
+/// whole core.
 #[inline]
 pub fn assert_none() {
     let held = count();

@@ -1,12 +1,15 @@
 //! Synchronization: everything by which two cores agree on something.
 //!
-//! Only this crate names the machine's atomics, locks and thread locals, in one module. The others take
-//! them from here, so the same code runs on `std`, under loom and on a model machine. Nothing here
-//! knows of pages, fibers or SQL. What must hold:
+//! Only this crate names the machine's atomics, locks and thread locals, in one module. The others
+//! take them from here, so the same code runs on `std`, under loom and on a model machine. Nothing
+//! here knows of pages, fibers or SQL. What must hold:
 //!
-//! 1. No latch ([`SpinLock`], [`VersionLatch`] exclusive) is held across a park. [`held`] counts, [`park::park`] asserts.
-//! 2. Whoever waits enqueues first and looks again before it parks, so that no wake-up is lost ([`WaitQueue`]).
-//! 3. What is read optimistically goes through [`racy::RacyBytes`] and is hostile until its version is validated.
+//! 1. No latch ([`SpinLock`], [`VersionLatch`] exclusive) is held across a park. [`held`] counts,
+//!    [`park::park`] asserts.
+//! 2. A waiter enqueues first and tests its condition again before it parks, so that no wake-up is
+//!    lost ([`WaitQueue`]).
+//! 3. An optimistic read goes through [`racy::RacyBytes`]; its bytes are hostile until their
+//!    version is validated.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 

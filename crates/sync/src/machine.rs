@@ -6,7 +6,8 @@
 //! - `atomic`: the atomic types, `Ordering` and `fence`;
 //! - [`Mutex`], [`MutexGuard`], [`Condvar`]: locks in which a thread may sleep;
 //! - [`core_local!`](crate::core_local): state of which each core has its own;
-//! - `spin_loop`, `yield_thread`, `park_thread`, `thread_waker`: how a thread that is no core waits;
+//! - `spin_loop`, `yield_thread`, `park_thread`, `thread_waker`: how a thread that is no core
+//!   waits;
 //! - `next_number`: numbers that tell threads apart.
 //!
 //! `model` (a machine of virtual cores in one thread) will be a third file.

@@ -2,7 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// A value alone on its cache lines: 128 bytes, since the adjacent-line prefetcher pulls pairs of 64.
+/// A value alone on its cache lines: 128 bytes, since the adjacent-line prefetcher pulls pairs of
+/// 64.
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(align(128))]
 pub struct CachePadded<T>(T);

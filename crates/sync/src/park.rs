@@ -1,19 +1,19 @@
-//! Parking: how whoever runs here waits, and how it is woken.
+//! Parking: how a fiber or thread waits, and how it is woken.
 //!
-//! The runtime installs a hook on each of its workers, so that engine code parks its fiber; on any other thread parking
-//! parks the thread. [`park`] may return without a wake-up: the caller loops around its condition. A wake-up given
-//! before the park is kept: the park returns at once.
+//! The runtime installs a hook on each of its workers, so that engine code parks its fiber; on any
+//! other thread parking parks the thread. [`park`] may return without a wake-up: the caller loops
+//! around its condition. A wake-up given before the park is kept: the park returns at once.
 
 use std::cell::Cell;
 use std::task::Waker;
 
 use crate::{core_local, held, machine};
 
-/// How a thread of the runtime parks what runs on it.
+/// The hook by which a thread of the runtime parks its running fiber.
 pub trait ParkHook: Sync {
-    /// A waker for what is running (fiber).
+    /// A waker for the running fiber.
     fn current(&self) -> Waker;
-    /// Parks what is running until it is woken, or spuriously.
+    /// Parks the running fiber until it is woken; may return spuriously.
     fn park(&self);
     /// Lets others run, without waiting for a wake-up.
     fn yield_now(&self);
@@ -28,7 +28,7 @@ pub fn install(hook: &'static dyn ParkHook) {
     HOOK.with(|own| own.set(Some(hook)));
 }
 
-/// A waker for whoever calls: valid for as long as it is kept, waking at worst spuriously.
+/// A waker for the caller. It is valid as long as it is kept; at worst it wakes spuriously.
 pub fn current() -> Waker {
     match HOOK.with(Cell::get) {
         Some(hook) => hook.current(),

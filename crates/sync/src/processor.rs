@@ -7,8 +7,8 @@ const LINES: usize = 32;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Asks the processor for the cache lines of a value (the first 32 of them), so that the caller waits
-/// for many cache misses at once. Reads nothing.
+/// Asks the processor for the cache lines of a value (the first 32 of them), so that the caller
+/// waits for many cache misses at once. Reads nothing.
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
     let start = ptr::from_ref(value).cast::<u8>();
@@ -35,8 +35,8 @@ pub(crate) fn prefetch_line(address: *const u8) {
 /// Copies at least this long are left to [`copy_long`], where the processor has it.
 pub(crate) const LONG_COPY: usize = if cfg!(target_arch = "x86_64") { 512 } else { usize::MAX };
 
-/// Copies bytes that other cores may be changing meanwhile, by one instruction. The compiler neither
-/// repeats it, splits it nor reasons from it, as with a volatile load.
+/// Copies bytes that other cores may be changing meanwhile, by one instruction. The compiler
+/// neither repeats it, splits it nor reasons from it, as with a volatile load.
 ///
 /// # Safety
 /// Both ranges hold `len` mapped bytes and do not overlap, and nobody else uses those at `to`.

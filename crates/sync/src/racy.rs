@@ -1,9 +1,10 @@
 //! The one vetted helper for reading memory that other cores may be changing meanwhile.
 //!
-//! By Rust's rules such a read is a race, so it is kept in one place and made of volatile loads (and, for long copies,
-//! of one machine instruction), which the compiler neither repeats, splits nor reasons from. Every accessor checks its
-//! bounds against the fixed length of the view, never against anything read through it, so torn bytes can't make it
-//! panic or leave the view. What comes out is hostile until the version of the memory's latch is validated.
+//! By Rust's rules such a read is a race, so it is kept in one place and made of volatile loads
+//! (and, for long copies, of one machine instruction), which the compiler neither repeats, splits
+//! nor reasons from. Every accessor checks its bounds against the fixed length of the view, never
+//! against anything read through it, so torn bytes can't make it panic or leave the view. The bytes
+//! it returns are hostile until the version of the memory's latch is validated.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -18,7 +19,8 @@ pub struct RacyBytes<'a> {
     memory: PhantomData<&'a ()>,
 }
 
-// SAFETY: the view only reads, and reads are meant to race; `new` demands memory that stays mapped for `'a`.
+// SAFETY: the view only reads, and reads are meant to race; `new` demands memory that stays mapped
+// for `'a`.
 unsafe impl Send for RacyBytes<'_> {}
 // SAFETY: as for Send.
 unsafe impl Sync for RacyBytes<'_> {}
@@ -32,8 +34,8 @@ impl<'a> RacyBytes<'a> {
     /// A view on `len` bytes at `start`.
     ///
     /// # Safety
-    /// The bytes stay mapped and initialized for `'a` (type-stable memory: frames are never unmapped), and whoever
-    /// writes them does it under the latch whose version the reader validates.
+    /// The bytes stay mapped and initialized for `'a` (type-stable memory: frames are never
+    /// unmapped). Every writer holds the latch whose version the reader validates.
     #[inline]
     pub unsafe fn new(start: *const u8, len: usize) -> Self {
         Self { start, len, memory: PhantomData }
@@ -60,8 +62,9 @@ impl<'a> RacyBytes<'a> {
     #[inline]
     fn load<T: Copy>(&self, offset: usize) -> T {
         debug_assert!(self.inside(offset, size_of::<T>()));
-        // SAFETY: the bytes are inside the view, which `new` promises to be mapped; `T` is an integer or an array of
-        // bytes, for which every bit pattern is a value; packed, so no alignment is asked for.
+        // SAFETY: the bytes are inside the view, which `new` promises to be mapped; `T` is an
+        // integer or an array of bytes, for which every bit pattern is a value; packed, so no
+        // alignment is asked for.
         unsafe { self.start.add(offset).cast::<Unaligned<T>>().read_volatile().0 }
     }
 
@@ -89,7 +92,8 @@ impl<'a> RacyBytes<'a> {
         self.inside(offset, 8).then(|| u64::from_le(self.load(offset)))
     }
 
-    /// Asks the processor for the cache lines of a range (cut to the view) ahead of their use, all at once.
+    /// Asks the processor for the cache lines of a range (cut to the view) ahead of their use, all
+    /// at once.
     #[inline]
     pub fn prefetch(&self, offset: usize, len: usize) {
         for at in (offset..self.len.min(offset.saturating_add(len))).step_by(LINE) {
@@ -105,14 +109,16 @@ impl<'a> RacyBytes<'a> {
         self.inside(offset, len).then(|| unsafe { RacyBytes::new(self.start.add(offset), len) })
     }
 
-    /// Copies `to.len()` bytes from `offset`; false (and nothing copied) when they aren't all inside.
+    /// Copies `to.len()` bytes from `offset`; false (and nothing copied) when they aren't all
+    /// inside.
     #[inline]
     pub fn copy_to(&self, offset: usize, to: &mut [u8]) -> bool {
         if !self.inside(offset, to.len()) {
             return false;
         }
         if to.len() >= LONG_COPY {
-            // SAFETY: both ranges hold `to.len()` bytes and don't overlap, since `to` is exclusively borrowed.
+            // SAFETY: both ranges hold `to.len()` bytes and don't overlap, since `to` is
+            // exclusively borrowed.
             unsafe { copy_long(self.start.add(offset), to.as_mut_ptr(), to.len()) };
             return true;
         }
@@ -135,7 +141,8 @@ impl<'a> RacyBytes<'a> {
         to.len() == self.len && self.copy_to(0, to)
     }
 
-    /// Appends `len` bytes from `offset` to `to`; false (and nothing appended) when they aren't all inside.
+    /// Appends `len` bytes from `offset` to `to`; false (and nothing appended) when they aren't all
+    /// inside.
     #[inline]
     pub fn append_to(&self, offset: usize, len: usize, to: &mut Vec<u8>) -> bool {
         if !self.inside(offset, len) {
@@ -146,7 +153,8 @@ impl<'a> RacyBytes<'a> {
         self.copy_to(offset, &mut to[old..])
     }
 
-    /// Compares `len` bytes at `offset` with `other`, as memcmp does; a prefix is less. `None` when not all inside.
+    /// Compares `len` bytes at `offset` with `other`, as memcmp does; a prefix is less. `None` when
+    /// not all inside.
     #[inline]
     pub fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Option<Ordering> {
         if !self.inside(offset, len) {

@@ -1,7 +1,7 @@
 //! A small number that tells threads apart, to spread what they count over several cache lines.
 //!
-//! The runtime gives each worker its core's number; any other thread takes the next number at first use. Slots of
-//! different threads may coincide: they spread load, they don't own anything.
+//! The runtime gives each worker its core's number; any other thread takes the next number at first
+//! use. Slots of different threads may coincide: they spread load, they don't own anything.
 
 use std::cell::Cell;
 

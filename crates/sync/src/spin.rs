@@ -1,7 +1,8 @@
 //! A lock for short critical sections: a few dozen instructions, no I/O, no park.
 //!
-//! It counts as a latch. A waiter spins a bounded number of times and then gives its time slice to the kernel, since
-//! the holder may be a thread that was preempted; it can't be a parked fiber, because nobody parks with a latch.
+//! It counts as a latch. A waiter spins a bounded number of times and then gives its time slice to
+//! the kernel, since the holder may be a thread that was preempted; it can't be a parked fiber,
+//! because nobody parks with a latch.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -19,7 +20,8 @@ pub struct SpinLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock gives out one `&mut T` at a time, so sharing it between threads only moves `T` between them.
+// SAFETY: the lock gives out one `&mut T` at a time, so sharing it between threads only moves `T`
+// between them.
 unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 /// Access to what a [`SpinLock`] protects.

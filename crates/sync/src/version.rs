@@ -1,4 +1,5 @@
-//! The version latch: writers exclude each other, readers write nothing and validate what they read.
+//! The version latch: writers exclude each other, readers write nothing and validate what they
+//! read.
 //!
 //! It is the engine's only sequence lock. One 64-bit word: `[version | latch 1 | pins PINS]`. What
 //! must hold:
@@ -17,9 +18,9 @@
 use crate::atomic::{AtomicU64, Ordering, fence, spin_loop};
 use crate::held;
 
-/// Attempts to see an open latch before the caller is told to unwind: a latch is held for well under
-/// a microsecond, so the holder is about to finish, or its thread was preempted and waiting here is
-/// wasted.
+/// Attempts to see an open latch before the caller must unwind. A latch is held for well under a
+/// microsecond. So the holder is about to finish, or its thread was preempted and waiting here is
+/// in vain.
 const SPINS: u32 = if cfg!(loom) { 2 } else { 200 };
 
 /// The word of a [`VersionLatch`] at one moment.
@@ -154,12 +155,13 @@ impl<const PINS: u32> VersionLatch<PINS> {
     #[inline]
     pub fn unlock_changed(&self) {
         held::release();
-        // Release: who sees the new word sees what was written. An addition, since pins come and go.
+        // Release: who sees the new word sees what was written. An addition, since pins come and
+        // go.
         self.word.fetch_add(Self::VERSION - Self::LATCH, Ordering::Release);
     }
 
-    /// Gives the latch back when nothing was changed: readers that began before stay valid. Only for
-    /// the holder.
+    /// Gives the latch back when nothing was changed: readers that began before stay valid. Only
+    /// for the holder.
     #[inline]
     pub fn unlock_unchanged(&self) {
         held::release();

@@ -1,11 +1,12 @@
 //! A queue of waiters: first in, first out, handed over in constant time.
 //!
-//! A waiter enqueues a node that lies on its own stack, looks at its condition again, and only then parks; whoever makes
-//! the condition true changes the state first and wakes afterwards. One of the two always sees the other:
-//! enqueue, fence, look || change, fence, look for waiters. Wakers are called after the queue's lock is released.
+//! A waiter enqueues a node that lies on its own stack, looks at its condition again, and only then
+//! parks; a thread that makes the condition true changes the state first and wakes afterwards. One
+//! of the two always sees the other: enqueue, fence, look || change, fence, look for waiters.
+//! Wakers are called after the queue's lock is released.
 //!
-//! A waiter that leaves (condition true, or interrupted) takes its node out. If it had been chosen by `wake_one` and
-//! leaves because of an interrupt, it passes the wake-up on.
+//! A waiter that leaves (condition true, or interrupted) takes its node out. If it had been chosen
+//! by `wake_one` and leaves because of an interrupt, it passes the wake-up on.
 
 use std::cell::{Cell, UnsafeCell};
 use std::convert::Infallible;
@@ -32,7 +33,8 @@ struct List {
     last: *const Node,
 }
 
-// SAFETY: the pointers are followed only under the queue's lock, and a node leaves the list before it dies.
+// SAFETY: the pointers are followed only under the queue's lock, and a node leaves the list before
+// it dies.
 unsafe impl Send for List {}
 
 impl Default for List {
@@ -45,8 +47,8 @@ impl List {
     const EMPTY: List = List { first: ptr::null(), last: ptr::null() };
 }
 
-/// A waiter's place in the queue. The cells are touched only under the queue's lock, except by the owner before it is
-/// first enqueued.
+/// A waiter's place in the queue. The cells are touched only under the queue's lock, except by the
+/// owner before it is first enqueued.
 struct Node {
     previous: Cell<*const Node>,
     next: Cell<*const Node>,
@@ -75,7 +77,8 @@ impl WaitQueue {
         Self { list: SpinLock::new(List::EMPTY), waiting: AtomicUsize::new(0) }
     }
 
-    /// Waits until `condition` holds. It is called by the waiter alone, never under the queue's lock.
+    /// Waits until `condition` holds. It is called by the waiter alone, never under the queue's
+    /// lock.
     pub fn wait_until(&self, condition: impl FnMut() -> bool) {
         let waited: Result<(), Infallible> = self.wait_until_with(condition, || {
             park::park();
@@ -86,7 +89,8 @@ impl WaitQueue {
         }
     }
 
-    /// As [`Self::wait_until`], with the caller's way to park, which may give up with an error (an interrupt).
+    /// As [`Self::wait_until`], with the caller's way to park, which may give up with an error (an
+    /// interrupt).
     pub fn wait_until_with<E>(
         &self,
         mut condition: impl FnMut() -> bool,
@@ -141,7 +145,8 @@ impl WaitQueue {
             return;
         }
         // Only as many as wait now: one that is woken and waits again must not keep this going.
-        // Relaxed: a bound, exact enough because whoever came before the change is counted.
+        // Relaxed: a bound, exact enough because every waiter that came before the change is
+        // counted.
         for _ in 0..self.waiting.load(Ordering::Relaxed) {
             let waker = self.pop(&mut self.list.lock());
             match waker {
@@ -154,7 +159,8 @@ impl WaitQueue {
     /// Whether anybody waits; ordered after the caller's change of state.
     #[inline]
     pub fn has_waiters(&self) -> bool {
-        // SeqCst fence: pairs with the one in `enqueue`; either the waiter sees our change or we see the waiter.
+        // SeqCst fence: pairs with the one in `enqueue`; either the waiter sees our change or we
+        // see the waiter.
         fence(Ordering::SeqCst);
         self.waiting.load(Ordering::Relaxed) != 0
     }
@@ -164,7 +170,8 @@ impl WaitQueue {
         if list.first.is_null() {
             return None;
         }
-        // SAFETY: nodes in the list are alive (a waiter takes its node out before it dies) and the lock is held.
+        // SAFETY: nodes in the list are alive (a waiter takes its node out before it dies) and the
+        // lock is held.
         let node = unsafe { &*list.first };
         self.unlink(list, node);
         // SAFETY: the lock is held, so nobody else touches the waker.
@@ -273,7 +280,8 @@ mod tests {
                 }
                 queue.wait_until(|| open.load(Ordering::Acquire));
             });
-            // The first waiter is chosen by wake_one while it gives up: the second must get the wake-up.
+            // The first waiter is chosen by wake_one while it gives up: the second must get the
+            // wake-up.
             let gave_up = queue.wait_until_with(
                 || false,
                 || {

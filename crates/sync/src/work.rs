@@ -1,8 +1,9 @@
-//! A queue of work for threads of the operating system, which may sleep in it: fibers never wait here.
+//! A queue of work for threads of the operating system, which may sleep in it: fibers never wait
+//! here.
 //!
-//! Threads are the caller's to start; the queue counts them and says how many more the waiting work calls for. What must
-//! hold: each piece is taken once, a thread sleeps only while there is none, and all threads are let go once it is
-//! closed and empty. `tests/loom_work.rs` runs it under loom.
+//! Threads are the caller's to start; the queue counts them and says how many more the waiting work
+//! calls for. What must hold: each piece is taken once, a thread sleeps only while there is none,
+//! and all threads are let go once it is closed and empty. `tests/loom_work.rs` runs it under loom.
 
 use std::collections::VecDeque;
 
@@ -32,8 +33,8 @@ impl<T> WorkQueue<T> {
         WorkQueue { state: Mutex::new(state), wake: Condvar::new(), threads_max }
     }
 
-    /// Adds pieces; gives how many threads are to be started now, which count as there already: each calls
-    /// [`WorkQueue::next`], or the caller [`WorkQueue::not_started`] for it.
+    /// Adds pieces; gives how many threads are to be started now, which count as there already:
+    /// each calls [`WorkQueue::next`], or the caller [`WorkQueue::not_started`] for it.
     #[must_use]
     pub fn push_all(&self, pieces: impl IntoIterator<Item = T>) -> usize {
         let (wanted, added) = {
@@ -46,7 +47,8 @@ impl<T> WorkQueue<T> {
             state.idle += wanted;
             (wanted, added)
         };
-        // One thread for each piece: a thread that is awake looks for more by itself before it sleeps.
+        // One thread for each piece: a thread that is awake looks for more by itself before it
+        // sleeps.
         for _ in 0..added.min(self.threads_max) {
             self.wake.notify_one();
         }
@@ -61,8 +63,8 @@ impl<T> WorkQueue<T> {
         state.threads
     }
 
-    /// The next piece for a thread, which sleeps until there is one; `None`: it is to end. `done`: it has done a piece
-    /// before.
+    /// The next piece for a thread, which sleeps until there is one; `None`: it is to end. `done`:
+    /// it has done a piece before.
     pub fn next(&self, done: bool) -> Option<T> {
         let mut state = self.state.lock();
         if done {

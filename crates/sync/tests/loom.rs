@@ -1,4 +1,5 @@
-//! Model checks of what two cores agree through: every interleaving loom can find within its bounds.
+//! Model checks of what two cores agree through: every interleaving loom can find within its
+//! bounds.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p sync --test loom --release`
 #![cfg(loom)]
@@ -93,8 +94,8 @@ fn a_version_latch_has_one_winner() {
     });
 }
 
-/// What is pinned is never given to another use, as a page's frame is by eviction; and what a pin
-/// keeps is seen whole.
+/// A pinned latch is never given to another use, as eviction does with a page's frame; and a reader
+/// sees everything that a pin keeps.
 #[test]
 fn a_pinned_latch_is_not_taken_idle() {
     model(|| {
@@ -133,13 +134,14 @@ fn wait_queue_loses_no_wake_up() {
     });
 }
 
-/// One token, two takers in turn: whoever takes it gives it back and wakes the other.
+/// One token, two takers in turn: a taker gives it back and wakes the other.
 #[test]
 fn wait_queue_hands_over() {
     model(|| {
         let shared = Arc::new((WaitQueue::new(), AtomicBool::new(true)));
         let turn = |shared: &(WaitQueue, AtomicBool)| {
-            // An exchange, not a swap: loom lets a swap that fails overwrite a later store, which no machine does.
+            // An exchange, not a swap: loom lets a swap that fails overwrite a later store, which
+            // no machine does.
             let take = || shared.1.compare_exchange(true, false, Ordering::AcqRel, Ordering::Acquire).is_ok();
             shared.0.wait_until(take);
             shared.1.store(true, Ordering::Release);
@@ -166,7 +168,8 @@ fn wait_queue_interrupt_passes_the_wake_up_on() {
         };
         let (patient, hasty) = (shared.clone(), shared.clone());
         let first = thread::spawn(move || {
-            // Gives up at its first park, as if interrupted; if it got the token before, it gives it back.
+            // Gives up at its first park, as if interrupted; if it got the token before, it gives
+            // it back.
             if hasty.0.wait_until_with(|| take(&hasty.1), || Err(())).is_ok() {
                 give(&hasty);
             }
@@ -203,7 +206,8 @@ fn fair_queue_loses_no_wake_up() {
     });
 }
 
-/// One token, two waiters: the first one gives up, or takes the token and gives it back. The other one gets it.
+/// One token, two waiters: the first one gives up, or takes the token and gives it back. The other
+/// one gets it.
 #[test]
 fn fair_queue_hands_the_first_place_over() {
     for patient in [false, true] {
@@ -249,7 +253,8 @@ fn clock_hand_claims_once_and_counts_passes() {
     });
 }
 
-/// The law of the sleeper, as the runtime's mailboxes follow it: say "asleep", look again; push, look for sleepers.
+/// The law of the sleeper, as the runtime's mailboxes follow it: say "asleep", look again; push,
+/// look for sleepers.
 #[test]
 fn sleeper_and_sender_see_each_other() {
     model(|| {

@@ -1,4 +1,5 @@
-//! Loom model of the queue that operating system threads wait at: every piece is done once, and every thread ends.
+//! Loom model of the queue that operating system threads wait at: every piece is done once, and
+//! every thread ends.
 #![cfg(loom)]
 #![allow(missing_docs)]
 

@@ -1,7 +1,7 @@
 //! Loom's machine: it explores the interleavings of a few threads.
 //!
-//! It carries what the structures of this crate need; the crates above are not built for loom, their
-//! models include single files.
+//! It carries what the structures of this crate need; the crates above are not built for loom,
+//! their models include single files.
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Wake, Waker};

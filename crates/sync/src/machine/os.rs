@@ -38,8 +38,9 @@ pub mod atomic {
 /// Holds a [`Mutex`].
 pub type MutexGuard<'a, T> = std::sync::MutexGuard<'a, T>;
 
-/// A lock in which a thread may sleep: for threads beside the cores, or for sections that are hardly
-/// ever contended. A panic under the lock leaves it usable, with the state as the panic left it.
+/// A lock in which a thread may sleep: for threads beside the cores, or for sections that are
+/// hardly ever contended. A panic under the lock leaves it usable, with the state as the panic left
+/// it.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(std::sync::Mutex<T>);
 
@@ -89,7 +90,8 @@ impl Condvar {
 /// Declares state of which each core has its own, written as `std::thread_local!` is. A thread that
 /// is no core has its own, too.
 ///
-/// The engine uses this and never `thread_local!`: on the model machine one thread plays many cores.
+/// The engine uses this and never `thread_local!`: on the model machine one thread plays many
+/// cores.
 #[macro_export]
 macro_rules! core_local {
     ($($declaration:tt)*) => { ::std::thread_local! { $($declaration)* } };
