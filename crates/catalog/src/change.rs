@@ -1,9 +1,13 @@
-//! Changes to a catalog: what a DDL statement does, kept in its transaction until the commit.
+//! Changes to a catalog: the work of a DDL statement, kept in its transaction until the commit.
 //!
 //! A transaction with DDL owns an [`Overlay`]: the catalog it sees (its base plus its changes) and
-//! the list of changes. Each object is changed whole. At commit the list is applied to the newest
-//! shared catalog, whose other objects may have changed meanwhile; the table locks DDL holds to its
-//! end keep two transactions from changing one object.
+//! the list of changes. What must hold:
+//!
+//! - Each change replaces one whole object.
+//! - A commit applies the list to the newest shared catalog. Other transactions may have changed
+//!   other objects there meanwhile.
+//! - No two transactions change one object at the same time: DDL holds its table locks until the
+//!   transaction ends.
 
 use std::sync::Arc;
 
@@ -46,8 +50,8 @@ impl Overlay {
         Overlay { catalog: base, changes: Vec::new() }
     }
 
-    /// The catalog with the changes so far. Its generation is marked as private, so no shared plan
-    /// fits it.
+    /// The catalog with the changes so far. Its generation is [`PRIVATE_GENERATION`], so no shared
+    /// plan fits it.
     #[must_use]
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
@@ -59,7 +63,7 @@ impl Overlay {
         &self.changes
     }
 
-    /// The changes that take these back: the objects as they were in `base`.
+    /// The changes that undo these: they put back the objects of `base`.
     #[must_use]
     pub fn before(&self, base: &Catalog) -> Vec<Change> {
         let one = |change: &Change| match change {
@@ -74,14 +78,14 @@ impl Overlay {
         self.changes.iter().rev().map(one).collect()
     }
 
-    /// Definitions whose counters nobody uses any more when the transaction has ended: those it
-    /// replaced or dropped when it committed, else those it made.
+    /// Definitions whose counters nobody uses after the transaction ends. After a commit these are
+    /// the ones it replaced or dropped; after a rollback, the ones it made.
     #[must_use]
     pub fn unused_counters(&self, base: &Catalog, committed: bool) -> Vec<Arc<Sequence>> {
         unused(&self.changes, base, if committed { &self.catalog } else { base })
     }
 
-    /// How many changes there are: a savepoint remembers it.
+    /// The number of changes. A savepoint remembers it as its mark.
     #[must_use]
     pub fn mark(&self) -> usize {
         self.changes.len()
@@ -96,8 +100,8 @@ impl Overlay {
         self.changes.push(change);
     }
 
-    /// Back to a savepoint's mark, over the base the overlay began with. Gives the definitions made
-    /// since whose counters nobody uses any more.
+    /// Rolls back to a savepoint's mark. `base` is the catalog the overlay began with. Returns the
+    /// definitions made since the mark whose counters nobody uses any more.
     pub fn roll_back_to(&mut self, mark: usize, base: &Arc<Catalog>) -> Vec<Arc<Sequence>> {
         let gone = self.changes.split_off(mark);
         let mut catalog = Catalog::clone(base);
@@ -107,15 +111,15 @@ impl Overlay {
         catalog.make_private();
         self.catalog = Arc::new(catalog);
         let mut unused = unused(&gone, base, &self.catalog);
-        // Objects that the rest of the transaction replaced are in use until it ends.
+        // Counters that the rest of the transaction replaced stay in use until it ends.
         unused
             .retain(|sequence| base.sequence(sequence.oid).is_none_or(|old| old.counter != sequence.counter));
         unused
     }
 }
 
-/// The definitions that changes put over those of `base`, and those, with counters that are not in
-/// use in a catalog.
+/// Definitions that `changes` put or that they replaced in `base`, if no definition in `used` has
+/// their counter.
 fn unused(changes: &[Change], base: &Catalog, used: &Catalog) -> Vec<Arc<Sequence>> {
     let mut unused: Vec<Arc<Sequence>> = Vec::new();
     for change in changes {
@@ -159,20 +163,20 @@ pub enum StoredObject {
     Schema(Schema),
     /// A table's statistics.
     Statistics(u32, TableStatistics),
-    /// A schema that every database begins with has been dropped.
+    /// A schema that every database begins with was dropped.
     NoSchema(u32),
 }
 
-/// Stored bytes that are no definition.
+/// Why stored bytes are not a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// Written by a newer version.
+    /// A newer version wrote them.
     Version(u8),
-    /// Damaged.
+    /// They are damaged.
     Malformed,
 }
 
-/// The version of the stored form, its first byte.
+/// The version of the stored form. It is the first byte.
 const STORED_VERSION: u8 = 5;
 
 impl StoredObject {
@@ -180,7 +184,7 @@ impl StoredObject {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![STORED_VERSION];
-        // Writing plain data to memory has nothing that could fail.
+        // Writing plain data to memory cannot fail.
         bytes.extend(postcard::to_allocvec(self).unwrap_or_default());
         bytes
     }
@@ -188,7 +192,7 @@ impl StoredObject {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// When the bytes are of another version or damaged.
+    /// The bytes have another version or are damaged.
     pub fn decode(bytes: &[u8]) -> Result<StoredObject, DecodeError> {
         match bytes.split_first() {
             Some((&STORED_VERSION, rest)) => postcard::from_bytes(rest).map_err(|_| DecodeError::Malformed),
@@ -197,8 +201,8 @@ impl StoredObject {
         }
     }
 
-    /// The key of an object in the system tree: its kind and OID, so that statistics lie apart from
-    /// the table.
+    /// The object's key in the system tree: its kind and OID. The kind keeps a table's statistics
+    /// apart from the table.
     #[must_use]
     pub fn key(&self) -> [u8; 5] {
         let (kind, oid) = match self {
@@ -211,7 +215,7 @@ impl StoredObject {
         Change::stored_key(kind, oid)
     }
 
-    /// The change that puts it into a catalog.
+    /// The change that puts the object into a catalog.
     #[must_use]
     pub fn into_change(self) -> Change {
         match self {
@@ -230,7 +234,8 @@ impl Change {
         [kind, a, b, c, d]
     }
 
-    /// The change of the system tree: a key, and the object to put there; `None` removes it.
+    /// The write that the change makes in the system tree: the key, and the object to store there.
+    /// None removes the key.
     #[must_use]
     pub fn stored(&self) -> ([u8; 5], Option<StoredObject>) {
         let put = |object: StoredObject| (object.key(), Some(object));
@@ -241,8 +246,8 @@ impl Change {
             Change::PutStatistics(oid, statistics) => {
                 put(StoredObject::Statistics(*oid, TableStatistics::clone(statistics)))
             }
-            // The catalog of a database begins with it, without a stored object that could be
-            // removed.
+            // Every database's catalog begins with schema public. No stored object stands for it
+            // that could be removed, so this one records that it is gone.
             Change::DropSchema(PUBLIC) => put(StoredObject::NoSchema(PUBLIC)),
             Change::DropSchema(oid) => (Change::stored_key(1, *oid), None),
             Change::DropTable(oid) => (Change::stored_key(2, *oid), None),

@@ -1,49 +1,51 @@
-//! Counters of sequences in memory. The definitions of a sequence share its counter, so the catalog
-//! holds it; the database above counts with it and writes its records.
+//! Counters of sequences in memory.
+//!
+//! All definitions of one sequence share its counter, so the catalog holds it. The database layer
+//! above advances the counter and writes its records to the system tree.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use sync::{SpinLock, WaitQueue};
 
-/// A sequence's counter in memory, which its definitions share.
+/// A sequence's counter in memory, shared by the sequence's definitions.
 pub struct Counter {
-    /// Where it stands.
+    /// The counter's state.
     pub state: SpinLock<CounterState>,
-    /// Waiters for a record being written.
+    /// Sessions that wait until a record is written.
     pub logged: WaitQueue,
 }
 
-/// Where a counter stands.
+/// The state of a counter.
 #[derive(Clone, Copy)]
 pub struct CounterState {
-    /// The last value given out, or the first to give out when `called` is false.
+    /// The last value that the counter returned. When `called` is false: the first one to return.
     pub value: i64,
-    /// Whether `value` has been given out.
+    /// Whether the counter has returned `value`.
     pub called: bool,
-    /// How many more values are covered by the record in the system tree.
+    /// The number of further values that the record in the system tree covers.
     pub covered: i64,
-    /// Somebody is writing a record.
+    /// A session is writing a record.
     pub logging: bool,
-    /// Its record is gone, or is about to go: only statements that see an old definition use it,
-    /// and write no other.
+    /// The counter's record is deleted or about to be. Only statements that see an old definition
+    /// still use the counter, and they write no record.
     pub retired: bool,
 }
 
 impl Counter {
-    /// A counter that stands here.
+    /// A counter in this state.
     pub fn new(state: CounterState) -> Counter {
         Counter { state: SpinLock::new(state), logged: WaitQueue::new() }
     }
 
-    /// pg_sequences' last value: None before the first.
+    /// The last value for pg_sequences, and whether the counter has returned it.
     pub fn last_value(&self) -> (i64, bool) {
         let state = self.state.lock();
         (state.value, state.called)
     }
 
-    /// Waits until nobody writes a record, and keeps others from it; whether the counter is
-    /// retired.
+    /// Waits until no session writes a record, and keeps others from writing one. Returns whether
+    /// the counter is retired.
     pub fn begin_logging(&self) -> bool {
         let mut retired = false;
         self.logged.wait_until(|| {
@@ -57,19 +59,19 @@ impl Counter {
     }
 }
 
-/// Where a sequence's counter is kept. All definitions with its number share it. So a statement
-/// that still sees an old one counts on from where others stopped. The counter goes with the last
-/// catalog that knows it.
+/// The place that holds a sequence's counter. All definitions with its number share the place. So a
+/// statement that sees an old definition continues with the same counter. The counter is freed with
+/// the last catalog that refers to it.
 #[derive(Clone, Default)]
 pub struct CounterPlace(Arc<OnceLock<Counter>>);
 
 impl CounterPlace {
-    /// The counter, when it has been in use.
+    /// The counter, if a session has used it.
     pub fn counter(&self) -> Option<&Counter> {
         self.0.get()
     }
 
-    /// Puts a counter there, unless another one was first; gives the one that is there.
+    /// Stores a counter unless another session stored one first; returns the stored one.
     pub fn put(&self, counter: Counter) -> &Counter {
         self.0.get_or_init(|| counter)
     }

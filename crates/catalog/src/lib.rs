@@ -1,14 +1,14 @@
 //! The catalog: immutable snapshots of a database's schemas, tables, indexes, constraints and
 //! sequences.
 //!
-//! Everybody reads a shared `Arc<Catalog>`; a commit with DDL publishes a new one with the next
-//! generation, and plans remember the generation they were made for. What must hold:
+//! Every session reads a shared `Arc<Catalog>`. A commit with DDL publishes a new one with the next
+//! generation. Each plan remembers the generation it was made for. What must hold:
 //!
-//! 1. A published catalog never changes. Equal generations of one database mean equal catalogs; a
+//! 1. A published catalog never changes. Equal generations of one database mean equal catalogs. A
 //!    transaction's own uncommitted view has the generation [`PRIVATE_GENERATION`], which no cached
 //!    plan has.
-//! 2. The other maps hold exactly what the OID maps' objects say: their names, a table's indexes,
-//!    its foreign keys by the table they reference, a sequence's owner.
+//! 2. The maps by name and by relation agree with the objects in the maps by OID: names, a table's
+//!    indexes, its foreign keys by the table they reference, a sequence's owner.
 //! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are
 //!    not stored.
 
@@ -34,35 +34,34 @@ pub use objects::*;
 pub use statistics::{ColumnStatistics, TableStatistics};
 use values::identifier;
 
-/// The OID of the database that clients expect to be there when they make others; it cannot be
-/// dropped.
+/// The OID of the database that clients connect to when they create others. It cannot be dropped.
 pub const TEMPLATE_DATABASE: u32 = 1;
 
 /// The generation of a transaction's own view.
 pub const PRIVATE_GENERATION: u64 = u64::MAX;
 
-/// A foreign key seen from the table it references.
+/// A foreign key, as its referenced table lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// OID of the referencing table.
     pub child: u32,
-    /// Which of its foreign keys.
+    /// The position of the key among the referencing table's foreign keys.
     pub key: usize,
 }
 
-/// The object of a name in a schema.
+/// The relation that a name in a schema stands for.
 #[derive(Clone, Debug)]
 pub enum Relation {
     /// A table, or a system relation.
     Table(Arc<Table>),
     /// A sequence.
     Sequence(Arc<Sequence>),
-    /// An index: its table, and the index's OID.
+    /// An index: its table and the index's OID.
     Index(Arc<Table>, u32),
 }
 
 impl Relation {
-    /// Its OID.
+    /// The relation's OID.
     #[must_use]
     pub fn oid(&self) -> u32 {
         match self {
@@ -76,7 +75,7 @@ impl Relation {
 /// A database's definitions at one moment.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    /// Counts the published catalogs of this database.
+    /// The number of catalogs that this database has published.
     pub generation: u64,
     /// The database.
     pub database: DatabaseEntry,
@@ -89,14 +88,14 @@ pub struct Catalog {
     tables: Map<u32, Arc<Table>>,
     sequences: Map<u32, Arc<Sequence>>,
     statistics: Map<u32, Arc<TableStatistics>>,
-    /// Every relation name (tables, sequences and indexes share one name space a schema).
+    /// Every relation name. Tables, sequences and indexes of a schema share one name space.
     names: Map<(u32, String), Name>,
     /// The table of each index.
     indexed: Map<u32, u32>,
     references: Map<u32, Vec<Reference>>,
     /// The sequences that belong to columns of a table.
     owned: Map<u32, Vec<u32>>,
-    /// Memory that the definitions take, about: see `size.rs`.
+    /// Approximate memory that the definitions take: see `size.rs`.
     bytes: usize,
 }
 
@@ -151,7 +150,7 @@ impl Catalog {
         catalog
     }
 
-    /// The catalog after a transaction's changes, as the next generation.
+    /// The catalog after a transaction's changes, with the next generation.
     #[must_use]
     pub fn with_changes(&self, changes: &[Change]) -> Catalog {
         let mut next = self.clone();
@@ -162,11 +161,11 @@ impl Catalog {
         next
     }
 
-    /// [`Catalog::with_changes`], unless one of them takes the name of another object. Calls
-    /// `between` before each.
+    /// Applies changes as [`Catalog::with_changes`] does, unless one takes the name of another
+    /// object. Calls `between` before each change.
     ///
     /// # Errors
-    /// The name, and the kind of the object that has it.
+    /// The kind of the object that has the name, and the name.
     pub fn with_named(
         &self,
         changes: &[Change],
@@ -184,7 +183,7 @@ impl Catalog {
         Ok(next)
     }
 
-    /// A name that a change would take from another object, after the kind of that object.
+    /// The name that a change would take from another object: that object's kind, then the name.
     #[must_use]
     pub fn taken(&self, change: &Change) -> Option<(&'static str, String)> {
         if let Change::PutSchema(schema) = change
@@ -192,7 +191,7 @@ impl Catalog {
         {
             return Some(("schema", schema.name.clone()));
         }
-        // A table's own indexes may change their names among themselves.
+        // A table's own indexes may exchange their names.
         let same = |other, own| match (other, own) {
             (Name::Index { table, .. }, Name::Index { table: other, .. }) => table == other,
             (one, other) => one == other,
@@ -203,8 +202,8 @@ impl Catalog {
         })
     }
 
-    /// The names that a change gives to objects which do not have them here: a relation's with its
-    /// schema, a schema's with 0.
+    /// The names that the change gives to objects which do not have them in this catalog. A
+    /// relation's name comes with its schema's OID, a schema's name with 0.
     #[must_use]
     pub fn new_names<'c>(&self, change: &'c Change) -> Vec<(u32, &'c str)> {
         if let Change::PutSchema(schema) = change {
@@ -216,7 +215,7 @@ impl Catalog {
         new.map(|(schema, name, _)| (schema, name)).collect()
     }
 
-    /// The same catalog with another list of databases or roles, as the next generation.
+    /// The same catalog with another list of databases or roles, with the next generation.
     #[must_use]
     pub fn with_shared(&self, databases: Arc<[DatabaseEntry]>, roles: Arc<[Role]>) -> Catalog {
         Catalog { generation: self.generation + 1, databases, roles, ..self.clone() }
@@ -272,7 +271,8 @@ impl Catalog {
         }
     }
 
-    /// Orders the foreign keys to a table by their age: PostgreSQL's triggers run in this order.
+    /// Orders the foreign keys to a table by age, the order in which PostgreSQL runs their
+    /// triggers.
     fn sort_references(&mut self, parent: u32) {
         let Some(mut list) = self.references.remove(&parent) else { return };
         let tables = &self.tables;
@@ -316,14 +316,13 @@ impl Catalog {
         self.names.find((schema, name), |(other, key)| *other == schema && key == name).copied()
     }
 
-    /// Memory that the definitions take, in bytes, about.
+    /// Approximate memory that the definitions take, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// By how much a change would make the definitions grow, in bytes; 0 where it makes them
-    /// smaller.
+    /// Bytes that a change adds to the size of the definitions; 0 if it makes them smaller.
     #[must_use]
     pub fn growth(&self, change: &Change) -> usize {
         let (new, old) = match change {
@@ -357,7 +356,7 @@ impl Catalog {
         self.schema_by_oid(oid).map_or("???", |schema| &schema.name)
     }
 
-    /// All schemas, in no order.
+    /// All schemas, in no particular order.
     pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
         self.schemas.values()
     }
@@ -368,7 +367,7 @@ impl Catalog {
         self.tables.get(&oid).or_else(|| pg_catalog::table_by_oid(oid))
     }
 
-    /// The stored tables, in no order.
+    /// The stored tables, in no particular order.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }
@@ -379,7 +378,7 @@ impl Catalog {
         self.sequences.get(&oid)
     }
 
-    /// All sequences, in no order.
+    /// All sequences, in no particular order.
     pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
         self.sequences.values()
     }
@@ -389,7 +388,7 @@ impl Catalog {
         self.owned.get(&table).into_iter().flatten().filter_map(|oid| self.sequences.get(oid))
     }
 
-    /// The results of ANALYZE for a table.
+    /// The statistics that ANALYZE found for a table.
     #[must_use]
     pub fn statistics(&self, oid: u32) -> Option<&Arc<TableStatistics>> {
         self.statistics.get(&oid)
@@ -401,7 +400,7 @@ impl Catalog {
         self.references.get(&oid).map_or(&[], Vec::as_slice)
     }
 
-    /// The object of a name in a schema.
+    /// The relation that a name in a schema stands for.
     #[must_use]
     pub fn relation_in(&self, schema: u32, name: &str) -> Option<Relation> {
         if schema == PG_CATALOG || schema == INFORMATION_SCHEMA {
@@ -416,7 +415,8 @@ impl Catalog {
         }
     }
 
-    /// The object of a name, through the search path (pg_catalog first unless the path names it).
+    /// The relation that a name stands for. Without a schema the search path decides; pg_catalog
+    /// comes first unless the path names it.
     #[must_use]
     pub fn relation(&self, path: &[String], schema: Option<&str>, name: &str) -> Option<Relation> {
         if let Some(schema) = schema {
@@ -427,8 +427,8 @@ impl Catalog {
         implied.into_iter().chain(named).find_map(|schema| self.relation_in(schema, name))
     }
 
-    /// The relation that a name in parts stands for: the schema may precede its last part, and the
-    /// database the schema.
+    /// The relation that a name in parts stands for. The schema may precede the last part, and the
+    /// database may precede the schema.
     #[must_use]
     pub fn relation_of(&self, path: &[String], names: &[String]) -> Option<Relation> {
         match names {
@@ -441,7 +441,7 @@ impl Catalog {
         }
     }
 
-    /// The relation that a constant names; none for a constant that is an OID itself.
+    /// The relation that a constant names; None for a constant that is an OID itself.
     #[must_use]
     pub fn named_by_constant(&self, path: &[String], text: &str) -> Option<Relation> {
         if stored::is_number(text) {
@@ -450,13 +450,13 @@ impl Catalog {
         self.relation_of(path, &identifier::split(text, '.')?)
     }
 
-    /// The schema new objects go to: the first of the path that exists.
+    /// The schema in which new objects are created: the first of the path that exists.
     #[must_use]
     pub fn creation_schema(&self, path: &[String]) -> Option<&Arc<Schema>> {
         path.iter().find_map(|schema| self.schema(schema))
     }
 
-    /// The name, in pg_class's sense, of a relation: (schema's OID, name).
+    /// The name of a relation as pg_class shows it: (schema's OID, name).
     #[must_use]
     pub fn relation_name(&self, oid: u32) -> Option<(u32, &str)> {
         if let Some(table) = self.table(oid) {
@@ -469,7 +469,7 @@ impl Catalog {
         table.index_names().find(|(_, index)| *index == oid).map(|(name, _)| (table.schema, name))
     }
 
-    /// The highest OID any object has: where a counter of OIDs goes on after a restart.
+    /// The highest OID of any object. After a restart the counter of OIDs goes on from here.
     #[must_use]
     pub fn highest_oid(&self) -> u32 {
         let tables = self.tables.values().flat_map(|table| {
@@ -485,14 +485,14 @@ impl Catalog {
     }
 }
 
-/// Adds to the list of a key.
+/// Adds a value to a key's list.
 fn add<T: Clone>(lists: &mut Map<u32, Vec<T>>, key: u32, value: T) {
     let mut list = lists.remove(&key).unwrap_or_default();
     list.push(value);
     lists.insert(key, list);
 }
 
-/// Keeps those of a key's list that `keep` accepts.
+/// Keeps the values of a key's list that `keep` accepts.
 fn retain<T: Clone>(lists: &mut Map<u32, Vec<T>>, key: u32, keep: impl Fn(&T) -> bool) {
     let Some(mut list) = lists.remove(&key) else { return };
     list.retain(keep);

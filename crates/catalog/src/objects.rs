@@ -1,22 +1,24 @@
-//! Definitions of the objects a database holds. Plain data: immutable once in a catalog,
-//! serialisable for the system trees, numbered by OIDs that are never used again.
+//! Definitions of the objects a database holds.
+//!
+//! What must hold: a definition is plain data, immutable once in a catalog, and serialisable for
+//! the system trees. Each has an OID, and no OID is used twice.
 
 use serde::{Deserialize, Serialize};
 
 use crate::counter::CounterPlace;
 use values::types::Type;
 
-/// Where a tree lives in the store.
+/// The place of a tree in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeAddress {
     /// The tree's number, unique in the store.
     pub id: u32,
-    /// Its root page, which never moves.
+    /// Its root page. The root page never changes.
     pub root: u32,
 }
 
 impl TreeAddress {
-    /// No tree: system relations are computed.
+    /// No tree: the rows of system relations are computed.
     pub const NONE: TreeAddress = TreeAddress { id: 0, root: 0 };
 }
 
@@ -29,18 +31,18 @@ pub enum Identity {
     ByDefault,
 }
 
-/// The action on referencing rows.
+/// The action on rows that reference a deleted or changed row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferentialAction {
-    /// An error, if still dangling at the end of the statement.
+    /// Raises an error at the end of the statement if a row still references nothing.
     NoAction,
-    /// An error at once.
+    /// Raises an error at once.
     Restrict,
-    /// The same is done to them.
+    /// Deletes or changes the referencing rows too.
     Cascade,
-    /// Their columns become NULL.
+    /// Sets their columns to NULL.
     SetNull,
-    /// Their columns become their defaults.
+    /// Sets their columns to the defaults.
     SetDefault,
 }
 
@@ -53,7 +55,7 @@ pub struct Schema {
     pub name: String,
 }
 
-/// A table with everything that hangs on it.
+/// A table with its columns, keys, indexes and constraints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Its OID.
@@ -62,28 +64,28 @@ pub struct Table {
     pub schema: u32,
     /// Its name.
     pub name: String,
-    /// The tree of its rows, ordered by primary key, or by a hidden row number where there is none.
+    /// The tree of its rows, ordered by primary key. A table without a primary key is ordered by a
+    /// hidden row number.
     pub tree: TreeAddress,
-    /// The tree of the values its rows hold out of line, or none when no row can be long enough to
-    /// need it.
+    /// The tree of its out-of-line values, or none when no row can be long enough to need one.
     pub wide: TreeAddress,
-    /// Its columns in the order of their attribute numbers; dropped ones stay as holes.
+    /// Its columns in the order of their attribute numbers. Dropped columns stay as holes.
     pub columns: Vec<Column>,
     /// Its primary key.
     pub primary_key: Option<PrimaryKey>,
-    /// Its secondary indexes (those of UNIQUE constraints too).
+    /// Its secondary indexes, including those of UNIQUE constraints.
     pub indexes: Vec<Index>,
     /// CHECK constraints.
     pub checks: Vec<CheckConstraint>,
     /// Foreign keys to other tables.
     pub foreign_keys: Vec<ForeignKey>,
-    /// How its rows are laid out, computed when first needed: [`Table::shape`].
+    /// The layout of its rows, computed on first use: [`Table::shape`].
     #[serde(skip)]
     pub layout: Layout,
 }
 
-/// A value derived from the columns: not part of the definition, so a copy (which may be changed)
-/// begins without it.
+/// A value derived from the columns. It is not part of the definition, so a copy (which may be
+/// changed) begins without it.
 #[derive(Debug, Default)]
 pub struct Layout(std::sync::OnceLock<values::row::RowShape>);
 
@@ -107,30 +109,30 @@ pub struct Column {
     /// Its type.
     #[serde(with = "TypeDefinition")]
     pub type_: Type,
-    /// NOT NULL, by its own declaration or as part of the primary key.
+    /// NOT NULL, from its own declaration or because the primary key includes it.
     pub not_null: bool,
-    /// DEFAULT as SQL text. Relations go by their OID, `nextval('20001'::regclass)`: they may be
-    /// renamed.
+    /// DEFAULT as SQL text. The text names relations by OID, `nextval('20001'::regclass)`, because
+    /// they may be renamed.
     pub default: Option<String>,
     /// GENERATED ... AS IDENTITY.
     #[serde(with = "IdentityOption")]
     pub identity: Option<Identity>,
-    /// A hole left by DROP COLUMN: always NULL, never named.
+    /// A hole that DROP COLUMN left: always NULL, and no name finds it.
     pub dropped: bool,
 }
 
-/// A primary key: the order of the table's own tree.
+/// A primary key. It is the order of the table's own tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrimaryKey {
-    /// OID of the index PostgreSQL's catalogs show for it.
+    /// OID of the index that PostgreSQL's catalogs show for it.
     pub oid: u32,
     /// OID of the constraint.
     pub constraint: u32,
-    /// Its name, of the index and of the constraint.
+    /// The name of both the index and the constraint.
     pub name: String,
     /// Positions of the columns.
     pub columns: Vec<u32>,
-    /// INCLUDE: positions of columns that its index names beside its keys. The tree's rows hold
+    /// INCLUDE: positions of columns that the index lists beside its keys. The tree's rows hold
     /// them anyway.
     pub included: Vec<u32>,
 }
@@ -148,12 +150,12 @@ pub struct Index {
     pub unique: bool,
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
-    /// OID of the UNIQUE constraint it stands for, or 0.
+    /// OID of the UNIQUE constraint that the index belongs to, or 0.
     pub constraint: u32,
     /// Its columns.
     pub columns: Vec<IndexKey>,
-    /// INCLUDE: positions of columns that it names beside its keys. Its tree does not hold them,
-    /// scans read them from the table's.
+    /// INCLUDE: positions of columns that the index lists beside its keys. Its tree does not hold
+    /// them; scans read them from the table's tree.
     pub included: Vec<u32>,
 }
 
@@ -175,9 +177,10 @@ pub struct CheckConstraint {
     pub oid: u32,
     /// Its name.
     pub name: String,
-    /// The condition as SQL text, with relations by their OIDs.
+    /// The condition as SQL text that names relations by OID.
     pub text: String,
-    /// Whether all rows meet it: not those from before it was added NOT VALID.
+    /// Whether all rows meet it. False after NOT VALID: rows from before the constraint may break
+    /// it.
     pub valid: bool,
 }
 
@@ -200,12 +203,15 @@ pub struct ForeignKey {
     /// ON UPDATE.
     #[serde(with = "ActionDefinition")]
     pub on_update: ReferentialAction,
-    /// Whether all rows meet it: not those from before it was added NOT VALID.
+    /// Whether all rows meet it. False after NOT VALID: rows from before the constraint may break
+    /// it.
     pub valid: bool,
 }
 
-/// A sequence's definition. A restart gives it another counter, so that it commits and
-/// rolls back with its transaction, although what a counter gives out never comes back.
+/// A sequence's definition.
+///
+/// A value that a counter returned never comes back. Yet a restart of the sequence must commit and
+/// roll back with its transaction, so a restart gives the definition a new counter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sequence {
     /// Its OID.
@@ -217,9 +223,9 @@ pub struct Sequence {
     /// smallint, integer or bigint.
     #[serde(with = "TypeDefinition")]
     pub type_: Type,
-    /// The number of its counter: its own OID at first.
+    /// The number of its counter, at first the sequence's own OID.
     pub counter: u32,
-    /// The counter's first number.
+    /// The first value that the counter returns.
     pub first: i64,
     /// START WITH
     pub start: i64,
@@ -233,9 +239,9 @@ pub struct Sequence {
     pub cache: i64,
     /// CYCLE
     pub cycle: bool,
-    /// The column it belongs to: (table's OID, column's position).
+    /// The column that owns it: (table's OID, column's position).
     pub owner: Option<(u32, u32)>,
-    /// The counter itself, once it is in use.
+    /// The counter itself, once a session has used it.
     #[serde(skip)]
     pub place: CounterPlace,
 }
@@ -247,13 +253,13 @@ pub struct Role {
     pub oid: u32,
     /// Its name.
     pub name: String,
-    /// May do everything.
+    /// Whether it may do everything.
     pub superuser: bool,
-    /// May log in.
+    /// Whether it may log in.
     pub login: bool,
 }
 
-/// A database of the folder.
+/// A database in the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseEntry {
     /// Its OID.
@@ -262,7 +268,7 @@ pub struct DatabaseEntry {
     pub name: String,
 }
 
-/// OID of the role that exists from the start.
+/// OID of the role that every folder begins with.
 pub const BOOTSTRAP_ROLE: u32 = 10;
 /// OID of schema pg_catalog.
 pub const PG_CATALOG: u32 = 11;
@@ -270,11 +276,11 @@ pub const PG_CATALOG: u32 = 11;
 pub const PUBLIC: u32 = 2200;
 /// OID of schema information_schema.
 pub const INFORMATION_SCHEMA: u32 = 13_000;
-/// The first OID given to users' objects.
+/// The first OID for users' objects.
 pub const FIRST_USER_OID: u32 = 16_384;
 
 impl Table {
-    /// How its rows are laid out.
+    /// The layout of its rows.
     #[inline]
     pub fn shape(&self) -> &values::row::RowShape {
         self.layout.0.get_or_init(|| {
@@ -283,7 +289,7 @@ impl Table {
         })
     }
 
-    /// Whether its rows or an index are in a tree that it had not `then`.
+    /// Whether a tree of its rows or indexes exists now that did not exist in `then`.
     pub fn has_trees_beyond(&self, then: &Table) -> bool {
         self.tree != then.tree
             || self.indexes.iter().any(|index| then.indexes.iter().all(|other| other.tree != index.tree))
@@ -295,19 +301,19 @@ impl Table {
         self.indexes.iter().map(|index| index.tree).chain(own)
     }
 
-    /// Whether a row may be too long for a tree's entry, so that some of its values must go out of
-    /// line. Dropped columns count: rows may hold their values still.
+    /// Whether a row may be too long for a tree's entry, so that some of its values must be stored
+    /// out of line. Dropped columns count, because rows may still hold their values.
     #[must_use]
     pub fn may_be_wide(&self) -> bool {
-        // Key columns stand in the row and in its key.
+        // Key columns are stored in the row and in its key.
         const SURELY_FITS: usize = storage::btree::MAX_ENTRY - storage::btree::MAX_KEY - 400;
         let lengths = self.columns.iter().map(|column| values::types::modifier::most_bytes(column.type_));
         let total = lengths.sum::<Option<usize>>();
         total.is_none_or(|total| total + 4 * self.columns.len() > SURELY_FITS)
     }
 
-    /// The OID of the unique key that a foreign key to these columns, in any order, is bound to:
-    /// the primary key, or the oldest of the others.
+    /// The OID of the unique key that a foreign key to these columns binds to. The columns may have
+    /// any order. The primary key comes first, then the oldest of the others.
     #[must_use]
     pub fn unique_key(&self, columns: &[u32]) -> Option<u32> {
         let fits =
@@ -323,7 +329,7 @@ impl Table {
         unique.map(|index| index.oid).min()
     }
 
-    /// Whether the primary key or a unique index has the column.
+    /// Whether the primary key or a unique index contains the column.
     #[must_use]
     pub fn is_unique(&self, column: u32) -> bool {
         self.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column))
@@ -333,7 +339,7 @@ impl Table {
                 .any(|index| index.unique && index.columns.iter().any(|key| key.column == column))
     }
 
-    /// Whether a key of the table, or one of its references, reads the column.
+    /// Whether a key of the table, or one of its foreign keys, reads the column.
     #[must_use]
     pub fn is_keyed(&self, column: usize) -> bool {
         let column = column as u32;
@@ -342,24 +348,24 @@ impl Table {
             || self.foreign_keys.iter().any(|key| key.columns.contains(&column))
     }
 
-    /// The position of a column that is there.
+    /// The position of a column that is not dropped.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| !column.dropped && column.name == name)
     }
 
-    /// The columns that are there, with their positions.
+    /// The columns that are not dropped, with their positions.
     pub fn live_columns(&self) -> impl Iterator<Item = (usize, &Column)> {
         self.columns.iter().enumerate().filter(|(_, column)| !column.dropped)
     }
 
-    /// Whether its rows are computed from the catalog instead of stored.
+    /// Whether its rows are computed from the catalog, not stored.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.tree == TreeAddress::NONE
     }
 
-    /// The names its indexes and constraints use.
+    /// The names that its indexes and constraints use.
     pub fn index_names(&self) -> impl Iterator<Item = (&str, u32)> {
         let primary = self.primary_key.iter().map(|key| (key.name.as_str(), key.oid));
         primary.chain(self.indexes.iter().map(|index| (index.name.as_str(), index.oid)))
@@ -417,7 +423,7 @@ enum ActionDefinition {
     SetDefault,
 }
 
-/// `Option<Identity>` as one small number.
+/// Serialises `Option<Identity>` as one small number.
 struct IdentityOption;
 
 impl IdentityOption {

@@ -1,7 +1,11 @@
-//! The memory that a definition takes, about. Their total is bounded, because every session reads
-//! them and no session can give them back.
+//! Approximate memory of a definition.
 //!
-//! An unchanged object keeps its size, so that the sum of a catalog returns to its former value.
+//! What must hold:
+//!
+//! - The sum over a catalog is bounded. Every session reads the definitions, and no session can be
+//!   asked to free them.
+//! - An equal object has an equal size, so that the sum returns to its former value when a change
+//!   is undone.
 
 use super::objects::{Schema, Sequence, Table};
 
@@ -15,7 +19,7 @@ const KEY: usize = 512;
 const KEY_COLUMN: usize = 16;
 
 impl Table {
-    /// See the module.
+    /// Approximate bytes of the definition; see the module.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let columns = self
@@ -34,7 +38,7 @@ impl Table {
 }
 
 impl Sequence {
-    /// See the module.
+    /// Approximate bytes of the definition; see the module.
     #[must_use]
     pub fn bytes(&self) -> usize {
         OBJECT + 2 * self.name.len()
@@ -42,7 +46,7 @@ impl Sequence {
 }
 
 impl Schema {
-    /// See the module.
+    /// Approximate bytes of the definition; see the module.
     #[must_use]
     pub fn bytes(&self) -> usize {
         OBJECT + 2 * self.name.len()

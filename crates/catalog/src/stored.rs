@@ -1,20 +1,22 @@
-//! The names of relations inside stored texts of expressions. A text holds `'OID'::regclass` in the
-//! place of a name: it is written by the parser's room, and read here without a parser.
+//! Names of relations inside stored texts of expressions.
+//!
+//! A text holds `'OID'::regclass` in place of a name. The `query` crate writes such texts with its
+//! parser; this module reads them without one.
 
 use values::identifier::split;
 
-/// Whether a constant that names a relation is an OID itself; `-` is 0.
+/// Whether a constant that names a relation is an OID. `-` counts as 0.
 pub fn is_number(name: &str) -> bool {
     name == "-" || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The message for a relation that a constant names and that is not there.
+/// The error message for a constant that names a relation which does not exist.
 pub fn missing(name: &str) -> String {
     let names = split(name, '.').map(|names| names.join("."));
     format!("relation \"{}\" does not exist", names.as_deref().unwrap_or(name))
 }
 
-/// The relations that a stored text reads, by their OIDs.
+/// The OIDs of the relations that a stored text reads.
 pub fn numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
     text.match_indices(OF_RELATION).filter_map(|(end, _)| {
         let before = text[..end].trim_end_matches(|c: char| c.is_ascii_digit());
@@ -22,10 +24,10 @@ pub fn numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// The mark that follows a relation's OID in a stored text.
+/// The text that follows a relation's OID in a stored text.
 const OF_RELATION: &str = "'::regclass";
 
-/// The text with each `'OID'::regclass` showing the name that `named` gives.
+/// The text with each `'OID'::regclass` replaced by the name that `named` returns.
 pub fn named_relations(text: &str, named: &dyn Fn(u32) -> Option<String>) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,12 +1,12 @@
-//! The columns that PostgreSQL gives each table by itself, and the errors of statements that would
-//! define or change one.
+//! The system columns, which PostgreSQL gives each table, and the errors of statements that define
+//! or change one.
 
 use values::error::{SqlError, SqlState};
 
 /// Their names.
 pub const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];
 
-/// 0A000 for a system column that a statement would change; `verb` as in "cannot drop".
+/// 0A000 for a statement that changes a system column. `verb` as in "cannot drop".
 pub fn unchangeable(verb: &str, name: &str) -> Option<SqlError> {
     let message = || format!("cannot {verb} system column \"{name}\"");
     SYSTEM_COLUMNS.contains(&name).then(|| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message()))

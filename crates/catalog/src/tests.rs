@@ -1,4 +1,4 @@
-//! Names, overlays and the stored form.
+//! Tests of names, overlays and the stored form.
 
 use std::sync::Arc;
 

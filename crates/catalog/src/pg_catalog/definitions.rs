@@ -1,7 +1,7 @@
 //! Names and columns of the system relations, as in PostgreSQL 18.
 //!
-//! Columns are `name:type` with the type's OID. Types that do not exist here are shown as text
-//! (expression trees, access lists as text[]), which is how clients read them.
+//! Columns are `name:type` with the type's OID. Types that Allcore does not have are shown as text
+//! (expression trees) or text[] (access lists), which is how clients read them.
 
 /// A system relation: its name, OID, whether it is a view, and its columns.
 pub(super) struct Definition {

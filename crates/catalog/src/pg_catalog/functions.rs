@@ -1,4 +1,4 @@
-//! Functions over the catalog.
+//! SQL functions that read the catalog.
 
 use bumpalo::Bump;
 
@@ -9,10 +9,10 @@ use values::error::{SqlError, SqlState};
 use values::identifier;
 use values::types::{Datum, Type};
 
-/// A function of the registry that asks the catalog, by name.
+/// Calls a function of the registry that reads the catalog, by name.
 ///
 /// # Errors
-/// 0A000 for a name that is not known here.
+/// 0A000 for an unknown function.
 pub fn function<'a>(
     environment: &dyn Environment,
     catalog: &Catalog,
@@ -99,7 +99,7 @@ pub fn function<'a>(
     })
 }
 
-/// Whether an error says that a text names nothing.
+/// Whether an error says that a text names no object.
 fn is_absence(error: &SqlError) -> bool {
     matches!(
         error.code,
@@ -110,7 +110,8 @@ fn is_absence(error: &SqlError) -> bool {
     )
 }
 
-/// Whether an error says that a text names no type, but not that it is none of the grammar's.
+/// Whether an error says that no type has this name, rather than that the text is no type name at
+/// all.
 fn is_no_type(error: &SqlError) -> bool {
     error.code == SqlState::UNDEFINED_OBJECT || error.message.starts_with("invalid type name")
 }
@@ -123,7 +124,7 @@ fn index_table(catalog: &Catalog, index: u32) -> Option<std::sync::Arc<super::Ta
     }
 }
 
-/// Whether a relation is found by its bare name.
+/// Whether the search path finds a relation by its bare name.
 fn visible(environment: &dyn Environment, catalog: &Catalog, oid: u32) -> bool {
     let Some((schema, name)) = catalog.relation_name(oid) else { return false };
     let mut path = environment.current_schemas(true);
@@ -135,7 +136,7 @@ fn visible(environment: &dyn Environment, catalog: &Catalog, oid: u32) -> bool {
     first == Some(schema)
 }
 
-/// The sequence that a column owns; an error where the table or the column is not there.
+/// The sequence that a column owns. Errors if the table or the column does not exist.
 fn serial_sequence(
     environment: &dyn Environment,
     catalog: &Catalog,

@@ -1,8 +1,8 @@
-//! The indexes of a table as clients see them: that of the primary key beside the others.
+//! The indexes of a table as clients see them: the primary key's index among the others.
 
 use super::super::{Index, Table};
 
-/// Every index of a table: its OID, name, columns, and whether it is the primary key.
+/// An index of a table: its OID, name, columns, and whether it is the primary key's.
 pub(super) struct AnyIndex<'t> {
     pub(super) oid: u32,
     pub(super) name: &'t str,
@@ -15,7 +15,7 @@ pub(super) struct AnyIndex<'t> {
 }
 
 impl AnyIndex<'_> {
-    /// Positions of its columns, those of INCLUDE last.
+    /// Positions of its columns; those of INCLUDE come last.
     pub(super) fn all_columns(&self) -> impl Iterator<Item = u32> {
         self.columns.iter().chain(self.included).copied()
     }

@@ -1,8 +1,8 @@
-//! The system relations: their definitions, the same for all databases, and their rows, computed
-//! from a catalog.
+//! The system relations: definitions that are the same for all databases, and rows computed from a
+//! catalog.
 //!
-//! [`rows`] gives the rows of one relation in the order of its columns; a relation without anything
-//! to show is empty. The functions that clients' catalog queries call are in [`function`].
+//! [`rows`] returns the rows of one relation in the order of its columns. A relation with nothing
+//! to show is empty. [`function`] holds the functions that clients' catalog queries call.
 
 mod definitions;
 mod functions;
@@ -82,22 +82,22 @@ pub fn table_by_oid(oid: u32) -> Option<&'static Arc<Table>> {
     RELATIONS.by_oid.get(&oid)
 }
 
-/// The system relation of this name in `pg_catalog` or `information_schema` (by the schema's OID).
+/// The system relation of this name in `pg_catalog` or `information_schema` (the schema's OID).
 #[must_use]
 pub fn table_by_name(schema: u32, name: &str) -> Option<&'static Arc<Table>> {
     RELATIONS.by_name.get(&schema)?.get(name)
 }
 
-/// The system relations with whether each is a view.
+/// The system relations, and whether each is a view.
 fn all() -> impl Iterator<Item = (&'static Arc<Table>, bool)> {
     let lists = definitions::PG_CATALOG.iter().chain(definitions::INFORMATION_SCHEMA);
     lists.filter_map(|definition| Some((RELATIONS.by_oid.get(&definition.oid)?, definition.view)))
 }
 
-/// The rows of a system relation, each as wide as the relation.
+/// The rows of a system relation, each with one value a column.
 ///
 /// # Errors
-/// Those of an interrupt.
+/// The error of an interrupt.
 pub fn rows(catalog: &Catalog, system: &dyn System, relation: u32) -> Result<Vec<Vec<Value>>> {
     let Some(table) = table_by_oid(relation) else { return Ok(Vec::new()) };
     let mut rows = Rows { table, rows: Vec::new(), pace: Pace::new() };
@@ -109,7 +109,7 @@ pub fn rows(catalog: &Catalog, system: &dyn System, relation: u32) -> Result<Vec
     Ok(rows.rows)
 }
 
-/// Rows under construction: values are given by column name, the rest is NULL.
+/// Rows under construction. The caller names the columns it sets; the others are NULL.
 struct Rows<'t> {
     table: &'t Table,
     rows: Vec<Vec<Value>>,
@@ -117,8 +117,8 @@ struct Rows<'t> {
 }
 
 impl Rows<'_> {
-    /// Adds a row, with a safe point once in a while. A name the relation does not have is left
-    /// out.
+    /// Adds a row, and passes a safe point now and then. Ignores names of columns the relation does
+    /// not have.
     fn add(&mut self, values: Vec<(&str, Value)>) -> Result<()> {
         let mut row = vec![Value::Null; self.table.columns.len()];
         for (name, value) in values {
@@ -131,7 +131,7 @@ impl Rows<'_> {
     }
 }
 
-/// Shorthands for values.
+/// Shorthand constructors of values follow.
 fn text(value: impl Into<String>) -> Value {
     Value::Text(value.into().into_boxed_str())
 }
@@ -152,12 +152,12 @@ fn letter(value: u8) -> Value {
     Value::Char(value)
 }
 
-/// int2vector and oidvector, whose subscripts begin at 0.
+/// An int2vector or oidvector. Their subscripts begin at 0.
 fn vector(element: u32, values: impl Iterator<Item = Value>) -> Value {
     Value::Array(values::types::ArrayBuilder::list_of(element, values, 0).into())
 }
 
-/// An array.
+/// An array. Its subscripts begin at 1.
 fn array(element: u32, values: impl Iterator<Item = Value>) -> Value {
     Value::Array(values::types::ArrayBuilder::list_of(element, values, 1).into())
 }

@@ -1,8 +1,8 @@
 //! The functions that ask for privileges: `has_*_privilege` and `pg_has_role`.
 //!
-//! Every role there is may do everything. So an answer depends on whether the role, the object and
-//! the privilege exist: an object that is named wrongly is an error, a table or column that is
-//! numbered wrongly gives NULL.
+//! Every role may do everything. So an answer depends only on whether the role, the object and the
+//! privilege exist. A wrong object name is an error; a wrong number of a table or column gives
+//! NULL.
 
 use bumpalo::Bump;
 
@@ -13,10 +13,10 @@ use values::error::{SqlError, SqlState};
 use values::text::alias::qualified_name;
 use values::types::{Datum, Type};
 
-/// The numbers of the columns that every table has (`tableoid` and its like) begin here.
+/// The lowest number of a system column (`tableoid` and the like).
 const FIRST_SYSTEM_COLUMN: i16 = -6;
 
-/// The privileges on a kind of object.
+/// The privileges that exist on a kind of object; None for a function that is not about privileges.
 fn privileges(function: &str) -> Option<&'static [&'static str]> {
     Some(match function {
         "has_table_privilege" => {
@@ -34,11 +34,11 @@ fn privileges(function: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The answer of a function over privileges; None where the function is none of them.
+/// The answer of a privilege function; None for any other function.
 ///
 /// # Errors
-/// The SQLSTATE of a name that stands for nothing, 22023 for a privilege that the kind of object
-/// has not.
+/// The SQLSTATE for a name that no object has; 22023 for a privilege that the kind of object does
+/// not have.
 pub(super) fn function<'a>(
     environment: &dyn Environment,
     catalog: &Catalog,
@@ -48,7 +48,8 @@ pub(super) fn function<'a>(
 ) -> Option<Result<Datum<'a>, SqlError>> {
     let known = privileges(name)?;
     let columns = usize::from(name == "has_column_privilege");
-    // The last argument names privileges, those before it the object; a role may stand before both.
+    // The last argument names privileges, and those before it name the object. A role may precede
+    // both.
     let (asked, rest) = arguments.split_last()?;
     let (roles, object) = rest.split_at(rest.len().checked_sub(columns + 1)?);
     Some((|| {
@@ -68,7 +69,7 @@ pub(super) fn function<'a>(
     })())
 }
 
-/// 22023 for a privilege that the kind of object has not.
+/// Raises 22023 for a privilege that the kind of object does not have.
 fn check(function: &str, known: &[&str], shown: &str) -> Result<(), SqlError> {
     let upper = shown.to_ascii_uppercase();
     let mut plain = upper.strip_suffix(" WITH GRANT OPTION").unwrap_or(&upper);
@@ -82,8 +83,8 @@ fn check(function: &str, known: &[&str], shown: &str) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
 
-/// Whether there is a role: by name an error if not, and by number 0A000, for then PUBLIC's
-/// privileges count.
+/// Checks that a role exists. A wrong name is an error. A wrong number raises 0A000, because
+/// PostgreSQL then applies PUBLIC's privileges.
 fn role(environment: &dyn Environment, given: Datum<'_>) -> Result<(), SqlError> {
     let there = match given {
         Datum::Text("public") => return Err(SqlError::unsupported("privileges of PUBLIC")),
@@ -100,7 +101,7 @@ fn absent(code: SqlState, what: &str, name: &str) -> SqlError {
     SqlError::new(code, format!("{what} \"{name}\" does not exist"))
 }
 
-/// Whether there is the object that a function asks for.
+/// Whether the object that a function asks about exists.
 fn object_is_there<'a>(
     environment: &dyn Environment,
     catalog: &Catalog,
@@ -141,14 +142,14 @@ fn object_is_there<'a>(
             let Some(number) = relation(environment, catalog, given)? else { return Ok(false) };
             column_is_there(catalog, number, object[1])
         }
-        // PostgreSQL lets a superuser do everything with whatever stands behind the number of
-        // another kind of object.
+        // For other kinds of objects, PostgreSQL lets a superuser do everything whether or not the
+        // number exists.
         _ => Ok(true),
     }
 }
 
-/// The number of a relation that is named or numbered. Unlike regclass, these functions read no
-/// number as text.
+/// The number of a relation given by name or number. Unlike regclass, these functions do not read a
+/// text of digits as a number.
 pub(super) fn relation(
     environment: &dyn Environment,
     catalog: &Catalog,
@@ -169,7 +170,7 @@ pub(super) fn relation(
     found.map(Some).ok_or_else(|| absent(SqlState::UNDEFINED_TABLE, "relation", &names.join(".")))
 }
 
-/// Whether a table has a column: by name an error if not.
+/// Whether a table has a column. A wrong column name is an error.
 pub(super) fn column_is_there(catalog: &Catalog, table: u32, column: Datum<'_>) -> Result<bool, SqlError> {
     let Some((schema, name)) = catalog.relation_name(table) else { return Ok(false) };
     let Some(Relation::Table(table)) = catalog.relation_in(schema, name) else { return Ok(true) };

@@ -6,13 +6,14 @@ use super::{Result, Rows, System, array, int2, letter, oid, text, vector, views,
 use crate::{Identity, ReferentialAction};
 use values::types::{Type, TypeKind, Value, oid as types, registry};
 
-/// OIDs of things that are always there.
+/// OIDs of access methods and other built-in objects.
 const HEAP: u32 = 2;
 const BTREE: u32 = 403;
 const DEFAULT_COLLATION: u32 = 100;
 const DEFAULT_TABLESPACE: u32 = 1663;
 const UTF8: i32 = 6;
-/// A column's default has no OID of its own here: the table's and the column's numbers make one.
+/// Column defaults have no stored OID here. This bit, the table's number and the column's number
+/// make one.
 const DEFAULT_OIDS: u32 = 1 << 31;
 
 pub(super) fn fill(
@@ -186,7 +187,7 @@ fn collation(type_: u32) -> u32 {
     if matches!(element, types::TEXT | types::VARCHAR | types::BPCHAR) { DEFAULT_COLLATION } else { 0 }
 }
 
-/// The columns every kind of attribute row has in common.
+/// The columns that all kinds of attribute rows share.
 fn attribute(relation: u32, name: &str, number: usize, type_: Type) -> Vec<(&'static str, Value)> {
     vec![
         ("attrelid", oid(relation)),
@@ -513,7 +514,7 @@ fn sequences(catalog: &Catalog, system: &dyn System, relation: &str, rows: &mut 
     Ok(())
 }
 
-/// The one kind of dependency clients ask for: sequences and the columns they belong to.
+/// The only kind of dependency that clients ask for: sequences and the columns that own them.
 fn owned_sequences(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
     const PG_CLASS: u32 = 1259;
     for sequence in catalog.sequences() {

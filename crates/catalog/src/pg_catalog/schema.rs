@@ -23,7 +23,7 @@ pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) -> Re
         "constraint_column_usage" => constraint_columns(catalog, rows)?,
         "referential_constraints" => referential(catalog, rows)?,
         "sequences" => {
-            // Those of identity columns are the columns' own.
+            // The sequences of identity columns belong to the columns and are not shown.
             let own = |owner: Option<(u32, u32)>| {
                 let (table, column) = owner?;
                 catalog.table(table)?.columns.get(column as usize)?.identity
@@ -55,7 +55,7 @@ pub(super) fn fill(catalog: &Catalog, relation: &str, rows: &mut Rows<'_>) -> Re
     Ok(())
 }
 
-/// The digits of a number's type, and those behind the point.
+/// A numeric type's precision and scale.
 fn precision_of(type_: values::types::Type) -> (Value, Value) {
     match type_.oid {
         types::INT2 => (Value::Int4(16), Value::Int4(0)),
@@ -79,7 +79,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "YES" } else { "NO" }
 }
 
-/// Stored tables and system relations, with the latter's kind.
+/// Stored tables and system relations, and whether each is a system relation.
 fn every_table(catalog: &Catalog) -> impl Iterator<Item = (&Table, bool)> {
     let stored = catalog.tables().map(|table| (&**table, false));
     stored.chain(super::all().map(|(table, view)| (&**table, view)))
@@ -183,7 +183,7 @@ fn plain_name(type_: values::types::Type) -> String {
     values::types::Type::new(type_.oid).to_string()
 }
 
-/// A constraint: its name, kind and columns, and for a foreign key what it references.
+/// A constraint: its name, kind and columns; for a foreign key also the columns it references.
 struct Shown<'c> {
     table: &'c Table,
     name: &'c str,

@@ -1,14 +1,16 @@
-//! The state of the running system that system relations show, beyond the catalog.
+//! The view of the running system that system relations show beyond the catalog.
+//!
+//! The layers above implement [`System`]; the catalog only reads it.
 
 use txn::AdvisoryKey;
 
-/// The running system, as far as system relations show it. Everything has an empty default.
+/// The running system as system relations show it. Every method has an empty default.
 pub trait System {
-    /// Rows of a table now.
+    /// The current number of rows of a table.
     fn table_rows(&self, _table: u32) -> f64 {
         -1.0
     }
-    /// Pages of a tree now.
+    /// The current number of pages of a tree.
     fn tree_pages(&self, _tree: u32) -> i32 {
         0
     }
@@ -28,11 +30,11 @@ pub trait System {
     fn prepared(&self) -> Vec<Prepared> {
         Vec::new()
     }
-    /// The locks that are held or waited for, for pg_locks.
+    /// Locks that sessions hold or wait for, for pg_locks.
     fn locks(&self) -> Vec<Lock> {
         Vec::new()
     }
-    /// The last value of a sequence, if it has given one.
+    /// The last value of a sequence; None before the first.
     fn sequence_value(&self, _sequence: u32) -> Option<i64> {
         None
     }
@@ -43,23 +45,23 @@ pub trait System {
 pub struct Setting {
     /// Its name.
     pub name: String,
-    /// Its value, a number in `unit` where that is there.
+    /// Its value; a number in `unit` if it has a unit.
     pub value: String,
     /// `ms`, `s`, `B`, `kB`, `8kB` or `MB`.
     pub unit: Option<&'static str>,
     /// `bool`, `integer`, `real`, `string` or `enum`.
     pub kind: &'static str,
-    /// PostgreSQL's word for who may change it and when.
+    /// Who may change it and at which time, in PostgreSQL's words (pg_settings.context).
     pub context: &'static str,
     /// `default`, `client` or `session`.
     pub source: &'static str,
-    /// The least and the largest value.
+    /// The smallest and the largest value.
     pub range: Option<(String, String)>,
-    /// The words it takes.
+    /// The words it accepts.
     pub words: Option<Vec<&'static str>>,
-    /// Its value where nobody sets it.
+    /// Its value when nothing sets it.
     pub boot: String,
-    /// The value that RESET gives it.
+    /// The value after RESET.
     pub reset: String,
 }
 
@@ -76,13 +78,14 @@ pub struct Activity {
     pub application: String,
     /// `active`, `idle`, `idle in transaction` or `idle in transaction (aborted)`.
     pub state: &'static str,
-    /// The present or last statement.
+    /// The current or last statement.
     pub query: String,
-    /// Times in microseconds since 2000-01-01 UTC: session, transaction and statement begun.
+    /// Times in microseconds since 2000-01-01 UTC at which the session, its transaction and its
+    /// statement began.
     pub started: (i64, Option<i64>, Option<i64>),
-    /// When its state last changed.
+    /// The time of the last change of its state, in the same unit.
     pub changed: i64,
-    /// Its wait event: type and name.
+    /// The wait event's type and name.
     pub waits: Option<(&'static str, &'static str)>,
 }
 
@@ -91,13 +94,13 @@ pub struct Activity {
 pub struct Cursor {
     /// Its name.
     pub name: String,
-    /// The text that made it.
+    /// The statement that declared it.
     pub statement: String,
-    /// It outlives its transaction.
+    /// Whether it outlives its transaction.
     pub holdable: bool,
-    /// FETCH may move it backward.
+    /// Whether FETCH may move it backward.
     pub scrollable: bool,
-    /// When it was made, in microseconds since 2000-01-01 UTC.
+    /// The time of its creation, in microseconds since 2000-01-01 UTC.
     pub created: i64,
 }
 
@@ -106,26 +109,26 @@ pub struct Cursor {
 pub struct Prepared {
     /// Its name.
     pub name: String,
-    /// The text that made it.
+    /// The statement that declared it.
     pub statement: String,
-    /// When it was made, in microseconds since 2000-01-01 UTC.
+    /// The time of its creation, in microseconds since 2000-01-01 UTC.
     pub created: i64,
     /// The types of its parameters, by OID.
     pub parameters: Vec<u32>,
-    /// The types of its columns, where it gives rows.
+    /// The types of its columns, if it returns rows.
     pub results: Option<Vec<u32>>,
-    /// PREPARE made it, not a message of the extended protocol.
+    /// Whether PREPARE made it, not a message of the extended protocol.
     pub by_command: bool,
 }
 
-/// The locked object of a row of pg_locks.
+/// The object that a row of pg_locks is about.
 #[derive(Debug, Clone, Copy)]
 pub enum Locked {
     /// A table, index or sequence, by its OID.
     Relation(u32),
-    /// A row of the relation of this OID, 0 for one of another database.
+    /// A row of the relation with this OID; 0 for a relation of another database.
     Row(u32),
-    /// An object of a class that is no relation, by their OIDs.
+    /// An object that is no relation: the OIDs of its class and of itself.
     Object(u32, u32),
     /// The end of a transaction.
     Transaction(u64),
@@ -136,16 +139,16 @@ pub enum Locked {
 /// A row of pg_locks.
 #[derive(Debug, Clone)]
 pub struct Lock {
-    /// The session's number, None for the engine's own.
+    /// The session's number; None for a lock of the engine itself.
     pub pid: Option<i32>,
-    /// The OID of the session's database, where that is known.
+    /// The OID of the session's database, if known.
     pub database: Option<u32>,
     /// The locked object.
     pub on: Locked,
     /// The mode, as PostgreSQL names it.
     pub mode: &'static str,
-    /// Whether it is held; false means that the session waits for it.
+    /// Whether the session holds the lock; false while it waits.
     pub granted: bool,
-    /// Held without an entry in the table of locks.
+    /// Whether the lock has no entry in the lock table.
     pub fast_path: bool,
 }

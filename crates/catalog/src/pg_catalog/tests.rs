@@ -1,5 +1,4 @@
-//! The system relations are well-formed, and definitions are written back as PostgreSQL writes
-//! them.
+//! Tests: the system relations are well-formed, and definitions print as PostgreSQL prints them.
 
 use std::sync::Arc;
 

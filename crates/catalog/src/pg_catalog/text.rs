@@ -1,4 +1,4 @@
-//! Definitions written back as SQL, in PostgreSQL's wording.
+//! Definitions as SQL text, in PostgreSQL's wording.
 
 use super::super::{Catalog, ForeignKey, Index, Table};
 use crate::ReferentialAction;
@@ -13,10 +13,10 @@ fn columns(table: &Table, positions: &[u32]) -> String {
     names.join(", ")
 }
 
-/// The parts of an index of a table, be it that of its primary key.
+/// The parts of a table's index; the primary key's index has them too.
 struct Parts<'t> {
     name: &'t str,
-    /// Its description, unless it is the primary key's.
+    /// Its definition; None for the primary key's.
     index: Option<&'t Index>,
     keys: Vec<u32>,
     included: &'t [u32],
@@ -31,8 +31,8 @@ fn parts(table: &Table, oid: u32) -> Option<Parts<'_>> {
     Some(Parts { name: &key.name, index: None, keys: key.columns.clone(), included: &key.included })
 }
 
-/// CREATE INDEX for an index of a table (its primary key's too). With `bare` the table is named
-/// without its schema.
+/// CREATE INDEX for an index of a table, also for the primary key's. With `bare` the text names the
+/// table without its schema.
 pub(super) fn index(catalog: &Catalog, table: &Table, oid: u32, bare: bool) -> Option<String> {
     let Parts { name, index, keys, included } = parts(table, oid)?;
     let shown = match bare {
@@ -49,7 +49,7 @@ pub(super) fn index(catalog: &Catalog, table: &Table, oid: u32, bare: bool) -> O
     ))
 }
 
-/// The column of an index with a number from 1, or nothing when it has none of that number.
+/// The column of an index by its number, counted from 1; None if there is no such number.
 pub(super) fn index_column(table: &Table, oid: u32, number: i32) -> Option<String> {
     let Parts { keys, included, .. } = parts(table, oid)?;
     let at = usize::try_from(number)
@@ -58,7 +58,7 @@ pub(super) fn index_column(table: &Table, oid: u32, number: i32) -> Option<Strin
     Some(at.map_or_else(String::new, |at| columns(table, &[*at])))
 }
 
-/// INCLUDE of an index, or nothing.
+/// The INCLUDE part of an index's text; empty without included columns.
 fn including(table: &Table, included: &[u32]) -> String {
     if included.is_empty() { String::new() } else { format!(" INCLUDE ({})", columns(table, included)) }
 }
@@ -76,9 +76,9 @@ fn index_keys(table: &Table, index: &Index) -> String {
     index.columns.iter().map(key).collect::<Vec<_>>().join(", ")
 }
 
-/// A constraint of a table as ALTER TABLE ADD would write it; `pretty` without the parentheses it
-/// can do without. A referenced table that is not `visible` by its bare name is named with its
-/// schema.
+/// A constraint of a table as ALTER TABLE ADD would write it. `pretty` leaves out parentheses that
+/// are not needed. The text names a referenced table with its schema unless the table is `visible`
+/// by its bare name.
 pub(super) fn constraint(
     catalog: &Catalog,
     table: &Table,
@@ -134,8 +134,8 @@ fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey, visible: &dyn
     text
 }
 
-/// A default as PostgreSQL writes it back: value functions in capitals, sequences by name, of
-/// public by their bare name.
+/// A default as PostgreSQL prints it: value functions in capitals, sequences by name. Sequences of
+/// schema public have their bare name.
 pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
     match default {
         "current_date" | "current_timestamp" | "localtime" | "localtimestamp" | "current_user"
@@ -144,7 +144,7 @@ pub(super) fn shown_default(catalog: &Catalog, default: &str) -> String {
     }
 }
 
-/// A stored text with its relations by name, those of public by their bare name.
+/// A stored text with relations by name; relations of schema public have their bare name.
 pub(super) fn shown_relations(catalog: &Catalog, text: &str) -> String {
     crate::stored::named_relations(text, &|oid| {
         let (schema, name) = catalog.relation_name(oid)?;

@@ -1,4 +1,4 @@
-//! Rows of the views of `pg_catalog`: definitions in readable form, and the running system.
+//! Rows of the views of `pg_catalog`: readable definitions, and the running system.
 
 use txn::AdvisoryKey;
 
