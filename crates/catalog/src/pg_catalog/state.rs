@@ -51,7 +51,7 @@ pub struct Setting {
     pub unit: Option<&'static str>,
     /// `bool`, `integer`, `real`, `string` or `enum`.
     pub kind: &'static str,
-    /// Who may change it and at which time, in PostgreSQL's words (pg_settings.context).
+    /// The users and times allowed to change it, in PostgreSQL's words (pg_settings.context).
     pub context: &'static str,
     /// `default`, `client` or `session`.
     pub source: &'static str,
@@ -109,7 +109,7 @@ pub struct Cursor {
 pub struct Prepared {
     /// Its name.
     pub name: String,
-    /// The statement that declared it.
+    /// The statement that prepared it.
     pub statement: String,
     /// The time of its creation, in microseconds since 2000-01-01 UTC.
     pub created: i64,

@@ -1,8 +1,8 @@
-//! GROUP BY, and the check that nothing ungrouped is read above it.
+//! GROUP BY, and the check that nothing above the grouping reads an ungrouped column.
 //!
-//! A grouped column keeps its register through the grouping, so subqueries that read it need no
-//! rewriting; any other grouped expression gets a new register, and equal expressions above the
-//! grouping are replaced by it.
+//! What must hold: a grouped column keeps its register through the grouping, so subqueries that
+//! read it need no rewriting. Any other grouped expression gets a new register, which replaces
+//! equal expressions above the grouping.
 
 use crate::bound::reads::sublink_reads;
 use std::collections::{HashMap, HashSet};
@@ -22,7 +22,7 @@ use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
 impl Binder<'_> {
-    /// GROUP BY: the expressions.
+    /// Binds the expressions of GROUP BY.
     pub(crate) fn group_clause(
         &mut self,
         items: &[Node],
@@ -54,8 +54,8 @@ impl Binder<'_> {
         Ok(groups.into_iter().map(|(_, group)| group).collect())
     }
 
-    /// Refuses what GROUP BY found by its place or name, where it reads one of the first
-    /// `aggregates` of the level or a window function.
+    /// Refuses an item that GROUP BY found by position or name, if it reads a window function or
+    /// one of the level's first `aggregates`.
     fn refuse_calls(&mut self, expr: &Expr, aggregates: usize) -> Result<(), SqlError> {
         let level = self.level();
         let calls: Vec<Reg> = level.aggregates[..aggregates].iter().map(|call| call.output).collect();
@@ -76,10 +76,12 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The level whose rows an aggregate goes over: that of the innermost column or aggregate in
-    /// it, subqueries included, and the present one without any. The columns it reads there need no
-    /// grouping: they leave the level's uses, of which `uses` gives the number before the call. Its
-    /// subqueries move to that level, where they are computed.
+    /// The level whose rows an aggregate is computed over. It is the level of the innermost column
+    /// or aggregate in the call, subqueries included; without any it is the present level.
+    ///
+    /// Columns of that level inside the call need no grouping, so they leave the level's uses.
+    /// `uses` holds the number of uses before the call. The call's subqueries move to that level,
+    /// which computes them.
     pub(crate) fn aggregate_level<'e>(
         &mut self,
         parts: impl Iterator<Item = &'e Expr>,
@@ -97,8 +99,8 @@ impl Binder<'_> {
         owner
     }
 
-    /// The level of the innermost column or aggregate that is read, subqueries included, and the
-    /// subqueries' registers.
+    /// The level of the innermost column or aggregate that these parts read, subqueries included,
+    /// and the subqueries' registers.
     fn innermost_read<'e>(&self, parts: impl Iterator<Item = &'e Expr>) -> (Option<usize>, Registers) {
         let mut read = Registers::new();
         parts.for_each(|part| registers::of_expr(part, &mut read));
@@ -119,8 +121,8 @@ impl Binder<'_> {
         (innermost, links)
     }
 
-    /// Whether one of these columns is read: by an expression, or in the subqueries and calls of
-    /// the present query whose results it reads. The keys of a window are no part of a call.
+    /// Whether an expression reads one of these columns, directly or through subqueries and calls
+    /// of the present query whose results it reads. A window's keys do not count as part of a call.
     pub(super) fn reads_any(&self, expr: &Expr, columns: &Registers) -> bool {
         let Some(level) = self.levels.last() else { return false };
         let mut known = registers::reads(expr);
@@ -148,8 +150,7 @@ impl Binder<'_> {
         false
     }
 
-    /// The query in whose FROM a column's register is, or whose aggregate it is; None: it is
-    /// computed.
+    /// The query whose FROM or aggregates own a register; None for a computed register.
     fn level_of(&self, register: Reg) -> Option<usize> {
         self.levels.iter().rposition(|level| self.readable(level).contains(&register))
     }
@@ -158,8 +159,8 @@ impl Binder<'_> {
         self.levels.last().is_some_and(|level| level.sublinks.iter().any(|link| link.output == register))
     }
 
-    /// Replaces grouped expressions above the grouping by their registers, and refuses columns that
-    /// are not grouped. `having`: the places of HAVING's columns in the level's uses.
+    /// Replaces grouped expressions above the grouping by their registers, and refuses ungrouped
+    /// columns. `having`: the places of HAVING's columns in the level's uses.
     pub(crate) fn check_grouping(
         &mut self,
         groups: Vec<Expr>,
@@ -175,11 +176,10 @@ impl Binder<'_> {
         let mut computed: HashMap<u64, Vec<(Expr, Expr)>> = HashMap::new();
         for group in groups {
             match &group {
-                // A subquery alone is a column too, but one that is computed wherever it is
-                // written.
+                // A bare subquery is a column too, but each place where it is written computes it.
                 Expr::Column { register, .. } if outer.contains(register) => {
-                    // It is the same in all rows. Its register is the outer query's, and not to be
-                    // filled here.
+                    // An outer column has the same value in all rows. Its register belongs to the
+                    // outer query and must not be filled here.
                     let register = self.register();
                     body.groups.push((group, register));
                 }
@@ -217,7 +217,8 @@ impl Binder<'_> {
         self.level().sublinks = links;
         match failed {
             Ok(()) => Ok(()),
-            // Below the grouping it runs side by side with what is grouped, above it by itself.
+            // Below the grouping the function runs side by side with grouped ones; above it, it
+            // would run alone.
             Err((Ungrouped::Own(register, _), _))
                 if body.grouped_sets.iter().any(|set| set.output.contains(&register)) =>
             {
@@ -227,8 +228,8 @@ impl Binder<'_> {
         }
     }
 
-    /// With a table's whole primary key grouped, its other columns have one value a group: they are
-    /// grouped too.
+    /// If GROUP BY contains a table's whole primary key, the table's other columns have one value a
+    /// group. This counts them as grouped.
     fn add_dependent_columns(&mut self, from: &FromItem, columns: &mut HashSet<Reg>, body: &mut Select) {
         let mut tables = Vec::new();
         tables_of(from, &mut tables);
@@ -250,7 +251,7 @@ impl Binder<'_> {
         }
     }
 
-    /// 42803. `part`: the uses of the part that reads the column.
+    /// The error 42803. `part`: the uses of the part that reads the column.
     fn ungrouped(&mut self, column: Ungrouped, part: Range<usize>) -> SqlError {
         let uses = &self.level().uses;
         let (used, inner) = match column {
@@ -274,8 +275,8 @@ impl Binder<'_> {
     }
 }
 
-/// Checks everything above the grouping. Err: a column that is not grouped, and the uses of the
-/// part that reads it.
+/// Checks everything above the grouping. Err: an ungrouped column, and the uses of the part that
+/// reads it.
 fn check_parts(
     check: &mut Check<'_>,
     targets: &mut [Target],
@@ -296,31 +297,31 @@ fn check_parts(
     windows.chain(sets).try_for_each(|expr| check.rewrite(expr)).map_err(|column| (column, 0..0))
 }
 
-/// Work of checking one expression: about a microsecond.
+/// Work of checking one expression, in ns: about a microsecond.
 const CHECKING: usize = 1000;
 
-/// The check of what is computed above a grouping. Equal expressions are replaced on the way.
+/// Checks what is computed above a grouping, and replaces grouped expressions on the way.
 struct Check<'c> {
     /// Grouped columns.
     columns: &'c HashSet<Reg>,
-    /// Grouped expressions, by fingerprint, and what replaces them.
+    /// Grouped expressions and their replacements, by fingerprint.
     computed: &'c HashMap<u64, Vec<(Expr, Expr)>>,
     /// Registers of this query's own columns.
     own: &'c HashSet<Reg>,
-    /// The query's subqueries: what they compare and read is checked where an expression reads
-    /// them.
+    /// The query's subqueries. Their comparisons and reads are checked where an expression reads
+    /// their result.
     links: &'c mut [Sublink],
     level: &'c Level,
-    /// How often each column was met in the part that is being checked.
+    /// How often the part being checked has read each column.
     met: HashMap<Reg, usize>,
 }
 
-/// A column that is not grouped.
+/// An ungrouped column.
 #[derive(Clone, Copy)]
 enum Ungrouped {
-    /// Read by the query itself, after so many other places of the same part that read it.
+    /// The query itself reads it, after this many earlier reads in the same part.
     Own(Reg, usize),
-    /// Read by a subquery: the place in the level's uses.
+    /// A subquery reads it: the place in the level's uses.
     Inner(usize),
 }
 
@@ -356,7 +357,7 @@ impl Check<'_> {
         result
     }
 
-    /// Checks what a subquery is compared with, and then the columns it reads.
+    /// Checks a subquery's left-hand expressions, then the columns that the subquery reads.
     fn rewrite_link(&mut self, link: usize) -> Result<(), Ungrouped> {
         let mut kind = std::mem::replace(&mut self.links[link].kind, SubqueryKind::Exists);
         let result = match &mut kind {
@@ -377,7 +378,7 @@ impl Check<'_> {
         uses.find(ungrouped).map_or(Ok(()), |at| Err(Ungrouped::Inner(at)))
     }
 
-    /// Counts the columns of an expression that is grouped.
+    /// Counts the columns of a grouped expression.
     fn pass(&mut self, expr: &Expr) {
         expr.walk(&mut |part| {
             if let Expr::Column { register, .. } = part {

@@ -1,10 +1,10 @@
-//! Equality of bound expressions, which finds the one that GROUP BY, DISTINCT or ORDER BY means.
+//! Equality of bound expressions. It finds the expression that GROUP BY, DISTINCT or ORDER BY
+//! means.
 //!
-//! A subquery is bound anew wherever it is written, with registers of its own. Two subqueries are
-//! alike if they differ in the numbers of their own registers, sources and WITH queries alone: the
-//! registers of the queries around them have to be the same ones. Alike subqueries are twins, and
-//! expressions that read twins are alike. Calls of aggregates and window functions are treated in
-//! the same way.
+//! Each place where a subquery is written binds it again, with registers of its own. Two subqueries
+//! are alike, and called twins, if they differ only in the numbers of their own registers, sources
+//! and WITH queries. Registers of the queries around them must be the same. Expressions that read
+//! twins are alike. Calls of aggregates and window functions are treated in the same way.
 
 use crate::bound::reads::query_reads;
 use std::borrow::Cow;
@@ -22,20 +22,20 @@ use crate::plan::{AggregateCall, Reg, WindowCall};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 
-/// Work of printing one byte: about ten nanoseconds.
+/// Work of printing one byte, in ns: about ten nanoseconds.
 const PRINTING: usize = 10;
 
-/// The subqueries, aggregates and window functions of one query that were compared.
+/// The compared subqueries, aggregates and window functions of one query.
 #[derive(Default)]
 pub(super) struct Twins {
-    /// By how one prints with its numbers left out: the first one of this print.
+    /// The first one of each printed form, with its own numbers left out.
     first: HashMap<String, Reg>,
-    /// By the register of a result: that of the first one like it.
+    /// From the register of a result to that of its first twin.
     of: HashMap<Reg, Reg>,
 }
 
 impl Twins {
-    /// The expression with the first of each set of twins.
+    /// The expression with each twin replaced by the first of its set.
     fn canonical<'e>(&self, expr: &'e Expr) -> Cow<'e, Expr> {
         let mut known = false;
         if !self.of.is_empty() {
@@ -51,18 +51,18 @@ impl Twins {
         Cow::Owned(canonical)
     }
 
-    /// Whether two expressions are alike: they print alike.
+    /// Whether two expressions are alike: their printed forms are equal.
     pub(super) fn same(&self, a: &Expr, b: &Expr) -> bool {
         same(&self.canonical(a), &self.canonical(b))
     }
 
-    /// A hash of how an expression prints: alike expressions share it, and others hardly ever. It
-    /// spares comparing each of a long list with each other.
+    /// A hash of the expression's printed form. Alike expressions have the same hash; others rarely
+    /// do. It saves comparing every pair of a long list.
     pub(super) fn fingerprint(&self, expr: &Expr) -> u64 {
         fingerprint(&self.canonical(expr))
     }
 
-    /// Whether some of them are twins.
+    /// Whether the query has twins.
     pub(super) fn any(&self) -> bool {
         self.first.len() < self.of.len()
     }
@@ -83,12 +83,13 @@ impl Twins {
     }
 }
 
-/// The columns of the query around it that a subquery reads.
+/// The columns of the surrounding query that a subquery reads.
 #[derive(Default)]
 pub(super) struct LinkUses {
     /// Their places in the level's uses.
     pub(super) places: Range<usize>,
-    /// Their registers, with those that a condition decided beforehand no longer reads.
+    /// Their registers. They include those that nothing reads any more because a condition was
+    /// decided beforehand.
     registers: Vec<Reg>,
 }
 
@@ -99,7 +100,7 @@ enum Met<'m> {
     Window(&'m Window, &'m WindowCall),
 }
 
-/// Equality of expressions whose subqueries are not looked into.
+/// Whether expressions are equal, without looking into their subqueries.
 pub(super) fn same(a: &Expr, b: &Expr) -> bool {
     format!("{a:?}") == format!("{b:?}")
 }
@@ -113,20 +114,19 @@ fn fingerprint(printed: &dyn Debug) -> u64 {
         }
     }
     let mut hashing = Hashing(DefaultHasher::new());
-    // Hashing does not fail.
+    // Writing to a hasher does not fail.
     let _ = write!(hashing, "{printed:?}");
     hashing.0.finish()
 }
 
 impl Binder<'_> {
-    /// Which subqueries of the present query are alike, as far as [`Binder::find_twins`] has
-    /// compared them.
+    /// The present query's twins, as far as [`Binder::find_twins`] has compared its subqueries.
     pub(super) fn twins(&self) -> &Twins {
         static NONE: LazyLock<Twins> = LazyLock::new(Twins::default);
         self.levels.last().map_or(&NONE, |level| &level.twins)
     }
 
-    /// Notes the columns that a subquery reads: the uses since there were so many.
+    /// Records the columns that a subquery reads: the uses since the count `before`.
     pub(super) fn note_uses(&mut self, output: Reg, before: usize) {
         let level = self.level();
         let places = before..level.uses.len();
@@ -135,8 +135,8 @@ impl Binder<'_> {
         level.link_uses.insert(output, LinkUses { places, registers });
     }
 
-    /// Compares the subqueries, aggregates and window functions met so far in the present query's
-    /// expressions. Call it before expressions are compared.
+    /// Compares the subqueries, aggregates and window functions found so far in the present query.
+    /// Call it before comparing expressions.
     pub(super) fn find_twins(&mut self) {
         let Some(last) = self.levels.len().checked_sub(1) else { return };
         let mut twins = std::mem::take(&mut self.levels[last].twins);
@@ -149,7 +149,7 @@ impl Binder<'_> {
         }
         if met.len() > 1 {
             met.retain(|(output, _)| !twins.of.contains_key(output));
-            // One reads the results of others only if they have lower registers.
+            // One can read another's result only if the other has a lower register.
             met.sort_unstable_by_key(|(output, _)| *output);
             let outer: OnceCell<Registers> = OnceCell::new();
             let readable = || self.levels.iter().flat_map(|level| self.readable(level)).collect();
@@ -188,8 +188,8 @@ impl Binder<'_> {
         columns
     }
 
-    /// How a subquery prints with its own registers, sources and WITH queries numbered in the order
-    /// of the walk.
+    /// The printed form of a subquery, with its own registers, sources and WITH queries numbered in
+    /// the order of the walk.
     fn print(&self, mut link: Sublink, outer: &Registers, twins: &Twins) -> String {
         let output = link.output;
         let mut registers: HashMap<Reg, Reg> = twins.of.clone();
@@ -201,7 +201,8 @@ impl Binder<'_> {
             if outer.contains(&register) {
                 return register;
             }
-            // Counted down, so that no register of a query around has the number.
+            // Numbers count down from the maximum, so that no register of a surrounding query has
+            // one.
             count += 1;
             *registers.entry(register).or_insert(Reg::MAX - count)
         };
@@ -240,8 +241,8 @@ impl Binder<'_> {
                 replace(id, &sources);
                 match source {
                     Source::Common(table) => replace(table, &tables),
-                    // Printed above: parts of its definition are computed when they are first
-                    // needed.
+                    // The table was printed above. Its definition must not be printed, because it
+                    // computes some parts only on first use.
                     Source::Table(_) => *source = Source::Function(Vec::new(), None),
                     Source::Query(_) | Source::Function(..) => {}
                 }
@@ -255,7 +256,7 @@ impl Binder<'_> {
     }
 }
 
-/// Drops what is not read, because its twin is read in its place.
+/// Drops subqueries and calls that nothing reads because their twin is read instead.
 pub(super) fn drop_unread(query: &mut Query) {
     loop {
         let mut read: Registers = query.output.iter().map(|column| column.register).collect();

@@ -15,7 +15,7 @@ use expressions::functions::{self, Bound, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, oid};
 
-/// Counts of aggregates, windows and sets met before a call and its arguments were bound.
+/// Numbers of aggregates, windows and sets found before a call and its arguments are bound.
 pub(super) struct Before {
     /// Columns read above the grouping of each level.
     uses: Vec<usize>,
@@ -35,7 +35,7 @@ impl Binder<'_> {
         {
             self.refuse_parameter(call.args.first())?;
         }
-        // The ORDER BY of such a call is matched with its arguments, so constants in them stay
+        // DISTINCT matches the call's sort keys with its arguments, so their constants stay
         // constants.
         let matched = call.agg_distinct && !call.agg_order.is_empty();
         if matched && self.lift {
@@ -72,13 +72,13 @@ impl Binder<'_> {
         }
     }
 
-    /// 42809 for a window function without a window.
+    /// The error 42809 for a window function without OVER.
     pub(super) fn no_over(&self, call: &FuncCall) -> SqlError {
         let message = format!("window function {} requires an OVER clause", function_name(call));
         self.error(SqlState::WRONG_OBJECT_TYPE, message, call.location)
     }
 
-    /// `f()` is no call of an aggregate: that of all rows is written `f(*)`.
+    /// Refuses `f()` for an aggregate; an aggregate over all rows is written `f(*)`.
     fn check_star(&self, call: &FuncCall) -> Result<(), SqlError> {
         if !call.args.is_empty() || call.agg_star || call.agg_within_group {
             return Ok(());
@@ -88,12 +88,12 @@ impl Binder<'_> {
         Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, call.location))
     }
 
-    /// Number of window functions met in the present query.
+    /// Number of window functions found in the present query.
     pub(super) fn window_calls(&mut self) -> usize {
         self.level().windows.iter().map(|window| window.calls.len()).sum()
     }
 
-    /// The meaning of a call's name and arguments.
+    /// The function or aggregate that a call's name and arguments stand for.
     pub(crate) fn resolve_call(&mut self, call: &FuncCall) -> Result<Bound, SqlError> {
         let name = match *strings(&call.funcname).as_slice() {
             [name] | ["pg_catalog", name] => name.to_owned(),
@@ -122,7 +122,7 @@ impl Binder<'_> {
             return Ok(no_ancestors());
         }
         self.refuse_untyped(&name, &arguments)?;
-        // The error for types of polymorphic arguments that do not fit has no position.
+        // PostgreSQL gives no position when the types of polymorphic arguments do not fit.
         let bound =
             functions::function(&name, arguments, call.func_variadic).map_err(|error| match error.code {
                 SqlState::DATATYPE_MISMATCH => error,
@@ -140,7 +140,8 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// 42P18 for a parameter that only a function of any types reads: nothing tells its type.
+    /// Raises 42P18 for a parameter that only a function of any type reads, so that nothing
+    /// determines its type.
     fn refuse_untyped(&self, name: &str, arguments: &[Expr]) -> Result<(), SqlError> {
         let typed = match name {
             "concat" | "num_nulls" | "num_nonnulls" | "json_build_object" => 0,
@@ -148,7 +149,7 @@ impl Binder<'_> {
             _ => return Ok(()),
         };
         for argument in arguments.iter().skip(typed) {
-            // Literals follow the parameters.
+            // Literals have the numbers after the parameters.
             if let Expr::Param { index, type_ } = argument
                 && type_.oid == oid::UNKNOWN
                 && (*index as usize) < self.parameters.len()
@@ -160,7 +161,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// DISTINCT, ORDER BY, FILTER and OVER only fit aggregates.
+    /// Refuses DISTINCT, ORDER BY, FILTER and OVER on a function that is no aggregate.
     pub(super) fn refuse_aggregate_syntax(&self, call: &FuncCall) -> Result<(), SqlError> {
         let name = function_name(call);
         let what = if call.agg_star {
@@ -202,7 +203,7 @@ impl Binder<'_> {
             self.find_twins();
             let twins = self.twins();
             if call.agg_distinct {
-                // An argument may have been cast to the type the function takes.
+                // The argument may have been cast to the type that the function takes.
                 let cast = |argument: &&Expr| {
                     functions::cast(key.expr.clone(), argument.type_(), CastContext::Implicit)
                         .is_ok_and(|cast| twins.same(argument, &cast))
@@ -277,7 +278,7 @@ impl Binder<'_> {
         let NodeEnum::SelectStmt(select) = inner_of(link.subselect.as_deref())? else {
             return Err(self.unsupported("this subquery", link.location));
         };
-        // They are bound by themselves, without a plan that would run a subquery.
+        // Checks and defaults are bound alone, without a plan that could run a subquery.
         let place = match self.level().clause {
             Clause::Check => Some("check constraint"),
             Clause::Default => Some("DEFAULT expression"),
@@ -336,7 +337,7 @@ impl Binder<'_> {
         Ok(Expr::column(output, type_))
     }
 
-    /// The columns of a subquery's one row, `width` of them, which a row is compared with.
+    /// The columns of a one-row subquery with `width` columns that a row is compared with.
     pub(super) fn row_sublink(
         &mut self,
         link: &SubLink,
@@ -360,7 +361,7 @@ impl Binder<'_> {
         types.into_iter().enumerate().map(field).collect()
     }
 
-    /// 42601 where a subquery has not as many columns as it is compared with.
+    /// Raises 42601 if a subquery's number of columns differs from that of its comparison.
     fn check_fields(&self, width: usize, query: &Query, location: i32) -> Result<(), SqlError> {
         if width == query.output.len() {
             return Ok(());
@@ -382,7 +383,7 @@ impl Binder<'_> {
             query.output.iter().map(|column| Expr::column(column.register, column.type_)).collect();
         let mut left = left;
         if operator == "=" {
-            // One type on both sides, so that the subquery's rows can be hashed.
+            // Both sides get one type, so that the subquery's rows can be hashed.
             for (a, b) in left.iter_mut().zip(&mut right) {
                 if a.type_().oid != b.type_().oid
                     && let Some((x, y)) = functions::equal_sides(a, b)
@@ -399,8 +400,7 @@ impl Binder<'_> {
         Ok(SubqueryKind::Quantified { comparison, all, hash })
     }
 
-    /// A sort key that is an expression only (no positions, no output names): in aggregates and
-    /// windows.
+    /// A sort key of an aggregate or window: always an expression, never a position or output name.
     pub(super) fn plain_sort_key(&mut self, item: &Node) -> Result<crate::plan::SortKey, SqlError> {
         let NodeEnum::SortBy(sort) = inner(item)? else {
             return Err(SqlError::internal("ORDER BY without a sort key"));
@@ -410,7 +410,7 @@ impl Binder<'_> {
         self.sort_key(expr, sort)
     }
 
-    /// A literal or parameter without a type becomes text.
+    /// Gives a literal or parameter without a type the type text.
     pub(super) fn sortable(&mut self, expr: Expr, location: i32) -> Result<Expr, SqlError> {
         match expr.type_().oid {
             oid::UNKNOWN => self.built(functions::cast(expr, Type::TEXT, CastContext::Implicit), location),
@@ -419,7 +419,7 @@ impl Binder<'_> {
     }
 }
 
-/// pg_partition_ancestors: there are no partitions, so it has no rows.
+/// pg_partition_ancestors: there are no partitions, so it returns no rows.
 fn no_ancestors() -> Bound {
     let type_ = types::array_of(oid::REGCLASS).map_or(Type::TEXT_ARRAY, Type::new);
     Bound::Set {

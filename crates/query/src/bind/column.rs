@@ -11,7 +11,7 @@ use expressions::expr::{Case, Expr};
 use values::error::{SqlError, SqlState};
 use values::types::Type;
 
-/// The result of a search through the levels.
+/// A column found by a search through the levels.
 struct Found {
     level: usize,
     entry: usize,
@@ -32,7 +32,7 @@ impl Binder<'_> {
                 let message = "row expansion via \"*\" is not supported here";
                 return Err(self.error(SqlState::SYNTAX_ERROR, message, location));
             };
-            // As an argument it is the whole row.
+            // As an argument, `table.*` is the whole row.
             let schema = (names.len() > 1).then(|| names[names.len() - 2]);
             let Some((level, entry)) = self.find_entry(schema, table, location)? else {
                 return Err(self.no_entry(schema, table, location));
@@ -80,7 +80,7 @@ impl Binder<'_> {
                 return self.system_column(level, entry, name, location);
             }
         }
-        // A name of FROM alone is its whole row.
+        // A bare name of an entry of FROM is that entry's whole row.
         for level in (0..self.levels.len()).rev() {
             if let Some(entry) =
                 self.levels[level].entries.iter().position(|e| e.name.as_deref() == Some(name))
@@ -124,7 +124,7 @@ impl Binder<'_> {
         }
     }
 
-    /// 42P10 where an item of FROM names an entry that it may not name.
+    /// Raises 42P10 if an item of FROM names an entry that it may not name.
     fn check_joined(&self, level: usize, entry: usize, location: i32) -> Result<(), SqlError> {
         let level = &self.levels[level];
         let Some((_, why)) = level.barred.iter().find(|(range, _)| range.contains(&entry)) else {
@@ -143,7 +143,7 @@ impl Binder<'_> {
         })
     }
 
-    /// The entry of a name, from the inside out.
+    /// The entry with this name; inner levels come first.
     fn find_entry(
         &self,
         schema: Option<&str>,
@@ -196,7 +196,7 @@ impl Binder<'_> {
         )
     }
 
-    /// The value of a found column, giving it a register if it has none yet.
+    /// The value of a found column. The first use gives the column a register.
     fn use_column(&mut self, found: &Found, location: i32) -> Expr {
         let entry = &self.levels[found.level].entries[found.entry];
         let column = &entry.columns[found.column];
@@ -207,8 +207,8 @@ impl Binder<'_> {
         let expr = self.column_value(&column.value.clone());
         let inner = found.level + 1 < self.levels.len();
         let level = &mut self.levels[found.level];
-        // Only these clauses are evaluated above the grouping, are compared with such, or may read
-        // no column.
+        // Only these clauses are evaluated above the grouping, are compared with clauses that are,
+        // or may read no column.
         if level.clause.allows_aggregates() || matches!(level.clause, Clause::Group | Clause::Limit) {
             expr.walk(&mut |part| {
                 if let Expr::Column { register, .. } = part {
@@ -229,7 +229,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The register of a source's column.
+    /// The register of a source's column. The first use assigns it.
     pub(crate) fn source_register(&mut self, source: SourceId, column: usize) -> u32 {
         let columns = &mut self.sources[source].columns;
         if columns.len() <= column {
@@ -261,7 +261,7 @@ impl Binder<'_> {
         self.where_present(level, entry, row, location)
     }
 
-    /// A value of an entry's row that is NULL where an outer join found no row.
+    /// A value of an entry's row, or NULL where an outer join found no row.
     fn where_present(
         &mut self,
         level: usize,
@@ -286,7 +286,7 @@ impl Binder<'_> {
         Ok(Expr::Case(Box::new(Case { branches, otherwise: value, type_ })))
     }
 
-    /// The entry of a level whose system column a plain name is.
+    /// The entry of a level whose system column has this plain name.
     fn system_entry(&self, level: usize, name: &str, location: i32) -> Result<Option<usize>, SqlError> {
         if !SYSTEM_COLUMNS.contains(&name) {
             return Ok(None);
@@ -302,8 +302,8 @@ impl Binder<'_> {
         }
     }
 
-    /// A system column of a table. Rows lie in a tree by their keys and have no address that could
-    /// be told.
+    /// A system column of a table. Rows are in a tree by their keys and have no address, so there
+    /// is no ctid.
     fn system_column(
         &mut self,
         level: usize,
@@ -320,7 +320,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `*` or `table.*`: names and values of the columns.
+    /// The names and values of the columns that `*` or `table.*` stands for.
     pub(crate) fn star(&mut self, reference: &ColumnRef) -> Result<Vec<(String, Expr)>, SqlError> {
         let location = reference.location;
         let names = strings(&reference.fields);
@@ -359,7 +359,7 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    /// The expression of column `column` of an entry that is not in a level yet (USING).
+    /// The value of a column of an entry that is in no level yet (USING).
     pub(crate) fn entry_column(&mut self, entry: &Entry, column: usize) -> Expr {
         let value = entry.columns[column].value.clone();
         let expr = self.column_value(&value);
@@ -372,7 +372,8 @@ impl Binder<'_> {
     }
 }
 
-/// Whether an entry is a table's row; the row that ON CONFLICT refused has no system columns.
+/// Whether an entry is a stored table's row. The row `excluded` of ON CONFLICT has no system
+/// columns.
 fn has_system_columns(entry: &Entry) -> bool {
     entry.table.is_some() && entry.name.as_deref() != Some("excluded")
 }

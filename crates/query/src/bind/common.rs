@@ -11,20 +11,19 @@ use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
-/// A WITH query that may be named where the binder is.
+/// A WITH query that the current place may name.
 pub(crate) struct Visible {
     name: String,
     id: u32,
     columns: Vec<(String, Type)>,
     /// Names and types of the fields of columns that are rows.
     records: Vec<Option<Vec<(String, Type)>>>,
-    /// Its recursive term is being bound.
+    /// Whether its recursive term is being bound.
     working: bool,
 }
 
 impl Binder<'_> {
-    /// Binds a WITH clause. The caller takes the names out of sight again with
-    /// [`Binder::forget_common`].
+    /// Binds a WITH clause. Afterwards the caller removes the names with [`Binder::forget_common`].
     pub(crate) fn with_clause(&mut self, with: Option<&WithClause>) -> Result<Vec<CommonQuery>, SqlError> {
         let Some(with) = with else { return Ok(Vec::new()) };
         let mut queries: Vec<&CommonTableExpr> = Vec::with_capacity(with.ctes.len());
@@ -58,8 +57,8 @@ impl Binder<'_> {
             let recursive = with.recursive && self.is_recursive(select, &common.ctename, common.location)?;
             let mark = self.common_mark();
             let query = if recursive {
-                // WITH of the UNION: both its terms read those tables, which do not change from
-                // round to round.
+                // WITH of the UNION itself: both its terms read those tables, which stay the same
+                // in every iteration.
                 tables.extend(self.with_clause(select.with_clause.as_ref())?);
                 self.recursive(select, &common.ctename, id, &names, common.location)?
             } else {
@@ -75,18 +74,18 @@ impl Binder<'_> {
         Ok(tables)
     }
 
-    /// The known fields of a query's columns.
+    /// The known fields of a query's row-valued columns.
     fn output_records(&self, query: &Query) -> Vec<Option<Vec<(String, Type)>>> {
         let fields = |column: &OutputColumn| self.field_names(&Expr::column(column.register, column.type_));
         query.output.iter().map(fields).collect()
     }
 
-    /// How many WITH names are in sight, for [`Binder::forget_common`].
+    /// The number of visible WITH names, for [`Binder::forget_common`].
     pub(crate) fn common_mark(&self) -> usize {
         self.common.len()
     }
 
-    /// Takes the names since a mark out of sight.
+    /// Removes the WITH names added since a mark.
     pub(crate) fn forget_common(&mut self, mark: usize) {
         self.common.truncate(mark);
     }
@@ -114,7 +113,7 @@ impl Binder<'_> {
         Ok(given.chain(own).zip(output).map(|(name, column)| (name, column.type_)).collect())
     }
 
-    /// `base UNION [ALL] term`, where the term names the query itself.
+    /// Binds `base UNION [ALL] term`, where the term names the query itself.
     fn recursive(
         &mut self,
         select: &SelectStmt,
@@ -165,7 +164,7 @@ impl Binder<'_> {
         Ok(CommonQuery { id, query: base, recursive: Some((term, select.all)) })
     }
 
-    /// The WITH query that a plain name in FROM stands for, if one is in sight.
+    /// The FROM item that a plain name stands for, if a visible WITH query has the name.
     pub(crate) fn common_reference(
         &mut self,
         range: &RangeVar,
@@ -207,7 +206,7 @@ impl Binder<'_> {
     }
 }
 
-/// Where the first query of a union has its column of this number, if it is written out.
+/// The location of this column in the first query of a union, if the query lists it.
 fn target_location(select: &SelectStmt, index: usize) -> Option<i32> {
     if let Some(left) = &select.larg {
         return target_location(left, index);
@@ -216,7 +215,7 @@ fn target_location(select: &SelectStmt, index: usize) -> Option<i32> {
     target.val.as_deref().map(super::location::location)
 }
 
-/// The output of a query as a list of names and types, for errors and definitions.
+/// The names and types of a query's output, for errors and definitions.
 impl Query {
     /// Names and types of the columns.
     pub fn shape(&self) -> impl Iterator<Item = (&str, Type)> {

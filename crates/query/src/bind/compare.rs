@@ -1,4 +1,4 @@
-//! Comparisons that stand for several: IN, BETWEEN, and those of rows.
+//! Comparisons that stand for several others: IN, BETWEEN and comparisons of rows.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AExprKind, Node};
@@ -27,7 +27,7 @@ impl Binder<'_> {
             let nodes = &row.args;
             let row = self.without_lifting(|binder| binder.expanded(nodes))?;
             let mut sharing = Sharing::default();
-            // The further fields are not computed where the first one decides.
+            // Later fields are not computed if the first one decides.
             let share = |(at, field): (usize, Expr)| match at {
                 0 => self.copied_in(&mut sharing, field),
                 _ => field,
@@ -61,7 +61,7 @@ impl Binder<'_> {
             let reads = !item.is_row_free() && self.reads_any(&item, &columns);
             parts.push((item, reads));
         }
-        // Items that read no column are compared as an array, which may be a set's.
+        // Items that read no column are compared as an array, which a set could supply.
         let alone = parts.iter().filter(|(_, reads)| !reads).count() == 1;
         let compared = || parts.iter().filter(|(_, reads)| *reads || alone).map(|(item, _)| item);
         let operand = compared().next().map(|_| &left);
@@ -76,14 +76,14 @@ impl Binder<'_> {
         Ok(sharing.around(list))
     }
 
-    /// The expression for an operand that PostgreSQL copies into several comparisons. Those refuse
-    /// one that returns a set.
+    /// Shares an operand that PostgreSQL copies into several comparisons. An operand that returns a
+    /// set is not shared, because the comparisons refuse it.
     fn copied_in(&self, sharing: &mut Sharing, operand: Expr) -> Expr {
         if self.returns_set([&operand]) { operand } else { sharing.copied_operand(operand) }
     }
 
-    /// An operand that is copied into several comparisons. A literal stays a constant: each
-    /// comparison gives its copy a type.
+    /// Binds an operand that is copied into several comparisons. A literal stays a constant,
+    /// because each comparison gives its copy a type.
     fn copied_operand(&mut self, node: Option<&Node>) -> Result<Expr, SqlError> {
         match inner_of(node)? {
             NodeEnum::AConst(_) => self.without_lifting(|binder| binder.expr_of(node)),
@@ -91,7 +91,7 @@ impl Binder<'_> {
         }
     }
 
-    /// 42P08 where comparisons gave copies of a parameter different types.
+    /// Raises 42P08 if comparisons gave copies of a parameter different types.
     fn check_copied(&self, operand: &Expr, node: Option<&Node>, within: &Expr) -> Result<(), SqlError> {
         let Expr::Param { index, type_: Type { oid: oid::UNKNOWN, .. } } = operand else { return Ok(()) };
         let params = within.params();
@@ -118,7 +118,8 @@ impl Binder<'_> {
         };
         let is_row = |node: Option<&Node>| Ok::<_, SqlError>(matches!(inner_of(node)?, NodeEnum::RowExpr(_)));
         let node = value;
-        // Rows are compared field by field, as by an operator. Anything else is compared whole.
+        // Rows are compared field by field, as an operator would. Any other value is compared
+        // whole.
         let (row, low_row, high_row) = (is_row(node)?, is_row(Some(low))?, is_row(Some(high))?);
         let value = match row {
             true => self.without_lifting(|binder| binder.expr_of(node))?,
@@ -137,7 +138,7 @@ impl Binder<'_> {
         };
         let value = share(self, value);
         let (low, high) = if symmetric { (share(self, low), share(self, high)) } else { (low, high) };
-        // A parameter has the type that the first comparison gives it.
+        // A parameter gets the type that the first comparison gives it.
         let operand = |binder: &mut Self| match &value {
             Expr::Param { .. } => binder.expr_of(node),
             Expr::Row { fields, .. } if fields.iter().any(|field| matches!(field, Expr::Param { .. })) => {
@@ -173,7 +174,7 @@ impl Binder<'_> {
         Ok(if negated { Expr::Not(Box::new(inside)) } else { inside })
     }
 
-    /// `(a, b) op (c, d)`.
+    /// Binds `(a, b) op (c, d)`.
     pub(crate) fn row_comparison(
         &mut self,
         name: &str,
@@ -216,7 +217,7 @@ impl Binder<'_> {
                     let (left, right) = (share(left), share(right));
                     let otherwise = compare(self, strict, left.copied()?, right.copied()?)?;
                     let equal = compare(self, "=", left, right)?;
-                    // Fields behind a pair that decides, NULL included, are not computed.
+                    // Fields after a pair that decides (NULL included) are not computed.
                     let branches = vec![(equal, result)];
                     let case = Case { branches, otherwise, type_: Type::BOOL };
                     result = sharing.around(Expr::Case(Box::new(case)));
@@ -235,7 +236,7 @@ impl Binder<'_> {
         Err(self.error(SqlState::SYNTAX_ERROR, message, location))
     }
 
-    /// IS [NOT] DISTINCT FROM between rows that are written out: column by column, so that literals
+    /// IS [NOT] DISTINCT FROM between written rows. It compares column by column, so that literals
     /// get types.
     pub(super) fn rows_distinct(
         &mut self,

@@ -11,11 +11,11 @@ use values::error::{SqlError, SqlState};
 use values::text::integer::parse_integer;
 use values::types::{Type, Value, oid};
 
-/// `$65536` and more are not parameters.
+/// PostgreSQL's limit: `$65536` and above are no parameters.
 const MAX_PARAMETERS: i32 = 65_535;
 
 impl Binder<'_> {
-    /// A constant: as a lifted parameter where that is possible, else as itself.
+    /// A constant: a lifted parameter if possible, otherwise itself.
     pub(crate) fn constant(&mut self, constant: &AConst) -> Result<Expr, SqlError> {
         if let Some(lifted) = self.lift_constant(constant) {
             return Ok(lifted);
@@ -23,7 +23,7 @@ impl Binder<'_> {
         self.fixed_constant(constant)
     }
 
-    /// A constant as itself.
+    /// A constant that stays a constant.
     pub(crate) fn fixed_constant(&mut self, constant: &AConst) -> Result<Expr, SqlError> {
         match &constant.val {
             None => Ok(Expr::null(Type::UNKNOWN)),
@@ -45,11 +45,11 @@ impl Binder<'_> {
         }
     }
 
-    /// The parameter that stands for this constant, if it is a literal of the text whose value
-    /// nothing depends on.
+    /// The parameter that replaces a constant; None unless the constant is a literal of the text on
+    /// whose value nothing depends.
     ///
-    /// The value is compared too: the parser joins strings across lines and folds signs, and then
-    /// the constant is not what the literal alone says.
+    /// The value is compared too. The parser joins strings across lines and folds signs, so a
+    /// constant may differ from the literal at its place.
     fn lift_constant(&mut self, constant: &AConst) -> Option<Expr> {
         if !self.lift {
             return None;
@@ -79,8 +79,8 @@ impl Binder<'_> {
             return None;
         }
         if self.claimed[index].is_some() {
-            // Met twice (BETWEEN SYMMETRIC): each place may want another type, so the statement is
-            // bound again with this literal as a constant.
+            // The binder has met this literal before (BETWEEN SYMMETRIC). Each place may need
+            // another type, so the statement is bound again with the literal as a constant.
             self.refused.push(index);
             return None;
         }
@@ -88,7 +88,8 @@ impl Binder<'_> {
         Some(Expr::Param { index: (self.first_literal + index) as u32, type_ })
     }
 
-    /// 42601 for a parameter where the grammar has a constant only. The parser takes one there.
+    /// Raises 42601 for a parameter where PostgreSQL's grammar wants a constant. The parser library
+    /// accepts one there.
     pub(crate) fn refuse_parameter(&self, node: Option<&Node>) -> Result<(), SqlError> {
         let Some(NodeEnum::ParamRef(reference)) = node.and_then(|node| node.node.as_ref()) else {
             return Ok(());
@@ -97,7 +98,7 @@ impl Binder<'_> {
         Err(self.error(SqlState::SYNTAX_ERROR, message, reference.location))
     }
 
-    /// `$n`.
+    /// Binds `$n`.
     pub(crate) fn parameter(&mut self, reference: &ParamRef) -> Result<Expr, SqlError> {
         let number = reference.number;
         if self.bare || !(1..=MAX_PARAMETERS).contains(&number) {
@@ -114,7 +115,7 @@ impl Binder<'_> {
         Ok(Expr::Param { index: index as u32, type_: self.parameters[index] })
     }
 
-    /// Takes note of parameters typed in a new expression and gives an error its position.
+    /// Records the types that a new expression gives parameters, and gives an error its position.
     pub(crate) fn built(&mut self, built: Result<Expr, SqlError>, location: i32) -> Result<Expr, SqlError> {
         match built {
             Ok(expr) => {
@@ -130,7 +131,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Where the string is whose contents an error quotes.
+    /// The location of the string whose contents an error quotes.
     pub(crate) fn text_in(&self, error: &SqlError) -> Option<i32> {
         if !error.code.as_str().starts_with("22") {
             return None;
@@ -139,7 +140,7 @@ impl Binder<'_> {
         self.texts.iter().rev().find(|(text, _)| quoted(text)).map(|(_, location)| *location)
     }
 
-    /// Whether some parameter's type is still to be inferred.
+    /// Whether the type of some parameter is not inferred yet.
     fn open_parameters(&self) -> bool {
         self.parameters.iter().chain(self.claimed.iter().flatten()).any(|type_| type_.oid == oid::UNKNOWN)
     }

@@ -14,11 +14,11 @@ use expressions::functions::{self, Bound, CastContext};
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, oid};
 
-/// Work of binding one expression: about a microsecond.
+/// Work of binding one expression, in ns: about a microsecond.
 const BINDING: usize = 1000;
 
 impl Binder<'_> {
-    /// An expression.
+    /// Binds an expression.
     pub(crate) fn expr(&mut self, node: &Node) -> Result<Expr, SqlError> {
         values::work::tick(BINDING)?;
         self.depth += 1;
@@ -106,7 +106,7 @@ impl Binder<'_> {
         }
     }
 
-    /// An expression that must be there.
+    /// Binds an expression that must be present.
     pub(crate) fn expr_of(&mut self, node: Option<&Node>) -> Result<Expr, SqlError> {
         match node {
             Some(node) => self.expr(node),
@@ -114,12 +114,12 @@ impl Binder<'_> {
         }
     }
 
-    /// A list of expressions.
+    /// Binds a list of expressions.
     pub(crate) fn exprs(&mut self, nodes: &[Node]) -> Result<Vec<Expr>, SqlError> {
         nodes.iter().map(|node| self.expr(node)).collect()
     }
 
-    /// The fields of ROW(...): `table.*` stands for its columns.
+    /// Binds the fields of ROW(...). `table.*` stands for the table's columns.
     pub(crate) fn expanded(&mut self, nodes: &[Node]) -> Result<Vec<Expr>, SqlError> {
         let mut exprs = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -131,7 +131,7 @@ impl Binder<'_> {
         Ok(exprs)
     }
 
-    /// A boolean expression; `what` names its place in errors.
+    /// Binds a boolean expression. `what` names its place in errors.
     pub(crate) fn condition(&mut self, node: Option<&Node>, what: &str) -> Result<Expr, SqlError> {
         let before = self.sets_met();
         let expr = self.expr_of(node)?;
@@ -157,7 +157,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Conditions that must all hold, from one expression.
+    /// Binds one expression and splits it into conditions that must all hold.
     pub(crate) fn conjuncts(&mut self, node: Option<&Node>, what: &str) -> Result<Vec<Expr>, SqlError> {
         if node.is_none() {
             return Ok(Vec::new());
@@ -167,14 +167,14 @@ impl Binder<'_> {
         Ok(conditions)
     }
 
-    /// Casts all to a common type.
+    /// Casts expressions to their common type.
     pub(crate) fn unified(
         &mut self,
         context: &str,
         exprs: Vec<Expr>,
         locations: &[i32],
     ) -> Result<(Vec<Expr>, Type), SqlError> {
-        // An error is about the first expression that does not fit those before it.
+        // The error names the first expression that does not fit those before it.
         let types: Vec<Type> = exprs.iter().map(Expr::type_).collect();
         let (exprs, type_) = functions::unify(context, exprs).map_err(|error| {
             let fits = |count: &usize| functions::common_type(context, &types[..*count]).is_ok();
@@ -269,12 +269,11 @@ impl Binder<'_> {
             return self.built(functions::cast(expr, type_, CastContext::Explicit), cast.location);
         }
         let start = optional_location(cast.arg.as_deref());
-        // A constant behind its type's name.
+        // A constant after its type's name.
         if name.location >= 0 && name.location < start {
             self.refuse_parameter(cast.arg.as_deref())?;
         }
-        // An interval literal with fields is read while the statement is bound: its error has a
-        // place.
+        // Binding reads an interval literal with fields at once, so that its error has a position.
         let expr = match functions::interval_fields(type_) {
             true => self.without_lifting(|binder| binder.expr_of(cast.arg.as_deref()))?,
             false => self.expr_of(cast.arg.as_deref())?,
@@ -322,7 +321,7 @@ impl Binder<'_> {
         Ok(sharing.around(Expr::Case(Box::new(Case { branches, otherwise, type_ }))))
     }
 
-    /// ARRAY[...], of a given array type if there is a cast around it.
+    /// ARRAY[...]; an enclosing cast gives it the array type `wanted`.
     fn array(&mut self, nodes: &[Node], wanted: Option<Type>, location: i32) -> Result<Expr, SqlError> {
         let mut elements = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -352,7 +351,7 @@ impl Binder<'_> {
                 .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
         }
         let (elements, element) = self.unified("ARRAY", elements, &locations(nodes))?;
-        // The vectors have array types of their own; other arrays become sub-arrays.
+        // int2vector and oidvector have array types of their own; other arrays become sub-arrays.
         let array = match types::array_of(element.oid) {
             Some(array) => Type::new(array),
             None if types::is_array(element.oid) => element,
@@ -361,7 +360,7 @@ impl Binder<'_> {
         Ok(Expr::Array { elements, type_: array })
     }
 
-    /// The error of a type that has no array type here: PostgreSQL has one of rows.
+    /// The error for a type without an array type here. PostgreSQL has arrays of rows.
     pub(super) fn no_array_type(&self, element: Type, location: i32) -> SqlError {
         if element.oid == oid::RECORD {
             return self.unsupported("an array of rows", location);
@@ -370,7 +369,7 @@ impl Binder<'_> {
         self.error(SqlState::UNDEFINED_OBJECT, message, location)
     }
 
-    /// CURRENT_DATE and the like.
+    /// CURRENT_DATE and similar functions.
     fn value_function(&mut self, function: &SqlValueFunction) -> Result<Expr, SqlError> {
         use SqlValueFunctionOp as Op;
         let (name, to) = match Op::try_from(function.op).unwrap_or(Op::SqlvalueFunctionOpUndefined) {
@@ -403,11 +402,11 @@ impl Binder<'_> {
     }
 }
 
-/// Takes an AND apart.
+/// Splits an AND into its parts.
 pub(crate) fn flatten(condition: Expr, into: &mut Vec<Expr>) -> Result<(), SqlError> {
     match condition {
         Expr::And(parts) => parts.into_iter().try_for_each(|part| flatten(part, into))?,
-        // Each part can lead into an index by itself.
+        // Each part may allow an index scan by itself.
         Expr::Shared(shared) => match &shared.body {
             Expr::And(parts) => parts.iter().try_for_each(|part| flatten(shared.closed(part)?, into))?,
             _ => into.push(Expr::Shared(shared)),

@@ -11,7 +11,7 @@ use values::error::{SqlError, SqlState};
 use values::types::array::{MAX_DIMENSIONS, too_many_dimensions};
 use values::types::{self, Type, oid};
 
-/// Whether a node has a star at its end.
+/// Whether a node ends in a star.
 pub(super) fn has_star(node: &Node) -> bool {
     let last = match &node.node {
         Some(NodeEnum::ColumnRef(reference)) => reference.fields.last(),
@@ -22,7 +22,7 @@ pub(super) fn has_star(node: &Node) -> bool {
 }
 
 impl Binder<'_> {
-    /// Names and values of what a node with a star at its end stands for: `*`, `table.*` or
+    /// The names and values that a node with a star at its end stands for: `*`, `table.*` or
     /// `(row).*`.
     pub(crate) fn star_of(&mut self, node: &Node) -> Result<Option<Vec<(String, Expr)>>, SqlError> {
         match inner(node)? {
@@ -58,7 +58,7 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    /// The fields of a row value, where they are known.
+    /// The fields of a row value, if known.
     pub(crate) fn field_names(&self, expr: &Expr) -> Option<Vec<(String, Type)>> {
         match expr {
             Expr::Column { register, type_ } if type_.oid == oid::RECORD => {
@@ -71,7 +71,7 @@ impl Binder<'_> {
                 };
                 Some(fields.iter().enumerate().map(|(at, field)| (name(at), field.type_())).collect())
             }
-            // A row that may be absent.
+            // A row that an outer join may leave out.
             Expr::Case(case) => self.field_names(&case.otherwise),
             Expr::Shared(shared) => self.field_names(&shared.body),
             _ => None,
@@ -140,7 +140,7 @@ impl Binder<'_> {
     }
 }
 
-/// A field of a row value, by its place.
+/// A field of a row value, by position.
 fn field_of(record: Expr, place: usize, type_: Type) -> Result<Expr, SqlError> {
     match record {
         Expr::Row { mut fields, .. } => Ok(fields.swap_remove(place)),

@@ -1,4 +1,4 @@
-//! FROM: tables, subqueries and joins, and the names they bring into sight. Functions are in
+//! FROM: tables, subqueries and joins, and the names they make visible. Functions are in
 //! [`super::from_function`].
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use expressions::functions::{self, CastContext};
 use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {
-    /// A FROM list: an inner join of its items, whose names come into sight.
+    /// Binds a FROM list as an inner join of its items, and makes their names visible.
     pub(crate) fn sources_of(&mut self, items: &[Node]) -> Result<Option<FromItem>, SqlError> {
         let mut result: Option<FromItem> = None;
         for node in items {
@@ -36,7 +36,7 @@ impl Binder<'_> {
         Ok(result)
     }
 
-    /// Brings names into sight; each may be there once.
+    /// Makes names visible. Each name may occur once.
     pub(crate) fn add_entries(&mut self, entries: Vec<Entry>) -> Result<(), SqlError> {
         for entry in entries {
             self.check_new_name(&entry, None)?;
@@ -72,7 +72,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A new source.
+    /// Registers a new source.
     pub(crate) fn source(&mut self) -> SourceId {
         self.sources.push(SourceRegisters::default());
         self.sources.len() - 1
@@ -214,7 +214,7 @@ impl Binder<'_> {
             self.check_new_name(entry, Some(&left_entries))?;
         }
         let (mut left_entries, mut right_entries) = (left_entries, right_entries);
-        // The join's own condition meets rows of both sides.
+        // The join's own condition sees rows of both sides.
         let absent = (
             matches!(kind, JoinKind::Right | JoinKind::Full),
             matches!(kind, JoinKind::Left | JoinKind::Full),
@@ -261,7 +261,7 @@ impl Binder<'_> {
         }
         if let Some(alias) = &join.alias {
             let columns = shown(&entries).map(|(_, _, column)| column.clone()).collect();
-            // The joined row is there whatever side of it is not.
+            // The joined row is present even if one side is missing.
             let mut entry = Entry {
                 name: None,
                 schema: None,
@@ -278,7 +278,7 @@ impl Binder<'_> {
         Ok((item, entries))
     }
 
-    /// The conjuncts of ON, which sees the join's own sides alone, and all of them.
+    /// The conjuncts of ON. ON sees only the names of the join's two sides.
     fn join_condition(&mut self, quals: &Node, entries: &[Entry]) -> Result<Vec<Expr>, SqlError> {
         let level = self.level();
         let hidden =
@@ -291,7 +291,7 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// The column USING names on one side; from now on it hides behind the merged one.
+    /// The column of one side that USING names. From now on the merged column hides it.
     fn using_column(&mut self, entries: &mut [Entry], name: &str, side: &str) -> Result<Expr, SqlError> {
         let found: Vec<(usize, usize)> =
             shown(entries).filter(|(_, _, column)| column.name == name).map(|(e, c, _)| (e, c)).collect();
@@ -313,8 +313,8 @@ impl Binder<'_> {
     }
 }
 
-/// The value of a column that USING merges, of the common type of both sides': a side that is
-/// always there, and of an inner join's the one that needs no cast.
+/// The value of a column that USING merges, with the common type of both sides. It reads a side
+/// that is always present; for an inner join, the side that needs no cast.
 fn merged_value(kind: JoinKind, a: &Expr, b: &Expr) -> Result<Expr, SqlError> {
     let common = functions::common_type("JOIN/USING", &[a.type_(), b.type_()])?;
     let side = match kind {
@@ -333,7 +333,7 @@ fn inner_node(node: Option<&Node>) -> Result<&Node, SqlError> {
     node.ok_or_else(|| SqlError::internal("join without a side"))
 }
 
-/// The columns that are in sight without a qualifier: (entry, column, itself).
+/// The columns visible without a qualifier: (entry, column, definition).
 fn shown(entries: &[Entry]) -> impl Iterator<Item = (usize, usize, &EntryColumn)> {
     entries.iter().enumerate().flat_map(|(index, entry)| {
         entry.columns.iter().enumerate().filter(|(_, c)| !c.hidden).map(move |(c, column)| (index, c, column))

@@ -1,8 +1,8 @@
-//! Functions in FROM, one or several side by side (ROWS FROM).
+//! Functions in FROM, alone or several side by side (ROWS FROM).
 //!
-//! A plain function there is a set of one row. Subqueries in the arguments belong to the item:
-//! where there are any, the item is a lateral query of its own, so that they run once for each row
-//! to its left, before the functions.
+//! A plain function in FROM is a set of one row. Subqueries in the arguments belong to the item. An
+//! item with subqueries becomes a lateral query, so that they run once for each row to its left,
+//! before the functions.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Node, RangeFunction};
@@ -58,7 +58,7 @@ impl Binder<'_> {
             self.function_source(node, range.functions.len() > 1, &mut functions)?;
         }
         let Functions { calls, mut columns, name } = functions;
-        // A single column is named after the alias, unless the function names it.
+        // A single column gets the alias as its name, unless the function names it.
         let scalar = columns.len() == 1;
         if scalar
             && let Some(alias) = &range.alias
@@ -99,8 +99,8 @@ impl Binder<'_> {
         Ok((FromItem::Source(id, Source::Query(Box::new(query))), vec![entry]))
     }
 
-    /// One function of an item in FROM. `among`: there are several, so unnest of several arrays is
-    /// several functions.
+    /// Binds one function of an item in FROM. `among`: the item has several functions, so unnest of
+    /// several arrays counts as several functions.
     fn function_source(&mut self, node: &Node, among: bool, to: &mut Functions) -> Result<(), SqlError> {
         let call = match inner(node)? {
             NodeEnum::FuncCall(call) => call,
@@ -144,7 +144,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A plain function: one row.
+    /// Adds a plain function, which returns one row.
     fn once(&mut self, name: String, expr: Expr, to: &mut Functions) {
         let (register, type_) = (self.register(), expr.type_());
         let call = SetCall { function: SetFunction::Once, arguments: vec![expr], output: vec![register] };

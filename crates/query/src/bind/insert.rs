@@ -1,4 +1,4 @@
-//! INSERT: its columns, its rows of VALUES, and where they come from a query.
+//! INSERT: its columns, its rows of VALUES, and rows from a query.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl Binder<'_> {
         })))
     }
 
-    /// The positions an INSERT's column list names; all columns without one.
+    /// The positions of an INSERT's listed columns; all columns without a list.
     pub(crate) fn insert_columns(&self, nodes: &[Node], table: &Table) -> Result<Vec<usize>, SqlError> {
         if nodes.is_empty() {
             return Ok(table.live_columns().map(|(position, _)| position).collect());
@@ -176,7 +176,7 @@ impl Binder<'_> {
         self.assigned(expr, definition, location(node)).map(Some)
     }
 
-    /// Several VALUES rows: a query whose columns have the table's types already.
+    /// Several VALUES rows: a query whose columns have the table's types.
     fn inserted_rows(
         &mut self,
         select: &SelectStmt,
@@ -214,7 +214,7 @@ impl Binder<'_> {
         for &column in columns.iter().take(width) {
             let register = self.register();
             let definition = &table.columns[column];
-            // An overridden value is computed all the same.
+            // An overridden value is computed although it is not stored.
             given[column] =
                 (!overridden(definition, overriding)).then(|| Expr::column(register, definition.type_));
             registers.push(register);
@@ -247,8 +247,7 @@ impl Binder<'_> {
     }
 }
 
-/// Whether OVERRIDING USER VALUE puts the sequence's next number in the place of what is given for
-/// the column.
+/// Whether OVERRIDING USER VALUE replaces the column's value by the sequence's next number.
 fn overridden(column: &Column, overriding: OverridingKind) -> bool {
     overriding == OverridingKind::OverridingUserValue && column.identity.is_some()
 }

@@ -1,9 +1,9 @@
-//! Where expressions begin in their text.
+//! Where expressions begin in the statement's text.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::Node;
 
-/// Where an expression begins, as PostgreSQL's error positions count it.
+/// The location at which an expression begins, as PostgreSQL's error positions count it.
 pub(crate) fn location(node: &Node) -> i32 {
     let Some(node) = &node.node else { return -1 };
     let leftmost = |own: i32, part: Option<&Node>| match part.map_or(-1, location) {

@@ -1,9 +1,9 @@
-//! Binding: parse trees to typed relational and scalar expressions.
+//! Binding: from parse trees to typed relational and scalar expressions.
 //!
-//! One [`Binder`] binds one statement. It hands out the statement's registers, keeps the name
-//! spaces of the queries being bound (innermost last), collects parameter types as they are
-//! inferred and decides which lifted literals become parameters. Errors have PostgreSQL's code,
-//! wording and position.
+//! One [`Binder`] binds one statement. It assigns the statement's registers, keeps the name spaces
+//! of the queries being bound (innermost last), and collects inferred parameter types. It decides
+//! which lifted literals become parameters. What must hold: errors have PostgreSQL's code, wording
+//! and position.
 
 mod aggregate;
 mod alike;
@@ -54,12 +54,12 @@ use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
-/// The registers of one source: what the planner reads from a table, and where to.
+/// The registers of one source: which columns the planner reads, and into which registers.
 #[derive(Debug, Default)]
 pub struct SourceRegisters {
     /// The register of each column that is read, by position.
     pub columns: Vec<Option<Reg>>,
-    /// Set when the row itself is locked or changed.
+    /// Set if the statement locks or changes the row itself.
     pub identity: Option<RowIdentity>,
 }
 
@@ -68,117 +68,115 @@ pub struct Binder<'a> {
     pub(crate) context: &'a Context<'a>,
     pub(crate) request: &'a Request<'a>,
     registers: Reg,
-    /// By source.
+    /// Registers by source.
     pub(crate) sources: Vec<SourceRegisters>,
     levels: Vec<Level>,
-    /// The definition makes sequences: constants may name them.
+    /// Whether the definition creates sequences, which its constants may name.
     pub(crate) makes_sequences: bool,
-    /// WITH queries in sight, innermost last.
+    /// Visible WITH queries, innermost last.
     common: Vec<common::Visible>,
     next_common: u32,
     /// Types of `$1`, ...; UNKNOWN until inferred.
     parameters: Vec<Type>,
     /// The number of the first lifted literal's parameter.
     first_literal: usize,
-    /// By literal: the type of the parameter it became.
+    /// For each literal, the type of the parameter it became.
     claimed: Vec<Option<Type>>,
-    /// Literals met twice: they must stay constants.
+    /// Literals found at two places. They must stay constants.
     pub(crate) refused: Vec<usize>,
-    /// Whether constants may become parameters where the binder is now.
+    /// Whether constants at the current place may become parameters.
     lift: bool,
     /// Registers that hold a table's column unchanged: (table's OID, attribute number).
     origins: HashMap<Reg, (u32, i16)>,
-    /// Names and types of fields, by the register that holds a row value.
+    /// Names and types of fields, by the register of a row value.
     records: HashMap<Reg, Vec<(String, Type)>>,
-    /// Tables touched, with their locks.
+    /// Tables that the statement uses, with their locks.
     pub(crate) locks: Vec<(u32, txn::TableLock)>,
-    /// Changes data or locks rows.
+    /// Whether the statement changes data or locks rows.
     pub(crate) writes: bool,
     depth: u32,
-    /// Strings met whose type was open, and where they are: errors about their contents point
-    /// there.
+    /// Strings whose type was open, with their locations. Errors about their contents point there.
     texts: Vec<(String, i32)>,
-    /// The text may have no parameters.
+    /// Whether the text must not contain parameters.
     pub(crate) bare: bool,
 }
 
-/// Expressions nest no deeper than this: they are evaluated on the half of a fiber's stack that
-/// operators leave (a test measures that).
+/// The deepest nesting of an expression. Evaluation has half of a fiber's stack, the part that
+/// operators leave; a test measures that this depth fits.
 const MAX_EXPRESSION_DEPTH: u32 = 1000;
 
-/// Columns of a query at most, as PostgreSQL's; messages count them in 16 bits.
+/// PostgreSQL's limit on the columns of a query. Messages count columns in 16 bits.
 const MAX_TARGETS: usize = 1664;
 
-/// Queries nest no deeper than this, for the same reason: each is some operators, and operators
+/// The deepest nesting of queries, for the same reason: a query is several operators, and operators
 /// call each other.
 const MAX_QUERY_DEPTH: usize = 100;
 
 /// The state of binding one query.
 #[derive(Default)]
 struct Level {
-    /// The names in sight.
+    /// The visible names.
     entries: Vec<Entry>,
-    /// Subqueries met in its expressions.
+    /// Subqueries found in its expressions.
     sublinks: Vec<Sublink>,
-    /// Which of them are alike.
+    /// Which subqueries and calls are alike.
     twins: alike::Twins,
-    /// The columns that each of them reads.
+    /// The columns that each subquery reads.
     link_uses: HashMap<Reg, alike::LinkUses>,
-    /// Aggregates met in its expressions.
+    /// Aggregates found in its expressions.
     aggregates: Vec<AggregateCall>,
-    /// Where the last of them is.
+    /// The location of the last aggregate.
     aggregate_at: i32,
-    /// Window functions met, by window.
+    /// Window functions found, by window.
     windows: Vec<Window>,
     /// Named windows.
     window_names: Vec<pg_query::protobuf::WindowDef>,
-    /// Places in `window_names` of those that a window function or another window refers to.
+    /// Places in `window_names` of windows that a window function or another window refers to.
     windows_used: Vec<usize>,
-    /// Set-returning functions met in the target list.
+    /// Set-returning functions found in the target list.
     sets: Vec<SetCall>,
-    /// Set-returning functions met in window definitions.
+    /// Set-returning functions found in window definitions.
     window_sets: Vec<SetCall>,
-    /// A window definition is being bound.
+    /// Whether a window definition is being bound.
     in_window: bool,
-    /// Number of calls of set-returning functions met, and the place of the last one.
+    /// Number of calls of set-returning functions found, and the location of the last one.
     sets_met: usize,
     set_at: i32,
-    /// Where the last window function is.
+    /// The location of the last window function.
     window_at: i32,
-    /// Where the calls of aggregates and window functions are, by the registers of their results.
+    /// Locations of the calls of aggregates and window functions, by result register.
     calls_at: HashMap<Reg, i32>,
-    /// Columns read above the grouping and outside of aggregates, and in GROUP BY, LIMIT and
-    /// OFFSET.
+    /// Columns read above the grouping and outside aggregates, and in GROUP BY, LIMIT and OFFSET.
     uses: Vec<Use>,
-    /// FROM names the recursive query whose term this is.
+    /// Whether FROM names the recursive query whose term this is.
     reads_itself: bool,
-    /// Entries, by place, that the item of FROM being bound may not name.
+    /// Ranges of entries that the item of FROM being bound may not name.
     barred: Vec<(std::ops::Range<usize>, Barred)>,
     /// The clause being bound.
     clause: Clause,
 }
 
-/// Why an item of FROM may not name an entry that is in sight.
+/// Why an item of FROM may not name a visible entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Barred {
-    /// RIGHT or FULL joins the item to it.
+    /// RIGHT or FULL joins the item to the entry.
     Joined,
-    /// It is the table that UPDATE or DELETE changes.
+    /// The entry is the table that UPDATE or DELETE changes.
     Changed,
 }
 
-/// A column read where grouping matters.
+/// A column read at a place where grouping matters.
 #[derive(Clone)]
 struct Use {
     register: Reg,
     location: i32,
-    /// As an error shows it.
+    /// Its name in errors.
     name: String,
-    /// By a subquery.
+    /// Whether a subquery reads it.
     inner: bool,
 }
 
-/// The clauses, as far as they allow different things.
+/// The clauses, distinguished as far as they allow different things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Clause {
     #[default]
@@ -236,13 +234,13 @@ pub(crate) struct Entry {
     /// The schema, for `schema.table.column`; None with an alias.
     schema: Option<String>,
     columns: Vec<EntryColumn>,
-    /// The source, when the entry is one.
+    /// The source, if the entry is one.
     source: Option<SourceId>,
-    /// The table, when the source is one.
+    /// The table, if the source is a table.
     table: Option<Arc<Table>>,
-    /// A function's single column also goes by the entry's name.
+    /// Whether a function's single column also has the entry's name.
     scalar: bool,
-    /// An outer join may set its columns to NULL.
+    /// Whether an outer join may set its columns to NULL.
     nullable: bool,
 }
 
@@ -250,15 +248,15 @@ pub(crate) struct Entry {
 struct EntryColumn {
     name: String,
     value: ColumnValue,
-    /// Merged by USING: only found with the entry's name.
+    /// Whether USING merged it; then only the entry's name finds it.
     hidden: bool,
 }
 
 #[derive(Clone, Debug)]
 enum ColumnValue {
-    /// A column of a table or common table expression: gets a register when first named.
+    /// A column of a table or common table expression. It gets a register when first named.
     Source { source: SourceId, column: usize, type_: Type },
-    /// Anything computed.
+    /// A computed value.
     Value(Expr),
 }
 
@@ -270,8 +268,8 @@ impl<'a> Binder<'a> {
             request.parameters.unwrap_or_default().iter().map(|&oid| declared(oid)).collect();
         let mut first_literal = parameters.len();
         if !request.literals.is_empty() {
-            // The client's parameters come first, so their number must be known before the first
-            // literal is met.
+            // The client's parameters come first. So their number must be known before the binder
+            // meets the first literal.
             crate::normalize::for_each_token(request.text, |start, end| {
                 let number = request.text.get(start..end).and_then(|token| token.strip_prefix('$'));
                 if let Some(number) = number.and_then(|digits| digits.parse().ok()) {
@@ -306,7 +304,7 @@ impl<'a> Binder<'a> {
     /// Binds a query or a statement that changes rows.
     ///
     /// # Errors
-    /// Whatever is wrong with it.
+    /// Any semantic error in the statement.
     pub fn bind(&mut self, node: &NodeEnum) -> Result<Bound, SqlError> {
         match node {
             NodeEnum::SelectStmt(select) => {
@@ -320,7 +318,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The number of registers handed out.
+    /// The number of assigned registers.
     #[must_use]
     pub fn register_count(&self) -> u32 {
         self.registers
@@ -332,18 +330,18 @@ impl<'a> Binder<'a> {
         self.registers - 1
     }
 
-    /// Consecutive new registers: the first.
+    /// Assigns consecutive new registers; returns the first.
     pub fn register_block(&mut self, count: usize) -> Reg {
         let first = self.registers;
         self.registers += u32::try_from(count).unwrap_or(u32::MAX / 2);
         first
     }
 
-    /// The parameters' types, literals included, how many of them are declared, and what became of
-    /// each literal.
+    /// The result of binding: the parameters' types (literals included), how many are declared, and
+    /// the use of each literal.
     ///
     /// # Errors
-    /// 42P18 for a parameter whose type nothing told.
+    /// 42P18 for a parameter whose type could not be inferred.
     pub fn finish(&self) -> Result<Parameters, SqlError> {
         for (index, type_) in self.parameters.iter().enumerate() {
             if type_.oid == oid::UNKNOWN {
@@ -357,7 +355,7 @@ impl<'a> Binder<'a> {
         types.resize(self.first_literal.max(types.len()), Type::TEXT);
         let declared = types.len();
         let mut uses = Vec::with_capacity(self.claimed.len());
-        // Literal i is parameter `declared + i`; the places of pinned ones stay unused.
+        // Literal i is parameter `declared + i`. The places of pinned literals stay unused.
         for claim in &self.claimed {
             let type_ = claim.filter(|type_| type_.oid != oid::UNKNOWN).unwrap_or(Type::TEXT);
             uses.push(match claim {
@@ -373,14 +371,15 @@ impl<'a> Binder<'a> {
         self.context.catalog
     }
 
-    /// The position in the client's text of a location in the parsed statement. Counts all
-    /// characters before it: only for an error that is there, or a long list would be counted
-    /// through again and again.
+    /// The character position in the client's text of a location in the parsed statement.
+    ///
+    /// It counts all characters before the location. Call it only to report an error; calls for
+    /// each element of a long list would take quadratic time.
     pub(crate) fn position(&self, location: i32) -> Option<u32> {
         crate::parse::position(self.request.text, usize::try_from(location).ok()? + self.request.start)
     }
 
-    /// 0A000 at a place.
+    /// The error 0A000 at a location.
     pub(crate) fn unsupported(&self, what: &str, location: i32) -> SqlError {
         SqlError::unsupported(what).at(self.position(location))
     }
@@ -397,7 +396,7 @@ impl<'a> Binder<'a> {
         &mut self.levels[last]
     }
 
-    /// Runs `bind` within a clause of the present query.
+    /// Runs `bind` inside a clause of the present query.
     pub(crate) fn in_clause<R>(
         &mut self,
         clause: Clause,
@@ -420,7 +419,7 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Remembers the types that parameters were given in a newly built expression.
+    /// Records the types that a new expression gives parameters.
     fn note_parameters(&mut self, expr: &Expr) {
         let mut found = Vec::new();
         expr.walk(&mut |part| {
@@ -444,8 +443,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Has these expressions, and the subqueries of the present query, bound again with their
-    /// literals as constants, where some are lifted.
+    /// Requests that these expressions and the present query's subqueries are bound again with
+    /// their literals as constants, if any were lifted.
     pub(super) fn refuse_lifted(&mut self, exprs: impl Iterator<Item = Expr>) {
         let mut params: Vec<(u32, Type)> = exprs.flat_map(|expr| expr.params()).collect();
         for mut link in self.level().sublinks.clone() {
@@ -464,8 +463,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Which literal a parameter stands for. Literal i is parameter `first_literal + i` while
-    /// binding.
+    /// The literal that a parameter stands for. During binding, literal i is parameter
+    /// `first_literal + i`.
     fn literal_of(&self, index: usize) -> Option<usize> {
         index.checked_sub(self.first_literal).filter(|&literal| literal < self.claimed.len())
     }
@@ -478,11 +477,11 @@ impl<'a> Binder<'a> {
 /// The parameters of a bound statement.
 #[derive(Debug)]
 pub struct Parameters {
-    /// Their types: declared and inferred ones, then one for each literal.
+    /// Their types: declared and inferred parameters first, then one for each literal.
     pub types: Arc<[Type]>,
-    /// How many are not literals.
+    /// The number of parameters that are not literals.
     pub declared: usize,
-    /// The outcome for each literal.
+    /// The use of each literal.
     pub uses: Vec<LiteralUse>,
 }
 
@@ -491,12 +490,12 @@ fn declared(oid: u32) -> Type {
     if oid == 0 { Type::UNKNOWN } else { Type::new(oid) }
 }
 
-/// The inside of a node; every node the parser makes has one.
+/// The content of a node. Every node that the parser makes has one.
 pub(crate) fn inner(node: &Node) -> Result<&NodeEnum, SqlError> {
     node.node.as_ref().ok_or_else(|| SqlError::internal("empty parse node"))
 }
 
-/// The inside of an optional node.
+/// The content of an optional node that must be present.
 pub(crate) fn inner_of(node: Option<&Node>) -> Result<&NodeEnum, SqlError> {
     inner(node.ok_or_else(|| SqlError::internal("missing parse node"))?)
 }

@@ -1,5 +1,5 @@
-//! UPDATE and DELETE, and what they share with INSERT: a row's values, defaults and checks, and
-//! RETURNING.
+//! UPDATE and DELETE, and the parts they share with INSERT: a row's values, defaults and checks,
+//! and RETURNING.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Binder<'_> {
         result
     }
 
-    /// A column of the table by name, or 42703 naming the table.
+    /// A column of the table by name; 42703 that names the table otherwise.
     pub(crate) fn named_column(&self, table: &Table, name: &str, start: i32) -> Result<usize, SqlError> {
         table.column(name).ok_or_else(|| {
             self.error(
@@ -45,7 +45,7 @@ impl Binder<'_> {
         })
     }
 
-    /// A value cast to the column it is stored in.
+    /// Casts a value to the column that stores it.
     pub(crate) fn assigned(&mut self, expr: Expr, column: &Column, start: i32) -> Result<Expr, SqlError> {
         let from = expr.type_();
         if from.oid != oid::UNKNOWN && !functions::can_cast(from, column.type_, CastContext::Assignment) {
@@ -65,7 +65,7 @@ impl Binder<'_> {
         self.built(functions::cast(expr, column.type_, CastContext::Assignment), start)
     }
 
-    /// A value for every column: given, default or NULL.
+    /// A value for every column: the statement's, the default or NULL.
     pub(crate) fn complete_row(
         &mut self,
         given: Vec<Option<Expr>>,
@@ -92,8 +92,8 @@ impl Binder<'_> {
         }
     }
 
-    /// An expression kept as text in the catalog: a default (cast to its column) or a check (a
-    /// condition).
+    /// Binds an expression that the catalog keeps as text: a default (cast to its column) or a
+    /// check (a condition).
     fn stored_expression(
         &mut self,
         text: &str,
@@ -110,7 +110,7 @@ impl Binder<'_> {
             Some(NodeEnum::ResTarget(target)) => target.val.as_deref(),
             _ => None,
         };
-        // Its locations are not the statement's.
+        // Its locations do not refer to the statement's text.
         let bound = self.without_lifting(|binder| {
             binder.in_clause(clause, |binder| match column {
                 Some(column) => {
@@ -129,7 +129,7 @@ impl Binder<'_> {
     /// The CHECK constraints of a table over a new row's registers.
     pub(crate) fn checks(&mut self, table: &Arc<Table>, new_row: Reg) -> Result<Vec<Check>, SqlError> {
         let mut checks = Vec::with_capacity(table.checks.len());
-        // In the order of their names, which decides the error of a row that breaks several.
+        // Ordered by name. The order decides which error a row raises that breaks several.
         let mut ordered: Vec<_> = table.checks.iter().collect();
         ordered.sort_by(|a, b| a.name.cmp(&b.name));
         for check in ordered {
@@ -143,7 +143,7 @@ impl Binder<'_> {
         Ok(checks)
     }
 
-    /// The names of a row that is in consecutive registers.
+    /// The entry of a row that occupies consecutive registers.
     pub(crate) fn row_entry(&mut self, name: &str, table: &Arc<Table>, first: Reg) -> Entry {
         let mut columns = Vec::new();
         for (position, column) in table.live_columns() {
@@ -166,7 +166,7 @@ impl Binder<'_> {
         }
     }
 
-    /// RETURNING, over the names in sight.
+    /// Binds RETURNING over the visible names.
     pub(crate) fn returning(&mut self, clause: Option<&ReturningClause>) -> Result<Returning, SqlError> {
         let Some(clause) = clause else { return Ok(Returning::default()) };
         if !clause.options.is_empty() {
@@ -205,7 +205,7 @@ impl Binder<'_> {
             let sublinks = std::mem::take(&mut binder.level().sublinks);
             let new_row = binder.register_block(table.columns.len());
             let checks = binder.checks(&table, new_row)?;
-            // RETURNING sees the new row under the table's name.
+            // RETURNING reads the new row under the table's name.
             let row = binder.row_entry(&name, &table, new_row);
             binder.level().entries[0] = row;
             let returning = binder.returning(update.returning_clause.as_ref())?;
@@ -265,7 +265,7 @@ impl Binder<'_> {
         Ok((table, target, entry))
     }
 
-    /// The changed table inner joined with the other items, which may not read it.
+    /// Inner-joins the changed table with the other items, which may not read it.
     fn joined_with(
         &mut self,
         target: crate::bound::SourceId,
@@ -372,7 +372,7 @@ impl Binder<'_> {
         Ok(Some(fields.swap_remove(multiple.colno as usize - 1)))
     }
 
-    /// The value of a SET item; `(a, b) = (x, y)` gives each its own.
+    /// The value of a SET item. `(a, b) = (x, y)` has one value for each column.
     fn assigned_node<'n>(&self, target: &'n ResTarget) -> Result<&'n Node, SqlError> {
         let value = target.val.as_deref().ok_or_else(|| SqlError::internal("SET without a value"))?;
         let NodeEnum::MultiAssignRef(multiple) = inner(value)? else { return Ok(value) };

@@ -9,7 +9,7 @@ use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 use values::types::{Type, Value};
 
-/// The names of a function's parameters, and how many of them must be given.
+/// The names of a function's parameters, and how many have no default.
 fn parameters(function: &str) -> Option<(&'static [&'static str], usize)> {
     Some(match function {
         "make_date" => (&["year", "month", "day"], 3),
@@ -22,8 +22,8 @@ fn parameters(function: &str) -> Option<(&'static [&'static str], usize)> {
 }
 
 impl Binder<'_> {
-    /// A call's arguments in the order of the function's parameters, where some are given by name.
-    /// A parameter that is left out before one that is given is 0.
+    /// A call's arguments in the order of the function's parameters, for calls that name some of
+    /// them. An omitted parameter before a present one is 0.
     pub(super) fn arguments_by_name(
         &mut self,
         function: &str,

@@ -1,4 +1,4 @@
-//! Qualified names of relations, and finding what they stand for.
+//! Qualified names of relations, and the search for the relations they name.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ impl Binder<'_> {
         }
     }
 
-    /// The name of a relation to be made or looked for when the command runs.
+    /// The name of a relation that the command creates or searches when it runs.
     pub(crate) fn qualified(&self, range: &RangeVar) -> Result<QualifiedName, SqlError> {
         self.check_database(range)?;
         let schema = (!range.schemaname.is_empty()).then(|| range.schemaname.clone());
         Ok(QualifiedName { schema, name: range.relname.clone() })
     }
 
-    /// `database.schema.table` may only name the database one is in.
+    /// Refuses `database.schema.table` with another database than the session's.
     fn check_database(&self, range: &RangeVar) -> Result<(), SqlError> {
         if range.catalogname.is_empty() || range.catalogname == self.catalog().database.name {
             return Ok(());
@@ -42,20 +42,20 @@ impl Binder<'_> {
         ))
     }
 
-    /// The object of a name, if there is one.
+    /// The relation with this name, if there is one.
     pub(crate) fn find_relation(&self, range: &RangeVar) -> Result<Option<Relation>, SqlError> {
         self.check_database(range)?;
         let schema = (!range.schemaname.is_empty()).then_some(range.schemaname.as_str());
         Ok(self.catalog().relation(self.context.search_path, schema, &range.relname))
     }
 
-    /// 42P01.
+    /// The error 42P01.
     pub(crate) fn no_relation(&self, range: &RangeVar) -> SqlError {
         let name = self.written(range);
         self.error(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"), range.location)
     }
 
-    /// The stored table of a name, for statements that change it.
+    /// The stored table with this name, for statements that change it.
     pub(crate) fn stored_table(&self, range: &RangeVar) -> Result<Arc<Table>, SqlError> {
         match self.find_relation(range)? {
             Some(Relation::Table(table)) if !table.is_virtual() => Ok(table),
@@ -77,7 +77,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Notes that a table is touched; the strongest lock counts.
+    /// Records that the statement uses a table. The strongest lock counts.
     pub(crate) fn lock(&mut self, table: u32, mode: TableLock) {
         match self.locks.iter_mut().find(|(oid, _)| *oid == table) {
             Some((_, held)) => *held = (*held).max(mode),

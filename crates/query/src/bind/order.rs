@@ -1,4 +1,4 @@
-//! ORDER BY, DISTINCT and GROUP BY items: names, positions and expressions.
+//! Items of ORDER BY, DISTINCT and GROUP BY: names, positions and expressions.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, Node, SelectStmt, SortBy, SortByDir, SortByNulls, a_const};
@@ -11,10 +11,10 @@ use crate::plan::SortKey;
 use expressions::expr::Expr;
 use values::error::{SqlError, SqlState};
 
-/// ORDER BY as targets: (target, descending, nulls first).
+/// ORDER BY as a list of (target, descending, nulls first).
 pub(crate) type Ordering = Vec<(usize, bool, bool)>;
 
-/// DISTINCT as targets.
+/// DISTINCT as positions of targets.
 pub(crate) enum DistinctTargets {
     No,
     All,
@@ -22,8 +22,8 @@ pub(crate) enum DistinctTargets {
 }
 
 impl Binder<'_> {
-    /// ORDER BY. Expressions that are no output column are added to the targets behind the visible
-    /// ones.
+    /// Binds ORDER BY. Expressions that are no output column become hidden targets after the
+    /// visible ones.
     pub(crate) fn order_clause(
         &mut self,
         items: &[Node],
@@ -46,7 +46,7 @@ impl Binder<'_> {
         Ok(ordering)
     }
 
-    /// The target an ORDER BY, GROUP BY or DISTINCT ON item stands for.
+    /// The target that an item of ORDER BY, GROUP BY or DISTINCT ON stands for.
     pub(crate) fn target_of(
         &mut self,
         node: &Node,
@@ -95,7 +95,7 @@ impl Binder<'_> {
         let alike =
             |target: &Target| target.fingerprint(twins) == print && twins.same(&target.expr, &new.expr);
         if let Some(found) = targets.iter().position(alike) {
-            // Nothing reads the subqueries of this copy.
+            // Nothing reads this copy's subqueries.
             self.level().sublinks.truncate(links);
             return Ok(found);
         }
@@ -103,7 +103,7 @@ impl Binder<'_> {
         Ok(targets.len() - 1)
     }
 
-    /// Whether a plain name is a column of FROM (which GROUP BY prefers to output names).
+    /// Whether a plain name is a column of FROM, which GROUP BY prefers to output names.
     fn is_input_column(&self, name: &str) -> bool {
         self.levels.last().is_some_and(|level| {
             level.entries.iter().any(|entry| entry.columns.iter().any(|c| !c.hidden && c.name == name))
@@ -129,7 +129,7 @@ impl Binder<'_> {
         )
     }
 
-    /// (descending, nulls first).
+    /// The direction of a sort: (descending, nulls first).
     fn direction(&self, sort: &SortBy) -> Result<(bool, bool), SqlError> {
         let descending = match SortByDir::try_from(sort.sortby_dir) {
             Ok(SortByDir::SortbyDesc) => true,
@@ -181,7 +181,7 @@ impl Binder<'_> {
         if items.is_empty() {
             return Ok(DistinctTargets::No);
         }
-        // Plain DISTINCT is a list of one empty node.
+        // The parser writes plain DISTINCT as a list with one empty node.
         if items.iter().all(|node| node.node.is_none()) {
             if let Some((hidden, _, _)) = ordering.iter().find(|(target, _, _)| *target >= visible) {
                 return Err(self.error(
@@ -201,7 +201,7 @@ impl Binder<'_> {
                 places.push(location(item));
             }
         }
-        // Behind a sort key that is none of DISTINCT ON, no other one of them may come.
+        // After a sort key outside DISTINCT ON, no further key of DISTINCT ON may follow.
         if let Some(stray) = ordering.iter().position(|(target, _, _)| !keys.contains(target)) {
             let key_of = |target: usize| keys.iter().position(|key| *key == target);
             let unsorted = |key: &usize| !ordering.iter().any(|(target, _, _)| target == key);
@@ -217,7 +217,7 @@ impl Binder<'_> {
         Ok(DistinctTargets::On(keys))
     }
 
-    /// ORDER BY of a set operation: output names and positions only.
+    /// ORDER BY of a set operation, which accepts only output names and positions.
     pub(crate) fn set_order(
         &mut self,
         items: &[Node],

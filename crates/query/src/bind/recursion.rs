@@ -1,6 +1,8 @@
-//! Where WITH RECURSIVE may name itself: once, in the recursive term, and neither in a subquery of
-//! an expression nor in the side of an outer join or a set operation whose rows a later round could
-//! take back.
+//! Where WITH RECURSIVE may name itself.
+//!
+//! What must hold: the query names itself once, in the recursive term. It does not do so in a
+//! subquery of an expression. Nor does it in a side of an outer join or set operation from which a
+//! later iteration could remove rows.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CommonTableExpr, JoinType, Node, SelectStmt, SetOperation};
@@ -8,7 +10,7 @@ use pg_query::protobuf::{CommonTableExpr, JoinType, Node, SelectStmt, SetOperati
 use super::{Binder, inner, location};
 use values::error::{SqlError, SqlState};
 
-/// Where a reference stands, as an error says it; None: where it may.
+/// The place of a reference in the words of the error; None if it is allowed there.
 type Place = Option<&'static str>;
 
 const SUBQUERY: Place = Some("a subquery");
@@ -16,12 +18,12 @@ const SUBQUERY: Place = Some("a subquery");
 /// A search for references to one query.
 struct Search<'n> {
     name: &'n str,
-    /// The references: each one's location and place.
+    /// The references: location and place of each.
     found: Vec<(i32, Place)>,
 }
 
 impl Binder<'_> {
-    /// Whether a WITH query names itself; refuses it where it may not.
+    /// Whether a WITH query names itself. Refuses a reference at a forbidden place.
     pub(super) fn is_recursive(&self, select: &SelectStmt, name: &str, at: i32) -> Result<bool, SqlError> {
         let mut whole = Search { name, found: Vec::new() };
         whole.select(select, None)?;
@@ -69,7 +71,8 @@ impl Binder<'_> {
         Ok(true)
     }
 
-    /// The queries of WITH RECURSIVE, each behind those it names. 0A000 where two name each other.
+    /// The queries of WITH RECURSIVE, each after those it names. Raises 0A000 if two name each
+    /// other.
     pub(super) fn in_order<'n>(
         &self,
         queries: &[&'n CommonTableExpr],
@@ -120,7 +123,7 @@ fn common_query(node: &Node) -> Option<&SelectStmt> {
     }
 }
 
-/// Whether a WITH item's query names another one.
+/// Whether a WITH item's query names another item.
 fn names(query: &CommonTableExpr, name: &str) -> Result<bool, SqlError> {
     let Some(NodeEnum::SelectStmt(select)) = query.ctequery.as_ref().and_then(|node| node.node.as_ref())
     else {
@@ -145,7 +148,7 @@ impl Search<'_> {
             {
                 self.select(query, place)?;
             }
-            // The name is that query's from here on.
+            // From here on the name means the inner query.
             if common.ctename == self.name {
                 return Ok(());
             }
@@ -210,7 +213,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches the subqueries of an expression. Only they can name a query there.
+    /// Searches the subqueries of an expression; only they can name a query there.
     fn expression(&mut self, node: &Node) -> Result<(), SqlError> {
         let mut left = vec![node];
         while let Some(node) = left.pop() {
@@ -222,14 +225,14 @@ impl Search<'_> {
             }
             let from = left.len();
             node.node.iter().for_each(|node| parts(node, &mut left));
-            // The first part comes off the stack first.
+            // Reversed, so that the first part is popped first.
             left[from..].reverse();
         }
         Ok(())
     }
 }
 
-/// Adds the expressions below one, in the order they are written in.
+/// Adds the expressions directly below one, in the order of the text.
 fn parts<'n>(node: &'n NodeEnum, into: &mut Vec<&'n Node>) {
     match node {
         NodeEnum::AExpr(expr) => into.extend(expr.lexpr.as_deref().into_iter().chain(expr.rexpr.as_deref())),

@@ -1,9 +1,9 @@
-//! The tables that a change of rows looks into, or changes, by foreign keys: their locks are taken
-//! with the statement's.
+//! The tables that a row change reads or changes through foreign keys. The statement locks them
+//! with its own tables.
 //!
 //! What must hold: the locks cover all that the executor does for the keys (`exec::foreign`). It
-//! looks for the parent of a row that is new, or whose key has changed; it acts on the children of
-//! a row that is gone, or whose key has changed. A column that is not assigned does not change.
+//! looks for the parent of a row that is new or whose key has changed. It acts on the children of a
+//! row that is deleted or whose key has changed. A column without an assignment does not change.
 
 use std::collections::HashMap;
 
@@ -14,24 +14,24 @@ use crate::plan::Assignment;
 use catalog::ReferentialAction;
 use catalog::{ForeignKey, Table};
 
-/// The changes to rows of a table.
+/// The kind of change to a table's rows.
 #[derive(Clone)]
 pub(crate) enum Rows {
-    /// They are put in.
+    /// They are inserted.
     New,
     /// They are deleted.
     Gone,
-    /// These columns get values.
+    /// These columns are assigned.
     Changed(Vec<u32>),
 }
 
 impl Rows {
-    /// Rows of which these columns are assigned.
+    /// Rows in which a statement assigns these columns.
     pub(super) fn assigned(assignments: &[Assignment]) -> Rows {
         Rows::Changed(assignments.iter().map(|assignment| assignment.column).collect())
     }
 
-    /// Whether they may get another value in one of these columns.
+    /// Whether the change may give one of these columns another value.
     fn change(&self, columns: &[u32]) -> bool {
         match self {
             Rows::New | Rows::Gone => true,
@@ -39,7 +39,7 @@ impl Rows {
         }
     }
 
-    /// The change of the children's rows that a key's action makes; none for a check.
+    /// The change that a key's action makes to the children's rows; None for a mere check.
     fn acted(&self, key: &ForeignKey) -> Option<Rows> {
         let action = if matches!(self, Rows::Gone) { key.on_delete } else { key.on_update };
         match (action, self) {
@@ -50,7 +50,7 @@ impl Rows {
     }
 }
 
-/// All changes of one table's rows that have been found.
+/// All changes of one table's rows found so far.
 #[derive(Default)]
 struct Known {
     gone: bool,
@@ -58,7 +58,7 @@ struct Known {
 }
 
 impl Known {
-    /// Whether that is new.
+    /// Adds a change; returns whether it is new.
     fn add(&mut self, rows: &Rows) -> bool {
         match rows {
             Rows::New => false,
@@ -77,7 +77,7 @@ impl Known {
 }
 
 impl Binder<'_> {
-    /// Notes the locks of the tables that keys lead to from rows of a table.
+    /// Records locks for the tables that foreign keys reach from a table's rows.
     pub(crate) fn lock_references(&mut self, table: &Table, rows: Rows) {
         self.lock_parents(table, &rows);
         let catalog = self.context.catalog;

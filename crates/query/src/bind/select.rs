@@ -18,8 +18,8 @@ use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
 impl Binder<'_> {
-    /// A query. `resolve`: whether untyped literals in its output become text (None = yes; INSERT
-    /// and set operations give them a type of their own).
+    /// Binds a query. `resolve`: whether untyped literals in its output become text. None means
+    /// yes. INSERT and set operations give such literals a type of their own.
     pub(crate) fn query(&mut self, select: &SelectStmt, resolve: Option<bool>) -> Result<Query, SqlError> {
         if self.levels.len() >= super::MAX_QUERY_DEPTH {
             return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
@@ -63,8 +63,7 @@ impl Binder<'_> {
             }
         }
         let from = self.in_clause(Clause::From, |binder| binder.sources_of(&select.from_clause))?;
-        // Expressions are matched with each other in these clauses, so constants in them stay
-        // constants.
+        // These clauses match expressions with each other, so constants in them stay constants.
         let matched = !select.group_clause.is_empty()
             || !select.sort_clause.is_empty()
             || !select.distinct_clause.is_empty()
@@ -74,7 +73,8 @@ impl Binder<'_> {
         let targets = self.target_list(&select.target_list);
         self.lift = lift;
         let targets = targets?;
-        // After the target list, so that of two mistakes PostgreSQL's first one is reported.
+        // WHERE is bound after the target list, so that of two errors the report shows the one that
+        // PostgreSQL finds first.
         let mut conditions = self
             .in_clause(Clause::Where, |binder| binder.conjuncts(select.where_clause.as_deref(), "WHERE"))?;
         self.settle(&mut conditions);
@@ -162,7 +162,7 @@ impl Binder<'_> {
         Ok(query)
     }
 
-    /// The target list, stars expanded.
+    /// Binds the target list and expands stars.
     pub(crate) fn target_list(&mut self, nodes: &[Node]) -> Result<Vec<Target>, SqlError> {
         let mut targets = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -186,7 +186,7 @@ impl Binder<'_> {
         Ok(targets)
     }
 
-    /// Gives every target a register: a plain column keeps its own, anything else is computed.
+    /// Gives every target a register. A plain column keeps its own; other targets are computed.
     pub(crate) fn project(&mut self, targets: &[Target], computed: &mut Vec<(Expr, u32)>) -> Vec<u32> {
         let outer = self.outer_registers();
         let mut registers = Vec::with_capacity(targets.len());
@@ -211,8 +211,8 @@ impl Binder<'_> {
         registers
     }
 
-    /// Registers of columns and aggregates of the queries around this one. A query's output never
-    /// is one of them: an outer join may set the output to NULL.
+    /// Registers of columns and aggregates of the surrounding queries. A query's output register is
+    /// never one of them, because an outer join may set the output to NULL.
     pub(super) fn outer_registers(&self) -> Registers {
         let around = self.levels.len().saturating_sub(1);
         self.levels[..around].iter().flat_map(|level| self.readable(level)).collect()
@@ -271,7 +271,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// FOR UPDATE and its kin.
+    /// Binds FOR UPDATE and the other locking clauses.
     fn locking_clause(
         &mut self,
         select: &SelectStmt,
@@ -343,7 +343,7 @@ impl Binder<'_> {
         from.map_or(Ok(()), |from| self.lock_item(from, wanted, (strength, mode), locks))
     }
 
-    /// Locks the named sources of an item, or all. Those of a subquery are locked in it.
+    /// Locks an item's named sources, or all. A subquery locks its own sources.
     fn lock_item(
         &mut self,
         item: &mut FromItem,
@@ -428,7 +428,7 @@ impl Binder<'_> {
     }
 }
 
-/// 54011 where a query would have more columns than a row may.
+/// Raises 54011 for a query with more columns than a row may have.
 pub(super) fn at_most_targets(count: usize) -> Result<(), SqlError> {
     if count <= MAX_TARGETS {
         return Ok(());
@@ -437,7 +437,7 @@ pub(super) fn at_most_targets(count: usize) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
-/// Hidden targets have no name: they are sort keys, which need a type.
+/// Whether a target is hidden. Hidden targets have no name; they are sort keys and need a type.
 fn targets_is_hidden(target: &Target) -> bool {
     target.name.is_empty()
 }
@@ -451,15 +451,16 @@ fn stronger(lock: txn::RowLock) -> u8 {
     }
 }
 
-/// A locked source, how strongly, and what to do when somebody else holds a row of it.
+/// A locked source, the strength of its lock, and the behaviour when another transaction holds a
+/// row's lock.
 type RowLocked = (SourceId, txn::RowLock, txn::Wait);
 
 fn lock_refused(strength: &str, against: &str) -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{strength} is not allowed with {against}"))
 }
 
-/// The name PostgreSQL gives a column without an alias, and how sure it is of it (a stronger name
-/// inside wins).
+/// The name PostgreSQL gives a column without an alias, and the strength of that choice. A stronger
+/// name from an inner expression wins.
 pub(crate) fn column_name(node: &Node) -> (String, u8) {
     let named = |name: &str| (name.to_owned(), 2);
     let of = |node: Option<&Node>| node.map_or(("?column?".to_owned(), 0), column_name);
@@ -467,7 +468,7 @@ pub(crate) fn column_name(node: &Node) -> (String, u8) {
         Some(NodeEnum::ColumnRef(reference)) => {
             strings(&reference.fields).last().map_or(("?column?".to_owned(), 0), |name| named(name))
         }
-        // The last field, whatever subscripts follow it.
+        // The last field, even if subscripts follow it.
         Some(NodeEnum::AIndirection(indirection)) => match strings(&indirection.indirection).last() {
             Some(name) => named(name),
             None => of(indirection.arg.as_deref()),

@@ -13,9 +13,9 @@ use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
 impl Binder<'_> {
-    /// A set operation. Columns of which both sides are literals without a type become text. A
-    /// chain of operations is one of many sides, so that a long one nests no deeper than a short
-    /// one.
+    /// Binds a set operation. A column whose sides are all untyped literals becomes text. A chain
+    /// of operations becomes one operation with many sides, so that a long chain nests no deeper
+    /// than a short one.
     pub(crate) fn set_operation(&mut self, select: &SelectStmt) -> Result<Query, SqlError> {
         let (first, others) = chain(select)?;
         let mut sides = vec![self.query(first, Some(false))?];
@@ -42,7 +42,7 @@ impl Binder<'_> {
                 let found = functions::common_type(name, &types);
                 common.push(found.map_err(|error| error.at(self.position(start(index))))?);
             }
-            // The set operation compares rows by the types that its sides had so far.
+            // Operations that compare rows use the types of the sides seen so far.
             let is_new = sides[0].output.iter().zip(&common).any(|(column, common)| column.type_ != *common);
             if is_new && steps.iter().any(|step| *step != (SetKind::Union, true)) {
                 let so_far = self.set_query(std::mem::take(&mut sides), std::mem::take(&mut steps));
@@ -59,7 +59,7 @@ impl Binder<'_> {
         Ok(query)
     }
 
-    /// The operations between their sides, whose columns have the same types.
+    /// Combines the sides, whose columns have the same types, by their operations.
     fn set_query(&mut self, sides: Vec<Query>, steps: Vec<(SetKind, bool)>) -> Query {
         let columns = sides.first().map_or(&[][..], |first| &first.output);
         let columns: Vec<(String, Type)> =
@@ -70,8 +70,8 @@ impl Binder<'_> {
         Query::of(QueryBody::Set { sides, steps, output: registers }, output)
     }
 
-    /// Casts an output column of a query to a type: a computed target where it is made, anything
-    /// else by making it one. Literals without a type get theirs this way.
+    /// Casts an output column of a query to a type. A computed target is cast in place; for
+    /// anything else the cast becomes a new target. Untyped literals get their type this way.
     pub(crate) fn coerce_output(
         &mut self,
         query: &mut Query,
@@ -83,8 +83,8 @@ impl Binder<'_> {
         if given == type_ {
             return Ok(());
         }
-        // Comparing and sorting rows use the columns' own types, in which several values may become
-        // one.
+        // Comparisons and sorts use the columns' own types. After the cast, several values may
+        // become one.
         if matches!(&query.body, QueryBody::Set { .. })
             || (matches!(&query.body, QueryBody::Values { .. }) && !query.order.is_empty())
         {
@@ -209,11 +209,11 @@ impl Binder<'_> {
     }
 }
 
-/// A side of a chain with the operation before it, and whether that is ALL.
+/// A side of a chain: the operation before it, whether that is ALL, and the query.
 type ChainSide<'a> = (i32, bool, &'a SelectStmt);
 
-/// The sides of a chain of set operations from left to right: the first, and the others. A chain
-/// goes on to the left as long as the left side is a set operation without clauses of its own.
+/// The sides of a chain of set operations from left to right: the first, and the others. The chain
+/// extends to the left while the left side is a set operation without clauses of its own.
 fn chain(select: &SelectStmt) -> Result<(&SelectStmt, Vec<ChainSide<'_>>), SqlError> {
     let mut others = Vec::new();
     let mut outer = select;
@@ -241,7 +241,7 @@ fn chain(select: &SelectStmt) -> Result<(&SelectStmt, Vec<ChainSide<'_>>), SqlEr
     }
 }
 
-/// Where a query's columns are: those of a set operation are where its left side's are.
+/// The locations of a query's columns. For a set operation: those of its left side.
 fn starts_of_columns(select: &SelectStmt) -> Vec<i32> {
     let start = |target: &Node| match &target.node {
         Some(NodeEnum::ResTarget(target)) => target.val.as_deref().map_or(-1, location),
@@ -253,7 +253,7 @@ fn starts_of_columns(select: &SelectStmt) -> Vec<i32> {
     }
 }
 
-/// Where the values of one column are.
+/// The locations of one column's values.
 fn starts_of(lists: &[Node], index: usize) -> Vec<i32> {
     let start = |list: &Node| match &list.node {
         Some(NodeEnum::List(list)) => list.items.get(index).map_or(-1, location),

@@ -1,15 +1,13 @@
 //! Set-returning functions of the target list.
 //!
-//! Those of one query run side by side. A call written twice is one call, so that ORDER BY and
-//! GROUP BY find the target they name. A function that GROUP BY reads runs below the grouping,
-//! every other one above it.
-//!
-//! A call in a window definition runs below the window and is no call of the target list, even when
-//! both are written alike. The two meet only where a part of a target equals a whole key of the
-//! window: there the target reads the key.
-//!
-//! A row of VALUES that INSERT inserts may have such functions if it is the only one: it becomes a
-//! query's target list.
+//! - Those of one query run side by side. A call written twice is one call, so that ORDER BY and
+//!   GROUP BY find the target they name. Functions that GROUP BY reads run below the grouping, all
+//!   others above it.
+//! - A call in a window definition runs below the window. It is no call of the target list, even if
+//!   both have the same text. The two meet only if a part of a target equals a whole key of the
+//!   window; then the target reads the key.
+//! - A row of VALUES in INSERT may contain such functions if it is the only row. It becomes the
+//!   target list of a query.
 
 use pg_query::protobuf::FuncCall;
 
@@ -76,7 +74,7 @@ impl Binder<'_> {
         Ok(self.set_value(&output, columns))
     }
 
-    /// The value of a call: its column, or a row of them.
+    /// The value of a call: its column, or a row of its columns.
     fn set_value(&mut self, output: &[u32], columns: &[(&'static str, Type)]) -> Expr {
         let mut fields: Vec<Expr> = output
             .iter()
@@ -90,12 +88,13 @@ impl Binder<'_> {
         Expr::Row { fields, names: Some(names) }
     }
 
-    /// Number of calls met in the present query, for [`Binder::no_sets_since`].
+    /// Number of calls found in the present query, for [`Binder::no_sets_since`].
     pub(super) fn sets_met(&mut self) -> usize {
         self.level().sets_met
     }
 
-    /// 0A000 where a set-returning function was met since then; `what` cannot have one.
+    /// Raises 0A000 if a set-returning function was found after the count `before`. `what` names
+    /// the place that cannot contain one.
     pub(super) fn no_sets_since(&mut self, before: usize, what: &str) -> Result<(), SqlError> {
         if self.level().sets_met == before {
             return Ok(());
@@ -113,14 +112,14 @@ impl Binder<'_> {
         sets.any(|set| set.output.iter().any(|output| read.contains(output)))
     }
 
-    /// 42804: `what` must not return a set.
+    /// The error 42804: `what` must not return a set.
     pub(super) fn refused_set(&self, what: &str, location: i32) -> SqlError {
         let message = format!("{what} must not return a set");
         self.error(SqlState::DATATYPE_MISMATCH, message, location)
     }
 
-    /// The functions of the target list and of the window definitions. Lets targets read the
-    /// windows' keys that they equal, and windows the functions that GROUP BY reads.
+    /// Takes the functions of the target list and of the window definitions. Targets then read the
+    /// window keys that they equal, and windows read the functions of GROUP BY.
     pub(super) fn take_sets(
         &mut self,
         groups: &[Expr],
@@ -141,7 +140,7 @@ impl Binder<'_> {
             (std::mem::take(&mut level.sets), std::mem::take(&mut level.window_sets));
         let mut grouped = Registers::new();
         groups.iter().for_each(|group| registers::of_expr(group, &mut grouped));
-        // Outputs of calls in windows, and those of the same calls in the target list.
+        // Outputs of calls in windows, paired with those of the same calls in the target list.
         let mut alike: Vec<(Reg, Reg)> = Vec::new();
         for set in window_sets {
             let same = |other: &&SetCall| is_same_call(other, set.function, &set.arguments, &level.twins);
@@ -168,7 +167,7 @@ impl Binder<'_> {
         targets.iter_mut().for_each(|target| replace_parts(&mut target.expr, &keys, &level.twins));
         let mut read = Registers::new();
         targets.iter().for_each(|target| registers::of_expr(&target.expr, &mut read));
-        // A twin whose every reader reads the window's key now has nothing to run for.
+        // Drops a twin if all its readers now read the window's key.
         sets.retain(|set| {
             let is_twin = alike.iter().any(|(_, twin)| set.output.contains(twin));
             !is_twin || set.output.iter().any(|output| read.contains(output))
@@ -176,8 +175,8 @@ impl Binder<'_> {
         sets
     }
 
-    /// The query of a row that INSERT inserts, where functions in it return sets. The row reads its
-    /// columns then.
+    /// The query that computes an inserted row, if functions in the row return sets. The row then
+    /// reads the query's columns.
     pub(super) fn inserted_sets(&mut self, row: &mut [Option<Expr>]) -> Option<Query> {
         let mut sets = std::mem::take(&mut self.level().sets);
         let mut read = Registers::new();
@@ -197,7 +196,7 @@ impl Binder<'_> {
         Some(Query::of(QueryBody::Select(Box::new(body)), output))
     }
 
-    /// Takes the functions that GROUP BY reads out of the target list's.
+    /// Moves the functions that GROUP BY reads out of the target list's.
     pub(super) fn split_grouped_sets(&self, groups: &[Expr], body: &mut Select) {
         if body.sets.is_empty() {
             return;
@@ -210,7 +209,7 @@ impl Binder<'_> {
     }
 }
 
-/// Whether a call of a function with these arguments gives the rows of one met before.
+/// Whether a call of this function with these arguments returns the rows of `set`.
 fn is_same_call(set: &SetCall, function: SetFunction, arguments: &[Expr], twins: &Twins) -> bool {
     set.function == function
         && set.arguments.len() == arguments.len()
@@ -218,7 +217,7 @@ fn is_same_call(set: &SetCall, function: SetFunction, arguments: &[Expr], twins:
         && arguments.iter().all(|argument| argument.volatility() < Volatility::Volatile)
 }
 
-/// Lets an expression read other registers.
+/// Replaces the registers that an expression reads.
 fn replace_registers(expr: &mut Expr, by: &[(Reg, Reg)]) {
     if let Expr::Column { register, .. } = expr
         && let Some((_, other)) = by.iter().find(|(from, _)| from == register)
@@ -228,7 +227,7 @@ fn replace_registers(expr: &mut Expr, by: &[(Reg, Reg)]) {
     expr.for_each_child_mut(&mut |child| replace_registers(child, by));
 }
 
-/// Replaces the parts of an expression that equal one of `by`.
+/// Replaces parts of an expression that equal an entry of `by`.
 fn replace_parts(expr: &mut Expr, by: &[(Expr, Expr)], twins: &Twins) {
     if let Some((_, other)) = by.iter().find(|(from, _)| twins.same(from, expr)) {
         *expr = other.clone();

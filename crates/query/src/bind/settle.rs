@@ -1,8 +1,8 @@
-//! Conditions that no row meets, known before the statement runs.
+//! Conditions that no row meets, found before the statement runs.
 //!
-//! At the top of a condition NULL keeps a row out as false does, so a NULL among conjuncts decides:
-//! the others are not evaluated, and neither are their subqueries. PostgreSQL computes parts of
-//! constants alone ahead of that, and their errors are the statement's: such conditions stay.
+//! At the top of a condition NULL rejects a row as false does. So a NULL among conjuncts decides:
+//! the other conjuncts and their subqueries are not evaluated. PostgreSQL computes constant parts
+//! ahead of time, and the statement reports their errors, so conditions with such parts stay.
 
 use super::Binder;
 use crate::bound::Sublink;
@@ -12,13 +12,13 @@ use expressions::expr::Expr;
 use values::types::Value;
 
 impl Binder<'_> {
-    /// Leaves out of conditions that must all hold what cannot decide any more.
+    /// Removes conditions that can no longer affect the result from a list of conjuncts.
     pub(super) fn settle(&mut self, conditions: &mut Vec<Expr>) {
         if !conditions.iter().any(has_constant) {
             return;
         }
         conditions.iter_mut().for_each(fold::expr);
-        // Behind a false PostgreSQL does not look; a NULL it passes by at first.
+        // PostgreSQL stops at a false condition; it passes a NULL at first.
         let seen = conditions.iter().position(is_false).unwrap_or(conditions.len());
         conditions.iter_mut().filter(|condition| !condition.computes_ahead()).for_each(simplify);
         if conditions.iter().any(is_false) {
@@ -48,8 +48,8 @@ fn is_false(condition: &Expr) -> bool {
     matches!(condition, Expr::Const(Value::Bool(false), _))
 }
 
-/// Whether it compares a column with a constant or parameter: it cannot fail, and may lead to few
-/// rows.
+/// Whether the condition compares a column with a constant or parameter. Such a comparison cannot
+/// fail, and an index may find its few rows.
 fn is_key(condition: &Expr, links: &[Sublink]) -> bool {
     let Some((_, left, right)) = condition.as_comparison() else { return false };
     let plain = |side: &Expr| matches!(side, Expr::Column { .. } | Expr::Const(..) | Expr::Param { .. });
@@ -57,7 +57,8 @@ fn is_key(condition: &Expr, links: &[Sublink]) -> bool {
     plain(left) && plain(right) && !links.iter().any(|link| read.contains(&link.output))
 }
 
-/// Whether it is false or NULL whatever the row; `negated`: whether NOT of it is.
+/// Whether the condition is false or NULL for every row. `negated`: whether NOT of the condition
+/// is.
 fn is_never(condition: &Expr, negated: bool) -> bool {
     match condition {
         Expr::Const(Value::Null, _) => true,
@@ -72,7 +73,7 @@ fn is_never(condition: &Expr, negated: bool) -> bool {
     }
 }
 
-/// Makes false of what no row meets, and takes it out of an OR.
+/// Replaces a condition that no row meets by false, and drops such parts of an OR.
 fn simplify(condition: &mut Expr) {
     if is_never(condition, false) {
         *condition = Expr::boolean(false);

@@ -22,12 +22,12 @@ impl Target {
         Target { name, expr, location, uses: 0..0, fingerprint: OnceCell::new() }
     }
 
-    /// See [`Twins::fingerprint`].
+    /// The expression's fingerprint: see [`Twins::fingerprint`].
     pub(super) fn fingerprint(&self, twins: &Twins) -> u64 {
         *self.fingerprint.get_or_init(|| twins.fingerprint(&self.expr))
     }
 
-    /// Gives it another expression.
+    /// Replaces the expression.
     pub(crate) fn set(&mut self, expr: Expr) {
         self.expr = expr;
         self.fingerprint = OnceCell::new();

@@ -1,4 +1,4 @@
-//! The type that a text names, as regtype reads it: by the grammar's own rules for a type's name.
+//! The type that a text names, as regtype reads it: by the grammar's rules for a type's name.
 
 use pg_query::NodeEnum;
 
@@ -10,14 +10,14 @@ use values::work;
 
 use crate::{normalize, parse};
 
-/// The text that makes a statement of a type's name, which ends at the parenthesis that closes this
-/// one.
+/// The start of a statement around a type's name. The parenthesis that closes this one ends the
+/// name.
 const BEFORE: &str = "SELECT CAST(NULL AS ";
 
 /// The type that a text names.
 ///
 /// # Errors
-/// 42601 for a text that is no type's name, 42704 where there is no such type.
+/// 42601 if the text is no type's name, 42704 if no such type exists.
 pub fn named_type(text: &str) -> Result<Type, SqlError> {
     work::here_or_beside(
         || read(text),
@@ -33,7 +33,7 @@ fn read(text: &str) -> Result<Type, SqlError> {
         return Err(no_name(text));
     }
     let (name, stray) = split(text);
-    // A comment may end the text, so the parenthesis has a line of its own.
+    // The text may end in a comment, so the closing parenthesis is on its own line.
     let tree =
         parse::parse(&format!("{BEFORE}{name}\n)")).map_err(|error| misread(error, (text, name, stray)))?;
     if let Some(stray) = stray {
@@ -53,7 +53,8 @@ fn read(text: &str) -> Result<Type, SqlError> {
     }
 }
 
-/// The text before the first token that would end the cast or the statement, and this token.
+/// Splits a text before the first token that would end the cast or the statement; also returns this
+/// token.
 fn split(text: &str) -> (&str, Option<&str>) {
     let (mut depth, mut stray) = (0, None);
     normalize::for_each_token(text, |start, end| match &text[start..end] {
@@ -68,7 +69,7 @@ fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The parser's error, for the text alone.
+/// The parser's error, as it would read for the text alone.
 fn misread(error: SqlError, (text, name, stray): (&str, &str, Option<&str>)) -> SqlError {
     let behind = BEFORE.len() + name.chars().count();
     let message = match error.position {
@@ -76,7 +77,7 @@ fn misread(error: SqlError, (text, name, stray): (&str, &str, Option<&str>)) -> 
             Some(stray) => format!("syntax error at or near \"{stray}\""),
             None => "syntax error at end of input".to_owned(),
         },
-        // An unfinished token takes the rest of the statement along.
+        // An unfinished token includes the rest of the statement.
         _ => match error.message.strip_suffix("\n)\"") {
             Some(message) => format!("{message}\""),
             None => error.message.clone(),

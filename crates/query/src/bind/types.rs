@@ -1,4 +1,4 @@
-//! Type names.
+//! Type names, and the types they stand for.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Node, TypeName, a_const};
@@ -8,12 +8,12 @@ use crate::parse::strings;
 use values::error::{SqlError, SqlState};
 use values::types::{self, Type, oid, registry};
 
-/// Precision and length limits, PostgreSQL's.
+/// PostgreSQL's limits of precision and length.
 const MAX_TEXT_LENGTH: i32 = 10_485_760;
 const MAX_NUMERIC_PRECISION: i32 = 1000;
 const MAX_TIME_PRECISION: i32 = 6;
 
-/// PostgreSQL's types that are not built.
+/// PostgreSQL's types that Allcore does not have.
 const NOT_BUILT: &[&str] = &[
     "json",
     "jsonb",
@@ -56,8 +56,8 @@ const NOT_BUILT: &[&str] = &[
 ];
 
 impl Binder<'_> {
-    /// Refuses a collation that orders text otherwise than by its bytes; none named is the one
-    /// there is.
+    /// Refuses a collation that does not order text by its bytes. Without a name, the only
+    /// collation applies.
     pub(crate) fn collation(&self, name: &[Node], location: i32) -> Result<(), SqlError> {
         match strings(name).last().copied() {
             None | Some("C" | "POSIX" | "default" | "ucs_basic" | "C.utf8" | "pg_c_utf8") => Ok(()),
@@ -69,7 +69,7 @@ impl Binder<'_> {
         }
     }
 
-    /// 42804 for a type whose values a collation does not order.
+    /// Raises 42804 for a type that a collation does not apply to.
     pub(crate) fn collatable(&self, type_: Type, location: i32) -> Result<(), SqlError> {
         let element = types::element_of(type_.oid).unwrap_or(type_.oid);
         if matches!(element, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN) {
@@ -79,16 +79,16 @@ impl Binder<'_> {
         Err(self.error(SqlState::DATATYPE_MISMATCH, message, location))
     }
 
-    /// The type a type name stands for.
+    /// The type that a type name stands for.
     pub(crate) fn type_name(&self, name: &TypeName) -> Result<Type, SqlError> {
         named(name).map_err(|(error, location)| error.at(self.position(location)))
     }
 }
 
-/// An error and its place in the text.
+/// An error and its location.
 type Misnamed = (SqlError, i32);
 
-/// The type a type name stands for.
+/// The type that a type name stands for.
 pub(super) fn named(name: &TypeName) -> Result<Type, Misnamed> {
     let names = strings(&name.names);
     let location = name.location;
@@ -171,7 +171,8 @@ fn modifier(type_: u32, given: &[i32]) -> Result<i32, SqlError> {
             }
             Ok(precision.min(MAX_TIME_PRECISION))
         }
-        // The fields' mask, then the precision (all ones = none), packed as PostgreSQL packs them.
+        // The mask of the fields, then the precision (all ones = none), packed as PostgreSQL packs
+        // them.
         (oid::INTERVAL, &[mask]) => Ok(((mask & 0x7fff) << 16) | 0xffff),
         (oid::INTERVAL, &[mask, precision]) => {
             Ok(((mask & 0x7fff) << 16) | precision.clamp(0, MAX_TIME_PRECISION))

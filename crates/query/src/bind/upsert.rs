@@ -13,7 +13,7 @@ use catalog::system_columns::SYSTEM_COLUMNS;
 use values::error::{SqlError, SqlState};
 
 impl Binder<'_> {
-    /// ON CONFLICT. `name` and `schema`: what the statement calls the table.
+    /// Binds ON CONFLICT. `name` and `schema`: the statement's names for the table.
     pub(crate) fn on_conflict(
         &mut self,
         clause: &OnConflictClause,
@@ -43,7 +43,7 @@ impl Binder<'_> {
                 source: Some(source),
                 ..binder.source_entry(source, table)
             };
-            // The plain names are both rows', so they are ambiguous.
+            // Both rows have the plain column names, so those are ambiguous.
             let excluded = binder.row_entry("excluded", table, new_row);
             binder.level().entries = vec![existing, excluded];
             let assignments =
@@ -64,7 +64,7 @@ impl Binder<'_> {
                 })
                 .collect();
             let update = Some(ConflictUpdate { existing, condition, assignments, updated_row, checks });
-            // PostgreSQL seeks the key behind the analysis of what it is for.
+            // PostgreSQL searches the key after it has analysed the action.
             Ok(Conflict { arbiter: arbiter()?, update })
         })
     }
@@ -86,7 +86,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The unique key that ON CONFLICT (columns) or ON CONSTRAINT means; None: no key has these
+    /// The unique key that ON CONFLICT (columns) or ON CONSTRAINT means; None if no key has these
     /// columns.
     fn arbiter(&self, infer: &InferClause, table: &Table) -> Result<Option<Arbiter>, SqlError> {
         if !infer.conname.is_empty() {

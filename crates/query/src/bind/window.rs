@@ -1,4 +1,4 @@
-//! Window functions and the windows they go over.
+//! Window functions and the windows they are computed over.
 
 use pg_query::protobuf::{FuncCall, WindowDef};
 
@@ -75,7 +75,7 @@ impl Binder<'_> {
         Ok(Expr::column(output, type_))
     }
 
-    /// The keys of a window. It may name the first `known` windows of the WINDOW clause.
+    /// The keys of a window. It may refer to the first `known` windows of the WINDOW clause.
     fn window(&mut self, over: &WindowDef, known: usize) -> Result<(Vec<Expr>, Vec<SortKey>), SqlError> {
         let reference = if over.name.is_empty() { &over.refname } else { &over.name };
         let (mut partition, mut order) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ impl Binder<'_> {
             };
             let named = names[at].clone();
             self.level().windows_used.push(at);
-            // The definition's own name is no reference.
+            // The definition's own name is not a reference.
             let framed = is_framed(&named);
             let definition = WindowDef { name: String::new(), ..named };
             (partition, order) = self.window(&definition, at)?;
@@ -117,7 +117,7 @@ impl Binder<'_> {
         Ok((partition, order))
     }
 
-    /// The keys of the named windows that no function goes over, as hidden columns: PostgreSQL
+    /// The keys of named windows that no function uses, as hidden columns, because PostgreSQL
     /// checks and computes them.
     pub(super) fn unused_windows(&mut self, targets: &mut Vec<Target>) -> Result<(), SqlError> {
         for at in 0..self.level().window_names.len() {
