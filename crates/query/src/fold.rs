@@ -1,4 +1,4 @@
-//! Folding: the constant parts of expressions become their values.
+//! Folding: replaces constant parts of expressions by their values.
 
 use bumpalo::Bump;
 
@@ -11,16 +11,16 @@ use expressions::function::Volatility;
 use values::environment::NoSession;
 use values::types::{Type, Value, oid};
 
-/// Work of looking at one expression: about a tenth of a microsecond.
+/// Work of inspecting one expression, in ns: about a tenth of a microsecond.
 const FOLDING: usize = 100;
 
-/// Replaces the constant parts of an expression by their values. An expression that fails keeps
-/// failing when it runs.
+/// Replaces the constant parts of an expression by their values. A part that fails stays, and fails
+/// when the statement runs.
 pub(crate) fn expr(target: &mut Expr) {
     within(target, &[]);
 }
 
-/// The same for a part of an expression that shares operands.
+/// Does the same for a part of an expression that shares operands.
 fn within(target: &mut Expr, operands: &[Expr]) {
     if matches!(target, Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. } | Expr::Operand { .. }) {
         return;
@@ -30,8 +30,8 @@ fn within(target: &mut Expr, operands: &[Expr]) {
         let arena = Bump::new();
         let session = NoSession::default();
         let mut context = EvalContext::new(&[], &[], &arena, &session);
-        // An expression that exceeds the budget is evaluated when the statement runs, with safe
-        // points.
+        // An expression that exceeds the budget stays. The statement evaluates it when it runs,
+        // with safe points.
         let folded = runtime::work::within(values::work::FOLDING_BUDGET, || {
             target.eval(&mut context).and_then(|value| value.to_value()).ok()
         });
@@ -58,7 +58,7 @@ fn within(target: &mut Expr, operands: &[Expr]) {
     }
 }
 
-/// Takes out shared operands that have become constants, or that nothing reads any more.
+/// Removes shared operands that are now constant or that nothing reads.
 fn simplify(target: &mut Expr) {
     if let Expr::Shared(_) = target
         && let Expr::Shared(shared) = std::mem::replace(target, Expr::null(Type::UNKNOWN))
@@ -67,7 +67,7 @@ fn simplify(target: &mut Expr) {
     }
 }
 
-/// Whether it looks for NULL in a list.
+/// Whether it searches a list for NULL.
 fn is_null_in_list(target: &Expr) -> bool {
     let Expr::Quantified(quantified) = target else { return false };
     let QuantifiedOver::List(list) = &quantified.right else { return false };
@@ -76,8 +76,8 @@ fn is_null_in_list(target: &Expr) -> bool {
         && !list.iter().any(Expr::computes_ahead)
 }
 
-/// The value of an AND or OR that a constant decides whatever the row. Constant parts ahead of it
-/// keep failing.
+/// The value of an AND or OR that a constant decides for every row. Constant parts before the
+/// constant still fail.
 fn decided(target: &Expr, operands: &[Expr]) -> Option<bool> {
     let (parts, value) = match target {
         Expr::And(parts) => (parts, false),
@@ -90,8 +90,9 @@ fn decided(target: &Expr, operands: &[Expr]) -> Option<bool> {
     (!parts[..at].iter().any(ahead)).then_some(value)
 }
 
-/// Whether a NULL constant makes it NULL: the other arguments of a strict function, and the
-/// subqueries in them, are not evaluated. An argument that PostgreSQL computes ahead keeps failing.
+/// Whether a NULL constant makes the expression NULL. The other arguments of a strict function and
+/// their subqueries are then not evaluated. An argument that PostgreSQL computes ahead of time
+/// still fails.
 fn is_null(target: &Expr, operands: &[Expr]) -> bool {
     let late = |argument: &Expr| is_computed_late(argument) && !reads_early(argument, operands);
     let null = |argument: &Expr| matches!(argument, Expr::Const(Value::Null, _));
@@ -100,29 +101,29 @@ fn is_null(target: &Expr, operands: &[Expr]) -> bool {
             call.function.strict && call.arguments.iter().any(null) && call.arguments.iter().all(late)
         }
         Expr::Subscript { array, indexes, .. } => null(array) && indexes.iter().all(late),
-        // NULL equals nothing.
+        // NULL equals no value.
         Expr::NullIf(equal) => equal.arguments.first().is_some_and(null) && equal.arguments.iter().all(late),
         _ => is_null_in_list(target),
     }
 }
 
-/// Whether PostgreSQL computes it for each row, or it is known already.
+/// Whether PostgreSQL computes it for each row, or its value is already known.
 fn is_computed_late(argument: &Expr) -> bool {
     !argument.is_row_free()
         || matches!(argument, Expr::Const(..) | Expr::Param { .. })
         || argument.volatility() == Volatility::Volatile
 }
 
-/// Whether it reads a shared operand that PostgreSQL computes ahead.
+/// Whether it reads a shared operand that PostgreSQL computes ahead of time.
 fn reads_early(argument: &Expr, operands: &[Expr]) -> bool {
     let mut early = false;
     argument.each_operand(&mut |index| early |= !is_computed_late(&operands[index as usize]));
     early
 }
 
-/// Folds the expressions of a bound statement that have a NULL constant, before its subqueries are
-/// planned: those that a NULL spares are not run. The binder leaves expressions as they are
-/// written, for its checks need what a NULL hides.
+/// Folds expressions of a bound statement that have a NULL constant, before the subqueries are
+/// planned. Subqueries that NULL makes unnecessary then do not run. The binder keeps expressions as
+/// written, because its checks need the parts that a NULL hides.
 pub(crate) fn nulls(bound: &mut Bound) {
     walk::statement(bound, &mut |part| {
         let walk::Part::Expr(target) = part else { return };

@@ -1,8 +1,10 @@
-//! The query room: what a statement means and how to run it. Parsing, normalising, binding,
-//! planning.
+//! The query crate: from a statement's text to a plan.
 //!
-//! The way down: [`parse`] -> [`normalize`] -> [`bind`] against the catalog, which gives a
-//! [`bound`] query -> [`planner`] -> an immutable [`plan`]. [`compile`] goes all of it.
+//! The stages: [`parse`] -> [`normalize`] -> [`bind`] against the catalog, which returns a
+//! [`bound`] query -> [`planner`] -> an immutable [`plan`]. [`compile`] runs all of them.
+//!
+//! What must hold: nothing here reads or changes a stored row. A compiled statement is immutable,
+//! so sessions can share it.
 #![forbid(unsafe_code)]
 
 pub mod bind;

@@ -1,19 +1,19 @@
 //! Literals lifted out of a statement's text, so that statements that differ only in them share one
 //! plan.
 //!
-//! One pass over the bytes finds the literals and hashes everything between them. Nothing is
-//! allocated once the reusable list has grown. What must hold:
+//! One pass over the bytes finds the literals and hashes the bytes between them. It allocates
+//! nothing once the reusable list has grown. What must hold:
 //!
 //! 1. Two texts whose gaps (the bytes between literals) and literal classes are equal have the same
-//!    tokens apart from the literals' values. So a [`Template`] made from one text, whose gaps are
-//!    compared byte by byte, serves another.
-//! 2. A literal becomes a parameter only when the binder met exactly this literal as a constant of
-//!    an expression and nothing about its value mattered ([`LiteralUse::Parameter`]); any other is
-//!    pinned: its text must be the same.
+//!    tokens apart from the literals' values. So a [`Template`] made from one text serves the
+//!    other; it compares the gaps byte by byte.
+//! 2. A literal becomes a parameter only under two conditions. The binder met exactly this literal
+//!    as a constant of an expression, and nothing depended on its value
+//!    ([`LiteralUse::Parameter`]). Any other literal is pinned: its text must be the same.
 //!
-//! Lifted are decimal numbers, with the sign where it can only be a sign, and strings: plain,
+//! Lifted are decimal numbers, with the sign if it can only be a sign, and strings: plain,
 //! dollar-quoted, and E'' without characters by number. Comments, quoted identifiers, parameters
-//! and every other kind of constant stay in the gaps.
+//! and other kinds of constants stay in the gaps.
 
 use std::borrow::Cow;
 
@@ -22,19 +22,19 @@ use values::types::Type;
 #[cfg(test)]
 mod tests;
 
-/// More literals than this and the text is not worth a template: bulk inserts.
+/// A text with more literals gets no template; it is a bulk insert.
 const MAX_LITERALS: usize = 4096;
 
-/// An odd number without pattern (2^64 over the golden ratio): start and multiplier of the hash.
+/// Start and multiplier of the hash: an odd number without pattern (2^64 over the golden ratio).
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The kind of a literal; numbers of different types need different plans.
+/// The kind of a literal. Numbers of different types need different plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LiteralClass {
-    /// An integer that fits integer.
+    /// An integer in the range of integer.
     Int4 = 1,
-    /// An integer that fits bigint only.
+    /// An integer in the range of bigint but not integer.
     Int8,
     /// Any other number: numeric.
     Decimal,
@@ -49,13 +49,13 @@ pub enum LiteralClass {
 /// One literal of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Literal {
-    /// Where it begins in the text, in bytes; a lifted sign included.
+    /// Byte offset of its first byte in the text, including a lifted sign.
     pub start: u32,
-    /// Where it ends.
+    /// Byte offset after its last byte.
     pub end: u32,
     /// Its kind.
     pub class: LiteralClass,
-    /// The value of an integer, else 0.
+    /// The value of an integer; 0 for other kinds.
     pub number: i64,
 }
 
@@ -66,8 +66,8 @@ impl Literal {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// The string it stands for (a number's: its digits and sign). Borrowed unless there is
-    /// something to unescape. None for an escape that is wrong, which the parser reports.
+    /// The string it stands for; for a number, its digits and sign. The result is borrowed unless
+    /// there is something to unescape. None for a wrong escape, which the parser reports.
     #[must_use]
     pub fn value<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
         let raw = self.text(text);
@@ -95,12 +95,12 @@ impl Literal {
     }
 }
 
-/// Whether an escape of an E'' string stands for a character by its number.
+/// Whether an escape of an E'' string names a character by its number.
 fn needs_parser(escape: u8) -> bool {
     matches!(escape, b'0'..=b'7' | b'x' | b'u' | b'U')
 }
 
-/// The inside of an E'' string without its escapes.
+/// The content of an E'' string with its escapes resolved.
 fn unescape(inner: &str) -> Option<Cow<'_, str>> {
     if !inner.contains(['\\', '\'']) {
         return Some(Cow::Borrowed(inner));
@@ -124,8 +124,8 @@ fn unescape(inner: &str) -> Option<Cow<'_, str>> {
                     b'r' => out.push(b'\r'),
                     b't' => out.push(b'\t'),
                     b'v' => out.push(11),
-                    // These may give what is no text, or need what comes next: the scan leaves them
-                    // to the parser.
+                    // These may yield bytes that are no text, or depend on the next bytes. The scan
+                    // leaves them to the parser.
                     escape if needs_parser(escape) => return None,
                     other => out.push(other),
                 }
@@ -136,21 +136,21 @@ fn unescape(inner: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(out).ok().map(Cow::Owned)
 }
 
-/// The literals of one text and the hash of the rest. Reused from statement to statement.
+/// The literals of one text and the hash of the rest. Statements reuse it.
 #[derive(Debug, Default)]
 pub struct Normalized {
-    /// In the order of the text.
+    /// The literals in the order of the text.
     pub literals: Vec<Literal>,
-    /// The hash of the gaps and of the literals' classes.
+    /// Hash of the gaps and the literals' classes.
     pub hash: u64,
-    /// There is a token after a semicolon: more than one statement.
+    /// Whether a token follows a semicolon, so that there are several statements.
     pub several: bool,
 }
 
 /// The kind of the last token, as far as the meaning of a minus depends on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// An operator, an opening bracket or a comma: a minus is a sign.
+    /// An operator, an opening bracket or a comma. A minus after it is a sign.
     Open,
     /// Anything else.
     Other,
@@ -162,8 +162,8 @@ const DIGIT: u8 = 3;
 const OPEN: u8 = 4;
 const OTHER: u8 = 0;
 
-/// Byte classes; the few bytes with a rule of their own are OTHER or OPEN here and matched by
-/// value.
+/// Byte classes. The few bytes with a rule of their own are OTHER or OPEN here; code matches them
+/// by value.
 static CLASS: [u8; 256] = {
     let mut table = [OTHER; 256];
     let mut byte = 0;
@@ -185,8 +185,8 @@ fn class(byte: u8) -> u8 {
 }
 
 impl Normalized {
-    /// Reads a text. False when it has no template: it is malformed, too long or has too many
-    /// literals.
+    /// Reads a text. Returns false if it gets no template: it is malformed, too long, or has too
+    /// many literals.
     pub fn read(&mut self, text: &str) -> bool {
         self.literals.clear();
         self.hash = SEED;
@@ -200,8 +200,8 @@ impl Normalized {
     }
 }
 
-/// Calls `visit` with the range of every token, comments included. False when the text ends inside
-/// of one.
+/// Calls `visit` with the range of every token, comments included. Returns false if the text ends
+/// inside a token.
 pub(crate) fn for_each_token(text: &str, mut visit: impl FnMut(usize, usize)) -> bool {
     let mut unused = Normalized::default();
     let mut scan =
@@ -212,7 +212,7 @@ pub(crate) fn for_each_token(text: &str, mut visit: impl FnMut(usize, usize)) ->
             continue;
         }
         let start = scan.position;
-        // With `Other` before it a minus is never part of a number.
+        // After `Other`, a minus is never part of a number.
         scan.last = Last::Other;
         if scan.token(byte).is_err() {
             return false;
@@ -272,7 +272,7 @@ impl Scan<'_> {
         matches!(self.bytes.get(start..start + 2), Some(b"--" | b"/*"))
     }
 
-    /// Passes over one token; Some when it is a literal to lift.
+    /// Skips one token; Some for a literal to lift.
     #[inline]
     fn token(&mut self, byte: u8) -> Result<Option<(LiteralClass, i64)>, Unterminated> {
         let start = self.position;
@@ -320,7 +320,7 @@ impl Scan<'_> {
         Some((class, 0))
     }
 
-    /// A keyword or name; or the prefix of a string.
+    /// Skips a keyword or name, or reads the prefix of a string.
     #[inline]
     fn word(&mut self, start: usize) -> Result<Option<(LiteralClass, i64)>, Unterminated> {
         let mut end = start + 1;
@@ -352,8 +352,8 @@ impl Scan<'_> {
         Ok(None)
     }
 
-    /// Passes over a quoted token whose opening quote is at `open`. False: it has an escape that
-    /// only the parser reads.
+    /// Skips a quoted token whose opening quote is at `open`. Returns false if it has an escape
+    /// that only the parser reads.
     fn quoted(&mut self, open: usize, quote: u8, escapes: bool) -> Result<bool, Unterminated> {
         let mut at = open + 1;
         let mut simple = true;
@@ -376,7 +376,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A parameter, which stays, or a dollar-quoted string.
+    /// Skips a parameter, which stays in the gap, or a dollar-quoted string.
     fn dollar(&mut self, start: usize) -> Result<Option<(LiteralClass, i64)>, Unterminated> {
         let mut end = start + 1;
         self.last = Last::Other;
@@ -418,9 +418,9 @@ impl Scan<'_> {
 
     /// A minus: a sign that belongs to the number after it, or an operator.
     ///
-    /// It is a sign after an operator, a bracket or a comma, set off from what is before (`@-5` has
-    /// the operator `@-`). A cast or subscript binds tighter than the sign, so a number followed by
-    /// one keeps it as an operator.
+    /// It is a sign if it follows an operator, a bracket or a comma and does not touch it (`@-5`
+    /// has the operator `@-`). A cast or subscript binds tighter than the sign, so before a number
+    /// with one the minus is an operator.
     fn minus(&mut self, start: usize) -> Option<(LiteralClass, i64)> {
         let before = start.checked_sub(1).map_or(b' ', |at| self.bytes[at]);
         if self.last == Last::Open && (class(before) == SPACE || matches!(before, b'(' | b',' | b'[')) {
@@ -443,8 +443,8 @@ impl Scan<'_> {
         None
     }
 
-    /// A number whose digits begin at `digits` (its sign, if any, at `start`). None for the forms
-    /// that are not lifted.
+    /// A number with its first digit at `digits` and its sign, if any, at `start`. None for the
+    /// forms that are not lifted.
     #[inline]
     fn number(&mut self, start: usize, digits: usize) -> Option<(LiteralClass, i64)> {
         let bytes = self.bytes;
@@ -452,7 +452,7 @@ impl Scan<'_> {
         let mut value: i64 = 0;
         let mut exact = true;
         while let Some(&byte @ b'0'..=b'9') = bytes.get(at) {
-            // Kept negative, for the one number more on that side.
+            // Accumulated as a negative number, since that side has one more value.
             let next = value.checked_mul(10).and_then(|v| v.checked_sub(i64::from(byte - b'0')));
             exact &= next.is_some();
             value = next.unwrap_or(0);
@@ -478,7 +478,7 @@ impl Scan<'_> {
         }
         self.last = Last::Other;
         if bytes.get(at).is_some_and(|&b| class(b) == WORD) {
-            // 0x1F, 1_000, or junk the parser will refuse: the whole word stays in the gap.
+            // 0x1F, 1_000, or text that the parser will refuse: the whole word stays in the gap.
             while bytes.get(at).is_some_and(|&b| matches!(class(b), WORD | DIGIT)) {
                 at += 1;
             }
@@ -494,7 +494,7 @@ impl Scan<'_> {
         })
     }
 
-    /// Mixes the bytes of a gap and what ends it into the hash, eight bytes a step.
+    /// Mixes a gap's bytes and its end into the hash, eight bytes a step.
     #[inline]
     fn hash_gap(&mut self, from: usize, to: usize, end: u8) {
         let mut hash = self.out.hash;
@@ -512,7 +512,7 @@ impl Scan<'_> {
     }
 }
 
-/// A quote or comment without its end.
+/// A quote or comment is not closed.
 struct Unterminated;
 
 #[inline]
@@ -521,22 +521,22 @@ fn mix(hash: u64, word: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64).rotate_left(23)
 }
 
-/// A plan's use of one literal of its text.
+/// The use that a plan makes of one literal of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiteralUse {
-    /// It is parameter `index` (from 0, after the declared ones) of this type: its value is read by
-    /// the type's input.
+    /// The literal is parameter `index` (from 0, after the declared ones) of this type. The type's
+    /// input function reads its value.
     Parameter {
         /// The parameter.
         index: u32,
         /// Its type.
         type_: Type,
     },
-    /// The plan holds only for this text.
+    /// The plan is valid only for this literal text.
     Pinned,
 }
 
-/// A text whose plan is kept: what another text must be like to use the plan.
+/// A text with a stored plan, and the condition under which another text may use the plan.
 #[derive(Debug)]
 pub struct Template {
     text: Box<str>,
@@ -546,14 +546,14 @@ pub struct Template {
 }
 
 impl Template {
-    /// The template of a text and what the binder made of its literals.
+    /// The template of a text, with the binder's use of its literals.
     #[must_use]
     pub fn new(text: &str, literals: &[Literal], uses: Vec<LiteralUse>) -> Template {
         Template { text: text.into(), literals: literals.into(), uses: uses.into() }
     }
 
-    /// Whether the plan serves this text: equal gaps, equal classes, and equal text of what is
-    /// pinned.
+    /// Whether the plan serves this text: its gaps and classes are equal, and pinned literals have
+    /// equal text.
     #[must_use]
     pub fn serves(&self, text: &str, literals: &[Literal]) -> bool {
         if self.literals.len() != literals.len() {

@@ -1,9 +1,9 @@
 //! The bound form of queries: names resolved to registers, every expression typed.
 //!
-//! The binder gives each column of each source a register the first time it is named, so
-//! expressions need no rewriting later: the planner only decides in which order and by which paths
-//! the registers are filled. Subqueries in expressions are replaced by a register and listed beside
-//! ([`Sublink`]).
+//! The binder gives each column of each source a register when the statement first names it. So no
+//! later step rewrites expressions. The planner only decides in which order and by which paths the
+//! registers are filled. A register replaces each subquery in an expression; [`Sublink`] lists the
+//! subquery beside it.
 
 pub(crate) mod reads;
 pub(crate) mod walk;
@@ -21,7 +21,7 @@ use values::types::Type;
 /// A bound SELECT, VALUES or set operation.
 #[derive(Debug, Clone)]
 pub struct Query {
-    /// WITH.
+    /// The queries of WITH.
     pub tables: Vec<CommonQuery>,
     /// The source of the rows.
     pub body: QueryBody,
@@ -42,7 +42,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// A body and its columns, with no clause beside them.
+    /// A query of a body and its columns, without further clauses.
     pub(super) fn of(body: QueryBody, output: Vec<OutputColumn>) -> Query {
         Query {
             tables: Vec::new(),
@@ -65,9 +65,9 @@ pub struct OutputColumn {
     pub name: String,
     /// Its type.
     pub type_: Type,
-    /// Where its value is.
+    /// The register of its value.
     pub register: Reg,
-    /// The table and attribute number it comes from unchanged.
+    /// The table and attribute number, if it is an unchanged column of a table.
     pub origin: Option<(u32, i16)>,
 }
 
@@ -78,7 +78,7 @@ pub enum QueryBody {
     Select(Box<Select>),
     /// VALUES.
     Values {
-        /// The rows, each as wide as `output`.
+        /// The rows, each with one value for each register of `output`.
         rows: Vec<Vec<Expr>>,
         /// The registers they fill.
         output: Vec<Reg>,
@@ -89,7 +89,7 @@ pub enum QueryBody {
     Set {
         /// The queries from left to right; their columns have the same types.
         sides: Vec<Query>,
-        /// The operations between them, which are done from left to right; true: ALL.
+        /// The operations between the sides, applied from left to right; true means ALL.
         steps: Vec<(SetKind, bool)>,
         /// The registers of the result.
         output: Vec<Reg>,
@@ -99,11 +99,11 @@ pub enum QueryBody {
 /// A bound SELECT without its ORDER BY and LIMIT.
 #[derive(Debug, Clone, Default)]
 pub struct Select {
-    /// FROM; None = one row without columns.
+    /// FROM; None means one row without columns.
     pub from: Option<FromItem>,
     /// WHERE, as conditions that must all hold.
     pub conditions: Vec<Expr>,
-    /// There is a GROUP BY, an aggregate or a HAVING.
+    /// Whether there is a GROUP BY, an aggregate or a HAVING.
     pub grouped: bool,
     /// GROUP BY.
     pub groups: Vec<(Expr, Reg)>,
@@ -117,13 +117,13 @@ pub struct Select {
     pub grouped_sets: Vec<SetCall>,
     /// Set-returning functions of the target list: they run side by side, above the grouping.
     pub sets: Vec<SetCall>,
-    /// Where the number of the rows of `sets` goes (functions of FROM WITH ORDINALITY).
+    /// The register for the row number of `sets` (functions of FROM WITH ORDINALITY).
     pub ordinality: Option<Reg>,
     /// Computed columns of the result, hidden sort keys included.
     pub targets: Vec<(Expr, Reg)>,
     /// DISTINCT.
     pub distinct: Distinct,
-    /// Subqueries in any of the expressions.
+    /// Subqueries in any of these expressions.
     pub sublinks: Vec<Sublink>,
 }
 
@@ -157,29 +157,29 @@ impl Window {
     }
 }
 
-/// A subquery inside an expression: the expression reads `output` instead.
+/// A subquery inside an expression. The expression reads `output` instead.
 #[derive(Debug, Clone)]
 pub struct Sublink {
-    /// Where its result goes.
+    /// The register of its result.
     pub output: Reg,
     /// The query.
     pub query: Query,
-    /// The processing of its rows.
+    /// How its rows become the result.
     pub kind: SubqueryKind,
 }
 
 /// A WITH query.
 #[derive(Debug, Clone)]
 pub struct CommonQuery {
-    /// Unique in the statement.
+    /// Its number, unique in the statement.
     pub id: u32,
-    /// Its query; the non-recursive term of a recursive one.
+    /// Its query; for a recursive one, the non-recursive term.
     pub query: Query,
-    /// The recursive term and whether it is UNION ALL.
+    /// The recursive term, and whether UNION ALL adds its rows.
     pub recursive: Option<(Query, bool)>,
 }
 
-/// Names a source of rows within the statement.
+/// The number of a source of rows within the statement.
 pub type SourceId = usize;
 
 /// FROM.
@@ -207,13 +207,13 @@ pub enum Source {
     Table(Arc<Table>),
     /// A subquery; its output registers are read directly.
     Query(Box<Query>),
-    /// Functions side by side, and where the row's number goes (WITH ORDINALITY).
+    /// Functions side by side, and the register of the row number (WITH ORDINALITY).
     Function(Vec<SetCall>, Option<Reg>),
-    /// A WITH query: its number and which register each of its columns goes to.
+    /// A WITH query, by number. [`super::Tables`] has the register of each of its columns.
     Common(u32),
 }
 
-/// The action of a statement.
+/// A bound statement.
 #[derive(Debug)]
 pub enum Bound {
     /// SELECT and VALUES.
@@ -229,18 +229,18 @@ pub enum Bound {
 /// INSERT.
 #[derive(Debug)]
 pub struct Insert {
-    /// WITH.
+    /// The queries of WITH.
     pub tables: Vec<CommonQuery>,
     /// The table.
     pub table: Arc<Table>,
-    /// The rows; None = one row (DEFAULT VALUES, or the single row of VALUES, whose expressions are
-    /// in `values`).
+    /// The rows. None means one row: DEFAULT VALUES, or the single row of VALUES, whose expressions
+    /// are in `values`.
     pub input: Option<Query>,
     /// A value for each column.
     pub values: Vec<Expr>,
     /// Subqueries in them.
     pub sublinks: Vec<Sublink>,
-    /// First of the new row's registers.
+    /// The first of the new row's registers.
     pub new_row: Reg,
     /// CHECK constraints.
     pub checks: Vec<crate::plan::Check>,
@@ -253,7 +253,7 @@ pub struct Insert {
 /// ON CONFLICT.
 #[derive(Debug)]
 pub struct Conflict {
-    /// The key that decides.
+    /// The unique key in which a conflict counts.
     pub arbiter: Option<crate::plan::Arbiter>,
     /// DO UPDATE.
     pub update: Option<ConflictUpdate>,
@@ -262,19 +262,19 @@ pub struct Conflict {
 /// UPDATE or DELETE.
 #[derive(Debug)]
 pub struct Change {
-    /// WITH.
+    /// The queries of WITH.
     pub tables: Vec<CommonQuery>,
     /// The table.
     pub table: Arc<Table>,
-    /// The table's place in `from`.
+    /// The changed table's source in `from`.
     pub target: SourceId,
     /// The registers that identify the row.
     pub identity: RowIdentity,
-    /// The target and what it is joined with, and WHERE.
+    /// The target, the items joined with it, and WHERE.
     pub select: Select,
     /// SET.
     pub assignments: Vec<crate::plan::Assignment>,
-    /// First of the new row's registers (UPDATE).
+    /// The first of the new row's registers (UPDATE).
     pub new_row: Reg,
     /// CHECK constraints (UPDATE).
     pub checks: Vec<crate::plan::Check>,
@@ -285,9 +285,9 @@ pub struct Change {
 /// RETURNING.
 #[derive(Debug, Default)]
 pub struct Returning {
-    /// Its columns; empty without one.
+    /// Its columns; empty without RETURNING.
     pub output: Vec<OutputColumn>,
-    /// The computed ones.
+    /// The computed columns.
     pub targets: Vec<(Expr, Reg)>,
     /// Subqueries in them.
     pub sublinks: Vec<Sublink>,

@@ -1,10 +1,10 @@
-//! The columns that bound queries read, before they are planned. Finds sources that read others of
+//! The registers that bound queries read, before planning. They show which sources read others of
 //! the same FROM (LATERAL).
 
 use super::{FromItem, Query, QueryBody, Source, Sublink};
 use crate::registers::{self, Registers};
 
-/// Everything the expressions of a query read, its own registers included.
+/// Adds all registers that a query's expressions read, the query's own included.
 pub(crate) fn query_reads(query: &Query, into: &mut Registers) {
     for table in &query.tables {
         query_reads(&table.query, into);
@@ -43,7 +43,7 @@ pub(crate) fn query_reads(query: &Query, into: &mut Registers) {
     }
 }
 
-/// Everything a subquery of an expression reads, its own registers included.
+/// Adds all registers that an expression's subquery reads, the subquery's own included.
 pub(crate) fn sublink_reads(link: &Sublink, into: &mut Registers) {
     query_reads(&link.query, into);
     registers::kind_reads(&link.kind, into);

@@ -1,20 +1,20 @@
-//! Walking the parts of bound statements and queries, to change them.
+//! Walks over the parts of bound statements and queries, to change them.
 
 use super::{Bound, CommonQuery, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
 use crate::plan::{Reg, SetCall, SortKey, SubqueryKind};
 use expressions::expr::Expr;
 
-/// A part of a bound query. Every expression, name and register of the query is one.
+/// A part of a bound query. Every expression, name and register of the query is a part.
 pub(crate) enum Part<'q> {
     /// An expression.
     Expr(&'q mut Expr),
-    /// A register that something of the query fills.
+    /// A register that the query fills.
     Register(&'q mut Reg),
-    /// A source of rows, before what is in it.
+    /// A source of rows, visited before its contents.
     Source(&'q mut SourceId, &'q mut Source),
     /// A source whose rows are locked.
     Locked(&'q mut SourceId),
-    /// The number of a WITH query, where the query has it.
+    /// The number of a WITH query, at each place that has it.
     Table(&'q mut u32),
 }
 

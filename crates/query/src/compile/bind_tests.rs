@@ -1,4 +1,4 @@
-//! Errors of binding: code, message and position as PostgreSQL 18 gives them for the same
+//! Tests of binding errors: code, message and position are those of PostgreSQL 18 for the same
 //! statements and tables.
 
 use super::sample::compile;
@@ -134,7 +134,8 @@ const ERRORS: &[(&str, &str, &str, u32)] = &[
     ("select greatest(1, 'x'::text)", "42804", "GREATEST types integer and text cannot be matched", 20),
 ];
 
-/// More columns than a row or a table may have, which a message could not count either.
+/// A query or table with more columns than a row may have is refused. A message could not count
+/// them either.
 #[test]
 fn columns_have_a_limit() {
     let list = |count: usize| vec!["1"; count].join(",");

@@ -1,4 +1,4 @@
-//! Statements that are no queries.
+//! Statements other than queries and row changes.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use values::identifier;
 use values::types::settings::{IntervalStyle, proper_name};
 use values::types::{Interval, Type, interval, oid};
 
-/// Tables by OID, and the lock of each.
+/// Tables by OID, each with its lock.
 pub type Locks = Vec<(u32, TableLock)>;
 
-/// Binds a statement that is no query: the command, the columns of its result, and the locks of the
-/// tables that it was bound to.
+/// Binds a statement that is no query. Returns the command, its result's columns, and the locks of
+/// the tables it was bound to.
 ///
 /// # Errors
-/// What is wrong with it; 0A000 for what is not built.
+/// Any error in the statement; 0A000 for unsupported statements.
 pub fn bind_command(
     context: &Context<'_>,
     request: &Request<'_>,
@@ -82,21 +82,21 @@ impl Binder<'_> {
             NodeEnum::VacuumStmt(vacuum) => self.vacuum(vacuum),
             NodeEnum::CheckPointStmt(_) => Ok(Command::Checkpoint),
             NodeEnum::TruncateStmt(truncate) => self.truncate(truncate),
-            // A client that was told of success would rely on it.
+            // A client that got a success would rely on the effect, so these are refused.
             NodeEnum::CommentStmt(_) => Err(self.unsupported("COMMENT", 0)),
             NodeEnum::GrantStmt(_) | NodeEnum::GrantRoleStmt(_) | NodeEnum::AlterDefaultPrivilegesStmt(_) => {
                 Err(self.unsupported("GRANT or REVOKE", 0))
             }
             NodeEnum::ReindexStmt(reindex) => self.reindex(reindex),
-            // Nothing can be listened to, so nothing is left to be heard: connection pools say this
-            // at each return.
+            // LISTEN does not exist, so there is nothing to stop. Connection pools send UNLISTEN at
+            // each return of a connection.
             NodeEnum::UnlistenStmt(_) => Ok(Command::NoEffect("UNLISTEN".to_owned())),
             NodeEnum::ConstraintsSetStmt(set) => self.set_constraints(&set.constraints),
             other => self.definition(other),
         }
     }
 
-    /// SET CONSTRAINTS: none is deferrable, so ALL changes nothing and a name is an error.
+    /// SET CONSTRAINTS. No constraint is deferrable, so ALL changes nothing and a name is an error.
     fn set_constraints(&self, names: &[Node]) -> Result<Command, SqlError> {
         for node in names {
             let NodeEnum::RangeVar(range) = inner(node)? else { continue };
@@ -111,7 +111,7 @@ impl Binder<'_> {
         Ok(Command::SetConstraints)
     }
 
-    /// An inner statement (EXPLAIN, DECLARE, CREATE TABLE AS, COPY), compiled.
+    /// Compiles an inner statement (of EXPLAIN, DECLARE, CREATE TABLE AS, COPY).
     pub(crate) fn compiled(&mut self, node: Option<&Node>) -> Result<Arc<Statement>, SqlError> {
         let compiled = compile_node(self.context, self.request, inner_of(node)?);
         let locks = match &compiled {
@@ -214,7 +214,7 @@ impl Binder<'_> {
         }
     }
 
-    /// EXECUTE name (arguments).
+    /// Binds EXECUTE name (arguments).
     pub(super) fn prepared_call(&mut self, execute: &ExecuteStmt) -> Result<PreparedCall, SqlError> {
         let arguments = self.scoped(|binder| binder.exprs(&execute.params))?;
         let places = execute.params.iter().map(|node| match &node.node {
@@ -232,7 +232,7 @@ impl Binder<'_> {
                 types.push(self.type_name(name)?);
             }
         }
-        // The statement is what follows the first AS outside of brackets.
+        // The prepared statement is the text after the first AS outside brackets.
         let text = self.request.text.get(self.request.range()).unwrap_or_default();
         let (mut depth, mut start) = (0_i32, None);
         crate::normalize::for_each_token(text, |from, to| match &text.as_bytes()[from..to] {
@@ -265,7 +265,7 @@ impl Binder<'_> {
         Ok(Command::LockTable { tables, mode, nowait: lock.nowait })
     }
 
-    /// The names of a list. Each is resolved when the command locks what it stands for.
+    /// The names of a list. The command resolves each when it locks the named object.
     fn names(&self, nodes: &[Node]) -> Result<Vec<QualifiedName>, SqlError> {
         let mut names = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -282,7 +282,7 @@ impl Binder<'_> {
         Ok(Command::Truncate { tables, restart_identity: truncate.restart_seqs, cascade })
     }
 
-    /// 42601 for an option that is given twice.
+    /// Raises 42601 for a repeated option.
     pub(super) fn refuse_repeated(&self, options: &[Node]) -> Result<(), SqlError> {
         let mut seen: Vec<&str> = Vec::with_capacity(options.len());
         for node in options {
@@ -296,7 +296,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// A boolean option: without a value it is on. 42601 for another value.
+    /// A boolean option. Without a value it is on; 42601 for a wrong value.
     pub(crate) fn option_bool(&self, option: &DefElem) -> Result<bool, SqlError> {
         if option.arg.is_none() {
             return Ok(true);
@@ -312,7 +312,7 @@ impl Binder<'_> {
     }
 }
 
-/// The value that SET TIME ZONE INTERVAL gives the setting.
+/// The setting's value for SET TIME ZONE INTERVAL.
 fn interval_setting(text: &str, modifier: i32) -> Result<String, SqlError> {
     let fields = interval::fields::of(modifier);
     let span = Interval::parse(text, fields, IntervalStyle::Postgres)?.within(fields);
@@ -321,7 +321,7 @@ fn interval_setting(text: &str, modifier: i32) -> Result<String, SqlError> {
     Ok(format!("INTERVAL '{}'", String::from_utf8_lossy(&shown)))
 }
 
-/// PostgreSQL gives no position for relations that utility statements don't find.
+/// Removes the position, as PostgreSQL does for relations that utility commands do not find.
 pub(crate) fn without_position(mut error: SqlError) -> SqlError {
     error.position = None;
     error

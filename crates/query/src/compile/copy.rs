@@ -1,4 +1,4 @@
-//! COPY.
+//! COPY: its relation or query, columns and options.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Binder<'_> {
         let range = relation(copy.relation.as_ref())?;
         let table = match self.find_relation(range)? {
             Some(Relation::Table(table)) if !copy.is_from => table,
-            // PostgreSQL tells no position here.
+            // PostgreSQL gives no position here.
             _ => self.stored_table(range).map_err(|mut error| {
                 error.position = None;
                 error
@@ -59,7 +59,7 @@ impl Binder<'_> {
         Ok(Command::Copy(Copy { relation, from: copy.is_from, format }))
     }
 
-    /// COPY (statement) TO: the statement, which gives rows.
+    /// The statement of COPY (statement) TO. It returns rows.
     fn copied(&mut self, query: &Node) -> Result<Arc<Statement>, SqlError> {
         let returns = match &query.node {
             Some(NodeEnum::InsertStmt(statement)) => statement.returning_clause.is_some(),
@@ -80,7 +80,7 @@ impl Binder<'_> {
         self.compiled(Some(query))
     }
 
-    /// COPY table TO: its query.
+    /// The query of COPY table TO.
     fn copy_to(&mut self, table: &Arc<Table>, columns: &[usize]) -> Result<CopyRelation, SqlError> {
         let source = self.source();
         let mut output = Vec::with_capacity(columns.len());
@@ -101,7 +101,7 @@ impl Binder<'_> {
         Ok(CopyRelation::Query(statement))
     }
 
-    /// COPY table FROM: an INSERT of values that the executor puts in registers.
+    /// COPY table FROM as an INSERT of values that the executor writes to registers.
     fn copy_from(&mut self, table: &Arc<Table>, columns: &[usize]) -> Result<CopyRelation, SqlError> {
         let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let mut fields: Vec<(Type, String, u32)> = Vec::with_capacity(columns.len());
@@ -151,7 +151,7 @@ impl Binder<'_> {
         let csv = kind == CopyKind::Csv;
         let binary = kind == CopyKind::Binary;
         let refused = |state: SqlState, message: String| Err(SqlError::new(state, message));
-        // The order of these checks is PostgreSQL's.
+        // PostgreSQL checks in this order.
         for name in ["delimiter", "null"] {
             if binary && find(name).is_some() {
                 let message = format!("cannot specify {} in BINARY mode", name.to_uppercase());
@@ -251,7 +251,7 @@ impl Binder<'_> {
         self.option_bool(option)
     }
 
-    /// Which of the columns that are copied are quoted always.
+    /// For each copied column, whether it is always quoted.
     fn force_quote(
         &self,
         option: &DefElem,
@@ -281,7 +281,7 @@ impl Binder<'_> {
                     let message = format!("FORCE_QUOTE column \"{name}\" not referenced by COPY");
                     return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
                 }
-                // A name that several columns of a query have stands for the first.
+                // If several columns of a query have the name, it stands for the first.
                 let first = |(at, column): (usize, &&str)| !columns[..at].contains(column);
                 Ok(columns.iter().enumerate().map(|pair| named.contains(pair.1) && first(pair)).collect())
             }
@@ -292,7 +292,7 @@ impl Binder<'_> {
     fn copy_option(&self, option: &DefElem, from: bool) -> Result<(), SqlError> {
         match option.defname.as_str() {
             "format" | "delimiter" | "null" | "header" | "quote" | "escape" | "force_quote" => Ok(()),
-            // Rows are never frozen here, so there is nothing to do ahead.
+            // Allcore never freezes rows, so there is nothing to do.
             "freeze" if from => Ok(()),
             "encoding"
                 if matches!(option_text(option).to_lowercase().as_str(), "utf8" | "utf-8" | "unicode") =>

@@ -7,7 +7,7 @@ use crate::bind::Binder;
 use crate::plan::{Body, Command, DeclareCursor, Plan, Way};
 use values::error::{SqlError, SqlState};
 
-/// PostgreSQL's options of cursors.
+/// PostgreSQL's bits for cursor options.
 const CURSOR_BINARY: i32 = 0x1;
 const CURSOR_SCROLL: i32 = 0x2;
 const CURSOR_NO_SCROLL: i32 = 0x4;
@@ -83,7 +83,7 @@ impl Binder<'_> {
     }
 }
 
-/// The locking clause of a query, by its name.
+/// The name of a query's locking clause.
 fn locking_of(select: &SelectStmt) -> Option<&'static str> {
     let Some(NodeEnum::LockingClause(clause)) = &select.locking_clause.first()?.node else { return None };
     Some(match LockClauseStrength::try_from(clause.strength) {
@@ -94,9 +94,9 @@ fn locking_of(select: &SelectStmt) -> Option<&'static str> {
     })
 }
 
-/// Whether PostgreSQL's executor runs such a plan backward, so that a cursor over it scrolls unless
-/// NO SCROLL is said. `functions`: FROM has functions, so that a function's rows are not those of
-/// the target list.
+/// Whether PostgreSQL's executor runs such a plan backward. A cursor over such a plan scrolls
+/// unless it has NO SCROLL. `functions`: FROM contains functions, so a function's rows are not
+/// those of the target list.
 fn runs_backward(plan: &Plan, functions: bool) -> bool {
     let runs_backward = |plan: &Plan| runs_backward(plan, functions);
     match plan {

@@ -1,4 +1,4 @@
-//! CREATE and DROP DATABASE: which of their options change nothing here, and which are not there.
+//! CREATE and DROP DATABASE: options without an effect here, and unsupported ones.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CreatedbStmt, DefElem, DropdbStmt};
@@ -22,11 +22,12 @@ impl Binder<'_> {
         Ok(Command::CreateDatabase { name: create.dbname.clone(), owner })
     }
 
-    /// Every database is empty at first, in UTF-8, compared by its bytes, and open to all.
+    /// Checks an option of CREATE DATABASE. Every database begins empty, has encoding UTF-8,
+    /// compares text by bytes, and is open to all.
     fn database_option(&self, option: &DefElem) -> Result<(), SqlError> {
         let (name, value) = (option.defname.as_str(), option_text(option).to_lowercase());
         let same = match name {
-            // Written without a value: DEFAULT.
+            // An option without a value means DEFAULT.
             _ if option.arg.is_none() => true,
             "owner" | "strategy" => true,
             "template" => matches!(value.as_str(), "template0" | "template1"),
@@ -58,7 +59,7 @@ impl Binder<'_> {
     pub(crate) fn drop_database(&self, drop: &DropdbStmt) -> Result<Command, SqlError> {
         for option in &drop.options {
             let NodeEnum::DefElem(option) = inner(option)? else { continue };
-            // FORCE is the only one the grammar knows.
+            // FORCE is the only option in the grammar.
             return Err(self.unsupported("DROP DATABASE WITH (FORCE)", option.location));
         }
         Ok(Command::DropDatabase { name: drop.dbname.clone(), if_exists: drop.missing_ok })

@@ -1,4 +1,4 @@
-//! Definitions: CREATE and DROP; ALTER is in `alter`.
+//! Definitions: CREATE and DROP. ALTER is in `alter`.
 
 mod alter;
 mod attributes;
@@ -143,7 +143,7 @@ impl Binder<'_> {
         };
         for constraint in constraints {
             match &mut constraint.kind {
-                // A key over a system column is refused where the key is made.
+                // The code that creates the key refuses a system column.
                 ConstraintKind::PrimaryKey { columns, included }
                 | ConstraintKind::Unique { columns, included, .. } => {
                     columns.iter().chain(included.iter()).try_for_each(there)?;
@@ -155,7 +155,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Binds a CHECK over a table: the columns it reads.
+    /// Binds a CHECK over a table; returns the columns it reads.
     fn check_columns(&mut self, table: &Arc<Table>, text: &str) -> Result<Vec<String>, SqlError> {
         let mut checked = Table::clone(table);
         checked.checks = vec![catalog::CheckConstraint {
@@ -181,7 +181,7 @@ impl Binder<'_> {
         Ok(read)
     }
 
-    /// A column definition; its constraints that are the table's go to `constraints`.
+    /// A column definition. Constraints that belong to the table go to `constraints`.
     fn column(
         &mut self,
         definition: &ColumnDef,
@@ -461,7 +461,7 @@ impl Binder<'_> {
     }
 }
 
-/// 42P16 for ON COMMIT of a table that is not temporary.
+/// Raises 42P16 for ON COMMIT, since the table is not temporary.
 fn refuse_on_commit(action: i32) -> Result<(), SqlError> {
     match OnCommitAction::try_from(action) {
         Ok(OnCommitAction::OncommitNoop | OnCommitAction::Undefined) | Err(_) => Ok(()),
@@ -472,8 +472,8 @@ fn refuse_on_commit(action: i32) -> Result<(), SqlError> {
     }
 }
 
-/// Refuses names of NOT NULL constraints, which are not kept, where one is given twice in the
-/// statement, or two to a column.
+/// Refuses a NOT NULL constraint's name that the statement uses twice, and two names for one
+/// column. The names are not stored.
 fn not_null_names(
     create: &CreateStmt,
     table: &str,
@@ -516,7 +516,7 @@ fn serial_type(name: &TypeName) -> Option<Type> {
     }
 }
 
-/// Whether the definition of a column makes a sequence.
+/// Whether a column's definition creates a sequence.
 fn makes_sequence(definition: &Node) -> bool {
     let Some(NodeEnum::ColumnDef(column)) = &definition.node else { return false };
     column.type_name.as_ref().is_some_and(|name| serial_type(name).is_some())
@@ -540,7 +540,7 @@ fn draft_column(name: &str, type_: Type, not_null: bool) -> Column {
     Column { name: name.to_owned(), type_, not_null, default: None, identity: None, dropped: false }
 }
 
-/// A table that is being defined, for binding its own expressions.
+/// The table as defined so far, for binding its own expressions.
 fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
     Arc::new(Table {
         oid: 0,

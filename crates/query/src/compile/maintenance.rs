@@ -1,4 +1,4 @@
-//! EXPLAIN, VACUUM, ANALYZE and REINDEX: their options, with the values and combinations that
+//! EXPLAIN, VACUUM, ANALYZE and REINDEX: their options, and the values and combinations that
 //! PostgreSQL refuses.
 
 use pg_query::NodeEnum;
@@ -11,11 +11,11 @@ use crate::parse::strings;
 use crate::plan::{Command, Explain, Reindex};
 use values::error::{SqlError, SqlState};
 
-/// The most workers that VACUUM's PARALLEL may ask for.
+/// PostgreSQL's limit on the workers of VACUUM's PARALLEL.
 const MOST_WORKERS: i32 = 1024;
 
-/// The options of VACUUM. Those about the layout of PostgreSQL's files are checked and change
-/// nothing here.
+/// The options of VACUUM. Options about the layout of PostgreSQL's files are checked and have no
+/// effect.
 #[derive(Default)]
 struct VacuumOptions {
     analyze: bool,
@@ -26,13 +26,12 @@ struct VacuumOptions {
     parallel: bool,
     limited: bool,
     only_statistics: bool,
-    /// An option that ONLY_DATABASE_STATS does not go with.
+    /// Whether there is an option that ONLY_DATABASE_STATS excludes.
     others: bool,
 }
 
 impl VacuumOptions {
-    /// 0A000 for options that do not go together, and for those that do not go with a list of
-    /// tables.
+    /// Raises 0A000 for options that exclude each other or a list of tables.
     fn refuse_combinations(&self, tables: bool) -> Result<(), SqlError> {
         let message = if self.full && self.parallel {
             "VACUUM FULL cannot be performed in parallel"
@@ -103,7 +102,7 @@ impl Binder<'_> {
         Ok(Command::Explain(Explain { statement, analyze, json, costs }))
     }
 
-    /// A value of an option of EXPLAIN that is none.
+    /// The error for a wrong value of an option of EXPLAIN.
     fn unrecognized(&self, option: &DefElem) -> SqlError {
         let (name, value) = (&option.defname, option_text(option));
         let message = format!("unrecognized value for EXPLAIN option \"{name}\": \"{value}\"");
@@ -169,7 +168,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// VACUUM's PARALLEL, which changes nothing here.
+    /// The value of VACUUM's PARALLEL, which has no effect.
     fn workers(&self, option: &DefElem) -> Result<i32, SqlError> {
         let refused = |message: String| self.error(SqlState::SYNTAX_ERROR, message, option.location);
         if option.arg.is_none() {
@@ -213,7 +212,7 @@ impl Binder<'_> {
     }
 }
 
-/// VACUUM's BUFFER_USAGE_LIMIT, which limits nothing here: 22023 unless it is 0, or 128 kB to 16
+/// Checks VACUUM's BUFFER_USAGE_LIMIT, which has no effect: 22023 unless it is 0, or 128 kB to 16
 /// GB.
 fn buffer_usage_limit(option: &DefElem) -> Result<(), SqlError> {
     if option.arg.is_none() {

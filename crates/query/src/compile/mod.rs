@@ -1,8 +1,8 @@
-//! Compiling: statement text to an immutable statement. [`compile`] is the way in: parse, bind,
-//! plan, on the worker's stack, or on a thread beside the cores where that takes long.
+//! Compiling: from a statement's text to an immutable statement. [`compile`] is the entry: parse,
+//! bind, plan. It runs on the worker's stack, or for long work on a thread beside the cores.
 //!
-//! Queries are bound and planned here. The modules below bind the statements that are no queries;
-//! where one holds a query (EXPLAIN, COPY, CREATE TABLE AS), it compiles that here, too.
+//! Queries are bound and planned here. The modules below bind all other statements. A statement
+//! that contains a query (EXPLAIN, COPY, CREATE TABLE AS) compiles the query here, too.
 
 #[cfg(test)]
 mod bind_tests;
@@ -40,16 +40,16 @@ use crate::request::{Context, Request};
 pub struct Compiled {
     /// The plan. Its parameters are the declared and inferred ones, then the lifted literals.
     pub statement: Arc<Statement>,
-    /// How many of the parameters the client gives (`$1`...); the rest are lifted literals.
+    /// The number of parameters that the client supplies (`$1`...). The rest are lifted literals.
     pub declared: usize,
     /// The use of each literal of the request.
     pub uses: Vec<LiteralUse>,
 }
 
-/// Compiles one statement. None: the text is empty (or a comment).
+/// Compiles one statement. None: the text is empty or a comment.
 ///
 /// # Errors
-/// Whatever is wrong with the statement, with code and position as PostgreSQL gives them.
+/// Any error in the statement, with PostgreSQL's code and position.
 pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
     values::work::here_or_beside(
         || compile_here(context, request),
@@ -68,7 +68,7 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
     )
 }
 
-/// [`compile`] on the stack it is called on.
+/// As [`compile`], on the caller's stack.
 ///
 /// # Errors
 /// As [`compile`].
@@ -85,7 +85,7 @@ pub fn compile_here(context: &Context<'_>, request: &Request<'_>) -> Result<Opti
     }
 }
 
-/// An error's position within the statement as one within the client's text.
+/// Converts an error's position in the statement to one in the client's text.
 fn moved(mut error: SqlError, request: &Request<'_>) -> SqlError {
     let before = request.text.get(..request.start).map_or(0, |text| text.chars().count());
     error.position = error.position.map(|position| position + u32::try_from(before).unwrap_or(0));
@@ -99,7 +99,7 @@ pub(crate) fn compile_node(
     node: &NodeEnum,
 ) -> Result<Compiled, SqlError> {
     match node {
-        // SELECT INTO is CREATE TABLE AS under another name.
+        // SELECT INTO means CREATE TABLE AS.
         NodeEnum::SelectStmt(select) if select.into_clause.is_some() => {
             compile_command(context, request, &into_create(select))
         }
@@ -136,7 +136,7 @@ fn compile_query(
     }
 }
 
-/// A column's default as an expression that reads nothing.
+/// A column's default as an expression that reads no register.
 pub fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize) -> Result<Expr, SqlError> {
     let bind = move |catalog: &Arc<Catalog>, table: &Table| {
         let context = Context { catalog, search_path: &[], rows: |_, _| None };
@@ -151,7 +151,7 @@ pub fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize) -> Re
     )
 }
 
-/// The checks of a table's rows, and the register their first column is read from.
+/// The checks of a table's rows, and the register from which they read the first column.
 pub fn row_checks(catalog: &Arc<Catalog>, table: &Arc<Table>) -> Result<(Reg, Vec<Check>), SqlError> {
     let bind = |catalog: &Arc<Catalog>, table: &Arc<Table>| {
         let context = Context { catalog, search_path: &[], rows: |_, _| None };
@@ -191,11 +191,10 @@ fn compile_command(
     Ok(Compiled { statement: Arc::new(statement), declared, uses })
 }
 
-/// The parameters of a command: the declared ones, which it need not use, and those of the query in
-/// it.
+/// The parameters of a command: the declared ones, which it need not use, and those of its query.
 ///
 /// # Errors
-/// 42P18 for one whose type nothing told.
+/// 42P18 for a parameter whose type could not be inferred.
 fn command_parameters(declared: &[u32], command: &Command) -> Result<Arc<[Type]>, SqlError> {
     let inner = command.query().map_or(&[][..], |statement| &statement.parameters);
     let count = declared.len().max(inner.len());

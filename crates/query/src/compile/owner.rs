@@ -1,4 +1,4 @@
-//! Owners: CREATE SCHEMA .. AUTHORIZATION and OWNER TO.
+//! Ownership: CREATE SCHEMA .. AUTHORIZATION and OWNER TO.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AlterOwnerStmt, CreateSchemaStmt, ObjectType, RoleSpec, RoleSpecType};
@@ -7,8 +7,8 @@ use crate::bind::{Binder, inner};
 use crate::plan::Command;
 use values::error::SqlError;
 
-/// A role by name; None for the session's own (CURRENT_ROLE and its like). PUBLIC is a name that no
-/// role has.
+/// A role by name; None for the session's own (CURRENT_ROLE and the like). PUBLIC becomes a name
+/// that no role has.
 pub(super) fn named_role(role: &RoleSpec) -> Option<String> {
     match RoleSpecType::try_from(role.roletype) {
         Ok(RoleSpecType::RolespecCstring) => Some(role.rolename.clone()),

@@ -1,4 +1,4 @@
-//! A catalog for tests: the tables the errors were recorded with, and pgbench's.
+//! A catalog for tests: the tables of the recorded errors, and pgbench's.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Sequences in definitions: their options, and identity columns, which are sequences with a column
-//! of their own.
+//! Sequences in definitions: their options, and identity columns, each of which owns a sequence.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Constraint, DefElem, Node};
@@ -20,7 +19,8 @@ impl Binder<'_> {
                 NodeEnum::DefElem(option) if option.defname == "sequence_name" => {
                     name = sequence_name(option)?;
                 }
-                // The persistence of a sequence, as pg_dump writes it: there is one kind.
+                // pg_dump writes a sequence's persistence. Only one kind exists, so the option is
+                // ignored.
                 NodeEnum::DefElem(option) if matches!(option.defname.as_str(), "logged" | "unlogged") => {}
                 _ => numbers.push(node.clone()),
             }
@@ -29,8 +29,8 @@ impl Binder<'_> {
         Ok(OwnedSequence { name, options: self.sequence_options(&numbers)?, identity: Some(identity) })
     }
 
-    /// ALTER COLUMN SET GENERATED, SET of sequence options, RESTART: the new kind, if one is said,
-    /// and the options.
+    /// The options of ALTER COLUMN SET GENERATED, SET (sequence options) and RESTART: the new kind,
+    /// if any, and the sequence options.
     pub(super) fn identity_options(
         &self,
         nodes: &[Node],

@@ -1,8 +1,8 @@
-//! How a table or index asks to be stored: storage parameters, table spaces, access methods,
+//! Storage requests of tables and indexes: storage parameters, table spaces, access methods,
 //! compression, operator classes.
 //!
-//! Nothing of it changes how Allcore stores anything, but a name or value that PostgreSQL refuses
-//! is refused alike.
+//! None of them changes how Allcore stores data. What must hold: Allcore refuses every name and
+//! value that PostgreSQL refuses.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
@@ -18,7 +18,7 @@ use catalog::{Relation, Table};
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
-/// The value that a parameter takes.
+/// The kind of value that a parameter accepts.
 enum Value {
     Bool,
     Integer(i32, i32),
@@ -26,7 +26,7 @@ enum Value {
     Cleanup,
 }
 
-/// The kind of object whose parameters are checked.
+/// The kind of object that has the parameters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
     Table,
@@ -35,7 +35,7 @@ enum Holder {
     Column,
 }
 
-/// The parameters of tables; those with `true` may also be said of a table's out-of-line values.
+/// The parameters of tables. `true`: the table's out-of-line values accept the parameter too.
 const OF_TABLES: &[(&str, Value, bool)] = &[
     ("autovacuum_analyze_scale_factor", Value::Real(0.0, 100.0), false),
     ("autovacuum_analyze_threshold", Value::Integer(0, i32::MAX), false),
@@ -63,8 +63,8 @@ const OF_TABLES: &[(&str, Value, bool)] = &[
     ("vacuum_truncate", Value::Bool, true),
 ];
 
-/// Parameters for which PostgreSQL takes the strongest lock, on whatever relation they are named.
-/// RESET takes a name that the relation has no parameter of.
+/// Parameters for which PostgreSQL takes the strongest lock, on any relation. RESET accepts a name
+/// even if the relation has no such parameter.
 const LOCKING: &[&str] = &[
     "autosummarize",
     "buffering",
@@ -96,7 +96,7 @@ fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// Whether others may write a relation while SET (...) or RESET (...) is said of it.
+/// Whether others may write a relation during SET (...) or RESET (...).
 pub(super) fn parameters_let_write(definition: Option<&Node>) -> bool {
     let Some(NodeEnum::List(list)) = definition.and_then(|node| node.node.as_ref()) else { return true };
     !list.items.iter().any(|node| match &node.node {
@@ -108,7 +108,7 @@ pub(super) fn parameters_let_write(definition: Option<&Node>) -> bool {
 /// WITH (...) of a table.
 ///
 /// # Errors
-/// 22023 for a parameter or value that is none, 0A000 for WITH (oids).
+/// 22023 for an unknown parameter or wrong value, 0A000 for WITH (oids).
 pub(super) fn of_table(options: &[Node]) -> Result<(), SqlError> {
     for node in options {
         let NodeEnum::DefElem(option) = inner(node)? else { continue };
@@ -121,10 +121,10 @@ pub(super) fn of_table(options: &[Node]) -> Result<(), SqlError> {
     check(options, Holder::Table, true)
 }
 
-/// WITH (...) of an index, or of a constraint that makes one.
+/// WITH (...) of an index, or of a constraint that creates one.
 ///
 /// # Errors
-/// 22023 for a parameter or value that is none.
+/// 22023 for an unknown parameter or wrong value.
 pub(super) fn of_index(options: &[Node]) -> Result<(), SqlError> {
     check(options, Holder::Index, false)
 }
@@ -187,7 +187,7 @@ impl Value {
     }
 }
 
-/// A whole number as settings are written: decimal, hexadecimal, or a fraction that is rounded.
+/// A whole number in the syntax of settings: decimal, hexadecimal, or a fraction to be rounded.
 fn integer(text: &str) -> Option<i32> {
     let text = text.trim();
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -201,10 +201,10 @@ fn integer(text: &str) -> Option<i32> {
     (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&rounded).then_some(rounded as i32)
 }
 
-/// TABLESPACE of a table, index or database's object; "" where none is named.
+/// TABLESPACE of a table, an index or a database's object; "" without one.
 ///
 /// # Errors
-/// 42704 for one that is not there, 22023 for the one of relations that databases share.
+/// 42704 for an unknown table space, 22023 for the one of relations that databases share.
 pub(super) fn table_space(name: &str) -> Result<(), SqlError> {
     match name {
         "" | "pg_default" => Ok(()),
@@ -216,10 +216,10 @@ pub(super) fn table_space(name: &str) -> Result<(), SqlError> {
     }
 }
 
-/// USING of a table; "" where none is named.
+/// USING of a table; "" without one.
 ///
 /// # Errors
-/// 42704 for one that is not there, 55000 for one of indexes.
+/// 42704 for an unknown access method, 55000 for an index's.
 pub(super) fn table_method(name: &str) -> Result<(), SqlError> {
     match name {
         "" | "heap" => Ok(()),
@@ -231,20 +231,21 @@ pub(super) fn table_method(name: &str) -> Result<(), SqlError> {
     }
 }
 
-/// Whether PostgreSQL has such an access method for indexes.
+/// Whether PostgreSQL has an access method for indexes of this name.
 pub(super) fn is_index_method(name: &str) -> bool {
     matches!(name, "btree" | "hash" | "gist" | "gin" | "spgist" | "brin")
 }
 
-/// 42704.
+/// The error 42704 for an unknown access method.
 pub(super) fn no_method(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("access method \"{name}\" does not exist"))
 }
 
-/// INDEX TABLESPACE and WITH (...) of a constraint that makes an index, and that it is enforced.
+/// Checks INDEX TABLESPACE and WITH (...) of a constraint that creates an index, and that the
+/// constraint is enforced.
 ///
 /// # Errors
-/// As those of an index; 0A000 for what such a constraint may have and is not built.
+/// As for an index; 0A000 for unsupported attributes of such a constraint.
 pub(super) fn of_constraint(binder: &Binder<'_>, constraint: &Constraint) -> Result<(), SqlError> {
     of_index(&constraint.options)?;
     table_space(&constraint.indexspace)?;
@@ -254,10 +255,10 @@ pub(super) fn of_constraint(binder: &Binder<'_>, constraint: &Constraint) -> Res
     Ok(())
 }
 
-/// The name of a column of CREATE INDEX's INCLUDE.
+/// The name of a column in CREATE INDEX's INCLUDE.
 ///
 /// # Errors
-/// 42P17 for what only a key may have, 0A000 for an expression, as PostgreSQL.
+/// As PostgreSQL: 42P17 for an attribute that only a key may have, 0A000 for an expression.
 pub(super) fn included_column(node: &Node) -> Result<String, SqlError> {
     let NodeEnum::IndexElem(element) = inner(node)? else {
         return Err(SqlError::internal("INCLUDE of no column"));
@@ -280,7 +281,7 @@ pub(super) fn included_column(node: &Node) -> Result<String, SqlError> {
     Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
 }
 
-/// STORAGE and COMPRESSION of a column that is defined.
+/// STORAGE and COMPRESSION in a column's definition.
 ///
 /// # Errors
 /// As [`column_storage`] and [`compression`].
@@ -294,12 +295,12 @@ pub(super) fn of_column(column: &ColumnDef, type_: Type) -> Result<(), SqlError>
     Ok(())
 }
 
-/// Whether values of a type may stand outside their row.
+/// Whether PostgreSQL may store a type's values out of line.
 fn may_be_long(type_: Type) -> bool {
     values::types::info(type_.oid).is_some_and(|info| info.length < 0)
 }
 
-/// STORAGE: 22023 for a word that is none, 0A000 for one that the type does not take.
+/// STORAGE: 22023 for an unknown word, 0A000 for one that the type does not allow.
 fn column_storage(name: &str, type_: Type) -> Result<(), SqlError> {
     let lower = name.to_ascii_lowercase();
     if !["plain", "external", "extended", "main", "default"].contains(&lower.as_str()) {
@@ -312,7 +313,7 @@ fn column_storage(name: &str, type_: Type) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
 }
 
-/// COMPRESSION: 22023 for a method that is none, 0A000 where the type or server has it not.
+/// COMPRESSION: 22023 for an unknown method, 0A000 if the type or the server does not support it.
 fn compression(name: &str, type_: Type) -> Result<(), SqlError> {
     if name == "default" {
         return Ok(());
@@ -332,10 +333,10 @@ fn compression(name: &str, type_: Type) -> Result<(), SqlError> {
     }
 }
 
-/// An operator class of a B-tree for a column of the type.
+/// A B-tree operator class for a column of the type.
 ///
 /// # Errors
-/// 42704 for one that is not there, 42804 for one of other types, 22023 for options, which none
+/// 42704 for an unknown class, 42804 for a class of other types, 22023 for options, which no class
 /// has.
 pub(super) fn operator_class(element: &IndexElem, type_: Option<Type>) -> Result<(), SqlError> {
     let Some(name) = strings(&element.opclass).pop() else { return Ok(()) };
@@ -380,11 +381,11 @@ pub(super) fn operator_class(element: &IndexElem, type_: Option<Type>) -> Result
 }
 
 impl Binder<'_> {
-    /// An action of ALTER TABLE that asks for storage alone: checks it, for it changes nothing.
+    /// An action of ALTER TABLE about storage only. It is checked and changes nothing.
     ///
     /// # Errors
-    /// PostgreSQL's error for an unknown name or value; 0A000 for a parameter that users would rely
-    /// on: clustering by an index, and a replica identity.
+    /// PostgreSQL's error for an unknown name or value. 0A000 for two parameters that users would
+    /// rely on: clustering by an index, and a replica identity.
     pub(super) fn check_storage(
         &self,
         command: &AlterTableCmd,
@@ -398,7 +399,7 @@ impl Binder<'_> {
         let name = &command.name;
         let added = |action: &AlterAction| matches!(action, AlterAction::AddColumn { column, .. } if column.name == *name);
         match (kind, &found) {
-            // The command itself says what is not there.
+            // The command itself reports the missing object.
             (_, None) => Ok(()),
             (Kind::AtClusterOn, _) => Err(self.unsupported("ALTER TABLE CLUSTER ON", range.location)),
             (Kind::AtReplicaIdentity, _) => match definition.map(inner).transpose()? {

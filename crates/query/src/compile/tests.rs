@@ -1,4 +1,4 @@
-//! Shapes of plans, and what becomes of literals.
+//! Tests of plan shapes and of the use of literals.
 
 use super::sample::compile;
 use crate::explain::explain;
@@ -6,7 +6,7 @@ use crate::normalize::{LiteralUse, Normalized};
 use crate::request::Request;
 use values::types::Type;
 
-/// (statement, the lines EXPLAIN shows).
+/// (statement, the lines that EXPLAIN returns).
 #[rustfmt::skip]
 const SHAPES: &[(&str, &[&str])] = &[
     (
@@ -278,7 +278,7 @@ fn explained(statement: &crate::plan::Statement) -> Vec<String> {
     explain(statement, None, false, &NoSession(values::types::Settings::default())).expect("lines")
 }
 
-/// (statement, what EXPLAIN says of its nodes).
+/// (statement, conditions that EXPLAIN shows at its nodes).
 #[rustfmt::skip]
 const CONDITIONS: &[(&str, &[&str])] = &[
     ("select * from u where id = 5 and name = 'x'", &["Index Cond: (id = '5'::bigint)", "Filter: ((name)::text = 'x'::text)"]),
@@ -317,7 +317,7 @@ fn json_is_valid_whatever_a_literal_holds() {
     assert_eq!(given, [expected]);
 }
 
-/// Each is a node above the one before, and reads a table with a filter.
+/// Each subquery is a node above the one before, and reads a table with a filter.
 #[test]
 fn a_plan_of_many_subqueries_is_shown_in_lines_that_do_not_grow() {
     const COUNT: usize = 600;
@@ -335,7 +335,7 @@ fn a_plan_of_many_subqueries_is_shown_in_lines_that_do_not_grow() {
     assert_eq!(counted.expect_err("no budget is left").code, values::SqlState::INSUFFICIENT_RESOURCES);
 }
 
-/// The uses of a text's literals: the type of the parameter each became, None for a pinned one.
+/// For each literal of a text, the type of its parameter; None for a pinned literal.
 fn uses(text: &str) -> (usize, Vec<Option<Type>>) {
     let mut normalized = Normalized::default();
     assert!(normalized.read(text));
@@ -408,7 +408,7 @@ fn parameters_are_inferred() {
     }
 }
 
-/// The queries psql's \\d commands and pgbench send.
+/// The queries that psql's \\d commands and pgbench send.
 #[test]
 fn clients_queries_compile() {
     let mut failed = Vec::new();
@@ -434,7 +434,7 @@ fn planning_counts_its_work_as_binding_does() {
     assert_eq!(planned.expect_err("no budget is left").code, values::SqlState::INSUFFICIENT_RESOURCES);
 }
 
-/// Nothing looks at the memory between two passes over a plan.
+/// No code checks the memory between two passes over a plan.
 #[test]
 fn planning_many_subqueries_takes_memory_by_their_number() {
     let peak = |count| {
@@ -442,14 +442,14 @@ fn planning_many_subqueries_takes_memory_by_their_number() {
         let text = format!("select coalesce({})", subqueries.join(", "));
         allocation_counter::measure(|| drop(compile(&Request::plain(&text)).expect("compiles"))).bytes_max
     };
-    // Plans are as deep as they have subqueries.
+    // Plans nest as deep as their number of subqueries.
     let worker = std::thread::Builder::new().stack_size(16 << 20).spawn(move || (peak(1000), peak(4000)));
     let (few, many) = worker.expect("a thread").join().expect("no failure");
     assert!(many < 6 * few, "{few} and {many} bytes");
 }
 
-/// A pass that goes over the whole plan for each of its nodes shows in the bytes that are allocated
-/// in all.
+/// A pass that visits the whole plan for each of its nodes would show in the total of allocated
+/// bytes.
 #[test]
 fn planning_many_subqueries_allocates_by_their_number() {
     let total = |before: &str, after: &str, count| {
@@ -469,11 +469,11 @@ fn planning_many_subqueries_allocates_by_their_number() {
     worker.expect("a thread").join().expect("no failure");
 }
 
-/// A fiber can evaluate each expression that the binder accepts: this stack is smaller than half of
+/// A fiber can evaluate each expression that the binder accepts. This stack is smaller than half of
 /// a fiber's.
 #[test]
 fn deep_expressions_fit_a_fiber() {
-    // They are compiled on a worker's stack, which is as large.
+    // Compilation runs on a worker's stack, which has the same size.
     let worker = std::thread::Builder::new().stack_size(16 << 20).spawn(try_deep_expressions);
     worker.expect("a thread").join().expect("no failure");
 }

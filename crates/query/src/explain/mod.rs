@@ -12,13 +12,13 @@ use values::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// Work of showing a node, beside that of its text: a microsecond or two.
+/// Work of showing a node without its text, in ns: a microsecond or two.
 const SHOWING: usize = 2000;
 
-/// A node as shown.
+/// A node as EXPLAIN shows it.
 struct Node {
     title: String,
-    /// Names and values of its properties.
+    /// Details: label and text of each.
     details: Vec<(&'static str, String)>,
     children: Vec<Node>,
 }
@@ -39,8 +39,8 @@ impl Node {
     }
 }
 
-/// The lines EXPLAIN answers; `actual`: rows and nanoseconds of a run. Recurses as deep as the
-/// plan.
+/// The lines of EXPLAIN's answer. `actual`: rows and nanoseconds of a run. The recursion is as deep
+/// as the plan.
 pub fn explain(
     statement: &Statement,
     actual: Option<(u64, u64)>,
@@ -74,7 +74,7 @@ pub fn explain(
 }
 
 fn write_text(node: &Node, depth: usize, lines: &mut Vec<String>) -> Result<()> {
-    // Each line is as long as the node is deep.
+    // A line's length grows with the node's depth.
     work::tick(SHOWING + depth * (1 + node.details.len()))?;
     lines.push(match depth {
         0 => node.title.clone(),
@@ -109,7 +109,7 @@ fn write_json(node: &Node, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// A text as it stands between the quotes of JSON.
+/// A text escaped for the quotes of JSON.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -140,7 +140,7 @@ fn join(method: &str, kind: JoinKind) -> String {
     }
 }
 
-/// The way to a table's rows, as a node's title.
+/// A node's title for the access path to a table's rows.
 fn scan_title(scan: &Scan) -> String {
     let table = quoted(&scan.table.name);
     let way = |backward: bool| if backward { " Backward" } else { "" };
@@ -170,8 +170,8 @@ fn is_all(range: &KeyRange) -> bool {
     range.equal.is_empty() && range.low.is_none() && range.high.is_none()
 }
 
-/// Whether a condition on the rows of a plan is shown as its node's own, as in PostgreSQL. That
-/// would be wrong if the node takes fewer rows, or computes others when it sees fewer.
+/// Whether EXPLAIN shows a condition on a plan's rows at the plan's own node, as PostgreSQL does.
+/// That would be wrong for a node that takes fewer rows, or computes different rows from fewer.
 fn tests_rows(plan: &Plan) -> bool {
     match plan {
         Plan::Project { input, .. } => tests_rows(input),
@@ -188,7 +188,7 @@ fn tests_rows(plan: &Plan) -> bool {
     }
 }
 
-/// Conditions that all hold.
+/// Joins conditions with AND.
 fn all_of(mut conditions: Vec<String>) -> Option<String> {
     match conditions.len() {
         0 => None,
@@ -197,7 +197,7 @@ fn all_of(mut conditions: Vec<String>) -> Option<String> {
     }
 }
 
-/// Makes nodes of plans.
+/// Converts plans to nodes.
 struct Explainer<'a> {
     show: Show<'a>,
 }
@@ -212,7 +212,7 @@ impl Explainer<'_> {
         expr.map(|expr| self.show.text(expr))
     }
 
-    /// The bounded part of a key: columns and the values with which they are compared.
+    /// The bounded part of a key: columns and the values they are compared with.
     fn index_condition(&self, scan: &Scan) -> Option<String> {
         let table: &Table = &scan.table;
         let primary = || table.primary_key.as_ref().map(|key| key.columns.clone()).unwrap_or_default();
@@ -250,7 +250,7 @@ impl Explainer<'_> {
         })
     }
 
-    /// A table's own columns need no qualification at its scan.
+    /// The filter of a scan. The scan's own table needs no qualification.
     fn scan_filter(&self, scan: &Scan, filter: &Expr) -> String {
         let own: Vec<_> = names::own(scan).collect();
         Show::new(self.show.names, &own, self.show.session).text(filter)
@@ -289,7 +289,7 @@ impl Explainer<'_> {
                 let names: Vec<String> = calls.iter().map(|call| format!("{:?}", call.function)).collect();
                 leaf(format!("Function Scan on {}", names.join(", ")))
             }
-            // Steps that a row passes on its way get no node of their own, as in PostgreSQL.
+            // PostgreSQL shows no node for a projection.
             Plan::Project { input, .. } => self.node(input)?,
             Plan::Filter { input, condition } => {
                 let condition = self.show.text(condition);
@@ -314,7 +314,8 @@ impl Explainer<'_> {
                 }
                 shown
             }
-            // An expression of some thousand subqueries has a node over the other for each of them.
+            // An expression with thousands of subqueries has one node above the other for each. A
+            // loop handles them without recursion.
             Plan::Subquery { .. } => {
                 let (mut below, mut inputs) = (plan, Vec::new());
                 while let Plan::Subquery { input, subquery, .. } = below {

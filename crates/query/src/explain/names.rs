@@ -1,4 +1,4 @@
-//! Names for the values in the registers of a plan.
+//! Readable names for the contents of a plan's registers.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use values::environment::Environment;
 use values::identifier::quoted;
 use values::work;
 
-/// The names of all registers that a plan's nodes fill. Columns are qualified where there is more
-/// than one table.
+/// The names of all registers that a plan's nodes fill. With more than one table, columns are
+/// qualified.
 pub(super) fn names(root: &Plan, session: &dyn Environment) -> Result<HashMap<u32, String>> {
     let mut names = HashMap::new();
     let several = tables(root) > 1;
@@ -37,7 +37,7 @@ fn tables(plan: &Plan) -> usize {
     own + inputs(plan).into_iter().map(tables).sum::<usize>()
 }
 
-/// Inputs first: the names of a node's results use the names of its inputs.
+/// Visits inputs first, since a node's expressions show the names of the registers they read.
 fn collect(
     plan: &Plan,
     several: bool,
@@ -105,10 +105,11 @@ fn collect(
     Ok(())
 }
 
-/// A longer text stays a number: expressions over expressions would double it again and again.
+/// Longest text that becomes a name, in bytes. A longer one stays a number, since expressions over
+/// expressions would double it at each level.
 const LONGEST: usize = 500;
 
-/// Names registers by what is computed into them.
+/// Names registers by the expressions that fill them.
 fn computed(
     expressions: &[(Expr, Reg)],
     session: &dyn Environment,

@@ -1,4 +1,4 @@
-//! The literals that are lifted, those that stay, and the texts that share a template.
+//! Tests: which literals are lifted, and which texts share a template.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn lifts_literals() {
         ("select b'101', x'1F', n'a', U&'d\\0061t', 0x1F, 1_000, u&\"x\"", &[]),
         ("select a[1], b[-1:2]", &[(Int4, "1"), (Int4, "1"), (Int4, "2")]),
         ("select @-5, @ -5, x=-5", &[(Int4, "5"), (Int4, "5"), (Int4, "5")]),
-        // Such characters may be none, or half of one.
+        // Such an escape may name no character or half of one.
         ("select E'\\x41', E'\\101', E'a\\000', E'\\u0041', e'\\U00000041', E'\\xff'", &[]),
         ("", &[]),
     ];
@@ -95,8 +95,8 @@ fn templates_serve_equal_gaps_and_pinned_texts() {
     assert!(!serves("select a from t"));
 }
 
-/// How long the hot path takes: run by hand, `cargo test --release -p sql --lib speed -- --ignored
-/// --nocapture`.
+/// Measures the time of the hot path. Run it by hand: `cargo test --release -p query --lib speed --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn speed_of_reading_a_statement() {

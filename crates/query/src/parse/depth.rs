@@ -1,26 +1,28 @@
-//! A bound on how deeply a text nests, found from its tokens before it is parsed.
+//! A bound on how deeply a text nests, estimated from its tokens before the parser runs.
 //!
-//! The parse tree is deep where brackets nest and where left-associative operators, joins or set
-//! operations chain. Lists (commas) and AND/OR chains are flat. Comments in comments make no tree,
-//! but the parser reads the signs that open them again for each level, which held the core for
-//! minutes. The estimate is never lower than the tree's depth divided by a small constant, so
-//! bounding it bounds the stack every later stage needs.
+//! - The parse tree is deep where brackets nest and where left-associative operators, joins or set
+//!   operations form chains. Lists (commas) and AND/OR chains are flat.
+//! - Comments inside comments make no tree. But for each level the parser reads the opening signs
+//!   again, which once held a core for minutes.
+//!
+//! What must hold: the estimate is never lower than the tree's depth divided by a small constant.
+//! So a bound on it bounds the stack that every later stage needs.
 
 use values::error::{SqlError, SqlState};
 
-/// Deeper than this is refused. A level costs the parser and binder a few KiB of the worker's
+/// Deepest nesting that is accepted. A level costs the parser and binder a few KiB of the worker's
 /// stack.
 const MAX_DEPTH: u32 = 2000;
 
-/// Parts of a level.
+/// Parts of a level. The counters below count in these parts.
 const PARTS: u32 = 8;
-/// Parts of a join, whose plan is more work and a larger one than an operator's.
+/// Parts of a join. Its plan takes more work and memory than an operator's.
 const RELATION: u32 = 4 * PARTS;
-/// Parts of a set operation: the binder takes a chain of UNIONs as one operation, so that only the
+/// Parts of a set operation. The binder treats a chain of UNIONs as one operation, so that only the
 /// parser and short walks nest there.
 const SET_OPERATION: u32 = 4;
 
-/// The chains that are open inside one pair of brackets, in parts of a level.
+/// The open chains inside one pair of brackets, in parts of a level.
 #[derive(Default)]
 struct Level {
     /// Operators since the last comma, AND or OR.
@@ -29,7 +31,7 @@ struct Level {
     relations: u32,
 }
 
-/// Number of tokens in a text.
+/// The number of tokens in a text.
 #[derive(Default)]
 pub(super) struct Tokens {
     /// Names and keywords.
@@ -38,11 +40,11 @@ pub(super) struct Tokens {
     pub others: usize,
 }
 
-/// Checks a text; how many tokens it has.
+/// Checks a text; returns its number of tokens.
 ///
 /// # Errors
-/// 54001 when it nests too deeply; 42601 for a parameter that goes on as a name, which the parser
-/// takes for two words.
+/// 54001 for a text that nests too deeply; 42601 for a parameter followed by letters, which the
+/// parser would read as two words.
 pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
     let mut levels = vec![Level::default()];
     let mut depth = 0_u32;
@@ -127,7 +129,7 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
     Ok(tokens)
 }
 
-/// How deep comments nest in a comment, or in what has no end.
+/// The nesting depth of comments in a comment, or in a token without an end.
 fn comments(mut bytes: &[u8]) -> u32 {
     let (mut depth, mut deepest) = (0_u32, 0);
     loop {

@@ -1,9 +1,9 @@
-//! Parsing: SQL text to PostgreSQL's own parse tree, by PostgreSQL's own grammar.
+//! Parsing: from SQL text to PostgreSQL's own parse tree, by PostgreSQL's own grammar.
 //!
-//! Parsing, and everything that walks a parse tree (binding, dropping it), recurses as deep as the
-//! text nests: callers run it on the worker's stack, or on a thread of its own where the text is
-//! long ([`values::work::here_or_beside`]). [`depth`] bounds the nesting before the parser sees the
-//! text, so that no text can overflow that stack.
+//! The parser and every walk over a parse tree (binding, dropping it) recurse as deep as the text
+//! nests. So callers run them on the worker's stack, or for long texts on another thread
+//! ([`values::work::here_or_beside`]). What must hold: [`depth`] bounds the nesting before the
+//! parser sees the text, so that no text overflows that stack.
 
 mod depth;
 pub mod rewrite;
@@ -30,16 +30,17 @@ pub struct Parsed {
     pub range: Range<usize>,
 }
 
-/// Bytes of memory that parsing takes for a word, for another token, and for a byte of the text:
-/// what names, lists, calls, casts and long literals took at most, when the peak of parsing 60,000
-/// of them was measured. The parser is C code, whose memory nobody counts and which cannot be
-/// stopped, so all of it is reserved before.
+/// Bytes of memory that parsing takes for a word, for another token, and for a byte of the text.
+/// They are the most that 60,000 names, lists, calls, casts and long literals took at the peak of
+/// parsing.
+///
+/// The parser is C code: nobody can count its memory or stop it. So all of it is reserved before.
 const WORD: usize = 3000;
 const OTHER: usize = 1000;
 const BYTE: usize = 9;
 
-/// Work for a byte that is read token by token, and for a token that is parsed: about 2 ns and 1
-/// us. It is counted before it is done, since the parser has no safe point.
+/// Work of reading a byte and of parsing a token, in ns: about 2 ns and 1 us. It is counted before
+/// it is done, since the parser has no safe point.
 const READING: usize = 2;
 const PARSING: usize = 1000;
 
@@ -48,16 +49,17 @@ const PARSING: usize = 1000;
 pub struct Tree {
     /// Each statement that is not empty.
     pub statements: Vec<Parsed>,
-    /// The memory of the parser and of the tree. The tree's reader keeps it: what it makes of the
-    /// tree comes out of it.
+    /// The memory of the parser and of the tree. The tree's reader holds it; objects made from the
+    /// tree use the same memory.
     pub reservation: Reservation,
 }
 
-/// Parses all statements of a text. Beside the cores it waits for its memory while others parse.
+/// Parses all statements of a text. On a thread beside the cores it waits for its memory while
+/// others parse.
 ///
 /// # Errors
-/// PostgreSQL's syntax error with its position, 54001 when the text nests too deeply, 53200 when
-/// its tree may be too large.
+/// PostgreSQL's syntax error with its position; 54001 if the text nests too deeply; 53200 if its
+/// tree may be too large.
 pub fn parse(text: &str) -> Result<Tree, SqlError> {
     work::tick(text.len() * READING)?;
     let tokens = depth::check(text)?;
@@ -78,9 +80,9 @@ pub fn parse(text: &str) -> Result<Tree, SqlError> {
     Ok(Tree { statements, reservation })
 }
 
-/// The ranges of the statements of a text, for texts of several statements: each is compiled when
-/// its turn has come, because it may use what the one before defined. Long texts are read beside
-/// the core.
+/// The ranges of a text's statements, for texts with several of them. Each is compiled only when
+/// its turn comes, because it may use what the one before defined. Long texts are read beside the
+/// core.
 ///
 /// # Errors
 /// As [`parse`].
@@ -97,7 +99,7 @@ pub fn split(text: &str) -> Result<Vec<Range<usize>>, SqlError> {
     )
 }
 
-/// The 1-based position in characters of a byte offset.
+/// Converts a byte offset to a position in characters, counted from 1.
 pub fn position(text: &str, offset: usize) -> Option<u32> {
     u32::try_from(text.get(..offset)?.chars().count() + 1).ok()
 }
@@ -105,7 +107,7 @@ pub fn position(text: &str, offset: usize) -> Option<u32> {
 /// The SQL text of an expression, as the catalog keeps it.
 ///
 /// # Errors
-/// When the expression cannot be written back as text.
+/// If the parser library cannot write the expression as text.
 pub fn expression_text(expression: &Node) -> Result<String, SqlError> {
     let target = ResTarget { val: Some(Box::new(expression.clone())), ..ResTarget::default() };
     let select = SelectStmt {
@@ -123,10 +125,10 @@ pub fn expression_text(expression: &Node) -> Result<String, SqlError> {
 }
 
 /// The text's tree, or the parser's message. The parser keeps its state by thread, so any number of
-/// threads parse at once.
+/// threads can parse at the same time.
 fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
-    // The crate's own summary of the tree panics on a few unusual statements; they end as an error
-    // here.
+    // The parser crate's summary of the tree panics on a few unusual statements. They raise an
+    // error here.
     let result = catch_unwind(AssertUnwindSafe(|| pg_query::parse(text, 0)));
     match result {
         Ok(Ok(parsed)) => Ok(parsed.protobuf),
@@ -139,8 +141,8 @@ fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
     }
 }
 
-/// The SQLSTATE of messages of PostgreSQL's grammar and scanner that are no syntax errors, by words
-/// in them. The first that fits counts.
+/// SQLSTATEs of the messages of PostgreSQL's grammar and scanner that are no syntax errors, by
+/// words in the message. The first match counts.
 const STATES: &[(&str, SqlState)] = &[
     ("invalid byte sequence", SqlState::CHARACTER_NOT_IN_REPERTOIRE),
     ("LIMIT #,# syntax is not supported", SqlState::SYNTAX_ERROR),
@@ -186,7 +188,7 @@ fn describe(text: &str, message: &str) -> SqlError {
             _ => error,
         };
     }
-    // A message of its grammar may quote any word of the text behind this.
+    // After these words, a message may quote any word of the text.
     let told = message.split(" at or near \"").next().unwrap_or(message);
     let found = STATES.iter().find(|(words, _)| told.contains(words));
     let code = found.map_or(SqlState::SYNTAX_ERROR, |(_, state)| *state);
@@ -201,10 +203,10 @@ fn describe(text: &str, message: &str) -> SqlError {
     SqlError::new(code, message).at(position)
 }
 
-/// Where the token is that the parser stumbled over.
+/// The offset of the token at which the parser failed.
 ///
-/// Among several equal tokens it is the first with which the text's beginning fails in the same
-/// way. The parser reads from left to right and stops at the first token that fits nothing.
+/// Among several equal tokens, it is the first one with which the text's beginning fails in the
+/// same way. The parser reads from left to right and stops at the first token that fits nothing.
 fn locate(text: &str, token: &str, message: &str) -> Option<usize> {
     let mut places = Vec::new();
     let complete = crate::normalize::for_each_token(text, |start, _| {

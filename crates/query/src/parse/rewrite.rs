@@ -1,7 +1,8 @@
-//! Expressions that the catalog keeps as text, edited so that they outlive the names in them.
+//! Edits of the expressions that the catalog keeps as text, so that they stay valid when names in
+//! them change.
 //!
-//! A stored text is one that [`super::expression_text`] wrote. The text's own parse tree gives the
-//! parts to replace; everything else stays as it is, to the letter.
+//! A stored text is one that [`super::expression_text`] wrote. The parse tree of the text shows
+//! which parts to replace. What must hold: all other parts stay the same, byte by byte.
 
 use std::ops::Range;
 
@@ -15,14 +16,14 @@ use values::identifier::quoted;
 
 const SELECT: &str = "SELECT ";
 
-/// A part of a text and what comes in its place.
+/// A part of a text and its replacement.
 type Edit = (Range<usize>, String);
 
-/// The text with its columns by their bare names, `from` renamed to `to`: so it holds whatever the
-/// table is called.
+/// The text with its columns by their bare names, with one column renamed if `renamed` is set. So
+/// it stays valid under any name of the table.
 ///
 /// # Errors
-/// When the text cannot be parsed.
+/// If the text cannot be parsed.
 pub fn bare_columns(text: &str, renamed: Option<(&str, &str)>) -> Result<String, SqlError> {
     let bare = |text: &str, renamed: Option<(&str, &str)>| {
         edited(text, &mut |node: NodeRef<'_>, text: &str| {
@@ -43,7 +44,7 @@ pub fn bare_columns(text: &str, renamed: Option<(&str, &str)>) -> Result<String,
     )
 }
 
-/// Functions whose first argument is a relation, where it is a plain constant.
+/// Functions whose first argument names a relation, if it is a plain constant.
 const OF_RELATIONS: [&str; 8] = [
     "nextval",
     "currval",
@@ -66,11 +67,11 @@ pub fn relation_constants(expression: &Node) -> Vec<(String, i32)> {
     constants
 }
 
-/// The text with the relations that constants name given by their OIDs, as `found` gives them: so
-/// it holds whatever the relations are called, and whatever the search path is.
+/// The text with each relation that a constant names replaced by its OID, as `found` returns it. So
+/// it stays valid under any name of the relations and any search path.
 ///
 /// # Errors
-/// When the text cannot be parsed.
+/// If the text cannot be parsed.
 pub fn numbered_relations(text: &str, found: &dyn Fn(&str) -> Option<u32>) -> Result<String, SqlError> {
     edited(text, &mut |node, text| {
         let (name, location, cast) = relation_constant(node)?;
@@ -80,7 +81,7 @@ pub fn numbered_relations(text: &str, found: &dyn Fn(&str) -> Option<u32>) -> Re
     })
 }
 
-/// A constant that names a relation: its contents, its place and the cast that it needs.
+/// A constant that names a relation: its contents, its location and the cast it needs.
 fn relation_constant(node: NodeRef<'_>) -> Option<(&str, i32, &'static str)> {
     let (constant, cast) = match node {
         NodeRef::FuncCall(call) => {
@@ -120,7 +121,7 @@ fn edited(text: &str, edit: &mut dyn FnMut(NodeRef<'_>, &str) -> Option<Edit>) -
     Ok(text.split_off(SELECT.len()))
 }
 
-/// Visits every node of an expression: the parser's own walk, and what it does not enter.
+/// Visits every node of an expression: the parser library's walk, and the nodes it does not enter.
 fn walk(node: &NodeEnum, visit: &mut dyn FnMut(NodeRef<'_>)) {
     for (node, ..) in node.nodes() {
         visit(node);
@@ -152,7 +153,7 @@ fn last_name(column: &ColumnRef) -> Option<&str> {
     }
 }
 
-/// Where the dotted name that begins at `start` ends.
+/// The end of the dotted name that begins at `start`.
 fn end_of_name(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = start;
@@ -170,13 +171,13 @@ fn end_of_name(text: &str, start: usize) -> Option<usize> {
     }
 }
 
-/// Where the plain literal that begins at `start` ends.
+/// The end of the plain literal that begins at `start`.
 fn end_of_literal(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     (bytes.get(start) == Some(&b'\'')).then(|| end_of_quotes(bytes, start, b'\''))?
 }
 
-/// Behind the quote that ends what the one at `start` begins; two are one inside.
+/// The offset after the quote that closes the one at `start`. Two quotes stand for one inside.
 fn end_of_quotes(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let mut at = start + 1;
     loop {

@@ -1,4 +1,4 @@
-//! Syntax errors as PostgreSQL 18 gives them, ranges of statements, the depth bound.
+//! Tests: PostgreSQL 18's syntax errors, ranges of statements, the depth bound.
 
 use super::*;
 
@@ -66,8 +66,8 @@ fn depth_allowed_fits_the_stack() {
     }
 }
 
-/// The parser's library can be built to take over the process's standard error while it parses,
-/// which two threads must not do at once.
+/// The parser library can be built to redirect the process's standard error while it parses. Two
+/// threads must not do that at the same time.
 #[test]
 fn threads_that_parse_at_once_get_their_own_trees_and_leave_standard_error_alone() {
     let target = || std::fs::read_link("/proc/self/fd/2").ok();

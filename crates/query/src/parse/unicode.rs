@@ -1,11 +1,11 @@
-//! Where an escape of a Unicode character is wrong: the parser's message does not say.
+//! The position of a wrong Unicode escape, which the parser's message leaves out.
 
 /// A wrong escape.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// The offset of its first byte.
     pub at: usize,
-    /// It is in an `E'...'` string, not in `U&'...'` or `U&"..."`.
+    /// Whether it is in an `E'...'` string rather than `U&'...'` or `U&"..."`.
     pub extended: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn fault(text: &str) -> Option<Fault> {
     })
 }
 
-/// The character that UESCAPE behind a string names; a backslash by default.
+/// The character that UESCAPE after a string names; a backslash by default.
 fn escape_character(text: &str, following: &[(usize, usize)]) -> u8 {
     match following {
         [(a, b), (c, d), ..] if text[*a..*b].eq_ignore_ascii_case("uescape") => {
@@ -40,7 +40,7 @@ fn escape_character(text: &str, following: &[(usize, usize)]) -> u8 {
     }
 }
 
-/// Whether so many hex digits follow, and for the long form the number is a character's.
+/// Whether this number of hex digits follows. In the long form the number must be a character's.
 fn is_escape(content: &[u8], from: usize, digits: usize) -> bool {
     let Some(digits) = content.get(from..from + digits) else { return false };
     let number = std::str::from_utf8(digits).ok().and_then(|digits| u32::from_str_radix(digits, 16).ok());

@@ -90,7 +90,7 @@ impl Binder<'_> {
             (Ok(Kind::AtDropConstraint), _) => AlterAction::DropConstraint { name, if_exists, cascade },
             (Ok(Kind::AtColumnDefault), _) => {
                 let default = match command.def.as_deref() {
-                    // The command itself says what is not there or is no table.
+                    // The command itself reports a missing relation or one that is no table.
                     Some(_) if !matches!(self.find_relation(range)?, Some(Relation::Table(_))) => None,
                     Some(expression) => {
                         let table = self.stored_table(range).map_err(without_position)?;
@@ -163,7 +163,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Finds the columns that the CHECKs beside a new column of a table read.
+    /// Finds the columns that CHECKs read which stand beside a new column.
     fn bind_checks_of_column(
         &mut self,
         table: &Table,
@@ -201,12 +201,12 @@ impl Binder<'_> {
     }
 }
 
-/// An error without its place where it is a relation's that a DEFAULT or CHECK names.
+/// Removes the position of an error about a relation that a DEFAULT or CHECK names.
 fn of_kept_text(error: SqlError) -> SqlError {
     if error.code == SqlState::UNDEFINED_TABLE { without_position(error) } else { error }
 }
 
-/// The lock on the table while its actions are bound: the weakest one that any of them needs.
+/// The lock on the table while its actions are bound: the weakest that covers all of them.
 fn lock_of(alter: &AlterTableStmt) -> TableLock {
     let needed = |node: &Node| match &node.node {
         Some(NodeEnum::AlterTableCmd(command)) => match Kind::try_from(command.subtype) {
@@ -227,7 +227,8 @@ fn lock_of(alter: &AlterTableStmt) -> TableLock {
     alter.cmds.iter().map(needed).max().unwrap_or(TableLock::AccessExclusive)
 }
 
-/// The tag of ALTER for a kind of object: what the statement says, whatever the name stands for.
+/// The completion tag of ALTER for a kind of object. The statement's keyword decides, not the
+/// object found.
 pub(super) fn alter_tag(object: i32) -> &'static str {
     match ObjectType::try_from(object) {
         Ok(ObjectType::ObjectIndex) => "ALTER INDEX",
@@ -236,7 +237,7 @@ pub(super) fn alter_tag(object: i32) -> &'static str {
     }
 }
 
-/// Where the first subquery of an expression stands.
+/// The location of an expression's first subquery.
 fn subquery_in(expression: &Node) -> Option<i32> {
     expression.node.as_ref()?.nodes().into_iter().find_map(|(node, ..)| match node {
         pg_query::NodeRef::SubLink(link) => Some(link.location),
@@ -244,8 +245,7 @@ fn subquery_in(expression: &Node) -> Option<i32> {
     })
 }
 
-/// Whether others may write the table meanwhile, of the actions that are checked and have no
-/// effect.
+/// Whether an action that is checked and has no effect lets others write the table meanwhile.
 fn lets_write(command: &AlterTableCmd) -> bool {
     match Kind::try_from(command.subtype) {
         Ok(Kind::AtSetRelOptions | Kind::AtResetRelOptions) => parameters_let_write(command.def.as_deref()),

@@ -1,12 +1,12 @@
-//! A column's constraints side by side: which attributes each takes, and which may stand once
-//! alone.
+//! The order of a column's constraints and attributes: which attributes may follow a constraint,
+//! and which constraints may occur only once.
 
 use pg_query::protobuf::ConstrType;
 
 use crate::bind::Binder;
 use values::error::{SqlError, SqlState};
 
-/// The attributes that follow a column's constraint, as DEFERRABLE and ENFORCED do.
+/// The attributes (DEFERRABLE, ENFORCED and the like) seen after a column's constraint.
 #[derive(Default)]
 pub(super) struct Attributes {
     constraint: Option<ConstrType>,
@@ -16,7 +16,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// 42601 at an attribute that stands behind no constraint that takes it, or a second time.
+    /// Raises 42601 at an attribute that is repeated or that follows no constraint which allows it.
     pub(super) fn meet(
         &mut self,
         binder: &Binder<'_>,
@@ -62,7 +62,7 @@ impl Attributes {
     }
 }
 
-/// The source of a column's values: one DEFAULT or one identity.
+/// The source of a column's values. There is at most one DEFAULT or identity.
 pub(super) struct OneValue<'c> {
     pub(super) column: &'c str,
     pub(super) table: &'c str,
@@ -71,7 +71,7 @@ pub(super) struct OneValue<'c> {
 }
 
 impl OneValue<'_> {
-    /// 42601 at the constraint that is one too many.
+    /// Raises 42601 at the second one.
     pub(super) fn meet(
         &mut self,
         binder: &Binder<'_>,

@@ -1,8 +1,9 @@
 //! Expressions that the catalog keeps as text: DEFAULT and CHECK.
 //!
-//! A relation that such a text names by a constant is found when it is written, and is kept by its
-//! OID. The statement locks the relation as it locks its tables: a relation that another session
-//! drops meanwhile is looked up anew, and nobody drops it before the definition is committed.
+//! A constant in such a text may name a relation. Binding finds the relation, and the text keeps
+//! its OID. What must hold: the statement locks the relation as it locks its tables. If another
+//! session drops the relation meanwhile, it is looked up again. Nobody can drop it before the
+//! definition commits.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Constraint, Node, TypeCast, TypeName};
@@ -19,7 +20,7 @@ use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
 impl Binder<'_> {
-    /// DEFAULT's text, after binding it to the column once.
+    /// The text of a DEFAULT, after binding it to the column once.
     pub(super) fn default_text(
         &mut self,
         constraint: &Constraint,
@@ -42,7 +43,7 @@ impl Binder<'_> {
                 binder.assigned(value, &draft, -1)
             })
         })?;
-        // A bare constant is of the column's type.
+        // A bare constant gets the column's type.
         let is_constant = matches!(expression.node, Some(NodeEnum::AConst(_)));
         match type_.oid == oid::REGCLASS && is_constant {
             true => self.kept_text(&cast_to_regclass(expression)),
@@ -50,12 +51,11 @@ impl Binder<'_> {
         }
     }
 
-    /// The text of an expression, with the relations that its constants name by their OIDs. They
-    /// are locked. Names that the statement's own sequences may get stay as they are until those
-    /// are made.
+    /// The text of an expression. Relations that its constants name are written as OIDs and locked.
+    /// Names that the statement's own sequences may get stay until the sequences exist.
     ///
     /// # Errors
-    /// 42P01 for a relation that is not there.
+    /// 42P01 for a relation that does not exist.
     pub(super) fn kept_text(&mut self, expression: &Node) -> Result<String, SqlError> {
         let path = self.context.search_path;
         for (name, at) in relation_constants(expression) {
