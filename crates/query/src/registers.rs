@@ -10,7 +10,7 @@ use crate::plan::{Reg, SubqueryKind};
 /// A set of registers.
 pub(crate) type Registers = HashSet<Reg>;
 
-/// Adds the registers an expression reads.
+/// Adds the registers that an expression reads.
 pub(crate) fn of_expr(expr: &Expr, into: &mut Registers) {
     expr.walk(&mut |part| {
         if let Expr::Column { register, .. } = part {
@@ -19,14 +19,14 @@ pub(crate) fn of_expr(expr: &Expr, into: &mut Registers) {
     });
 }
 
-/// The registers an expression reads.
+/// The registers that an expression reads.
 pub(crate) fn reads(expr: &Expr) -> Registers {
     let mut registers = Registers::new();
     of_expr(expr, &mut registers);
     registers
 }
 
-/// Adds the registers that are read to make one result of a subquery's rows.
+/// Adds the registers that turning a subquery's rows into one result reads.
 pub(crate) fn kind_reads(kind: &SubqueryKind, into: &mut Registers) {
     walk::kind_exprs(kind, &mut |expr| of_expr(expr, into));
 }

@@ -1,4 +1,4 @@
-//! The input of a compilation: the definitions it is bound against, and its part of the
+//! The input of a compilation: the definitions to bind against, and the statement's part of the
 //! client's text.
 
 use std::cell::OnceCell;
@@ -17,27 +17,27 @@ pub struct Context<'a> {
     pub catalog: &'a Arc<Catalog>,
     /// Setting `search_path`, as schema names.
     pub search_path: &'a [String],
-    /// How many rows a table has now, by its OID, if that is known without effort.
+    /// The current number of rows of a table by OID, if it is cheap to find.
     pub rows: fn(&Catalog, u32) -> Option<f64>,
 }
 
 /// The statement to compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The text the client sent: positions in errors refer to it.
+    /// The client's text. Positions in errors refer to it.
     pub text: &'a str,
-    /// The statement's part of it, as [`crate::parse::split`] gives it.
+    /// The byte offset at which the statement begins, from [`crate::parse::split`].
     pub start: usize,
-    /// Where it ends.
+    /// The byte offset at which it ends.
     pub end: usize,
-    /// Declared types of parameters (OIDs; 0 or missing = to be inferred). None: the text may have
-    /// no parameters.
+    /// Declared types of parameters (OIDs; 0 or missing = to be inferred). None: the text may not
+    /// contain parameters.
     pub parameters: Option<&'a [u32]>,
-    /// The text's literals as normalised; those the plan can do without become parameters after the
-    /// declared ones. Empty for none (EXPLAIN, PREPARE, several statements in one text).
+    /// The text's literals, from normalisation. Literals whose values the plan does not need become
+    /// parameters after the declared ones. Empty in EXPLAIN, PREPARE and texts of several
+    /// statements.
     pub literals: &'a [Literal],
-    /// Where a text of several statements keeps its copy for those that are compiled beside the
-    /// core.
+    /// A shared copy of a text with several statements, for those compiled beside the core.
     pub copy: Option<&'a OnceCell<Arc<Box<str>>>>,
 }
 
@@ -48,8 +48,8 @@ impl<'a> Request<'a> {
         Request { text, start: 0, end: text.len(), parameters: Some(&[]), literals: &[], copy: None }
     }
 
-    /// The text for a thread beside the core, which needs all of it: for positions, and for what is
-    /// kept with the text.
+    /// A copy of the text for a thread beside the core. It needs the whole text, for positions and
+    /// for parts that are stored as text.
     pub(crate) fn copied(&self) -> Result<Arc<Box<str>>, SqlError> {
         if let Some(copy) = self.copy.and_then(OnceCell::get) {
             return Ok(Arc::clone(copy));

@@ -203,13 +203,13 @@ pub enum FromItem {
 /// A source of rows.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A table or a system relation. Its registers are in [`super::Tables`].
+    /// A table or a system relation. The binder keeps its registers ([`crate::bind::SourceRegisters`]).
     Table(Arc<Table>),
     /// A subquery; its output registers are read directly.
     Query(Box<Query>),
     /// Functions side by side, and the register of the row number (WITH ORDINALITY).
     Function(Vec<SetCall>, Option<Reg>),
-    /// A WITH query, by number. [`super::Tables`] has the register of each of its columns.
+    /// A WITH query, by number. The binder has the registers of its columns.
     Common(u32),
 }
 

@@ -1,8 +1,8 @@
 //! Statements that are no queries: transaction control, settings, prepared statements, definitions,
 //! maintenance.
 //!
-//! Names in definitions are resolved by the binder as far as they can be (the schema is always
-//! given); whether an object exists is decided when the command runs, under the locks it takes.
+//! The binder resolves names in definitions as far as it can. A command decides whether an object
+//! exists only when it runs, under the locks it takes.
 
 use catalog::ReferentialAction;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use values::types::Type;
 pub struct PreparedCall {
     /// The prepared statement's name.
     pub name: String,
-    /// Constant expressions, cast to the parameters' types when run.
+    /// Constant expressions. Execution casts them to the parameters' types.
     pub arguments: Vec<Expr>,
-    /// Where those of them are that are literals, for errors.
+    /// For each argument that is a literal, its position, for errors.
     pub places: Vec<Option<u32>>,
 }
 
@@ -28,19 +28,19 @@ pub struct PreparedCall {
 pub enum Command {
     /// BEGIN, START TRANSACTION.
     Begin {
-        /// As the statement asks for them.
+        /// The modes that the statement asks for.
         modes: TransactionModes,
-        /// How it is answered.
+        /// The completion tag.
         tag: &'static str,
     },
-    /// COMMIT, END; `chain` = AND CHAIN.
+    /// COMMIT, END.
     Commit {
-        /// Start a new transaction with the same modes.
+        /// AND CHAIN: begin a new transaction with the same modes.
         chain: bool,
     },
     /// ROLLBACK, ABORT.
     Rollback {
-        /// Start a new transaction with the same modes.
+        /// AND CHAIN: begin a new transaction with the same modes.
         chain: bool,
     },
     /// SAVEPOINT name.
@@ -51,16 +51,16 @@ pub enum Command {
     Release(String),
     /// SET TRANSACTION ..., or SET SESSION CHARACTERISTICS with `session`.
     SetTransaction {
-        /// The setting to change.
+        /// The modes to set.
         modes: TransactionModes,
-        /// For later transactions of the session instead of this one.
+        /// Whether they apply to later transactions of the session, not to this one.
         session: bool,
     },
     /// SET name = value; None = DEFAULT.
     Set {
-        /// The setting, lower case.
+        /// The setting in lower case.
         name: String,
-        /// Its new value as text (a list joined by ", ").
+        /// Its new value as text. A list is joined by ", ".
         value: Option<String>,
         /// SET LOCAL.
         local: bool,
@@ -77,7 +77,7 @@ pub enum Command {
         types: Vec<Type>,
         /// The statement's own text.
         text: String,
-        /// Characters before it in the client's text.
+        /// The number of characters before it in the client's text.
         before: u32,
         /// The client's text.
         source: Arc<str>,
@@ -94,9 +94,9 @@ pub enum Command {
     Fetch {
         /// The cursor.
         name: String,
-        /// Where to go.
+        /// Direction and number of rows.
         way: Way,
-        /// MOVE: the rows are skipped.
+        /// MOVE: skip the rows, do not return them.
         skip: bool,
     },
     /// CLOSE name; None = ALL.
@@ -116,14 +116,13 @@ pub enum Command {
     Explain(Explain),
     /// VACUUM and ANALYZE: the tables, or all.
     Vacuum {
-        /// The tables' names, with the columns that ANALYZE is to see (none: all); empty = all
-        /// tables.
+        /// The tables' names, each with the columns to analyse (none: all). Empty means all tables.
         tables: Vec<(QualifiedName, Vec<String>)>,
-        /// Purge dead versions.
+        /// Whether to purge dead versions.
         vacuum: bool,
-        /// Gather statistics.
+        /// Whether to collect statistics.
         analyze: bool,
-        /// Tell what was done.
+        /// Whether to report the work done.
         verbose: bool,
     },
     /// CHECKPOINT.
@@ -132,14 +131,14 @@ pub enum Command {
     SetConstraints,
     /// REINDEX.
     Reindex {
-        /// The index, or the indexes of a table, schema or database, that it builds anew.
+        /// The index to rebuild, or the table, schema or database whose indexes to rebuild.
         what: Reindex,
-        /// CONCURRENTLY: not in a transaction block.
+        /// CONCURRENTLY: refused in a transaction block.
         concurrently: bool,
     },
-    /// Accepted and without effect here (UNLISTEN): its completion tag.
+    /// A command without an effect here (UNLISTEN): its completion tag.
     NoEffect(String),
-    /// ALTER DATABASE, or else SCHEMA, .. OWNER TO: everything belongs to the one role there is.
+    /// ALTER DATABASE or ALTER SCHEMA .. OWNER TO. The one existing role owns everything.
     #[allow(missing_docs, reason = "an owner is a role's name; None for the session's own")]
     AlterOwner { database: bool, name: String, role: Option<String> },
     /// CREATE DATABASE.
@@ -158,29 +157,29 @@ pub enum Command {
         name: String,
         /// IF NOT EXISTS.
         if_not_exists: bool,
-        /// AUTHORIZATION, when it is no other than a named role.
+        /// The role named by AUTHORIZATION, if it is a name and not a keyword.
         owner: Option<String>,
     },
     /// CREATE TABLE.
     CreateTable(CreateTable),
     /// CREATE TABLE name AS query, SELECT INTO.
     CreateTableAs {
-        /// The table; its columns are the names given for the query's first ones.
+        /// The table. Its columns are the names listed for the query's first columns.
         table: CreateTable,
         /// The query.
         query: Arc<Statement>,
-        /// False: WITH NO DATA.
+        /// Whether to insert the rows; false after WITH NO DATA.
         with_data: bool,
-        /// It was written as SELECT INTO.
+        /// Whether the statement was SELECT INTO.
         select_into: bool,
     },
     /// CREATE TABLE name AS EXECUTE.
     CreateTableAsExecute {
-        /// The table; its columns are the names given for the query's first ones.
+        /// The table. Its columns are the names listed for the query's first columns.
         table: CreateTable,
         /// The prepared statement and its arguments.
         call: PreparedCall,
-        /// False: WITH NO DATA.
+        /// Whether to insert the rows; false after WITH NO DATA.
         with_data: bool,
     },
     /// CREATE INDEX.
@@ -191,7 +190,7 @@ pub enum Command {
         name: QualifiedName,
         /// IF NOT EXISTS.
         if_not_exists: bool,
-        /// Its numbers.
+        /// Its options.
         options: SequenceOptions,
     },
     /// ALTER SEQUENCE.
@@ -200,7 +199,7 @@ pub enum Command {
         name: QualifiedName,
         /// IF EXISTS.
         if_exists: bool,
-        /// The change.
+        /// The options that change.
         options: SequenceOptions,
     },
     /// CREATE VIEW.
@@ -209,7 +208,7 @@ pub enum Command {
         name: QualifiedName,
         /// OR REPLACE.
         or_replace: bool,
-        /// Its columns as bound now.
+        /// Its columns, as bound now.
         columns: Vec<ColumnDefinition>,
         /// The query's text.
         text: String,
@@ -218,16 +217,16 @@ pub enum Command {
     Drop {
         /// The kind of object.
         kind: ObjectKind,
-        /// Which ones.
+        /// The objects' names.
         names: Vec<QualifiedName>,
         /// IF EXISTS.
         if_exists: bool,
         /// CASCADE.
         cascade: bool,
-        /// CONCURRENTLY: not in a transaction block.
+        /// CONCURRENTLY: refused in a transaction block.
         concurrently: bool,
     },
-    /// ALTER TABLE (also INDEX, VIEW, SEQUENCE where the action fits).
+    /// ALTER TABLE, and ALTER INDEX, VIEW or SEQUENCE for actions they share.
     AlterTable {
         /// The table.
         name: QualifiedName,
@@ -235,7 +234,7 @@ pub enum Command {
         if_exists: bool,
         /// The actions, in order.
         actions: Vec<AlterAction>,
-        /// The completion tag: ALTER TABLE also alters indexes and sequences.
+        /// The completion tag. ALTER TABLE also accepts indexes and sequences.
         tag: &'static str,
     },
     /// TRUNCATE.
@@ -250,7 +249,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The query that it is about, which may have parameters.
+    /// The query inside the command. It may have parameters.
     #[must_use]
     pub fn query(&self) -> Option<&Statement> {
         match self {
@@ -262,7 +261,7 @@ impl Command {
     }
 }
 
-/// Modes of a transaction; None = as the session's defaults say.
+/// Modes of a transaction. None means the session's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransactionModes {
     /// ISOLATION LEVEL.
@@ -276,17 +275,17 @@ pub struct TransactionModes {
 /// The isolation levels of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
-    /// Runs as read committed, as in PostgreSQL.
+    /// Read uncommitted, which runs as read committed, as in PostgreSQL.
     ReadUncommitted,
-    /// The default.
+    /// Read committed, the default.
     ReadCommitted,
-    /// Snapshot isolation.
+    /// Repeatable read, which is snapshot isolation.
     RepeatableRead,
-    /// Not built yet.
+    /// Serializable, which is not supported yet.
     Serializable,
 }
 
-/// Kinds of objects DROP knows.
+/// The kinds of objects that DROP accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
     /// A table.
@@ -304,22 +303,22 @@ pub enum ObjectKind {
 /// COPY.
 #[derive(Debug)]
 pub struct Copy {
-    /// From or to what.
+    /// The source or target.
     pub relation: CopyRelation,
-    /// COPY FROM: into the table.
+    /// Whether it is COPY FROM, which inserts rows.
     pub from: bool,
-    /// How rows are written.
+    /// The format of the rows.
     pub format: CopyFormat,
 }
 
-/// COPY's other end.
+/// The relation or query of COPY.
 #[derive(Debug)]
 pub enum CopyRelation {
-    /// COPY (query) TO, and COPY table TO, which the binder turns into its query.
+    /// The query of COPY (query) TO or of COPY table TO.
     Query(Arc<Statement>),
     /// COPY table FROM: an INSERT whose input is [`super::Plan::OneRow`] and whose values read the
-    /// registers listed: the executor fills them with each line's fields, already of the columns'
-    /// types, and runs the INSERT.
+    /// listed registers. For each line the executor fills them with the fields, already converted
+    /// to the columns' types, and runs the INSERT.
     Insert {
         /// The insert.
         statement: Arc<Statement>,
@@ -333,19 +332,19 @@ pub enum CopyRelation {
 /// COPY's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyFormat {
-    /// Which of the three.
+    /// The kind of format.
     pub kind: CopyKind,
-    /// Between fields.
+    /// The byte between fields.
     pub delimiter: u8,
-    /// The text of NULL.
+    /// The text that stands for NULL.
     pub null: String,
-    /// The first line holds the columns' names.
+    /// Whether the first line has the columns' names.
     pub header: bool,
-    /// CSV: around fields.
+    /// CSV: the byte around quoted fields.
     pub quote: u8,
-    /// CSV: before a quote within quotes.
+    /// CSV: the byte before a quote inside quotes.
     pub escape: u8,
-    /// CSV: fields always quoted on the way out (by position), `FORCE_QUOTE *` = all.
+    /// CSV: whether COPY TO always quotes a field, by position. `FORCE_QUOTE *` means all.
     pub force_quote: Vec<bool>,
 }
 
@@ -363,13 +362,13 @@ pub enum CopyKind {
 /// EXPLAIN.
 #[derive(Debug)]
 pub struct Explain {
-    /// The statement explained.
+    /// The explained statement.
     pub statement: Arc<Statement>,
-    /// Run it and show actual numbers.
+    /// Whether to run it and show actual numbers.
     pub analyze: bool,
-    /// FORMAT JSON instead of TEXT.
+    /// FORMAT JSON, not TEXT.
     pub json: bool,
-    /// COSTS.
+    /// Whether to show costs.
     pub costs: bool,
 }
 
@@ -382,11 +381,11 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     /// Its columns; empty for CREATE TABLE AS without a list.
     pub columns: Vec<ColumnDefinition>,
-    /// Its constraints (column constraints too, apart from NOT NULL).
+    /// Its constraints, including column constraints other than NOT NULL.
     pub constraints: Vec<ConstraintDefinition>,
 }
 
-/// A column as defined.
+/// A column's definition.
 #[derive(Debug, Clone)]
 pub struct ColumnDefinition {
     /// Its name.
@@ -395,20 +394,20 @@ pub struct ColumnDefinition {
     pub type_: Type,
     /// NOT NULL.
     pub not_null: bool,
-    /// DEFAULT, as SQL text checked by the binder.
+    /// DEFAULT as SQL text that the binder has checked.
     pub default: Option<String>,
-    /// SERIAL or GENERATED AS IDENTITY: a sequence of its own, named table_column_seq.
+    /// The sequence that SERIAL or GENERATED AS IDENTITY creates, named table_column_seq.
     pub sequence: Option<OwnedSequence>,
 }
 
-/// A table constraint as defined.
+/// A table constraint's definition.
 #[derive(Debug, Clone)]
 pub struct ConstraintDefinition {
     /// CONSTRAINT name; None = PostgreSQL's default name.
     pub name: Option<String>,
-    /// Whether rows that are there must meet it, too: not with NOT VALID.
+    /// Whether existing rows must meet it; false after NOT VALID.
     pub checked: bool,
-    /// Its condition.
+    /// The condition.
     pub kind: ConstraintKind,
 }
 
@@ -435,7 +434,7 @@ pub enum ConstraintKind {
     Check {
         /// The expression's text.
         text: String,
-        /// The columns it reads, for the default name (a single one: table_column_check).
+        /// The columns it reads, for the default name (for a single one: table_column_check).
         columns: Vec<String>,
     },
     /// FOREIGN KEY (columns) REFERENCES parent (columns).
@@ -444,7 +443,7 @@ pub enum ConstraintKind {
         columns: Vec<String>,
         /// The referenced table.
         parent: QualifiedName,
-        /// The referenced columns; empty = its primary key.
+        /// The referenced columns. Empty means the parent's primary key.
         parent_columns: Vec<String>,
         /// ON DELETE.
         on_delete: ReferentialAction,
@@ -456,20 +455,20 @@ pub enum ConstraintKind {
 /// The state that DISCARD drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discard {
-    /// Everything of the session.
+    /// All state of the session.
     All,
     /// The values of currval() and lastval().
     Sequences,
-    /// Cached plans: nothing to do, since plans are made anew when they are stale.
+    /// Cached plans. There is nothing to do, since stale plans are planned again.
     Plans,
-    /// Temporary tables: there are none.
+    /// Temporary tables. There are none.
     Temporary,
 }
 
 /// CREATE INDEX.
 #[derive(Debug, Clone)]
 pub struct CreateIndex {
-    /// Its name; None = PostgreSQL's default name. An index lives in its table's schema.
+    /// Its name; None = PostgreSQL's default name. An index is in its table's schema.
     pub name: Option<String>,
     /// The table.
     pub table: QualifiedName,
@@ -479,7 +478,7 @@ pub struct CreateIndex {
     pub nulls_not_distinct: bool,
     /// IF NOT EXISTS.
     pub if_not_exists: bool,
-    /// CONCURRENTLY: not in a transaction block.
+    /// CONCURRENTLY: refused in a transaction block.
     pub concurrently: bool,
     /// Its columns.
     pub columns: Vec<IndexColumn>,
@@ -494,7 +493,7 @@ pub struct IndexColumn {
     pub name: String,
     /// DESC.
     pub descending: bool,
-    /// NULLS FIRST (as resolved from the default for the direction).
+    /// NULLS FIRST, or the default for the direction.
     pub nulls_first: bool,
 }
 
@@ -505,7 +504,7 @@ pub enum AlterAction {
     AddColumn {
         /// The column.
         column: ColumnDefinition,
-        /// The constraints that stand beside the column: the table's, added with it.
+        /// The constraints listed with the column. They become the table's constraints.
         constraints: Vec<ConstraintDefinition>,
         /// IF NOT EXISTS.
         if_not_exists: bool,
@@ -534,14 +533,14 @@ pub enum AlterAction {
     SetDefault {
         /// The column.
         column: String,
-        /// The default's text; None = DROP DEFAULT.
+        /// The default's text. None means DROP DEFAULT.
         default: Option<String>,
     },
     /// ALTER COLUMN SET/DROP NOT NULL.
     SetNotNull {
         /// The column.
         column: String,
-        /// SET or DROP.
+        /// SET NOT NULL; false means DROP NOT NULL.
         not_null: bool,
     },
     /// ALTER COLUMN ADD GENERATED AS IDENTITY.
@@ -557,7 +556,7 @@ pub enum AlterAction {
         column: String,
         /// SET GENERATED ALWAYS or BY DEFAULT.
         identity: Option<Identity>,
-        /// The changes of the sequence.
+        /// The sequence options that change.
         options: SequenceOptions,
     },
     /// ALTER COLUMN DROP IDENTITY.
@@ -567,13 +566,13 @@ pub enum AlterAction {
         /// IF EXISTS.
         if_exists: bool,
     },
-    /// ALTER COLUMN TYPE: every row is rewritten.
+    /// ALTER COLUMN TYPE, which rewrites every row.
     SetType {
         /// The column.
         column: String,
         /// The new type.
         type_: Type,
-        /// USING's text; None = an assignment cast of the column.
+        /// USING's text. None means an assignment cast of the column.
         using: Option<String>,
     },
     /// RENAME TO.
@@ -596,15 +595,15 @@ pub enum AlterAction {
     Validate(String),
     /// SET SCHEMA.
     SetSchema(String),
-    /// OWNER TO this role, or to the session's own: everything belongs to the one there is.
+    /// OWNER TO this role; None means the session's own. The one existing role owns everything.
     Owner(Option<String>),
-    /// Accepted and without effect here (storage parameters, ...); whether others may write the
-    /// table meanwhile.
+    /// An accepted action without an effect here (storage parameters and the like), and whether
+    /// others may write the table meanwhile.
     #[allow(missing_docs, reason = "the variant says it")]
     NoEffect { lets_write: bool },
 }
 
-/// The objects that REINDEX builds anew.
+/// The indexes that REINDEX rebuilds.
 #[derive(Debug, Clone)]
 pub enum Reindex {
     /// One index.
@@ -613,7 +612,7 @@ pub enum Reindex {
     Table(QualifiedName),
     /// All indexes of a schema's tables.
     Schema(String),
-    /// All indexes of this database, whose name may be left out.
+    /// All indexes of this database. The name may be empty.
     Database(String),
 }
 
@@ -622,26 +621,26 @@ pub enum Reindex {
 pub struct DeclareCursor {
     /// Its name.
     pub name: String,
-    /// The text that declares it.
+    /// The text of the DECLARE statement.
     pub text: String,
     /// The query.
     pub query: Arc<Statement>,
     /// WITH HOLD.
     pub hold: bool,
-    /// FETCH may go backward: SCROLL, or neither SCROLL nor NO SCROLL and a plan that PostgreSQL
-    /// runs backward.
+    /// Whether FETCH may go backward. True for SCROLL; without SCROLL and NO SCROLL, if PostgreSQL
+    /// runs the plan backward.
     pub scroll: bool,
 }
 
-/// Where FETCH and MOVE go.
+/// The movement of FETCH and MOVE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// So many rows forward; None = ALL.
+    /// This number of rows forward. None means ALL.
     Forward(Option<u64>),
-    /// So many rows backward; None = ALL.
+    /// This number of rows backward. None means ALL.
     Backward(Option<u64>),
-    /// To the row of this number; negative numbers count from the end.
+    /// To the row with this number. Negative numbers count from the end.
     Absolute(i64),
-    /// To the row this far away; not beyond the ends.
+    /// To the row at this distance, but not beyond the ends.
     Relative(i64),
 }

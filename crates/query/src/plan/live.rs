@@ -1,12 +1,14 @@
-//! Which queries may wait between their rows.
+//! Queries that may wait between their rows.
 
 use expressions::function::Volatility;
 
 use super::{Plan, walk};
 
-/// Whether a query may wait between its rows while its session runs other statements: it reads
-/// tables and changes nothing, and all that it computes is the same now and later. Queries that
-/// PostgreSQL computes in part before the first row, with the errors of that part, run at once.
+/// Whether a query may wait between its rows while its session runs other statements.
+///
+/// It may if it reads tables, changes nothing, and computes the same values now and later.
+/// PostgreSQL computes some expressions before the first row, with their errors. Queries with such
+/// expressions run at once instead.
 pub fn may_be_live(root: &Plan) -> bool {
     let mut may = !matches!(
         root,

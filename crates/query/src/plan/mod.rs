@@ -1,22 +1,22 @@
-//! The relational plan: what the planner makes, what the executor runs, what sessions share by
-//! `Arc`.
+//! The relational plan. The planner makes it, the executor runs it, and sessions share it by `Arc`.
 //!
-//! A plan is immutable. Every value that flows between its nodes lives in a *register*: one flat
-//! array of datums for the whole statement, in which each column a node produces has a number of
-//! its own. So joins concatenate nothing and projections copy nothing: a node fills its registers
-//! and calls the node above. What must hold:
+//! A plan is immutable. Every value that flows between its nodes is in a *register*. The registers
+//! are one flat array of datums for the whole statement, and each column that a node produces has
+//! its own number. So joins concatenate nothing and projections copy nothing: a node fills its
+//! registers and calls the node above. What must hold:
 //!
 //! 1. Register numbers are unique within one statement (subqueries and common table expressions
 //!    included) and below [`Statement::registers`]. A node writes only its own registers.
-//! 2. An expression reads registers written below it in the same row's making, or by the left side
-//!    of a join above its own right side, or by the outer query of a subquery. That is how
-//!    correlation and index nested loops work: the right side simply reads the left side's
-//!    registers and is run again for every left row.
-//! 3. Keys handed to scans have exactly the type of the key column they meet (the planner casts).
-//! 4. An `again` plan runs over the file of a row that was joined before, in the file itself: it
-//!    consists of [`Plan::Joined`] and of nodes that pass on the file they are given.
-//! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep:
-//!    everything read above it that was written below it.
+//! 2. An expression reads only registers that are filled before it runs. They are written below it
+//!    for the same row, by the left side of a join above its own right side, or by the outer query
+//!    of a subquery. Correlation and index nested loops work this way: the right side reads the
+//!    left side's registers and runs again for every left row.
+//! 3. Keys for scans have exactly the type of the key column they are compared with (the planner
+//!    casts).
+//! 4. An `again` plan runs in the register file of a row that was joined before. It consists of
+//!    [`Plan::Joined`] and of nodes that pass on the file they are given.
+//! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep: all
+//!    those written below it and read by it or above it.
 
 mod command;
 mod live;
@@ -45,26 +45,27 @@ pub type Reg = u32;
 /// A compiled statement: the unit of the plan cache.
 #[derive(Debug)]
 pub struct Statement {
-    /// The action.
+    /// The work to do.
     pub body: Body,
-    /// The columns of the result and the registers they are in; empty for statements without rows.
+    /// The result's columns; empty for statements without rows.
     pub columns: Arc<[ColumnDesc]>,
     /// The register of each result column, in order.
     pub output: Vec<Reg>,
-    /// How many registers the statement's file has.
+    /// The number of registers in the statement's file.
     pub registers: u32,
     /// The type of each parameter `$1`, `$2`, ...
     pub parameters: Arc<[Type]>,
-    /// Changes data or takes row locks: not allowed in a read-only transaction.
+    /// Whether it changes data or takes row locks. A read-only transaction refuses such statements.
     pub writes: bool,
-    /// The catalog generation it was planned against; a different one makes the plan stale.
+    /// The catalog generation it was planned for. A different generation makes the plan stale.
     pub generation: u64,
-    /// The tables it touches and the lock each needs, taken before the snapshot, in this order.
+    /// The tables it uses and the lock each needs. They are locked before the snapshot, in this
+    /// order.
     pub locks: Vec<(u32, txn::TableLock)>,
 }
 
 impl Statement {
-    /// Whether it gives rows, even if none: what Describe tells.
+    /// Whether it returns rows, even if none; Describe reports this.
     #[must_use]
     pub fn returns_rows(&self) -> bool {
         match &self.body {
@@ -73,7 +74,7 @@ impl Statement {
         }
     }
 
-    /// Whether it is a command around a query that PostgreSQL analyzes as it prepares the command.
+    /// Whether it is a command around a query that PostgreSQL analyses during PREPARE.
     pub fn analyzes_query(&self) -> bool {
         matches!(&self.body, Body::Command(command)
             if matches!(**command, Command::Explain(_) | Command::CreateTableAs { .. } | Command::DeclareCursor(_)))
@@ -83,18 +84,18 @@ impl Statement {
 /// The two kinds of statements.
 #[derive(Debug)]
 pub enum Body {
-    /// SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE: run by the relational executor.
+    /// SELECT, VALUES, INSERT, UPDATE, DELETE: the relational executor runs it.
     Query {
         /// The tree of operators.
         root: Plan,
-        /// Names the command in the completion tag.
+        /// The command's name in the completion tag.
         tag: QueryTag,
     },
-    /// Everything else.
+    /// Any other statement.
     Command(Box<Command>),
 }
 
-/// How the completion tag of a query is written.
+/// The form of a query's completion tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueryTag {
     /// `SELECT n`, n = rows returned.
@@ -107,70 +108,70 @@ pub enum QueryTag {
     Delete,
 }
 
-/// One column of a result, as RowDescription tells it.
+/// One column of a result, as RowDescription describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesc {
     /// Its name.
     pub name: String,
     /// Its type.
     pub type_: Type,
-    /// The table it comes from unchanged, or 0.
+    /// The OID of the table it is an unchanged column of, or 0.
     pub table: u32,
-    /// The attribute number there, or 0.
+    /// The attribute number in that table, or 0.
     pub attribute: i16,
 }
 
 /// A relational operator.
 #[derive(Debug)]
 pub enum Plan {
-    /// One row without columns: `SELECT 1`'s input.
+    /// One row without columns, the input of `SELECT 1`.
     OneRow,
-    /// No rows: a condition known to be false.
+    /// No rows, for a condition known to be false.
     Nothing,
-    /// Literal rows; row i's expressions go to registers `output`, in order.
+    /// Literal rows. The expressions of a row fill the registers `output`, in order.
     Values {
         /// The rows.
         rows: Vec<Vec<Expr>>,
         /// The registers they fill.
         output: Vec<Reg>,
     },
-    /// A table's rows, by its own tree or by a secondary index.
+    /// A table's rows, through its own tree or a secondary index.
     Scan(Box<Scan>),
     /// Rows of a system relation, computed from the catalog and the running state.
     Virtual {
         /// The relation's oid in the catalog's list of system relations.
         relation: u32,
-        /// Which of its columns go to which registers.
+        /// The columns read and their registers.
         columns: Vec<ColumnRead>,
-        /// Kept rows, or all.
+        /// The condition on rows to keep; None keeps all.
         filter: Option<Expr>,
     },
-    /// Rows of set-returning functions side by side, those with fewer rows filled up with NULL.
-    /// Runs again for every left row when it is the right side of a join.
+    /// Rows of set-returning functions side by side. Functions with fewer rows are filled up with
+    /// NULL. As the right side of a join it runs again for every left row.
     Function {
         /// The functions.
         calls: Vec<SetCall>,
-        /// Where the row number goes (WITH ORDINALITY).
+        /// The register of the row number (WITH ORDINALITY).
         ordinality: Option<Reg>,
     },
-    /// Rows for which the condition is true.
+    /// The rows for which the condition is true.
     Filter {
-        /// Its rows.
+        /// The rows to filter.
         input: Box<Plan>,
         /// The condition.
         condition: Expr,
     },
     /// Computes further registers.
     Project {
-        /// Its rows.
+        /// The rows to filter.
         input: Box<Plan>,
-        /// Each expression and the register it fills, in order; a later one may read an earlier
-        /// one.
+        /// Each expression and the register it fills, in order. An expression may read the results
+        /// of earlier ones.
         expressions: Vec<(Expr, Reg)>,
     },
-    /// For every left row runs the right side, which may read the left side's registers.
+    /// Runs the right side for every left row. The right side may read the left side's registers.
     NestedLoop {
-        /// The kind; Right and Full are not possible here.
+        /// The kind. Right and Full are impossible here.
         kind: JoinKind,
         /// The outer side.
         left: Box<Plan>,
@@ -178,59 +179,59 @@ pub enum Plan {
         right: Box<Plan>,
         /// The join condition, evaluated over both rows.
         condition: Option<Expr>,
-        /// The right side's registers set to NULL for an unmatched left row.
+        /// The right side's registers, set to NULL for an unmatched left row.
         right_registers: Vec<Reg>,
     },
-    /// Builds a hash table of the right side, then streams the left side past it.
+    /// Builds a hash table of the right side, then probes it with each left row.
     HashJoin {
         /// The kind.
         kind: JoinKind,
         /// The probing side.
         left: Box<Plan>,
-        /// The side kept in memory; must not read the left side's registers.
+        /// The side kept in memory. It must not read the left side's registers.
         right: Box<Plan>,
-        /// Pairs of key expressions of equal type (left over left registers, right over right
-        /// registers).
+        /// Pairs of key expressions of equal type. The left one reads left registers, the right one
+        /// right registers.
         keys: Vec<(Expr, Expr)>,
-        /// The further condition on a pair.
+        /// A further condition on a pair.
         condition: Option<Expr>,
-        /// Gives a row where a pair of rows matches as far as subqueries that read both sides
-        /// decide it.
+        /// Returns a row if a pair of rows matches, for conditions whose subqueries read both
+        /// sides.
         test: Option<Box<Plan>>,
-        /// The left registers set to NULL for an unmatched right row.
+        /// The left registers, set to NULL for an unmatched right row.
         left_registers: Vec<Reg>,
-        /// The right registers kept, and set to NULL for an unmatched left row.
+        /// The right registers kept, set to NULL for an unmatched left row.
         right_registers: Vec<Reg>,
-        /// Whether somebody above relies on the left rows' order.
+        /// Whether a node above relies on the order of the left rows.
         ordered: bool,
     },
-    /// Runs a subquery for every input row and puts its one result in a register.
+    /// Runs a subquery for every input row and writes its one result to a register.
     Subquery {
         /// The outer rows.
         input: Box<Plan>,
-        /// The subquery; reads the input's registers when `correlated`.
+        /// The subquery. It reads the input's registers if `correlated`.
         subquery: Box<Plan>,
-        /// The use of its rows.
+        /// How its rows become the result.
         kind: SubqueryKind,
-        /// Where the result goes.
+        /// The register of the result.
         output: Reg,
-        /// Whether it must run again for every row; else its rows are computed once.
+        /// Whether it must run again for every row. If not, its rows are computed once.
         correlated: bool,
-        /// The subquery's registers that its kind reads: what a kept row holds.
+        /// The subquery's registers that `kind` reads. A kept row holds these.
         keep: Vec<Reg>,
-        /// For which rows it runs; for others its result, which nothing reads, is NULL. None: for
-        /// all.
+        /// The rows for which it runs; None means all. For other rows its result is NULL, and
+        /// nothing reads it.
         guard: Option<Box<Guard>>,
     },
     /// Groups rows and computes aggregates.
     Aggregate {
-        /// Its rows.
+        /// The rows to filter.
         input: Box<Plan>,
-        /// Grouping keys and their registers. Empty: one group, even of no rows.
+        /// Grouping keys and their registers. Without keys there is one group, even for no rows.
         groups: Vec<(Expr, Reg)>,
         /// The aggregates.
         calls: Vec<AggregateCall>,
-        /// The registers keys and aggregates are computed from.
+        /// The registers from which keys and aggregates are computed.
         keep: Vec<Reg>,
     },
     /// Window functions over sorted partitions.
@@ -241,127 +242,128 @@ pub enum Plan {
         partition: Vec<Expr>,
         /// ORDER BY within a partition.
         order: Vec<SortKey>,
-        /// The functions, all of this one window.
+        /// The functions, all over this one window.
         calls: Vec<WindowCall>,
-        /// The registers kept through it.
+        /// The registers to keep.
         keep: Vec<Reg>,
     },
-    /// Sorts; with `limit` it keeps only that many of the first rows.
+    /// Sorts. With `limit` it keeps only that many of the first rows.
     Sort {
-        /// Its rows.
+        /// The rows to filter.
         input: Box<Plan>,
-        /// Most significant first.
+        /// The sort keys, most significant first.
         keys: Vec<SortKey>,
-        /// The registers kept.
+        /// The registers to keep.
         keep: Vec<Reg>,
-        /// Top-n: the number of rows ever needed from it (limit plus offset).
+        /// Top-n: the most rows that nodes above ask for (limit plus offset).
         limit: Option<Expr>,
     },
-    /// LIMIT and OFFSET, bigint expressions; NULL is no limit.
+    /// LIMIT and OFFSET, bigint expressions. NULL means no limit.
     Limit {
-        /// Its rows.
+        /// The rows to filter.
         input: Box<Plan>,
-        /// At most so many.
+        /// The most rows to return.
         limit: Option<Expr>,
-        /// Skip so many first.
+        /// The number of rows to skip first.
         offset: Option<Expr>,
-        /// WITH TIES: rows equal to the last one in these keys follow (the input is sorted by
-        /// them).
+        /// WITH TIES: rows that equal the last one in these keys follow it. The input is sorted by
+        /// them.
         ties: Vec<Expr>,
     },
     /// The first row of each set of equal keys, in input order.
     Distinct {
-        /// Its rows.
+        /// The rows to filter.
         input: Box<Plan>,
         /// DISTINCT ON's keys, or all output columns.
         keys: Vec<Expr>,
-        /// The registers kept.
+        /// The registers to keep.
         keep: Vec<Reg>,
     },
     /// UNION, INTERSECT, EXCEPT.
     SetOperation {
         /// The leftmost input.
         first: Box<SetSide>,
-        /// The operations, done from left to right.
+        /// The operations, applied from left to right.
         stages: Vec<SetStage>,
         /// The result's columns.
         output: Vec<Reg>,
     },
-    /// WITH: the body, which reads the tables; each is computed once, as far as its rows are asked
-    /// for.
+    /// WITH: the tables and the body that reads them. Each table is computed once, as far as the
+    /// body asks for its rows.
     With {
         /// The common table expressions.
         tables: Vec<CommonTable>,
-        /// The plan that uses them.
+        /// The plan that reads them.
         body: Box<Plan>,
     },
-    /// The kept rows of a common table expression (or of the working table inside a recursive one).
+    /// The kept rows of a common table expression, or of the working table inside a recursive one.
     CommonScan {
         /// Its number, as in [`CommonTable::id`].
         id: u32,
-        /// Kept column i goes to the register, None when it isn't needed.
+        /// The register of each kept column; None if nothing reads it.
         output: Vec<Option<Reg>>,
-        /// It is within the recursive term of that table: it reads the last round's rows.
+        /// Whether it is inside that table's recursive term, where it reads the previous
+        /// iteration's rows.
         working: bool,
     },
-    /// SELECT ... FOR UPDATE and its weaker kinds.
+    /// SELECT ... FOR UPDATE and the weaker kinds.
     LockRows {
-        /// Its rows.
+        /// The rows to filter.
         input: Box<Plan>,
         /// The rows to lock in each result row.
         targets: Vec<LockTarget>,
-        /// The plan that is evaluated again when one of them has a newer version. None: nothing is.
+        /// The plan of the second look, evaluated when one of the rows has a newer version. None if
+        /// there is nothing to evaluate.
         again: Option<Box<Again>>,
     },
-    /// Rows joined before, whose registers are filled already: one row.
+    /// One row, of rows joined before. Its registers are already filled.
     Joined {
         /// Their registers.
         registers: Vec<Reg>,
-        /// NULL in this register: an outer join found no row, and there is none here either.
+        /// If this register is NULL, an outer join found no row, and this node returns none either.
         present: Option<Reg>,
     },
-    /// INSERT; its output rows are the inserted ones, for RETURNING.
+    /// INSERT. It outputs the inserted rows, for RETURNING.
     Insert(Box<Insert>),
-    /// UPDATE; its output rows are the new versions.
+    /// UPDATE. It outputs the new versions.
     Update(Box<Update>),
-    /// DELETE; its output rows are the deleted ones.
+    /// DELETE. It outputs the deleted rows.
     Delete(Box<Delete>),
-    /// One input after the other (plain UNION ALL of inheritance, MERGE's branches); registers are
-    /// shared.
+    /// All rows of one input after the other (plain UNION ALL). The inputs share registers.
     Append(Vec<Plan>),
 }
 
-/// For which rows a subquery runs.
+/// The rows for which a subquery runs.
 #[derive(Debug)]
 pub struct Guard {
-    /// Conditions and the registers that tell whether they are true, computed for every row, in
-    /// order. A later one, and guards above, may read an earlier one.
+    /// Conditions, and registers for whether each is true, computed for every row in order. A later
+    /// condition and guards above may read the registers of earlier ones.
     pub flags: Vec<(Expr, Reg)>,
-    /// Those for which all of these are true.
+    /// The subquery runs for rows for which all of these are true.
     pub conditions: Vec<Expr>,
 }
 
 /// The kinds of joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinKind {
-    /// Matching pairs.
+    /// Matching pairs only.
     Inner,
-    /// And left rows without a match.
+    /// Matching pairs, and left rows without a match.
     Left,
-    /// And right rows without a match.
+    /// Matching pairs, and right rows without a match.
     Right,
-    /// And both.
+    /// Matching pairs, and rows of both sides without a match.
     Full,
     /// Left rows with a match, once each.
     Semi,
-    /// Left rows without one.
+    /// Left rows without a match.
     Anti,
 }
 
 /// The result of a subquery.
 #[derive(Debug, Clone)]
 pub enum SubqueryKind {
-    /// The value of its single row, NULL when there is none; more rows are error 21000.
+    /// The value of its single row; NULL without a row; error 21000 for more than one.
     Scalar {
         /// The value, over the subquery's registers.
         value: Expr,
@@ -375,7 +377,7 @@ pub enum SubqueryKind {
         /// ALL instead of ANY.
         all: bool,
         /// For `= ANY` of an uncorrelated subquery: (outer side, subquery side) of each equality,
-        /// so that it can be hashed.
+        /// for hashing.
         hash: Option<Vec<(Expr, Expr)>>,
     },
     /// `ARRAY(subquery)`.
@@ -390,11 +392,11 @@ pub enum SubqueryKind {
 /// A sort key.
 #[derive(Debug, Clone)]
 pub struct SortKey {
-    /// The sort key.
+    /// The expression to sort by.
     pub expr: Expr,
     /// DESC.
     pub descending: bool,
-    /// NULLs before everything else.
+    /// Whether NULLs come before all other values.
     pub nulls_first: bool,
 }
 
@@ -405,13 +407,13 @@ pub struct AggregateCall {
     pub function: expressions::function::Aggregate,
     /// Its arguments; empty for count(*).
     pub arguments: Vec<Expr>,
-    /// Only distinct arguments.
+    /// Whether it uses each distinct argument only once.
     pub distinct: bool,
-    /// The order rows are fed in.
+    /// The order in which rows are fed.
     pub order: Vec<SortKey>,
     /// FILTER (WHERE ...).
     pub filter: Option<Expr>,
-    /// Where the result goes.
+    /// The register of the result.
     pub output: Reg,
 }
 
@@ -422,7 +424,7 @@ pub struct WindowCall {
     pub function: WindowFunction,
     /// Its arguments.
     pub arguments: Vec<Expr>,
-    /// Where the result goes.
+    /// The register of the result.
     pub output: Reg,
 }
 
@@ -437,38 +439,38 @@ pub enum SetKind {
     Except,
 }
 
-/// An input of a set operation and its columns; those of all inputs have the same types.
+/// An input of a set operation and its columns. All inputs' columns have the same types.
 pub type SetSide = (Plan, Vec<Reg>);
 
-/// One operation of a chain of them.
+/// One operation of a chain.
 #[derive(Debug)]
 pub struct SetStage {
-    /// Which.
+    /// The kind of operation.
     pub kind: SetKind,
-    /// Keep duplicates.
+    /// Whether it keeps duplicates.
     pub all: bool,
-    /// The inputs on its right. UNION adds the rows of all of them, EXCEPT takes them off;
-    /// INTERSECT has one.
+    /// The inputs on its right. UNION adds the rows of all of them, EXCEPT removes them; INTERSECT
+    /// has one input.
     pub sides: Vec<SetSide>,
-    /// The rows on its left are distinct.
+    /// Whether the rows on its left are distinct.
     pub distinct: bool,
 }
 
 /// One WITH query.
 #[derive(Debug)]
 pub struct CommonTable {
-    /// Unique within the statement.
+    /// Its number, unique within the statement.
     pub id: u32,
-    /// The query; of a recursive one the non-recursive term.
+    /// The query; for a recursive one, the non-recursive term.
     pub plan: Plan,
     /// Its columns.
     pub registers: Vec<Reg>,
-    /// The recursive term, whose [`Plan::CommonScan`] of the same id reads the previous round's
+    /// The recursive term. Its [`Plan::CommonScan`] with the same id reads the previous iteration's
     /// rows.
     pub recursive: Option<RecursiveTerm>,
-    /// One scan reads it, once.
+    /// Whether only one scan reads it, once.
     pub single: bool,
-    /// The registers of the queries around it that it reads.
+    /// The registers of the surrounding queries that it reads.
     pub around: Vec<Reg>,
 }
 
@@ -479,14 +481,14 @@ pub struct RecursiveTerm {
     pub plan: Plan,
     /// Its columns.
     pub registers: Vec<Reg>,
-    /// UNION ALL keeps duplicates.
+    /// Whether UNION ALL keeps duplicates.
     pub all: bool,
 }
 
 /// One set-returning function.
 #[derive(Debug, Clone)]
 pub struct SetCall {
-    /// Which.
+    /// The kind of operation.
     pub function: SetFunction,
     /// Its arguments.
     pub arguments: Vec<Expr>,
@@ -495,7 +497,7 @@ pub struct SetCall {
 }
 
 impl Plan {
-    /// A projection of `expressions` over this plan, or the plan itself when there are none.
+    /// A projection of `expressions` over this plan, or the plan itself if there are none.
     #[must_use]
     pub fn project(self, expressions: Vec<(Expr, Reg)>) -> Plan {
         if expressions.is_empty() {
@@ -504,7 +506,7 @@ impl Plan {
         Plan::Project { input: Box::new(self), expressions }
     }
 
-    /// This plan filtered by `condition`, if there is one.
+    /// This plan filtered by `condition`, or the plan itself if there is none.
     #[must_use]
     pub fn filter(self, condition: Option<Expr>) -> Plan {
         match condition {

@@ -1,9 +1,9 @@
 //! The nodes that change or lock rows.
 //!
-//! A changed row passes through registers: `new_row` is the first of as many consecutive registers
-//! as the table has columns (dropped ones included); the executor fills them with the complete new
-//! row, evaluates the checks over them, encodes them, and leaves them there for RETURNING. Old
-//! values are in the registers of the scan below.
+//! A changed row is in registers. `new_row` is the first of as many consecutive registers as the
+//! table has columns, dropped ones included. The executor fills them with the complete new row,
+//! evaluates the checks over them and encodes them. It leaves them there for RETURNING. Old values
+//! are in the registers of the scan below.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use expressions::expr::Expr;
 pub struct Insert {
     /// The rows to insert.
     pub input: Plan,
-    /// Into which table.
+    /// The table to insert into.
     pub table: Arc<Table>,
-    /// One expression for each column of the table, over the input's registers: given, default or
-    /// NULL, cast to the column's type and modifier.
+    /// One expression for each column of the table, over the input's registers: the statement's
+    /// value, the default or NULL. Each is cast to the column's type and modifier.
     pub values: Vec<Expr>,
     /// The first of the new row's registers.
     pub new_row: Reg,
@@ -27,7 +27,7 @@ pub struct Insert {
     pub checks: Vec<Check>,
     /// ON CONFLICT.
     pub conflict: Option<OnConflict>,
-    /// The columns of the new row that nodes above read.
+    /// The new row's columns that nodes above read.
     pub returned: Vec<u32>,
 }
 
@@ -36,39 +36,39 @@ pub struct Insert {
 pub struct Check {
     /// Its name, for the message.
     pub name: String,
-    /// Fails when false; NULL passes.
+    /// The condition. The check fails if it is false; NULL passes.
     pub expr: Expr,
 }
 
 /// ON CONFLICT.
 #[derive(Debug)]
 pub struct OnConflict {
-    /// The key that decides: None = any unique key (only with DO NOTHING).
+    /// The unique key that counts; None means any unique key (only with DO NOTHING).
     pub arbiter: Option<Arbiter>,
     /// DO UPDATE, or None for DO NOTHING.
     pub update: Option<ConflictUpdate>,
 }
 
-/// The unique key ON CONFLICT names.
+/// The unique key that ON CONFLICT names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arbiter {
     /// The primary key.
     PrimaryKey,
-    /// One of `table.indexes`.
+    /// A position in `table.indexes`.
     Index(usize),
 }
 
 /// DO UPDATE SET.
 #[derive(Debug)]
 pub struct ConflictUpdate {
-    /// Where the existing row's columns go; `excluded.*` are the `new_row` registers of the insert.
+    /// Registers of the existing row's columns. `excluded.*` is the insert's `new_row`.
     pub existing: Vec<ColumnRead>,
     /// WHERE.
     pub condition: Option<Expr>,
-    /// The assignments.
+    /// The columns to set.
     pub assignments: Vec<Assignment>,
-    /// The first of the updated row's registers. RETURNING reads the insert's `new_row`; the
-    /// executor copies them there.
+    /// The first of the updated row's registers. RETURNING reads the insert's `new_row`, so the
+    /// executor copies the updated row there.
     pub updated_row: Reg,
     /// CHECK constraints over the updated row's registers.
     pub checks: Vec<Check>,
@@ -83,41 +83,43 @@ pub struct Assignment {
     pub value: Expr,
 }
 
-/// The row a node changes or locks, and what to do when somebody else has changed it since it was
-/// read.
+/// The row that a node changes or locks, with the columns to decode again if another transaction
+/// has changed it since the read.
 #[derive(Debug)]
 pub struct RowTarget {
     /// Its table.
     pub table: Arc<Table>,
-    /// The scan's registers that identify it.
+    /// The scan's registers that identify the row.
     pub identity: RowIdentity,
-    /// The columns of it that any expression reads: decoded again from the newest version.
+    /// The columns that any expression reads. They are decoded again from the newest version.
     pub columns: Vec<ColumnRead>,
 }
 
-/// The plan that is evaluated again when a wait ended with newer versions of the rows a node locks.
+/// The plan of the second look. It runs when a wait ended with newer versions of the rows that a
+/// node locks.
 #[derive(Debug)]
 pub struct Again {
     /// The registers of the locked rows.
     pub fresh: Vec<Reg>,
-    /// Subqueries that PostgreSQL makes joins of: looked through first, with the rows' former
-    /// versions at hand.
+    /// Subqueries that PostgreSQL converts to joins. They run first, while the rows' former
+    /// versions are still in the registers.
     pub matches: Vec<Match>,
-    /// Gives one row, in the file it runs in, if the new versions qualify. None: they do.
+    /// Returns one row, in the register file it runs in, if the new versions qualify. None: they
+    /// always do.
     pub plan: Option<Plan>,
 }
 
-/// EXISTS or ANY as a condition: true as long as one of the rows that matched the former version
+/// EXISTS or ANY as a condition. It is true while one of the rows that matched the former version
 /// matches the new one.
 #[derive(Debug)]
 pub struct Match {
-    /// Where the result goes.
+    /// The register of the result.
     pub output: Reg,
     /// The subquery, run for the former version.
     pub subquery: Plan,
     /// ANY's comparison, which the former version met.
     pub comparison: Option<Expr>,
-    /// Gives one row if the subquery's row matches the new version. None: it does.
+    /// Returns one row if the subquery's row matches the new version. None: it always does.
     pub plan: Option<Plan>,
 }
 
@@ -126,17 +128,18 @@ pub struct Match {
 pub struct Update {
     /// The rows to change.
     pub input: Plan,
-    /// The row.
+    /// The row to change.
     pub target: RowTarget,
-    /// The plan that is evaluated again over a newer version of the row. None: nothing is.
+    /// The plan of the second look over a newer version of the row. None if there is nothing to
+    /// evaluate.
     pub again: Option<Box<Again>>,
-    /// The assignments, over the registers below.
+    /// The columns to set, over the registers below.
     pub assignments: Vec<Assignment>,
     /// The first of the new row's registers.
     pub new_row: Reg,
     /// CHECK constraints over the new row's registers.
     pub checks: Vec<Check>,
-    /// The columns of the new row that nodes above read.
+    /// The new row's columns that nodes above read.
     pub returned: Vec<u32>,
 }
 
@@ -145,19 +148,19 @@ pub struct Update {
 pub struct Delete {
     /// The rows to delete.
     pub input: Plan,
-    /// The row.
+    /// The row to change.
     pub target: RowTarget,
     /// As [`Update::again`].
     pub again: Option<Box<Again>>,
 }
 
-/// One table of FOR UPDATE and its kin.
+/// One table of FOR UPDATE or a weaker locking clause.
 #[derive(Debug)]
 pub struct LockTarget {
-    /// The row.
+    /// The row to change.
     pub target: RowTarget,
-    /// How strongly.
+    /// The strength of the lock.
     pub lock: txn::RowLock,
-    /// The action if another session holds it.
+    /// What to do if another transaction holds a conflicting lock.
     pub wait: txn::Wait,
 }

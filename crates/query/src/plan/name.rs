@@ -1,9 +1,10 @@
-//! Names as statements give them.
+//! Names as statements write them.
 
 /// A schema-qualified name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QualifiedName {
-    /// The schema; None = found through the search path, or created in its first schema.
+    /// The schema. None: the search path finds the object, or a new one goes to the path's first
+    /// schema.
     pub schema: Option<String>,
     /// The name itself.
     pub name: String,

@@ -1,4 +1,4 @@
-//! The access paths: how a table's rows are reached.
+//! Access paths: how a scan reaches a table's rows.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use super::Reg;
 use catalog::Table;
 use expressions::expr::Expr;
 
-/// A column of a stored row and the register it is decoded into. Columns nobody reads are not
+/// A column of a stored row and the register it is decoded into. A column that nothing reads is not
 /// decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnRead {
     /// The column's position in the table's list of columns (dropped ones included), from 0.
     pub column: u32,
-    /// Where it goes.
+    /// The register of its value.
     pub register: Reg,
 }
 
-/// Registers (bytea) that identify the scanned row to a node above that locks or changes it.
+/// Registers (bytea) that identify the scanned row for a node above that locks or changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowIdentity {
     /// The encoded key in the table's tree.
     pub key: Reg,
-    /// The 16 bytes of the version seen.
+    /// The 16-byte version header of the version that was read.
     pub stamp: Reg,
     /// The whole encoded row.
     pub row: Reg,
@@ -34,11 +34,11 @@ pub struct Scan {
     pub table: Arc<Table>,
     /// The way to its rows.
     pub path: AccessPath,
-    /// The decoded columns.
+    /// The columns to decode.
     pub columns: Vec<ColumnRead>,
-    /// Set when a node above locks or changes the row.
+    /// Set if a node above locks or changes the row.
     pub identity: Option<RowIdentity>,
-    /// Rows kept: everything the key range doesn't say.
+    /// The conditions that the key range does not cover; None keeps all rows.
     pub filter: Option<Expr>,
 }
 
@@ -47,59 +47,59 @@ pub struct Scan {
 pub enum AccessPath {
     /// At most one row, by the whole primary key.
     Point {
-        /// A value for each primary key column. A NULL gives no row.
+        /// A value for each primary key column. A NULL finds no row.
         key: Vec<Expr>,
     },
     /// The table's own tree, in primary-key order.
     Table {
-        /// The part of it.
+        /// The part of the tree to read.
         range: KeyRange,
-        /// From the end to the beginning.
+        /// Whether to read from the end to the beginning.
         backward: bool,
     },
     /// At most one row, by all columns of a unique index, none of them NULL.
     UniquePoint {
-        /// Which of `table.indexes`.
+        /// The position in `table.indexes`.
         index: usize,
-        /// A value for each index column. A NULL gives no row.
+        /// A value for each index column. A NULL finds no row.
         key: Vec<Expr>,
     },
-    /// A secondary index, then the table's tree for each entry.
+    /// A secondary index, and the table's tree for each of its entries.
     Index {
-        /// Which of `table.indexes`.
+        /// The position in `table.indexes`.
         index: usize,
-        /// The part of it.
+        /// The part of the tree to read.
         range: KeyRange,
-        /// From the end to the beginning.
+        /// Whether to read from the end to the beginning.
         backward: bool,
     },
 }
 
 /// A contiguous part of an ordered tree: equality on leading columns, then an interval on the next
-/// one.
+/// column.
 #[derive(Debug, Default)]
 pub struct KeyRange {
-    /// Values of the first columns. NULL here finds nothing unless listed in `null_equal`.
+    /// Values of the first columns. A NULL finds nothing unless `null_equal` lists it.
     pub equal: Vec<Expr>,
-    /// Positions in `equal` that mean IS NULL (the expression is the NULL constant there).
+    /// Positions in `equal` that mean IS NULL. The expression there is the NULL constant.
     pub null_equal: Vec<usize>,
-    /// Lower bound of the next column, in the column's value order (also for descending columns).
+    /// Lower bound of the next column, in the order of values even for descending columns.
     pub low: Option<KeyBound>,
     /// Upper bound of the next column. With either bound set, NULLs are not in the range.
     pub high: Option<KeyBound>,
 }
 
-/// An end of an interval. A NULL value gives an empty range.
+/// An end of an interval. A NULL value makes the range empty.
 #[derive(Debug)]
 pub struct KeyBound {
     /// The value.
     pub value: Expr,
-    /// Whether the value itself is in.
+    /// Whether the interval includes the value.
     pub inclusive: bool,
 }
 
 impl KeyRange {
-    /// Everything.
+    /// The range of all keys.
     #[must_use]
     pub fn all() -> KeyRange {
         KeyRange::default()

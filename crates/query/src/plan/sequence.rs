@@ -1,21 +1,22 @@
-//! Sequences as definitions ask for them.
+//! Sequences as definitions describe them.
 
 use super::QualifiedName;
 use catalog::Identity;
 use values::types::Type;
 
-/// A sequence made along with a column.
+/// A sequence created together with a column.
 #[derive(Debug, Clone)]
 pub struct OwnedSequence {
     /// SEQUENCE NAME; None = PostgreSQL's default name.
     pub name: Option<QualifiedName>,
-    /// Its numbers.
+    /// Its options.
     pub options: SequenceOptions,
     /// GENERATED ... AS IDENTITY instead of SERIAL.
     pub identity: Option<Identity>,
 }
 
-/// A sequence's numbers as given; None = PostgreSQL's default for it (or unchanged in ALTER).
+/// The options of a sequence. None means PostgreSQL's default; in ALTER, the option stays
+/// unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct SequenceOptions {
     /// AS type.
@@ -39,8 +40,8 @@ pub struct SequenceOptions {
 }
 
 impl SequenceOptions {
-    /// Whether ALTER SEQUENCE with them changes what nextval gives, or may: all of them do but
-    /// OWNED BY.
+    /// Whether ALTER SEQUENCE with these options changes the values of nextval, or may change them.
+    /// Only OWNED BY does not.
     #[must_use]
     pub fn changes_numbers(&self) -> bool {
         self.type_.is_some()

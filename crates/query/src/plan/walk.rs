@@ -1,7 +1,7 @@
-//! Walks over plans: the plans below a node, and the expressions of a node, by shared and by
-//! mutable reference.
+//! Walks over plans: the plans below a node, and a node's expressions, by shared and by mutable
+//! reference.
 //!
-//! A new kind of node does not compile until each walk has its answer.
+//! What must hold: a new kind of node does not compile until each walk handles it.
 
 use expressions::expr::Expr;
 
@@ -10,7 +10,7 @@ use super::{
     SubqueryKind,
 };
 
-/// Calls `visit` for the plans a node has below it.
+/// Calls `visit` for the plans below a node.
 pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
     match plan {
         Plan::OneRow
@@ -66,7 +66,7 @@ pub(crate) fn set_sides<'p>(first: &'p SetSide, stages: &'p [SetStage]) -> impl 
     std::iter::once(first).chain(stages.iter().flat_map(|stage| &stage.sides))
 }
 
-/// Calls `visit` for the plans below a node, and for those that evaluate a row again.
+/// Calls `visit` for the plans below a node, and for its plans of a second look.
 pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
     match root {
         Plan::OneRow
@@ -136,8 +136,8 @@ fn again_mut(again: Option<&mut Again>, visit: &mut dyn FnMut(&mut Plan)) {
     again.plan.iter_mut().for_each(visit);
 }
 
-/// Calls `visit` for the comparisons by which a node matches subqueries with a newer version of a
-/// row.
+/// Calls `visit` for the comparisons that a node's second look uses to match subqueries with a
+/// newer version of a row.
 pub(crate) fn comparisons_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
     let again = match root {
         Plan::LockRows { again, .. } => again,
@@ -322,7 +322,7 @@ fn call_exprs_mut(calls: &mut [AggregateCall], visit: &mut dyn FnMut(&mut Expr))
     }
 }
 
-/// Calls `visit` for the expressions of what is made of a subquery.
+/// Calls `visit` for the expressions that turn a subquery's rows into its result.
 pub(crate) fn kind_exprs<'p>(kind: &'p SubqueryKind, visit: &mut dyn FnMut(&'p Expr)) {
     match kind {
         SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(value),

@@ -1,9 +1,9 @@
-//! Access paths: how one table's rows are reached, given the conditions on it.
+//! Access paths: how a scan reaches one table's rows under the conditions on it.
 //!
-//! A condition `column op value` can bound a key when the value reads only registers that are
-//! filled before the scan. Equalities on a key's first columns give a prefix, comparisons on the
-//! next column an interval; a whole unique key gives a point. Conditions that bound the key are
-//! exact and need no filter.
+//! A condition `column op value` can bound a key if the value reads only registers that are filled
+//! before the scan. Equalities on a key's first columns form a prefix, comparisons on the next
+//! column an interval. Equalities on a whole unique key form a point. A condition that bounds the
+//! key is exact and needs no filter.
 
 use super::cost;
 use crate::plan::{AccessPath, KeyBound, KeyRange, Reg, SortKey};
@@ -14,20 +14,20 @@ use expressions::function::{Comparison, Volatility};
 use expressions::functions::{self, CastContext};
 use values::types::{Type, Value, oid};
 
-/// A way to a table's rows.
+/// A possible access path, with estimates.
 pub(super) struct Access {
     pub(super) path: AccessPath,
-    /// Conditions (by position) the path makes true by itself.
+    /// Positions of conditions that the path meets by itself.
     pub(super) used: Vec<usize>,
-    /// Rows the path gives.
+    /// Estimated rows of the path.
     pub(super) rows: f64,
-    /// Work to get them.
+    /// Estimated cost of reading them, in the unit of [`cost`].
     pub(super) cost: f64,
-    /// Whether they come in the wanted order.
+    /// Whether the rows come in the wanted order.
     pub(super) ordered: bool,
 }
 
-/// The state of the search for a path.
+/// The input of the search for a path.
 pub(super) struct Search<'s> {
     pub(super) table: &'s Table,
     /// The register of each column.
@@ -37,7 +37,7 @@ pub(super) struct Search<'s> {
     pub(super) available: &'s Registers,
     pub(super) rows: f64,
     pub(super) statistics: Option<&'s TableStatistics>,
-    /// The order the query wants, and how many rows it needs then.
+    /// The order that the query wants, and whether it then needs only some of the rows.
     pub(super) order: &'s [SortKey],
     pub(super) limited: bool,
 }
@@ -48,12 +48,12 @@ struct Bounding {
     column: u32,
     comparison: Comparison,
     value: Expr,
-    /// The end of a range that includes its value, whatever the comparison says.
+    /// Whether the range includes its end. A rounded end is included under any comparison.
     inclusive: bool,
 }
 
 impl Search<'_> {
-    /// The cheapest path, the cost of sorting its rows included.
+    /// The cheapest path. The cost includes sorting its rows.
     pub(super) fn best(&self) -> Access {
         let bounding = self.bounding();
         let mut best = self.table_path(&bounding);
@@ -68,7 +68,7 @@ impl Search<'_> {
 
     fn total(&self, access: &Access) -> f64 {
         if self.order.is_empty() || access.ordered {
-            // With a limit an ordered path stops early.
+            // With a limit, an ordered path stops early.
             let share = if self.limited && access.ordered && !self.order.is_empty() { 0.1 } else { 1.0 };
             return access.cost * share;
         }
@@ -82,8 +82,7 @@ impl Search<'_> {
                 && let Some(column) = self.own_column(input)
             {
                 let value = Expr::null(self.table.columns[column as usize].type_);
-                // IS NULL is marked by its constant: an equality with NULL cannot come from
-                // anything else.
+                // A NULL constant marks IS NULL. No equality with NULL comes from anywhere else.
                 found.push(Bounding {
                     condition,
                     column,
@@ -113,7 +112,7 @@ impl Search<'_> {
         found
     }
 
-    /// The position of the column an expression is, up to a change of name of its type.
+    /// The position of the column that an expression is, ignoring casts that only rename the type.
     fn own_column(&self, expr: &Expr) -> Option<u32> {
         match expr {
             Expr::Column { register, .. } => {
@@ -129,7 +128,7 @@ impl Search<'_> {
         registers::reads(expr).is_subset(self.available) && expr.volatility() < Volatility::Volatile
     }
 
-    /// The path by the table's own tree.
+    /// The path through the table's own tree.
     fn table_path(&self, bounding: &[Bounding]) -> Access {
         let keys: Vec<IndexKey> =
             self.table.primary_key.iter().flat_map(|key| &key.columns).map(ascending).collect();
@@ -179,7 +178,7 @@ impl Search<'_> {
         }
     }
 
-    /// How far the conditions bound a key.
+    /// The range to which the conditions bound a key.
     fn matched(&self, keys: &[IndexKey], bounding: &[Bounding]) -> Matched {
         let mut matched = Matched { range: KeyRange::all(), used: Vec::new(), fraction: 1.0 };
         for key in keys {
@@ -218,7 +217,8 @@ impl Search<'_> {
         matches!(self.conditions[bounding.condition], Expr::NullTest { .. })
     }
 
-    /// Whether a key's order, after so many fixed columns, is the wanted one, and whether backward.
+    /// Whether a key's order, after this number of fixed columns, is the wanted one; and whether it
+    /// is backward.
     fn order_of(&self, keys: &[IndexKey], fixed: usize) -> (bool, bool) {
         if self.order.is_empty() {
             return (true, false);
@@ -270,7 +270,7 @@ fn is_text(type_: u32) -> bool {
     matches!(type_, oid::TEXT | oid::VARCHAR)
 }
 
-/// Whether a type has integers that the column's type has not.
+/// Whether a type has integers outside the column type's range.
 fn is_wider(given: Type, column: Type) -> bool {
     match (integer_width(column.oid), integer_width(given.oid)) {
         (Some((low, high)), Some((given_low, given_high))) => given_low < low || given_high > high,
@@ -278,14 +278,15 @@ fn is_wider(given: Type, column: Type) -> bool {
     }
 }
 
-/// A wider integer as the end of a range of the column's type that includes its end: the nearest
-/// value within that satisfies the comparison, or NULL, which nothing satisfies.
+/// Converts a wider integer to an inclusive end of a range of the column's type. It is the nearest
+/// value of the type that satisfies the comparison; NULL if no value satisfies it.
 fn nearest(value: &Expr, comparison: Comparison, (low, high): (i64, i64), column: Type) -> Option<Expr> {
     let number = |number: i64| Expr::constant(Value::Int8(number), Type::INT8);
     let narrow = |value: Expr| functions::cast(value, column, CastContext::Explicit).ok();
     let is = |operator: &str, end: i64| functions::operator(operator, Some(value.clone()), number(end)).ok();
     let moved = |operator: &str| functions::operator(operator, Some(value.clone()), number(1)).ok();
-    // Where all values satisfy it, where none does, and what stands for the others.
+    // When all values satisfy it, the end of the range then, when none does, and the bound
+    // otherwise.
     let (all, end, none, otherwise) = match comparison {
         Comparison::Less => (is(">", high)?, high, is("<=", low)?, moved("-")?),
         Comparison::LessEqual => (is(">=", high)?, high, is("<", low)?, value.clone()),
@@ -300,11 +301,10 @@ fn nearest(value: &Expr, comparison: Comparison, (low, high): (i64, i64), column
     })))
 }
 
-/// A value as a key of exactly the column's type, or None when the comparison is not the column's
-/// own.
+/// A value as a key of exactly the column's type. None if the comparison is not the column's own.
 ///
-/// A wider integer becomes NULL when it is out of the column's range: it equals nothing there. For
-/// the end of a range see [`nearest`].
+/// A wider integer outside the column's range becomes NULL, since it equals no value of the column.
+/// For the end of a range see [`nearest`].
 fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr> {
     let given = value.type_();
     if given.oid == column.oid {

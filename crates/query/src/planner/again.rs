@@ -1,18 +1,18 @@
-//! The plan that looks at a row again when a wait ended with a newer version of it (PostgreSQL's
-//! EvalPlanQual).
+//! The plan of the second look: it evaluates a row again after a wait for its lock ended with a
+//! newer version (PostgreSQL's EvalPlanQual).
 //!
 //! The registers then hold the newest versions of the locked rows, and the other tables' rows as
-//! they were joined. The statement's conditions, computed columns and subqueries are evaluated
-//! again over them. No new row is sought in the place of one that was joined. What must hold:
+//! they were joined. The plan evaluates the statement's conditions, computed columns and subqueries
+//! again over them. It searches no new row to replace a joined one. What must hold:
 //!
-//! 1. Only what depends on a locked row (what reads a *stale* register) is evaluated again.
-//!    Everything else would give what it gave: subqueries run under the statement's snapshot. Its
-//!    registers stay. The registers of an outer join's nullable side are stale where a locked row
-//!    decides whether that side still has its row.
-//! 2. The nodes below the one that runs the plan keep what the plan reads: `registers::fill` counts
-//!    it as that node's.
-//! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again as
-//!    well; the row of any other one, of a function or of a WITH query stays as it was.
+//! 1. Only expressions that depend on a locked row (that read a *stale* register) are evaluated
+//!    again. All others would return the same, since subqueries run under the statement's snapshot;
+//!    their registers stay. If a locked row decides whether an outer join's nullable side has a
+//!    row, the registers of that side are stale.
+//! 2. The nodes below the one that runs the plan keep the registers that the plan reads:
+//!    `registers::fill` counts them as read by that node.
+//! 3. A subquery of FROM that PostgreSQL merges into the query around it is evaluated again, too.
+//!    The row of any other subquery, of a function or of a WITH query stays as it was.
 
 use super::Planner;
 use super::from::join_conditions;
@@ -29,10 +29,9 @@ use expressions::functions;
 use values::error::SqlError;
 use values::types::Type;
 
-/// The input of a node that changes or locks rows, and the expressions that the node computes from
-/// it.
+/// The input of a node that changes or locks rows, and the expressions that the node computes.
 pub(super) struct Parts<'q> {
-    /// The sources whose rows it locks.
+    /// The sources whose rows the node locks.
     pub(super) targets: &'q [SourceId],
     pub(super) from: &'q FromItem,
     /// WHERE.
@@ -45,7 +44,7 @@ pub(super) struct Parts<'q> {
     pub(super) sublinks: &'q [Sublink],
 }
 
-/// A condition that is EXISTS, NOT EXISTS or ANY and that PostgreSQL makes a join of.
+/// A condition that is EXISTS, NOT EXISTS or ANY and that PostgreSQL converts to a join.
 struct Candidate<'q> {
     link: &'q Sublink,
     comparison: Option<&'q Expr>,
@@ -55,11 +54,11 @@ struct Candidate<'q> {
 /// Subqueries whose rows were joined.
 struct Joined {
     matches: Vec<Match>,
-    /// Those whose results are not computed by running them.
+    /// Result registers that no run of a subquery fills.
     without: Vec<Reg>,
 }
 
-/// The SELECT of an EXISTS that PostgreSQL makes a join of.
+/// The SELECT of an EXISTS that PostgreSQL converts to a join.
 fn joinable(query: &Query) -> Option<&Select> {
     let QueryBody::Select(select) = &query.body else { return None };
     let whole = query.tables.is_empty()
@@ -74,8 +73,8 @@ fn joinable(query: &Query) -> Option<&Select> {
 }
 
 impl Planner<'_, '_> {
-    /// The plan that is evaluated again over the newest versions of the locked rows. None: nothing
-    /// is. `outside`: registers of the queries around this one.
+    /// The plan of the second look over the newest versions of the locked rows; None if there is
+    /// nothing to evaluate. `outside`: registers of the surrounding queries.
     pub(super) fn again(
         &mut self,
         parts: &Parts<'_>,
@@ -97,7 +96,7 @@ impl Planner<'_, '_> {
         let computed = parts.computed.iter().map(|(expr, _)| expr);
         let mut exprs: Vec<&Expr> = parts.conditions.iter().chain(values).chain(computed).collect();
         join_conditions(parts.from, &mut exprs);
-        // No join depends on a candidate: its result is a condition of all rows.
+        // No join depends on a candidate, because its result is a condition on all rows.
         let candidates = candidates(parts, &stale);
         let apart: Registers = candidates.iter().map(|candidate| candidate.link.output).collect();
         let others: Vec<Sublink> =
@@ -120,8 +119,8 @@ impl Planner<'_, '_> {
         Ok((again.plan.is_some() || !again.matches.is_empty()).then(|| Box::new(again)))
     }
 
-    /// The candidates whose row was found by the join: it stays the one. NOT EXISTS found none, and
-    /// none is sought. A subquery that is a join here too has its row in the registers.
+    /// The candidates whose row the join found; that row stays. NOT EXISTS found no row, and none
+    /// is searched. A subquery that is a join in this plan too has its row in the registers.
     fn matches(
         &mut self,
         from: &FromItem,
@@ -147,7 +146,7 @@ impl Planner<'_, '_> {
                 continue;
             }
             joined.without.push(link.output);
-            // It reads what FROM gives anew, beside the locked rows themselves.
+            // Beside the locked rows, it reads registers that FROM fills again.
             let derived =
                 read.intersection(&stale.registers).any(|register| fresh.binary_search(register).is_err());
             let plan = self.matched(candidate, derived.then_some(from), stale)?;
@@ -157,8 +156,8 @@ impl Planner<'_, '_> {
         Ok(joined)
     }
 
-    /// The condition under which a subquery's row matches a newer version. `from`: what is
-    /// evaluated again before it.
+    /// The condition under which a subquery's row matches a newer version. `from`: the item to
+    /// evaluate again before it.
     fn matched(
         &mut self,
         candidate: &Candidate<'_>,
@@ -214,7 +213,8 @@ impl Planner<'_, '_> {
         Ok(self.projected(part, computed)?.plan)
     }
 
-    /// FROM again, behind `left`. Its conditions go to `conditions`, except those of outer joins.
+    /// Evaluates FROM again, after `left`. Adds its conditions to `conditions`, except those of
+    /// outer joins.
     fn rejoined(
         &mut self,
         left: Plan,
@@ -234,7 +234,7 @@ impl Planner<'_, '_> {
                 let left = self.rejoined(left, kept, conditions, stale)?;
                 let mut on = self.touched(condition, stale);
                 if *kind == JoinKind::Full && !on.is_empty() {
-                    // The other side's row that was joined with none stays.
+                    // The other side's row that was joined without a match stays.
                     let Some(absent) = self.absent(kept) else { return Ok(left) };
                     on = vec![Expr::Or(vec![absent, Expr::And(on)])];
                 }
@@ -257,7 +257,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// A merged subquery again.
+    /// Evaluates a merged subquery again.
     fn selected(&mut self, left: Plan, select: &Select, stale: &Stale<'_>) -> Result<Plan, SqlError> {
         let mut own = Vec::new();
         let left = match &select.from {
@@ -270,9 +270,9 @@ impl Planner<'_, '_> {
         Ok(self.projected(part, computed.collect())?.plan)
     }
 
-    /// The conditions that read a stale register. `x IN (subquery)` that the planner makes a join
-    /// compares with the row that was joined: the subquery does not run again, and its registers
-    /// are not this plan's own.
+    /// The conditions that read a stale register. If the planner converted `x IN (subquery)` to a
+    /// join, the condition compares with the joined row. The subquery does not run again, and its
+    /// registers are not this plan's own.
     fn touched(&mut self, conditions: &[Expr], stale: &Stale<'_>) -> Vec<Expr> {
         let mut touched = Vec::new();
         for condition in conditions.iter().filter(|condition| stale.touches(condition)) {
@@ -290,8 +290,8 @@ impl Planner<'_, '_> {
         touched
     }
 
-    /// Where something is computed from the rows of an outer join's empty side, it must show
-    /// whether there was one.
+    /// Adds a mark to the empty side of an outer join whose rows feed a computation, to show
+    /// whether there was a row.
     fn mark_present(&mut self, plan: &mut Plan, item: &FromItem) {
         let computes = matches!(plan, Plan::Project { .. } | Plan::Subquery { .. });
         let mut node = plan;
@@ -310,7 +310,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Whether an outer join found no row of an item of FROM. None: the registers can't tell.
+    /// Whether an outer join found no row of an item of FROM. None if the registers do not show it.
     fn absent(&mut self, item: &FromItem) -> Option<Expr> {
         match item {
             FromItem::Join { kind: JoinKind::Full, left, right, .. } => {
@@ -330,7 +330,7 @@ impl Planner<'_, '_> {
     }
 }
 
-/// The conditions of all rows that PostgreSQL makes joins of.
+/// The conditions on all rows that PostgreSQL converts to joins.
 fn candidates<'q>(parts: &Parts<'q>, stale: &Stale<'_>) -> Vec<Candidate<'q>> {
     let mut conditions: Vec<&Expr> = parts.conditions.iter().collect();
     stale.inner_conditions(parts.from, &mut conditions);

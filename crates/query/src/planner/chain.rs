@@ -1,4 +1,4 @@
-//! Set operations: a chain of them as stages.
+//! Set operations: converts a chain of them to stages.
 
 use super::Planner;
 use super::cost;
@@ -9,7 +9,7 @@ use crate::registers::Registers;
 use values::error::SqlError;
 
 impl Planner<'_, '_> {
-    /// A chain of set operations, done from left to right.
+    /// A chain of set operations, applied from left to right.
     pub(super) fn set_operation(
         &mut self,
         queries: Vec<Query>,
@@ -37,10 +37,10 @@ impl Planner<'_, '_> {
     }
 }
 
-/// Adds an operation to those on its left, or does it together with the last of them.
+/// Adds an operation as a stage, or merges it into the last stage.
 fn add_step(stages: &mut Vec<SetStage>, side: SetSide, (kind, all): (SetKind, bool)) {
-    // A UNION takes the duplicates of all rows on its left, so the UNIONs directly before it need
-    // not.
+    // A UNION removes duplicates of all rows on its left. So the UNIONs directly before it need not
+    // do it.
     if kind == SetKind::Union && !all {
         let others = stages.iter().rposition(|stage| stage.kind != SetKind::Union);
         let base = others.map_or(0, |last| last + 1);
@@ -51,7 +51,7 @@ fn add_step(stages: &mut Vec<SetStage>, side: SetSide, (kind, all): (SetKind, bo
         }
     }
     match stages.last_mut() {
-        // EXCEPT takes off rows that equal one of any input.
+        // EXCEPT removes rows that equal a row of any of its inputs.
         Some(last) if kind != SetKind::Intersect && (last.kind, last.all) == (kind, all) => {
             last.sides.push(side);
         }
@@ -62,7 +62,7 @@ fn add_step(stages: &mut Vec<SetStage>, side: SetSide, (kind, all): (SetKind, bo
     }
 }
 
-/// Whether the rows that an operation gives are distinct.
+/// Whether an operation's result rows are distinct.
 fn leaves_distinct(stage: &SetStage) -> bool {
     !stage.all || (stage.distinct && stage.kind != SetKind::Union)
 }

@@ -1,7 +1,7 @@
 //! WITH: which plans read which common table.
 //!
-//! A table that no plan reads is left out: it does not run, whatever its query does. (WITH holds
-//! queries only; a statement that changes data would have to stay.)
+//! A table that no plan reads is dropped and does not run. That is correct for any table here,
+//! since WITH contains only queries; a statement that changes data would have to stay.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,29 +13,29 @@ use crate::plan::{Again, CommonTable, Plan, RecursiveTerm, Reg};
 use crate::registers::Registers;
 use values::error::SqlError;
 
-/// WITH queries planned so far.
+/// The WITH queries planned so far.
 #[derive(Default)]
 pub(super) struct Known {
-    /// Number of columns of each.
+    /// The number of columns of each.
     widths: HashMap<u32, usize>,
-    /// Those that are recursive or read one that is: perhaps without end.
+    /// Recursive tables and tables that read one. Their rows may have no end.
     endless: HashSet<u32>,
-    /// Those whose recursive terms are being planned.
+    /// Tables whose recursive terms are being planned.
     working: Vec<u32>,
-    /// The registers of the queries around each that it reads.
+    /// For each table, the registers of surrounding queries that it reads.
     around: HashMap<u32, Vec<Reg>>,
 }
 
 impl Planner<'_, '_> {
-    /// The scan of a WITH query. `columns`: the registers of those that are read.
+    /// The scan of a WITH query. `columns`: the register of each column that is read.
     pub(super) fn common_scan(&self, id: u32, mut columns: Vec<Option<Reg>>) -> Plan {
         let width = self.common.widths.get(&id).copied().unwrap_or(0);
         columns.resize(width.max(columns.len()), None);
         Plan::CommonScan { id, output: columns, working: self.common.working.contains(&id) }
     }
 
-    /// Whether a plan reads a recursion. A join reads it as far as rows are wanted where it keeps
-    /// the other side's.
+    /// Whether a plan may read a recursion without end. A join that keeps the other side's rows
+    /// reads it only as far as rows are asked for.
     pub(super) fn may_be_endless(&self, plan: &Plan) -> bool {
         match plan {
             Plan::CommonScan { id, .. } => self.common.endless.contains(id),
@@ -80,15 +80,16 @@ impl Planner<'_, '_> {
 }
 
 impl Known {
-    /// The registers of the queries around a table that its terms read, or the tables that they
-    /// scan: those are made from what the table's own producer knows.
+    /// The registers of surrounding queries that a table's terms read, or that the tables they scan
+    /// read. The rows of those tables are computed from the registers that this table's producer
+    /// knows.
     fn around_terms(&self, plan: &Plan, registers: &[Reg], recursive: Option<&RecursiveTerm>) -> Vec<Reg> {
         let mut read = Registers::new();
         let terms = recursive.iter().map(|term| (&term.plan, term.registers.as_slice()));
         for (plan, registers) in terms.chain([(plan, registers)]) {
             let mut terms_read = free(plan);
             self.scanned(plan, &mut terms_read);
-            // A column may be one of a query around it as it is.
+            // A column may be an unchanged register of a surrounding query.
             terms_read.extend(registers);
             let mut own = Registers::new();
             all_written(plan, &mut own);
@@ -99,7 +100,7 @@ impl Known {
         around
     }
 
-    /// Adds what the tables scanned in a plan read of the queries around them.
+    /// Adds the registers of surrounding queries that the tables scanned in a plan read.
     fn scanned(&self, plan: &Plan, read: &mut Registers) {
         if let Plan::CommonScan { id, .. } = plan {
             read.extend(self.around.get(id).into_iter().flatten());
@@ -108,16 +109,16 @@ impl Known {
     }
 }
 
-/// Adds what a plan writes anywhere in it.
+/// Adds all registers that a plan and its subplans write.
 fn all_written(plan: &Plan, own: &mut Registers) {
     super::written::add_own(plan, own);
     children(plan, &mut |child| all_written(child, own));
 }
 
-/// A body with the tables that it reads, or that one of those reads.
+/// A body with the tables that it reads, directly or through other tables.
 pub(super) fn with_tables(mut tables: Vec<CommonTable>, body: Plan) -> Plan {
-    // Backwards: a table reads earlier ones only, so the readers of each are known to stay when it
-    // is looked at.
+    // Iterates backwards. A table reads only earlier ones, so all remaining readers of a table are
+    // known when the loop reaches it.
     for at in (0..tables.len()).rev() {
         let id = tables[at].id;
         let count =
@@ -133,7 +134,7 @@ pub(super) fn with_tables(mut tables: Vec<CommonTable>, body: Plan) -> Plan {
     Plan::With { tables, body: Box::new(body) }
 }
 
-/// Number of times a plan scans a table: `weight` for each scan, 2 for one that may run again.
+/// The number of scans of a table. A scan counts `weight`, or 2 if it may run again.
 fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
     let mut count = 0;
     match plan {
@@ -161,12 +162,12 @@ fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
     count
 }
 
-/// The recursive term of another table runs again and again.
+/// Another table's recursive term runs more than once.
 fn table_readers(table: &CommonTable, id: u32, weight: u32) -> u32 {
     readers(&table.plan, id, weight) + table.recursive.as_ref().map_or(0, |term| readers(&term.plan, id, 2))
 }
 
-/// A plan that is evaluated again for a row runs beside the rest of the statement.
+/// The plan of a second look runs beside the rest of the statement.
 fn again_readers(again: Option<&Again>, id: u32) -> u32 {
     let Some(again) = again else { return 0 };
     let matches = again.matches.iter().flat_map(|part| std::iter::once(&part.subquery).chain(&part.plan));

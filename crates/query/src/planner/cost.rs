@@ -1,36 +1,36 @@
-//! How many rows, how much work. The unit of work is one row read in order.
+//! Estimates of rows and work. The unit of work is one row read in order.
 
 use crate::request::Context;
 use catalog::{Table, TableStatistics};
 use expressions::expr::{Expr, QuantifiedOver};
 use expressions::function::Comparison;
 
-/// Rows expected of a query nothing is known of.
+/// Estimated rows of a query without any statistics.
 pub(super) const SOME_ROWS: f64 = 100.0;
 
-/// Finding one key in a tree.
+/// Work of finding one key in a tree.
 pub(super) const DESCENT: f64 = 3.0;
-/// One entry of a secondary index, with the row behind it.
+/// Work of reading one entry of a secondary index and its row.
 pub(super) const INDEX_ROW: f64 = 4.0;
-/// Putting one row into a hash table.
+/// Work of inserting one row into a hash table.
 pub(super) const HASH_BUILD: f64 = 1.5;
-/// Looking one row up in a hash table.
+/// Work of one lookup in a hash table.
 pub(super) const HASH_PROBE: f64 = 0.8;
-/// Evaluating a condition or passing a row on.
+/// Work of evaluating a condition or passing a row on.
 pub(super) const ROW: f64 = 0.2;
-/// The rows at least that a choice between ways to join counts with, where they are guessed: a
-/// table may have grown since it was analysed.
+/// Lower bound of a guessed number of rows when the planner compares join methods: the table may
+/// have grown since ANALYZE.
 pub(super) const GUESSED: f64 = 10.0;
 
-/// Rows of a table nobody has counted, and of a system relation.
+/// Estimated rows of a table without a count, and of a system relation.
 const UNKNOWN_ROWS: f64 = 1000.0;
 const SYSTEM_ROWS: f64 = 100.0;
-/// Selectivities without statistics, PostgreSQL's.
+/// PostgreSQL's selectivities without statistics.
 const EQUAL: f64 = 0.005;
 const RANGE: f64 = 1.0 / 3.0;
 const OTHER: f64 = 0.25;
 
-/// The rows of a table.
+/// Estimated rows of a table.
 pub(super) fn table_rows(context: &Context<'_>, table: &Table) -> f64 {
     if table.is_virtual() {
         return SYSTEM_ROWS;
@@ -40,7 +40,7 @@ pub(super) fn table_rows(context: &Context<'_>, table: &Table) -> f64 {
     counted.or_else(analysed).unwrap_or(UNKNOWN_ROWS).max(1.0)
 }
 
-/// The part of a table's rows with one value of a column.
+/// Estimated fraction of a table's rows with one value of a column.
 pub(super) fn equal_fraction(statistics: Option<&TableStatistics>, column: u32, rows: f64) -> f64 {
     match statistics.and_then(|statistics| statistics.columns.get(column as usize)) {
         Some(column) => (1.0 - column.null_fraction) / column.distinct_of(rows),
@@ -48,7 +48,7 @@ pub(super) fn equal_fraction(statistics: Option<&TableStatistics>, column: u32, 
     }
 }
 
-/// The part of the rows a range leaves.
+/// Estimated fraction of the rows in a range.
 pub(super) fn range_fraction(low: bool, high: bool) -> f64 {
     match (low, high) {
         (true, true) => EQUAL * 2.0,
@@ -57,7 +57,7 @@ pub(super) fn range_fraction(low: bool, high: bool) -> f64 {
     }
 }
 
-/// The part of the rows a condition leaves, knowing nothing of its columns.
+/// Estimated fraction of the rows that meet a condition, without knowledge of its columns.
 pub(super) fn selectivity(condition: &Expr) -> f64 {
     match condition {
         Expr::And(parts) => parts.iter().map(selectivity).product(),
@@ -84,7 +84,7 @@ pub(super) fn selectivity(condition: &Expr) -> f64 {
     }
 }
 
-/// Sorting so many rows.
+/// Work of sorting this number of rows.
 pub(super) fn sort(rows: f64) -> f64 {
     0.3 * rows * rows.max(2.0).log2()
 }

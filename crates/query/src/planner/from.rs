@@ -1,6 +1,6 @@
-//! FROM as a second look at locked rows sees it ([`super::again`]): with the subqueries that
+//! FROM as the second look at locked rows sees it ([`super::again`]): the subqueries that
 //! PostgreSQL merges into the query around them, and the tables whose rows show whether an item had
-//! one.
+//! a row.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ fn outer_conditions<'q>(item: &'q FromItem, into: &mut Vec<&'q Expr>) {
     }
 }
 
-/// The stored table that a source of FROM is.
+/// The stored table of a source of FROM.
 pub(super) fn table_of(item: &FromItem, wanted: SourceId) -> Option<Arc<Table>> {
     match item {
         FromItem::Source(source, Source::Table(table)) => (*source == wanted).then(|| Arc::clone(table)),

@@ -11,9 +11,9 @@ use values::error::{SqlError, SqlState};
 use values::types::Type;
 
 impl Planner<'_, '_> {
-    /// FULL JOIN, by hashing. A subquery of the condition is computed for the rows of the side that
-    /// it reads, or of the left one where it reads neither; one that reads both is computed for
-    /// each pair of rows that the rest lets match.
+    /// Plans FULL JOIN by hashing. A subquery of the condition is computed for the rows of the side
+    /// that it reads, or of the left side if it reads neither. A subquery that reads both sides is
+    /// computed for each pair that meets the other conditions.
     pub(super) fn full_join(
         &mut self,
         (left, mut left_writes): (FromItem, Registers),

@@ -1,16 +1,16 @@
-//! When a subquery is wanted: CASE, COALESCE, AND and OR do not evaluate all their parts, and what
-//! is in a part that is not reached must not run, for it may fail.
+//! Guards: the rows for which a subquery must run.
 //!
-//! A subquery's result is computed into a register before the expression that reads it is
-//! evaluated. The guard says for which rows that evaluation gets as far as the register. What must
-//! hold:
+//! CASE, COALESCE, AND and OR do not evaluate all their parts. A subquery in a part that is not
+//! reached must not run, for it may fail. A subquery's result is computed into a register before
+//! the expression that reads it. The guard is true for the rows in which that evaluation reaches
+//! the register. What must hold:
 //!
 //! 1. One pass over the expressions finds the guards of all their subqueries. The conditions on the
-//!    way to a place form a tree. The first guard that needs a way of several conditions keeps in a
-//!    flag whether it is open, and those that lead further read the flag: 1,000 parts in a row have
+//!    way to a place form a tree. The first guard that needs a way of several conditions stores its
+//!    truth in a flag; guards further along the way read the flag. So 1,000 parts in a row have
 //!    2,000 conditions in all their guards together.
-//! 2. A guard reads results of subqueries that are read before its own one, and no others: it can
-//!    be evaluated when they are computed, and no two wait for each other.
+//! 2. A guard reads only results of subqueries that are read before its own. So they are computed
+//!    before the guard, and no two guards wait for each other.
 
 use std::collections::HashMap;
 
@@ -21,13 +21,15 @@ use expressions::function::Volatility;
 use values::error::SqlError;
 use values::types::Type;
 
-/// The registers for which `wanted` is true, in the order in which the expressions first read them,
-/// each with its guard. None: it is always read, or it can't be told beforehand. `operands`: what
-/// is read wherever a wanted register is, before it. `flag` gives registers for flags.
+/// The registers for which `wanted` is true, each with its guard, in the order in which the
+/// expressions first read them. A guard of None: the register is always read, or its reads cannot
+/// be foreseen.
+///
+/// `operands`: registers that are read before a wanted register wherever it is read. `flag` assigns
+/// registers for flags.
 ///
 /// # Errors
-/// The interrupt of a statement that was stopped, or may not have the memory for copies of
-/// conditions.
+/// The interrupt of a stopped statement, or of one without memory for copies of conditions.
 pub(super) fn of<'e, 'o>(
     exprs: impl IntoIterator<Item = &'e Expr>,
     wanted: impl Fn(Reg) -> bool,
@@ -49,19 +51,19 @@ pub(super) fn of<'e, 'o>(
     order.into_iter().map(guarded).collect()
 }
 
-/// The step all ways begin with.
+/// The step with which all ways begin.
 const START: usize = 0;
-/// Most ways to a register that are kept separately. With more ways, their common part is used.
+/// The most ways to a register that are kept apart. Beyond it, only their common part counts.
 const MOST_WAYS: usize = 4;
 
-/// A condition that must hold on the way to a place, after those before it.
+/// A condition on the way to a place, after the conditions before it.
 #[derive(Clone, Copy)]
 struct Step<'e> {
     before: usize,
     condition: Condition<'e>,
 }
 
-/// An expression, and what shares its operands with it.
+/// An expression, and the shared operands it may read.
 #[derive(Clone, Copy)]
 struct Within<'e>(&'e Expr, Option<&'e Shared>);
 
@@ -75,8 +77,8 @@ enum Condition<'e> {
 }
 
 impl Condition<'_> {
-    /// The condition as an expression that is true or false, with copies of the operands that it
-    /// shares. None: it holds.
+    /// The condition as an expression that is true or false, with copies of the shared operands.
+    /// None: it is always true.
     fn test(self) -> Result<Option<Expr>, SqlError> {
         let (Within(part, shared), expected, negated) = match self {
             Condition::None => return Ok(None),
@@ -95,25 +97,25 @@ impl Condition<'_> {
     }
 }
 
-/// A condition as a guard can evaluate it, or why it can't.
+/// A condition that a guard can evaluate, or the reason why it cannot.
 enum Tested {
     Known(Option<Expr>),
-    /// It may turn out otherwise where the expression is evaluated.
+    /// Its value may differ when the expression is evaluated.
     Volatile,
     /// It reads a result that is computed later.
     Later,
 }
 
-/// The places where wanted registers are read.
+/// The places that read wanted registers.
 struct Places<'e, W, O> {
     wanted: W,
     operands: O,
-    /// The tree of conditions. Each has a higher number than the one before it.
+    /// The tree of conditions. Each has a higher number than its predecessor.
     steps: Vec<Step<'e>>,
-    /// The last steps of the ways to each register; none of the ways begins with another one.
+    /// The last step of each way to a register. No way is the beginning of another.
     ways: HashMap<Reg, Vec<usize>>,
     order: Vec<Reg>,
-    /// The [`Shared`] that surrounds the expression under examination.
+    /// The shared operands of the expression being visited.
     around: Option<&'e Shared>,
 }
 
@@ -124,7 +126,7 @@ impl<'e, 'o, W: Fn(Reg) -> bool, O: Fn(Reg) -> Option<&'o Registers>> Places<'e,
             Expr::And(parts) => self.in_turn(parts, way, |part| Condition::IsNot(part, false)),
             Expr::Or(parts) => self.in_turn(parts, way, |part| Condition::IsNot(part, true)),
             Expr::Coalesce(parts, _) => self.in_turn(parts, way, Condition::Null),
-            // The operands are computed before the body.
+            // Operands are computed before the body.
             Expr::Shared(shared) => {
                 shared.operands.iter().for_each(|operand| self.collect(operand, way));
                 let around = self.around.replace(shared);
@@ -145,7 +147,7 @@ impl<'e, 'o, W: Fn(Reg) -> bool, O: Fn(Reg) -> Option<&'o Registers>> Places<'e,
         }
     }
 
-    /// Parts of which each is reached when those before it do not decide.
+    /// Visits parts of which each is reached if those before it do not decide.
     fn in_turn(
         &mut self,
         parts: &'e [Expr],
@@ -163,7 +165,7 @@ impl<'e, 'o, W: Fn(Reg) -> bool, O: Fn(Reg) -> Option<&'o Registers>> Places<'e,
         self.steps.len() - 1
     }
 
-    /// A place where a register is read.
+    /// Records a place that reads a register.
     fn read(&mut self, register: Reg, way: usize) {
         if let Some(operands) = (self.operands)(register) {
             let mut operands: Vec<Reg> = operands.iter().copied().collect();
@@ -175,7 +177,7 @@ impl<'e, 'o, W: Fn(Reg) -> bool, O: Fn(Reg) -> Option<&'o Registers>> Places<'e,
         }
     }
 
-    /// Notes a way to a register, unless one is known that it begins with: it adds nothing to that.
+    /// Records a way to a register, unless it continues a known one and so adds nothing.
     fn note(&mut self, register: Reg, way: usize) {
         let steps = &self.steps;
         let ways = self.ways.entry(register).or_insert_with(|| {
@@ -194,7 +196,7 @@ impl<'e, 'o, W: Fn(Reg) -> bool, O: Fn(Reg) -> Option<&'o Registers>> Places<'e,
     }
 }
 
-/// The last step of what two ways have in common.
+/// The last common step of two ways.
 fn common(steps: &[Step<'_>], mut one: usize, mut other: usize) -> usize {
     while one != other {
         let later = if one > other { &mut one } else { &mut other };
@@ -203,7 +205,7 @@ fn common(steps: &[Step<'_>], mut one: usize, mut other: usize) -> usize {
     one
 }
 
-/// Whether a way leads through a step.
+/// Whether a way passes a step.
 fn begins_with(steps: &[Step<'_>], mut way: usize, step: usize) -> bool {
     while way > step && step != START {
         way = steps[way].before;
@@ -211,13 +213,13 @@ fn begins_with(steps: &[Step<'_>], mut way: usize, step: usize) -> bool {
     way == step || step == START
 }
 
-/// The knowledge of the way up to a step before an expression is evaluated.
+/// How much of the way to a step guards know before an expression is evaluated.
 #[derive(Clone, Copy)]
 struct Told {
-    /// The flag that says whether the way is open, as far as this is known. `None`: it is open.
+    /// The flag for the known part of the way. None: that part is always open.
     flag: Option<Reg>,
-    /// Whether this is known up to the step. A condition after an unknown one must not be
-    /// evaluated: it may fail.
+    /// Whether the whole way up to the step is known. A condition after an unknown one must not be
+    /// evaluated, since it may fail.
     whole: bool,
 }
 
@@ -226,7 +228,7 @@ struct Guards<'e, W, F> {
     wanted: W,
     flag: F,
     steps: Vec<Step<'e>>,
-    /// The knowledge of the ways up to some steps.
+    /// The known ways, by their last step.
     told: HashMap<usize, Told>,
     /// The subqueries whose results guards may read.
     computed: Registers,
@@ -258,7 +260,7 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
         Ok((!conditions.is_empty() || !flags.is_empty()).then_some(Guard { flags, conditions }))
     }
 
-    /// Tells the way up to a step. Flags not computed so far go to `flags`.
+    /// Makes the way up to a step known. Adds new flags to `flags`.
     fn way(&mut self, end: usize, flags: &mut Vec<(Expr, Reg)>) -> Result<Told, SqlError> {
         let (mut step, mut further) = (end, Vec::new());
         let mut told = loop {
@@ -283,7 +285,7 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
             flags.push((Expr::and(conditions), flag));
             told.flag = Some(flag);
         }
-        // Results that are computed later can tell more.
+        // Results that are computed later can make more of the way known.
         if settled {
             self.told.insert(end, told);
         }
@@ -371,7 +373,7 @@ mod tests {
 
     #[test]
     fn of_many_places_the_common_way_is_taken() {
-        // (a, b) IN 5,000 pairs, behind a condition.
+        // (a, b) IN 5,000 pairs, after a condition.
         let equal = |register| Expr::BoolTest {
             input: Box::new(bool(register)),
             expected: Some(true),
@@ -395,7 +397,7 @@ mod tests {
 
     #[test]
     fn an_operand_is_wanted_where_what_reads_it_is_and_before_it() {
-        // The results 1 and 2 are read beside that of 0, and 3 beside that of 2.
+        // The results 1 and 2 are read with that of 0, and 3 with that of 2.
         let operands = HashMap::from([(0, Registers::from([1, 2])), (2, Registers::from([3]))]);
         let case = Case { branches: vec![(bool(9), bool(0))], otherwise: bool(3), type_: Type::BOOL };
         let exprs = [Expr::Case(Box::new(case))];
@@ -442,7 +444,7 @@ mod tests {
         }
     }
 
-    /// Every way the conditions can turn out: the guards say what evaluation reads.
+    /// Tries every outcome of the conditions: the guards agree with the evaluation's reads.
     #[test]
     fn guards_are_true_where_evaluation_reads_the_register() {
         let nested = Expr::Or(vec![
@@ -469,7 +471,7 @@ mod tests {
                     file.insert(*register, None);
                 }
                 assert!(wanted || !read.contains(register), "register {register} of case {case}");
-                // Those read at one place only run for no other row.
+                // A register that only one place reads runs for no other row.
                 if ![0, 1, 3].contains(register) {
                     assert_eq!(wanted, read.contains(register), "register {register} of case {case}");
                 }
@@ -477,7 +479,7 @@ mod tests {
         }
     }
 
-    /// Evaluates as [`expressions::expr`] does, and notes what it reads.
+    /// Evaluates as [`expressions::expr`] does, and records the registers it reads.
     fn evaluate(expr: &Expr, file: &HashMap<Reg, Option<bool>>, read: &mut Vec<Reg>) -> Option<bool> {
         match expr {
             Expr::Const(..) => Some(true),

@@ -1,11 +1,11 @@
-//! Joins: which source first, and by which method.
+//! Joins: the order of the sources, and the method of each join.
 //!
-//! 1. Inner joins are taken apart into leaves and one pool of conditions; an outer join is a leaf
+//! 1. Inner joins become a set of leaves and one pool of conditions. An outer join is a leaf,
 //!    planned on its own.
-//! 2. The cheapest leaf begins. Then, again and again, the leaf that is cheapest to join next is
-//!    joined: by running it for each row so far, when the row's values lead into a key or the leaf
-//!    needs them; else by a hash table.
-//! 3. A condition is applied as soon as everything it reads is there.
+//! 2. The cheapest leaf comes first. Then the planner repeatedly joins the leaf that is cheapest to
+//!    join next. If the row's values bound a key, or the leaf needs them, it runs the leaf for each
+//!    row so far. Otherwise it uses a hash table.
+//! 3. The plan applies a condition as soon as all registers it reads are filled.
 
 use super::Planner;
 use super::access::Search;
@@ -88,7 +88,7 @@ impl Planner<'_, '_> {
         self.filtered(current, rest.filter(|(_, used)| !used).map(|(condition, _)| condition).collect())
     }
 
-    /// Joins one more leaf to what there is.
+    /// Joins one more leaf to the plan so far.
     #[allow(clippy::too_many_arguments)]
     fn join_next(
         &mut self,
@@ -118,8 +118,8 @@ impl Planner<'_, '_> {
             return Ok(part);
         };
         let keys = self.hash_keys(&joining, available, writes);
-        // A loop that reads all of the right side again for each row has no bound where the left
-        // rows are guessed.
+        // A nested loop that reads the whole right side for each left row has no bound if the
+        // number of left rows is a guess.
         let single = at_most_one(&left.plan);
         let rows = if single { left.rows } else { left.rows.max(cost::GUESSED) };
         let loop_cost = rows * self.run_cost(&leaf, &own, &joining, available);
@@ -198,8 +198,8 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// The pairs of keys among conditions, each over one side of a join. A condition that reads the
-    /// result of a subquery that is computed above the join is none.
+    /// The pairs of keys among conditions, each side over one side of a join. A condition on the
+    /// result of a subquery that is computed above the join is not a key.
     pub(super) fn hash_keys(
         &self,
         conditions: &[Expr],
@@ -235,7 +235,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Plans a leaf with the conditions on it. `available`: registers filled before it runs.
+    /// Plans a leaf with its own conditions. `available`: registers filled before it runs.
     fn leaf(
         &mut self,
         leaf: Leaf,
@@ -247,7 +247,7 @@ impl Planner<'_, '_> {
             Leaf::Table(source, table) => self.scan(source, table, conditions, available, wanted),
             Leaf::Planned(part) => self.filtered(*part, conditions),
             Leaf::Query(query) => {
-                // Conditions that read a subquery's result stay here, where the result is computed.
+                // Conditions on a subquery's result stay here, where the subquery is computed.
                 let (late, conditions): (Vec<Expr>, Vec<Expr>) =
                     conditions.into_iter().partition(|condition| self.reads_pending(condition));
                 let (inside, mut outside) = push_down(*query, conditions);
@@ -258,7 +258,7 @@ impl Planner<'_, '_> {
             }
             Leaf::Outer(join) => {
                 let (kind, left, right, on) = *join;
-                // No order was asked of it.
+                // Nobody asked it for an order.
                 Ok(Part { ordered: false, ..self.outer_join(kind, left, right, on, conditions, available)? })
             }
         }
@@ -280,7 +280,7 @@ impl Planner<'_, '_> {
                 register.map(|register| ColumnRead { column: column as u32, register })
             })
             .collect();
-        // A condition on a subquery's result is a filter above: the subquery runs between.
+        // A condition on a subquery's result is a filter above, since the subquery runs in between.
         let (late, conditions): (Vec<Expr>, Vec<Expr>) =
             conditions.into_iter().partition(|condition| self.reads_pending(condition));
         if table.is_virtual() {
@@ -307,8 +307,8 @@ impl Planner<'_, '_> {
         self.filtered(Part { plan, rows: rows.max(1.0), cost: access.cost, ordered: access.ordered }, late)
     }
 
-    /// LEFT, RIGHT and FULL joins. `conditions` hold above the join; those on the preserved side go
-    /// below it.
+    /// Plans LEFT, RIGHT and FULL joins. `conditions` apply above the join; those on the preserved
+    /// side move below it.
     fn outer_join(
         &mut self,
         kind: JoinKind,
@@ -349,7 +349,7 @@ impl Planner<'_, '_> {
             let part = self.hash_join(kind, left, right, keys, rest)?;
             return self.filtered(part, above);
         }
-        // Run for each left row, the right side may as well check the whole condition itself.
+        // The right side runs for each left row, so it can check the whole condition itself.
         let right = self.join_tree(right, on, &with_left, Wanted::default())?;
         let rows = (left.rows * right.rows).max(left.rows);
         let cost = left.cost + left.rows * right.cost;
@@ -358,7 +358,7 @@ impl Planner<'_, '_> {
         self.filtered(Part { plan, rows, cost, ordered }, above)
     }
 
-    /// Whether conditions with the left side's values lead into a key of the right table.
+    /// Whether conditions with the left side's values bound a key of the right table.
     fn leads_into_key(&self, right: &FromItem, on: &[Expr], available: &Registers) -> bool {
         let FromItem::Source(source, Source::Table(table)) = right else { return false };
         if table.is_virtual() {
@@ -371,7 +371,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Inner joins to leaves and conditions.
+    /// Splits inner joins into leaves and conditions.
     fn take_apart(
         &mut self,
         item: FromItem,
@@ -393,7 +393,7 @@ impl Planner<'_, '_> {
                     leaves.push(Leaf::Query(query));
                     return Ok(());
                 }
-                // A subquery that only picks columns is its own FROM and WHERE.
+                // A subquery that only selects columns is replaced by its FROM and WHERE.
                 if let QueryBody::Select(select) = query.body
                     && let Some(from) = select.from
                 {
@@ -409,7 +409,7 @@ impl Planner<'_, '_> {
         Ok(())
     }
 
-    /// Sources without conditions of their own.
+    /// Plans a source that has no conditions of its own.
     fn computed_source(&mut self, source: SourceId, item: Source) -> Part {
         let (plan, rows) = match item {
             Source::Function(calls, ordinality) => {
@@ -423,7 +423,7 @@ impl Planner<'_, '_> {
     }
 }
 
-/// A nested loop; the registers to null are filled in later.
+/// A nested loop. A later step fills in the registers to set to NULL.
 pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Option<Expr>) -> Plan {
     if kind == JoinKind::Inner && condition.is_none() {
         match (left, right) {
@@ -449,7 +449,7 @@ pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Op
     }
 }
 
-/// Whether a plan gives one row at most, whatever the tables hold.
+/// Whether a plan returns at most one row, whatever the tables contain.
 fn at_most_one(plan: &Plan) -> bool {
     match plan {
         Plan::OneRow | Plan::Nothing => true,
@@ -478,7 +478,7 @@ fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Ex
     if a.type_().oid == b.type_().oid {
         return Some((a, b));
     }
-    // Hashing needs one type: the wider of the two.
+    // Hashing needs one type, the wider of the two.
     let (pair, _) = expressions::functions::unify("JOIN", vec![a, b]).ok()?;
     <[Expr; 2]>::try_from(pair).ok().map(|[a, b]| (a, b))
 }

@@ -1,5 +1,5 @@
-//! Which registers the row-keeping nodes of a plan must keep: those written below a node and read
-//! by it or above it.
+//! The registers that row-keeping nodes of a plan must keep: those written below a node and read by
+//! it or above it.
 
 use super::written::written;
 use crate::plan::walk::{self, children, set_sides};
@@ -7,7 +7,7 @@ use crate::plan::{Again, Match, Plan, Reg, RowTarget, SortKey};
 use crate::registers::{Registers, kind_reads, of_expr};
 use catalog::Table;
 
-/// The registers a plan reads that it does not write itself: what makes it correlated.
+/// The registers that a plan reads and does not write. If there are any, the plan is correlated.
 pub(super) fn free(plan: &Plan) -> Registers {
     let (mut read, mut own) = (Registers::new(), Registers::new());
     deep(plan, &mut read, &mut own);
@@ -15,14 +15,14 @@ pub(super) fn free(plan: &Plan) -> Registers {
     read
 }
 
-/// Everything read and written anywhere in a plan.
+/// Adds all registers that a plan and its subplans read and write.
 fn deep(plan: &Plan, read: &mut Registers, own: &mut Registers) {
     node_reads(plan, read);
     super::written::add_own(plan, own);
     children(plan, &mut |child| deep(child, read, own));
 }
 
-/// The registers a node itself reads.
+/// Adds the registers that a node itself reads.
 pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
     walk::exprs(plan, &mut |expr| of_expr(expr, into));
     match plan {
@@ -59,8 +59,7 @@ fn target_reads(target: &RowTarget, into: &mut Registers) {
     into.extend(target.columns.iter().map(|column| column.register));
 }
 
-/// Adds what is read of the rows joined before when one of them has a newer version: the node needs
-/// that kept.
+/// Adds the registers of joined rows that the second look reads. The node must keep them.
 fn again_reads(again: Option<&Again>, into: &mut Registers) {
     let Some(again) = again else { return };
     for part in &again.matches {
@@ -80,7 +79,7 @@ fn part_reads(part: &Match) -> Registers {
     read
 }
 
-/// Adds what a plan over rows joined before reads of them.
+/// Adds the registers of joined rows that a plan over them reads.
 fn joined_reads(plan: &Plan, into: &mut Registers) {
     let (mut read, mut own, mut joined) = (Registers::new(), Registers::new(), Vec::new());
     deep(plan, &mut read, &mut own);
@@ -88,7 +87,7 @@ fn joined_reads(plan: &Plan, into: &mut Registers) {
     into.extend(read.iter().filter(|register| !own.contains(register) || joined.contains(register)));
 }
 
-/// [`fill`] for what is evaluated again.
+/// [`fill`] for the plan of a second look.
 fn fill_again(again: Option<&mut Again>, need: &Registers) {
     let Some(again) = again else { return };
     for part in &mut again.matches {
@@ -100,7 +99,7 @@ fn fill_again(again: Option<&mut Again>, need: &Registers) {
     again.plan.iter_mut().for_each(|plan| fill(plan, need.clone()));
 }
 
-/// The registers of the rows a plan takes as joined before.
+/// Adds the registers of the rows that a plan takes as already joined.
 fn joined_below(plan: &Plan, into: &mut Vec<Reg>) {
     if let Plan::Joined { registers, .. } = plan {
         into.extend(registers);
@@ -112,8 +111,8 @@ fn keys_read(keys: &[SortKey], into: &mut Registers) {
     keys.iter().for_each(|key| of_expr(&key.expr, into));
 }
 
-/// Fills the lists of kept registers: what is written below a node and read by it or above it.
-/// `need` is what is read above the plan; chains of thousands of nodes hand the one set down.
+/// Fills the lists of kept registers: those written below a node and read by it or above it. `need`
+/// contains the registers read above the plan. Chains of thousands of nodes pass this one set down.
 pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
     match plan {
         Plan::Distinct { input, keep, .. } => *keep = kept(input, &need),

@@ -1,4 +1,4 @@
-//! IN lists over keys.
+//! IN lists over keys: converts them to joins.
 
 use super::written::written;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use expressions::functions;
 use values::types::Type;
 
 impl Planner<'_, '_> {
-    /// `x = ANY (array)` and `x IN (list)` over a key become a join with the distinct values, so
-    /// that each value is one lookup.
+    /// Converts `x = ANY (array)` and `x IN (list)` over a key to a join with the distinct values,
+    /// so that each value is one lookup.
     pub(super) fn lists(&mut self, conditions: &mut [Expr], leaves: &mut Vec<Leaf>) {
         let [Leaf::Table(source, table)] = leaves.as_slice() else { return };
         let (source, table) = (*source, Arc::clone(table));
@@ -37,8 +37,9 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// The distinct values of a list in their order, so that statements with the same values in
-    /// another order lock the rows in one order, the equality with them, and how many there may be.
+    /// The sorted distinct values of a list, the equality with them, and their estimated number.
+    /// They are sorted so that statements with the same values in another order lock the rows in
+    /// one order.
     fn list_values(&mut self, condition: &Expr) -> Option<(Plan, Expr, f64)> {
         let Expr::Quantified(quantified) = condition else { return None };
         if quantified.all || quantified.function.comparison != Some(Comparison::Equal) {

@@ -1,4 +1,7 @@
-//! The planner: bound queries to plans.
+//! The planner: from bound queries to plans.
+//!
+//! It chooses access paths, the order and methods of joins, and the place of every subquery. What
+//! must hold: a plan returns what the bound query means, under any catalog statistics.
 
 mod access;
 mod again;
@@ -44,8 +47,7 @@ struct Planned {
 /// Plans one statement.
 struct Planner<'b, 'a> {
     pub(super) binder: &'b mut Binder<'a>,
-    /// The subqueries of the present query's expressions that no node computes yet, by the register
-    /// of the result.
+    /// Subqueries of the present query's expressions that no node computes yet, by result register.
     pub(super) pending: BTreeMap<Reg, Pending>,
     /// The WITH queries planned so far.
     pub(super) common: common::Known,
@@ -61,7 +63,7 @@ impl<'b, 'a> Planner<'b, 'a> {
     }
 }
 
-/// Plans a bound query with its binder, which knows the registers.
+/// Plans a bound query. `binder` is the one that bound it and knows its registers.
 pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statement, SqlError> {
     let parameters = binder.finish()?.types;
     let mut planner = Planner::new(binder);

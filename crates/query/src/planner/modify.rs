@@ -97,7 +97,7 @@ impl Planner<'_, '_> {
         Ok(Planned { root: with_tables(tables, part.plan), tag, columns: returning.output })
     }
 
-    /// The row a node locks or changes.
+    /// The row that a node locks or changes.
     pub(super) fn row_target(&self, source: SourceId, table: Arc<Table>) -> Result<RowTarget, SqlError> {
         let registers = &self.binder.sources[source];
         let identity =

@@ -1,4 +1,4 @@
-//! The parts a join is made of while it is planned.
+//! The parts from which the planner builds joins.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use crate::bound::{FromItem, Query, SourceId};
 use crate::plan::{JoinKind, Plan, SortKey};
 use crate::registers::Registers;
 
-/// A plan with what is expected of it.
+/// A plan with its estimates.
 pub(super) struct Part {
     pub(super) plan: Plan,
     pub(super) rows: f64,
     pub(super) cost: f64,
-    /// Its rows come in the wanted order.
+    /// Whether its rows come in the wanted order.
     pub(super) ordered: bool,
 }
 
 /// A source of an inner join.
 pub(super) enum Leaf {
-    /// A table, whose path depends on the conditions.
+    /// A table. The conditions decide its access path.
     Table(SourceId, Arc<catalog::Table>),
-    /// Anything planned already.
+    /// A part that is already planned.
     Planned(Box<Part>),
-    /// An outer join, planned with the conditions that can go into it.
+    /// An outer join, to be planned with the conditions that can move into it.
     Outer(Box<(JoinKind, FromItem, FromItem, Vec<Expr>)>),
-    /// A subquery, planned with the conditions that can go into it.
+    /// A subquery, to be planned with the conditions that can move into it.
     Query(Box<Query>),
 }
 
-/// The order and limit a query wants of its rows.
+/// The order and limit that a query wants for its rows.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wanted<'w> {
     pub(super) order: &'w [SortKey],
@@ -39,29 +39,29 @@ pub(super) struct Wanted<'w> {
 pub(super) struct Candidate {
     pub(super) leaf: Option<Leaf>,
     pub(super) writes: Registers,
-    /// Registers of other leaves it reads (LATERAL).
+    /// Registers of other leaves that it reads (LATERAL).
     pub(super) needs: Registers,
-    /// The price when it was last looked at.
+    /// Its price when it was last computed.
     pub(super) known: Option<Known>,
 }
 
-/// Conditions that must all hold, and what each reads; see [`Planner::required`].
+/// Conditions that must all hold, and the registers each needs; see [`Planner::required`].
 pub(super) struct Conditions {
     pub(super) list: Vec<Expr>,
     pub(super) required: Vec<Registers>,
     pub(super) used: Vec<bool>,
-    /// Subqueries that were not computed yet when this was found out.
+    /// The number of subqueries without a node when `required` was computed.
     pub(super) pending: usize,
 }
 
-/// A candidate with its cost. The cost stays the same while the same conditions apply, whatever
-/// else is joined meanwhile.
+/// A candidate's cost. It stays valid while the same conditions apply, whatever other leaves are
+/// joined meanwhile.
 pub(super) struct Known {
     /// The conditions on it alone, and those that join it.
     pub(super) own: Vec<usize>,
     pub(super) joining: Vec<usize>,
-    /// Running it once for each row.
+    /// The cost of running it once for each row.
     pub(super) run: f64,
-    /// Making a hash table of it, if it can be joined so.
+    /// The cost of a hash table of it, if a hash join is possible.
     pub(super) hashed: Option<f64>,
 }

@@ -1,8 +1,8 @@
-//! Subqueries of expressions: planned on their own, and put into the plan below the expressions
-//! that read them, or joined.
+//! Subqueries of expressions. Each is planned on its own, then placed below the expressions that
+//! read it, or joined.
 //!
-//! What must hold: each is put into the plan once, above everything it reads, by
-//! [`Planner::attach`], or becomes a side of a join.
+//! What must hold: each is placed once, above everything it reads, by [`Planner::attach`], or
+//! becomes a side of a join.
 
 use super::keep::free;
 use super::written::written;
@@ -23,18 +23,18 @@ use values::error::SqlError;
 pub(super) struct Pending {
     plan: Plan,
     pub(super) kind: SubqueryKind,
-    /// Registers of the queries around it that its plan reads.
+    /// Registers of surrounding queries that its plan reads.
     outer: Registers,
-    /// Registers that what is done with its rows reads beside them: the operand of IN.
+    /// Further registers that turning its rows into the result reads: the operand of IN.
     operands: Registers,
-    /// The plan of another one reads it: it is wanted wherever that one is.
+    /// Whether another subquery's plan reads its result. It must then run wherever that one does.
     shared: bool,
-    /// When it is wanted at all (see [`super::guard`]).
+    /// The rows for which it must run (see [`super::guard`]).
     guard: Option<Guard>,
 }
 
 impl Pending {
-    /// Registers that must be there before it runs.
+    /// Registers that must be filled before it runs.
     fn needs(&self) -> impl Iterator<Item = Reg> {
         self.outer.union(&self.operands).copied()
     }
@@ -45,7 +45,7 @@ impl Pending {
 }
 
 impl Planner<'_, '_> {
-    /// Plans the subqueries of a query's expressions; returns the outer query's, to be put back.
+    /// Plans the subqueries of a query's expressions. Returns the outer query's, to be restored.
     pub(super) fn with_sublinks(
         &mut self,
         sublinks: Vec<Sublink>,
@@ -70,8 +70,8 @@ impl Planner<'_, '_> {
         Ok(outer)
     }
 
-    /// Everything that must be there before an expression can be evaluated, what its subqueries
-    /// need included.
+    /// All registers that must be filled before an expression can be evaluated, including those its
+    /// subqueries need.
     pub(super) fn required(&self, expr: &Expr) -> Registers {
         let mut required = Registers::new();
         let mut open: Vec<Reg> = registers::reads(expr).into_iter().collect();
@@ -86,12 +86,12 @@ impl Planner<'_, '_> {
         required
     }
 
-    /// Whether an expression reads the result of a subquery that is not computed yet.
+    /// Whether an expression reads the result of a subquery that no node computes yet.
     pub(super) fn reads_pending(&self, expr: &Expr) -> bool {
         registers::reads(expr).iter().any(|register| self.pending.contains_key(register))
     }
 
-    /// Puts the subqueries that expressions read between them and a plan.
+    /// Places the subqueries that expressions read between the expressions and a plan.
     pub(super) fn attached<'e>(
         &mut self,
         mut part: Part,
@@ -139,7 +139,7 @@ impl Planner<'_, '_> {
         part
     }
 
-    /// Attaches the subqueries that are an output column or a sort key by themselves: no target's
+    /// Places the subqueries that are an output column or a sort key by themselves. No target
     /// expression and no other subquery reads them.
     pub(super) fn attach_bare(&mut self, mut part: Part, targets: &[(Expr, Reg)]) -> Part {
         let mut read = Registers::new();
@@ -152,8 +152,8 @@ impl Planner<'_, '_> {
         part
     }
 
-    /// Scalar subqueries that depend on nothing and that conditions compare with: computed before
-    /// the scans, so that their values can lead into a key.
+    /// Scalar subqueries without outer reads that conditions compare with. They are computed before
+    /// the scans, so that their values can bound a key.
     pub(super) fn early_sublinks(&mut self, conditions: &[Expr]) -> Option<Part> {
         let mut early: Vec<Reg> = Vec::new();
         for condition in conditions {
@@ -179,7 +179,7 @@ impl Planner<'_, '_> {
         part
     }
 
-    /// `x IN (subquery)` that depends on nothing becomes a join with the subquery's distinct rows.
+    /// Converts `x IN (subquery)` without outer reads to a join with the subquery's distinct rows.
     pub(super) fn semi_joins(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
         let mut index = 0;
         while index < conditions.len() {
@@ -203,7 +203,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// The register of the pending `x IN (subquery)` a condition consists of, when that can become
+    /// The register of the pending `x IN (subquery)` that a condition consists of, if it can become
     /// a join.
     pub(super) fn semi_join(&self, condition: &Expr) -> Option<Reg> {
         let Expr::Column { register, .. } = condition else { return None };

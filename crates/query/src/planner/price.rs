@@ -1,4 +1,4 @@
-//! Which source of an inner join comes next: what each would cost.
+//! Prices: which source of an inner join comes next, and the cost of each.
 
 use super::Planner;
 use super::cost;
@@ -9,12 +9,12 @@ use crate::registers::Registers;
 use expressions::expr::Expr;
 use values::error::SqlError;
 
-/// Work of looking at a condition for a candidate: some ten nanoseconds.
+/// Work of checking a condition for a candidate, in ns: some ten nanoseconds.
 const LOOKING: usize = 32;
 
 impl Planner<'_, '_> {
-    /// The leaf to join next: the cheapest of those whose needs are met. A recursion comes first:
-    /// the side that comes first is read as far as rows are wanted.
+    /// The leaf to join next: the cheapest one whose needs are met. A recursion comes first, since
+    /// the first side is read only as far as rows are asked for.
     pub(super) fn cheapest(
         &mut self,
         candidates: &mut [Candidate],
@@ -58,7 +58,7 @@ impl Planner<'_, '_> {
                 if let Some(hashed) = known.hashed {
                     price = price.min(hashed + left_rows * cost::HASH_PROBE);
                 } else if known.joining.is_empty() {
-                    // A cross product makes everything after it dearer: last of all.
+                    // A cross product makes all later joins more expensive, so it comes last.
                     price *= 100.0;
                 }
             }
@@ -85,7 +85,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// The cost of making a hash table of a leaf's rows.
+    /// The cost of building a hash table of a leaf's rows.
     pub(super) fn hash_cost(&self, leaf: &Leaf, own: &[Expr], available: &Registers) -> f64 {
         let (rows, price) = match leaf {
             Leaf::Table(source, table) => {
@@ -97,7 +97,7 @@ impl Planner<'_, '_> {
         price + rows * cost::HASH_BUILD
     }
 
-    /// Rows and cost of a leaf that is no table.
+    /// Estimated rows and cost of a leaf that is not a table.
     fn estimate(&self, leaf: &Leaf, own: &[Expr]) -> (f64, f64) {
         let kept: f64 = own.iter().map(cost::selectivity).product();
         match leaf {

@@ -1,5 +1,5 @@
-//! Columns of subqueries in FROM, and subqueries in expressions, that nothing reads: they are not
-//! computed, so what they would call is not called.
+//! Drops columns of subqueries in FROM, and subqueries in expressions, that nothing reads. They are
+//! not computed, so the functions in them are not called.
 
 use crate::bound::reads::{query_reads, sublink_reads};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Source, Sublink};
@@ -7,7 +7,7 @@ use crate::plan::SetKind;
 use crate::registers::Registers;
 use expressions::function::Volatility;
 
-/// Takes them out of the queries of a statement.
+/// Drops them from the queries of a statement.
 pub(super) fn statement(bound: &mut Bound) {
     let (tables, sublinks, returning) = match bound {
         Bound::Query(query) => return prune(query),
@@ -17,8 +17,8 @@ pub(super) fn statement(bound: &mut Bound) {
                 insert.values.iter().for_each(|value| crate::registers::of_expr(value, &mut read));
                 insert.sublinks.iter().for_each(|link| sublink_reads(link, &mut read));
                 query_reads(input, &mut read);
-                // OVERRIDING USER VALUE puts another value in the place of some columns: nothing
-                // reads those.
+                // OVERRIDING USER VALUE replaces the values of some columns. Nothing reads the
+                // originals.
                 drop_columns(input, &read);
                 prune(input);
             }
@@ -51,12 +51,12 @@ fn prune_item(item: &mut FromItem) {
     }
 }
 
-/// Takes them out of a query and of all queries within it.
+/// Drops them from a query and from all queries inside it.
 fn prune(query: &mut Query) {
     let mut inner = 0;
     each_query(query, false, &mut |_, _| inner += 1);
     let mut again = inner > 1;
-    // A column that goes may have been the only reader of another one.
+    // A dropped column may have been the only reader of another one.
     while again {
         let mut read = Registers::new();
         query_reads(query, &mut read);
@@ -77,8 +77,8 @@ fn drop_sublinks(query: &mut Query, read: &Registers) -> bool {
     before > select.sublinks.len()
 }
 
-/// Drops columns that nothing reads and that nobody would miss; whether there were any. DISTINCT
-/// compares all of them, as set operations do, but for UNION ALL.
+/// Drops columns that nothing reads and that do not affect the rows; returns whether there were
+/// any. DISTINCT and set operations other than UNION ALL compare all columns, so theirs stay.
 fn drop_columns(query: &mut Query, read: &Registers) -> bool {
     match &mut query.body {
         QueryBody::Select(select) if matches!(select.distinct, Distinct::No) => {
@@ -106,7 +106,7 @@ fn drop_columns(query: &mut Query, read: &Registers) -> bool {
             if kept.iter().all(|kept| *kept) || sides.iter().any(|side| side.output.len() != kept.len()) {
                 return false;
             }
-            // Rows without columns would have nothing to be told by.
+            // At least one column stays, since a set operation's rows need one.
             if !kept.contains(&true) {
                 kept[0] = true;
             }
@@ -131,8 +131,8 @@ fn retain_places<T>(list: &mut Vec<T>, kept: &[bool]) {
     list.retain(|_| places.next().copied().unwrap_or(true));
 }
 
-/// Adds the columns whose place counts: of the statement, of WITH queries, of set operations, of
-/// subqueries in expressions.
+/// Adds columns whose position matters: those of the statement, of WITH queries, of set operations,
+/// and of subqueries in expressions.
 fn keep_outputs(query: &Query, read: &mut Registers) {
     read.extend(query.output.iter().map(|column| column.register));
     keep_inner(query, read);
@@ -171,7 +171,7 @@ fn keep_in_item(item: &FromItem, read: &mut Registers) {
     }
 }
 
-/// Visits a query and all queries within it, and tells which are subqueries of FROM.
+/// Visits a query and all queries inside it; the flag tells which are subqueries of FROM.
 fn each_query(query: &mut Query, in_from: bool, visit: &mut dyn FnMut(&mut Query, bool)) {
     visit(query, in_from);
     for table in &mut query.tables {

@@ -1,13 +1,13 @@
-//! Conditions moved into subqueries of FROM.
+//! Pushdown: moves conditions into subqueries of FROM.
 
 use crate::bound::{Distinct, Query, QueryBody};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::Volatility;
 
-/// Whether a subquery only picks columns of its FROM. One with an order is run by itself: SQL does
-/// not promise that its rows keep it, but PostgreSQL does as much, and an array_agg() or LIMIT over
-/// it relies on that.
+/// Whether a subquery only selects columns of its FROM. A subquery with an order runs by itself.
+/// SQL does not promise that its rows keep the order, but PostgreSQL keeps it, and an array_agg()
+/// or LIMIT over it relies on that.
 pub(super) fn is_plain(query: &Query) -> bool {
     let QueryBody::Select(select) = &query.body else { return false };
     query.tables.is_empty()
@@ -25,8 +25,9 @@ pub(super) fn is_plain(query: &Query) -> bool {
         && matches!(select.distinct, Distinct::No)
 }
 
-/// Moves conditions on a subquery's output into it where that changes nothing. A subquery that
-/// locks rows locks only those that pass its own conditions: joins stay outside.
+/// Moves conditions on a subquery's output into it if that does not change the result. A subquery
+/// that locks rows locks only those that meet its own conditions, so conditions that read other
+/// sources stay outside.
 pub(super) fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<Expr>) {
     let output: Registers = query.output.iter().map(|column| column.register).collect();
     let locks = !query.locks.is_empty();

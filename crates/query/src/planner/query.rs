@@ -1,4 +1,4 @@
-//! Queries and statements that change rows: from their bound form to plans.
+//! Plans queries and statements that change rows, from their bound form.
 //!
 //! The order of a SELECT's nodes, from below: FROM and WHERE (see [`super::join`]), grouping,
 //! HAVING, windows, set-returning functions, computed columns, DISTINCT, ORDER BY, row locks,
@@ -22,9 +22,9 @@ use expressions::expr::Expr;
 use expressions::functions;
 use values::error::SqlError;
 
-/// The part of its input a grouping leaves.
+/// Estimated number of groups as a fraction of the input rows.
 const GROUPS: f64 = 0.1;
-/// Work of planning one query beside that of the queries in it: some microseconds.
+/// Work of planning one query without its inner queries, in ns: some microseconds.
 const PLANNING: usize = 5000;
 
 impl Planner<'_, '_> {
@@ -44,7 +44,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Plans a query. `outside`: registers of the queries around it.
+    /// Plans a query. `outside`: registers of the surrounding queries.
     pub(super) fn query(&mut self, query: Query, outside: &Registers) -> Result<Part, SqlError> {
         values::work::tick(PLANNING)?;
         let Query { tables, body, order, limit, offset, limit_sublinks, ties, locks, .. } = query;
@@ -94,7 +94,7 @@ impl Planner<'_, '_> {
         around.extend(select.aggregates.iter().map(|call| call.output));
         let locks = self.row_locks(&select, &top, outside)?;
         let before = self.with_sublinks(select.sublinks, &around)?;
-        // Sorting is left out when FROM gives the order and nothing between changes it.
+        // No sort is needed if FROM returns the order and no node in between changes it.
         let order_kept = !select.grouped
             && select.windows.is_empty()
             && select.sets.is_empty()
@@ -104,8 +104,8 @@ impl Planner<'_, '_> {
         } else {
             Wanted::default()
         };
-        // Without aggregates and keys a HAVING lets one row through or none, whatever FROM and
-        // WHERE say.
+        // Without aggregates and keys, HAVING returns one row or none, independent of FROM and
+        // WHERE.
         let gate = select.grouped && select.groups.is_empty() && select.aggregates.is_empty();
         let mut part = match select.from {
             _ if gate => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true },
@@ -137,7 +137,7 @@ impl Planner<'_, '_> {
             part = self.filtered(part, select.having)?;
         }
         let mut windows = select.windows;
-        // Constants neither part rows nor order them.
+        // Constants neither partition rows nor order them.
         let fixed = |expr: &Expr| matches!(expr, Expr::Const(..) | Expr::Param { .. });
         for window in &mut windows {
             window.partition.retain(|expr| !fixed(expr));
@@ -184,7 +184,7 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// The rows that FOR UPDATE and its kin lock, and what is evaluated again over their newer
+    /// The rows that a locking clause locks, and the plan of the second look over their newer
     /// versions.
     fn row_locks(
         &mut self,
@@ -235,7 +235,7 @@ impl Planner<'_, '_> {
                 part
             }
             Distinct::On(keys) => {
-                // The first row of each set in the order of ORDER BY.
+                // The first row of each set, in the order of ORDER BY.
                 let order = top.order.iter().map(copy_key).collect();
                 part.plan = sorted(part.plan, order, None);
                 part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
@@ -245,7 +245,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// ORDER BY, row locks and LIMIT.
+    /// Adds ORDER BY, row locks and LIMIT.
     pub(super) fn topped(
         &mut self,
         mut part: Part,
@@ -278,8 +278,8 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// A part with conditions applied on top. Conditions without a subquery go first. A subquery
-    /// runs for the rows that meet the conditions before its own one: it may fail for others.
+    /// A part with conditions applied on top. Conditions without a subquery come first. A subquery
+    /// runs only for rows that meet the conditions before its own, since it may fail for others.
     pub(super) fn filtered(&mut self, part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
         let (late, early): (Vec<Expr>, Vec<Expr>) =
             conditions.into_iter().partition(|condition| self.reads_pending(condition));
@@ -291,7 +291,7 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// A part with conditions applied on top that read nothing which is not there.
+    /// A part with conditions applied on top that read only filled registers.
     fn filtered_at_once(&mut self, mut part: Part, conditions: Vec<Expr>) -> Result<Part, SqlError> {
         if conditions.is_empty() {
             return Ok(part);
@@ -310,7 +310,7 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// The registers a leaf fills for others.
+    /// The registers that a leaf fills for others.
     pub(super) fn leaf_writes(&self, leaf: &Leaf) -> Registers {
         match leaf {
             Leaf::Table(source, _) => self.source_writes(*source),
@@ -332,7 +332,7 @@ impl Planner<'_, '_> {
         writes
     }
 
-    /// The registers an item of FROM fills for others.
+    /// The registers that an item of FROM fills for others.
     pub(super) fn item_writes(&self, item: &FromItem) -> Registers {
         match item {
             FromItem::Join { left, right, .. } => {
@@ -350,7 +350,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Registers a leaf may read from its siblings.
+    /// Registers of siblings that a leaf may read.
     pub(super) fn leaf_needs(&self, leaf: &Leaf) -> Registers {
         let mut needs = Registers::new();
         match leaf {
@@ -366,7 +366,7 @@ impl Planner<'_, '_> {
         needs
     }
 
-    /// Registers an item of FROM may read from items before it.
+    /// Registers of earlier items that an item of FROM may read.
     pub(super) fn item_needs(&self, item: &FromItem) -> Registers {
         let mut needs = Registers::new();
         item_reads(item, &mut needs);
@@ -374,7 +374,7 @@ impl Planner<'_, '_> {
     }
 }
 
-/// Tells the joins that give their left rows on in order that the order is relied on.
+/// Marks the joins that pass on their left rows in order, because a node above relies on it.
 fn keep_order(plan: &mut Plan) {
     match plan {
         Plan::HashJoin { left, ordered, .. } => {
@@ -389,7 +389,7 @@ fn keep_order(plan: &mut Plan) {
     }
 }
 
-/// The parts of a LockRows node beside its input.
+/// The fields of a LockRows node other than its input.
 pub(super) struct RowLocks {
     targets: Vec<LockTarget>,
     again: Option<Box<Again>>,

@@ -1,8 +1,8 @@
-//! Set-returning functions of the target list: where they run.
+//! Set-returning functions of the target list: the place where each runs.
 //!
-//! PostgreSQL runs those that GROUP BY reads below the grouping, those that a window reads below
-//! the windows, and the others behind the sort where neither a sort key nor DISTINCT reads them.
-//! Each of these places runs its functions side by side.
+//! PostgreSQL runs functions that GROUP BY reads below the grouping, and those that a window reads
+//! below the windows. The others run after the sort if neither a sort key nor DISTINCT reads them.
+//! The functions at each of these places run side by side.
 
 use super::Planner;
 use super::cost::SOME_ROWS;
@@ -19,13 +19,12 @@ use values::error::SqlError;
 /// Set-returning functions that run side by side.
 pub(super) struct Sets {
     pub(super) calls: Vec<SetCall>,
-    /// Where the row's number goes.
+    /// The register of the row's number.
     pub(super) ordinality: Option<Reg>,
 }
 
 impl Sets {
-    /// Whether they run behind the sort, as they do where neither a sort key nor DISTINCT reads
-    /// them.
+    /// Whether they run after the sort. They do if neither a sort key nor DISTINCT reads them.
     pub(super) fn are_late(&self, targets: &[(Expr, Reg)], distinct: &Distinct, order: &[SortKey]) -> bool {
         if self.calls.is_empty() || order.is_empty() {
             return false;
@@ -60,7 +59,7 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    /// Sorts first, then runs set-returning functions and computes the columns that read them, then
+    /// Sorts, then runs set-returning functions and computes the columns that read them, then
     /// limits.
     pub(super) fn with_late_sets(
         &mut self,

@@ -1,5 +1,5 @@
-//! The dependencies on the locked rows of a statement, found before its second look at them is
-//! planned ([`super::again`]).
+//! Finds out what depends on a statement's locked rows, before the second look at them is planned
+//! ([`super::again`]).
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use values::error::SqlError;
 
-/// The facts.
+/// The dependencies found so far.
 pub(super) struct Stale<'q> {
     /// The sources whose rows are locked.
     pub(super) targets: &'q [SourceId],
@@ -21,7 +21,7 @@ pub(super) struct Stale<'q> {
     pub(super) registers: Registers,
     /// Subqueries to run again.
     pub(super) links: Vec<Sublink>,
-    /// Registers that are filled when they run.
+    /// Registers that are filled when the subqueries run.
     pub(super) around: Registers,
 }
 
@@ -30,11 +30,12 @@ impl Stale<'_> {
         !registers::reads(expr).is_disjoint(&self.registers)
     }
 
-    /// Chooses the subqueries to run again: those that read a stale register, or for which one
-    /// decides whether they are wanted at all.
+    /// Chooses the subqueries to run again: those that read a stale register, and those for which a
+    /// stale register decides whether they run.
     pub(super) fn choose(&mut self, sublinks: &[Sublink], exprs: &[&Expr]) -> Result<(), SqlError> {
         let outputs: Registers = sublinks.iter().map(|link| link.output).collect();
-        // Flags get numbers that no register of the statement has: this plan makes its own.
+        // Flags get numbers that no register of the statement has, because the second look's plan
+        // makes its own.
         let mut flag = Reg::MAX;
         let mut operands: HashMap<Reg, Registers> = HashMap::new();
         for link in sublinks {
@@ -80,7 +81,7 @@ impl Stale<'_> {
         }
     }
 
-    /// Repeats a pass until it notes nothing new: a subquery that runs again may decide whether an
+    /// Repeats a pass until it finds nothing new. A subquery that runs again may decide whether an
     /// outer join still finds its row.
     pub(super) fn settle(
         &mut self,
@@ -95,8 +96,8 @@ impl Stale<'_> {
         }
     }
 
-    /// Notes the columns of FROM that depend on a locked row: those that LATERAL subqueries
-    /// compute, and those of the nullable sides of outer joins.
+    /// Adds the columns of FROM that depend on a locked row: those computed by LATERAL subqueries,
+    /// and those of nullable sides of outer joins.
     pub(super) fn spread(&mut self, planner: &Planner<'_, '_>, item: &FromItem) -> Result<(), SqlError> {
         match item {
             FromItem::Join { kind, left, right, condition } => {
@@ -138,7 +139,7 @@ impl Stale<'_> {
         conditions.iter().any(|condition| self.touches(condition))
     }
 
-    /// Whether a condition within an item of FROM may leave no row of it.
+    /// Whether a condition inside an item of FROM may reject its row.
     fn may_vanish(&self, planner: &Planner<'_, '_>, item: &FromItem) -> bool {
         match item {
             FromItem::Join { kind: JoinKind::Inner, left, right, condition } => {
@@ -157,7 +158,7 @@ impl Stale<'_> {
         }
     }
 
-    /// The conditions of inner joins that all rows of FROM meet.
+    /// The conditions of inner joins that apply to all rows of FROM.
     pub(super) fn inner_conditions<'f>(&self, item: &'f FromItem, into: &mut Vec<&'f Expr>) {
         let FromItem::Join { kind, left, right, condition } = item else { return };
         let (first, second) = self.sides(*kind, left, right);
@@ -168,8 +169,8 @@ impl Stale<'_> {
         }
     }
 
-    /// The sides of a join. The second one of an outer join loses its row when the condition no
-    /// longer holds; FULL JOIN keeps the locked one.
+    /// The sides of a join. The second side of an outer join loses its row if the condition no
+    /// longer holds. FULL JOIN keeps the locked row.
     pub(super) fn sides<'f>(
         &self,
         kind: JoinKind,

@@ -16,8 +16,8 @@ pub(super) struct Top {
 }
 
 impl Top {
-    /// Tells whether a column is computed above the limit, for the rows that pass it only: no sort
-    /// key reads it.
+    /// A test for columns that are computed above the limit, only for rows that pass it. No sort
+    /// key reads them.
     pub(super) fn late(&self) -> impl Fn(&(Expr, Reg)) -> bool + use<> {
         let mut read = Registers::new();
         self.order.iter().for_each(|key| registers::of_expr(&key.expr, &mut read));

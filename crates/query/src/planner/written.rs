@@ -1,11 +1,11 @@
-//! Which registers a plan writes for the nodes above it.
+//! The registers that a plan writes for the nodes above it.
 
 use crate::plan::{Plan, Reg, SubqueryKind};
 use crate::registers::Registers;
 
-/// The registers a plan writes for the nodes above it. A node that keeps rows writes all that is
-/// written below it: filling the lists of kept registers has it keep each one that is read above
-/// it.
+/// The registers that a plan writes for the nodes above it. A node that keeps rows counts as
+/// writing all registers written below it. Later, [`super::keep`] makes it keep each one that is
+/// read above it.
 pub(super) fn written(plan: &Plan) -> Registers {
     let mut registers = Registers::new();
     add(plan, &mut registers);
@@ -50,7 +50,7 @@ fn add(plan: &Plan, registers: &mut Registers) {
     }
 }
 
-/// Adds the registers that a node itself writes, without those that nodes below it do.
+/// Adds the registers that a node itself writes, without those of the nodes below it.
 pub(super) fn add_own(plan: &Plan, registers: &mut Registers) {
     match plan {
         Plan::OneRow
