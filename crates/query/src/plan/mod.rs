@@ -7,10 +7,10 @@
 //!
 //! 1. Register numbers are unique within one statement (subqueries and common table expressions
 //!    included) and below [`Statement::registers`]. A node writes only its own registers.
-//! 2. An expression reads only registers that are filled before it runs. They are written below it
-//!    for the same row, by the left side of a join above its own right side, or by the outer query
-//!    of a subquery. Correlation and index nested loops work this way: the right side reads the
-//!    left side's registers and runs again for every left row.
+//! 2. An expression reads only registers that are filled before it runs. Nodes below it write them
+//!    for the same row. Or the left side of a join writes them, if the expression is on the right
+//!    side; or the outer query of a subquery does. Correlation and index nested loops work this way:
+//!    the right side reads the left side's registers and runs again for every left row.
 //! 3. Keys for scans have exactly the type of the key column they are compared with (the planner
 //!    casts).
 //! 4. An `again` plan runs in the register file of a row that was joined before. It consists of
@@ -156,14 +156,14 @@ pub enum Plan {
     },
     /// The rows for which the condition is true.
     Filter {
-        /// The rows to filter.
+        /// The input rows.
         input: Box<Plan>,
         /// The condition.
         condition: Expr,
     },
     /// Computes further registers.
     Project {
-        /// The rows to filter.
+        /// The input rows.
         input: Box<Plan>,
         /// Each expression and the register it fills, in order. An expression may read the results
         /// of earlier ones.
@@ -225,7 +225,7 @@ pub enum Plan {
     },
     /// Groups rows and computes aggregates.
     Aggregate {
-        /// The rows to filter.
+        /// The input rows.
         input: Box<Plan>,
         /// Grouping keys and their registers. Without keys there is one group, even for no rows.
         groups: Vec<(Expr, Reg)>,
@@ -249,7 +249,7 @@ pub enum Plan {
     },
     /// Sorts. With `limit` it keeps only that many of the first rows.
     Sort {
-        /// The rows to filter.
+        /// The input rows.
         input: Box<Plan>,
         /// The sort keys, most significant first.
         keys: Vec<SortKey>,
@@ -260,7 +260,7 @@ pub enum Plan {
     },
     /// LIMIT and OFFSET, bigint expressions. NULL means no limit.
     Limit {
-        /// The rows to filter.
+        /// The input rows.
         input: Box<Plan>,
         /// The most rows to return.
         limit: Option<Expr>,
@@ -272,7 +272,7 @@ pub enum Plan {
     },
     /// The first row of each set of equal keys, in input order.
     Distinct {
-        /// The rows to filter.
+        /// The input rows.
         input: Box<Plan>,
         /// DISTINCT ON's keys, or all output columns.
         keys: Vec<Expr>,
@@ -308,7 +308,7 @@ pub enum Plan {
     },
     /// SELECT ... FOR UPDATE and the weaker kinds.
     LockRows {
-        /// The rows to filter.
+        /// The input rows.
         input: Box<Plan>,
         /// The rows to lock in each result row.
         targets: Vec<LockTarget>,
@@ -488,7 +488,7 @@ pub struct RecursiveTerm {
 /// One set-returning function.
 #[derive(Debug, Clone)]
 pub struct SetCall {
-    /// The kind of operation.
+    /// The function.
     pub function: SetFunction,
     /// Its arguments.
     pub arguments: Vec<Expr>,

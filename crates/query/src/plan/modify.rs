@@ -148,7 +148,7 @@ pub struct Update {
 pub struct Delete {
     /// The rows to delete.
     pub input: Plan,
-    /// The row to change.
+    /// The row to delete.
     pub target: RowTarget,
     /// As [`Update::again`].
     pub again: Option<Box<Again>>,
@@ -157,10 +157,10 @@ pub struct Delete {
 /// One table of FOR UPDATE or a weaker locking clause.
 #[derive(Debug)]
 pub struct LockTarget {
-    /// The row to change.
+    /// The row to lock.
     pub target: RowTarget,
     /// The strength of the lock.
     pub lock: txn::RowLock,
-    /// What to do if another transaction holds a conflicting lock.
+    /// The behaviour if another transaction holds a conflicting lock.
     pub wait: txn::Wait,
 }
