@@ -37,7 +37,7 @@ pub struct Query {
     pub limit_sublinks: Vec<Sublink>,
     /// FETCH FIRST ... WITH TIES.
     pub ties: bool,
-    /// FOR UPDATE and its kin: (source, lock, wait).
+    /// The locking clauses (FOR UPDATE and the like): (source, lock, wait).
     pub locks: Vec<(SourceId, txn::RowLock, txn::Wait)>,
 }
 
@@ -203,7 +203,8 @@ pub enum FromItem {
 /// A source of rows.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A table or a system relation. The binder keeps its registers ([`crate::bind::SourceRegisters`]).
+    /// A table or a system relation. The binder keeps its registers
+    /// ([`crate::bind::SourceRegisters`]).
     Table(Arc<Table>),
     /// A subquery; its output registers are read directly.
     Query(Box<Query>),

@@ -9,8 +9,8 @@
 //!    included) and below [`Statement::registers`]. A node writes only its own registers.
 //! 2. An expression reads only registers that are filled before it runs. Nodes below it write them
 //!    for the same row. Or the left side of a join writes them, if the expression is on the right
-//!    side; or the outer query of a subquery does. Correlation and index nested loops work this way:
-//!    the right side reads the left side's registers and runs again for every left row.
+//!    side; or the outer query of a subquery does. Correlation and index nested loops work this
+//!    way: the right side reads the left side's registers and runs again for every left row.
 //! 3. Keys for scans have exactly the type of the key column they are compared with (the planner
 //!    casts).
 //! 4. An `again` plan runs in the register file of a row that was joined before. It consists of
