@@ -6,7 +6,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The engine's crates.
-const ENGINE: [&str; 5] = ["sync", "runtime", "storage", "txn", "server"];
+const ENGINE: [&str; 11] = [
+    "sync",
+    "runtime",
+    "storage",
+    "txn",
+    "values",
+    "expressions",
+    "catalog",
+    "query",
+    "execution",
+    "sql",
+    "server",
+];
 /// The head of each.
 const DENY: &str = "#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]";
 /// What the engine must not say, and where the door for it is.

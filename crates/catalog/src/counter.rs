@@ -4,9 +4,9 @@
 //! above advances the counter and writes its records to the system tree.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use sync::{SpinLock, WaitQueue};
+use sync::{OnceLock, SpinLock, WaitQueue};
 
 /// A sequence's counter in memory, shared by the sequence's definitions.
 pub struct Counter {

@@ -12,6 +12,7 @@
 //! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are
 //!    not stored.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 mod change;

@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, Hash};
 use std::slice;
 use std::sync::Arc;
 
-use hashbrown::DefaultHashBuilder;
+use runtime::hash::Quick;
 
 /// Children of a branch, and the number of hash bits that choose one.
 const WAYS: usize = 16;
@@ -32,12 +32,12 @@ enum Node<K, V> {
 #[derive(Clone, Debug)]
 pub(super) struct Map<K, V> {
     root: Child<K, V>,
-    hasher: DefaultHashBuilder,
+    hasher: Quick,
 }
 
 impl<K, V> Default for Map<K, V> {
     fn default() -> Map<K, V> {
-        Map { root: None, hasher: DefaultHashBuilder::default() }
+        Map { root: None, hasher: Quick::default() }
     }
 }
 

@@ -87,7 +87,7 @@ pub struct Table {
 /// A value derived from the columns. It is not part of the definition, so a copy (which may be
 /// changed) begins without it.
 #[derive(Debug, Default)]
-pub struct Layout(std::sync::OnceLock<values::row::RowShape>);
+pub struct Layout(sync::OnceLock<values::row::RowShape>);
 
 impl Clone for Layout {
     fn clone(&self) -> Layout {

@@ -15,6 +15,7 @@
 //! 3. No latch is held while a sink runs: scans hand out private copies. Every loop passes
 //!    [`Executor::check`], where long statements yield and interrupts are noticed.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 mod again;

@@ -7,7 +7,8 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use hashbrown::{HashSet, HashTable};
+use hashbrown::HashTable;
+use runtime::hash::QuickSet;
 
 use super::table::KeyTable;
 use super::{Arena, Executor, File};
@@ -63,7 +64,7 @@ enum List {
 /// The items of a list that are not NULL.
 enum Items {
     /// Integers of any width.
-    Integers(HashSet<i64>),
+    Integers(QuickSet<i64>),
     /// Values of one kind, by their keys.
     Keys(Discriminant<Datum<'static>>, KeyTable<Box<[u8]>, ()>),
 }
@@ -164,7 +165,7 @@ impl Items {
     fn of_kind(value: Datum<'_>, count: usize) -> Result<Option<Items>, SqlError> {
         if value.as_i64().is_some() {
             memory::ask(count.saturating_mul(INTEGER))?;
-            return Ok(Some(Items::Integers(HashSet::with_capacity(count))));
+            return Ok(Some(Items::Integers(QuickSet::with_capacity_and_hasher(count, Default::default()))));
         }
         Ok(kind(value).map(|kind| Items::Keys(kind, KeyTable::default())))
     }

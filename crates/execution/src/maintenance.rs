@@ -1,6 +1,6 @@
 //! VACUUM and ANALYZE.
 
-use hashbrown::HashMap;
+use runtime::hash::QuickMap;
 use txn::{Direction, Engine, Range, TxnSession};
 
 use super::keys::{table_tree, tree};
@@ -23,7 +23,7 @@ const SAMPLE: u64 = 30_000;
 struct Column {
     nulls: u64,
     width: u64,
-    values: HashMap<u64, u32>,
+    values: QuickMap<u64, u32>,
 }
 
 /// Gathers a table's statistics by the present snapshot.

@@ -7,8 +7,7 @@
 
 use std::hash::BuildHasher;
 
-use hashbrown::HashMap;
-
+use runtime::hash::QuickMap;
 use values::error::SqlError;
 use values::key::{self, KeyOrder};
 use values::types::records::{dissimilar, incomparable, unequal_widths};
@@ -36,7 +35,7 @@ pub(super) struct Keys {
 /// The type of the field behind each path, by the path's digest.
 #[derive(Default)]
 struct Noted {
-    fields: HashMap<u128, u32, PacedState>,
+    fields: QuickMap<u128, u32>,
     states: [PacedState; 2],
 }
 

@@ -1,12 +1,12 @@
 //! Numbers of rows in tables without a primary key, and of values out of line: they only go up.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 use catalog::TreeAddress;
+use runtime::hash::HashMap;
 use storage::Store;
 use storage::btree::Cursor;
-use sync::SpinLock;
+use sync::{SpinLock, core_local};
 use values::error::SqlError;
 
 use crate::error::from_txn;
@@ -16,9 +16,9 @@ const BATCH: u64 = 1024;
 /// Trees of whose numbers a core has some claimed at a time.
 const CLAIMS: usize = 4096;
 
-thread_local! {
+core_local! {
     /// This core's claimed row numbers: next and end, by database folder and tree.
-    static CLAIMED: RefCell<hashbrown::HashMap<(u64, u32), (u64, u64)>> = RefCell::new(hashbrown::HashMap::new());
+    static CLAIMED: RefCell<HashMap<(u64, u32), (u64, u64)>> = RefCell::default();
 }
 
 /// The row numbers of a folder's trees.
@@ -33,7 +33,7 @@ impl RowNumbers {
     /// The row numbers of a folder whose trees nobody has used yet. `instance` is the folder's own.
     #[must_use]
     pub fn new(instance: u64) -> RowNumbers {
-        RowNumbers { instance, next: SpinLock::new(HashMap::new()) }
+        RowNumbers { instance, next: SpinLock::new(HashMap::default()) }
     }
 
     /// The number of a new row, or of a new value, of a tree whose keys begin with such numbers (8

@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 
 use bumpalo::Bump;
+use sync::core_local;
 
 /// Arenas kept, and the largest one: what a big statement needed is not kept.
 const ARENAS: usize = 16;
@@ -21,7 +22,7 @@ struct Stock {
     buffers: Vec<Vec<u8>>,
 }
 
-thread_local! {
+core_local! {
     static STOCK: RefCell<Stock> = const { RefCell::new(Stock { arenas: Vec::new(), buffers: Vec::new() }) };
 }
 

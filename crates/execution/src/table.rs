@@ -8,7 +8,8 @@
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::HashTable;
+use runtime::hash::Quick;
 
 use values::error::SqlError;
 use values::work;
@@ -30,7 +31,7 @@ struct Entry<K, V> {
 
 /// The table. Its calls fail when the statement is interrupted.
 pub(super) struct KeyTable<K, V> {
-    state: DefaultHashBuilder,
+    state: Quick,
     /// None, one, or [`PARTS`].
     parts: Vec<HashTable<Entry<K, V>>>,
     len: usize,
@@ -38,7 +39,7 @@ pub(super) struct KeyTable<K, V> {
 
 impl<K, V> Default for KeyTable<K, V> {
     fn default() -> Self {
-        KeyTable { state: DefaultHashBuilder::default(), parts: Vec::new(), len: 0 }
+        KeyTable { state: Quick::default(), parts: Vec::new(), len: 0 }
     }
 }
 

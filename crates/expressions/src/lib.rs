@@ -5,6 +5,7 @@
 //! It knows no catalog and no plan. A [`function::Function`] is a signature with its code; [`expr`]
 //! holds trees of calls and evaluates them over registers; [`functions`] lists all functions and
 //! builds calls with the casts that they need.
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 pub mod context;

@@ -5,6 +5,7 @@
 //!
 //! What must hold: nothing here reads or changes a stored row. A compiled statement is immutable,
 //! so sessions can share it.
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 pub mod bind;

@@ -1,6 +1,6 @@
 //! Sets of registers, and the registers that expressions read.
 
-use std::collections::HashSet;
+use runtime::hash::HashSet;
 
 use expressions::expr::Expr;
 
@@ -21,7 +21,7 @@ pub(crate) fn of_expr(expr: &Expr, into: &mut Registers) {
 
 /// The registers that an expression reads.
 pub(crate) fn reads(expr: &Expr) -> Registers {
-    let mut registers = Registers::new();
+    let mut registers = Registers::default();
     of_expr(expr, &mut registers);
     registers
 }

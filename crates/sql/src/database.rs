@@ -19,13 +19,13 @@ mod relief;
 mod settling;
 pub(crate) mod system;
 
-use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::Runtime;
+use runtime::hash::{HashMap, HashSet};
 use runtime::interrupt::Interrupt;
 use runtime::memory::RegionKind;
 use storage::recovery::Manner;
@@ -477,8 +477,8 @@ fn open_shared(
         next_oid: AtomicU32::new(FIRST_USER_OID),
         next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),
         row_numbers: RowNumbers::new(runtime::random::u64()),
-        busy_trees: SpinLock::new(HashSet::new()),
-        damaged_trees: SpinLock::new(HashMap::new()),
+        busy_trees: SpinLock::new(HashSet::default()),
+        damaged_trees: SpinLock::new(HashMap::default()),
         autovacuum: autovacuum::Autovacuum::new(),
     });
     shared.load()?;
@@ -544,7 +544,7 @@ impl Shared {
             .filter_map(|(key, _)| key.first_chunk().map(|oid| u32::from_be_bytes(*oid)))
             .collect();
         highest = highest.max(counters.iter().copied().max().unwrap_or(0));
-        let mut used = HashSet::new();
+        let mut used = HashSet::default();
         for entry in entries.iter() {
             let mut changes = Vec::new();
             for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(&entry.oid.to_be_bytes())) {

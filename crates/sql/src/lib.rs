@@ -3,6 +3,7 @@
 //! [`database`] opens a folder and keeps what all sessions share; [`session`] runs the statements
 //! of one client, whose plans the query room compiles and the executor runs; [`embedded`] is the
 //! door for Rust callers.
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 pub mod database;

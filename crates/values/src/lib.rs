@@ -3,6 +3,7 @@
 //!
 //! It knows no expression, no catalog and no session. Input and output reach the session through
 //! [`environment::Environment`]. Long work over one value yields at the safe points of [`work`].
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 pub mod binary;

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
-use hashbrown::DefaultHashBuilder;
+use runtime::hash::Quick;
 use runtime::work::{self, STRIDE};
 use runtime::{account, fiber, interrupt};
 
@@ -95,10 +95,10 @@ impl Pace {
 
 /// Builds hashers for keys of any length, which yield between the pieces of a long key.
 #[derive(Clone, Default)]
-pub struct PacedState(DefaultHashBuilder);
+pub struct PacedState(Quick);
 
 /// The hasher of [`PacedState`].
-pub struct PacedHasher(<DefaultHashBuilder as BuildHasher>::Hasher);
+pub struct PacedHasher(<Quick as BuildHasher>::Hasher);
 
 impl BuildHasher for PacedState {
     type Hasher = PacedHasher;

@@ -16,8 +16,10 @@ mod tests;
 mod text;
 mod views;
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+
+use runtime::hash::HashMap;
+use sync::LazyLock;
 
 pub use functions::function;
 pub use state::{Activity, Cursor, Lock, Locked, Prepared, Setting, System};
@@ -35,7 +37,7 @@ struct SystemRelations {
 }
 
 static RELATIONS: LazyLock<SystemRelations> = LazyLock::new(|| {
-    let mut relations = SystemRelations { by_oid: HashMap::new(), by_name: HashMap::new() };
+    let mut relations = SystemRelations { by_oid: HashMap::default(), by_name: HashMap::default() };
     let lists =
         [(PG_CATALOG, definitions::PG_CATALOG), (INFORMATION_SCHEMA, definitions::INFORMATION_SCHEMA)];
     for (schema, list) in lists {

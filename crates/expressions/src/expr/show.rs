@@ -1,8 +1,8 @@
 //! Expressions as SQL text, as EXPLAIN shows conditions: with every operator in brackets and every
 //! cast.
 
+use runtime::hash::HashMap;
 use std::cell::Cell;
-use std::collections::HashMap;
 
 use bumpalo::Bump;
 

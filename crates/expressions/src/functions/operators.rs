@@ -1,6 +1,6 @@
 //! The comparison operators of every type, and the equality that the binder uses.
 
-use std::sync::LazyLock;
+use sync::LazyLock;
 
 use crate::context::EvalContext;
 use crate::function::{Comparison, Fast, Function, func};

@@ -1,7 +1,7 @@
 //! The lists of all functions and operators, and their lookup by name.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
+use runtime::hash::HashMap;
+use sync::LazyLock;
 
 use super::{
     advisory, arrays, catalog, datetimes, json, maths, numbers, operators, patterns, regexes, strings, system,
@@ -34,7 +34,7 @@ static LISTS: [&[Function]; 12] = [
 ];
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
-    let mut registry = Registry { functions: HashMap::new(), operators: HashMap::new() };
+    let mut registry = Registry { functions: HashMap::default(), operators: HashMap::default() };
     let integers = numbers::INTEGERS.iter().flatten();
     for function in LISTS.iter().copied().flatten().chain(integers).chain(operators::COMPARISONS.iter()) {
         if function.operator.is_empty() {

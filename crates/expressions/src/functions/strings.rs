@@ -192,7 +192,7 @@ fn split_part<'a>(input: &'a str, delimiter: &str, field: i64) -> Result<&'a str
 }
 
 fn translate(input: &str, from: &str, to: &str) -> Result<String> {
-    let mut table = std::collections::HashMap::new();
+    let mut table = runtime::hash::SeededMap::default();
     let mut to = to.chars();
     for c in from.chars() {
         let new = to.next();
@@ -279,7 +279,7 @@ fn trim<'a>(input: &'a str, set: &str, left: bool, right: bool) -> Result<Datum<
     if set.len() <= SHORT_SET {
         return trim_where(input, |c| set.contains(c), left, right);
     }
-    let mut known = std::collections::HashSet::new();
+    let mut known = runtime::hash::SeededSet::default();
     for c in set.chars() {
         known.insert(c);
         work::tick(16)?;

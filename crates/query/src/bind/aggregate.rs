@@ -5,7 +5,7 @@
 //! equal expressions above the grouping.
 
 use crate::bound::reads::sublink_reads;
-use std::collections::{HashMap, HashSet};
+use runtime::hash::{HashMap, HashSet};
 use std::ops::Range;
 
 use pg_query::NodeEnum;
@@ -69,7 +69,7 @@ impl Binder<'_> {
             if !self.reads_any(expr, &calls.iter().copied().collect()) {
                 continue;
             }
-            let first = calls.iter().find(|call| self.reads_any(expr, &Registers::from([**call])));
+            let first = calls.iter().find(|call| self.reads_any(expr, &Registers::from_iter([**call])));
             let at = first.and_then(|call| self.level().calls_at.get(call).copied()).unwrap_or(-1);
             return Err(self.error(state, format!("{what} are not allowed in GROUP BY"), at));
         }
@@ -102,16 +102,16 @@ impl Binder<'_> {
     /// The level of the innermost column or aggregate that these parts read, subqueries included,
     /// and the subqueries' registers.
     fn innermost_read<'e>(&self, parts: impl Iterator<Item = &'e Expr>) -> (Option<usize>, Registers) {
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         parts.for_each(|part| registers::of_expr(part, &mut read));
         let (mut open, mut known): (Vec<Reg>, Registers) = (read.iter().copied().collect(), read);
-        let (mut innermost, mut links) = (None, Registers::new());
+        let (mut innermost, mut links) = (None, Registers::default());
         while let Some(register) = open.pop() {
             let sublinks = self.levels.last().map_or(&[][..], |level| &level.sublinks);
             match sublinks.iter().find(|link| link.output == register) {
                 None => innermost = innermost.max(self.level_of(register)),
                 Some(link) => {
-                    let mut inside = Registers::new();
+                    let mut inside = Registers::default();
                     sublink_reads(link, &mut inside);
                     open.extend(inside.into_iter().filter(|register| known.insert(*register)));
                     links.insert(register);
@@ -131,7 +131,7 @@ impl Binder<'_> {
             if columns.contains(&register) {
                 return true;
             }
-            let mut inside = Registers::new();
+            let mut inside = Registers::default();
             let mut part = |part: &Expr| registers::of_expr(part, &mut inside);
             let aggregates = level.aggregates.iter().filter(|call| call.output == register);
             for call in aggregates {
@@ -172,8 +172,8 @@ impl Binder<'_> {
         self.split_grouped_sets(&groups, body);
         self.find_twins();
         let outer = self.outer_registers();
-        let mut columns: HashSet<Reg> = HashSet::new();
-        let mut computed: HashMap<u64, Vec<(Expr, Expr)>> = HashMap::new();
+        let mut columns: HashSet<Reg> = HashSet::default();
+        let mut computed: HashMap<u64, Vec<(Expr, Expr)>> = HashMap::default();
         for group in groups {
             match &group {
                 // A bare subquery is a column too, but each place where it is written computes it.
@@ -211,7 +211,7 @@ impl Binder<'_> {
             own: &own,
             links: &mut links,
             level,
-            met: HashMap::new(),
+            met: HashMap::default(),
         };
         let failed = check_parts(&mut check, targets, body, having);
         self.level().sublinks = links;

@@ -9,11 +9,12 @@
 use crate::bound::reads::query_reads;
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::fmt::{Debug, Write as _};
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
-use std::sync::LazyLock;
+
+use runtime::hash::{HashMap, Seeded, SeededMap};
+use sync::LazyLock;
 
 use super::{Binder, ColumnValue, Level};
 use crate::bound::walk::{self, Part};
@@ -29,7 +30,7 @@ const PRINTING: usize = 10;
 #[derive(Default)]
 pub(super) struct Twins {
     /// The first one of each printed form, with its own numbers left out.
-    first: HashMap<String, Reg>,
+    first: SeededMap<String, Reg>,
     /// From the register of a result to that of its first twin.
     of: HashMap<Reg, Reg>,
 }
@@ -106,14 +107,14 @@ pub(super) fn same(a: &Expr, b: &Expr) -> bool {
 }
 
 fn fingerprint(printed: &dyn Debug) -> u64 {
-    struct Hashing(DefaultHasher);
-    impl std::fmt::Write for Hashing {
+    struct Hashing<H>(H);
+    impl<H: Hasher> std::fmt::Write for Hashing<H> {
         fn write_str(&mut self, part: &str) -> std::fmt::Result {
             self.0.write(part.as_bytes());
             Ok(())
         }
     }
-    let mut hashing = Hashing(DefaultHasher::new());
+    let mut hashing = Hashing(Seeded::default().build_hasher());
     // Writing to a hasher does not fail.
     let _ = write!(hashing, "{printed:?}");
     hashing.0.finish()
@@ -176,7 +177,7 @@ impl Binder<'_> {
 
     /// The registers of a query's own columns.
     pub(super) fn columns_of(&self, level: &Level) -> Registers {
-        let mut columns = Registers::new();
+        let mut columns = Registers::default();
         for column in level.entries.iter().flat_map(|entry| &entry.columns) {
             match &column.value {
                 ColumnValue::Value(value) => registers::of_expr(value, &mut columns),
@@ -193,8 +194,8 @@ impl Binder<'_> {
     fn print(&self, mut link: Sublink, outer: &Registers, twins: &Twins) -> String {
         let output = link.output;
         let mut registers: HashMap<Reg, Reg> = twins.of.clone();
-        let mut sources: HashMap<SourceId, SourceId> = HashMap::new();
-        let mut tables: HashMap<u32, u32> = HashMap::new();
+        let mut sources: HashMap<SourceId, SourceId> = HashMap::default();
+        let mut tables: HashMap<u32, u32> = HashMap::default();
         let mut print = String::new();
         let mut count = 0;
         let mut name = |register: Reg, registers: &mut HashMap<Reg, Reg>| -> Reg {

@@ -53,7 +53,7 @@ impl Binder<'_> {
         let items = self.exprs(&list.items)?;
         let (count, mut parts) = (items.len(), Vec::with_capacity(items.len()));
         let columns = match items.iter().all(Expr::is_row_free) {
-            true => Registers::new(),
+            true => Registers::default(),
             false => self.levels.last().map(|level| self.columns_of(level)).unwrap_or_default(),
         };
         for item in items {

@@ -1,11 +1,11 @@
 //! FROM: tables, subqueries and joins, and the names they make visible. Functions are in
 //! [`super::from_function`].
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Alias, JoinExpr, JoinType, Node, RangeSubselect, RangeVar};
+use runtime::hash::SeededSet;
 
 use super::{Barred, Binder, Clause, ColumnValue, Entry, EntryColumn, SourceRegisters, inner, inner_of};
 use crate::bound::{FromItem, Source, SourceId};
@@ -220,7 +220,7 @@ impl Binder<'_> {
             matches!(kind, JoinKind::Left | JoinKind::Full),
         );
         let names: Vec<String> = if join.is_natural {
-            let right_names: HashSet<String> =
+            let right_names: SeededSet<String> =
                 shown(&right_entries).map(|(_, _, c)| c.name.clone()).collect();
             shown(&left_entries).map(|(_, _, c)| c.name.clone()).filter(|n| right_names.contains(n)).collect()
         } else {

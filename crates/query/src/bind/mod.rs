@@ -34,11 +34,11 @@ mod types;
 mod upsert;
 mod window;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::Node;
+use runtime::hash::HashMap;
 
 pub(crate) use expr::flatten as flatten_condition;
 use location::location;
@@ -290,8 +290,8 @@ impl<'a> Binder<'a> {
             claimed: vec![None; request.literals.len()],
             refused: refused.to_vec(),
             lift: !request.literals.is_empty(),
-            origins: HashMap::new(),
-            records: HashMap::new(),
+            origins: HashMap::default(),
+            records: HashMap::default(),
             locks: Vec::new(),
             writes: false,
             makes_sequences: false,

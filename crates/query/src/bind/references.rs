@@ -5,7 +5,7 @@
 //! looks for the parent of a row that is new or whose key has changed. It acts on the children of a
 //! row that is deleted or whose key has changed. A column without an assignment does not change.
 
-use std::collections::HashMap;
+use runtime::hash::HashMap;
 
 use txn::TableLock;
 
@@ -81,7 +81,7 @@ impl Binder<'_> {
     pub(crate) fn lock_references(&mut self, table: &Table, rows: Rows) {
         self.lock_parents(table, &rows);
         let catalog = self.context.catalog;
-        let mut known: HashMap<u32, Known> = HashMap::new();
+        let mut known: HashMap<u32, Known> = HashMap::default();
         known.entry(table.oid).or_default().add(&rows);
         let mut open = vec![(table.oid, rows)];
         while let Some((parent, rows)) = open.pop() {

@@ -106,7 +106,7 @@ impl Binder<'_> {
     /// Whether one of these expressions of the present query returns a set.
     pub(super) fn returns_set<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> bool {
         let Some(level) = self.levels.last().filter(|level| level.sets_met > 0) else { return false };
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         exprs.into_iter().for_each(|expr| registers::of_expr(expr, &mut read));
         let mut sets = level.sets.iter().chain(&level.window_sets);
         sets.any(|set| set.output.iter().any(|output| read.contains(output)))
@@ -138,7 +138,7 @@ impl Binder<'_> {
         let level = self.level();
         let (mut sets, window_sets) =
             (std::mem::take(&mut level.sets), std::mem::take(&mut level.window_sets));
-        let mut grouped = Registers::new();
+        let mut grouped = Registers::default();
         groups.iter().for_each(|group| registers::of_expr(group, &mut grouped));
         // Outputs of calls in windows, paired with those of the same calls in the target list.
         let mut alike: Vec<(Reg, Reg)> = Vec::new();
@@ -165,7 +165,7 @@ impl Binder<'_> {
         });
         let keys: Vec<(Expr, Expr)> = keys.filter(|(wanted, key)| !level.twins.same(wanted, key)).collect();
         targets.iter_mut().for_each(|target| replace_parts(&mut target.expr, &keys, &level.twins));
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         targets.iter().for_each(|target| registers::of_expr(&target.expr, &mut read));
         // Drops a twin if all its readers now read the window's key.
         sets.retain(|set| {
@@ -179,7 +179,7 @@ impl Binder<'_> {
     /// reads the query's columns.
     pub(super) fn inserted_sets(&mut self, row: &mut [Option<Expr>]) -> Option<Query> {
         let mut sets = std::mem::take(&mut self.level().sets);
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         row.iter().flatten().for_each(|value| registers::of_expr(value, &mut read));
         sets.retain(|set| set.output.iter().any(|output| read.contains(output)));
         if sets.is_empty() {
@@ -201,7 +201,7 @@ impl Binder<'_> {
         if body.sets.is_empty() {
             return;
         }
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         groups.iter().for_each(|group| registers::of_expr(group, &mut read));
         let sets = std::mem::take(&mut body.sets);
         (body.grouped_sets, body.sets) =

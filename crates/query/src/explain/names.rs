@@ -1,6 +1,6 @@
 //! Readable names for the contents of a plan's registers.
 
-use std::collections::HashMap;
+use runtime::hash::HashMap;
 
 use super::{Result, SHOWING};
 use crate::plan::walk::children;
@@ -13,7 +13,7 @@ use values::work;
 /// The names of all registers that a plan's nodes fill. With more than one table, columns are
 /// qualified.
 pub(super) fn names(root: &Plan, session: &dyn Environment) -> Result<HashMap<u32, String>> {
-    let mut names = HashMap::new();
+    let mut names = HashMap::default();
     let several = tables(root) > 1;
     let mut subqueries = 0;
     collect(root, several, session, &mut subqueries, &mut names)?;

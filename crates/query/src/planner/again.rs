@@ -82,7 +82,7 @@ impl Planner<'_, '_> {
     ) -> Result<Option<Box<Again>>, SqlError> {
         let mut stale = Stale {
             targets: parts.targets,
-            registers: Registers::new(),
+            registers: Registers::default(),
             links: Vec::new(),
             around: outside.clone(),
         };
@@ -131,7 +131,7 @@ impl Planner<'_, '_> {
         let mut joined = Joined { matches: Vec::new(), without: Vec::new() };
         for candidate in candidates {
             let link = candidate.link;
-            let mut read = Registers::new();
+            let mut read = Registers::default();
             reads::sublink_reads(link, &mut read);
             if read.is_disjoint(&stale.registers) {
                 continue;

@@ -3,7 +3,7 @@
 //! A table that no plan reads is dropped and does not run. That is correct for any table here,
 //! since WITH contains only queries; a statement that changes data would have to stay.
 
-use std::collections::{HashMap, HashSet};
+use runtime::hash::{HashMap, HashSet};
 
 use super::Planner;
 use super::keep::free;
@@ -84,14 +84,14 @@ impl Known {
     /// read. The rows of those tables are computed from the registers that this table's producer
     /// knows.
     fn around_terms(&self, plan: &Plan, registers: &[Reg], recursive: Option<&RecursiveTerm>) -> Vec<Reg> {
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         let terms = recursive.iter().map(|term| (&term.plan, term.registers.as_slice()));
         for (plan, registers) in terms.chain([(plan, registers)]) {
             let mut terms_read = free(plan);
             self.scanned(plan, &mut terms_read);
             // A column may be an unchanged register of a surrounding query.
             terms_read.extend(registers);
-            let mut own = Registers::new();
+            let mut own = Registers::default();
             all_written(plan, &mut own);
             read.extend(terms_read.iter().filter(|register| !own.contains(register)));
         }

@@ -23,7 +23,7 @@ impl Planner<'_, '_> {
     ) -> Result<Part, SqlError> {
         let mut left = self.join_tree(left, Vec::new(), available, Wanted::default())?;
         let mut right = self.join_tree(right, Vec::new(), available, Wanted::default())?;
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         on.iter().for_each(|condition| registers::of_expr(condition, &mut read));
         let links: Vec<Reg> = self.pending.keys().copied().filter(|output| read.contains(output)).collect();
         for link in links {

@@ -12,7 +12,7 @@
 //! 2. A guard reads only results of subqueries that are read before its own. So they are computed
 //!    before the guard, and no two guards wait for each other.
 
-use std::collections::HashMap;
+use runtime::hash::HashMap;
 
 use crate::plan::{Guard, Reg};
 use crate::registers::{self, Registers};
@@ -37,12 +37,12 @@ pub(super) fn of<'e, 'o>(
     flag: impl FnMut() -> Reg,
 ) -> Result<Vec<(Reg, Option<Guard>)>, SqlError> {
     let start = Step { before: START, condition: Condition::None };
-    let (ways, order) = (HashMap::new(), Vec::new());
+    let (ways, order) = (HashMap::default(), Vec::new());
     let mut places = Places { wanted, operands, steps: vec![start], ways, order, around: None };
     exprs.into_iter().for_each(|expr| places.collect(expr, START));
     let Places { wanted, steps, ways, order, .. } = places;
-    let told = HashMap::from([(START, Told { flag: None, whole: true })]);
-    let mut guards = Guards { wanted, flag, steps, told, computed: Registers::new() };
+    let told = HashMap::from_iter([(START, Told { flag: None, whole: true })]);
+    let mut guards = Guards { wanted, flag, steps, told, computed: Registers::default() };
     let guarded = |register| {
         let guard = guards.guard(&ways[&register])?;
         guards.computed.insert(register);
@@ -385,7 +385,7 @@ mod tests {
         let [(1, Some(guard))] = &guards[..] else { panic!("{guards:?}") };
         assert!(guard.flags.is_empty());
         let [condition] = &guard.conditions[..] else { panic!("{guard:?}") };
-        assert_eq!(registers::reads(condition), Registers::from([2]));
+        assert_eq!(registers::reads(condition), Registers::from_iter([2]));
     }
 
     #[test]
@@ -398,7 +398,8 @@ mod tests {
     #[test]
     fn an_operand_is_wanted_where_what_reads_it_is_and_before_it() {
         // The results 1 and 2 are read with that of 0, and 3 with that of 2.
-        let operands = HashMap::from([(0, Registers::from([1, 2])), (2, Registers::from([3]))]);
+        let operands =
+            HashMap::from_iter([(0, Registers::from_iter([1, 2])), (2, Registers::from_iter([3]))]);
         let case = Case { branches: vec![(bool(9), bool(0))], otherwise: bool(3), type_: Type::BOOL };
         let exprs = [Expr::Case(Box::new(case))];
         let found =

@@ -39,7 +39,7 @@ impl Planner<'_, '_> {
         let mut candidates = Vec::with_capacity(leaves.len());
         for leaf in leaves {
             let writes = self.leaf_writes(&leaf);
-            candidates.push(Candidate { leaf: Some(leaf), writes, needs: Registers::new(), known: None });
+            candidates.push(Candidate { leaf: Some(leaf), writes, needs: Registers::default(), known: None });
         }
         let all: Registers = candidates.iter().flat_map(|candidate| &candidate.writes).copied().collect();
         for candidate in &mut candidates {

@@ -9,7 +9,7 @@ use catalog::Table;
 
 /// The registers that a plan reads and does not write. If there are any, the plan is correlated.
 pub(super) fn free(plan: &Plan) -> Registers {
-    let (mut read, mut own) = (Registers::new(), Registers::new());
+    let (mut read, mut own) = (Registers::default(), Registers::default());
     deep(plan, &mut read, &mut own);
     read.retain(|register| !own.contains(register));
     read
@@ -63,7 +63,7 @@ fn target_reads(target: &RowTarget, into: &mut Registers) {
 fn again_reads(again: Option<&Again>, into: &mut Registers) {
     let Some(again) = again else { return };
     for part in &again.matches {
-        let (mut read, mut own) = (part_reads(part), Registers::new());
+        let (mut read, mut own) = (part_reads(part), Registers::default());
         deep(&part.subquery, &mut read, &mut own);
         into.extend(read.difference(&own));
     }
@@ -73,7 +73,7 @@ fn again_reads(again: Option<&Again>, into: &mut Registers) {
 /// The columns of a subquery's row, and of the rows around it, that matching with a newer version
 /// reads.
 fn part_reads(part: &Match) -> Registers {
-    let mut read = Registers::new();
+    let mut read = Registers::default();
     part.comparison.iter().for_each(|expr| of_expr(expr, &mut read));
     part.plan.iter().for_each(|plan| joined_reads(plan, &mut read));
     read
@@ -81,7 +81,7 @@ fn part_reads(part: &Match) -> Registers {
 
 /// Adds the registers of joined rows that a plan over them reads.
 fn joined_reads(plan: &Plan, into: &mut Registers) {
-    let (mut read, mut own, mut joined) = (Registers::new(), Registers::new(), Vec::new());
+    let (mut read, mut own, mut joined) = (Registers::default(), Registers::default(), Vec::new());
     deep(plan, &mut read, &mut own);
     joined_below(plan, &mut joined);
     into.extend(read.iter().filter(|register| !own.contains(register) || joined.contains(register)));
@@ -130,7 +130,7 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
         }
         Plan::HashJoin { left, right, test, left_registers, right_registers, .. } => {
             if let Some(test) = test {
-                fill(test, Registers::new());
+                fill(test, Registers::default());
                 need.extend(free(test));
             }
             *left_registers = kept(left, &need);
@@ -145,7 +145,7 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             fill(left, need);
         }
         Plan::Subquery { input, subquery, kind, keep, .. } => {
-            let mut inner = Registers::new();
+            let mut inner = Registers::default();
             kind_reads(kind, &mut inner);
             *keep = kept(subquery, &inner);
             fill(subquery, inner);
@@ -153,7 +153,7 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             fill(input, need);
         }
         Plan::Aggregate { input, groups, calls, keep } => {
-            let mut inner = Registers::new();
+            let mut inner = Registers::default();
             groups.iter().for_each(|(expr, _)| of_expr(expr, &mut inner));
             for call in calls {
                 call.arguments.iter().for_each(|expr| of_expr(expr, &mut inner));

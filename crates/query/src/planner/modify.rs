@@ -15,7 +15,7 @@ use values::error::SqlError;
 
 impl Planner<'_, '_> {
     pub(super) fn insert(&mut self, insert: Insert) -> Result<Planned, SqlError> {
-        let none = Registers::new();
+        let none = Registers::default();
         let tables = self.common_tables(insert.tables, &none)?;
         let before = self.with_sublinks(insert.sublinks, &none)?;
         let input = match insert.input {
@@ -44,7 +44,7 @@ impl Planner<'_, '_> {
     }
 
     pub(super) fn change(&mut self, change: Change, update: bool) -> Result<Planned, SqlError> {
-        let none = Registers::new();
+        let none = Registers::default();
         let tables = self.common_tables(change.tables, &none)?;
         let from = change.select.from.ok_or_else(|| SqlError::internal("a change of no table"))?;
         let around = self.item_writes(&from);

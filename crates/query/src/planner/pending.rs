@@ -56,7 +56,7 @@ impl Planner<'_, '_> {
         for link in sublinks {
             let plan = self.query(link.query, around)?.plan;
             let (outer, own) = (free(&plan), written(&plan));
-            let mut operands = Registers::new();
+            let mut operands = Registers::default();
             registers::kind_reads(&link.kind, &mut operands);
             operands.retain(|register| !own.contains(register));
             let pending = Pending { plan, kind: link.kind, outer, operands, shared: false, guard: None };
@@ -73,7 +73,7 @@ impl Planner<'_, '_> {
     /// All registers that must be filled before an expression can be evaluated, including those its
     /// subqueries need.
     pub(super) fn required(&self, expr: &Expr) -> Registers {
-        let mut required = Registers::new();
+        let mut required = Registers::default();
         let mut open: Vec<Reg> = registers::reads(expr).into_iter().collect();
         while let Some(register) = open.pop() {
             match self.pending.get(&register) {
@@ -142,7 +142,7 @@ impl Planner<'_, '_> {
     /// Places the subqueries that are an output column or a sort key by themselves. No target
     /// expression and no other subquery reads them.
     pub(super) fn attach_bare(&mut self, mut part: Part, targets: &[(Expr, Reg)]) -> Part {
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         targets.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut read));
         read.extend(self.pending.values().flat_map(Pending::needs));
         let bare: Vec<Reg> = self.pending.keys().copied().filter(|output| !read.contains(output)).collect();

@@ -13,7 +13,7 @@ pub(super) fn statement(bound: &mut Bound) {
         Bound::Query(query) => return prune(query),
         Bound::Insert(insert) => {
             if let Some(input) = &mut insert.input {
-                let mut read = Registers::new();
+                let mut read = Registers::default();
                 insert.values.iter().for_each(|value| crate::registers::of_expr(value, &mut read));
                 insert.sublinks.iter().for_each(|link| sublink_reads(link, &mut read));
                 query_reads(input, &mut read);
@@ -58,7 +58,7 @@ fn prune(query: &mut Query) {
     let mut again = inner > 1;
     // A dropped column may have been the only reader of another one.
     while again {
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         query_reads(query, &mut read);
         keep_outputs(query, &mut read);
         again = false;
@@ -82,7 +82,7 @@ fn drop_sublinks(query: &mut Query, read: &Registers) -> bool {
 fn drop_columns(query: &mut Query, read: &Registers) -> bool {
     match &mut query.body {
         QueryBody::Select(select) if matches!(select.distinct, Distinct::No) => {
-            let mut dropped = Registers::new();
+            let mut dropped = Registers::default();
             select.targets.retain(|(expr, register)| {
                 let kept = read.contains(register) || expr.volatility() == Volatility::Volatile;
                 if !kept {
@@ -115,7 +115,7 @@ fn drop_columns(query: &mut Query, read: &Registers) -> bool {
             retain_places(&mut query.output, &kept);
             for branch in sides {
                 retain_places(&mut branch.output, &kept);
-                let mut inside = Registers::new();
+                let mut inside = Registers::default();
                 query_reads(branch, &mut inside);
                 keep_outputs(branch, &mut inside);
                 drop_columns(branch, &inside);

@@ -35,7 +35,7 @@ impl Planner<'_, '_> {
         match bound {
             Bound::Query(query) => {
                 let columns = query.output.clone();
-                let part = self.query(*query, &Registers::new())?;
+                let part = self.query(*query, &Registers::default())?;
                 Ok(Planned { root: part.plan, tag: QueryTag::Select, columns })
             }
             Bound::Insert(insert) => self.insert(*insert),
@@ -144,7 +144,7 @@ impl Planner<'_, '_> {
             window.order.retain(|key| !fixed(&key.expr));
         }
         let keys = windows.iter().flat_map(|w| w.partition.iter().chain(w.order.iter().map(|key| &key.expr)));
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         keys.for_each(|expr| registers::of_expr(expr, &mut read));
         let early = |call: &SetCall| call.output.iter().any(|output| read.contains(output));
         let (windowed, calls) = select.sets.into_iter().partition(early);
@@ -203,7 +203,7 @@ impl Planner<'_, '_> {
         let is_late = top.late();
         let (computed, late): (Vec<_>, Vec<_>) =
             select.targets.iter().cloned().partition(|target| !is_late(target));
-        let mut above = Registers::new();
+        let mut above = Registers::default();
         late.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut above));
         let below = |link: &&Sublink| !above.contains(&link.output);
         let sources: Vec<SourceId> = top.locks.iter().map(|(source, ..)| *source).collect();
@@ -352,7 +352,7 @@ impl Planner<'_, '_> {
 
     /// Registers of siblings that a leaf may read.
     pub(super) fn leaf_needs(&self, leaf: &Leaf) -> Registers {
-        let mut needs = Registers::new();
+        let mut needs = Registers::default();
         match leaf {
             Leaf::Table(..) => {}
             Leaf::Planned(part) => needs = free(&part.plan),
@@ -368,7 +368,7 @@ impl Planner<'_, '_> {
 
     /// Registers of earlier items that an item of FROM may read.
     pub(super) fn item_needs(&self, item: &FromItem) -> Registers {
-        let mut needs = Registers::new();
+        let mut needs = Registers::default();
         item_reads(item, &mut needs);
         needs
     }

@@ -69,7 +69,7 @@ impl Planner<'_, '_> {
         top: Top,
     ) -> Result<Part, SqlError> {
         let Top { limit, offset, ties, .. } = top;
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         sets.calls.iter().for_each(|call| read.extend(&call.output));
         let reads_sets = |(expr, _): &(Expr, Reg)| !registers::reads(expr).is_disjoint(&read);
         let (after, before): (Vec<_>, Vec<_>) = targets.into_iter().partition(reads_sets);

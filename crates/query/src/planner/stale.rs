@@ -1,7 +1,7 @@
 //! Finds out what depends on a statement's locked rows, before the second look at them is planned
 //! ([`super::again`]).
 
-use std::collections::HashMap;
+use runtime::hash::HashMap;
 
 use super::Planner;
 use super::from::{join_conditions, table_of};
@@ -37,7 +37,7 @@ impl Stale<'_> {
         // Flags get numbers that no register of the statement has, because the second look's plan
         // makes its own.
         let mut flag = Reg::MAX;
-        let mut operands: HashMap<Reg, Registers> = HashMap::new();
+        let mut operands: HashMap<Reg, Registers> = HashMap::default();
         for link in sublinks {
             registers::kind_reads(&link.kind, operands.entry(link.output).or_default());
         }
@@ -53,7 +53,7 @@ impl Stale<'_> {
         let mut guards: HashMap<Reg, Option<Guard>> = guards.into_iter().collect();
         let mut open = Vec::with_capacity(sublinks.len());
         for link in sublinks {
-            let mut read = Registers::new();
+            let mut read = Registers::default();
             reads::sublink_reads(link, &mut read);
             open.push((link, read, guards.remove(&link.output).flatten()));
         }

@@ -19,7 +19,7 @@ impl Top {
     /// A test for columns that are computed above the limit, only for rows that pass it. No sort
     /// key reads them.
     pub(super) fn late(&self) -> impl Fn(&(Expr, Reg)) -> bool + use<> {
-        let mut read = Registers::new();
+        let mut read = Registers::default();
         self.order.iter().for_each(|key| registers::of_expr(&key.expr, &mut read));
         let limited = self.limit.is_some();
         move |(_, register)| limited && !read.contains(register)

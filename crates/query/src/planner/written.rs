@@ -7,7 +7,7 @@ use crate::registers::Registers;
 /// writing all registers written below it. Later, [`super::keep`] makes it keep each one that is
 /// read above it.
 pub(super) fn written(plan: &Plan) -> Registers {
-    let mut registers = Registers::new();
+    let mut registers = Registers::default();
     add(plan, &mut registers);
     registers
 }

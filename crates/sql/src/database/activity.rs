@@ -4,14 +4,14 @@
 //! its interrupt, where its fiber says so.
 
 use runtime::awaited::Awaited;
+use runtime::hash::{HashMap, HashSet};
 use runtime::interrupt::{Interrupt, Reason};
 use std::cell::Cell;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use sync::{CachePadded, Caption, SpinLock};
+use sync::{CachePadded, Caption, OnceLock, SpinLock};
 
 /// What a session does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -18,11 +18,11 @@
 //!   done. A close is the same for good.
 //! - No session hears of a failure: it is logged once for each tree, which is tried again later.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::fiber;
+use runtime::hash::{HashMap, HashSet};
 use runtime::stop;
 use storage::btree::Tree;
 use sync::{SpinLock, WaitQueue};
@@ -244,7 +244,7 @@ impl Shared {
     /// The trees that are due. What is known of trees that nobody has any more is forgotten; so are
     /// the counts of a tree whose creation is not committed yet.
     fn due(&self, ledger: &mut Ledger, now: u64) -> Vec<Due> {
-        let mut found = HashSet::from([system::SYSTEM_TREE]);
+        let mut found = HashSet::from_iter([system::SYSTEM_TREE]);
         let mut list = Vec::new();
         let mut look = |tree: Tree, owner: Option<(&Arc<Definitions>, u32)>| {
             let due =

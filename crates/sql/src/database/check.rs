@@ -15,9 +15,9 @@
 mod tests;
 mod values;
 
-use std::collections::HashSet;
 use std::ops::Bound;
 
+use runtime::hash::HashSet;
 use storage::btree::Tree;
 use storage::page::PAGE_SIZE;
 use storage::{PageNo, Store};
@@ -219,7 +219,7 @@ impl Check<'_> {
     /// Whether every page in use belongs to somebody.
     fn ownership(&mut self) -> Result<(), SqlError> {
         let (total, free) = self.store().space.pages();
-        let mut maps = HashSet::new();
+        let mut maps = HashSet::default();
         for number in 0..total {
             maps.insert(storage::space::map_page_of(PageNo(number)).0);
         }

@@ -20,10 +20,10 @@
 //! It stays on its list, and its pages in use, which harms nothing but their space. It is told of
 //! once in each life, and `allcore check` names it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtime::hash::HashSet;
 use runtime::stop;
 use storage::btree::Tree;
 use txn::TxnSession;
@@ -91,7 +91,7 @@ impl Shared {
             Ok(listed)
         })?;
         let mut left = Vec::new();
-        let mut looked_at = HashSet::new();
+        let mut looked_at = HashSet::default();
         for (key, root) in &listed {
             let (Some(id), Some(root)) = (key.first_chunk(), root.first_chunk()) else { continue };
             let address = TreeAddress { id: u32::from_be_bytes(*id), root: u32::from_le_bytes(*root) };

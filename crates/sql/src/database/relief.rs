@@ -1,10 +1,10 @@
 //! Stops the statements that hold most while the process is short of memory.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use runtime::account;
+use runtime::hash::HashMap;
 use runtime::interrupt::Reason;
 
 use super::activity::Board;
@@ -26,7 +26,7 @@ pub(crate) struct Relief {
 
 impl Relief {
     pub fn new(board: &Arc<Board>) -> Relief {
-        Relief { board: Arc::clone(board), told: HashMap::new(), quiet: 0 }
+        Relief { board: Arc::clone(board), told: HashMap::default(), quiet: 0 }
     }
 
     /// Says, once a minute at most, that more is resident than the server may have.
@@ -111,13 +111,13 @@ mod tests {
     #[test]
     fn as_many_of_the_largest_are_stopped_as_cover_the_excess() {
         let sessions = [(1, 50), (2, 40), (3, 30), (4, 20)];
-        let mut told = HashMap::new();
+        let mut told = HashMap::default();
         assert_eq!(choose(&sessions, &mut told, 80), [(1, 50), (2, 40)]);
         // They are waited for.
         assert_eq!(choose(&sessions, &mut told, 80), []);
         // One has given its memory back, the other is on its way; there is more than both held.
         assert_eq!(choose(&sessions[1..], &mut told, 50), [(3, 30)]);
-        assert_eq!(choose(&sessions, &mut HashMap::new(), 0), []);
+        assert_eq!(choose(&sessions, &mut HashMap::default(), 0), []);
         assert_eq!(choose(&[], &mut told, 100), []);
         assert!(told.is_empty());
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_session_that_does_not_stop_does_not_keep_others_from_being_stopped() {
         let sessions = [(1, 50), (2, 40), (3, 30)];
-        let mut told = HashMap::new();
+        let mut told = HashMap::default();
         let mut stopped = Vec::new();
         for _ in 0..=3 * PATIENCE {
             stopped.extend(choose(&sessions, &mut told, 50).into_iter().map(|(session, _)| session));

@@ -1,11 +1,11 @@
 //! The session as functions see it: settings, names, time, sequences.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bumpalo::Bump;
 use runtime::awaited::Awaited;
+use runtime::hash::{HashMap, SeededMap};
 use runtime::interrupt::Interrupt;
 use txn::{TableLock, TxnSession, Wait};
 
@@ -66,8 +66,8 @@ pub(crate) struct SessionEnvironment {
     pub session: u32,
     /// When the statement came.
     pub statement_time: i64,
-    /// The named portals, cursors among them.
-    pub(super) portals: HashMap<String, Portal>,
+    /// The named portals, cursors among them, whose names the client chooses.
+    pub(super) portals: SeededMap<String, Portal>,
     /// The named prepared statements.
     pub(super) prepared: PreparedStatements,
     /// Actions that functions left for after the statement.
@@ -102,7 +102,7 @@ impl SessionEnvironment {
             user,
             session,
             statement_time: 0,
-            portals: HashMap::new(),
+            portals: SeededMap::default(),
             prepared: PreparedStatements::default(),
             deferred: RefCell::new(Vec::new()),
             seed: Cell::new(None),
@@ -123,7 +123,7 @@ impl SessionEnvironment {
             user: Arc::clone(&self.user),
             session: self.session,
             statement_time: self.statement_time,
-            portals: HashMap::new(),
+            portals: SeededMap::default(),
             prepared: PreparedStatements::default(),
             deferred: RefCell::new(Vec::new()),
             seed: Cell::new(None),

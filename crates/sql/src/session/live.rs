@@ -12,8 +12,8 @@
 //! 3. A query is dropped before its transaction ends, since its trees may go then.
 
 use execution::RunningSession as _;
+use runtime::hash::HashMap;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use bumpalo::Bump;
 use runtime::interrupt;
 use runtime::producer::{Demand, Producer};
 use storage::Store;
+use sync::core_local;
 
 use super::Session;
 use super::environment::SessionEnvironment;
@@ -42,7 +43,7 @@ struct Waiting {
     row: Rc<RefCell<Vec<u8>>>,
 }
 
-thread_local! {
+core_local! {
     /// The core's live queries by their numbers. Not dropped with the thread, which has no fibers
     /// any more by then.
     static LIVE: ManuallyDrop<RefCell<HashMap<u64, Waiting>>> = ManuallyDrop::default();

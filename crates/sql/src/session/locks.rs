@@ -4,7 +4,7 @@
 //! (`tuple`) while it is held explicitly or waited for; a row that is merely written stands for
 //! itself, and whoever waits for its writer waits for that transaction (`transactionid`).
 
-use std::collections::HashMap;
+use runtime::hash::HashMap;
 
 use txn::{LockInfo, LockedObject};
 

@@ -10,11 +10,12 @@
 //! statements run once leave nothing behind.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use runtime::hash::SeededMap;
 use runtime::{account, aside, work};
 use sync::atomic::{AtomicU64, Ordering};
+use sync::core_local;
 
 use query::compile::Compiled;
 use query::normalize::{Normalized, Template};
@@ -76,8 +77,8 @@ const LONG_TO_DROP: usize = 1 << 20;
 /// Plans by text, of both kinds.
 #[derive(Default)]
 struct Plans {
-    by_template: HashMap<(Scope, u64), (Template, Arc<Planned>)>,
-    by_text: HashMap<(Scope, u64), Arc<Planned>>,
+    by_template: SeededMap<(Scope, u64), (Template, Arc<Planned>)>,
+    by_text: SeededMap<(Scope, u64), Arc<Planned>>,
 }
 
 impl Plans {
@@ -152,9 +153,9 @@ const LARGEST_SHARE: usize = 8;
 /// A plan of more bytes is not kept the first time.
 const LARGE: usize = 64 << 10;
 
-thread_local! {
+core_local! {
     static CACHE: RefCell<Cache> = RefCell::new(Cache {
-        plans: Plans { by_template: HashMap::new(), by_text: HashMap::new() },
+        plans: Plans { by_template: SeededMap::default(), by_text: SeededMap::default() },
         normalized: None,
         bytes: 0,
         large: [0; 64],

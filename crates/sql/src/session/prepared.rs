@@ -1,7 +1,8 @@
 //! A session's named prepared statements, made by Parse or by PREPARE.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use runtime::hash::SeededMap;
 
 use super::Session;
 use super::plans::Planned;
@@ -30,10 +31,10 @@ impl Entry {
     }
 }
 
-/// Prepared statements by name.
+/// Prepared statements by name, which the client chooses.
 #[derive(Default)]
 pub(super) struct PreparedStatements {
-    by_name: HashMap<String, Entry>,
+    by_name: SeededMap<String, Entry>,
     bytes: usize,
 }
 

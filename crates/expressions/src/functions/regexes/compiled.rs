@@ -8,7 +8,6 @@
 //! since nothing can stop the library meanwhile.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,6 +18,8 @@ use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::{Class, Hir, HirKind};
 use runtime::account::{self, Reservation};
 use runtime::aside;
+use runtime::hash::SeededMap;
+use sync::core_local;
 
 use super::translate::{invalid, translate};
 use values::error::{SqlError, SqlState};
@@ -343,11 +344,11 @@ impl Compiled {
 /// The expressions that a core keeps, by pattern and flags.
 #[derive(Default)]
 struct Kept {
-    by_pattern: HashMap<(String, String), Rc<Compiled>>,
+    by_pattern: SeededMap<(String, String), Rc<Compiled>>,
     bytes: usize,
 }
 
-thread_local! {
+core_local! {
     static KEPT: RefCell<Kept> = RefCell::default();
 }
 

@@ -125,7 +125,7 @@ pub(super) fn substring<'t>(text: &'t str, pattern: &str, escape: &str) -> Resul
 
 /// The ends of the matches that begin at the text's start; with `backward` the beginnings of those
 /// that end at its end.
-fn places(pattern: &str, text: &str, backward: bool) -> Result<std::collections::HashSet<usize>> {
+fn places(pattern: &str, text: &str, backward: bool) -> Result<runtime::hash::HashSet<usize>> {
     let refused = |_| SqlError::unsupported("this regular expression in SUBSTRING ... SIMILAR");
     let translated = translate(&format!("(?:{pattern})"), "")?.pattern;
     let engine = DFA::builder()
@@ -135,7 +135,7 @@ fn places(pattern: &str, text: &str, backward: bool) -> Result<std::collections:
     let mut cache = engine.create_cache();
     let mut state = OverlappingState::start();
     let input = Input::new(text).anchored(Anchored::Yes);
-    let mut found = std::collections::HashSet::new();
+    let mut found = runtime::hash::HashSet::default();
     loop {
         if backward {
             engine.try_search_overlapping_rev(&mut cache, &input, &mut state).map_err(refused)?;

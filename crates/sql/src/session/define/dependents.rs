@@ -7,9 +7,9 @@
 //! holds a lock on it.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use runtime::hash::HashMap;
 use txn::TableLock;
 
 use super::super::Session;
@@ -120,7 +120,8 @@ fn lock_of(found: &Found, cascade: bool) -> Option<(u32, TableLock)> {
 /// All objects that go with `objects`, they included, in the order in which PostgreSQL reports
 /// them.
 fn find(catalog: &Catalog, objects: &[Object]) -> Vec<Found> {
-    let mut search = Search { catalog, readers: readers(catalog), found: Vec::new(), places: HashMap::new() };
+    let mut search =
+        Search { catalog, readers: readers(catalog), found: Vec::new(), places: HashMap::default() };
     for &object in objects {
         search.visit(Found { object, on: object, quiet: true });
     }
@@ -130,7 +131,7 @@ fn find(catalog: &Catalog, objects: &[Object]) -> Vec<Found> {
 
 /// By relation, the defaults and checks that name it by a constant.
 fn readers(catalog: &Catalog) -> HashMap<u32, Vec<Object>> {
-    let mut readers: HashMap<u32, Vec<Object>> = HashMap::new();
+    let mut readers: HashMap<u32, Vec<Object>> = HashMap::default();
     for table in catalog.tables() {
         let defaults = table.live_columns().filter(|(_, column)| column.identity.is_none());
         let defaults = defaults.filter_map(|(at, column)| {

@@ -1,8 +1,8 @@
 //! DROP and TRUNCATE.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
+use runtime::hash::HashSet;
 use txn::{TableLock, Wait};
 
 use super::super::Session;
@@ -95,7 +95,7 @@ pub(super) fn objects(
         ObjectKind::Schema => ("schema", SqlState::INVALID_SCHEMA_NAME, "DROP SCHEMA"),
     };
     let mut found = Vec::with_capacity(names.len());
-    let mut known = HashSet::with_capacity(names.len());
+    let mut known = HashSet::with_capacity_and_hasher(names.len(), Default::default());
     for name in names {
         match locked(session, kind, name).map_err(|error| hinted(session, name, error))? {
             Some(object) if !known.insert(object) => {}
@@ -291,7 +291,7 @@ pub(super) fn truncate(
     client: &mut dyn Client,
 ) -> Result<&'static str, SqlError> {
     let mut all: Vec<u32> = Vec::with_capacity(names.len());
-    let mut known = HashSet::with_capacity(names.len());
+    let mut known = HashSet::with_capacity_and_hasher(names.len(), Default::default());
     for name in names {
         let table = session.locked_table(name, TableLock::AccessExclusive)?;
         let oid = table.ok_or_else(|| session.missing(name))?.oid;

@@ -4,7 +4,7 @@
 //! that is generated is one that nobody has to wait for: it is passed by when a running transaction
 //! gives it to a relation, or takes it from one.
 
-use std::collections::HashSet;
+use runtime::hash::SeededSet;
 
 use super::{Session, safe_point};
 use crate::database::system;
@@ -57,7 +57,7 @@ impl Session {
         (label, constraint): (&str, bool),
     ) -> Result<String, SqlError> {
         self.refresh_catalog();
-        let own: HashSet<&str> = table.index_names().map(|(name, _)| name).collect();
+        let own: SeededSet<&str> = table.index_names().map(|(name, _)| name).collect();
         first_free(&table.name, columns, label, |name| {
             let is_there = own.contains(name)
                 || self.environment.catalog.relation_in(table.schema, name).is_some()
@@ -78,7 +78,7 @@ impl Session {
         columns: &[String],
         label: &str,
     ) -> Result<String, SqlError> {
-        let own: HashSet<&str> = table.constraint_names().collect();
+        let own: SeededSet<&str> = table.constraint_names().collect();
         first_free(&table.name, columns, label, |name| {
             Ok(own.contains(name) || self.is_constraint(table, name))
         })

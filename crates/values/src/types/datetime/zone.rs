@@ -1,9 +1,10 @@
 //! Time zones: by name, by POSIX's rules, by abbreviation.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, TimeZone};
+use sync::OnceLock;
 
 use super::{Civil, DAY, EPOCH_MICROS, SECOND, abbreviations, days_of, month_days};
 
