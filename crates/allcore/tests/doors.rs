@@ -1,6 +1,6 @@
-//! The engine touches the machine through `sync` and `runtime` only. Clippy refuses other types and
-//! functions (`clippy.toml`) in the crates that ask for it; this holds them to asking, and refuses
-//! what clippy cannot.
+//! The engine touches the machine through `sync` and `runtime` only, and storage through `txn`.
+//! Clippy refuses other types and functions (`clippy.toml`) in the crates that ask for it. These
+//! tests hold the crates to asking, and refuse what clippy cannot.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,4 +54,20 @@ fn the_engine_reaches_the_machine_through_its_doors_only() {
             }
         }
     }
+}
+
+#[test]
+fn only_txn_imports_storage() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let importers: Vec<String> = fs::read_dir(crates)
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            let manifest = fs::read_to_string(entry.path().join("Cargo.toml")).unwrap_or_default();
+            let shipped = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+            shipped.lines().any(|line| line.starts_with("storage"))
+        })
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(importers, ["txn"]);
 }

@@ -306,7 +306,7 @@ impl Table {
     #[must_use]
     pub fn may_be_wide(&self) -> bool {
         // Key columns are stored in the row and in its key.
-        const SURELY_FITS: usize = storage::btree::MAX_ENTRY - storage::btree::MAX_KEY - 400;
+        const SURELY_FITS: usize = txn::trees::MAX_ENTRY - txn::trees::MAX_KEY - 400;
         let lengths = self.columns.iter().map(|column| values::types::modifier::most_bytes(column.type_));
         let total = lengths.sum::<Option<usize>>();
         total.is_none_or(|total| total + 4 * self.columns.len() > SURELY_FITS)

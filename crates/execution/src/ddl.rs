@@ -1,6 +1,6 @@
 //! Filling trees that a definition made: of a rewritten table, of a new index.
 
-use storage::btree::{MAX_ENTRY, MAX_KEY};
+use txn::trees::{MAX_ENTRY, MAX_KEY};
 use txn::{Direction, Range};
 
 use super::constraint::{in_table, shown_key};

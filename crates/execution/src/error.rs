@@ -38,8 +38,8 @@ pub fn from_txn(error: txn::Error) -> SqlError {
 
 /// The client's error for one of storage.
 #[cold]
-pub fn from_storage(error: &storage::Error) -> SqlError {
-    use storage::Error;
+pub fn from_storage(error: &txn::StorageError) -> SqlError {
+    use txn::StorageError as Error;
     let code = match error {
         Error::Io(_) => SqlState::IO_ERROR,
         Error::DiskFull(_) | Error::LogFull => SqlState::DISK_FULL,
@@ -50,7 +50,7 @@ pub fn from_storage(error: &storage::Error) -> SqlError {
         _ => SqlState::SYSTEM_ERROR,
     };
     let message = match *error {
-        Error::TooLarge { bytes, limit: limit @ storage::btree::MAX_KEY } => {
+        Error::TooLarge { bytes, limit: limit @ txn::trees::MAX_KEY } => {
             format!("index row size {bytes} exceeds maximum {limit}")
         }
         Error::TooLarge { bytes, limit } => format!("row is too big: size {bytes}, maximum size {limit}"),

@@ -10,9 +10,8 @@
 
 use std::sync::Arc;
 
-use storage::Store;
-use storage::btree::Tree;
-use txn::{InsertOutcome, Load, Loaded};
+use txn::trees::Tree;
+use txn::{InsertOutcome, Load, Loaded, Store};
 
 use super::{Executor, from_txn};
 use crate::spill::Sorter;

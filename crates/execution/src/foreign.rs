@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 
-use storage::btree::Tree;
+use txn::trees::Tree;
 use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, TableLock, Wait};
 
 use super::constraint::{check_violation, in_table, null_violation, shown_key};

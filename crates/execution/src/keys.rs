@@ -10,8 +10,7 @@
 
 use std::ops::Bound;
 
-use storage::PageNo;
-use storage::btree::Tree;
+use txn::trees::{self, Tree};
 
 use super::{Arena, Executor, File};
 use catalog::{Index, Table, TreeAddress};
@@ -32,7 +31,7 @@ pub struct Part {
 
 /// The tree at an address.
 pub fn tree(address: TreeAddress) -> Tree {
-    Tree::new(address.id, PageNo(address.root))
+    trees::at(address.id, address.root)
 }
 
 /// A table's own tree.

@@ -59,8 +59,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use storage::Store;
-use txn::TxnSession;
+use txn::{Store, TxnSession};
 
 use crate::spill::Sorter;
 use catalog::{Catalog, TreeAddress};

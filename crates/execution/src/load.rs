@@ -6,7 +6,7 @@
 //! at the statement's end (foreign keys) comes after the load has finished. From the first key that
 //! is not above the one before it, rows are inserted in the ordinary way.
 
-use storage::btree::Tree;
+use txn::trees::Tree;
 use txn::{InsertOutcome, Load, Loaded, TxnSession};
 
 use super::keys::table_tree;

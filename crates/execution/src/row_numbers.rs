@@ -4,9 +4,8 @@ use std::cell::RefCell;
 
 use catalog::TreeAddress;
 use runtime::hash::HashMap;
-use storage::Store;
-use storage::btree::Cursor;
 use sync::{SpinLock, core_local};
+use txn::{Store, trees};
 use values::error::SqlError;
 
 use crate::error::from_txn;
@@ -81,8 +80,6 @@ impl RowNumbers {
 }
 
 fn last_number(store: &Store, tree: TreeAddress) -> Result<u64, SqlError> {
-    let mut cursor = Cursor::new(crate::tree(tree));
-    cursor.seek_end(store).map_err(|error| from_txn(error.into()))?;
-    let last = cursor.prev(store).map_err(|error| from_txn(error.into()))?;
-    Ok(last.and_then(|(key, _)| key.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))).unwrap_or(0))
+    let last = trees::last_prefix(store, crate::tree(tree)).map_err(|error| from_txn(error.into()))?;
+    Ok(last.map_or(0, u64::from_be_bytes))
 }

@@ -14,7 +14,7 @@
 //!    fetch first. A value that nobody reads is not fetched.
 
 use runtime::{fiber, interrupt};
-use storage::btree::{MAX_ENTRY, MAX_KEY};
+use txn::trees::{MAX_ENTRY, MAX_KEY};
 use txn::{InsertOutcome, Outcome, TxnSession};
 
 use super::scan::decode;

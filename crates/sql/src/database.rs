@@ -28,12 +28,10 @@ use runtime::Runtime;
 use runtime::hash::{HashMap, HashSet};
 use runtime::interrupt::Interrupt;
 use runtime::memory::RegionKind;
-use storage::recovery::Manner;
-use storage::store::StoreOptions;
-use storage::{Error as StorageError, Store};
 use sync::SpinLock;
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use txn::{Engine, Isolation, TxnSession};
+use txn::folder::{self, PAGE_SIZE};
+use txn::{Engine, Isolation, StorageError, Store, TxnSession};
 
 pub use activity::{Activity, State};
 pub(crate) use activity::{Board, Seat};
@@ -95,7 +93,7 @@ pub enum OpenError {
     /// The runtime did not start.
     Runtime(std::io::Error),
     /// The storage could not be opened or recovered.
-    Storage(storage::Error),
+    Storage(StorageError),
     /// The system catalog could not be read.
     Catalog(SqlError),
 }
@@ -271,7 +269,7 @@ const MINIMUM_FRAMES: usize = 256;
 /// Bytes of page frames that this many cores need at least; a folder opened with fewer gets these.
 #[must_use]
 pub fn least_memory(cores: usize) -> usize {
-    MINIMUM_FRAMES.max(storage::pool::FRAMES_MIN_PER_CORE * cores) * storage::page::PAGE_SIZE
+    MINIMUM_FRAMES.max(folder::least_frames(cores)) * PAGE_SIZE
 }
 
 impl Database {
@@ -285,15 +283,13 @@ impl Database {
             ..runtime::Options::default()
         };
         let runtime = Runtime::start(start).map_err(OpenError::Runtime)?;
-        let frames =
-            (options.memory.unwrap_or(DEFAULT_MEMORY) / storage::page::PAGE_SIZE).max(MINIMUM_FRAMES);
-        let manner = Manner {
+        let opening = folder::Options {
+            frames: (options.memory.unwrap_or(DEFAULT_MEMORY) / PAGE_SIZE).max(MINIMUM_FRAMES),
             look_only: options.look_only,
-            discard_log_after: options.discard_log_after.map(storage::Lsn),
+            discard_log_after: options.discard_log_after,
         };
-        let store = StoreOptions { manner, ..StoreOptions::new(frames, runtime.worker_count()) };
         let opened =
-            runtime.call(0, || open_shared(path, &runtime, &store, options.max_connections, options.given));
+            runtime.call(0, || open_shared(path, &runtime, opening, options.max_connections, options.given));
         match opened {
             Ok(shared) => {
                 autovacuum::start(&shared, options.autovacuum_pause);
@@ -343,7 +339,7 @@ impl Database {
     pub fn facts(&self) -> Vec<String> {
         let facts = self.shared.runtime.facts();
         let refused = facts.io_uring_refused.as_ref().map(|why| format!(" (io_uring refused: {why})"));
-        let pool = &self.store().pool;
+        let pool = self.store().pool();
         let memory = match pool.memory() {
             RegionKind::Huge => "huge pages",
             RegionKind::Transparent => "transparent huge pages",
@@ -361,7 +357,7 @@ impl Database {
                 0 => "each send and receive is a system call".to_owned(),
                 batched => format!("sends and receives of many sessions go together on {batched} cores"),
             },
-            format!("buffers: {} MiB in {memory}", (pool.frames() * storage::page::PAGE_SIZE) >> 20),
+            format!("buffers: {} MiB in {memory}", (pool.frames() * PAGE_SIZE) >> 20),
             format!("recovery done, {} unfinished transactions undone", inheritance.losers),
         ]
     }
@@ -453,18 +449,15 @@ pub(crate) fn no_database(name: &str) -> SqlError {
 fn open_shared(
     path: &Path,
     runtime: &Arc<Runtime>,
-    options: &StoreOptions,
+    options: folder::Options,
     max_connections: usize,
     mut given: Given,
 ) -> Result<Arc<Shared>, OpenError> {
-    let new = !options.manner.look_only && Store::is_vacant(path);
+    let new = !options.look_only && folder::is_vacant(path);
     let store = match new {
-        true => Store::begin(path, runtime, options)?,
-        false => Store::open(path, runtime, options)?,
+        true => folder::make(path, runtime, options, system::SYSTEM_TREE)?,
+        false => folder::open(path, runtime, options)?,
     };
-    if new {
-        storage::btree::Tree::create_first(&store, system::SYSTEM_TREE)?;
-    }
     given.extend(given::of(&store, path, max_connections));
     let engine = Engine::open(store).map_err(from_txn)?;
     let shared = Arc::new(Shared {
@@ -484,9 +477,7 @@ fn open_shared(
     shared.load()?;
     if new {
         // From now on the folder is opened as it is, so the first definitions are on disk before.
-        let wal = &shared.engine.store().wal;
-        wal.wait_durable(wal.position())?;
-        Store::finish(path)?;
+        folder::finish(shared.engine.store(), path)?;
     }
     garbage::collect_in_background(&shared);
     let board = Arc::clone(&shared.board);

@@ -360,7 +360,7 @@ fn a_session_may_be_dropped_on_another_databases_worker() {
         let temporary = || {
             // Read one after the other: while pages are given back, more may be free than there
             // were.
-            let (pages, free) = database.store().space.temporary_pages();
+            let (pages, free) = database.store().space().temporary_pages();
             pages.checked_sub(free)
         };
         assert!(used(&database) > before && temporary() > Some(1000), "{:?}", temporary());

@@ -87,7 +87,7 @@ fn a_dropped_table_leaves_nothing_behind() {
 /// Keys of the system tree's areas of definitions and of sequences.
 fn entries(database: &sql::database::Database) -> usize {
     let store = database.store();
-    let tree = storage::btree::Tree::new(1, storage::space::SYSTEM_ROOT);
+    let tree = txn::trees::first(1);
     let count = |area: u8| {
         database.runtime().call(0, || {
             let mut cursor = storage::btree::Cursor::new(tree);

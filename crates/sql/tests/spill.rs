@@ -11,7 +11,7 @@ use sql::embedded::EmbeddedSession;
 
 /// Temporary pages in use.
 fn used(database: &Database) -> u32 {
-    let (pages, free) = database.store().space.temporary_pages();
+    let (pages, free) = database.store().space().temporary_pages();
     pages - free
 }
 

@@ -87,13 +87,13 @@ pub struct Inheritance {
 /// An open data folder.
 pub struct Store {
     /// Pages in memory.
-    pub pool: Arc<Pool>,
+    pub(crate) pool: Arc<Pool>,
     /// The write-ahead log.
-    pub wal: Arc<Wal>,
+    pub(crate) wal: Arc<Wal>,
     /// Which pages are in use.
-    pub space: Space,
+    pub(crate) space: Space,
     /// The machine it runs on.
-    pub runtime: Arc<Runtime>,
+    pub(crate) runtime: Arc<Runtime>,
     inheritance: Inheritance,
     /// The start in progress, until `recover` has ended it.
     recovery: SpinLock<Option<Recovery>>,
@@ -203,6 +203,30 @@ impl Store {
             checkpointer: SpinLock::new(None),
             lock: SpinLock::new(lock),
         }))
+    }
+
+    /// Pages in memory.
+    #[inline]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The write-ahead log.
+    #[inline]
+    pub fn wal(&self) -> &Arc<Wal> {
+        &self.wal
+    }
+
+    /// Which pages are in use.
+    #[inline]
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The machine it runs on.
+    #[inline]
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
     }
 
     /// What the last life left.

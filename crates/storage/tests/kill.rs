@@ -91,7 +91,7 @@ fn start(folder: &Path) -> (Arc<Runtime>, Arc<Store>, Tree) {
         let store = Store::create(folder, &machine, &options).unwrap();
         let tree = Tree::create_first(&store, TREE).unwrap();
         store.recover(&mut Undo(&store)).unwrap();
-        store.wal.wait_durable(store.wal.position()).unwrap();
+        store.wal().wait_durable(store.wal().position()).unwrap();
         (store, tree)
     });
     (machine, store, tree)
@@ -126,7 +126,7 @@ fn child() {
     let (machine, store, tree) = start(Path::new(&folder));
     let floor = Arc::new(AtomicU64::new(u64::MAX));
     let source = floor.clone();
-    store.wal.set_floor_source(move || Lsn(source.load(Ordering::SeqCst)));
+    store.wal().set_floor_source(move || Lsn(source.load(Ordering::SeqCst)));
     machine.call(0, || {
         let first = check(&store, tree);
         println!("\nhas {first}");
@@ -137,11 +137,11 @@ fn child() {
                 let txn = LOSER + number;
                 let link = TxnLink { txn, ..TxnLink::NONE };
                 // The loser's first record may be before a checkpoint that it outlives.
-                floor.store(store.wal.position().0, Ordering::SeqCst);
+                floor.store(store.wal().position().0, Ordering::SeqCst);
                 live_loser = Some((txn, change(&store, tree, txn, Some(vec![1; 50]), link)));
             }
             let lsn = change(&store, tree, number, Some(value_of(number)), TxnLink::NONE);
-            store.wal.wait_durable(lsn).unwrap();
+            store.wal().wait_durable(lsn).unwrap();
             println!("acknowledged {number}");
             if number % 500 == 250 {
                 store.checkpoint().unwrap();
@@ -155,8 +155,8 @@ fn end_loser(store: &Store, tree: Tree, loser: Option<(u64, Lsn)>) {
     let Some((txn, lsn)) = loser else { return };
     let link = TxnLink { txn, prev: lsn, compensation: Some(Lsn::ZERO) };
     let last = change(store, tree, txn, None, link);
-    store.wal.ensure_reserved(0).unwrap();
-    store.wal.append_abort(txn, last);
+    store.wal().ensure_reserved(0).unwrap();
+    store.wal().append_abort(txn, last);
 }
 
 /// Runs a child until it dies; how many numbers were acknowledged by then, in all lives, if it came to say so.

@@ -376,7 +376,7 @@ fn crashed(folder: &Folder, tree: Tree) -> (Report, u64) {
         store.recover(&mut NothingToUndo).unwrap();
         look_around(&store, tree);
         let report = tree.check(&store).unwrap();
-        let (pages, free) = store.space.pages();
+        let (pages, free) = store.space().pages();
         store.close().unwrap();
         (report.clone(), u64::from(pages - free) - report.pages)
     });
@@ -403,7 +403,7 @@ fn who_needs_pages_while_the_file_grows_waits_for_that_growth() {
     park_at("storage.space.grown", 1);
     let claims = |core| {
         let store = Arc::clone(&store);
-        Aside::start(&machine, core, move || (0..CLAIMS).map(|_| store.space.claim().unwrap().0).collect())
+        Aside::start(&machine, core, move || (0..CLAIMS).map(|_| store.space().claim().unwrap().0).collect())
     };
     let first: Aside<Vec<u32>> = claims(0);
     until("a growth", || stop::hits("storage.space.grown") == 1);
@@ -415,7 +415,7 @@ fn who_needs_pages_while_the_file_grows_waits_for_that_growth() {
     stop::release("storage.space.grown");
     let mut numbers = first.end();
     others.into_iter().for_each(|other| numbers.extend(other.end()));
-    let end = machine.call(0, || store.space.pages().0);
+    let end = machine.call(0, || store.space().pages().0);
     assert!(numbers.iter().all(|&number| number < end));
     numbers.sort_unstable();
     numbers.dedup();
@@ -505,7 +505,7 @@ fn a_structure_change_keeps_readers_waiting_and_outlives_a_crash() {
     });
     let pages = || machine.call(1, || tree.check(&store).unwrap().pages);
     assert_eq!(pages(), 1);
-    let log_to_disk = || machine.call(1, || store.wal.wait_durable(store.wal.position()).unwrap());
+    let log_to_disk = || machine.call(1, || store.wal().wait_durable(store.wal().position()).unwrap());
     log_to_disk();
     let others = crashed(&folder, tree).1;
     for (point, nth) in [

@@ -76,9 +76,9 @@ impl Engine {
     /// An engine over a store that is not recovered yet, without background work.
     pub(crate) fn new(store: Arc<Store>, first_txid: u64) -> Result<Arc<Engine>, Error> {
         // The reserve worker serves sessions, and the service worker runs short tasks.
-        let workers = store.runtime.worker_count();
+        let workers = store.runtime().worker_count();
         let txids = Txids::new(first_txid, workers);
-        let published = Arc::new(CachePadded::new(AtomicU64::new(store.wal.durable().0)));
+        let published = Arc::new(CachePadded::new(AtomicU64::new(store.wal().durable().0)));
         let engine = Engine {
             status: StatusTable::new()?,
             slots: Slots::new(),
@@ -99,7 +99,7 @@ impl Engine {
 
     /// Gives the log its callbacks into the transactions.
     pub(crate) fn attach(self: &Arc<Self>) {
-        let wal = &self.store.wal;
+        let wal = self.store.wal();
         let published = Arc::clone(&self.published);
         wal.on_durable(move |durable| raise(&published, durable));
         // Weak: the log must not keep the engine alive, because the engine keeps the log.

@@ -15,6 +15,9 @@
 //!    committed ([`locks`]).
 //! 7. No session waits for a lock while it holds a latch, and every wait can be interrupted.
 //!
+//! This crate is the floors' door to storage: [`trees`], [`spool`] and [`folder`] name, item by
+//! item, what crosses it. [`Store`] crosses as a handle, and [`StorageError`] as part of [`Error`].
+//!
 //! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot.
 //! Never backwards.
 #![cfg(not(loom))] // a loom model includes the one file that it checks
@@ -26,6 +29,7 @@ mod blocking;
 mod deadlock;
 mod engine;
 mod error;
+pub mod folder;
 mod horizon;
 mod locks;
 mod log_undo;
@@ -36,7 +40,9 @@ mod retained;
 mod session;
 mod slots;
 mod snapshot;
+pub mod spool;
 mod status;
+pub mod trees;
 mod txid;
 mod undo;
 pub mod version;
@@ -53,4 +59,5 @@ pub use session::{
     TableGrant, TableLock, TxnSession, Wait, WaitLimits,
 };
 pub use snapshot::Snapshot;
+pub use storage::{Error as StorageError, Store};
 pub use version::Stamp;

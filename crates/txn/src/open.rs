@@ -16,7 +16,7 @@ impl Engine {
         // Before recovery's checkpoint, which must store the transaction numbers in use.
         engine.attach();
         engine.store.recover(&mut Undo::new(Arc::clone(&engine.store)))?;
-        engine.publish(engine.store.wal.durable());
+        engine.publish(engine.store.wal().durable());
         horizon::start(&engine);
         Ok(engine)
     }

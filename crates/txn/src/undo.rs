@@ -138,7 +138,7 @@ impl UndoSpace {
         if own.end + len > PAGE_SIZE {
             return Err(NoRoom);
         }
-        let page = store.pool.get(page_no).map_err(|_| NoRoom)?;
+        let page = store.pool().get(page_no).map_err(|_| NoRoom)?;
         let mut page = page.lock().map_err(|_| NoRoom)?;
         let at = own.end;
         record.write(&mut page.bytes_mut()[at..at + len]);
@@ -162,25 +162,25 @@ impl UndoSpace {
             own.current.filter(|_| own.end + RECORD_HEADER + room <= PAGE_SIZE)
         };
         if let Some(page_no) = current {
-            return match store.pool.get(page_no) {
+            return match store.pool().get(page_no) {
                 // The page writer has it latched for a moment.
                 Ok(_) => {
                     sync::park::yield_now();
                     Ok(())
                 }
-                Err(miss) => store.pool.resolve(page_no, miss),
+                Err(miss) => store.pool().resolve(page_no, miss),
             };
         }
         let recycled = self.take_recyclable(core, horizon);
         let page_no = match recycled {
             Some(page_no) => page_no,
-            None => store.space.claim_temporary()?,
+            None => store.space().claim_temporary()?,
         };
-        if let Err(error) = store.pool.reserve(1) {
-            store.space.free_temporary(page_no);
+        if let Err(error) = store.pool().reserve(1) {
+            store.space().free_temporary(page_no);
             return Err(error);
         }
-        drop(store.pool.create(page_no, PageKind::Undo, 0, 0));
+        drop(store.pool().create(page_no, PageKind::Undo, 0, 0));
         let mut own = self.cores.get(core).lock();
         let newest = std::mem::replace(&mut own.newest, 0);
         own.end = HEADER_SIZE;
@@ -213,7 +213,7 @@ impl UndoSpace {
                 }
             };
             match page_no {
-                Some((page_no, _)) => store.space.free_temporary(page_no),
+                Some((page_no, _)) => store.space().free_temporary(page_no),
                 None => return,
             }
         }
@@ -234,10 +234,10 @@ impl UndoSpace {
 pub fn read(store: &Store, pointer: UndoPointer, bytes: &mut Vec<u8>) -> Result<(), Error> {
     let page_no = PageNo::temporary(pointer.index());
     loop {
-        let page = match store.pool.get(page_no) {
+        let page = match store.pool().get(page_no) {
             Ok(page) => page,
             Err(miss) => {
-                store.pool.resolve(page_no, miss)?;
+                store.pool().resolve(page_no, miss)?;
                 continue;
             }
         };

@@ -136,7 +136,7 @@ fn a_rollback_works_on_a_full_disk() {
         prepare(&engine);
         let session = engine.session().unwrap();
         let put = shorten_and_fill(&engine, &session, MANY);
-        engine.store().wal.wait_durable(engine.store().wal.position()).unwrap();
+        engine.store().wal().wait_durable(engine.store().wal().position()).unwrap();
         engine.store().abandon();
         // Recovery finds its changes.
         std::mem::forget(session);

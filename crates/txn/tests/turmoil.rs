@@ -205,7 +205,7 @@ fn check(engine: &Arc<Engine>) {
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     // The tree's pages, the store's own page and the space map are in use; every other page is
     // free.
-    let (pages, free) = engine.store().space.pages();
+    let (pages, free) = engine.store().space().pages();
     assert_eq!(u64::from(pages - free), report.pages + 2, "pages in use that nobody refers to");
 }
 

@@ -2,7 +2,7 @@
 
 use bumpalo::Bump;
 
-use storage::btree::Tree;
+use txn::trees::Tree;
 use txn::{LockOutcome, RowLock, TableLock, TxnSession, Wait};
 
 use super::{as_type, same_set};

@@ -34,6 +34,6 @@ fn short(length: usize) -> Result<u32, SqlError> {
 }
 
 /// The client's error for one of storage.
-fn failed(error: storage::Error) -> SqlError {
+fn failed(error: txn::StorageError) -> SqlError {
     from_storage(&error)
 }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use storage::Store;
-use storage::spool::{Spool, SpoolReader};
+use txn::Store;
+use txn::spool::{Spool, SpoolReader};
 
 use super::{failed, short};
 use values::error::SqlError;

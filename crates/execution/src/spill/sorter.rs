@@ -9,9 +9,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use storage::Store;
-use storage::page::PAGE_SIZE;
-use storage::spool::{Spool, SpoolReader};
+use txn::Store;
+use txn::spool::{PAGE_SIZE, Spool, SpoolReader};
 
 use super::{failed, pause, short};
 use values::error::SqlError;

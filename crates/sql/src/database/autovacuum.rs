@@ -24,8 +24,8 @@ use std::time::Duration;
 use runtime::fiber;
 use runtime::hash::{HashMap, HashSet};
 use runtime::stop;
-use storage::btree::Tree;
 use sync::{SpinLock, WaitQueue};
+use txn::trees::Tree;
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
 
 use super::{Definitions, Shared, system};

@@ -17,11 +17,9 @@ mod values;
 
 use std::ops::Bound;
 
-use runtime::hash::HashSet;
-use storage::btree::Tree;
-use storage::page::PAGE_SIZE;
-use storage::{PageNo, Store};
-use txn::{Direction, Range, TxnSession};
+use txn::folder::{self, PAGE_SIZE};
+use txn::trees::Tree;
+use txn::{Direction, Range, Store, TxnSession};
 
 use super::{Database, Shared, system};
 use crate::SqlError;
@@ -116,26 +114,15 @@ impl Check<'_> {
         self.report.faults.push(line);
     }
 
-    /// Pages in use, but for those whose bit is not set.
-    fn in_use(&self, page_no: PageNo) -> Result<bool, SqlError> {
-        self.store().space.is_used(page_no).map_err(|error| from_storage(&error))
-    }
-
     fn pages(&mut self) -> Result<(), SqlError> {
-        let total = self.store().space.pages().0;
+        let total = self.store().space().pages().0;
         let mut bytes = runtime::file::AlignedBuf::new(PAGE_SIZE);
         for number in 0..total {
-            let page_no = PageNo(number);
-            if !self.in_use(page_no)? {
+            if !folder::is_used(self.store(), number).map_err(|error| from_storage(&error))? {
                 continue;
             }
-            let read = self.store().pool.file(page_no).read(page_no, &mut bytes);
-            match read.map_err(|error| error.to_string()) {
-                Err(error) => self.fault(format!("page {number}: {error}")),
-                Ok(()) => match self.store().pool.verify(&bytes, page_no) {
-                    Ok(()) => {}
-                    Err(damage) => self.fault(format!("page {number}: {}", damage.what())),
-                },
+            if let Err(what) = folder::verify_page(self.store(), number, &mut bytes) {
+                self.fault(format!("page {number}: {what}"));
             }
             self.report.pages += 1;
             if number % 1024 == 0 {
@@ -218,13 +205,9 @@ impl Check<'_> {
 
     /// Whether every page in use belongs to somebody.
     fn ownership(&mut self) -> Result<(), SqlError> {
-        let (total, free) = self.store().space.pages();
-        let mut maps = HashSet::default();
-        for number in 0..total {
-            maps.insert(storage::space::map_page_of(PageNo(number)).0);
-        }
+        let (total, free) = self.store().space().pages();
         let used = u64::from(total - free);
-        let owned = self.reached + maps.len() as u64 + 1; // the first page
+        let owned = self.reached + folder::map_pages(total) + 1; // the first page
         if used != owned && self.report.faults.is_empty() {
             self.fault(format!("{used} pages are in use, but trees and maps own {owned}"));
         }

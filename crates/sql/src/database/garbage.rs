@@ -25,8 +25,7 @@ use std::time::Duration;
 
 use runtime::hash::HashSet;
 use runtime::stop;
-use storage::btree::Tree;
-use txn::TxnSession;
+use txn::{TxnSession, trees};
 
 use super::{Shared, system};
 use catalog::TreeAddress;
@@ -54,15 +53,15 @@ impl Shared {
 
     fn make_tree(&self, txn: &TxnSession, id: u32) -> Result<TreeAddress, SqlError> {
         let store = self.engine.store();
-        let root = store.space.claim().map_err(|error| from_storage(&error))?;
-        let listed = self
-            .internal(|own| system::put(own, system::MADE, &id.to_be_bytes(), Some(&root.0.to_le_bytes())));
-        listed.inspect_err(|_| store.space.unclaim(root))?;
+        let root = trees::claim_root(store).map_err(|error| from_storage(&error))?;
+        let listed =
+            self.internal(|own| system::put(own, system::MADE, &id.to_be_bytes(), Some(&root.to_le_bytes())));
+        listed.inspect_err(|_| trees::unclaim_root(store, root))?;
         stop::point("sql.tree.listed");
-        Tree::create_at(store, id, root).map_err(|error| from_storage(&error))?;
+        trees::create(store, id, root).map_err(|error| from_storage(&error))?;
         stop::point("sql.tree.made");
         system::put(txn, system::CLAIMED, &id.to_be_bytes(), Some(&[]))?;
-        Ok(TreeAddress { id, root: root.0 })
+        Ok(TreeAddress { id, root })
     }
 
     /// Lists a tree that `txn` drops.
@@ -184,7 +183,7 @@ impl Shared {
             self.internal(|txn| system::put(txn, system::DROPPED, &address.id.to_be_bytes(), Some(&value)))?;
         }
         for level in levels {
-            store.space.free(&level).map_err(|error| from_storage(&error))?;
+            store.space().free(&level).map_err(|error| from_storage(&error))?;
             stop::point("sql.tree.freed_part");
         }
         self.row_numbers.forget(address.id);

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use runtime::memory::RegionKind;
-use storage::Store;
+use txn::Store;
+use txn::folder::PAGE_SIZE;
 
 /// Names and values, as SHOW gives them.
 pub(crate) type Given = Vec<(&'static str, String)>;
@@ -14,11 +15,11 @@ pub(crate) type Given = Vec<(&'static str, String)>;
 pub(super) fn of(store: &Store, path: &Path, max_connections: usize) -> Given {
     let on = || "on".to_owned();
     let kilobytes = |bytes: u64| crate::session::settings::show_memory(bytes >> 10);
-    let pool = store.pool.frames() * storage::page::PAGE_SIZE;
-    let log = store.wal.options();
-    let huge = store.pool.memory() == RegionKind::Huge;
+    let pool = store.pool().frames() * PAGE_SIZE;
+    let log = store.wal().options();
+    let huge = store.pool().memory() == RegionKind::Huge;
     vec![
-        ("block_size", storage::page::PAGE_SIZE.to_string()),
+        ("block_size", PAGE_SIZE.to_string()),
         // The path as it was named, where it has no other: it is open.
         ("data_directory", std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string()),
         // Each page has one, checked when it is read.

@@ -36,8 +36,8 @@ const CHUNK: usize = 1900;
 pub(crate) const SYSTEM_TREE: u32 = 1;
 
 /// The system tree.
-pub(crate) fn tree() -> storage::btree::Tree {
-    storage::btree::Tree::new(SYSTEM_TREE, storage::space::SYSTEM_ROOT)
+pub(crate) fn tree() -> txn::trees::Tree {
+    txn::trees::first(SYSTEM_TREE)
 }
 
 fn full_key(area: u8, key: &[u8], chunk: u16) -> Vec<u8> {

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use runtime::interrupt;
 use runtime::producer::{Demand, Producer};
-use storage::Store;
 use sync::core_local;
+use txn::Store;
 
 use super::Session;
 use super::environment::SessionEnvironment;
@@ -99,9 +99,9 @@ impl Drop for LiveQuery {
     fn drop(&mut self) {
         let number = self.number;
         let forget = move || drop(LIVE.with(|live| live.borrow_mut().remove(&number)));
-        match self.store.runtime.core_here() == Some(self.home) {
+        match self.store.runtime().core_here() == Some(self.home) {
             true => forget(),
-            false => self.store.runtime.spawn(self.home, forget),
+            false => self.store.runtime().spawn(self.home, forget),
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use storage::Store;
+use txn::Store;
 
 use super::live::LiveQuery;
 use execution::spill::{Rows, RowsReader, pack, unpack};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use storage::btree::Tree;
-use storage::page::PAGE_SIZE;
+use txn::folder::PAGE_SIZE;
+use txn::trees::Tree;
 
 use super::environment::SessionEnvironment;
 use crate::database::Definitions;

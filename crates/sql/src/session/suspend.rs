@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use storage::Store;
+use txn::Store;
 
 use super::Session;
 use super::rows::KeptRows;

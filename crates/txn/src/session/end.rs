@@ -72,7 +72,7 @@ impl Inner {
     }
 
     fn commit_changes(&self, txid: u64, sync: bool) -> Result<(), Error> {
-        let wal = &self.engine.store.wal;
+        let wal = self.engine.store.wal();
         wal.ensure(END_BYTES)?;
         stop::fault("txn.commit.room").during("making room for a commit")?;
         stop::point("txn.commit.before_append");
@@ -108,7 +108,7 @@ impl Inner {
     /// Waits until everything this session has seen is on disk.
     #[cold]
     pub(super) fn wait_seen(&self) -> Result<(), Error> {
-        let wal = &self.engine.store.wal;
+        let wal = self.engine.store.wal();
         let seen = self.seen.get();
         if seen > wal.durable() {
             interrupt::mask(|| wal.wait_durable(seen))?;
@@ -186,7 +186,7 @@ impl Inner {
     }
 
     fn append_abort(&self, txid: u64) -> Result<(), Error> {
-        let wal = &self.engine.store.wal;
+        let wal = self.engine.store.wal();
         self.persist("making room for the end of a rollback", || wal.ensure_reserved(END_BYTES))?;
         let lsn = wal.append_abort(txid, self.last_lsn.get());
         // Stored after the record's number could be in a snapshot. Such a snapshot sees a running
@@ -287,7 +287,7 @@ impl Inner {
     /// its own core or not at all. Once that core's worker has ended, the session is only freed,
     /// and recovery takes the transaction back.
     pub(super) fn abandon(self) {
-        let runtime = Arc::clone(&self.engine.store.runtime);
+        let runtime = Arc::clone(self.engine.store.runtime());
         if runtime.core_here() != Some(self.home) {
             return runtime.spawn(self.home, move || self.leave());
         }

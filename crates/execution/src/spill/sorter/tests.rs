@@ -1,24 +1,23 @@
 //! The sorter against a plain sort, with runs in memory and in temporary pages.
 
 use runtime::Runtime;
-use storage::store::StoreOptions;
-use txn::Engine;
+use txn::{Engine, folder};
 
 use super::*;
 
 /// Runs `body` on a worker with a new folder's store, and asserts afterwards that every page came
 /// back.
 fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
-    let folder = std::env::temp_dir().join(format!("allcore-sorter-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
+    let path = std::env::temp_dir().join(format!("allcore-sorter-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
     let options = runtime::Options { cores: Some(1), pin: false, ..runtime::Options::default() };
     let runtime = Runtime::start(options).unwrap();
     runtime.call(0, || {
         // 4 MiB of frames.
-        let options = StoreOptions::new(512, runtime.worker_count());
-        let engine = Engine::open(Store::create(&folder, &runtime, &options).unwrap()).unwrap();
+        let options = folder::Options { frames: 512, ..folder::Options::default() };
+        let engine = Engine::open(folder::make(&path, &runtime, options, 1).unwrap()).unwrap();
         let used = || {
-            let (pages, free) = engine.store().space.temporary_pages();
+            let (pages, free) = engine.store().space().temporary_pages();
             pages - free
         };
         let before = used();
@@ -27,7 +26,7 @@ fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
         engine.close().unwrap();
     });
     runtime.shutdown();
-    let _ = std::fs::remove_dir_all(&folder);
+    let _ = std::fs::remove_dir_all(&path);
 }
 
 /// Keys with many duplicates, of lengths around those of the prefix; the payload says which one it
