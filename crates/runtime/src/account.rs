@@ -32,6 +32,7 @@ use sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use sync::core_local;
 
 use crate::interrupt::{Interrupt, Interrupted, Reason};
+use crate::os;
 
 pub use groups::available_bytes;
 pub(crate) use reserve::Call;
@@ -58,9 +59,9 @@ const SMALL_LEAST: i64 = 64 << 10;
 /// A share of the limit that the sessions which go on may hold together.
 const SMALL_SHARE: i64 = 4;
 /// Blocks of this size and more are mappings of their own, which go back to the system when they are freed.
-const MAPPED: libc::c_int = 1 << 20;
+const MAPPED: i32 = 1 << 20;
 /// Free memory at the heap's end that is kept.
-const HEAP_END: libc::c_int = 4 << 20;
+const HEAP_END: i32 = 4 << 20;
 
 /// One thread's count, and whose account it works for.
 struct Cells {
@@ -427,11 +428,7 @@ pub fn taken() -> u64 {
 pub fn set_limit(bytes: u64) {
     // Relaxed: set before there are sessions; a number that orders nothing.
     LIMIT.store(bytes.min(i64::MAX as u64), Ordering::Relaxed);
-    // SAFETY: plain calls, that set parameters of the allocator under its own lock.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_END);
-    }
+    os::memory::configure_heap(MAPPED, HEAP_END);
 }
 
 /// Limit of all sessions together, in bytes.

@@ -50,7 +50,7 @@ impl Mailbox {
         Ok(Self {
             first: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
             sleeping: CachePadded::new(AtomicBool::new(false)),
-            event: os::eventfd()?,
+            event: os::poll::eventfd()?,
         })
     }
 
@@ -86,7 +86,7 @@ impl Mailbox {
     pub(crate) fn wake(&self) {
         // SeqCst: see the module's law. The swap lets only one of many senders pay for the system call.
         if self.sleeping.load(Ordering::SeqCst) && self.sleeping.swap(false, Ordering::SeqCst) {
-            os::signal(&self.event);
+            os::poll::signal(&self.event);
         }
     }
 

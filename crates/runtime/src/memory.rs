@@ -2,13 +2,12 @@
 
 use std::io;
 use std::ops::Range;
-use std::ptr;
-
 use std::sync::Arc;
 
 use sync::SpinLock;
 use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::os::memory::{self, Purpose, advise_huge, discard, map};
 use crate::os::{self, thread::JoinHandle};
 
 const PAGE: usize = 4096;
@@ -18,7 +17,7 @@ const PART: usize = 8 * HUGE_PAGE;
 /// A place no part begins at.
 const GIVEN_UP: usize = usize::MAX / 2;
 /// Of `setpriority`: whatever else wants the core goes first.
-const LOWEST_PRIORITY: libc::c_int = 19;
+const LOWEST_PRIORITY: i32 = 19;
 
 /// Whether huge pages are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,19 +58,18 @@ impl Region {
     pub fn frames(bytes: usize, pages: HugePages) -> io::Result<Region> {
         if pages == HugePages::Try {
             let len = bytes.max(1).next_multiple_of(HUGE_PAGE);
-            let flags = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
-            if let Ok(start) = map(len, flags) {
+            if let Ok(start) = map(len, Purpose::HugePages) {
                 return Ok(Region { start, len, kind: RegionKind::Huge });
             }
             // An aligned start lets the kernel use huge pages from the first byte on.
             let start = map_aligned(len, HUGE_PAGE)?;
             // SAFETY: our own new mapping; advice changes no contents.
-            let advised = unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) } == 0;
+            let advised = unsafe { advise_huge(start, len, true) };
             let kind = if advised { RegionKind::Transparent } else { RegionKind::Ordinary };
             return Ok(Region { start, len, kind });
         }
         let len = bytes.max(1).next_multiple_of(PAGE);
-        Ok(Region { start: map(len, 0)?, len, kind: RegionKind::Ordinary })
+        Ok(Region { start: map(len, Purpose::Pages)?, len, kind: RegionKind::Ordinary })
     }
 
     /// First byte: aligned to the page size.
@@ -125,8 +123,7 @@ impl Prefault {
         let start = |_| {
             let (shared, done) = (Arc::clone(&shared), Arc::clone(&done));
             let work = move || {
-                // SAFETY: a plain system call; it concerns this thread alone. Failing, it leaves the priority as it is.
-                unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST_PRIORITY) };
+                os::processor::be_nice(LOWEST_PRIORITY);
                 let whole = shared.work();
                 // AcqRel: the last one comes after the others' work.
                 let last = shared.working.fetch_sub(1, Ordering::AcqRel) == 1;
@@ -183,18 +180,9 @@ fn touch(start: *mut u8, range: Range<usize>, step: usize) {
     }
 }
 
-fn map(len: usize, flags: libc::c_int) -> io::Result<*mut u8> {
-    // Explicit huge pages are reserved at once, so that a shortage shows here; others come as they are touched.
-    let reserve = if flags & libc::MAP_HUGETLB != 0 { 0 } else { libc::MAP_NORESERVE };
-    let flags = flags | reserve | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new anonymous mapping touches no existing memory.
-    let start = unsafe { libc::mmap(ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start.cast()) }
-}
-
 /// Maps more and gives back what is before and after the aligned part.
 fn map_aligned(len: usize, alignment: usize) -> io::Result<*mut u8> {
-    let start = map(len + alignment, 0)?;
+    let start = map(len + alignment, Purpose::Pages)?;
     let before = start.align_offset(alignment);
     // SAFETY: `before` is below `alignment`, so the aligned part lies inside the mapping.
     let aligned = unsafe { start.add(before) };
@@ -210,7 +198,7 @@ fn map_aligned(len: usize, alignment: usize) -> io::Result<*mut u8> {
 
 fn unmap(start: *mut u8, len: usize) {
     // SAFETY: called with parts of mappings made here that nothing refers to any more.
-    unsafe { libc::munmap(start.cast(), len) };
+    unsafe { memory::unmap(start, len) };
 }
 
 /// The atomics an [`AtomicArray`] may hold: valid when all their bytes are zero.
@@ -254,7 +242,7 @@ impl<T: ZeroAtomic> AtomicArray<T> {
     /// Reserves room for `len` zeroed elements.
     pub fn reserve(len: usize) -> io::Result<Self> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let start = map(bytes.max(1).next_multiple_of(PAGE), 0)?;
+        let start = map(bytes.max(1).next_multiple_of(PAGE), Purpose::Pages)?;
         Ok(Self { start: start.cast(), len })
     }
 
@@ -290,9 +278,9 @@ impl<T: ZeroAtomic> AtomicArray<T> {
         // or writes them meanwhile it looks like stores of zero.
         let released = unsafe {
             let start = self.start.add(pages.start);
-            libc::madvise(start.cast(), pages.len() * size_of::<T>(), libc::MADV_DONTNEED)
+            discard(start.cast(), pages.len() * size_of::<T>())
         };
-        if released != 0 {
+        if !released {
             pages.for_each(|index| self.get(index).clear());
         }
     }

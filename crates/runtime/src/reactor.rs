@@ -5,9 +5,9 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use crate::os::{check, check_len};
+use crate::os::poll::{self, Event, Interest, Poll};
 use crate::worker::Worker;
 
 /// Events taken from the kernel at once.
@@ -18,9 +18,9 @@ const DISK: u64 = u64::MAX - 1;
 pub(crate) const LISTENER: u64 = 1 << 63;
 
 pub(crate) struct Reactor {
-    epoll: OwnedFd,
+    poll: Poll,
     mailbox: RawFd,
-    events: RefCell<Vec<libc::epoll_event>>,
+    events: RefCell<Vec<Event>>,
 }
 
 /// What a session is watched for.
@@ -31,66 +31,53 @@ pub(crate) enum Watch {
 }
 
 impl Watch {
-    fn events(self) -> u32 {
-        let output = if self == Watch::InputAndOutput { libc::EPOLLOUT } else { 0 };
-        (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET | output) as u32
+    fn interest(self) -> Interest {
+        match self {
+            Watch::Input => Interest::NewInput,
+            Watch::InputAndOutput => Interest::NewInputAndOutput,
+        }
     }
 }
 
 impl Reactor {
     /// A set with the mailbox's event in it, which must live as long as the reactor polls.
     pub(crate) fn new(mailbox: &OwnedFd) -> io::Result<Self> {
-        // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
-        let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
-        let none = libc::epoll_event { events: 0, u64: 0 };
-        let reactor = Self { epoll, mailbox: mailbox.as_raw_fd(), events: RefCell::new(vec![none; BATCH]) };
-        reactor.control(libc::EPOLL_CTL_ADD, mailbox.as_raw_fd(), libc::EPOLLIN as u32, MAILBOX)?;
+        let events = RefCell::new(vec![poll::NONE; BATCH]);
+        let reactor = Self { poll: Poll::new()?, mailbox: mailbox.as_raw_fd(), events };
+        reactor.poll.add(mailbox.as_raw_fd(), Interest::Input, MAILBOX)?;
         Ok(reactor)
     }
 
     /// Watches the disk ring's eventfd: edge-triggered, so that it needs no reading.
     pub(crate) fn watch_disk(&self, event: BorrowedFd<'_>) -> io::Result<()> {
-        let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
-        self.control(libc::EPOLL_CTL_ADD, event.as_raw_fd(), events, DISK)
+        self.poll.add(event.as_raw_fd(), Interest::NewInput, DISK)
     }
 
     pub(crate) fn add_session(&self, socket: RawFd, key: u64) -> io::Result<()> {
         debug_assert!(key < LISTENER);
-        self.control(libc::EPOLL_CTL_ADD, socket, Watch::Input.events(), key)
+        self.poll.add(socket, Watch::Input.interest(), key)
     }
 
     pub(crate) fn watch_session(&self, socket: RawFd, key: u64, watch: Watch) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, socket, watch.events(), key)
+        self.poll.change(socket, watch.interest(), key)
     }
 
     pub(crate) fn add_listener(&self, socket: RawFd, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, socket, libc::EPOLLIN as u32, token | LISTENER)
+        self.poll.add(socket, Interest::Input, token | LISTENER)
     }
 
     pub(crate) fn remove(&self, socket: RawFd) {
-        // Failing means it is not in the set: then there is nothing to do.
-        let _ = self.control(libc::EPOLL_CTL_DEL, socket, 0, 0);
-    }
-
-    fn control(&self, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events, u64: token };
-        // SAFETY: `event` is valid for the call.
-        check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) })?;
-        Ok(())
+        self.poll.remove(socket);
     }
 
     /// Takes events and passes them on; whether there were any. `None` waits without limit.
     pub(crate) fn poll(&self, worker: &Worker, timeout: Option<i32>) -> bool {
         let mut events = self.events.borrow_mut();
-        // SAFETY: the buffer has room for `BATCH` events, and the kernel writes at most that many.
-        let count = check_len(unsafe {
-            libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), BATCH as i32, timeout.unwrap_or(-1))
-        } as isize)
-        .unwrap_or(0); // EINTR, the only possible failure: the loop comes again
+        let count = self.poll.wait(&mut events, timeout);
         for event in &events[..count] {
             let (flags, token) = (event.events, event.u64);
             match token {
-                MAILBOX => self.empty_mailbox_event(),
+                MAILBOX => poll::drain(self.mailbox),
                 DISK => {}
                 token if token & LISTENER != 0 => worker.net.accept(worker, token & !LISTENER),
                 key => worker.net.event(worker, key, flags),
@@ -99,11 +86,5 @@ impl Reactor {
         drop(events);
         worker.disk.complete(worker);
         count > 0
-    }
-
-    fn empty_mailbox_event(&self) {
-        let mut count = 0u64;
-        // SAFETY: eight writable bytes. EAGAIN (somebody else read it) is as good.
-        unsafe { libc::read(self.mailbox, (&raw mut count).cast(), 8) };
     }
 }

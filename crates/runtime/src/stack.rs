@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::io;
 use std::num::NonZeroUsize;
-use std::ptr;
 
 use corosensei::stack::StackPointer;
 use sync::core_local;
 
+use crate::os::memory::{self, Purpose};
 use crate::worker;
 
 /// Usable bytes of a fiber's stack. Only what is touched takes memory.
@@ -30,27 +30,14 @@ pub(crate) struct Stack {
 
 impl Stack {
     pub(crate) fn map() -> io::Result<Self> {
-        // SAFETY: a new anonymous mapping touches no existing memory. MAP_STACK and MAP_NORESERVE: pages come as
-        // they are touched.
-        let start = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                MAPPED_BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let stack = Self { mapping: NonZeroUsize::new(start as usize).expect("a mapping is not at zero") };
-        // A huge page for the first word that is touched would take 2 MiB a fiber. Advice: kernels without huge pages refuse it.
+        let start = memory::map(MAPPED_BYTES, Purpose::Stack)?;
+        let stack = Self { mapping: NonZeroUsize::new(start.addr()).expect("a mapping is not at zero") };
+        // A huge page for the first word that is touched would take 2 MiB a fiber. Kernels without
+        // huge pages refuse the advice, and need none.
         // SAFETY: our own mapping, whole.
-        unsafe { libc::madvise(start, MAPPED_BYTES, libc::MADV_NOHUGEPAGE) };
+        unsafe { memory::advise_huge(start, MAPPED_BYTES, false) };
         // SAFETY: the lowest page of our own mapping.
-        crate::os::check(unsafe { libc::mprotect(start, GUARD_BYTES, libc::PROT_NONE) })?;
+        unsafe { memory::forbid(start, GUARD_BYTES) }?;
         Ok(stack)
     }
 
@@ -65,15 +52,16 @@ impl Stack {
 pub(crate) fn shed(lowest: usize, bytes: usize) {
     let bytes = bytes & !(GUARD_BYTES - 1);
     if bytes > 0 {
-        // SAFETY: the caller says that these pages of a stack's own mapping are not in use. Advice: nothing changes where it fails.
-        unsafe { libc::madvise(lowest as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
+        // SAFETY: the caller says that these pages of a stack's own mapping are not in use. Nothing
+        // changes where it fails.
+        unsafe { memory::discard(lowest as *mut u8, bytes) };
     }
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: our own mapping, whole, and no fiber runs on it any more.
-        unsafe { libc::munmap(self.mapping.get() as *mut libc::c_void, MAPPED_BYTES) };
+        unsafe { memory::unmap(self.mapping.get() as *mut u8, MAPPED_BYTES) };
     }
 }
 

@@ -118,7 +118,7 @@ unsafe fn give_back(start: *mut u8, layout: Layout) {
     while at < end {
         let length = PIECE.min(end - at);
         // SAFETY: whole pages within the block, whose content nobody wants. A failure leaves them to the call below.
-        unsafe { libc::madvise(start.add(at).cast(), length, libc::MADV_DONTNEED) };
+        unsafe { crate::os::memory::discard(start.add(at), length) };
         at += length;
     }
     // SAFETY: the caller's contract.

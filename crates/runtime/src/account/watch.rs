@@ -11,6 +11,7 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use super::resident::{self, Resident};
 use super::{release, reserve};
+use crate::os;
 use crate::os::thread::{Thread, park_timeout, spawn};
 use crate::time;
 
@@ -91,10 +92,7 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
 
 /// Gives the free pages of all threads' heaps back to the system.
 fn trim() {
-    reserve::with_trim(|| {
-        // SAFETY: a plain call; it takes the allocator's own locks.
-        unsafe { libc::malloc_trim(0) };
-    });
+    reserve::with_trim(os::memory::trim_heap);
 }
 
 /// More than half of the limit is taken, and a lease was taken or given back. Called inside the allocator.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::PRIVATE_FILE;
 use super::pool::blocking;
-use super::regular;
+use crate::os::regular;
 
 /// Permissions of folders made here: their owner alone may list and enter them.
 const PRIVATE_FOLDER: u32 = 0o700;

@@ -8,9 +8,7 @@
 
 mod buffer;
 mod folder;
-mod operation;
 mod pool;
-mod regular;
 mod ring;
 mod word;
 
@@ -27,9 +25,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use operation::Operation;
+use crate::os::operation::{self, Operation};
+use crate::os::regular;
+pub use crate::os::regular::{Unusable, open_to_read};
 pub use pool::blocking;
-pub use regular::{Unusable, open_to_read};
 use ring::Ring;
 pub use word::MappedWord;
 

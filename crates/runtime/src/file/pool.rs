@@ -11,9 +11,9 @@ use std::task::Waker;
 use sync::WorkQueue;
 use sync::atomic::{AtomicUsize, Ordering};
 
-use super::operation::Operation;
 use crate::fiber::{self, Fiber};
 use crate::os;
+use crate::os::operation::Operation;
 use crate::{Cause, fail_stop};
 
 const THREADS_MAX: usize = 8;

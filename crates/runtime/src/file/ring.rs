@@ -11,9 +11,9 @@ use std::ptr;
 
 use io_uring::{IoUring, Probe, opcode};
 
-use super::operation::Operation;
 use crate::fiber::Fiber;
 use crate::os;
+use crate::os::operation::Operation;
 use crate::worker::Worker;
 
 /// Entries of the submission queue: more operations in one turn are submitted in several calls.
@@ -53,7 +53,7 @@ impl Ring {
                 "this kernel's io_uring lacks file operations",
             ));
         }
-        let event = os::eventfd()?;
+        let event = os::poll::eventfd()?;
         ring.submitter().register_eventfd(event.as_raw_fd())?;
         Ok(Self { ring: RefCell::new(ring), event, queued: Cell::new(0), in_flight: Cell::new(0) })
     }

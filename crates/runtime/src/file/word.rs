@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use sync::atomic::AtomicU64;
 
 use super::pool::blocking;
-use super::regular;
+use crate::os::regular;
 
 /// Bytes of the file that are mapped.
 const LENGTH: usize = 4096;

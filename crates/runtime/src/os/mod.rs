@@ -1,24 +1,33 @@
-//! The operating system's machine: the only files of the engine that call the system.
+//! The operating system's machine.
 //!
 //! The rest of the runtime is written over this surface, one file a kind of thing. Another machine
-//! gives the same surface:
+//! gives the same surface. Still outside and calling the system themselves: `file` (folders, the
+//! mapped word, the ring), `net` (sockets, the ring), and what `account` reads of the process.
 //!
 //! - [`clock`]: monotonic and calendar time;
+//! - [`memory`]: mapped memory, and the C library's heap;
+//! - [`operation`]: reads, writes and syncs of an open file;
+//! - [`poll`]: waiting for many descriptors, and waking who waits;
 //! - [`process`]: how the process ends;
 //! - [`processor`]: the processors, and where a thread runs;
 //! - [`random`]: randomness for secrets and seeds;
+//! - [`regular`]: opening files;
 //! - [`thread`]: threads beside the cores, and those that carry the cores.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
 
 pub(crate) mod clock;
+pub(crate) mod memory;
+pub(crate) mod operation;
+pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod processor;
 pub(crate) mod random;
+pub(crate) mod regular;
 pub(crate) mod thread;
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
 /// The result of a system call that gives -1 and errno on failure.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -28,19 +37,6 @@ pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 /// As [`check`], for calls that give a length.
 pub(crate) fn check_len(result: isize) -> io::Result<usize> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
-}
-
-/// A new eventfd, non-blocking.
-pub(crate) fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC))?)) }
-}
-
-/// Adds one to an eventfd, which wakes whoever polls it.
-pub(crate) fn signal(event: &OwnedFd) {
-    let one = 1u64;
-    // SAFETY: eight readable bytes. A full counter (the only failure) means it is signalled already.
-    unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
 }
 
 /// Sets a socket option that is an int.

@@ -10,7 +10,7 @@ const LEN_MAX: usize = 1 << 30;
 
 /// What to do with which file. Whoever makes one waits until it has ended, so descriptor and buffer outlive it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     Read { fd: RawFd, to: *mut u8, len: u32, offset: u64 },
     Write { fd: RawFd, from: *const u8, len: u32, offset: u64, durable: bool },
     Sync { fd: RawFd },
@@ -23,16 +23,16 @@ unsafe impl Send for Operation {}
 unsafe impl Sync for Operation {}
 
 impl Operation {
-    pub(super) fn read(fd: RawFd, to: &mut [u8], offset: u64) -> Self {
+    pub(crate) fn read(fd: RawFd, to: &mut [u8], offset: u64) -> Self {
         Self::Read { fd, to: to.as_mut_ptr(), len: to.len().min(LEN_MAX) as u32, offset }
     }
 
-    pub(super) fn write(fd: RawFd, from: &[u8], offset: u64, durable: bool) -> Self {
+    pub(crate) fn write(fd: RawFd, from: &[u8], offset: u64, durable: bool) -> Self {
         Self::Write { fd, from: from.as_ptr(), len: from.len().min(LEN_MAX) as u32, offset, durable }
     }
 
     /// As an entry of a ring's submission queue.
-    pub(super) fn entry(&self) -> squeue::Entry {
+    pub(crate) fn entry(&self) -> squeue::Entry {
         match *self {
             Self::Read { fd, to, len, offset } => {
                 opcode::Read::new(types::Fd(fd), to, len).offset(offset).build()
@@ -49,7 +49,7 @@ impl Operation {
     }
 
     /// Carries the operation out on this thread: a count, or a negated error number.
-    pub(super) fn execute(&self) -> i32 {
+    pub(crate) fn execute(&self) -> i32 {
         // SAFETY: the maker waits for the end, so descriptor and buffer are valid for the call.
         let result = unsafe {
             match *self {
@@ -77,11 +77,11 @@ impl Operation {
 }
 
 /// A result as the kernel gives it: a count, or a negated error number.
-pub(super) fn outcome(result: i32) -> io::Result<usize> {
+pub(crate) fn outcome(result: i32) -> io::Result<usize> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result as usize) }
 }
 
 /// Whether the operation is simply to be tried again.
-pub(super) fn is_transient(error: &io::Error) -> bool {
+pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }

@@ -3,8 +3,6 @@
 //! To open a FIFO waits for its other end, and to read a terminal for its user: for ever, where one lies in a file's place.
 //! A file is a regular one here, or a symbolic link to one.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
-
 use std::fmt;
 use std::fs::{FileType, OpenOptions};
 use std::io;
@@ -12,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::os::check;
+use super::check;
 
 /// Why a path can't be a file: it names the path. The inner error of an [`io::Error`].
 #[derive(Debug)]
@@ -30,7 +28,7 @@ impl std::error::Error for Unusable {}
 ///
 /// # Errors
 /// Those of the system. [`Unusable`] where something else is there, or symbolic links lead in a circle.
-pub(super) fn open(path: &Path, how: &mut OpenOptions, flags: i32) -> io::Result<std::fs::File> {
+pub(crate) fn open(path: &Path, how: &mut OpenOptions, flags: i32) -> io::Result<std::fs::File> {
     // Before it is opened: that alone makes some devices do something.
     match std::fs::metadata(path) {
         Ok(about) => refuse_others(path, about.file_type())?,
@@ -59,7 +57,7 @@ pub fn open_to_read(path: &Path) -> io::Result<std::fs::File> {
 }
 
 /// An error with its path where the system's words alone would not help: which link leads in a circle.
-pub(super) fn at(path: &Path, error: io::Error) -> io::Error {
+pub(crate) fn at(path: &Path, error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::ELOOP) {
         return error;
     }

@@ -1,0 +1,85 @@
+//! Mapped memory: reserved address space, whose pages come as they are touched.
+
+use std::io;
+use std::ptr;
+
+use super::check;
+
+/// What a mapping is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Ordinary pages.
+    Pages,
+    /// Huge pages of 2 MiB, reserved at once, so that a shortage shows here.
+    HugePages,
+    /// A stack.
+    Stack,
+}
+
+/// Maps zeroed memory that this process alone sees.
+pub(crate) fn map(len: usize, purpose: Purpose) -> io::Result<*mut u8> {
+    let flags = match purpose {
+        Purpose::Pages => libc::MAP_NORESERVE,
+        Purpose::HugePages => libc::MAP_HUGETLB | libc::MAP_HUGE_2MB,
+        Purpose::Stack => libc::MAP_NORESERVE | libc::MAP_STACK,
+    };
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new anonymous mapping touches no existing memory.
+    let start = unsafe { libc::mmap(ptr::null_mut(), len, access, flags, -1, 0) };
+    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start.cast()) }
+}
+
+/// Gives mapped memory back, with its addresses.
+///
+/// # Safety
+/// The range is part of mappings of [`map`], and nothing refers to it any more.
+pub(crate) unsafe fn unmap(start: *mut u8, len: usize) {
+    // SAFETY: by contract.
+    unsafe { libc::munmap(start.cast(), len) };
+}
+
+/// Gives the memory of whole pages back, not their addresses: they read zero afterwards. False where
+/// the system refuses, so that they read as before.
+///
+/// # Safety
+/// The caller may overwrite these pages with zeros.
+pub(crate) unsafe fn discard(start: *mut u8, len: usize) -> bool {
+    // SAFETY: by contract: to the program it looks like stores of zero.
+    unsafe { libc::madvise(start.cast(), len, libc::MADV_DONTNEED) == 0 }
+}
+
+/// Asks for huge pages in a range of a mapping (`true`), or for none. False where the system has none.
+///
+/// # Safety
+/// The range is part of a mapping of [`map`].
+pub(crate) unsafe fn advise_huge(start: *mut u8, len: usize, wanted: bool) -> bool {
+    let advice = if wanted { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+    // SAFETY: by contract; advice changes no contents.
+    unsafe { libc::madvise(start.cast(), len, advice) == 0 }
+}
+
+/// Makes each access of a range fault.
+///
+/// # Safety
+/// The range is part of a mapping of [`map`], and nothing refers to it.
+pub(crate) unsafe fn forbid(start: *mut u8, len: usize) -> io::Result<()> {
+    // SAFETY: by contract.
+    check(unsafe { libc::mprotect(start.cast(), len, libc::PROT_NONE) }).map(drop)
+}
+
+/// Has the C library's allocator map blocks from `mapped` bytes on, and keep at most `end` free bytes
+/// at a heap's end.
+pub(crate) fn configure_heap(mapped: i32, end: i32) {
+    // SAFETY: plain calls; the allocator takes its own locks.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, mapped);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, end);
+    }
+}
+
+/// Gives the free pages of all threads' heaps back to the system.
+pub(crate) fn trim_heap() {
+    // SAFETY: a plain call; it takes the allocator's own locks.
+    unsafe { libc::malloc_trim(0) };
+}

@@ -1,0 +1,98 @@
+//! Waiting for many descriptors at once: an epoll set, and eventfds that wake it.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::{check, check_len};
+
+/// Events that an entry of the set is watched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// Input, as long as there is some.
+    Input,
+    /// New input or the peer's end, once.
+    NewInput,
+    /// As [`Interest::NewInput`], or room for output, once.
+    NewInputAndOutput,
+}
+
+impl Interest {
+    fn flags(self) -> u32 {
+        let flags = match self {
+            Self::Input => libc::EPOLLIN,
+            Self::NewInput => libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET,
+            Self::NewInputAndOutput => libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET | libc::EPOLLOUT,
+        };
+        flags as u32
+    }
+}
+
+/// What happened at a descriptor, and the token that it was added with.
+pub(crate) type Event = libc::epoll_event;
+
+/// No event; for a buffer to wait with.
+pub(crate) const NONE: Event = Event { events: 0, u64: 0 };
+
+/// A set of watched descriptors.
+#[derive(Debug)]
+pub(crate) struct Poll(OwnedFd);
+
+impl Poll {
+    /// An empty set.
+    pub(crate) fn new() -> io::Result<Poll> {
+        // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
+        Ok(Poll(unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) }))
+    }
+
+    /// Watches a descriptor; its events carry `token`.
+    pub(crate) fn add(&self, fd: RawFd, interest: Interest, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, interest.flags(), token)
+    }
+
+    /// Watches a descriptor of the set for something else.
+    pub(crate) fn change(&self, fd: RawFd, interest: Interest, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, interest.flags(), token)
+    }
+
+    /// Watches a descriptor no longer.
+    pub(crate) fn remove(&self, fd: RawFd) {
+        // Failing means it is not in the set: then there is nothing to do.
+        let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
+    }
+
+    fn control(&self, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
+        let mut event = Event { events, u64: token };
+        // SAFETY: `event` is valid for the call.
+        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, &mut event) })?;
+        Ok(())
+    }
+
+    /// Waits for events, for at most so many milliseconds (`None`: without limit), and puts them into
+    /// the buffer. Returns their number.
+    pub(crate) fn wait(&self, events: &mut [Event], timeout: Option<i32>) -> usize {
+        let (room, timeout) = (events.len() as i32, timeout.unwrap_or(-1));
+        // SAFETY: the kernel writes at most as many events as the buffer has room for.
+        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), room, timeout) };
+        check_len(count as isize).unwrap_or(0) // EINTR, the only possible failure: the caller comes again
+    }
+}
+
+/// A new eventfd, non-blocking.
+pub(crate) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC))?)) }
+}
+
+/// Adds one to an eventfd, which wakes a thread that polls it.
+pub(crate) fn signal(event: &OwnedFd) {
+    let one = 1u64;
+    // SAFETY: eight readable bytes. A full counter (the only failure) means it is signalled already.
+    unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
+}
+
+/// Takes what was added to an eventfd.
+pub(crate) fn drain(event: RawFd) {
+    let mut count = 0u64;
+    // SAFETY: eight writable bytes. EAGAIN (somebody else read it) is as good.
+    unsafe { libc::read(event, (&raw mut count).cast(), 8) };
+}
