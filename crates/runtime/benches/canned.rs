@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::net::{Accepted, Address, Next, Serve, SessionIo, listen};
+use runtime::net::{Accepted, Address, Next, Serve, SessionIo};
 use runtime::{Options, Runtime};
 
 const ENCRYPTION_REQUESTS: [u32; 2] = [80_877_103, 80_877_104];
@@ -24,7 +24,7 @@ fn main() {
     std::fs::create_dir_all(folder).expect("the folder is made");
     let accept = |_: &Accepted| Box::new(Canned { started: false }) as Box<dyn Serve>;
     let listener =
-        listen(&runtime, Address::Unix { path, mode: 0o777 }, Arc::new(accept)).expect("the socket is free");
+        runtime.listen(Address::Unix { path, mode: 0o777 }, Arc::new(accept)).expect("the socket is free");
     std::thread::sleep(Duration::from_secs(number(2).unwrap_or(1 << 30)));
     drop(listener);
     runtime.shutdown();

@@ -25,8 +25,8 @@ use crate::awaited::{self, Awaited};
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
 use crate::net::Buffers;
+use crate::shared::Shared;
 use crate::stack::{self, FurtherStack, STACK_BYTES, Stack};
-use crate::start::Shared;
 use crate::worker::{self, Worker};
 use crate::{os, time, timer};
 

@@ -27,10 +27,12 @@ pub mod timer;
 pub mod watchdog;
 pub mod work;
 
+mod call;
 mod fail_stop;
 mod mailbox;
 mod os;
 mod reactor;
+mod shared;
 mod stack;
 mod start;
 mod worker;
@@ -38,9 +40,9 @@ mod worker;
 pub use fail_stop::{Cause, Critical, fail_stop};
 pub use sync::core_local;
 
-pub use start::{
-    Facts, FileIo, Options, Runtime, core, core_count, processor_count, shutting_down, try_core,
-};
+pub use file::FileIo;
+pub use start::{Facts, Options, Runtime, processor_count};
+pub use worker::{core, core_count, shutting_down, try_core};
 
 /// Says why something ended that should not have: by the log, or on standard error where the program keeps none. It is
 /// written when this returns, as far as the log's reader takes it: the process may end next.

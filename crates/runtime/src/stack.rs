@@ -1,6 +1,6 @@
 //! Stacks of fibers: mapped with a guard page below, so that an overflow faults instead of writing elsewhere.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::num::NonZeroUsize;
 
@@ -8,7 +8,6 @@ use corosensei::stack::StackPointer;
 use sync::core_local;
 
 use crate::os::memory::{self, Purpose};
-use crate::worker;
 
 /// Usable bytes of a fiber's stack. Only what is touched takes memory.
 pub(crate) const STACK_BYTES: usize = 4 << 20;
@@ -18,9 +17,30 @@ const MAPPED_BYTES: usize = STACK_BYTES + GUARD_BYTES;
 /// a process, and at least 8 KiB of memory.
 pub(crate) const FURTHER_MAX: usize = 2048;
 
+/// Stacks kept without a fiber, on each core.
+const SPARE_MAX: usize = 64;
+
 core_local! {
-    /// Further stacks in use on this thread.
+    /// Further stacks in use on this core.
     static FURTHER: Cell<usize> = const { Cell::new(0) };
+    /// Stacks without a fiber.
+    static SPARE: RefCell<Vec<Stack>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A stack from the core's stock.
+pub(crate) fn take() -> Option<Stack> {
+    SPARE.with_borrow_mut(Vec::pop)
+}
+
+/// Puts a stack into the core's stock, which holds some.
+pub(crate) fn keep(stack: Stack) {
+    // A thread that is ending has no stock any more; then the stack is simply unmapped.
+    let _ = SPARE.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < SPARE_MAX {
+            spare.push(stack);
+        }
+    });
 }
 
 /// One mapped stack.
@@ -93,7 +113,7 @@ impl FurtherStack {
 
     /// A stack from the core's stock, or as [`FurtherStack::deep`].
     pub(crate) fn kept() -> io::Result<Self> {
-        Self::with(|| worker::current().and_then(worker::Worker::take_stack), true)
+        Self::with(take, true)
     }
 
     fn with(stock: impl FnOnce() -> Option<Stack>, kept: bool) -> io::Result<Self> {
@@ -118,8 +138,8 @@ impl FurtherStack {
 impl Drop for FurtherStack {
     fn drop(&mut self) {
         FURTHER.set(FURTHER.get() - 1);
-        if let (true, Some(worker), Some(stack)) = (self.kept, worker::current(), self.stack.take()) {
-            worker.keep_stack(stack);
+        if let (true, Some(stack)) = (self.kept, self.stack.take()) {
+            keep(stack);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Starting and stopping the runtime, and running things on its cores from outside.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,25 +10,15 @@ use sync::{Mutex, Once, PerCore};
 
 use crate::aside::Threads;
 use crate::fiber::Job;
-use crate::file::{Disk, Pool};
-use crate::mailbox::{self, Link, Mailbox};
+use crate::file::{Disk, FileIo, Pool};
+use crate::mailbox::{self, Mailbox};
+use crate::net::{self, Accept, Address, Bound, Listener};
+use crate::shared::{Shared, WORKERS_BESIDE};
 use crate::worker::{self, Worker};
-use crate::{os, stop, time, watchdog};
+use crate::{call, os, stop, time, watchdog};
 
 /// The worker's stack is what parser and planner recurse on; it is backed as it is touched.
 const WORKER_STACK_BYTES: usize = 16 * 1024 * 1024;
-
-/// How files are read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FileIo {
-    /// io_uring where the kernel grants it, else threads.
-    #[default]
-    Auto,
-    /// io_uring, or starting fails.
-    IoUring,
-    /// A small pool of I/O threads.
-    Threads,
-}
 
 /// How a runtime is started.
 #[derive(Debug, Clone)]
@@ -76,83 +65,6 @@ pub struct Facts {
     pub batched: usize,
     /// Why io_uring was not taken, when it was wanted.
     pub io_uring_refused: Option<String>,
-}
-
-/// Workers that are no cores: the reserve worker and the service worker.
-const WORKERS_BESIDE: usize = 2;
-
-/// What all workers of a runtime share.
-pub(crate) struct Shared {
-    /// One for each core, and behind them those of the reserve worker and of the service worker.
-    mailboxes: Box<[Mailbox]>,
-    /// Turns of each worker's loop, for the watchdog.
-    pub(crate) turns: PerCore<AtomicU64>,
-    /// Since when each worker has been held by one fiber, where it is longer than usual; 0 where it isn't.
-    pub(crate) held: PerCore<AtomicU64>,
-    /// Sessions placed on each worker.
-    pub(crate) sessions: PerCore<AtomicUsize>,
-    /// Sessions are told to end and new ones are refused.
-    pub(crate) draining: AtomicBool,
-    /// Workers end once nothing runs on them.
-    pub(crate) exiting: AtomicBool,
-    pub(crate) exit_deadline: AtomicU64,
-    /// Workers that have not ended: the last one lets the threads for files end.
-    working: AtomicUsize,
-    pub(crate) pool: Arc<Pool>,
-    /// Threads for calls without safe points.
-    pub(crate) aside: Arc<Threads>,
-    /// How long an idle core polls at most.
-    pub(crate) poll_nanos: u64,
-}
-
-impl Shared {
-    #[inline]
-    pub(crate) fn mailbox(&self, core: usize) -> &Mailbox {
-        &self.mailboxes[core]
-    }
-
-    pub(crate) fn core_count(&self) -> usize {
-        self.mailboxes.len() - WORKERS_BESIDE
-    }
-
-    /// The worker for sessions that cannot wait until a core is free ([`crate::net::Next::EnterReserve`]): it is behind
-    /// the cores and not pinned. The service worker does not serve them, so that nothing they do keeps clients out.
-    pub(crate) fn reserve(&self) -> usize {
-        self.core_count()
-    }
-
-    /// The worker that accepts connections and lets clients in: it is the last one and not pinned. A session that
-    /// does not ask for another worker stays on it.
-    pub(crate) fn service(&self) -> usize {
-        self.mailboxes.len() - 1
-    }
-
-    /// The core that has the fewest sessions, of those that nothing holds if there are any, or the reserve worker; it
-    /// gets one more.
-    pub(crate) fn place(&self, reserve: bool) -> usize {
-        // Relaxed: counts that place; an exact tie or a moment's error does no harm.
-        let held = |core: usize| self.held.get(core).load(Ordering::Relaxed) != 0;
-        let count = |core: usize| self.sessions.get(core).load(Ordering::Relaxed);
-        let cores = if reserve { self.reserve()..self.service() } else { 0..self.core_count() };
-        let core = cores.min_by_key(|&core| (held(core), count(core))).expect("there is a core");
-        self.sessions.get(core).fetch_add(1, Ordering::Relaxed);
-        core
-    }
-
-    /// A worker as the log names it.
-    pub(crate) fn name(&self, worker: usize) -> String {
-        match worker {
-            worker if worker < self.core_count() => format!("core {worker}"),
-            worker if worker == self.reserve() => "the reserve worker".to_owned(),
-            _ => "the service worker".to_owned(),
-        }
-    }
-
-    /// Sessions on all workers.
-    pub(crate) fn session_count(&self) -> usize {
-        // Relaxed: a count orders nothing else.
-        self.sessions.iter().map(|count| count.load(Ordering::Relaxed)).sum()
-    }
 }
 
 /// The worker of a core, until its thread ends or turns out not to start: nothing of it is left when this is dropped.
@@ -297,28 +209,24 @@ impl Runtime {
     /// `body` goes on in the caller. None when the workers have ended, or end before its turn: then it is dropped. Nothing
     /// is allocated for the way there and back but the fiber's job.
     pub fn try_call<R: Send>(&self, core: usize, body: impl FnOnce() -> R + Send) -> Option<R> {
-        let mut call = Call::new(body);
-        // SAFETY: the call stays on this stack until `done`, which is the last thing the other side touches; it is in
-        // no mailbox yet; the function fits its type.
-        unsafe { self.shared.mailbox(core).push((&raw mut call).cast()) };
-        let done = &raw const call.done;
-        // SAFETY: `call` lives here; the other side writes its other fields while we look at this atomic alone.
-        let done = unsafe { done.as_ref() }.expect("a local is not null");
-        for _ in 0..CALL_SPINS {
-            // Acquire: the result written before is seen.
-            if done.load(Ordering::Acquire) {
-                break;
-            }
-            sync::atomic::spin_loop();
-        }
-        // Acquire: as above.
-        while !done.load(Ordering::Acquire) {
-            sync::park::park();
-        }
-        match call.result.take()? {
-            Ok(result) => Some(result),
-            Err(panic) => resume_unwind(panic),
-        }
+        call::run(self.shared.mailbox(core), body)
+    }
+
+    /// Listens at `address`, until the listener is dropped or the runtime drains.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub fn listen(&self, address: Address, accept: Arc<Accept>) -> io::Result<Listener> {
+        self.listen_at(Bound::new(address)?, usize::MAX, accept)
+    }
+
+    /// As [`Runtime::listen`], at an address that was taken before. While the runtime has `most`
+    /// sessions, further connections are not accepted yet.
+    ///
+    /// # Errors
+    /// When the service worker cannot watch the address.
+    pub fn listen_at(&self, place: Bound, most: usize, accept: Arc<Accept>) -> io::Result<Listener> {
+        net::listen_at(&self.shared, place, most, accept)
     }
 
     /// Number of pinned workers.
@@ -403,96 +311,9 @@ impl Drop for Runtime {
     }
 }
 
-/// How often a caller looks for its result before it parks: a few microseconds, what a short statement takes.
-const CALL_SPINS: u32 = 200;
-
-/// A call on its caller's stack.
-#[repr(C)]
-struct Call<R, F> {
-    link: Link,
-    /// There until it is run.
-    body: Option<F>,
-    /// There once it has been.
-    result: Option<std::thread::Result<R>>,
-    waker: std::task::Waker,
-    done: AtomicBool,
-}
-
-impl<R: Send, F: FnOnce() -> R + Send> Call<R, F> {
-    fn new(body: F) -> Self {
-        Self {
-            link: Link::new(accept_call::<R, F>),
-            body: Some(body),
-            result: None,
-            waker: sync::park::current(),
-            done: AtomicBool::new(false),
-        }
-    }
-}
-
-/// A call in its core's hands: the caller goes on when this is dropped, whether or not it has been run.
-struct Accepted<R, F>(*mut Call<R, F>);
-
-impl<R, F: FnOnce() -> R> Accepted<R, F> {
-    fn run(self) {
-        // SAFETY: the caller waits for `done` and touches nothing else meanwhile, so the call is alive and ours.
-        let call = unsafe { &mut *self.0 };
-        if let Some(body) = call.body.take() {
-            call.result = Some(catch_unwind(AssertUnwindSafe(body)));
-        }
-    }
-}
-
-impl<R, F> Drop for Accepted<R, F> {
-    fn drop(&mut self) {
-        // SAFETY: as in `run`. The waker is cloned before `done`, after which the call may be gone.
-        unsafe {
-            let waker = (*self.0).waker.clone();
-            // Release: the result is seen with it.
-            (*self.0).done.store(true, Ordering::Release);
-            waker.wake();
-        }
-    }
-}
-
-/// # Safety
-/// `link` is the first field of a `Call<R, F>` that waits for its `done`, delivered once.
-unsafe fn accept_call<R: Send, F: FnOnce() -> R + Send>(link: *mut Link, worker: Option<&Worker>) {
-    let call = Accepted(link.cast::<Call<R, F>>());
-    let Some(worker) = worker else { return };
-    let job: Box<dyn FnOnce() + '_> = Box::new(move || call.run());
-    // SAFETY: only the lifetime changes: what the job borrows (through the address) outlives it, since the caller waits.
-    let job = unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Box<dyn FnOnce()>>(job) };
-    worker.start_job(Job::Run(job));
-}
-
-/// The worker this code runs on: a core, or behind the last one the reserve or the service worker. Panics outside a worker.
-#[inline]
-pub fn core() -> usize {
-    worker::here().core
-}
-
-/// The worker this code runs on as [`core()`] gives it, or `None` outside a worker.
-#[inline]
-pub fn try_core() -> Option<usize> {
-    worker::current().map(|worker| worker.core)
-}
-
-/// Number of pinned workers of the runtime this code runs in. Panics outside a worker.
-#[inline]
-pub fn core_count() -> usize {
-    worker::here().shared.core_count()
-}
-
 /// Processors that this process may run on: as many workers can be pinned.
 pub fn processor_count() -> usize {
     os::processor::processors().len()
-}
-
-/// Whether the runtime this code runs in is being shut down: background fibers end then.
-pub fn shutting_down() -> bool {
-    // Relaxed: a flag that is looked at again.
-    worker::here().shared.draining.load(Ordering::Relaxed)
 }
 
 /// Panics on a worker are logged with their backtrace; elsewhere the previous hook stays in charge.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sync::atomic::Ordering;
 
-use crate::start::Shared;
+use crate::shared::Shared;
 use crate::{os, time, worker};
 
 /// Time for which a worker is held before it is reported.

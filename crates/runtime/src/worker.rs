@@ -22,15 +22,13 @@ use crate::fiber::{Fiber, Hook, Job, Phase};
 use crate::file::Disk;
 use crate::net::{Batch, Net};
 use crate::reactor::Reactor;
-use crate::stack::Stack;
-use crate::start::Shared;
+use crate::shared::Shared;
+use crate::stack::{self, Stack};
 use crate::timer::Timers;
 use crate::{os, time};
 
 /// Idle fibers kept for the next job; beyond that they are retired.
 const IDLE_FIBERS: usize = 64;
-/// Stacks kept without a fiber.
-const SPARE_STACKS: usize = 64;
 
 core_local! {
     static WORKER: Cell<*const Worker> = const { Cell::new(ptr::null()) };
@@ -51,7 +49,6 @@ pub(crate) struct Worker {
     ready: RefCell<VecDeque<*const Fiber>>,
     jobs: RefCell<VecDeque<Job>>,
     idle: RefCell<Vec<*const Fiber>>,
-    stacks: RefCell<Vec<Stack>>,
     /// Fibers that have a job.
     busy: Cell<usize>,
     /// Smoothed length of the gaps between running dry and the next work.
@@ -70,6 +67,30 @@ pub(crate) fn current() -> Option<&'static Worker> {
 #[inline]
 pub(crate) fn here() -> &'static Worker {
     current().expect("this runs on a worker of the runtime only")
+}
+
+/// The worker this code runs on: a core, or behind the last one the reserve or the service worker. Panics outside a worker.
+#[inline]
+pub fn core() -> usize {
+    here().core
+}
+
+/// The worker this code runs on as [`core()`] gives it, or `None` outside a worker.
+#[inline]
+pub fn try_core() -> Option<usize> {
+    current().map(|worker| worker.core)
+}
+
+/// Number of pinned workers of the runtime this code runs in. Panics outside a worker.
+#[inline]
+pub fn core_count() -> usize {
+    here().shared.core_count()
+}
+
+/// Whether the runtime this code runs in is being shut down: background fibers end then.
+pub fn shutting_down() -> bool {
+    // Relaxed: a flag that is looked at again.
+    here().shared.draining.load(Ordering::Relaxed)
 }
 
 impl Worker {
@@ -92,7 +113,6 @@ impl Worker {
             ready: RefCell::default(),
             jobs: RefCell::default(),
             idle: RefCell::default(),
-            stacks: RefCell::default(),
             busy: Cell::new(0),
             gap: Cell::new(u64::MAX / 16),
         })
@@ -258,7 +278,7 @@ impl Worker {
         if let Some(fiber) = self.idle.borrow_mut().pop() {
             return Some(fiber);
         }
-        match self.take_stack().map_or_else(Stack::map, Ok) {
+        match stack::take().map_or_else(Stack::map, Ok) {
             Ok(stack) => Some(Fiber::create(self, stack)),
             Err(error) => {
                 if self.busy.get() == 0 {
@@ -275,20 +295,7 @@ impl Worker {
             let fiber = self.idle.borrow_mut().pop().expect("more than none");
             // SAFETY: made by this worker, idle, and out of the pool now, so nothing uses it afterwards.
             let stack = unsafe { Fiber::retire(fiber) };
-            self.keep_stack(stack);
-        }
-    }
-
-    /// A stack from the stock.
-    pub(crate) fn take_stack(&self) -> Option<Stack> {
-        self.stacks.borrow_mut().pop()
-    }
-
-    /// Puts a stack into the stock, which holds some.
-    pub(crate) fn keep_stack(&self, stack: Stack) {
-        let mut stacks = self.stacks.borrow_mut();
-        if stacks.len() < SPARE_STACKS {
-            stacks.push(stack);
+            stack::keep(stack);
         }
     }
 

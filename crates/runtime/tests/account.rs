@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use runtime::account::{self, Counting};
 use runtime::aside;
 use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
-use runtime::net::{Accepted, Address, Next, Serve, SessionIo, listen};
+use runtime::net::{Accepted, Address, Next, Serve, SessionIo};
 use runtime::work::{self, Stopped};
 use runtime::{Options, Runtime, fiber, random};
 use sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -806,7 +806,7 @@ fn held_after(serve: fn(Sender<Arc<Interrupt>>) -> Box<dyn Serve>, messages: usi
     let (tell, hear) = channel();
     let accept = move |_: &Accepted| serve(tell.clone());
     let address = Address::Tcp("127.0.0.1:0".to_socket_addrs().unwrap().next().unwrap());
-    let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
+    let listener = runtime.listen(address, Arc::new(accept)).unwrap();
     let Address::Tcp(address) = listener.address() else { panic!("not over TCP") };
     let mut client = TcpStream::connect(address).unwrap();
     let mut held = 0;
@@ -862,7 +862,7 @@ fn a_session_holds_nothing_of_long_answers_that_have_been_sent() {
     let (tell, hear) = channel();
     let accept = move |_: &Accepted| Box::new(Talker(tell.clone())) as Box<dyn Serve>;
     let address = Address::Tcp("127.0.0.1:0".to_socket_addrs().unwrap().next().unwrap());
-    let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
+    let listener = runtime.listen(address, Arc::new(accept)).unwrap();
     let Address::Tcp(address) = listener.address() else { panic!("not over TCP") };
     let mut client = TcpStream::connect(address).unwrap();
     let mut answer = vec![0; ANSWER];

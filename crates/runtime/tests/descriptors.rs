@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::net::{Accepted, Address, Next, Serve, SessionIo, listen};
+use runtime::net::{Accepted, Address, Next, Serve, SessionIo};
 use runtime::{FileIo, Options, Runtime};
 
 struct Echo;
@@ -48,7 +48,7 @@ fn running_out_of_descriptors_is_survived() {
     let runtime = Runtime::start(options).unwrap();
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let accept = |_: &Accepted| Box::new(Echo) as Box<dyn Serve>;
-    let listener = listen(&runtime, Address::Tcp(any), Arc::new(accept)).unwrap();
+    let listener = runtime.listen(Address::Tcp(any), Arc::new(accept)).unwrap();
     let Address::Tcp(at) = *listener.address() else { panic!("not over TCP") };
     let mut early = TcpStream::connect(at).unwrap();
     exchange(&mut early);

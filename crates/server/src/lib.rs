@@ -63,7 +63,7 @@ impl Server {
                 let place = door.arrive(&accepted.peer);
                 Box::new(Connection::new(Arc::clone(&door), place)) as Box<dyn runtime::net::Serve>
             };
-            listeners.push(runtime::net::listen_at(&runtime, place, most, Arc::new(accept))?);
+            listeners.push(runtime.listen_at(place, most, Arc::new(accept))?);
         }
         Ok(Self { listeners, shared })
     }

@@ -33,13 +33,24 @@ use ring::Ring;
 pub use word::MappedWord;
 
 use crate::fiber;
-use crate::start::FileIo;
 use crate::worker::Worker;
 
 /// Permissions of files made here: their owner reads and writes them, nobody else opens them.
 const PRIVATE_FILE: u32 = 0o600;
 /// Pieces of one batch kept in flight at once.
 const IN_FLIGHT: usize = 64;
+
+/// How files are read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileIo {
+    /// io_uring where the kernel grants it, else threads.
+    #[default]
+    Auto,
+    /// io_uring, or starting fails.
+    IoUring,
+    /// A small pool of I/O threads.
+    Threads,
+}
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, Default)]

@@ -2,7 +2,7 @@
 //!
 //! The addresses are bound before the long work of a start, so that clients hear at once why they can't come in, and a taken
 //! address is found before that work. The door's thread accepts and has a [`Talk`] with each client. Then the sockets go to
-//! [`super::listen_at`] as they are: no client is refused in between, and the server accepts those that still wait.
+//! [`crate::Runtime::listen_at`] as they are: no client is refused in between, and the server accepts those that still wait.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
 

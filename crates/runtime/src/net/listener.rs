@@ -19,8 +19,9 @@ use sync::atomic::Ordering;
 use super::session::Moved;
 use super::{Peer, Serve, queue};
 use crate::os::{check, set_option};
+use crate::shared::Shared;
 use crate::worker::{self, Worker};
-use crate::{Runtime, mailbox, timer};
+use crate::{call, mailbox, timer};
 
 /// Connections the kernel keeps until they are accepted.
 const BACKLOG: i32 = 4096;
@@ -68,7 +69,7 @@ pub type Accept = dyn Fn(&Accepted) -> Box<dyn Serve> + Send + Sync;
 /// A place being listened at; closed when dropped.
 #[derive(Debug)]
 pub struct Listener {
-    runtime: Arc<Runtime>,
+    shared: Arc<Shared>,
     address: Address,
     token: u64,
 }
@@ -84,7 +85,7 @@ pub(super) struct Listening {
 /// An address that was taken: clients can connect, and wait to be accepted. Dropping it gives the address up.
 #[derive(Debug)]
 pub struct Bound {
-    /// None once [`listen_at`] has it.
+    /// None once a listener has it.
     socket: Option<OwnedFd>,
     /// With the port that was taken.
     address: Address,
@@ -118,22 +119,17 @@ impl Drop for Bound {
     }
 }
 
-/// Listens at `address`, until the listener is dropped or the runtime drains.
-pub fn listen(runtime: &Arc<Runtime>, address: Address, accept: Arc<Accept>) -> io::Result<Listener> {
-    listen_at(runtime, Bound::new(address)?, usize::MAX, accept)
-}
-
-/// As [`listen`], at an address that was taken before. While the runtime has `most` sessions,
-/// further connections are not accepted yet.
-pub fn listen_at(
-    runtime: &Arc<Runtime>,
+/// Listens at an address, until the listener is dropped or the runtime drains. While the runtime has
+/// `most` sessions, further connections are not accepted yet.
+pub(crate) fn listen_at(
+    shared: &Arc<Shared>,
     mut place: Bound,
     most: usize,
     accept: Arc<Accept>,
 ) -> io::Result<Listener> {
     let address = place.address.clone();
     let Some(socket) = place.socket.take() else { return Err(io::ErrorKind::NotConnected.into()) };
-    let token = runtime.call(runtime.shared.service(), move || {
+    let token = call::run(shared.mailbox(shared.service()), move || {
         let worker = worker::here();
         let mut listeners = worker.net.listeners.borrow_mut();
         let token = listeners.iter().position(Option::is_none).unwrap_or(listeners.len());
@@ -144,8 +140,9 @@ pub fn listen_at(
             None => listeners.push(listening),
         }
         io::Result::Ok(token as u64)
-    })?;
-    Ok(Listener { runtime: runtime.clone(), address, token })
+    });
+    let token = token.expect("the runtime has not been shut down")?;
+    Ok(Listener { shared: Arc::clone(shared), address, token })
 }
 
 fn bind_tcp(at: SocketAddr) -> io::Result<(OwnedFd, Address)> {
@@ -210,12 +207,15 @@ impl Drop for Listener {
             }
         };
         // Relaxed: a flag set long before; a runtime that exits closes its listeners itself.
-        if !self.runtime.shared.draining.load(Ordering::Relaxed) {
+        if !self.shared.draining.load(Ordering::Relaxed) {
             match worker::current() {
                 // A thread waits, so that the address is free afterwards; a worker must not wait in a drop.
-                None => self.runtime.call(self.runtime.shared.service(), || remove(worker::here())),
+                None => {
+                    // A worker that has ended has closed its listeners.
+                    let _ = call::run(self.shared.mailbox(self.shared.service()), || remove(worker::here()));
+                }
                 Some(_) => {
-                    mailbox::send(self.runtime.shared.mailbox(self.runtime.shared.service()), remove);
+                    mailbox::send(self.shared.mailbox(self.shared.service()), remove);
                 }
             }
         }

@@ -22,7 +22,8 @@ mod session;
 
 pub(crate) use batch::Batch;
 pub use door::{Door, Greet, Talk};
-pub use listener::{Accept, Accepted, Address, Bound, Listener, listen, listen_at};
+pub(crate) use listener::listen_at;
+pub use listener::{Accept, Accepted, Address, Bound, Listener};
 use round::Outbox;
 pub use round::SessionIo;
 pub(crate) use round::{Buffers, serve_round};

@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
 use crate::os::check_len;
 use crate::reactor::Watch;
-use crate::start::Shared;
+use crate::shared::Shared;
 use crate::worker::{self, Worker};
 
 /// Bytes of one receive at most. A call with more room goes on for as long as the peer sends.

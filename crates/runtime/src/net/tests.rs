@@ -106,7 +106,7 @@ fn serve(way: FileIo, cores: usize, address: Address) -> Server {
     let accept = move |_: &Accepted| -> Box<dyn Serve> {
         Box::new(Echo { closed: count.clone(), wakes: 0, restless: false })
     };
-    let listener = listen(&runtime, address, Arc::new(accept)).unwrap();
+    let listener = runtime.listen(address, Arc::new(accept)).unwrap();
     Server { runtime, listener, closed }
 }
 
@@ -335,7 +335,7 @@ impl Serve for Entering {
 fn a_session_is_let_in_by_the_service_worker_and_served_by_a_core(way: FileIo) {
     let runtime = start_with(2, way);
     let accept = |_: &Accepted| Box::new(Entering) as Box<dyn Serve>;
-    let listener = listen(&runtime, tcp(), Arc::new(accept)).unwrap();
+    let listener = runtime.listen(tcp(), Arc::new(accept)).unwrap();
     // Cores that are held for as long as the clients come in.
     let (begun, held) = std::sync::mpsc::channel();
     let free: Vec<_> = (0..2)
@@ -471,7 +471,7 @@ fn unix_sockets_permissions_and_stale_files(way: FileIo) {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let mut client = UnixStream::connect(&path).unwrap();
     exchange(&mut client, &message(b'e', 77));
-    let taken = listen(&server.runtime, address(), Arc::new(|_: &Accepted| unreachable!()));
+    let taken = server.runtime.listen(address(), Arc::new(|_: &Accepted| unreachable!()));
     assert_eq!(taken.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
     exchange(&mut client, &message(b'e', 78));
     drop(server);
@@ -530,7 +530,7 @@ fn queue_socket(way: FileIo, name: &str) -> Address {
 fn pour(runtime: &Arc<Runtime>, address: Address, pours: &Arc<OnceLock<Arc<Interrupt>>>) -> Listener {
     let made = pours.clone();
     let accept = move |_: &Accepted| -> Box<dyn Serve> { Box::new(Pours(made.clone())) };
-    listen(runtime, address, Arc::new(accept)).unwrap()
+    runtime.listen(address, Arc::new(accept)).unwrap()
 }
 
 /// The tests' allocator counts nothing, so all that is held is what the kernel holds.

@@ -1,0 +1,93 @@
+//! What all workers of a runtime share: their mailboxes, counts and flags, and the threads beside them.
+
+use std::sync::Arc;
+
+use sync::PerCore;
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::aside::Threads;
+use crate::file::Pool;
+use crate::mailbox::Mailbox;
+
+/// Workers that are no cores: the reserve worker and the service worker.
+pub(crate) const WORKERS_BESIDE: usize = 2;
+
+/// What all workers of a runtime share.
+pub(crate) struct Shared {
+    /// One for each core, and behind them those of the reserve worker and of the service worker.
+    pub(crate) mailboxes: Box<[Mailbox]>,
+    /// Turns of each worker's loop, for the watchdog.
+    pub(crate) turns: PerCore<AtomicU64>,
+    /// Since when each worker has been held by one fiber, where it is longer than usual; 0 where it isn't.
+    pub(crate) held: PerCore<AtomicU64>,
+    /// Sessions placed on each worker.
+    pub(crate) sessions: PerCore<AtomicUsize>,
+    /// Sessions are told to end and new ones are refused.
+    pub(crate) draining: AtomicBool,
+    /// Workers end once nothing runs on them.
+    pub(crate) exiting: AtomicBool,
+    pub(crate) exit_deadline: AtomicU64,
+    /// Workers that have not ended: the last one lets the threads for files end.
+    pub(crate) working: AtomicUsize,
+    pub(crate) pool: Arc<Pool>,
+    /// Threads for calls without safe points.
+    pub(crate) aside: Arc<Threads>,
+    /// How long an idle core polls at most.
+    pub(crate) poll_nanos: u64,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Shared").field("cores", &self.core_count()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    #[inline]
+    pub(crate) fn mailbox(&self, core: usize) -> &Mailbox {
+        &self.mailboxes[core]
+    }
+
+    pub(crate) fn core_count(&self) -> usize {
+        self.mailboxes.len() - WORKERS_BESIDE
+    }
+
+    /// The worker for sessions that cannot wait until a core is free ([`crate::net::Next::EnterReserve`]): it is behind
+    /// the cores and not pinned. The service worker does not serve them, so that nothing they do keeps clients out.
+    pub(crate) fn reserve(&self) -> usize {
+        self.core_count()
+    }
+
+    /// The worker that accepts connections and lets clients in: it is the last one and not pinned. A session that
+    /// does not ask for another worker stays on it.
+    pub(crate) fn service(&self) -> usize {
+        self.mailboxes.len() - 1
+    }
+
+    /// The core that has the fewest sessions, of those that nothing holds if there are any, or the reserve worker; it
+    /// gets one more.
+    pub(crate) fn place(&self, reserve: bool) -> usize {
+        // Relaxed: counts that place; an exact tie or a moment's error does no harm.
+        let held = |core: usize| self.held.get(core).load(Ordering::Relaxed) != 0;
+        let count = |core: usize| self.sessions.get(core).load(Ordering::Relaxed);
+        let cores = if reserve { self.reserve()..self.service() } else { 0..self.core_count() };
+        let core = cores.min_by_key(|&core| (held(core), count(core))).expect("there is a core");
+        self.sessions.get(core).fetch_add(1, Ordering::Relaxed);
+        core
+    }
+
+    /// A worker as the log names it.
+    pub(crate) fn name(&self, worker: usize) -> String {
+        match worker {
+            worker if worker < self.core_count() => format!("core {worker}"),
+            worker if worker == self.reserve() => "the reserve worker".to_owned(),
+            _ => "the service worker".to_owned(),
+        }
+    }
+
+    /// Sessions on all workers.
+    pub(crate) fn session_count(&self) -> usize {
+        // Relaxed: a count orders nothing else.
+        self.sessions.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}
