@@ -32,6 +32,28 @@ pub(super) fn check_row<'s, 'x>(
     Ok(())
 }
 
+/// [`check_row`] for a new row whose unchanged columns may be pointers: what the checks
+/// read is fetched for them, and the registers hold the pointers again.
+#[cold]
+pub(super) fn check_row_of_pointers<'s, 'x>(
+    cx: &mut Executor<'s>,
+    table: &Table,
+    (first, checks): (Reg, &'s [Check]),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+) -> Result<(), SqlError> {
+    let row = first as usize..first as usize + table.columns.len();
+    let pointers = arena.bump.alloc_slice_copy(&file[row.clone()]);
+    for (column, register) in row.clone().enumerate() {
+        if checks.iter().any(|check| wide::reads(&check.expr, register as Reg)) {
+            file[register] = wide::fetch(cx.txn, table, (column, file[register]), &arena.bump)?;
+        }
+    }
+    check_row(cx, table, (first, checks), file, arena)?;
+    file[row].copy_from_slice(pointers);
+    Ok(())
+}
+
 /// Adds the table's name to an error.
 pub(super) fn in_table(cx: &Executor<'_>, table: &Table, error: SqlError) -> SqlError {
     error.with_table(cx.catalog.schema_name(table.schema), &table.name)

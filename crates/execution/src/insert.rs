@@ -2,10 +2,10 @@
 
 use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Wait};
 
-use super::constraint::{check_row, unique_violation};
+use super::constraint::{check_row, check_row_of_pointers, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
 use super::modify::{change_row, insert_entry, old_row};
-use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, load, run, wide};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, load, pending, run, wide};
 use catalog::Table;
 use query::plan::{Arbiter, ConflictUpdate, Insert, OnConflict};
 use values::error::{SqlError, SqlState};
@@ -114,7 +114,7 @@ pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>])
         cx.give_bytes(entry);
         cx.give_bytes(payload);
     }
-    foreign::row_inserted(cx, table, row)?;
+    pending::row_inserted(cx, table, row)?;
     cx.give_bytes(bytes);
     cx.give_bytes(key);
     Ok(())
@@ -230,7 +230,7 @@ fn update_existing<'s, 'x>(
     let checked = (update.updated_row, &update.checks[..]);
     match row::has_wide(bytes) {
         false => check_row(cx, table, checked, file, arena)?,
-        true => wide::check_row(cx, table, checked, file, arena)?,
+        true => check_row_of_pointers(cx, table, checked, file, arena)?,
     }
     match change_row(cx, table, (key, stamp, old), &file[first..first + columns])? {
         Outcome::Done => {

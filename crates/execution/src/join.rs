@@ -1,7 +1,8 @@
 //! Joins: nested loops (the right side may depend on the left row) and hash joins, which become
 //! merge joins ([`merge`]) when the right side turns out not to fit in memory.
 
-use super::memory::{copy_all, give, load, null_all, pack_registers, store, unpack_registers, used};
+use super::equi_join::EquiJoin;
+use super::memory::{copy_all, load, null_all, pack_registers, store, used};
 use super::records::Keys;
 use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, merge, run};
@@ -10,7 +11,7 @@ use expressions::expr::Expr;
 use query::plan::{JoinKind, Plan, Reg};
 use values::error::SqlError;
 use values::types::Datum;
-use values::work::{self, tick_parts};
+use values::work;
 
 /// For every left row the right side anew.
 pub(super) struct NestedLoop<'s> {
@@ -60,20 +61,6 @@ impl<'s> NestedLoop<'s> {
             }
         })
     }
-}
-
-/// The right side in a hash table, the left side streamed past it. `ordered`: the left rows' order
-/// is relied on.
-pub(super) struct HashJoin<'s> {
-    pub kind: JoinKind,
-    pub left: &'s Plan,
-    pub right: &'s Plan,
-    pub keys: &'s [(Expr, Expr)],
-    pub condition: Option<&'s Expr>,
-    pub test: Option<&'s Plan>,
-    pub left_registers: &'s [Reg],
-    pub right_registers: &'s [Reg],
-    pub ordered: bool,
 }
 
 /// A kept right row that can match.
@@ -132,7 +119,9 @@ enum Attempt<'s> {
     TooLarge(Sorter<'s>, Keys),
 }
 
-impl<'s> HashJoin<'s> {
+/// The hash join.
+impl<'s> EquiJoin<'s> {
+    /// Joins: the right rows lie in a hash table, the left rows stream past it.
     pub fn run<'x>(
         &self,
         cx: &mut Executor<'s>,
@@ -162,10 +151,6 @@ impl<'s> HashJoin<'s> {
             }
             Ok(Flow::More)
         })
-    }
-
-    pub(super) fn keeps_unmatched(&self) -> bool {
-        matches!(self.kind, JoinKind::Right | JoinKind::Full)
     }
 
     fn run_in_memory<'x>(
@@ -264,58 +249,6 @@ impl<'s> HashJoin<'s> {
         self.give_alone(cx, matched, file, arena, sink)
     }
 
-    /// Whether a left row's first match decides.
-    pub(super) fn wants_one(&self) -> bool {
-        matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
-    }
-
-    /// Looks at a left row and a right row of equal keys: whether they match. Gives them on if
-    /// pairs are wanted.
-    pub(super) fn pair<'x>(
-        &self,
-        cx: &mut Executor<'s>,
-        file: &mut File<'x>,
-        arena: &'x Arena<'s>,
-        sink: &mut Sink<'s, '_>,
-    ) -> Result<(bool, Flow), SqlError> {
-        if let Some(condition) = self.condition
-            && !cx.test(condition, file, arena)?
-        {
-            return Ok((false, Flow::More));
-        }
-        if let Some(test) = self.test {
-            let mut holds = false;
-            run(cx, test, file, arena, &mut |_, _, _| {
-                holds = true;
-                Ok(Flow::Stop)
-            })?;
-            if !holds {
-                return Ok((false, Flow::More));
-            }
-        }
-        if self.wants_one() { Ok((true, Flow::More)) } else { Ok((true, sink(cx, file, arena)?)) }
-    }
-
-    /// Gives a left row on without a right one, if the kind and its having matched want that.
-    pub(super) fn give_alone<'x>(
-        &self,
-        cx: &mut Executor<'s>,
-        matched: bool,
-        file: &mut File<'x>,
-        arena: &'x Arena<'s>,
-        sink: &mut Sink<'s, '_>,
-    ) -> Result<Flow, SqlError> {
-        match self.kind {
-            JoinKind::Left | JoinKind::Full if !matched => {
-                null_all(self.right_registers, file);
-                sink(cx, file, arena)
-            }
-            JoinKind::Semi if matched => sink(cx, file, arena),
-            JoinKind::Anti if !matched => sink(cx, file, arena),
-            _ => Ok(Flow::More),
-        }
-    }
-
     /// Gives the right rows nobody matched.
     fn unmatched(
         &self,
@@ -340,47 +273,5 @@ impl<'s> HashJoin<'s> {
             }
             Ok(Flow::More)
         })
-    }
-
-    /// Gives a packed right row that nobody matched.
-    pub(super) fn give_unmatched(
-        &self,
-        cx: &mut Executor<'s>,
-        own: &mut Arena<'s>,
-        (file, row): (&File<'_>, &[u8]),
-        sink: &mut Sink<'s, '_>,
-    ) -> Result<Flow, SqlError> {
-        give(
-            cx,
-            own,
-            (file, row),
-            |row, file, arena| {
-                null_all(self.left_registers, file);
-                unpack_registers(self.right_registers, row, file, arena).map(drop)
-            },
-            sink,
-        )
-    }
-
-    /// The join key's bytes of a row; false when a part of it is NULL and so matches nothing.
-    pub(super) fn key<'x>(
-        &self,
-        cx: &mut Executor<'s>,
-        (left, maker): (bool, &mut Keys),
-        file: &File<'x>,
-        arena: &'x Arena<'s>,
-        key: &mut Vec<u8>,
-    ) -> Result<bool, SqlError> {
-        key.clear();
-        tick_parts(self.keys.len())?;
-        for (of_left, of_right) in self.keys {
-            let expr = if left { of_left } else { of_right };
-            let value = cx.eval(expr, file, arena)?;
-            if value.is_null() {
-                return Ok(false);
-            }
-            maker.plain(value, key)?;
-        }
-        Ok(true)
     }
 }

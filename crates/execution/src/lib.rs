@@ -25,6 +25,7 @@ mod common;
 mod constraint;
 mod copy;
 pub mod ddl;
+mod equi_join;
 pub mod error;
 mod fill;
 mod firsts;
@@ -40,6 +41,7 @@ mod maintenance;
 pub mod memory;
 mod merge;
 mod modify;
+mod pending;
 mod records;
 pub mod row_numbers;
 mod scan;
@@ -134,7 +136,7 @@ pub struct Executor<'s> {
     /// Rows inserted, changed or deleted by the statement.
     pub affected: u64,
     /// Referential checks and actions to be done at the statement's end.
-    pending: Vec<foreign::Pending>,
+    pending: Vec<pending::Pending>,
     /// Common table expressions.
     common: Vec<Rc<common::Common<'s>>>,
     /// Further stacks that operators stand on, one above the other.
@@ -381,7 +383,7 @@ fn run_rest<'s, 'x>(
             left_registers,
             right_registers,
             ordered,
-        } => join::HashJoin {
+        } => equi_join::EquiJoin {
             kind: *kind,
             left,
             right,

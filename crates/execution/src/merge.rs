@@ -6,7 +6,7 @@
 //! the results are sorted by the left rows' numbers at the end. Left rows with a NULL in their key
 //! match nothing and are not sorted at all.
 
-use super::join::HashJoin;
+use super::equi_join::EquiJoin;
 use super::memory::{give, pack_registers, unpack_registers};
 use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
@@ -17,7 +17,7 @@ use values::work;
 
 /// Where the results go: to the sink, or first into order.
 struct Out<'j, 's> {
-    join: &'j HashJoin<'s>,
+    join: &'j EquiJoin<'s>,
     ordered: Option<Sorter<'s>>,
 }
 
@@ -93,13 +93,13 @@ impl Group {
 
 /// A merge join in the place of a hash join.
 pub(super) struct Merge<'j, 's> {
-    join: &'j HashJoin<'s>,
+    join: &'j EquiJoin<'s>,
     out: Out<'j, 's>,
     group: Group,
 }
 
 impl<'j, 's> Merge<'j, 's> {
-    pub fn new(join: &'j HashJoin<'s>, cx: &Executor<'s>) -> Merge<'j, 's> {
+    pub fn new(join: &'j EquiJoin<'s>, cx: &Executor<'s>) -> Merge<'j, 's> {
         let rows = Rows::new(cx.work_mem());
         let group = Group { any: false, key: Vec::new(), rows, matched: Vec::new(), next: None };
         Merge { join, out: Out { join, ordered: join.ordered.then(|| cx.sorter()) }, group }

@@ -7,9 +7,9 @@
 use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Stamp, Wait};
 
 use super::again::{self, identified};
-use super::constraint::{check_row, unique_violation};
+use super::constraint::{check_row, check_row_of_pointers, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
-use super::{Arena, Executor, File, Flow, Sink, foreign, from_txn, run, wide};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, pending, run, wide};
 use catalog::{Index, Table};
 use query::plan::{Delete, Update};
 use values::error::SqlError;
@@ -61,7 +61,7 @@ fn update_row<'s, 'x>(
         let checked = (update.new_row, &update.checks[..]);
         match row::has_wide(bytes) {
             false => check_row(cx, table, checked, file, arena)?,
-            true => wide::check_row(cx, table, checked, file, arena)?,
+            true => check_row_of_pointers(cx, table, checked, file, arena)?,
         }
         match change_row(cx, table, (key, stamp, old), &file[first..first + columns])? {
             Outcome::Done => {
@@ -150,7 +150,7 @@ fn replace_row(
             tick_key(table.indexes.len())?;
             change_entry(cx, (table, index), (old_keys, key), (new_keys, &new_key))?;
         }
-        foreign::row_changed(cx, table, old_keys, new_keys)?;
+        pending::row_changed(cx, table, old_keys, new_keys)?;
     } else {
         // Somebody was faster: what was written for this version is nobody's.
         for pointer in written {
@@ -166,7 +166,7 @@ fn replace_row(
 /// versions of a row.
 fn unique_keys_change(table: &Table, old: &[Datum<'_>], new: &[Datum<'_>]) -> Result<bool, SqlError> {
     for index in table.indexes.iter().filter(|index| index.unique) {
-        if !foreign::same(index.columns.iter().map(|key| &key.column), old, new)? {
+        if !pending::same(index.columns.iter().map(|key| &key.column), old, new)? {
             return Ok(true);
         }
     }
@@ -321,5 +321,5 @@ fn remove_entries(
     }
     cx.give_bytes(entry);
     cx.give_bytes(payload);
-    foreign::row_deleted(cx, table, old)
+    pending::row_deleted(cx, table, old)
 }

@@ -4,27 +4,12 @@ use txn::{Direction, Stamp};
 
 use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, wide};
-use catalog::{Index, Table};
+use catalog::Index;
 use expressions::expr::Expr;
 use query::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
 use values::error::SqlError;
-use values::row::{self, RowView};
+use values::row;
 use values::types::Datum;
-
-/// Decodes the columns read of a row. Those out of line stay pointers.
-#[inline]
-pub(super) fn decode<'x>(
-    table: &'x Table,
-    columns: &[ColumnRead],
-    row: &'x [u8],
-    file: &mut File<'x>,
-) -> Result<(), SqlError> {
-    let view = RowView::new(row, table.shape());
-    for read in columns {
-        file[read.register as usize] = view.get(read.column as usize)?;
-    }
-    Ok(())
-}
 
 /// Fills the registers that identify a row.
 pub(super) fn identify<'x>(
@@ -49,7 +34,7 @@ fn give<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    decode(&scan.table, &scan.columns, row, file)?;
+    wide::decode(&scan.table, &scan.columns, row, file)?;
     if row::has_wide(row) {
         return give_wide(cx, scan, (key, row, stamp), file, arena, sink);
     }

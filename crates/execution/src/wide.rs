@@ -17,14 +17,13 @@ use runtime::{fiber, interrupt};
 use txn::trees::{MAX_ENTRY, MAX_KEY};
 use txn::{InsertOutcome, Outcome, TxnSession};
 
-use super::scan::decode;
-use super::{Arena, Executor, File, constraint, from_txn, tree};
+use super::{Arena, Executor, File, from_txn, tree};
 use catalog::{Table, TreeAddress};
 use expressions::expr::Expr;
-use query::plan::{Check, ColumnRead, Reg};
+use query::plan::{ColumnRead, Reg};
 use values::error::{SqlError, SqlState};
 use values::memory;
-use values::row::{self, POINTER};
+use values::row::{self, POINTER, RowView};
 use values::types::{Datum, WidePointer};
 
 /// Bytes of a chunk: four of them fill a leaf.
@@ -143,6 +142,21 @@ pub(super) fn fetch_registers<'x>(
     Ok(())
 }
 
+/// Decodes the columns read of a row. Those out of line stay pointers.
+#[inline]
+pub(super) fn decode<'x>(
+    table: &'x Table,
+    columns: &[ColumnRead],
+    row: &'x [u8],
+    file: &mut File<'x>,
+) -> Result<(), SqlError> {
+    let view = RowView::new(row, table.shape());
+    for read in columns {
+        file[read.register as usize] = view.get(read.column as usize)?;
+    }
+    Ok(())
+}
+
 /// Decodes the columns read of a row, and fetches what of them lies out of line.
 pub(super) fn decode_whole<'x>(
     cx: &Executor<'_>,
@@ -161,28 +175,6 @@ pub fn reads(expr: &Expr, register: Reg) -> bool {
     let mut found = false;
     expr.walk(&mut |part| found |= matches!(part, Expr::Column { register: own, .. } if *own == register));
     found
-}
-
-/// [`constraint::check_row`] for a new row whose unchanged columns may be pointers: what the checks
-/// read is fetched for them, and the registers hold the pointers again.
-#[cold]
-pub(super) fn check_row<'s, 'x>(
-    cx: &mut Executor<'s>,
-    table: &Table,
-    (first, checks): (Reg, &'s [Check]),
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-) -> Result<(), SqlError> {
-    let row = first as usize..first as usize + table.columns.len();
-    let pointers = arena.bump.alloc_slice_copy(&file[row.clone()]);
-    for (column, register) in row.clone().enumerate() {
-        if checks.iter().any(|check| reads(&check.expr, register as Reg)) {
-            file[register] = fetch(cx.txn, table, (column, file[register]), &arena.bump)?;
-        }
-    }
-    constraint::check_row(cx, table, (first, checks), file, arena)?;
-    file[row].copy_from_slice(pointers);
-    Ok(())
 }
 
 /// Fetches the columns of a new row, in registers from `first` on, that nodes above read.

@@ -1,0 +1,125 @@
+//! Joins on equal keys: what a pair of rows is, and which rows the join gives, for the hash join
+//! ([`super::join`]) and for the merge join ([`super::merge`]) that takes its place.
+
+use super::memory::{give, null_all, unpack_registers};
+use super::records::Keys;
+use super::{Arena, Executor, File, Flow, Sink, run};
+use expressions::expr::Expr;
+use query::plan::{JoinKind, Plan, Reg};
+use values::error::SqlError;
+use values::work::tick_parts;
+
+/// A join whose condition compares keys of the two sides.
+pub(super) struct EquiJoin<'s> {
+    pub kind: JoinKind,
+    pub left: &'s Plan,
+    pub right: &'s Plan,
+    pub keys: &'s [(Expr, Expr)],
+    pub condition: Option<&'s Expr>,
+    /// A plan that gives a row when the pair matches.
+    pub test: Option<&'s Plan>,
+    pub left_registers: &'s [Reg],
+    pub right_registers: &'s [Reg],
+    /// The plan above relies on the order of the left rows.
+    pub ordered: bool,
+}
+
+impl<'s> EquiJoin<'s> {
+    pub(super) fn keeps_unmatched(&self) -> bool {
+        matches!(self.kind, JoinKind::Right | JoinKind::Full)
+    }
+
+    /// Whether a left row's first match decides.
+    pub(super) fn wants_one(&self) -> bool {
+        matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
+    }
+
+    /// The join key's bytes of a row; false when a part of it is NULL and so matches nothing.
+    pub(super) fn key<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        (left, maker): (bool, &mut Keys),
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+        key: &mut Vec<u8>,
+    ) -> Result<bool, SqlError> {
+        key.clear();
+        tick_parts(self.keys.len())?;
+        for (of_left, of_right) in self.keys {
+            let expr = if left { of_left } else { of_right };
+            let value = cx.eval(expr, file, arena)?;
+            if value.is_null() {
+                return Ok(false);
+            }
+            maker.plain(value, key)?;
+        }
+        Ok(true)
+    }
+
+    /// Looks at a left row and a right row of equal keys: whether they match. Gives them on if
+    /// pairs are wanted.
+    pub(super) fn pair<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<(bool, Flow), SqlError> {
+        if let Some(condition) = self.condition
+            && !cx.test(condition, file, arena)?
+        {
+            return Ok((false, Flow::More));
+        }
+        if let Some(test) = self.test {
+            let mut holds = false;
+            run(cx, test, file, arena, &mut |_, _, _| {
+                holds = true;
+                Ok(Flow::Stop)
+            })?;
+            if !holds {
+                return Ok((false, Flow::More));
+            }
+        }
+        if self.wants_one() { Ok((true, Flow::More)) } else { Ok((true, sink(cx, file, arena)?)) }
+    }
+
+    /// Gives a left row on without a right one, if the kind and its having matched want that.
+    pub(super) fn give_alone<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        matched: bool,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        match self.kind {
+            JoinKind::Left | JoinKind::Full if !matched => {
+                null_all(self.right_registers, file);
+                sink(cx, file, arena)
+            }
+            JoinKind::Semi if matched => sink(cx, file, arena),
+            JoinKind::Anti if !matched => sink(cx, file, arena),
+            _ => Ok(Flow::More),
+        }
+    }
+
+    /// Gives a packed right row that nobody matched.
+    pub(super) fn give_unmatched(
+        &self,
+        cx: &mut Executor<'s>,
+        own: &mut Arena<'s>,
+        (file, row): (&File<'_>, &[u8]),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        give(
+            cx,
+            own,
+            (file, row),
+            |row, file, arena| {
+                null_all(self.left_registers, file);
+                unpack_registers(self.right_registers, row, file, arena).map(drop)
+            },
+            sink,
+        )
+    }
+}
