@@ -13,6 +13,8 @@ use std::time::Duration;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, Caption, OnceLock, SpinLock};
 
+use crate::clock::clock;
+
 /// What a session does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
@@ -89,7 +91,7 @@ pub struct Activity {
 }
 
 /// The sessions' slots.
-pub(crate) struct Board {
+pub(crate) struct ActivityTable {
     slots: Box<[CachePadded<Slot>]>,
     free: SpinLock<Free>,
     numbers: SpinLock<Numbers>,
@@ -124,8 +126,8 @@ struct Free {
 }
 
 /// A session's slot, given back when dropped.
-pub(crate) struct Seat {
-    board: Arc<Board>,
+pub(crate) struct ActivitySlot {
+    table: Arc<ActivityTable>,
     slot: u32,
     /// The session's number.
     pub session: u32,
@@ -133,10 +135,10 @@ pub(crate) struct Seat {
     shown: Cell<u64>,
 }
 
-impl Board {
+impl ActivityTable {
     /// Slots for so many sessions.
-    pub fn new(sessions: usize) -> Board {
-        Board {
+    pub fn new(sessions: usize) -> ActivityTable {
+        ActivityTable {
             slots: (0..sessions).map(|_| CachePadded::default()).collect(),
             free: SpinLock::new(Free { slots: Vec::new(), next: 0 }),
             numbers: SpinLock::default(),
@@ -149,7 +151,11 @@ impl Board {
     }
 
     /// A slot for a new session; None when all are taken.
-    pub fn seat(self: &Arc<Board>, database: u32, interrupt: &Arc<Interrupt>) -> Option<Seat> {
+    pub fn take_slot(
+        self: &Arc<ActivityTable>,
+        database: u32,
+        interrupt: &Arc<Interrupt>,
+    ) -> Option<ActivitySlot> {
         let slot = {
             let mut free = self.free.lock();
             match free.slots.pop() {
@@ -164,13 +170,13 @@ impl Board {
         let session = self.numbers.lock().add(interrupt);
         let at = &self.slots[slot as usize];
         at.database.store(database, Ordering::Relaxed); // each field stands for itself
-        at.started.store(crate::session::clock() as u64, Ordering::Relaxed);
+        at.started.store(clock() as u64, Ordering::Relaxed);
         at.changed.store(runtime::time::now(), Ordering::Relaxed);
         let texts = at.texts.get_or_init(Box::default);
         texts.query.write("");
         texts.application.write("");
         at.session.store(session, Ordering::Relaxed);
-        Some(Seat { board: Arc::clone(self), slot, session, shown: Cell::new(0) })
+        Some(ActivitySlot { table: Arc::clone(self), slot, session, shown: Cell::new(0) })
     }
 
     /// Interrupts the session of this number; false when there is none.
@@ -228,7 +234,7 @@ impl Board {
             };
             numbers.interrupts.iter().filter_map(|(session, one)| Some((*session, waits(one)?))).collect()
         };
-        let (wall, now) = (crate::session::clock(), runtime::time::precise());
+        let (wall, now) = (clock(), runtime::time::precise());
         let seen = |slot: &CachePadded<Slot>| {
             let session = slot.session.load(Ordering::Relaxed); // a moment old is good enough
             let texts = slot.texts.get().filter(|_| session != 0)?;
@@ -261,7 +267,7 @@ impl Board {
     }
 }
 
-impl Seat {
+impl ActivitySlot {
     /// What the session does from now on. Only its own core writes here.
     #[inline]
     pub fn state(&self, state: State) {
@@ -309,22 +315,22 @@ impl Seat {
     }
 
     fn texts(&self) -> &Texts {
-        self.slot().texts.get().expect("made with the seat")
+        self.slot().texts.get().expect("made when the slot was taken")
     }
 
     fn slot(&self) -> &Slot {
-        &self.board.slots[self.slot as usize]
+        &self.table.slots[self.slot as usize]
     }
 }
 
-impl Drop for Seat {
+impl Drop for ActivitySlot {
     fn drop(&mut self) {
         let slot = self.slot();
         slot.session.store(0, Ordering::Relaxed); // the free list's lock orders its reuse
         slot.state.store(0, Ordering::Relaxed);
         slot.transaction.store(0, Ordering::Relaxed);
         slot.statement.store(0, Ordering::Relaxed);
-        self.board.numbers.lock().interrupts.remove(&self.session);
-        self.board.free.lock().slots.push(self.slot);
+        self.table.numbers.lock().interrupts.remove(&self.session);
+        self.table.free.lock().slots.push(self.slot);
     }
 }

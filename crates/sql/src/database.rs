@@ -1,50 +1,27 @@
 //! An open data folder: runtime, storage, transactions and catalogs of all databases in it, and the
 //! door to sessions.
-//!
-//! What must hold:
-//! 1. A database's shared catalog is replaced before the locks of the DDL that changed it are given
-//!    up, so whoever then gets such a lock and compares generations sees the change.
-//! 2. Numbers of trees and objects are handed out once in a folder's life: they go on above
-//!    everything stored.
-//! 3. A tree that no committed definition names is in the system tree's list of garbage, and is
-//!    freed from there.
 
-mod activity;
-mod autovacuum;
 mod check;
-mod garbage;
-mod given;
-mod numbers;
 mod relief;
-mod settling;
-pub(crate) mod system;
 
-use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::Runtime;
-use runtime::hash::{HashMap, HashSet};
 use runtime::interrupt::Interrupt;
 use runtime::memory::RegionKind;
-use sync::SpinLock;
-use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use txn::folder::{self, PAGE_SIZE};
-use txn::{Engine, Isolation, StorageError, Store, TxnSession};
+use txn::{Engine, StorageError, Store};
 
-pub use activity::{Activity, State};
-pub(crate) use activity::{Board, Seat};
 pub use check::{CheckProgress, CheckReport};
-pub(crate) use given::Given;
-pub(crate) use settling::Settling;
-use settling::Unsettled;
 
+use crate::activity::Activity;
 use crate::session::Session;
-use catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
+use crate::shared::read_only::{self, ReadOnlySettings};
+use crate::shared::{BOOTSTRAP_NAME, Shared, autovacuum, garbage, no_database, system};
 use execution::from_txn;
-use execution::row_numbers::RowNumbers;
-use values::error::{SqlError, SqlState};
+use values::error::SqlError;
 
 /// How to open a data folder.
 #[derive(Debug, Clone)]
@@ -125,142 +102,7 @@ impl From<SqlError> for OpenError {
 /// An open data folder. Cheap to clone.
 #[derive(Clone)]
 pub struct Database {
-    shared: Arc<Shared>,
-}
-
-/// One database's present definitions.
-pub(crate) struct Definitions {
-    /// Its OID.
-    pub oid: u32,
-    /// Equal to the catalog's generation; read by every statement, written at DDL.
-    pub generation: AtomicU64,
-    catalog: SpinLock<Arc<Catalog>>,
-    unsettled: Unsettled,
-    /// Nobody gets in any more: it is being dropped.
-    closed: AtomicBool,
-}
-
-/// A database is closed to new sessions, until this is dropped.
-pub(crate) struct Closing<'d>(Option<&'d Definitions>);
-
-impl Closing<'_> {
-    /// It stays closed.
-    pub fn for_good(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        if let Some(definitions) = self.0 {
-            definitions.closed.store(false, Ordering::Relaxed); // nothing comes with it
-        }
-    }
-}
-
-impl Definitions {
-    fn new(catalog: Catalog) -> Arc<Definitions> {
-        Arc::new(Definitions {
-            oid: catalog.database.oid,
-            generation: AtomicU64::new(catalog.generation),
-            catalog: SpinLock::new(Arc::new(catalog)),
-            unsettled: Unsettled::default(),
-            closed: AtomicBool::new(false),
-        })
-    }
-
-    /// The database's OID and name.
-    pub fn entry(&self) -> DatabaseEntry {
-        self.catalog.lock().database.clone()
-    }
-
-    /// Closes it to new sessions. Those that have got in are on the board by now.
-    pub fn close(&self) -> Closing<'_> {
-        self.closed.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst); // before the look at the board, see `is_closed`
-        Closing(Some(self))
-    }
-
-    /// Whether it is closed to a session that has taken its seat.
-    pub fn is_closed(&self) -> bool {
-        fence(Ordering::SeqCst); // after the seat was taken: one of the two sees the other
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// To be held from before definitions are published until their transaction has ended.
-    pub fn settling(&self) -> Settling<'_> {
-        // Under the catalog's lock: what is published later has a higher generation.
-        let catalog = self.catalog.lock();
-        self.unsettled.begin(catalog.generation + 1)
-    }
-
-    /// Whether a snapshot taken now includes the commits of all definitions up to this generation:
-    /// else a statement would find new trees whose entries it does not see.
-    #[inline]
-    pub fn is_settled(&self, generation: u64) -> bool {
-        self.unsettled.is_over(generation)
-    }
-
-    /// The present catalog.
-    pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.lock())
-    }
-
-    /// Whether a plan of this generation is still good. Acquire: whoever sees the new number finds
-    /// the new catalog.
-    #[inline]
-    pub fn is_current(&self, generation: u64) -> bool {
-        self.generation.load(Ordering::Acquire) == generation
-    }
-
-    /// Applies a transaction's changes to the newest catalog.
-    pub fn publish(&self, change: impl FnOnce(&Catalog) -> Catalog) {
-        let Ok(()) = self.try_publish(|catalog| Ok::<_, Infallible>(change(catalog)));
-    }
-
-    /// Applies a transaction's changes to the newest catalog, unless they fail.
-    pub fn try_publish<E>(&self, change: impl FnOnce(&Catalog) -> Result<Catalog, E>) -> Result<(), E> {
-        let mut catalog = self.catalog.lock();
-        let next = change(&catalog)?;
-        self.put(&mut catalog, next);
-        Ok(())
-    }
-
-    /// Puts a catalog in place of the one it was made from; false when another one is there by now.
-    pub fn replace(&self, base: &Arc<Catalog>, next: Catalog) -> bool {
-        let mut catalog = self.catalog.lock();
-        let is_there = Arc::ptr_eq(&catalog, base);
-        if is_there {
-            self.put(&mut catalog, next);
-        }
-        is_there
-    }
-
-    fn put(&self, place: &mut Arc<Catalog>, next: Catalog) {
-        let generation = next.generation;
-        *place = Arc::new(next);
-        self.generation.store(generation, Ordering::Release); // pairs with is_current
-    }
-}
-
-/// What all sessions share.
-pub(crate) struct Shared {
-    /// Tells folders of one process apart in core-local caches.
-    pub instance: u64,
-    pub runtime: Arc<Runtime>,
-    pub engine: Arc<Engine>,
-    pub board: Arc<Board>,
-    /// Settings that say what the server is.
-    given: SpinLock<Arc<Given>>,
-    databases: SpinLock<Vec<Arc<Definitions>>>,
-    next_oid: AtomicU32,
-    next_tree: AtomicU32,
-    pub row_numbers: RowNumbers,
-    /// Trees that running transactions are making, or that are being freed.
-    busy_trees: SpinLock<HashSet<u32>>,
-    /// Dropped trees that damage keeps from being freed, and why.
-    damaged_trees: SpinLock<HashMap<u32, SqlError>>,
-    pub autovacuum: autovacuum::Autovacuum,
+    pub(crate) shared: Arc<Shared>,
 }
 
 const DEFAULT_MEMORY: usize = 128 << 20;
@@ -316,7 +158,7 @@ impl Database {
     /// # Errors
     /// When no thread can be had to watch it, or the system does not tell what is resident.
     pub fn bound_memory(&self, limit: u64, resident: u64) -> std::io::Result<()> {
-        let mut relief = relief::Relief::new(&self.shared.board);
+        let mut relief = relief::Relief::new(&self.shared.activity);
         runtime::account::watch(resident, move || relief.round())?;
         runtime::account::set_limit(limit);
         Ok(())
@@ -365,30 +207,29 @@ impl Database {
     /// The most sessions there may be.
     #[must_use]
     pub fn max_connections(&self) -> usize {
-        self.shared.board.sessions()
+        self.shared.activity.sessions()
     }
 
     /// The most bytes of log that an open transaction may keep from being let go; a session whose
     /// transaction keeps more is ended. Without a limit the log of one transaction can fill the
     /// disk.
     pub fn limit_retained_log(&self, bytes: u64) {
-        let board = Arc::clone(&self.shared.board);
-        let end = move |session| board.interrupt(session, runtime::interrupt::Reason::RetainedLog);
+        let activity = Arc::clone(&self.shared.activity);
+        let end = move |session| activity.interrupt(session, runtime::interrupt::Reason::RetainedLog);
         self.shared.engine.limit_retained_log(bytes, end);
     }
 
     /// Shows other values of settings that say what the server is, to sessions that begin or reload
     /// their settings.
     pub fn show(&self, values: Vec<(&'static str, String)>) {
-        let mut given = Given::clone(&self.shared.given());
+        let mut settings = ReadOnlySettings::clone(&self.shared.read_only_settings());
         for (name, value) in values {
-            match given.iter_mut().find(|(known, _)| *known == name) {
+            match settings.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, shown)) => *shown = value,
-                None => given.push((name, value)),
+                None => settings.push((name, value)),
             }
         }
-        let before = std::mem::replace(&mut *self.shared.given.lock(), Arc::new(given));
-        drop(before);
+        self.shared.set_read_only_settings(settings);
     }
 
     /// Whether a user of this name is a superuser, for whom some of the sessions are reserved.
@@ -400,7 +241,7 @@ impl Database {
     /// What the sessions are doing.
     #[must_use]
     pub fn activity(&self) -> Vec<Activity> {
-        self.shared.board.list()
+        self.shared.activity.list()
     }
 
     /// A new session. To be called on a worker's fiber: the session belongs to that core.
@@ -417,7 +258,7 @@ impl Database {
     /// Interrupts the session of this number, as pg_backend_pid() tells it; false when there is
     /// none.
     pub fn interrupt(&self, session: u32, reason: runtime::interrupt::Reason) -> bool {
-        self.shared.board.interrupt(session, reason)
+        self.shared.activity.interrupt(session, reason)
     }
 
     /// Checkpoints, closes the files and stops the workers. Sessions must be gone. Does nothing the
@@ -441,199 +282,32 @@ impl Database {
     }
 }
 
-/// 3D000.
-pub(crate) fn no_database(name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist"))
-}
-
 fn open_shared(
     path: &Path,
     runtime: &Arc<Runtime>,
     options: folder::Options,
     max_connections: usize,
-    mut given: Given,
+    mut read_only: ReadOnlySettings,
 ) -> Result<Arc<Shared>, OpenError> {
     let new = !options.look_only && folder::is_vacant(path);
     let store = match new {
         true => folder::make(path, runtime, options, system::SYSTEM_TREE)?,
         false => folder::open(path, runtime, options)?,
     };
-    given.extend(given::of(&store, path, max_connections));
+    read_only.extend(read_only::of(&store, path, max_connections));
     let engine = Engine::open(store).map_err(from_txn)?;
-    let shared = Arc::new(Shared {
-        instance: runtime::random::u64(),
-        runtime: Arc::clone(runtime),
-        engine,
-        board: Arc::new(Board::new(max_connections)),
-        given: SpinLock::new(Arc::new(given)),
-        databases: SpinLock::new(Vec::new()),
-        next_oid: AtomicU32::new(FIRST_USER_OID),
-        next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),
-        row_numbers: RowNumbers::new(runtime::random::u64()),
-        busy_trees: SpinLock::new(HashSet::default()),
-        damaged_trees: SpinLock::new(HashMap::default()),
-        autovacuum: autovacuum::Autovacuum::new(),
-    });
+    let shared = Shared::new(runtime, engine, max_connections, read_only);
     shared.load()?;
     if new {
         // From now on the folder is opened as it is, so the first definitions are on disk before.
         folder::finish(shared.engine.store(), path)?;
     }
     garbage::collect_in_background(&shared);
-    let board = Arc::clone(&shared.board);
-    let report = move |core, name: &str, lasted| board.report_held(core, name, lasted);
+    let activity = Arc::clone(&shared.activity);
+    let report = move |core, name: &str, lasted| activity.report_held(core, name, lasted);
     let watched = shared.runtime.watch(Box::new(report));
     if let Err(error) = watched {
         log::warn!("no thread watches the cores: {error}");
     }
     Ok(shared)
-}
-
-/// The role that every folder begins with.
-const BOOTSTRAP_NAME: &str = "postgres";
-/// The databases every folder begins with.
-const FIRST_DATABASES: [(u32, &str); 2] = [(catalog::TEMPLATE_DATABASE, "template1"), (5, "postgres")];
-
-impl Shared {
-    /// Settings that say what the server is.
-    pub fn given(&self) -> Arc<Given> {
-        Arc::clone(&self.given.lock())
-    }
-
-    /// Reads the definitions of all databases, making the first ones in a new folder.
-    fn load(&self) -> Result<(), SqlError> {
-        let (entries, objects, sequences) = self.internal(|txn| {
-            let mut entries = system::list(txn, system::DATABASES, &[])?;
-            if entries.is_empty() {
-                for (oid, name) in FIRST_DATABASES {
-                    system::put(txn, system::DATABASES, &oid.to_be_bytes(), Some(name.as_bytes()))?;
-                }
-                entries = system::list(txn, system::DATABASES, &[])?;
-            }
-            let objects = system::list(txn, system::OBJECTS, &[])?;
-            for area in [system::MADE, system::DROPPED] {
-                for (key, _) in system::list(txn, area, &[])? {
-                    self.note_tree(key.first_chunk().map_or(0, |id| u32::from_be_bytes(*id)));
-                }
-            }
-            Ok((entries, objects, system::list(txn, system::SEQUENCES, &[])?))
-        })?;
-        let entries: Arc<[DatabaseEntry]> = entries
-            .into_iter()
-            .filter_map(|(key, name)| {
-                let oid = u32::from_be_bytes(*key.first_chunk()?);
-                Some(DatabaseEntry { oid, name: String::from_utf8(name).ok()? })
-            })
-            .collect();
-        let role =
-            Role { oid: BOOTSTRAP_ROLE, name: BOOTSTRAP_NAME.to_owned(), superuser: true, login: true };
-        let roles: Arc<[Role]> = Arc::new([role]);
-        let mut databases = Vec::with_capacity(entries.len());
-        let mut highest = entries.iter().map(|entry| entry.oid).max().unwrap_or(0);
-        let counters: Vec<u32> = sequences
-            .iter()
-            .filter_map(|(key, _)| key.first_chunk().map(|oid| u32::from_be_bytes(*oid)))
-            .collect();
-        highest = highest.max(counters.iter().copied().max().unwrap_or(0));
-        let mut used = HashSet::default();
-        for entry in entries.iter() {
-            let mut changes = Vec::new();
-            for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(&entry.oid.to_be_bytes())) {
-                let object = StoredObject::decode(bytes).map_err(|error| {
-                    SqlError::new(
-                        SqlState::DATA_CORRUPTED,
-                        format!("definition {key:?} is unreadable: {error:?}"),
-                    )
-                })?;
-                changes.push(object.into_change());
-            }
-            let catalog =
-                Catalog::new(entry.clone(), Arc::clone(&entries), Arc::clone(&roles)).with_changes(&changes);
-            highest = highest.max(catalog.highest_oid());
-            used.extend(catalog.sequences().map(|sequence| sequence.counter));
-            self.note_trees(&changes);
-            databases.push(Definitions::new(catalog));
-        }
-        self.next_oid.fetch_max(highest + 1, Ordering::Relaxed); // nobody else is here yet
-        *self.databases.lock() = databases;
-        // What a transaction made that was rolled back, or cut off.
-        let unused: Vec<u32> = counters.into_iter().filter(|counter| !used.contains(counter)).collect();
-        self.remove_counters(&unused)
-    }
-
-    /// New trees are numbered above the ones there are.
-    fn note_trees(&self, changes: &[Change]) {
-        for change in changes {
-            if let Change::PutTable(table) = change {
-                self.note_tree(table.trees().map(|tree| tree.id).max().unwrap_or(0));
-            }
-        }
-    }
-
-    fn note_tree(&self, id: u32) {
-        self.next_tree.fetch_max(id + 1, Ordering::Relaxed); // while nobody else is here yet
-    }
-
-    /// A database by name.
-    pub fn database(&self, name: &str) -> Option<Arc<Definitions>> {
-        let databases = self.databases.lock();
-        databases.iter().find(|database| database.catalog.lock().database.name == name).cloned()
-    }
-
-    /// All databases.
-    pub fn databases(&self) -> Vec<Arc<Definitions>> {
-        self.databases.lock().clone()
-    }
-
-    /// Adds a database to those of the folder.
-    pub fn add_database(&self, entry: DatabaseEntry) {
-        self.change_databases(|databases| {
-            let roles = databases.first().map(|database| Arc::clone(&database.catalog.lock().roles));
-            let roles = roles.unwrap_or_else(|| Arc::new([]));
-            databases.push(Definitions::new(Catalog::new(entry, Arc::new([]), roles)));
-        });
-    }
-
-    /// Takes a database off those of the folder.
-    pub fn remove_database(&self, oid: u32) {
-        self.change_databases(|databases| databases.retain(|database| database.oid != oid));
-    }
-
-    /// Changes the list of databases and tells each of them.
-    fn change_databases(&self, change: impl FnOnce(&mut Vec<Arc<Definitions>>)) {
-        let mut databases = self.databases.lock();
-        change(&mut databases);
-        let entries: Arc<[DatabaseEntry]> = databases.iter().map(|database| database.entry()).collect();
-        for database in databases.iter() {
-            database.publish(|catalog| catalog.with_shared(Arc::clone(&entries), Arc::clone(&catalog.roles)));
-        }
-    }
-
-    /// A new object's OID.
-    pub fn new_oid(&self) -> u32 {
-        self.next_oid.fetch_add(1, Ordering::Relaxed) // only uniqueness counts
-    }
-
-    /// A new tree's number.
-    pub fn new_tree_id(&self) -> u32 {
-        self.next_tree.fetch_add(1, Ordering::Relaxed) // only uniqueness counts
-    }
-
-    /// Runs a transaction of the engine's own: committed at once, durable with whatever commits
-    /// next.
-    pub fn internal<R>(&self, body: impl FnOnce(&TxnSession) -> Result<R, SqlError>) -> Result<R, SqlError> {
-        let txn = self.engine.session().map_err(from_txn)?;
-        txn.begin(Isolation::ReadCommitted, false);
-        txn.statement_start().map_err(from_txn)?;
-        match body(&txn) {
-            Ok(result) => {
-                txn.commit(false).map_err(from_txn)?;
-                Ok(result)
-            }
-            Err(error) => {
-                txn.rollback().map_err(from_txn)?;
-                Err(error)
-            }
-        }
-    }
 }

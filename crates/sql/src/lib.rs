@@ -6,8 +6,12 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
+pub mod activity;
+mod clock;
 pub mod database;
 pub mod embedded;
 pub mod session;
+mod shared;
+mod units;
 
 pub use values::{Datum, SqlError, SqlState, Type};

@@ -21,8 +21,9 @@ use txn::folder::{self, PAGE_SIZE};
 use txn::trees::Tree;
 use txn::{Direction, Range, Store, TxnSession};
 
-use super::{Database, Shared, system};
+use super::Database;
 use crate::SqlError;
+use crate::shared::{Shared, system};
 use ::values::row::RowView;
 use catalog::{Catalog, Index, Table, TreeAddress};
 use execution::keys::{index_entry, table_tree, tree};

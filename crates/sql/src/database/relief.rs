@@ -7,7 +7,7 @@ use runtime::account;
 use runtime::hash::HashMap;
 use runtime::interrupt::Reason;
 
-use super::activity::Board;
+use crate::activity::ActivityTable;
 
 /// Rounds of the watch before the next statement is stopped: the one that was told needs time to
 /// give up.
@@ -17,7 +17,7 @@ const A_MINUTE: u32 = 3000;
 
 /// Stops the statements of the sessions that hold most, while the process is short of memory.
 pub(crate) struct Relief {
-    board: Arc<Board>,
+    activity: Arc<ActivityTable>,
     /// The sessions that were told to stop, and how many rounds ago.
     told: HashMap<u32, u32>,
     /// Rounds until it says again that too much is resident.
@@ -25,8 +25,8 @@ pub(crate) struct Relief {
 }
 
 impl Relief {
-    pub fn new(board: &Arc<Board>) -> Relief {
-        Relief { board: Arc::clone(board), told: HashMap::default(), quiet: 0 }
+    pub fn new(activity: &Arc<ActivityTable>) -> Relief {
+        Relief { activity: Arc::clone(activity), told: HashMap::default(), quiet: 0 }
     }
 
     /// Says, once a minute at most, that more is resident than the server may have.
@@ -49,7 +49,7 @@ impl Relief {
     /// One round of the watch: as many of the largest are told to stop as hold what is too much.
     pub fn round(&mut self) {
         self.tell_of_excess();
-        let mut sessions = self.board.held();
+        let mut sessions = self.activity.held();
         account::share_among(sessions.len());
         sessions.retain(|(_, held)| account::is_large(*held));
         sessions.sort_unstable_by_key(|(_, held)| Reverse(*held));
@@ -59,7 +59,7 @@ impl Relief {
             return;
         }
         for (session, _) in &stopped {
-            self.board.interrupt(*session, Reason::Memory);
+            self.activity.interrupt(*session, Reason::Memory);
         }
         let held = stopped.iter().map(|(_, held)| held).sum::<i64>() >> 20;
         let (taken, limit) = (taken >> 20, account::limit() >> 20);

@@ -24,7 +24,7 @@ impl SessionEnvironment {
         let blocking = || session().map_or_else(Vec::new, |pid| self.shared.engine.blocking(pid));
         let signal = |reason| {
             let session = session();
-            Ok(Datum::Bool(session.is_some_and(|session| self.shared.board.interrupt(session, reason))))
+            Ok(Datum::Bool(session.is_some_and(|session| self.shared.activity.interrupt(session, reason))))
         };
         Some(match name {
             "pg_sleep" => match arguments.first() {

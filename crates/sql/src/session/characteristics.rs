@@ -12,9 +12,7 @@
 //! 4. The isolation level, READ WRITE and DEFERRABLE are settled by the first query and by the
 //!    first savepoint.
 
-use super::environment::SessionEnvironment;
-use super::settings::SettingsTable;
-use super::{Session, transaction};
+use super::Session;
 use execution::client::{Client, Notice};
 use query::plan::{Command, Isolation, TransactionModes};
 use values::error::{SqlError, SqlState};
@@ -96,32 +94,19 @@ pub(super) fn refuse_serializable(modes: TransactionModes) -> Result<(), SqlErro
     }
 }
 
+/// The engine's isolation level for one of SQL's.
+pub(super) fn txn_isolation(isolation: Isolation) -> txn::Isolation {
+    match isolation {
+        Isolation::ReadUncommitted | Isolation::ReadCommitted => txn::Isolation::ReadCommitted,
+        Isolation::RepeatableRead | Isolation::Serializable => txn::Isolation::RepeatableRead,
+    }
+}
+
 /// 25006: `what` would write in a transaction that may only read.
 #[cold]
 pub(super) fn read_only_error(what: &str) -> SqlError {
     let message = format!("cannot execute {what} in a read-only transaction");
     SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message)
-}
-
-impl SessionEnvironment {
-    /// Refuses `what` in a read-only transaction.
-    pub(super) fn refuse_read_only(&self, what: &str) -> Result<(), SqlError> {
-        if self.characteristics.read_only { Err(read_only_error(what)) } else { Ok(()) }
-    }
-
-    /// A setting's value as SHOW gives it.
-    pub(super) fn shown(&self, name: &str) -> Result<&str, SqlError> {
-        match self.characteristics.setting(SettingsTable::proper_name(name)) {
-            Some(value) => Ok(value),
-            None => self.table.get(name),
-        }
-    }
-
-    /// Name and value of every setting.
-    pub(super) fn all_shown(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let shown = |(name, value)| (name, self.characteristics.setting(name).unwrap_or(value));
-        self.table.all().map(shown)
-    }
 }
 
 impl Session {
@@ -196,7 +181,7 @@ impl Session {
             }
         }
         if next.isolation != now.isolation {
-            self.environment.txn.set_isolation(transaction::txn_isolation(next.isolation));
+            self.environment.txn.set_isolation(txn_isolation(next.isolation));
         }
         self.environment.characteristics = next;
         Ok(())

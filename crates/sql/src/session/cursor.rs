@@ -39,8 +39,8 @@ impl Session {
         memory::ask_to_keep()?;
         let memory = memory::for_kept(self.environment.table.work_mem);
         let mut kept = if *scroll { KeptRows::scrollable(memory) } else { KeptRows::new(memory) };
-        match if *hold { None } else { self.begin_live(query, values)? } {
-            Some(live) => kept = kept.with_live(live),
+        match if *hold { None } else { self.begin_stream(query, values)? } {
+            Some(live) => kept = kept.with_stream(live),
             None => {
                 let store = Arc::clone(self.shared.engine.store());
                 let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);

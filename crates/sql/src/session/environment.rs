@@ -9,12 +9,15 @@ use runtime::hash::{HashMap, SeededMap};
 use runtime::interrupt::Interrupt;
 use txn::{TableLock, TxnSession, Wait};
 
-use super::characteristics::Characteristics;
+use super::characteristics::{Characteristics, read_only_error};
+use super::locks;
 use super::plans::Planned;
 use super::portal::Portal;
 use super::prepared::PreparedStatements;
 use super::settings::{SettingsTable, transaction_modes};
-use crate::database::{Definitions, Shared};
+use crate::clock::clock;
+use crate::shared::Shared;
+use crate::shared::definitions::Definitions;
 use catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
 use catalog::{Catalog, Sequence};
 use execution::client::Notice;
@@ -24,14 +27,6 @@ use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 use values::identifier;
 use values::types::{Datum, Settings};
-
-/// Microseconds from 1970 to 2000.
-const EPOCH: i64 = 946_684_800_000_000;
-
-/// The time, as SQL counts it.
-pub(crate) fn clock() -> i64 {
-    runtime::time::wall() - EPOCH
-}
 
 /// Work that a function leaves for after its statement.
 pub(crate) enum Deferred {
@@ -96,7 +91,7 @@ impl SessionEnvironment {
             shared: Arc::clone(shared),
             catalog: definitions.catalog(),
             definitions,
-            table: SettingsTable::new(&user, &shared.given(), (txn.wait_limits(), interrupt)),
+            table: SettingsTable::new(&user, &shared.read_only_settings(), (txn.wait_limits(), interrupt)),
             txn,
             characteristics: Characteristics::PLAIN,
             user,
@@ -129,6 +124,25 @@ impl SessionEnvironment {
             seed: Cell::new(None),
             sequences: RefCell::new(Sequences::default()),
         })
+    }
+
+    /// Refuses `what` in a read-only transaction.
+    pub(super) fn refuse_read_only(&self, what: &str) -> Result<(), SqlError> {
+        if self.characteristics.read_only { Err(read_only_error(what)) } else { Ok(()) }
+    }
+
+    /// A setting's value as SHOW gives it.
+    pub(super) fn shown(&self, name: &str) -> Result<&str, SqlError> {
+        match self.characteristics.setting(SettingsTable::proper_name(name)) {
+            Some(value) => Ok(value),
+            None => self.table.get(name),
+        }
+    }
+
+    /// Name and value of every setting.
+    pub(super) fn all_shown(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let shown = |(name, value)| (name, self.characteristics.setting(name).unwrap_or(value));
+        self.table.all().map(shown)
     }
 
     /// DISCARD SEQUENCES: forgets currval and lastval, and numbers taken ahead.
@@ -438,13 +452,13 @@ impl System for SessionEnvironment {
     }
 
     fn activity(&self) -> Vec<Activity> {
-        let sessions = self.shared.board.list();
+        let sessions = self.shared.activity.list();
         let name = |oid: u32| {
             let entry = self.catalog.databases.iter().find(|entry| entry.oid == oid);
             entry.map_or_else(String::new, |entry| entry.name.clone())
         };
         let time = |time: i64| (time != 0).then_some(time);
-        let activity = |seen: &crate::database::Activity| Activity {
+        let activity = |seen: &crate::activity::Activity| Activity {
             pid: seen.session as i32,
             database: (seen.database, name(seen.database)),
             user: self.user.to_string(),
@@ -478,7 +492,7 @@ impl System for SessionEnvironment {
     }
 
     fn locks(&self) -> Vec<Lock> {
-        super::locks::list(self)
+        locks::list(&self.shared, &self.catalog)
     }
 
     fn sequence_value(&self, sequence: u32) -> Option<i64> {

@@ -8,7 +8,8 @@ use runtime::hash::HashMap;
 
 use txn::{LockInfo, LockedObject};
 
-use super::environment::SessionEnvironment;
+use crate::shared::Shared;
+use catalog::Catalog;
 use catalog::pg_catalog::{Lock, Locked, table_by_oid};
 
 /// PostgreSQL's names of the modes, in the order of [`txn::TableLock`].
@@ -32,14 +33,14 @@ pub(super) const ADVISORY_MODES: [&str; 2] = ["ShareLock", "ExclusiveLock"];
 const PG_NAMESPACE: u32 = 2615;
 
 /// All locks held and awaited.
-pub(super) fn list(session: &SessionEnvironment) -> Vec<Lock> {
+pub(super) fn list(shared: &Shared, catalog: &Catalog) -> Vec<Lock> {
     let databases: HashMap<u32, u32> =
-        session.shared.board.list().iter().map(|seen| (seen.session, seen.database)).collect();
+        shared.activity.list().iter().map(|seen| (seen.session, seen.database)).collect();
     let rows_of: HashMap<u32, u32> =
-        session.catalog.tables().flat_map(|table| table.trees().map(|tree| (tree.id, table.oid))).collect();
+        catalog.tables().flat_map(|table| table.trees().map(|tree| (tree.id, table.oid))).collect();
     let mut locks = Vec::new();
-    for info in session.shared.engine.locks() {
-        let (on, modes) = described(session, &rows_of, &info);
+    for info in shared.engine.locks() {
+        let (on, modes) = described(catalog, &rows_of, &info);
         let held = modes.iter().enumerate().filter(|(mode, _)| info.modes >> mode & 1 != 0);
         locks.extend(held.map(|(_, mode)| Lock {
             pid: (info.session != 0).then_some(info.session as i32),
@@ -54,12 +55,12 @@ pub(super) fn list(session: &SessionEnvironment) -> Vec<Lock> {
 }
 
 fn described(
-    session: &SessionEnvironment,
+    catalog: &Catalog,
     rows_of: &HashMap<u32, u32>,
     info: &LockInfo,
 ) -> (Locked, &'static [&'static str]) {
     match &info.object {
-        LockedObject::Table(oid) if is_schema(session, *oid) => {
+        LockedObject::Table(oid) if is_schema(catalog, *oid) => {
             (Locked::Object(PG_NAMESPACE, *oid), &TABLE_MODES)
         }
         LockedObject::Table(oid) => (Locked::Relation(*oid), &TABLE_MODES),
@@ -72,6 +73,6 @@ fn described(
 }
 
 /// Schemas are locked by their OIDs, as tables are.
-fn is_schema(session: &SessionEnvironment, oid: u32) -> bool {
-    table_by_oid(oid).is_none() && session.catalog.schema_by_oid(oid).is_some()
+fn is_schema(catalog: &Catalog, oid: u32) -> bool {
+    table_by_oid(oid).is_none() && catalog.schema_by_oid(oid).is_some()
 }

@@ -21,7 +21,6 @@ mod environment;
 mod explain;
 mod limit;
 mod literals;
-mod live;
 mod locks;
 mod long;
 mod maintain;
@@ -29,11 +28,13 @@ mod plans;
 mod portal;
 mod prepared;
 mod resolve;
+mod row_stream;
 mod rows;
-pub(crate) mod settings;
+mod settings;
 mod sizes;
 mod snapshot;
 mod statement;
+mod stream;
 mod suspend;
 mod transaction;
 
@@ -42,14 +43,17 @@ use std::time::Duration;
 
 use runtime::interrupt::{Interrupt, Reason};
 
-pub(crate) use environment::{SessionEnvironment, clock};
+use environment::SessionEnvironment;
 use limit::StatementLimit;
 use plans::Planned;
 use portal::Portal;
 pub use settings::check_setting;
 use transaction::Block;
 
-use crate::database::{Definitions, Seat, Shared, State, no_database};
+use crate::activity::{ActivitySlot, State};
+use crate::clock::clock;
+use crate::shared::definitions::Definitions;
+use crate::shared::{Shared, no_database};
 use execution::client::{Client, Notice};
 use execution::from_txn;
 use query::plan::ColumnDesc;
@@ -80,7 +84,7 @@ pub struct Session {
     tag: String,
     interrupt: Arc<Interrupt>,
     limit: StatementLimit,
-    seat: Seat,
+    slot: ActivitySlot,
 }
 
 impl Session {
@@ -90,23 +94,23 @@ impl Session {
         user: &str,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Session, SqlError> {
-        let seat = shared.board.seat(definitions.oid, interrupt).ok_or_else(|| {
+        let slot = shared.activity.take_slot(definitions.oid, interrupt).ok_or_else(|| {
             SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
         })?;
-        // Whoever drops the database closes it before looking for seats that are taken: one of the
+        // Whoever drops the database closes it before looking for slots that are taken: one of the
         // two sees the other.
         if definitions.is_closed() {
             return Err(no_database(&definitions.entry().name));
         }
         let txn = shared.engine.session().map_err(from_txn)?;
-        txn.set_label(seat.session);
+        txn.set_label(slot.session);
         Ok(Session {
             environment: SessionEnvironment::new(
                 shared,
                 definitions,
                 txn,
                 user.into(),
-                (seat.session, interrupt),
+                (slot.session, interrupt),
             ),
             shared: Arc::clone(shared),
             block: Block::default(),
@@ -115,7 +119,7 @@ impl Session {
             tag: String::new(),
             interrupt: Arc::clone(interrupt),
             limit: StatementLimit::default(),
-            seat,
+            slot,
         })
     }
 
@@ -123,8 +127,8 @@ impl Session {
     /// transaction unless they say otherwise. On an error the rest is skipped; the status is
     /// updated. Ends with everything a ReadyForQuery needs.
     pub fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
-        self.seat.query(0, text);
-        self.seat.state(State::Active);
+        self.slot.query(0, text);
+        self.slot.state(State::Active);
         let begun = self.begin_duration();
         self.start_limit();
         // The simple protocol's statement replaces the unnamed ones of the extended protocol.
@@ -152,8 +156,8 @@ impl Session {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
         }
-        self.seat.query(0, text);
-        self.seat.state(State::Active);
+        self.slot.query(0, text);
+        self.slot.state(State::Active);
         self.start_limit();
         let planned = self.plan_prepared(text, types)?;
         self.check_allowed(&planned)?;
@@ -161,7 +165,7 @@ impl Session {
             "" => self.unnamed = Some(planned),
             _ => {
                 memory::ask_to_keep()?;
-                self.environment.prepared.insert(name, planned, None, environment::clock());
+                self.environment.prepared.insert(name, planned, None, clock());
             }
         }
         Ok(())
@@ -181,7 +185,7 @@ impl Session {
             && let Ok(planned) = self.find_prepared(statement)
         {
             // The statement that the error is about.
-            self.seat.query(planned.number, &planned.text);
+            self.slot.query(planned.number, &planned.text);
         }
         bound
     }
@@ -282,7 +286,7 @@ impl Session {
         max_rows: u32,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
-        self.seat.state(State::Active);
+        self.slot.state(State::Active);
         let begun = self.begin_duration();
         let mut taken = match portal {
             "" => self.current.take().ok_or_else(|| self.no_portal(portal))?,
@@ -293,7 +297,7 @@ impl Session {
         };
         let done = match &taken.planned {
             Some(planned) => {
-                self.seat.query(planned.number, &planned.text);
+                self.slot.query(planned.number, &planned.text);
                 self.start_limit();
                 let limit = if max_rows == 0 { u64::MAX } else { u64::from(max_rows) };
                 let done = self.run_portal((portal, &mut taken), limit, client);
@@ -367,7 +371,7 @@ impl Session {
     /// The session's number, as pg_backend_pid() and BackendKeyData tell it.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.seat.session
+        self.slot.session
     }
 
     /// Sets a setting that the session begins with; `by_client`: from the startup packet, so that a
@@ -381,7 +385,7 @@ impl Session {
     /// Takes over the settings that sessions begin with now, but for what was SET here or asked for
     /// by the client.
     pub fn reload_settings(&mut self, settings: &[(String, String)]) {
-        self.environment.table.reload(settings, self.shared.given());
+        self.environment.table.reload(settings, self.shared.read_only_settings());
         self.show_application();
     }
 
@@ -395,7 +399,7 @@ impl Session {
     /// `pg_stat_activity` shows.
     #[must_use]
     pub fn failed_statement(&self) -> Option<String> {
-        self.environment.table.logs_failed_statements.then(|| self.seat.text())
+        self.environment.table.logs_failed_statements.then(|| self.slot.text())
     }
 
     /// The user.
@@ -433,7 +437,7 @@ impl Session {
     /// Asks for what lies apart from the session itself and its next statement will need.
     #[inline]
     pub fn prefetch(&self) {
-        self.seat.prefetch();
+        self.slot.prefetch();
         self.environment.txn.prefetch();
     }
 
@@ -505,7 +509,7 @@ impl Session {
         }
         let milliseconds = took as f64 / 1e6;
         log::info!(
-            session = self.seat.session,
+            session = self.slot.session,
             user = &*self.environment.user,
             statement = text;
             "duration: {milliseconds:.3} ms"
@@ -514,12 +518,12 @@ impl Session {
 
     /// Shows others the session's `application_name`.
     fn show_application(&self) {
-        self.seat.application(self.environment.table.get("application_name").unwrap_or_default());
+        self.slot.application(self.environment.table.get("application_name").unwrap_or_default());
     }
 
     /// Shows that the session waits for its client.
     fn rest(&self) {
-        self.seat.state(match self.status() {
+        self.slot.state(match self.status() {
             b'I' => State::Idle,
             b'T' => State::InTransaction,
             _ => State::Failed,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use txn::Store;
 
-use super::live::LiveQuery;
+use super::row_stream::RowStream;
 use execution::spill::{Rows, RowsReader, pack, unpack};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
@@ -18,7 +18,7 @@ pub(super) struct KeptRows {
     /// Rows passed and forgotten before the first of `rows`.
     forgotten: u64,
     /// The query that makes the rows behind the last of `rows`; None when there are no more.
-    live: Option<LiveQuery>,
+    stream: Option<RowStream>,
     reader: RowsReader,
     scroll: bool,
     place: u64,
@@ -29,7 +29,7 @@ impl KeptRows {
     /// temporary pages.
     pub fn new(memory: usize) -> KeptRows {
         let (rows, reader) = (Rows::new(memory), RowsReader::default());
-        KeptRows { rows, forgotten: 0, live: None, reader, scroll: false, place: 0 }
+        KeptRows { rows, forgotten: 0, stream: None, reader, scroll: false, place: 0 }
     }
 
     /// As [`KeptRows::new`], to be read in both directions.
@@ -38,8 +38,8 @@ impl KeptRows {
     }
 
     /// With the rows that a query makes as they are read.
-    pub fn with_live(self, query: LiveQuery) -> KeptRows {
-        KeptRows { live: Some(query), ..self }
+    pub fn with_stream(self, query: RowStream) -> KeptRows {
+        KeptRows { stream: Some(query), ..self }
     }
 
     /// The number of rows made so far.
@@ -49,7 +49,7 @@ impl KeptRows {
 
     /// Makes the next row behind the last one; false when there is none.
     fn make(&mut self) -> Result<bool, SqlError> {
-        let Some(query) = &mut self.live else { return Ok(false) };
+        let Some(query) = &mut self.stream else { return Ok(false) };
         if !self.scroll {
             self.forgotten += self.rows.count();
             self.rows.clear();
@@ -57,7 +57,7 @@ impl KeptRows {
         }
         let made = query.next(&mut self.rows);
         if !matches!(made, Ok(true)) {
-            self.live = None;
+            self.stream = None;
         }
         made
     }

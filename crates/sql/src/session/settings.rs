@@ -4,10 +4,10 @@
 //! typed field, the others are kept as text. A transaction remembers what to put back: after SET
 //! when it rolls back, after SET LOCAL always.
 
+mod amounts;
 mod described;
 mod known;
 mod reload;
-mod units;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use runtime::interrupt::Interrupt;
 use txn::WaitLimits;
 
 use super::characteristics::{self, Characteristics};
-use crate::database::Given;
+use crate::shared::read_only::ReadOnlySettings;
+use crate::units::{limit, parse_bool, parse_time};
+use amounts::parse_memory;
 use execution::client::Severity;
 use known::{Change, KNOWN, Kind, Known, default_statement_memory, position, spelled};
 use query::plan::{Isolation, TransactionModes};
-pub(crate) use units::show_memory;
-use units::{limit, parse_bool, parse_memory, parse_time};
 use values::error::{SqlError, SqlState, for_message};
 use values::identifier;
 use values::memory;
@@ -66,7 +66,7 @@ struct Texts {
 #[derive(Clone)]
 pub(crate) struct SettingsTable {
     texts: Arc<Texts>,
-    given: Arc<Given>,
+    read_only: Arc<ReadOnlySettings>,
     undo: Vec<Undo>,
     /// The settings clients follow that have changed since they were last told, and the values they
     /// were told.
@@ -177,10 +177,10 @@ fn within<'v>(known: &Known, value: &'v str) -> Result<&'v str, SqlError> {
 }
 
 impl SettingsTable {
-    /// The defaults, for a user of a server of which this is given.
+    /// The defaults, for a user of a server with these read-only settings.
     pub fn new(
         user: &Arc<str>,
-        given: &Arc<Given>,
+        read_only: &Arc<ReadOnlySettings>,
         (limits, interrupt): (&Arc<WaitLimits>, &Arc<Interrupt>),
     ) -> SettingsTable {
         let values: Vec<String> = KNOWN.iter().map(|known| known.default_for(user)).collect();
@@ -188,7 +188,7 @@ impl SettingsTable {
         let texts = Texts { initial: values.clone(), values, initial_sources: sources.clone(), sources };
         let mut table = SettingsTable {
             texts: Arc::new(texts),
-            given: Arc::clone(given),
+            read_only: Arc::clone(read_only),
             least: Some(Severity::Notice),
             undo: Vec::new(),
             changed: Vec::new(),
@@ -224,9 +224,11 @@ impl SettingsTable {
 
     fn value(&self, at: usize) -> Option<&str> {
         match KNOWN[at].kind {
-            Kind::Given(_) => {
-                self.given.iter().find(|(name, _)| *name == KNOWN[at].name).map(|(_, value)| value.as_str())
-            }
+            Kind::ReadOnly(_) => self
+                .read_only
+                .iter()
+                .find(|(name, _)| *name == KNOWN[at].name)
+                .map(|(_, value)| value.as_str()),
             _ => Some(&self.texts.values[at]),
         }
     }
@@ -300,10 +302,10 @@ impl SettingsTable {
         let at = position(name).ok_or_else(|| unknown(name))?;
         let known = &KNOWN[at];
         let when = match known.kind {
-            Kind::Given(_) if self.value(at).is_none() => return Err(unknown(name)),
-            Kind::Fixed | Kind::Given(Change::Never) => Some(""),
-            Kind::Given(Change::AtStart) => Some(" without restarting the server"),
-            Kind::Given(Change::ByFile) => Some(" now"),
+            Kind::ReadOnly(_) if self.value(at).is_none() => return Err(unknown(name)),
+            Kind::Fixed | Kind::ReadOnly(Change::Never) => Some(""),
+            Kind::ReadOnly(Change::AtStart) => Some(" without restarting the server"),
+            Kind::ReadOnly(Change::ByFile) => Some(" now"),
             _ => None,
         };
         if let Some(when) = when {
@@ -353,7 +355,7 @@ impl SettingsTable {
     /// Resets everything.
     pub fn reset_all(&mut self) -> Result<(), SqlError> {
         let settable = |known: &&Known| {
-            !matches!(known.kind, Kind::Fixed | Kind::Given(_))
+            !matches!(known.kind, Kind::Fixed | Kind::ReadOnly(_))
                 && !characteristics::SETTINGS.contains(&known.name)
         };
         for known in KNOWN.iter().filter(settable) {

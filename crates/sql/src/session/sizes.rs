@@ -6,7 +6,7 @@ use txn::folder::PAGE_SIZE;
 use txn::trees::Tree;
 
 use super::environment::SessionEnvironment;
-use crate::database::Definitions;
+use crate::shared::definitions::Definitions;
 use catalog::{Catalog, Relation, Table, TreeAddress};
 use execution::{from_storage, tree};
 use values::error::{SqlError, SqlState};

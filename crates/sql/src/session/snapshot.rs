@@ -32,7 +32,7 @@ impl Session {
     pub(super) fn take_snapshot(&mut self, locks: &[(u32, TableLock)]) -> Result<(), SqlError> {
         self.note_query();
         let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
-        while !self.environment.definitions.is_settled(generation) {
+        while !self.environment.definitions.is_visible(generation) {
             interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
             fiber::sleep(SETTLING);
         }

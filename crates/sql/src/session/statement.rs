@@ -1,5 +1,6 @@
 //! From a text to its execution: plans found or made, tables locked, rows given.
 
+use crate::clock::clock;
 use execution::RunningSession as _;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::plans::{self, Planned, Scope};
 use super::portal::Portal;
 use super::resolve::TakenLocks;
 use super::rows::KeptRows;
-use super::{Executed, Session, clock};
+use super::{Executed, Session};
 use catalog::Catalog;
 use execution::client::Client;
 use execution::{Executor, Flow, from_txn, scratch};
@@ -249,7 +250,8 @@ impl Session {
                 }
                 Body::Command(_) => self.run_command(statement, values, client).map(|()| None),
                 Body::Query { .. } => {
-                    let begun = if limit == u64::MAX { Ok(None) } else { self.begin_live(statement, values) };
+                    let begun =
+                        if limit == u64::MAX { Ok(None) } else { self.begin_stream(statement, values) };
                     begun.and_then(|begun| match begun {
                         None => self.run_query(statement, values, limit, Some(&mut kept), client).map(Some),
                         begun => {
@@ -267,7 +269,7 @@ impl Session {
         let count = run?;
         if let Some(live) = live {
             let memory = memory::for_kept(self.environment.table.work_mem);
-            portal.kept = Some(KeptRows::new(memory).with_live(live));
+            portal.kept = Some(KeptRows::new(memory).with_stream(live));
             return self.resume(portal, statement, limit, client);
         }
         if let Some(kept) = kept {
@@ -411,7 +413,7 @@ impl Session {
     pub(super) fn note_time(&mut self) {
         if self.status() != b'I' {
             self.environment.statement_time = clock();
-            self.seat.statement(self.environment.statement_time);
+            self.slot.statement(self.environment.statement_time);
         }
     }
 

@@ -10,15 +10,16 @@ use runtime::timer::{self, TimerId};
 use runtime::{account, fiber};
 use txn::SavepointId;
 
-use super::characteristics::{Characteristics, refuse_serializable};
+use super::Session;
+use super::characteristics::{Characteristics, refuse_serializable, txn_isolation};
 use super::define::safe_point;
 use super::plans::Planned;
-use super::{Session, clock};
-use crate::database::system;
+use crate::clock::clock;
+use crate::shared::system;
 use catalog::{Catalog, Change, Overlay, Table, TreeAddress};
 use execution::client::{Client, Notice};
 use execution::from_txn;
-use query::plan::{Body, Command, Isolation, TransactionModes};
+use query::plan::{Body, Command, TransactionModes};
 use values::error::{SqlError, SqlState};
 
 /// The definitions of all databases may take one part in so many of the memory that sessions may
@@ -192,8 +193,8 @@ impl Session {
         let now = clock();
         self.environment.table.formats.transaction_time = now;
         self.environment.statement_time = now;
-        self.seat.transaction(now);
-        self.seat.statement(now);
+        self.slot.transaction(now);
+        self.slot.statement(now);
         self.block.opened_with = Some(characteristics);
         self.environment.characteristics = characteristics;
         self.block.queried = false;
@@ -345,7 +346,8 @@ impl Session {
         let mut ended = Ok(());
         if !std::mem::take(&mut self.block.empty) && self.environment.txn.in_transaction() {
             // Before the locks go: whoever gets them next finds the new definitions.
-            let _settling = (commit && overlay.is_some()).then(|| self.environment.definitions.settling());
+            let _publication =
+                (commit && overlay.is_some()).then(|| self.environment.definitions.begin_publication());
             let published = match &overlay {
                 Some((_, overlay)) if commit => self.publish(overlay),
                 _ => Ok(()),
@@ -365,7 +367,7 @@ impl Session {
             }
             ended = published.and(ended);
         }
-        self.seat.transaction(0);
+        self.slot.transaction(0);
         if self.block.limit.is_some() {
             self.limit_transaction(false);
         }
@@ -663,14 +665,6 @@ impl Session {
     pub(super) fn discard_tree(&mut self, address: TreeAddress) -> Result<(), SqlError> {
         self.block.dropped = true;
         self.shared.drop_tree(&self.environment.txn, address)
-    }
-}
-
-/// The engine's isolation level for one of SQL's.
-pub(super) fn txn_isolation(isolation: Isolation) -> txn::Isolation {
-    match isolation {
-        Isolation::ReadUncommitted | Isolation::ReadCommitted => txn::Isolation::ReadCommitted,
-        Isolation::RepeatableRead | Isolation::Serializable => txn::Isolation::RepeatableRead,
     }
 }
 

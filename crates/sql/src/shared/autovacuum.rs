@@ -28,7 +28,8 @@ use sync::{SpinLock, WaitQueue};
 use txn::trees::Tree;
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
 
-use super::{Definitions, Shared, system};
+use super::definitions::Definitions;
+use super::{Shared, system};
 use execution::{from_storage, from_txn, tree};
 use values::error::SqlError;
 
@@ -78,7 +79,7 @@ impl Drop for Round<'_> {
 }
 
 impl Autovacuum {
-    pub(super) fn new() -> Autovacuum {
+    pub(crate) fn new() -> Autovacuum {
         Autovacuum { state: SpinLock::new(State::default()), ended: WaitQueue::new() }
     }
 
@@ -90,7 +91,7 @@ impl Autovacuum {
     }
 
     /// Waits until no round is under way; none begins any more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.ended.wait_until(|| !self.state.lock().working);
     }
@@ -184,7 +185,7 @@ enum Outcome {
 }
 
 /// Starts the fiber, on the last core; it ends with the database.
-pub(super) fn start(shared: &Arc<Shared>, pause: Duration) {
+pub(crate) fn start(shared: &Arc<Shared>, pause: Duration) {
     let weak = Arc::downgrade(shared);
     let core = shared.runtime.core_count() - 1;
     shared.runtime.spawn(core, move || {

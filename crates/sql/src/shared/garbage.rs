@@ -138,7 +138,7 @@ impl Shared {
 
     /// As [`Shared::collect`], and waits for whoever else does it: for a check, while no session is
     /// there.
-    pub(super) fn collect_all(&self) -> Result<Vec<SqlError>, SqlError> {
+    pub(crate) fn collect_all(&self) -> Result<Vec<SqlError>, SqlError> {
         self.collect()?;
         while !self.busy_trees.lock().is_empty() {
             runtime::fiber::sleep(BUSY_PAUSE);
@@ -193,7 +193,7 @@ impl Shared {
 }
 
 /// Frees listed trees on a fiber of its own.
-pub(super) fn collect_in_background(shared: &Arc<Shared>) {
+pub(crate) fn collect_in_background(shared: &Arc<Shared>) {
     let shared = Arc::clone(shared);
     runtime::fiber::spawn_local(move || {
         // Trees that can't be freed have been told of by themselves.

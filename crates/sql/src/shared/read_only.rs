@@ -8,13 +8,15 @@ use runtime::memory::RegionKind;
 use txn::Store;
 use txn::folder::PAGE_SIZE;
 
+use crate::units::show_memory;
+
 /// Names and values, as SHOW gives them.
-pub(crate) type Given = Vec<(&'static str, String)>;
+pub(crate) type ReadOnlySettings = Vec<(&'static str, String)>;
 
 /// What can be said of an open folder for so many sessions.
-pub(super) fn of(store: &Store, path: &Path, max_connections: usize) -> Given {
+pub(crate) fn of(store: &Store, path: &Path, max_connections: usize) -> ReadOnlySettings {
     let on = || "on".to_owned();
-    let kilobytes = |bytes: u64| crate::session::settings::show_memory(bytes >> 10);
+    let kilobytes = |bytes: u64| show_memory(bytes >> 10);
     let pool = store.pool().frames() * PAGE_SIZE;
     let log = store.wal().options();
     let huge = store.pool().memory() == RegionKind::Huge;

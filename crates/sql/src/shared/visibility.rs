@@ -8,7 +8,7 @@ use sync::atomic::{AtomicU32, Ordering};
 
 /// Transactions whose definitions are published and whose commit a snapshot may not include yet.
 #[derive(Default)]
-pub(super) struct Unsettled {
+pub(super) struct Publications {
     /// How many there are: what every statement looks at.
     count: AtomicU32,
     /// The lowest generation that each may have published.
@@ -16,38 +16,38 @@ pub(super) struct Unsettled {
 }
 
 /// One of them, until it is dropped.
-pub(crate) struct Settling<'u> {
-    unsettled: &'u Unsettled,
+pub(crate) struct Publication<'u> {
+    publications: &'u Publications,
     since: u64,
 }
 
-impl Unsettled {
+impl Publications {
     /// Begins before anything of generation `since` or higher is published.
-    pub fn begin(&self, since: u64) -> Settling<'_> {
+    pub fn begin(&self, since: u64) -> Publication<'_> {
         self.since.lock().push(since);
         // Relaxed: the publication comes after it, and its release brings the count to whoever sees
         // the definitions.
         self.count.fetch_add(1, Ordering::Relaxed);
-        Settling { unsettled: self, since }
+        Publication { publications: self, since }
     }
 
     /// Whether none is left that may have published definitions of this generation or a lower one.
     #[inline]
     pub fn is_over(&self, generation: u64) -> bool {
-        // Acquire: pairs with the end of a `Settling`, whose commit a snapshot taken from now on
+        // Acquire: pairs with the end of a `Publication`, whose commit a snapshot taken from now on
         // includes.
         self.count.load(Ordering::Acquire) == 0 || self.since.lock().iter().all(|&since| since > generation)
     }
 }
 
-impl Drop for Settling<'_> {
+impl Drop for Publication<'_> {
     fn drop(&mut self) {
-        let mut since = self.unsettled.since.lock();
+        let mut since = self.publications.since.lock();
         if let Some(at) = since.iter().position(|&other| other == self.since) {
             since.swap_remove(at);
         }
         // Release: whoever sees the count fall takes a snapshot that includes the commit.
-        self.unsettled.count.fetch_sub(1, Ordering::Release);
+        self.publications.count.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -57,17 +57,17 @@ mod tests {
 
     #[test]
     fn only_what_was_published_before_is_waited_for() {
-        let unsettled = Unsettled::default();
-        assert!(unsettled.is_over(7));
-        let first = unsettled.begin(7);
-        assert!(unsettled.is_over(6) && !unsettled.is_over(7) && !unsettled.is_over(8));
-        let second = unsettled.begin(9);
+        let publications = Publications::default();
+        assert!(publications.is_over(7));
+        let first = publications.begin(7);
+        assert!(publications.is_over(6) && !publications.is_over(7) && !publications.is_over(8));
+        let second = publications.begin(9);
         drop(first);
-        assert!(unsettled.is_over(8) && !unsettled.is_over(9));
-        let third = unsettled.begin(9);
+        assert!(publications.is_over(8) && !publications.is_over(9));
+        let third = publications.begin(9);
         drop(second);
-        assert!(!unsettled.is_over(9));
+        assert!(!publications.is_over(9));
         drop(third);
-        assert!(unsettled.is_over(9));
+        assert!(publications.is_over(9));
     }
 }

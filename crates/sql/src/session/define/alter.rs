@@ -5,15 +5,14 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::create::{self, no_column};
+use super::columns::{self, no_column};
 use super::dependents::{self, Object};
+use super::rewrite::{count, rewrite};
 use super::{constraint, exists, identity, kept, owner, retype, sequence, skipping};
 use catalog::system_columns;
 use catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
 use execution::client::Client;
-use execution::{Executor, Flow};
-use query::plan::{AlterAction, Body, ConstraintKind, QualifiedName};
-use query::request::Request;
+use query::plan::{AlterAction, ConstraintKind, QualifiedName};
 use values::error::{SqlError, SqlState};
 use values::identifier::{qualified, quoted};
 
@@ -157,8 +156,8 @@ fn act(
                 exists(session, client, SqlState::DUPLICATE_COLUMN, &message);
                 return Ok(());
             }
-            create::check_column_name(&column.name)?;
-            create::check_column_type(&column.name, column.type_)?;
+            columns::check_column_name(&column.name)?;
+            columns::check_column_type(&column.name, column.type_)?;
             add_column(session, table, column)
         }
         AlterAction::DropColumn { name, if_exists, cascade } => {
@@ -180,7 +179,7 @@ fn act(
             drop_constraint(session, table, name, (*if_exists, *cascade), client)
         }
         AlterAction::SetDefault { column, default } => {
-            let at = table.column(column).ok_or_else(|| identity::missing(table, column))?;
+            let at = table.column(column).ok_or_else(|| columns::missing(table, column))?;
             identity::refuse_default(table, at, default.is_none())?;
             table.columns[at].default.clone_from(default);
             if let Some(default) = &mut table.columns[at].default {
@@ -207,7 +206,7 @@ fn act(
         AlterAction::RenameColumn { from, to } => {
             let absent = || system_columns::unchangeable("rename", from).unwrap_or_else(|| no_column(from));
             let at = table.column(from).ok_or_else(absent)?;
-            create::check_column_name(to)?;
+            columns::check_column_name(to)?;
             if table.column(to).is_some() {
                 let message = format!("column \"{to}\" of relation \"{}\" already exists", table.name);
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
@@ -239,8 +238,8 @@ fn add_column(
 ) -> Result<(), SqlError> {
     let old = table.clone();
     let at = table.columns.len();
-    create::at_most_columns(at + 1)?;
-    table.columns.push(create::column(definition));
+    columns::at_most_columns(at + 1)?;
+    table.columns.push(columns::column(definition));
     if let Some(owned) = &definition.sequence {
         let oid = session.shared.new_oid();
         sequence::own(session, table, at, (oid, owned))?;
@@ -294,7 +293,7 @@ fn drop_column(
         let bound = checks.iter().find(|bound| bound.name == check.name);
         !bound.is_some_and(|bound| execution::wide::reads(&bound.expr, first + position))
     });
-    for sequence in owned_by(&catalog, table.oid, position) {
+    for sequence in sequence::owned_by(&catalog, table.oid, position) {
         sequence::forget(session, sequence.oid)?;
     }
     let column = &mut table.columns[at];
@@ -306,16 +305,6 @@ fn drop_column(
     Ok(())
 }
 
-/// The sequences a column owns.
-pub(super) fn owned_by(catalog: &catalog::Catalog, table: u32, column: u32) -> Vec<Arc<Sequence>> {
-    catalog.owned_sequences(table).filter(|owned| owned.owner == Some((table, column))).cloned().collect()
-}
-
-pub(super) fn no_constraint(table: &Table, name: &str) -> SqlError {
-    let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
-    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
-}
-
 fn drop_constraint(
     session: &mut Session,
     table: &mut Table,
@@ -324,7 +313,7 @@ fn drop_constraint(
     client: &mut dyn Client,
 ) -> Result<(), SqlError> {
     if !table.has_constraint(name) {
-        let missing = no_constraint(table, name);
+        let missing = constraint::no_constraint(table, name);
         if !if_exists {
             return Err(missing);
         }
@@ -356,7 +345,7 @@ fn set_not_null(
     column: &str,
     not_null: bool,
 ) -> Result<(), SqlError> {
-    let at = table.column(column).ok_or_else(|| identity::missing(table, column))?;
+    let at = table.column(column).ok_or_else(|| columns::missing(table, column))?;
     let primary = table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&(at as u32)));
     if !not_null && table.columns[at].identity.is_some() {
         return identity::refuse_default(table, at, false);
@@ -508,75 +497,4 @@ fn alter_sequence(
         }
     }
     session.define(Change::PutSequence(Arc::new(sequence)))
-}
-
-/// Moves all rows of `old` into new trees of `table`, the same table with another definition.
-/// Columns keep their values, except that `changed` gives one of them by an expression over the old
-/// ones.
-pub(super) fn rewrite(
-    session: &mut Session,
-    old: &Table,
-    table: &mut Table,
-    changed: Option<(usize, String)>,
-) -> Result<(), SqlError> {
-    session.discard_tree(old.tree)?;
-    table.tree = session.make_tree()?;
-    // Rows that move as they are keep their pointers, and so the table its values.
-    if changed.is_some() {
-        if old.wide != TreeAddress::NONE {
-            session.discard_tree(old.wide)?;
-        }
-        session.make_wide(table)?;
-    }
-    for index in &mut table.indexes {
-        session.discard_tree(index.tree)?;
-        index.tree = session.make_tree()?;
-    }
-    // References are checked when they are made, not when rows move.
-    let target = Table { foreign_keys: Vec::new(), ..table.clone() };
-    session.see_rows_of(old)?;
-    if changed.is_none() {
-        return session.executing(|cx| execution::ddl::move_rows(cx, old, &target));
-    }
-    let (mut positions, mut values) = (Vec::new(), Vec::new());
-    for (at, column) in table.columns.iter().enumerate().filter(|(_, column)| !column.dropped) {
-        match &changed {
-            Some((other, value)) if *other == at => values.push(value.clone()),
-            _ if at < old.columns.len() => values.push(quoted(&column.name)),
-            _ => continue,
-        }
-        positions.push(at);
-    }
-    let schema = session.environment.catalog.schema_name(old.schema);
-    let text = format!("SELECT {} FROM {}", values.join(", "), qualified(schema, &old.name));
-    let planned = session.compile(&Request::plain(&text))?;
-    let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
-    session.executing(|cx| execution::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;
-    Ok(())
-}
-
-/// The number of rows that a query over locked tables gives.
-pub(super) fn count(session: &mut Session, tables: &[&Table], text: &str) -> Result<u64, SqlError> {
-    tables.iter().try_for_each(|table| session.see_rows_of(table))?;
-    let planned = session.compile(&Request::plain(text))?;
-    let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
-    let statement = &compiled.statement;
-    let Body::Query { root, .. } = &statement.body else { return Err(SqlError::internal("no query")) };
-    session.executing(|cx: &mut Executor<'_>| {
-        let mut rows = 0;
-        count_rows(cx, root, statement, &mut rows)?;
-        Ok(rows)
-    })
-}
-
-fn count_rows<'s>(
-    cx: &mut Executor<'s>,
-    root: &'s query::plan::Plan,
-    statement: &'s query::plan::Statement,
-    rows: &mut u64,
-) -> Result<(), SqlError> {
-    cx.query(root, statement.registers, &statement.output, &mut |_| {
-        *rows += 1;
-        Ok(Flow::More)
-    })
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use txn::{TableLock, Wait};
 
 use super::super::Session;
-use super::alter;
-use super::create::no_column;
+use super::columns::no_column;
 use super::kept;
 use super::names::distinct;
+use super::rewrite::{count, rewrite};
 use catalog::ReferentialAction;
 use catalog::system_columns;
 use catalog::{CheckConstraint, ForeignKey, Index, IndexKey, PrimaryKey, Relation, Table};
@@ -185,7 +185,7 @@ fn primary_key(
     // The table's tree is ordered by its primary key: all rows move to a new one.
     let old = table.clone();
     table.primary_key = Some(key);
-    alter::rewrite(session, &old, table, None)
+    rewrite(session, &old, table, None)
 }
 
 fn unique(
@@ -254,7 +254,7 @@ pub(super) fn verify_check(
     let schema = session.environment.catalog.schema_name(table.schema).to_owned();
     let query = format!("SELECT 1 FROM {} WHERE NOT ({text}) LIMIT 1", qualified(&schema, &table.name));
     // A place in this query is none in the client's.
-    let broken = alter::count(session, &[table], &query).map_err(|mut error| {
+    let broken = count(session, &[table], &query).map_err(|mut error| {
         error.position = None;
         error
     })?;
@@ -298,7 +298,7 @@ pub(super) fn validate(session: &mut Session, table: &mut Table, name: &str) -> 
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
             .with_detail("This operation is not supported for this type of constraint."));
     }
-    Err(alter::no_constraint(table, name))
+    Err(no_constraint(table, name))
 }
 
 /// A foreign key's columns must have types that fit, and every row its parent unless it was added
@@ -482,7 +482,7 @@ fn check_references(
         equal.join(" AND ")
     );
     let schema = catalog.schema_name(child.schema).to_owned();
-    if alter::count(session, &[child, parent], &query)? > 0 {
+    if count(session, &[child, parent], &query)? > 0 {
         let message = format!(
             "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
             child.name, key.name
@@ -492,4 +492,9 @@ fn check_references(
             .with_constraint(&key.name));
     }
     Ok(())
+}
+
+pub(super) fn no_constraint(table: &Table, name: &str) -> SqlError {
+    let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
+    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }

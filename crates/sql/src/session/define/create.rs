@@ -5,19 +5,17 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::names::distinct;
+use super::columns::{at_most_columns, check_column_name, check_column_type, column, no_column};
+use super::names::{distinct, not_in_the_catalog};
 use super::{constraint, exists, kept, owner, sequence};
-use crate::database::system;
-use catalog::system_columns::{self, SYSTEM_COLUMNS};
-use catalog::{Change, Column, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress};
+use crate::shared::system;
+use catalog::system_columns;
+use catalog::{Change, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress};
 use execution;
 use execution::client::Client;
 use query::plan::{ColumnDefinition, CreateIndex, CreateTable, Statement};
 use values::error::{SqlError, SqlState};
-use values::types::{Datum, Type, TypeKind};
-
-/// Columns of a table at most, as PostgreSQL's.
-const MAX_COLUMNS: usize = 1600;
+use values::types::Datum;
 
 /// CREATE DATABASE.
 pub(super) fn database(
@@ -204,52 +202,6 @@ fn make_table(
     Ok(Some(table))
 }
 
-/// 54011 where a table would have more columns than one may, dropped ones counted.
-pub(super) fn at_most_columns(count: usize) -> Result<(), SqlError> {
-    if count <= MAX_COLUMNS {
-        return Ok(());
-    }
-    let message = format!("tables can have at most {MAX_COLUMNS} columns");
-    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
-}
-
-/// 42701 for the name of a system column.
-pub(super) fn check_column_name(name: &str) -> Result<(), SqlError> {
-    if !SYSTEM_COLUMNS.contains(&name) {
-        return Ok(());
-    }
-    let message = format!("column name \"{name}\" conflicts with a system column name");
-    Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
-}
-
-/// 42P16 for a type that no column can have.
-pub(super) fn check_column_type(name: &str, type_: Type) -> Result<(), SqlError> {
-    if !type_.info().is_some_and(|info| info.kind == TypeKind::Pseudo) {
-        return Ok(());
-    }
-    let message = format!("column \"{name}\" has pseudo-type {type_}");
-    Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
-}
-
-/// 42501: what pg_catalog holds is not made by users.
-pub(super) fn not_in_the_catalog(name: &str) -> SqlError {
-    let message = format!("permission denied to create \"pg_catalog.{name}\"");
-    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
-        .with_detail("System catalog modifications are currently disallowed.")
-}
-
-/// A column from its definition.
-pub(super) fn column(definition: &ColumnDefinition) -> Column {
-    Column {
-        name: definition.name.clone(),
-        type_: definition.type_,
-        not_null: definition.not_null,
-        default: definition.default.clone(),
-        identity: definition.sequence.as_ref().and_then(|owned| owned.identity),
-        dropped: false,
-    }
-}
-
 /// CREATE INDEX.
 pub(super) fn index(
     session: &mut Session,
@@ -311,9 +263,4 @@ pub(super) fn index(
     table.indexes.push(index);
     session.define(Change::PutTable(Arc::new(table)))?;
     Ok("CREATE INDEX")
-}
-
-/// 42703.
-pub(super) fn no_column(name: &str) -> SqlError {
-    SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
 }

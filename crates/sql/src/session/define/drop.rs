@@ -7,8 +7,8 @@ use txn::{TableLock, Wait};
 
 use super::super::Session;
 use super::dependents::{self, Object};
-use super::{alter, sequence, skipping};
-use crate::database::system;
+use super::{sequence, skipping};
+use crate::shared::system;
 use catalog::{Change, ForeignKey, Relation, Table};
 use execution::client::Client;
 use execution::from_txn;
@@ -41,7 +41,7 @@ pub(super) fn database(
     }
     // From here on nobody gets in, unless this fails.
     let closing = gone.close();
-    let others = shared.board.list().iter().filter(|seen| seen.database == gone.oid).count();
+    let others = shared.activity.list().iter().filter(|seen| seen.database == gone.oid).count();
     if others > 0 {
         let message = format!("database \"{name}\" is being accessed by other users");
         return Err(SqlError::new(SqlState::OBJECT_IN_USE, message)
@@ -345,7 +345,7 @@ pub(super) fn truncate(
         session.define(Change::PutTable(Arc::new(table)))?;
         if restart_identity {
             for column in 0..columns {
-                for owned in alter::owned_by(&Arc::clone(&session.environment.catalog), oid, column) {
+                for owned in sequence::owned_by(&Arc::clone(&session.environment.catalog), oid, column) {
                     sequence::restart(session, &owned)?;
                 }
             }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::super::Session;
-use super::alter::owned_by;
+use super::columns::missing;
 use super::dependents::{self, Object};
 use super::{sequence, skipping};
 use catalog::Identity;
 use catalog::Table;
-use catalog::system_columns;
 use execution::client::Client;
 use query::plan::{OwnedSequence, SequenceOptions};
 use values::error::{SqlError, SqlState};
@@ -56,7 +55,7 @@ pub(super) fn set(
         return Err(state(table, column, "is not an identity column"));
     }
     let catalog = Arc::clone(&session.environment.catalog);
-    for owned in owned_by(&catalog, table.oid, at as u32) {
+    for owned in sequence::owned_by(&catalog, table.oid, at as u32) {
         if let Some(locked) = sequence::locked(session, owned.oid)? {
             sequence::change(session, locked, options)?;
         }
@@ -82,7 +81,7 @@ pub(super) fn remove(
         return Ok(());
     }
     let catalog = Arc::clone(&session.environment.catalog);
-    for owned in owned_by(&catalog, table.oid, at as u32) {
+    for owned in sequence::owned_by(&catalog, table.oid, at as u32) {
         dependents::settle(session, &[Object::Sequence(owned.oid)], false, client)?;
         sequence::forget(session, owned.oid)?;
     }
@@ -104,15 +103,6 @@ pub(super) fn refuse_default(table: &Table, at: usize, dropping: bool) -> Result
     } else {
         error
     })
-}
-
-/// 42703, as ALTER COLUMN words it; 0A000 for a system column.
-pub(super) fn missing(table: &Table, column: &str) -> SqlError {
-    if let Some(refused) = system_columns::unchangeable("alter", column) {
-        return refused;
-    }
-    let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
-    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
 }
 
 fn state(table: &Table, column: &str, why: &str) -> SqlError {

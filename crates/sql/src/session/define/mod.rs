@@ -6,6 +6,7 @@
 //! ones as they were.
 
 mod alter;
+mod columns;
 mod constraint;
 mod create;
 mod dependents;
@@ -16,6 +17,7 @@ mod names;
 mod owner;
 mod reindex;
 mod retype;
+mod rewrite;
 mod sequence;
 
 use txn::{Direction, Range, TableLock, Wait};

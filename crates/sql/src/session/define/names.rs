@@ -7,7 +7,7 @@
 use runtime::hash::SeededSet;
 
 use super::{Session, safe_point};
-use crate::database::system;
+use crate::shared::system;
 use catalog::{Change, Table};
 use values::error::{SqlError, SqlState};
 
@@ -155,4 +155,11 @@ pub(super) fn distinct(columns: impl Iterator<Item = impl AsRef<str>>) -> Vec<St
         names.push(name);
     }
     names
+}
+
+/// 42501: what pg_catalog holds is not made by users.
+pub(super) fn not_in_the_catalog(name: &str) -> SqlError {
+    let message = format!("permission denied to create \"pg_catalog.{name}\"");
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+        .with_detail("System catalog modifications are currently disallowed.")
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::alter;
+use super::rewrite::rewrite;
 use catalog::{Change, Relation};
 use execution;
 use query::plan::Reindex;
@@ -78,7 +78,7 @@ fn rebuild(session: &mut Session, table: u32, index: Option<u32>) -> Result<(), 
     };
     let old = table.clone();
     if old.primary_key.as_ref().is_some_and(|key| index.is_none_or(|index| index == key.oid)) {
-        alter::rewrite(session, &old, &mut table, None)?;
+        rewrite(session, &old, &mut table, None)?;
     } else {
         for at in 0..table.indexes.len() {
             if index.is_some_and(|index| index != table.indexes[at].oid) {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use txn::TableLock;
 
 use super::super::Session;
-use super::create::check_column_type;
-use super::identity::missing;
-use super::{alter, constraint, sequence};
+use super::columns::{check_column_type, missing};
+use super::rewrite::rewrite;
+use super::{constraint, sequence};
 use catalog::{Change, ForeignKey, Table};
 use expressions::expr::Expr;
 use expressions::functions::{self, CastContext};
@@ -36,13 +36,13 @@ pub(super) fn set_type(
     let old = table.clone();
     table.columns[at].default = kept_default(session, &old, at, type_)?;
     if table.columns[at].identity.is_some() {
-        for owned in alter::owned_by(&Arc::clone(&session.environment.catalog), table.oid, at as u32) {
+        for owned in sequence::owned_by(&Arc::clone(&session.environment.catalog), table.oid, at as u32) {
             sequence::retype(session, &owned, type_)?;
         }
     }
     table.columns[at].type_ = type_;
     let value = using.map_or_else(|| quoted(column), str::to_owned);
-    alter::rewrite(session, &old, table, Some((at, format!("CAST(({value}) AS {type_})"))))?;
+    rewrite(session, &old, table, Some((at, format!("CAST(({value}) AS {type_})"))))?;
     // The constraints are read with the new type from here on.
     session.define(Change::PutTable(Arc::new(table.clone())))?;
     for check in table.checks.iter().filter(|check| check.valid) {

@@ -1,13 +1,14 @@
-//! Sequences: their definitions. Counters are with [`crate::database`].
+//! Sequences: their definitions. Counters are with [`crate::shared`].
 
 use std::sync::Arc;
 
 use txn::{TableLock, Wait};
 
 use super::super::Session;
+use super::names::not_in_the_catalog;
 use super::{exists, skipping};
 use catalog::counter::CounterPlace;
-use catalog::{Change, Relation, Sequence, Table};
+use catalog::{Catalog, Change, Relation, Sequence, Table};
 use execution::client::Client;
 use execution::from_txn;
 use query::plan::{OwnedSequence, QualifiedName, SequenceOptions};
@@ -31,7 +32,7 @@ pub(super) fn create(
         return Ok("CREATE SEQUENCE");
     }
     if schema == catalog::PG_CATALOG {
-        return Err(super::create::not_in_the_catalog(&name.name));
+        return Err(not_in_the_catalog(&name.name));
     }
     let oid = session.shared.new_oid();
     let mut sequence = defined(session, oid, (schema, name.name.clone()), options)?;
@@ -352,4 +353,9 @@ pub(super) fn forget(session: &mut Session, oid: u32) -> Result<(), SqlError> {
         Some(_) => session.define(Change::DropSequence(oid)),
         None => Ok(()),
     }
+}
+
+/// The sequences a column owns.
+pub(super) fn owned_by(catalog: &Catalog, table: u32, column: u32) -> Vec<Arc<Sequence>> {
+    catalog.owned_sequences(table).filter(|owned| owned.owner == Some((table, column))).cloned().collect()
 }

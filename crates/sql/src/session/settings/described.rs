@@ -2,8 +2,8 @@
 //! change them.
 
 use super::known::{Change, KNOWN, Kind, Known, offered};
-use super::units::{bytes_of, parse_time};
 use super::{SettingsTable, Source};
+use crate::units::{bytes_of, parse_time};
 use catalog::pg_catalog::Setting;
 
 /// The unit of a setting that the server gives, as PostgreSQL has it.
@@ -47,7 +47,7 @@ impl Known {
         match self.kind {
             Kind::Time | Kind::TimeOrNever => Some("ms"),
             Kind::Memory => Some("kB"),
-            Kind::Given(_) => given_unit(self.name),
+            Kind::ReadOnly(_) => given_unit(self.name),
             _ => None,
         }
     }
@@ -60,15 +60,15 @@ impl Known {
             Kind::Integer(..) | Kind::Time | Kind::TimeOrNever | Kind::Memory => "integer",
             Kind::Words(_) => "enum",
             Kind::Fixed if self.name == "server_version" => "string",
-            Kind::Fixed | Kind::Given(_) => given_kind(self.name, value),
+            Kind::Fixed | Kind::ReadOnly(_) => given_kind(self.name, value),
         }
     }
 
     fn context(&self) -> &'static str {
         match self.kind {
-            Kind::Fixed | Kind::Given(Change::Never) => "internal",
-            Kind::Given(Change::AtStart) => "postmaster",
-            Kind::Given(Change::ByFile) => "sighup",
+            Kind::Fixed | Kind::ReadOnly(Change::Never) => "internal",
+            Kind::ReadOnly(Change::AtStart) => "postmaster",
+            Kind::ReadOnly(Change::ByFile) => "sighup",
             _ => "user",
         }
     }
@@ -95,7 +95,7 @@ impl SettingsTable {
             let value = self.value(at)?;
             let unit = known.unit();
             let text = |value: &str| unit.map_or_else(|| value.to_owned(), |unit| in_unit(value, unit));
-            let is_given = matches!(known.kind, Kind::Given(_));
+            let is_given = matches!(known.kind, Kind::ReadOnly(_));
             let of_session = |own: &str| if is_given { text(value) } else { text(own) };
             Some(Setting {
                 name: known.name.to_owned(),

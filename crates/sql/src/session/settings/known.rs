@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::units::{parse_bool, parse_memory, parse_time, show_memory, show_time};
+use super::amounts::parse_memory;
 use super::{invalid, no_boolean};
+use crate::units::{parse_bool, parse_time, show_memory, show_time};
 use values::error::{SqlError, SqlState};
 use values::identifier::truncate_name;
 
@@ -24,9 +25,9 @@ pub(super) enum Kind {
     Words(&'static [&'static str]),
     /// Cannot be changed.
     Fixed,
-    /// What the server is, by [`crate::database::Given`]; unknown where that doesn't say. When
+    /// What the server is, by [`crate::shared::read_only::ReadOnlySettings`]; unknown where that doesn't say. When
     /// PostgreSQL's could be changed.
-    Given(Change),
+    ReadOnly(Change),
 }
 
 /// When PostgreSQL lets a setting be changed that can't be changed by SET.
@@ -74,15 +75,15 @@ const UNOFFERED: &[&str] = &["debug", "info"];
 /// All settings, in SHOW ALL's order.
 pub(super) const KNOWN: &[Known] = &[
     known("application_name", Kind::Name, "", true),
-    known("authentication_timeout", Kind::Given(Change::ByFile), "", false),
+    known("authentication_timeout", Kind::ReadOnly(Change::ByFile), "", false),
     known("autovacuum", Kind::Fixed, "on", false),
-    known("block_size", Kind::Given(Change::Never), "", false),
+    known("block_size", Kind::ReadOnly(Change::Never), "", false),
     known("bytea_output", Kind::Words(&["escape", "hex"]), "hex", false),
     known("check_function_bodies", Kind::Bool, "on", false),
     known("client_encoding", Kind::Text, "UTF8", true),
     known("client_min_messages", Kind::Words(LEVELS), "notice", false),
-    known("data_checksums", Kind::Given(Change::Never), "", false),
-    known("data_directory", Kind::Given(Change::AtStart), "", false),
+    known("data_checksums", Kind::ReadOnly(Change::Never), "", false),
+    known("data_directory", Kind::ReadOnly(Change::AtStart), "", false),
     known("DateStyle", Kind::Text, "ISO, MDY", true),
     known("deadlock_timeout", Kind::Time, "10ms", false),
     known("default_table_access_method", Kind::Words(&["heap"]), "heap", false),
@@ -120,10 +121,10 @@ pub(super) const KNOWN: &[Known] = &[
     known("enable_sort", Kind::Bool, "on", false),
     known("enable_tidscan", Kind::Bool, "on", false),
     known("extra_float_digits", Kind::Integer(-15, 3), "1", false),
-    known("fsync", Kind::Given(Change::ByFile), "", false),
-    known("full_page_writes", Kind::Given(Change::ByFile), "", false),
-    known("huge_pages", Kind::Given(Change::AtStart), "", false),
-    known("huge_pages_status", Kind::Given(Change::Never), "", false),
+    known("fsync", Kind::ReadOnly(Change::ByFile), "", false),
+    known("full_page_writes", Kind::ReadOnly(Change::ByFile), "", false),
+    known("huge_pages", Kind::ReadOnly(Change::AtStart), "", false),
+    known("huge_pages_status", Kind::ReadOnly(Change::Never), "", false),
     known("idle_in_transaction_session_timeout", Kind::Time, "0", false),
     known("idle_session_timeout", Kind::Time, "0", false),
     known("in_hot_standby", Kind::Fixed, "off", true),
@@ -137,20 +138,20 @@ pub(super) const KNOWN: &[Known] = &[
     known("is_superuser", Kind::Fixed, "on", true),
     known("jit", Kind::Bool, "off", false),
     known("lc_messages", Kind::Text, "C", false),
-    known("listen_addresses", Kind::Given(Change::AtStart), "", false),
+    known("listen_addresses", Kind::ReadOnly(Change::AtStart), "", false),
     known("lock_timeout", Kind::Time, "0", false),
     known("log_min_duration_statement", Kind::TimeOrNever, "-1", false),
     known("log_min_error_statement", Kind::Words(LOG_LEVELS), "error", false),
     known("log_min_messages", Kind::Words(LOG_LEVELS), "warning", false),
     known("log_statement", Kind::Text, "none", false),
     known("maintenance_work_mem", Kind::Memory, "64MB", false),
-    known("max_connections", Kind::Given(Change::AtStart), "", false),
+    known("max_connections", Kind::ReadOnly(Change::AtStart), "", false),
     known("max_identifier_length", Kind::Fixed, "63", false),
     known("max_index_keys", Kind::Fixed, "32", false),
     known("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0", false),
-    known("max_wal_size", Kind::Given(Change::ByFile), "", false),
+    known("max_wal_size", Kind::ReadOnly(Change::ByFile), "", false),
     known("plan_cache_mode", Kind::Text, "auto", false),
-    known("port", Kind::Given(Change::AtStart), "", false),
+    known("port", Kind::ReadOnly(Change::AtStart), "", false),
     known("random_page_cost", Kind::Text, "4", false),
     known("role", Kind::Text, "none", false),
     known("row_security", Kind::Bool, "on", false),
@@ -159,12 +160,12 @@ pub(super) const KNOWN: &[Known] = &[
     known("server_version", Kind::Fixed, "18.0", true),
     known("server_version_num", Kind::Fixed, "180000", false),
     known("session_authorization", Kind::Text, "", true),
-    known("shared_buffers", Kind::Given(Change::AtStart), "", false),
-    known("ssl", Kind::Given(Change::ByFile), "", false),
+    known("shared_buffers", Kind::ReadOnly(Change::AtStart), "", false),
+    known("ssl", Kind::ReadOnly(Change::ByFile), "", false),
     known("standard_conforming_strings", Kind::Bool, "on", true),
     known("statement_memory", Kind::Memory, "", false),
     known("statement_timeout", Kind::Time, "0", false),
-    known("superuser_reserved_connections", Kind::Given(Change::AtStart), "", false),
+    known("superuser_reserved_connections", Kind::ReadOnly(Change::AtStart), "", false),
     known(
         "synchronous_commit",
         Kind::Words(&["local", "remote_write", "remote_apply", "on", "off"]),
@@ -172,14 +173,14 @@ pub(super) const KNOWN: &[Known] = &[
         false,
     ),
     known("TimeZone", Kind::Text, "UTC", true),
-    known("track_activities", Kind::Given(Change::ByFile), "", false),
-    known("track_activity_query_size", Kind::Given(Change::AtStart), "", false),
+    known("track_activities", Kind::ReadOnly(Change::ByFile), "", false),
+    known("track_activity_query_size", Kind::ReadOnly(Change::AtStart), "", false),
     known("transaction_deferrable", Kind::Bool, "off", false),
     known("transaction_isolation", Kind::Text, "read committed", false),
     known("transaction_read_only", Kind::Bool, "off", false),
     known("transaction_timeout", Kind::Time, "0", false),
-    known("unix_socket_directories", Kind::Given(Change::AtStart), "", false),
-    known("wal_segment_size", Kind::Given(Change::Never), "", false),
+    known("unix_socket_directories", Kind::ReadOnly(Change::AtStart), "", false),
+    known("wal_segment_size", Kind::ReadOnly(Change::Never), "", false),
     known("work_mem", Kind::Memory, "4MB", false),
     known("xmloption", Kind::Text, "content", false),
 ];
@@ -198,7 +199,7 @@ pub(super) fn position(name: &str) -> Option<usize> {
 /// A value in its setting's own spelling, as far as its kind tells.
 pub(super) fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
     Ok(match known.kind {
-        Kind::Text | Kind::Fixed | Kind::Given(_) => value.to_owned(),
+        Kind::Text | Kind::Fixed | Kind::ReadOnly(_) => value.to_owned(),
         Kind::Name => name(value),
         Kind::Bool => match parse_bool(value) {
             Some(true) => "on".to_owned(),

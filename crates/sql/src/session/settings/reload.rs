@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::known::{KNOWN, Kind, position, spelled};
 use super::{SettingsTable, Source, characteristics};
-use crate::database::Given;
+use crate::shared::read_only::ReadOnlySettings;
 
 impl SettingsTable {
     /// Takes over what the server sets now. A value that the client's startup packet or a SET
     /// decides stays; a RESET of the latter goes back to the new one. Values were checked before.
-    pub fn reload(&mut self, settings: &[(String, String)], given: Arc<Given>) {
-        self.given = given;
+    pub fn reload(&mut self, settings: &[(String, String)], read_only: Arc<ReadOnlySettings>) {
+        self.read_only = read_only;
         let mut wanted: Vec<String> = KNOWN.iter().map(|known| known.default_for(&self.user)).collect();
         for (name, value) in settings {
             if let Some(at) = position(name) {
@@ -19,7 +19,7 @@ impl SettingsTable {
         }
         for (at, value) in wanted.into_iter().enumerate() {
             let known = &KNOWN[at];
-            if matches!(known.kind, Kind::Fixed | Kind::Given(_))
+            if matches!(known.kind, Kind::Fixed | Kind::ReadOnly(_))
                 || characteristics::SETTINGS.contains(&known.name)
                 || self.texts.initial_sources[at] != Source::Server
             {

@@ -1,0 +1,80 @@
+//! Rows of a table whose definition changes: moved into new trees, and counted by a query.
+
+use super::super::Session;
+use catalog::{Table, TreeAddress};
+use execution::{Executor, Flow};
+use query::plan::Body;
+use query::request::Request;
+use values::error::SqlError;
+use values::identifier::{qualified, quoted};
+
+/// Moves all rows of `old` into new trees of `table`, the same table with another definition.
+/// Columns keep their values, except that `changed` gives one of them by an expression over the old
+/// ones.
+pub(super) fn rewrite(
+    session: &mut Session,
+    old: &Table,
+    table: &mut Table,
+    changed: Option<(usize, String)>,
+) -> Result<(), SqlError> {
+    session.discard_tree(old.tree)?;
+    table.tree = session.make_tree()?;
+    // Rows that move as they are keep their pointers, and so the table its values.
+    if changed.is_some() {
+        if old.wide != TreeAddress::NONE {
+            session.discard_tree(old.wide)?;
+        }
+        session.make_wide(table)?;
+    }
+    for index in &mut table.indexes {
+        session.discard_tree(index.tree)?;
+        index.tree = session.make_tree()?;
+    }
+    // References are checked when they are made, not when rows move.
+    let target = Table { foreign_keys: Vec::new(), ..table.clone() };
+    session.see_rows_of(old)?;
+    if changed.is_none() {
+        return session.executing(|cx| execution::ddl::move_rows(cx, old, &target));
+    }
+    let (mut positions, mut values) = (Vec::new(), Vec::new());
+    for (at, column) in table.columns.iter().enumerate().filter(|(_, column)| !column.dropped) {
+        match &changed {
+            Some((other, value)) if *other == at => values.push(value.clone()),
+            _ if at < old.columns.len() => values.push(quoted(&column.name)),
+            _ => continue,
+        }
+        positions.push(at);
+    }
+    let schema = session.environment.catalog.schema_name(old.schema);
+    let text = format!("SELECT {} FROM {}", values.join(", "), qualified(schema, &old.name));
+    let planned = session.compile(&Request::plain(&text))?;
+    let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
+    session.executing(|cx| execution::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;
+    Ok(())
+}
+
+/// The number of rows that a query over locked tables gives.
+pub(super) fn count(session: &mut Session, tables: &[&Table], text: &str) -> Result<u64, SqlError> {
+    tables.iter().try_for_each(|table| session.see_rows_of(table))?;
+    let planned = session.compile(&Request::plain(text))?;
+    let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
+    let statement = &compiled.statement;
+    let Body::Query { root, .. } = &statement.body else { return Err(SqlError::internal("no query")) };
+    session.executing(|cx: &mut Executor<'_>| {
+        let mut rows = 0;
+        count_rows(cx, root, statement, &mut rows)?;
+        Ok(rows)
+    })
+}
+
+fn count_rows<'s>(
+    cx: &mut Executor<'s>,
+    root: &'s query::plan::Plan,
+    statement: &'s query::plan::Statement,
+    rows: &mut u64,
+) -> Result<(), SqlError> {
+    cx.query(root, statement.registers, &statement.output, &mut |_| {
+        *rows += 1;
+        Ok(Flow::More)
+    })
+}

@@ -1,0 +1,82 @@
+//! Begins streamed queries ([`RowStream`]) in a session.
+//!
+//! A streamed query only reads, and nothing in it depends on or changes the session's own state
+//! (`query::plan::may_be_live`): it has an environment of its own.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use runtime::producer::Demand;
+
+use super::Session;
+use super::environment::SessionEnvironment;
+use super::row_stream::RowStream;
+use execution::RunningSession as _;
+use execution::spill::{pack, unpack};
+use execution::{Executor, Flow};
+use query::plan::{Body, QueryTag, Statement};
+use values::error::SqlError;
+use values::types::Datum;
+
+impl Session {
+    /// Begins a query whose tables are locked as a streamed one, where it may be one.
+    pub(super) fn begin_stream(
+        &mut self,
+        statement: &Arc<Statement>,
+        values: &[Datum<'_>],
+    ) -> Result<Option<RowStream>, SqlError> {
+        match &statement.body {
+            Body::Query { root, tag: QueryTag::Select } if query::plan::may_be_live(root) => {}
+            _ => return Ok(None),
+        }
+        self.begin_statement(statement)?;
+        let begun = self.environment.for_query().and_then(|own| begin(own, statement, values));
+        self.environment.txn.statement_end();
+        begun
+    }
+}
+
+/// A streamed query with an environment of its own; None when the core has no stack for it.
+fn begin(
+    environment: SessionEnvironment,
+    statement: &Arc<Statement>,
+    values: &[Datum<'_>],
+) -> Result<Option<RowStream>, SqlError> {
+    if !RowStream::may_begin() {
+        return Ok(None);
+    }
+    // The value that goes to another stack is small.
+    let (environment, statement) = (Box::new(environment), Arc::clone(statement));
+    let store = Arc::clone(environment.shared.engine.store());
+    let mut packed = Vec::new();
+    pack(values.iter().copied(), &mut packed)?;
+    Ok(RowStream::begin(store, move |made, demand| run(&environment, &statement, &packed, (made, demand))))
+}
+
+/// Runs a query and waits behind each of its rows.
+fn run(
+    environment: &SessionEnvironment,
+    statement: &Statement,
+    packed: &[u8],
+    (made, demand): (&RefCell<Vec<u8>>, &Demand<'_>),
+) -> Result<(), SqlError> {
+    let Body::Query { root, .. } = &statement.body else { return Ok(()) };
+    let arena = Bump::new();
+    let mut packed = packed;
+    let mut values = Vec::new();
+    while !packed.is_empty() {
+        values.push(unpack(&mut packed, &arena)?);
+    }
+    let SessionEnvironment { txn, shared, catalog, .. } = environment;
+    let mut cx = Executor::new(txn, &shared.row_numbers, catalog, &values, environment);
+    cx.query(root, statement.registers, &statement.output, &mut |row| {
+        environment.before_showing()?;
+        let mut made = made.borrow_mut();
+        made.clear();
+        pack(row.iter().copied(), &mut made)?;
+        drop(made);
+        Ok(if demand.wait() { Flow::More } else { Flow::Stop })
+    })?;
+    environment.before_showing()
+}

@@ -1,0 +1,126 @@
+//! A database's committed definitions: the catalog that statements plan against, its generation,
+//! and whether every snapshot taken now includes the commits behind it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use sync::SpinLock;
+use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+
+use super::visibility::{Publication, Publications};
+use catalog::{Catalog, DatabaseEntry};
+
+/// One database's present definitions.
+pub(crate) struct Definitions {
+    /// Its OID.
+    pub oid: u32,
+    /// Equal to the catalog's generation; read by every statement, written at DDL.
+    pub generation: AtomicU64,
+    pub(super) catalog: SpinLock<Arc<Catalog>>,
+    publications: Publications,
+    /// Nobody gets in any more: it is being dropped.
+    closed: AtomicBool,
+}
+
+/// A database is closed to new sessions, until this is dropped.
+pub(crate) struct Closing<'d>(Option<&'d Definitions>);
+
+impl Closing<'_> {
+    /// It stays closed.
+    pub fn for_good(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        if let Some(definitions) = self.0 {
+            definitions.closed.store(false, Ordering::Relaxed); // nothing comes with it
+        }
+    }
+}
+
+impl Definitions {
+    pub(super) fn new(catalog: Catalog) -> Arc<Definitions> {
+        Arc::new(Definitions {
+            oid: catalog.database.oid,
+            generation: AtomicU64::new(catalog.generation),
+            catalog: SpinLock::new(Arc::new(catalog)),
+            publications: Publications::default(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// The database's OID and name.
+    pub fn entry(&self) -> DatabaseEntry {
+        self.catalog.lock().database.clone()
+    }
+
+    /// Closes it to new sessions. Those that have got in are in the activity table by now.
+    pub fn close(&self) -> Closing<'_> {
+        self.closed.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst); // before the look at the activity table, see `is_closed`
+        Closing(Some(self))
+    }
+
+    /// Whether it is closed to a session that has taken its slot.
+    pub fn is_closed(&self) -> bool {
+        fence(Ordering::SeqCst); // after the slot was taken: one of the two sees the other
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// To be held from before definitions are published until their transaction has ended.
+    pub fn begin_publication(&self) -> Publication<'_> {
+        // Under the catalog's lock: what is published later has a higher generation.
+        let catalog = self.catalog.lock();
+        self.publications.begin(catalog.generation + 1)
+    }
+
+    /// Whether a snapshot taken now includes the commits of all definitions up to this generation:
+    /// else a statement would find new trees whose entries it does not see.
+    #[inline]
+    pub fn is_visible(&self, generation: u64) -> bool {
+        self.publications.is_over(generation)
+    }
+
+    /// The present catalog.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.lock())
+    }
+
+    /// Whether a plan of this generation is still good. Acquire: whoever sees the new number finds
+    /// the new catalog.
+    #[inline]
+    pub fn is_current(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) == generation
+    }
+
+    /// Applies a transaction's changes to the newest catalog.
+    pub fn publish(&self, change: impl FnOnce(&Catalog) -> Catalog) {
+        let Ok(()) = self.try_publish(|catalog| Ok::<_, Infallible>(change(catalog)));
+    }
+
+    /// Applies a transaction's changes to the newest catalog, unless they fail.
+    pub fn try_publish<E>(&self, change: impl FnOnce(&Catalog) -> Result<Catalog, E>) -> Result<(), E> {
+        let mut catalog = self.catalog.lock();
+        let next = change(&catalog)?;
+        self.put(&mut catalog, next);
+        Ok(())
+    }
+
+    /// Puts a catalog in place of the one it was made from; false when another one is there by now.
+    pub fn replace(&self, base: &Arc<Catalog>, next: Catalog) -> bool {
+        let mut catalog = self.catalog.lock();
+        let is_there = Arc::ptr_eq(&catalog, base);
+        if is_there {
+            self.put(&mut catalog, next);
+        }
+        is_there
+    }
+
+    fn put(&self, place: &mut Arc<Catalog>, next: Catalog) {
+        let generation = next.generation;
+        *place = Arc::new(next);
+        self.generation.store(generation, Ordering::Release); // pairs with is_current
+    }
+}
