@@ -22,8 +22,8 @@ use execution::from_txn;
 use execution::spill::Rows;
 use values::error::SqlError;
 
-/// Streamed queries that a core may have at a time: half of its further stacks, so that deep plans find
-/// some.
+/// Streamed queries that a core may have at a time: half of its further stacks, so that deep plans
+/// find some.
 const MOST: usize = 1024;
 
 /// A query that waits.
@@ -34,8 +34,8 @@ struct Waiting {
 }
 
 core_local! {
-    /// The core's streamed queries by their numbers. Not dropped with the thread, which has no fibers
-    /// any more by then.
+    /// The core's streamed queries by their numbers. Not dropped with the thread, which has no
+    /// fibers any more by then.
     static STREAMS: ManuallyDrop<RefCell<HashMap<u64, Waiting>>> = ManuallyDrop::default();
     static NEXT: Cell<u64> = const { Cell::new(0) };
 }

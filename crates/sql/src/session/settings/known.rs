@@ -25,8 +25,8 @@ pub(super) enum Kind {
     Words(&'static [&'static str]),
     /// Cannot be changed.
     Fixed,
-    /// What the server is, by [`crate::shared::read_only::ReadOnlySettings`]; unknown where that doesn't say. When
-    /// PostgreSQL's could be changed.
+    /// What the server is, by [`crate::shared::read_only::ReadOnlySettings`]; unknown where that
+    /// doesn't say. When PostgreSQL's could be changed.
     ReadOnly(Change),
 }
 
