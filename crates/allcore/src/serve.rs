@@ -71,7 +71,12 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
         },
         max_connections: room.sessions,
         discard_log_after: settings.discard_log_after,
-        given: shown(&settings, &addresses, tls.is_some(), access::reserved(&settings, room.sessions)?),
+        read_only_settings: shown(
+            &settings,
+            &addresses,
+            tls.is_some(),
+            access::reserved(&settings, room.sessions)?,
+        ),
         ..sql::database::Options::default()
     };
     folder::keep_private(&data)?;

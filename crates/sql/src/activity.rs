@@ -1,7 +1,7 @@
-//! What each session is doing, for `pg_stat_activity`: one cache line a session and the text of its
-//! statement, written by plain stores without a lock, read without stopping anybody. A reader may
-//! see a state a moment old; each field is whole by itself. What a session waits for stands with
-//! its interrupt, where its fiber says so.
+//! The activity table: the rows of `pg_stat_activity`. Each session has a slot of one cache line
+//! and the text of its statement. The session writes them by plain stores without a lock; readers
+//! stop nobody. A reader may see a state a moment old; each field is whole by itself. The wait
+//! event stands with the session's interrupt, where its fiber writes it.
 
 use runtime::awaited::Awaited;
 use runtime::hash::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use sync::{CachePadded, Caption, OnceLock, SpinLock};
 
 use crate::clock::clock;
 
-/// What a session does.
+/// The state of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum State {
@@ -64,14 +64,14 @@ struct Texts {
     application: Caption,
 }
 
-/// One session as it was seen.
+/// A copy of one session's row.
 #[derive(Clone, Debug)]
 pub struct Activity {
     /// Its number.
     pub session: u32,
     /// Its database's OID.
     pub database: u32,
-    /// What it does.
+    /// Its state.
     pub state: State,
     /// When it began (microseconds since 2000).
     pub started: i64,
@@ -86,8 +86,8 @@ pub struct Activity {
     pub query: String,
     /// Its `application_name`.
     pub application: String,
-    /// What it waits for.
-    pub awaited: Option<Awaited>,
+    /// Its wait event.
+    pub wait_event: Option<Awaited>,
 }
 
 /// The sessions' slots.
@@ -102,7 +102,7 @@ pub(crate) struct ActivityTable {
 #[derive(Default)]
 struct Numbers {
     last: u32,
-    /// By whose number a session is interrupted.
+    /// Each session's interrupt by the session's number.
     interrupts: HashMap<u32, Arc<Interrupt>>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) struct ActivitySlot {
 }
 
 impl ActivityTable {
-    /// Slots for so many sessions.
+    /// A table of `sessions` slots.
     pub fn new(sessions: usize) -> ActivityTable {
         ActivityTable {
             slots: (0..sessions).map(|_| CachePadded::default()).collect(),
@@ -145,7 +145,7 @@ impl ActivityTable {
         }
     }
 
-    /// The most sessions there may be.
+    /// The number of slots: the limit of sessions.
     pub fn sessions(&self) -> usize {
         self.slots.len()
     }
@@ -257,7 +257,7 @@ impl ActivityTable {
                 changed: (wall - ago as i64).max(statement),
                 query: texts.query.read(),
                 application: texts.application.read(),
-                awaited: match state {
+                wait_event: match state {
                     State::Active => awaited.get(&session).copied(),
                     _ => Some(Awaited::ClientRead),
                 },
@@ -268,7 +268,7 @@ impl ActivityTable {
 }
 
 impl ActivitySlot {
-    /// What the session does from now on. Only its own core writes here.
+    /// Sets the session's state. Only its own core writes here.
     #[inline]
     pub fn state(&self, state: State) {
         let slot = self.slot();
@@ -286,7 +286,7 @@ impl ActivitySlot {
         }
     }
 
-    /// The text it shows.
+    /// The text of its statement, as readers see it.
     pub fn text(&self) -> String {
         self.texts().query.read()
     }

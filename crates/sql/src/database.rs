@@ -1,5 +1,4 @@
-//! An open data folder: runtime, storage, transactions and catalogs of all databases in it, and the
-//! door to sessions.
+//! An open data folder: starts the runtime, opens and recovers the store, and connects sessions.
 
 mod check;
 mod relief;
@@ -41,11 +40,11 @@ pub struct Options {
     /// Change nothing in the folder: what recovery and sessions change lies in memory and in
     /// nameless temporary files.
     pub look_only: bool,
-    /// The log is damaged at this position, and what follows is to be given up.
+    /// The position at which the log is damaged; recovery gives up everything behind it.
     pub discard_log_after: Option<u64>,
-    /// What only the caller can say of the server, as settings to SHOW: `port`, `listen_addresses`,
+    /// Read-only settings that only the caller knows, for SHOW: `port`, `listen_addresses`,
     /// `unix_socket_directories`, `ssl`.
-    pub given: Vec<(&'static str, String)>,
+    pub read_only_settings: Vec<(&'static str, String)>,
 }
 
 impl Default for Options {
@@ -59,7 +58,7 @@ impl Default for Options {
             autovacuum_pause: Duration::from_secs(1),
             look_only: false,
             discard_log_after: None,
-            given: Vec::new(),
+            read_only_settings: Vec::new(),
         }
     }
 }
@@ -130,8 +129,10 @@ impl Database {
             look_only: options.look_only,
             discard_log_after: options.discard_log_after,
         };
-        let opened =
-            runtime.call(0, || open_shared(path, &runtime, opening, options.max_connections, options.given));
+        let store = StoreOptions { manner, ..StoreOptions::new(frames, runtime.worker_count()) };
+        let opened = runtime.call(0, || {
+            open_shared(path, &runtime, &store, options.max_connections, options.read_only_settings)
+        });
         match opened {
             Ok(shared) => {
                 autovacuum::start(&shared, options.autovacuum_pause);
@@ -152,7 +153,7 @@ impl Database {
 
     /// Bounds the memory that this process's sessions take together (`limit` bytes), where the
     /// allocator is [`runtime::account::Counting`]. Past it a session that asks for much gets
-    /// 53200, and the statement of the session that holds most is stopped. So is it where the
+    /// 53200, and the session that holds most has its statement stopped. The same happens when the
     /// process has more than `resident` bytes resident, pages of files aside. Once in a process.
     ///
     /// # Errors
@@ -170,13 +171,14 @@ impl Database {
         self.shared.engine.store()
     }
 
-    /// The locks held and awaited, for tools that look inside.
+    /// All locks that sessions hold or wait for, for tools that look inside.
     #[must_use]
     pub fn locks(&self) -> Vec<txn::LockInfo> {
         self.shared.engine.locks()
     }
 
-    /// What was chosen at start, for the server's log.
+    /// Lines for the server's log: the cores, the way of file I/O and the memory that the start
+    /// chose.
     #[must_use]
     pub fn facts(&self) -> Vec<String> {
         let facts = self.shared.runtime.facts();
@@ -219,8 +221,7 @@ impl Database {
         self.shared.engine.limit_retained_log(bytes, end);
     }
 
-    /// Shows other values of settings that say what the server is, to sessions that begin or reload
-    /// their settings.
+    /// Replaces values of read-only settings, for sessions that begin or reload their settings.
     pub fn show(&self, values: Vec<(&'static str, String)>) {
         let mut settings = ReadOnlySettings::clone(&self.shared.read_only_settings());
         for (name, value) in values {
@@ -238,7 +239,7 @@ impl Database {
         user == BOOTSTRAP_NAME
     }
 
-    /// What the sessions are doing.
+    /// The rows of the activity table.
     #[must_use]
     pub fn activity(&self) -> Vec<Activity> {
         self.shared.activity.list()

@@ -17,7 +17,7 @@ use values::error::SqlError;
 use values::text;
 use values::types::{Datum, Type, Value};
 
-/// What a statement gave.
+/// The results of a statement.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     /// The columns of the last statement that returned rows.
@@ -30,9 +30,9 @@ pub struct Answer {
     pub notices: Vec<Notice>,
     /// The rows as text; None is NULL.
     pub texts: Vec<Vec<Option<String>>>,
-    /// What COPY TO wrote.
+    /// The bytes that COPY TO wrote.
     pub copied: Vec<u8>,
-    /// What a COPY FROM of this call reads.
+    /// The input of a COPY FROM in this call.
     input: Option<Vec<u8>>,
     /// Kept while the reader borrows it.
     piece: Vec<u8>,
@@ -177,7 +177,7 @@ impl Drop for EmbeddedSession {
     fn drop(&mut self) {
         let session = self.session.take();
         if runtime::try_core().is_none() {
-            // Waited for: who drops a session and looks finds it gone.
+            // Waits, so that a caller who drops a session and then looks finds it gone.
             self.database.runtime().try_call(self.core, move || drop(session));
         }
         // A worker may not wait in a drop, and after a shutdown there is nothing to wait for: a

@@ -1,8 +1,8 @@
-//! Values of settings as text: booleans, times and amounts of memory, with their units.
+//! Booleans, times and amounts of memory as text, with their units.
 
 use std::time::Duration;
 
-/// What a word says, if it says yes or no.
+/// The boolean that a word stands for; None for other words.
 pub(crate) fn parse_bool(value: &str) -> Option<bool> {
     match value.trim().to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),

@@ -109,15 +109,16 @@ pub struct RowPlace {
 #[derive(Default)]
 pub struct RowsReader {
     reader: SpoolReader,
-    given: u64,
-    /// Where the row last given begins.
+    /// Rows returned so far.
+    returned: u64,
+    /// Where the row last returned begins.
     last: u64,
 }
 
 impl RowsReader {
     /// A reader that begins at a place.
     pub fn at(place: RowPlace) -> RowsReader {
-        let mut reader = RowsReader { given: place.number, ..RowsReader::default() };
+        let mut reader = RowsReader { returned: place.number, ..RowsReader::default() };
         reader.reader.seek(place.at);
         reader
     }
@@ -125,10 +126,10 @@ impl RowsReader {
     /// The next row's packed values; None at the end. Rows may be appended meanwhile.
     #[inline]
     pub fn next<'a>(&'a mut self, rows: &'a Rows) -> Result<Option<&'a [u8]>, SqlError> {
-        if self.given == rows.count {
+        if self.returned == rows.count {
             return Ok(None);
         }
-        self.given += 1;
+        self.returned += 1;
         self.last = self.reader.at();
         let len = self.length(rows)?;
         self.reader.read(&rows.spool, len).map(Some).map_err(failed)
@@ -136,24 +137,24 @@ impl RowsReader {
 
     /// The number of the next row.
     pub fn number(&self) -> u64 {
-        self.given
+        self.returned
     }
 
     /// Row `number`, which there must be, of a list whose rows are looked for by their number.
     pub fn row<'a>(&'a mut self, rows: &'a Rows, number: u64) -> Result<&'a [u8], SqlError> {
         let mark = number / ROWS_BETWEEN_MARKS;
-        if number + 1 == self.given {
+        if number + 1 == self.returned {
             self.reader.seek(self.last);
-            self.given = number;
-        } else if number < self.given || mark > self.given / ROWS_BETWEEN_MARKS {
+            self.returned = number;
+        } else if number < self.returned || mark > self.returned / ROWS_BETWEEN_MARKS {
             let at = rows.marks.get(mark as usize).ok_or_else(|| SqlError::internal("no such kept row"))?;
             self.reader.seek(*at);
-            self.given = mark * ROWS_BETWEEN_MARKS;
+            self.returned = mark * ROWS_BETWEEN_MARKS;
         }
-        while self.given < number {
+        while self.returned < number {
             let len = self.length(rows)?;
             self.reader.seek(self.reader.at() + len as u64);
-            self.given += 1;
+            self.returned += 1;
         }
         self.next(rows)?.ok_or_else(|| SqlError::internal("no such kept row"))
     }

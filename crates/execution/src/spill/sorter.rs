@@ -380,13 +380,13 @@ impl RunReader {
 struct Merge {
     runs: Vec<RunReader>,
     heap: Vec<usize>,
-    /// The top's entry was given and is to be passed.
-    given: bool,
+    /// The top's entry was returned: the next call passes it.
+    returned: bool,
 }
 
 impl Merge {
     fn new(runs: Vec<Run>) -> Result<Merge, SqlError> {
-        let mut merge = Merge { runs: Vec::with_capacity(runs.len()), heap: Vec::new(), given: false };
+        let mut merge = Merge { runs: Vec::with_capacity(runs.len()), heap: Vec::new(), returned: false };
         for run in runs {
             let reader = SpoolReader::default();
             let mut source = RunReader { spool: run.spool, reader, entry: Vec::new(), key: 0, prefix: 0 };
@@ -430,7 +430,7 @@ impl Merge {
     }
 
     fn next(&mut self) -> Result<Option<KeyAndPayload<'_>>, SqlError> {
-        if std::mem::take(&mut self.given)
+        if std::mem::take(&mut self.returned)
             && let Some(&top) = self.heap.first()
         {
             if !self.runs[top].advance()? {
@@ -439,7 +439,7 @@ impl Merge {
             self.sift(0)?;
         }
         let Some(&top) = self.heap.first() else { return Ok(None) };
-        self.given = true;
+        self.returned = true;
         let source = &self.runs[top];
         Ok(Some(source.entry.split_at(source.key)))
     }

@@ -1,5 +1,4 @@
-//! The check of a data folder that nobody else uses: every page, every tree, every index against
-//! its table.
+//! The offline check of a data folder: every page, every tree, every index against its table.
 //!
 //! 1. Each page in use, as it lies in the file, has its checksum and its own number.
 //! 2. Each tree keeps the rules of its nodes, and no page is reached twice.
@@ -30,7 +29,7 @@ use execution::keys::{index_entry, table_tree, tree};
 use execution::wide::fetch;
 use execution::{from_storage, from_txn};
 
-/// What a check went through and found.
+/// The counts and faults of a check.
 #[derive(Debug, Default, Clone)]
 pub struct CheckReport {
     /// Pages in use whose checksum was verified.
@@ -82,7 +81,7 @@ impl Database {
         shared.runtime.call(0, || {
             let _held_off = shared.autovacuum.hold_off();
             let mut check = Check { shared, progress, report: CheckReport::default(), reached: 0 };
-            // What a crash left to be freed is nobody's, and no fault.
+            // Trees that a crash left to be freed belong to nobody. They are no fault.
             match shared.collect_all() {
                 Ok(left) => left.iter().for_each(|why| check.fault(why.to_string())),
                 Err(error) => check.fault(format!("dropped trees: {error}")),

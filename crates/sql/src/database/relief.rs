@@ -9,18 +9,17 @@ use runtime::interrupt::Reason;
 
 use crate::activity::ActivityTable;
 
-/// Rounds of the watch before the next statement is stopped: the one that was told needs time to
-/// give up.
-const PATIENCE: u32 = 25;
+/// Rounds that a stopped statement has to end, before the watch stops others in its place.
+const ROUNDS_TO_STOP: u32 = 25;
 /// Rounds of the watch in a minute.
 const A_MINUTE: u32 = 3000;
 
-/// Stops the statements of the sessions that hold most, while the process is short of memory.
+/// Stops the statements of the sessions that hold most while the process is short of memory.
 pub(crate) struct Relief {
     activity: Arc<ActivityTable>,
-    /// The sessions that were told to stop, and how many rounds ago.
+    /// The sessions that the watch has stopped, and how many rounds ago.
     told: HashMap<u32, u32>,
-    /// Rounds until it says again that too much is resident.
+    /// Rounds until the next line in the log about resident memory.
     quiet: u32,
 }
 
@@ -29,7 +28,7 @@ impl Relief {
         Relief { activity: Arc::clone(activity), told: HashMap::default(), quiet: 0 }
     }
 
-    /// Says, once a minute at most, that more is resident than the server may have.
+    /// Logs, at most once a minute, that more memory is resident than the server may have.
     fn tell_of_excess(&mut self) {
         let excess = account::excess();
         self.quiet = self.quiet.saturating_sub(1);
@@ -46,7 +45,8 @@ impl Relief {
         );
     }
 
-    /// One round of the watch: as many of the largest are told to stop as hold what is too much.
+    /// One round of the watch: it stops the statements of the largest sessions, as many as together
+    /// hold the excess.
     pub fn round(&mut self) {
         self.tell_of_excess();
         let mut sessions = self.activity.held();
@@ -77,19 +77,19 @@ impl Relief {
     }
 }
 
-/// Chooses which sessions are told to stop, the largest first, until what they hold covers the
-/// excess. One that was told is waited for; after [`PATIENCE`] rounds it is told once more, and
-/// others in its place.
+/// Chooses the sessions whose statements to stop: the largest first, until their memory covers the
+/// excess. The watch waits for a session it has stopped. After [`ROUNDS_TO_STOP`] rounds it stops
+/// that session once more, and others in its place.
 fn choose(sessions: &[(u32, i64)], told: &mut HashMap<u32, u32>, excess: i64) -> Vec<(u32, i64)> {
     let before = std::mem::take(told);
-    let waited_for = |session: &u32| before.get(session).is_some_and(|rounds| *rounds < PATIENCE);
+    let waited_for = |session: &u32| before.get(session).is_some_and(|rounds| *rounds < ROUNDS_TO_STOP);
     let expected: i64 =
         sessions.iter().filter(|(session, _)| waited_for(session)).map(|(_, held)| *held).sum();
     let mut excess = excess - expected;
     let mut stopped = Vec::new();
     for &(session, held) in sessions {
         let rounds = before.get(&session).map(|rounds| rounds + 1);
-        let again = rounds.is_some_and(|rounds| rounds > 0 && rounds.is_multiple_of(PATIENCE));
+        let again = rounds.is_some_and(|rounds| rounds > 0 && rounds.is_multiple_of(ROUNDS_TO_STOP));
         let chosen = again || rounds.is_none() && excess > 0;
         if chosen {
             stopped.push((session, held));
@@ -113,7 +113,7 @@ mod tests {
         let sessions = [(1, 50), (2, 40), (3, 30), (4, 20)];
         let mut told = HashMap::default();
         assert_eq!(choose(&sessions, &mut told, 80), [(1, 50), (2, 40)]);
-        // They are waited for.
+        // The watch waits for them.
         assert_eq!(choose(&sessions, &mut told, 80), []);
         // One has given its memory back, the other is on its way; there is more than both held.
         assert_eq!(choose(&sessions[1..], &mut told, 50), [(3, 30)]);
@@ -127,7 +127,7 @@ mod tests {
         let sessions = [(1, 50), (2, 40), (3, 30)];
         let mut told = HashMap::default();
         let mut stopped = Vec::new();
-        for _ in 0..=3 * PATIENCE {
+        for _ in 0..=3 * ROUNDS_TO_STOP {
             stopped.extend(choose(&sessions, &mut told, 50).into_iter().map(|(session, _)| session));
         }
         assert_eq!(stopped[..3], [1, 1, 2]);

@@ -28,7 +28,7 @@ use values::error::{SqlError, SqlState};
 use values::identifier;
 use values::types::{Datum, Settings};
 
-/// Work that a function leaves for after its statement.
+/// Work that a function queues for the end of its statement.
 pub(crate) enum Deferred {
     /// set_config(): settings don't change while the statement reads them. Dropped when the
     /// statement fails.
@@ -46,7 +46,7 @@ pub(crate) enum Deferred {
     Notice(Notice),
 }
 
-/// What expressions may ask of their session.
+/// The session's state that expressions and functions can ask for.
 pub(crate) struct SessionEnvironment {
     pub shared: Arc<Shared>,
     pub definitions: Arc<Definitions>,
@@ -72,7 +72,7 @@ pub(crate) struct SessionEnvironment {
     sequences: RefCell<Sequences>,
 }
 
-/// What the session knows of sequences.
+/// The session's memory of currval and lastval.
 #[derive(Default)]
 struct Sequences {
     current: HashMap<u32, i64>,
@@ -105,8 +105,8 @@ impl SessionEnvironment {
         }
     }
 
-    /// The same for a query that may go on after its statement: its settings and definitions are
-    /// those of now, and it sees what the present snapshot sees.
+    /// A copy for a query that may go on after its statement. It has the present settings,
+    /// definitions and snapshot.
     pub fn for_query(&self) -> Result<SessionEnvironment, SqlError> {
         Ok(SessionEnvironment {
             shared: Arc::clone(&self.shared),
@@ -157,7 +157,7 @@ impl SessionEnvironment {
         self.seed.set(None);
     }
 
-    /// Leaves something for after the statement.
+    /// Queues work for the end of the statement.
     pub fn defer(&self, what: Deferred) {
         self.deferred.borrow_mut().push(what);
     }
@@ -188,8 +188,8 @@ impl SessionEnvironment {
     ) -> Result<R, SqlError> {
         self.txn.lock_table(oid, TableLock::RowExclusive, Wait::Block).map_err(from_txn)?;
         let newest = self.definitions.is_current(self.catalog.generation);
-        // What this transaction itself has made or changed is in its own catalog alone, and locked
-        // as whoever changes it does.
+        // A sequence that this transaction has made or changed is in its own catalog alone, locked
+        // in the mode of a change.
         if newest || self.txn.holds_table(oid, TableLock::ShareRowExclusive) {
             return body(self.sequence(oid)?);
         }
@@ -229,7 +229,7 @@ fn role_name(catalog: &Catalog, oid: u32) -> Option<String> {
     catalog.roles.iter().find(|role| role.oid == oid).map(|role| identifier::quoted(&role.name))
 }
 
-/// What a thread beside the core needs of a session to write values.
+/// The parts of a session that a thread beside the core needs to write values.
 pub(super) struct Writing {
     settings: Settings,
     catalog: Arc<Catalog>,
@@ -467,7 +467,7 @@ impl System for SessionEnvironment {
             query: seen.query.clone(),
             started: (seen.started, time(seen.transaction), time(seen.statement)),
             changed: seen.changed,
-            waits: seen.awaited.map(Awaited::names),
+            waits: seen.wait_event.map(Awaited::names),
         };
         sessions.iter().map(activity).collect()
     }
@@ -511,9 +511,9 @@ impl execution::RunningSession for SessionEnvironment {
         self.table.maintenance_work_mem
     }
 
-    /// Before the client is told what was read. Others give their rows up before their commits are
-    /// on disk: until they are, a crash would make untrue what the client was shown. As with a
-    /// commit, `synchronous_commit` says whether that is waited for.
+    /// Runs before the client gets the rows. Other transactions release their rows before their
+    /// commits are on disk. Until then a crash would make untrue what the client has read. As with
+    /// a commit, `synchronous_commit` decides whether the session waits.
     #[inline]
     fn before_showing(&self) -> Result<(), SqlError> {
         if self.table.synchronous { self.txn.wait_seen().map_err(from_txn) } else { Ok(()) }

@@ -1,8 +1,9 @@
-//! What pg_locks shows: the engine's locks in PostgreSQL's terms, gathered when somebody asks.
+//! The rows of pg_locks: the engine's locks in PostgreSQL's terms, gathered when a session asks.
 //!
-//! A table's lock of a mode is a row, as is each that is waited for. A row's lock is there
-//! (`tuple`) while it is held explicitly or waited for; a row that is merely written stands for
-//! itself, and whoever waits for its writer waits for that transaction (`transactionid`).
+//! A table's lock of a mode is a row, as is each that is waited for. A row's lock has a row
+//! (`tuple`) while a session holds it explicitly or waits for it. A row that is merely written
+//! stands for itself; a session that waits for its writer waits for that transaction
+//! (`transactionid`).
 
 use runtime::hash::HashMap;
 
@@ -32,7 +33,7 @@ pub(super) const ADVISORY_MODES: [&str; 2] = ["ShareLock", "ExclusiveLock"];
 /// The OID of `pg_namespace`.
 const PG_NAMESPACE: u32 = 2615;
 
-/// All locks held and awaited.
+/// All locks that sessions hold or wait for.
 pub(super) fn list(shared: &Shared, catalog: &Catalog) -> Vec<Lock> {
     let databases: HashMap<u32, u32> =
         shared.activity.list().iter().map(|seen| (seen.session, seen.database)).collect();

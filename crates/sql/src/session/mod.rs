@@ -13,6 +13,7 @@
 
 mod administer;
 mod advisory;
+mod block;
 mod characteristics;
 mod command;
 mod cursor;
@@ -37,18 +38,19 @@ mod statement;
 mod stream;
 mod suspend;
 mod transaction;
+mod uncommitted;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::interrupt::{Interrupt, Reason};
 
+use block::Block;
 use environment::SessionEnvironment;
 use limit::StatementLimit;
 use plans::Planned;
 use portal::Portal;
 pub use settings::check_setting;
-use transaction::Block;
 
 use crate::activity::{ActivitySlot, State};
 use crate::clock::clock;
@@ -97,7 +99,7 @@ impl Session {
         let slot = shared.activity.take_slot(definitions.oid, interrupt).ok_or_else(|| {
             SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
         })?;
-        // Whoever drops the database closes it before looking for slots that are taken: one of the
+        // DROP DATABASE closes the database before it looks for slots that are taken: one of the
         // two sees the other.
         if definitions.is_closed() {
             return Err(no_database(&definitions.entry().name));
@@ -408,7 +410,8 @@ impl Session {
         &self.environment.user
     }
 
-    /// The settings clients are told of at start (ParameterStatus): (name, value).
+    /// The settings that the server reports to the client at start (ParameterStatus): (name,
+    /// value).
     #[must_use]
     pub fn reported_settings(&self) -> Vec<(&'static str, String)> {
         self.environment.table.reported().map(|(name, value)| (name, value.to_owned())).collect()

@@ -21,7 +21,7 @@ use query::compile::Compiled;
 use query::normalize::{Normalized, Template};
 use values::memory;
 
-/// What else than the text a plan depends on.
+/// The scope of a plan: what it depends on besides the text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     /// Tells folders of one process apart.

@@ -22,13 +22,14 @@ const KEPT_BYTES: usize = 16 << 10;
 /// arena.
 #[derive(Default)]
 pub(super) struct Portal {
-    /// What it runs; None when there is no portal: all else is as new then, but for the buffers.
+    /// Its statement; None when there is no portal. Then all other fields but the buffers are as
+    /// new.
     pub planned: Option<Arc<Planned>>,
-    /// Result formats as given.
+    /// Result formats as Bind has them.
     pub formats: SmallVec<[i16; 4]>,
-    /// The rows not given yet, once it was stopped at a row limit.
+    /// The rows not sent yet, once it was stopped at a row limit.
     pub kept: Option<KeptRows>,
-    /// What its first run left behind, where it is a command that gives rows.
+    /// The columns and tag of its first run, where it is a command that returns rows.
     pub command: Option<Box<CommandRows>>,
     /// It has run to its end.
     pub done: bool,
@@ -40,8 +41,8 @@ pub(super) struct Portal {
     pub scrollable: bool,
     /// When the statement that made it came.
     pub created: i64,
-    /// Its number among the session's named portals, in the order they were made: whoever goes back
-    /// to a savepoint drops the later ones.
+    /// Its number among the session's named portals, in the order they were made: ROLLBACK TO a
+    /// savepoint drops the later ones.
     pub number: u64,
     // Inline as far as common statements need: a portal opened by each statement should touch no
     // memory of its own.

@@ -124,7 +124,7 @@ impl Session {
     }
 
     /// Locks a relation of any kind by name, for ALTER; a table or a sequence in the mode `lock`,
-    /// an index by its table, in the mode `of_index`. What `check` refuses is not locked.
+    /// an index by its table, in the mode `of_index`. An object that `check` refuses is not locked.
     pub(super) fn locked_relation(
         &mut self,
         name: &QualifiedName,
@@ -225,8 +225,8 @@ impl Session {
     ///
     /// The objects of a query stay as they are while the transaction holds every lock that the plan
     /// asks for: definitions of other objects, committed meanwhile, leave the plan current. So a
-    /// query is compiled once more at most for each lock that it did not hold. What a name stands
-    /// for that was another table's is locked before that.
+    /// query is compiled once more at most for each lock that it did not hold. A name may have
+    /// changed its table meanwhile: the table it stands for now is locked before that.
     pub(super) fn lock_tables(
         &mut self,
         statement: &Statement,
@@ -249,8 +249,8 @@ impl Session {
         if is_query {
             self.take_first_snapshot()?;
         }
-        // By place in the list. Of a statement of more than 64 tables the further ones stay locked
-        // when it is planned again.
+        // By place in the list. A statement of more than 64 tables keeps the locks of the further
+        // ones when it is planned again.
         let mut new = 0_u64;
         let mut locks = statement.locks.iter().enumerate();
         let mut next = locks.next();

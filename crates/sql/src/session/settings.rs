@@ -30,7 +30,7 @@ use values::types::datetime::{self, Zone};
 use values::types::interval::{self, Interval};
 use values::types::settings::{DateOrder, DateStyle, IntervalStyle};
 
-/// What the running transaction has to put back.
+/// A change that the running transaction may have to put back.
 #[derive(Clone)]
 struct Undo {
     setting: usize,
@@ -55,7 +55,7 @@ enum Source {
 #[derive(Clone)]
 struct Texts {
     values: Vec<String>,
-    /// What RESET goes back to: defaults and the startup packet.
+    /// The values that RESET goes back to: defaults and the startup packet.
     initial: Vec<String>,
     sources: Vec<Source>,
     /// Those of `initial`.
@@ -68,8 +68,8 @@ pub(crate) struct SettingsTable {
     texts: Arc<Texts>,
     read_only: Arc<ReadOnlySettings>,
     undo: Vec<Undo>,
-    /// The settings clients follow that have changed since they were last told, and the values they
-    /// were told.
+    /// The reported settings that have changed since the last report, and the values of that
+    /// report.
     changed: Vec<(usize, String)>,
     /// The settings values' text depends on.
     pub formats: Settings,
@@ -104,7 +104,7 @@ pub(crate) struct SettingsTable {
     /// Bounded by `statement_memory`.
     interrupt: Arc<Interrupt>,
     user: Arc<str>,
-    /// The least loud of the messages the client is told (`client_min_messages`); None: errors
+    /// The lowest severity of messages that the client gets (`client_min_messages`); None: errors
     /// only.
     least: Option<Severity>,
 }
@@ -242,7 +242,7 @@ impl SettingsTable {
         position(name).map_or(Ok(value), |at| within(&KNOWN[at], value))
     }
 
-    /// Whether the client wants to be told what is as loud as this.
+    /// Whether the client wants messages of this severity.
     pub fn tells(&self, severity: Severity) -> bool {
         severity == Severity::Info || self.least.is_some_and(|least| severity >= least)
     }
@@ -257,7 +257,7 @@ impl SettingsTable {
         KNOWN.iter().enumerate().filter_map(|(at, known)| Some((known.name, self.value(at)?)))
     }
 
-    /// The settings clients are told of.
+    /// Name and value of the settings that the server reports to clients.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, &str)> {
         KNOWN
             .iter()
@@ -266,8 +266,8 @@ impl SettingsTable {
             .map(|(k, value)| (k.name, value.as_str()))
     }
 
-    /// What the client is to be told: names and values of settings that changed since it was last
-    /// told.
+    /// Names and values of the settings that changed since the server last reported them to the
+    /// client.
     #[inline]
     pub fn take_changed(&mut self) -> Vec<(&'static str, String)> {
         if self.changed.is_empty() { Vec::new() } else { self.told() }
@@ -337,8 +337,8 @@ impl SettingsTable {
     }
 
     /// Sets what a session begins with: RESET goes back to it. A reload changes what the server
-    /// sets, not what the client asks for in its startup packet. The client is told of all settings
-    /// after that.
+    /// sets, not what the client asks for in its startup packet. The server reports all settings to
+    /// the client after that.
     pub fn set_initial(&mut self, name: &str, value: &str, by_client: bool) -> Result<(), SqlError> {
         self.set(name, Some(value), false)?;
         if let Some(at) = position(name) {
@@ -552,7 +552,8 @@ fn no_deadlock_timeout() -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// What `client_min_messages` lets through, and its proper spelling; None: errors only.
+/// The lowest severity that a value of `client_min_messages` lets through; None: errors only. Puts
+/// its proper spelling in place.
 fn least_loud(value: &mut String) -> Option<Severity> {
     if value == "debug" {
         "debug2".clone_into(value);

@@ -74,9 +74,9 @@ impl SessionEnvironment {
         }
     }
 
-    /// What the trees that `found` finds in a catalog take, in bytes; None when there are none (any
-    /// more). No lock keeps them from being freed meanwhile: a walk that fails is begun again where
-    /// the newest definitions have other trees.
+    /// The bytes of the trees that `found` finds in a catalog; None when there are none (any more).
+    /// No lock keeps them from being freed meanwhile: a walk that fails is begun again where the
+    /// newest definitions have other trees.
     fn size_of(
         &self,
         definitions: &Definitions,
@@ -87,7 +87,7 @@ impl SessionEnvironment {
         while let Some(trees) = next {
             match self.pages(&trees) {
                 Ok(size) => return Ok(Some(size)),
-                // Of a database that is being dropped nobody sees the trees go.
+                // No catalog shows that the trees of a database that is being dropped go.
                 Err(_) if definitions.is_closed() => return Ok(None),
                 Err(error) => {
                     next = found(&definitions.catalog());
@@ -100,7 +100,7 @@ impl SessionEnvironment {
         Ok(None)
     }
 
-    /// What trees take, in bytes.
+    /// The bytes of trees.
     fn pages(&self, trees: &[TreeAddress]) -> Result<i64, SqlError> {
         let mut pages = 0;
         for address in trees.iter().filter(|address| **address != TreeAddress::NONE) {

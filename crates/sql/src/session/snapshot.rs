@@ -1,4 +1,4 @@
-//! The snapshot of a statement: when it is taken, and the tables whose rows it can't show.
+//! The snapshot of a statement: when it is taken, and the tables whose rows it cannot show.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use execution::from_txn;
 use query::plan::Isolation;
 use values::error::{SqlError, SqlState};
 
-/// Between two looks whether a commit of definitions, which is being written to disk, is over.
-const SETTLING: Duration = Duration::from_micros(200);
+/// Pause between two checks whether a commit of definitions, which the log is writing, is visible.
+const PUBLICATION_PAUSE: Duration = Duration::from_micros(200);
 
 impl Session {
     /// In repeatable read the first query of a transaction takes its snapshot before it waits for a
@@ -34,14 +34,15 @@ impl Session {
         let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
         while !self.environment.definitions.is_visible(generation) {
             interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
-            fiber::sleep(SETTLING);
+            fiber::sleep(PUBLICATION_PAUSE);
         }
         self.check_age(locks)?;
         self.environment.txn.statement_start().map_err(from_txn)
     }
 
     /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot
-    /// was taken. What their new trees hold came after it too, so it would see nothing in them.
+    /// was taken. The entries of their new trees came after it too, so it would see nothing in
+    /// them.
     fn check_age(&mut self, locks: &[(u32, TableLock)]) -> Result<(), SqlError> {
         if self.environment.characteristics.isolation != Isolation::RepeatableRead {
             return Ok(());

@@ -1,4 +1,4 @@
-//! From a text to its execution: plans found or made, tables locked, rows given.
+//! From a text to its execution: finds or makes the plan, locks the tables, sends the rows.
 
 use crate::clock::clock;
 use execution::RunningSession as _;
@@ -401,7 +401,8 @@ impl Session {
         Ok(if *tag == QueryTag::Select { given } else { affected })
     }
 
-    /// What every statement begins with, once its tables are locked.
+    /// Begins every statement, once its tables are locked: refuses writes in a read-only
+    /// transaction and takes the snapshot.
     pub(super) fn begin_statement(&mut self, statement: &Statement) -> Result<(), SqlError> {
         if statement.writes && self.environment.characteristics.read_only {
             return Err(read_only_error(written_name(statement)));

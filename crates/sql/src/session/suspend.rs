@@ -16,7 +16,7 @@ use values::error::SqlError;
 use values::memory;
 use values::types::Datum;
 
-/// What later runs of a command's portal need to know.
+/// The columns and tag of a command, for later runs of its portal.
 pub(super) struct CommandRows {
     /// The columns of its rows.
     pub columns: Arc<[ColumnDesc]>,

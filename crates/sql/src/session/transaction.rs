@@ -6,155 +6,17 @@ use execution::RunningSession as _;
 use std::sync::Arc;
 
 use runtime::interrupt::Reason;
-use runtime::timer::{self, TimerId};
-use runtime::{account, fiber};
-use txn::SavepointId;
+use runtime::timer;
 
 use super::Session;
+use super::block::{Savepoint, Stage};
 use super::characteristics::{Characteristics, refuse_serializable, txn_isolation};
-use super::define::safe_point;
 use super::plans::Planned;
 use crate::clock::clock;
-use crate::shared::system;
-use catalog::{Catalog, Change, Overlay, Table, TreeAddress};
 use execution::client::{Client, Notice};
 use execution::from_txn;
 use query::plan::{Body, Command, TransactionModes};
 use values::error::{SqlError, SqlState};
-
-/// The definitions of all databases may take one part in so many of the memory that sessions may
-/// take.
-const DEFINITIONS_SHARE: i64 = 4;
-
-/// Where a session's transaction stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Stage {
-    /// None is open.
-    #[default]
-    Idle,
-    /// Open until the end of the query string, or Sync.
-    Implicit,
-    /// Open until COMMIT or ROLLBACK.
-    Explicit,
-    /// Failed; open until ROLLBACK (or COMMIT, which rolls back) or ROLLBACK TO.
-    Failed,
-}
-
-/// A named savepoint and what to go back to with it.
-struct Savepoint {
-    name: String,
-    id: SavepointId,
-    definitions: usize,
-    settings: usize,
-    created: usize,
-    /// The transaction's characteristics when it was set.
-    characteristics: Characteristics,
-    /// Portals made before it have lower numbers.
-    portals: u64,
-}
-
-/// A session's transaction block.
-#[derive(Default)]
-pub(super) struct Block {
-    stage: Stage,
-    /// A failed block whose changes have been taken back altogether: nothing is open below.
-    empty: bool,
-    /// The state that an error outside of savepoints goes back to.
-    opened_with: Option<Characteristics>,
-    /// A query has run in it: its characteristics are settled.
-    queried: bool,
-    /// It is the implicit one of a query string of several statements.
-    several: bool,
-    /// Execute has run a statement in it.
-    executed: bool,
-    /// The present command stands alone in its transaction, which ends with it.
-    alone: bool,
-    /// The number of the next portal, and of the first one made in this transaction.
-    next_portal: u64,
-    first_portal: u64,
-    savepoints: Vec<Savepoint>,
-    /// The portals there were when the block failed: a client may still name them until it ends.
-    lost: Vec<String>,
-    /// Uncommitted definitions, and the catalog they are laid over.
-    overlay: Option<(Arc<Catalog>, Overlay)>,
-    /// In repeatable read: the definitions there were when the snapshot was taken.
-    pub(super) seen: Option<Arc<Catalog>>,
-    /// Trees made and trees dropped.
-    created: Vec<TreeAddress>,
-    dropped: bool,
-    /// Ends the session when the transaction has been open for `transaction_timeout`.
-    limit: Option<TimerId>,
-}
-
-impl Block {
-    /// `I`, `T` or `E`.
-    pub fn status(&self) -> u8 {
-        match self.stage {
-            Stage::Idle | Stage::Implicit => b'I',
-            Stage::Explicit => b'T',
-            Stage::Failed => b'E',
-        }
-    }
-
-    /// Whether no transaction is open, not even an implicit one: the last statement has ended it.
-    pub fn is_over(&self) -> bool {
-        self.stage == Stage::Idle
-    }
-
-    /// Whether BEGIN was given.
-    pub fn is_explicit(&self) -> bool {
-        matches!(self.stage, Stage::Explicit | Stage::Failed)
-    }
-
-    /// Whether the transaction goes on after the present statement: in a block, among the
-    /// statements of one query string, and behind another Execute of the same pipeline.
-    pub fn outlasts_statement(&self) -> bool {
-        self.is_explicit() || self.several || (self.stage == Stage::Implicit && self.executed)
-    }
-
-    /// Execute has run a statement: until Sync, others share its transaction.
-    #[inline]
-    pub fn note_executed(&mut self) {
-        self.executed = true;
-    }
-
-    /// Says whether the statements that follow are some of several in one query string.
-    pub fn note_several(&mut self, several: bool) {
-        self.several = several;
-    }
-
-    /// Whether a query has run in the transaction.
-    pub fn is_queried(&self) -> bool {
-        self.queried
-    }
-
-    /// Whether a savepoint is set.
-    pub fn has_savepoints(&self) -> bool {
-        !self.savepoints.is_empty()
-    }
-
-    /// The number of a new portal.
-    pub fn number_portal(&mut self) -> u64 {
-        self.next_portal += 1;
-        self.next_portal - 1
-    }
-
-    /// The trees made since the last savepoint: what takes back what is put there takes the trees
-    /// back, too.
-    pub fn fresh(&self) -> &[TreeAddress] {
-        &self.created[self.savepoints.last().map_or(0, |savepoint| savepoint.created)..]
-    }
-
-    /// The definitions others have committed: those that uncommitted ones are laid over.
-    pub fn base(&self) -> Option<&Arc<Catalog>> {
-        self.overlay.as_ref().map(|(base, _)| base)
-    }
-
-    /// Whether there are uncommitted definitions.
-    pub fn has_definitions(&self) -> bool {
-        self.overlay.is_some()
-    }
-}
 
 fn aborted() -> SqlError {
     SqlError::new(
@@ -209,8 +71,8 @@ impl Session {
         }
     }
 
-    /// Starts the transaction's time limit, if there is one, or stops it. What it was about to say
-    /// is forgotten.
+    /// Starts the transaction's time limit, if there is one, or stops it. An interrupt that it has
+    /// raised already is cleared.
     #[cold]
     fn limit_transaction(&mut self, open: bool) {
         if let Some(limit) = self.block.limit.take() {
@@ -300,7 +162,7 @@ impl Session {
         }
     }
 
-    /// A command of a transaction has run: commits where it stands alone there. What it did stays
+    /// A command of a transaction has run: commits where it stands alone there. Its effect stays
     /// when a later statement of its pipeline fails.
     pub(super) fn end_alone(&mut self, done: bool) -> Result<(), SqlError> {
         let alone = std::mem::take(&mut self.block.alone);
@@ -345,7 +207,7 @@ impl Session {
         let overlay = self.block.overlay.take();
         let mut ended = Ok(());
         if !std::mem::take(&mut self.block.empty) && self.environment.txn.in_transaction() {
-            // Before the locks go: whoever gets them next finds the new definitions.
+            // Before the locks go: the session that gets them next finds the new definitions.
             let _publication =
                 (commit && overlay.is_some()).then(|| self.environment.definitions.begin_publication());
             let published = match &overlay {
@@ -388,24 +250,6 @@ impl Session {
         ended
     }
 
-    /// Makes a transaction's definitions those of the database, unless another one has taken their
-    /// names meanwhile.
-    fn publish(&self, overlay: &Overlay) -> Result<(), SqlError> {
-        let (definitions, changes) = (&self.environment.definitions, overlay.changes());
-        let refused = |(what, name): (&str, String)| {
-            let code = if what == "schema" { SqlState::DUPLICATE_SCHEMA } else { SqlState::DUPLICATE_TABLE };
-            SqlError::new(code, format!("{what} \"{name}\" already exists"))
-        };
-        // Others run while thousands of changes are applied, and may publish theirs first. Then it
-        // is done in one go.
-        let base = definitions.catalog();
-        let next = base.with_named(changes, fiber::safe_point).map_err(refused)?;
-        if definitions.replace(&base, next) {
-            return Ok(());
-        }
-        definitions.try_publish(|catalog| catalog.with_named(changes, || {})).map_err(refused)
-    }
-
     /// The session is dropped: what it leaves of trees and counters is settled once its transaction
     /// has been taken back.
     pub(super) fn leave(&mut self) {
@@ -421,7 +265,7 @@ impl Session {
         }
     }
 
-    /// An error happened: what was done is taken back, and a block is failed.
+    /// Takes back the transaction after an error, and marks a block as failed.
     pub fn fail(&mut self) {
         self.end_limit();
         self.take_back_failed();
@@ -441,7 +285,7 @@ impl Session {
         if let Some(current) = &mut self.current {
             current.close();
         }
-        // What cannot be taken back now is when the block ends; an error then is told.
+        // Where this fails, the end of the block takes back the rest and reports an error.
         let _ = match self.block.savepoints.len() {
             0 => {
                 let first = self.block.first_portal;
@@ -473,8 +317,8 @@ impl Session {
         }
     }
 
-    /// Rolls the transaction back. What takes long goes on meanwhile, unless trees it made or
-    /// definitions go with it.
+    /// Rolls the transaction back. A long rollback goes on in the background, unless the
+    /// transaction made trees or definitions.
     fn take_back_all(&self, defines: bool) -> Result<(), SqlError> {
         let txn = &self.environment.txn;
         let done = match defines || self.block.dropped || !self.block.created.is_empty() {
@@ -486,13 +330,6 @@ impl Session {
             false => txn.rollback_apart(),
         };
         done.map_err(from_txn)
-    }
-
-    fn forget_definitions(&mut self) {
-        if let Some((base, overlay)) = self.block.overlay.take() {
-            self.environment.catalog = self.environment.definitions.catalog();
-            self.shared.forget_counters(&overlay.unused_counters(&base, false));
-        }
     }
 
     /// SAVEPOINT.
@@ -555,7 +392,7 @@ impl Session {
         Ok(())
     }
 
-    /// What only makes sense in a block.
+    /// Refuses a command that only makes sense in a block.
     pub(super) fn require_block(&self, what: &str) -> Result<(), SqlError> {
         if self.block.is_explicit() {
             return Ok(());
@@ -579,92 +416,6 @@ impl Session {
     /// A query runs, or a command that sees rows as one does.
     pub(super) fn note_query(&mut self) {
         self.block.queried = true;
-    }
-
-    /// The catalog statements see now. Uncommitted definitions are laid over the newest shared
-    /// ones.
-    pub(super) fn refresh_catalog(&mut self) {
-        let definitions = &self.environment.definitions;
-        match &mut self.block.overlay {
-            None => {
-                if !definitions.is_current(self.environment.catalog.generation) {
-                    self.environment.catalog = definitions.catalog();
-                }
-            }
-            Some((base, overlay)) if !definitions.is_current(base.generation) => {
-                *base = definitions.catalog();
-                overlay.roll_back_to(overlay.mark(), base);
-                self.environment.catalog = Arc::clone(overlay.catalog());
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// Puts a definition into the transaction's catalog and into the system tree.
-    pub(super) fn define(&mut self, change: Change) -> Result<(), SqlError> {
-        safe_point()?;
-        self.refuse_growth(&change)?;
-        self.claim_names(&change)?;
-        let (key, object) = change.stored();
-        let mut full = self.environment.definitions.oid.to_be_bytes().to_vec();
-        full.extend_from_slice(&key);
-        let bytes = object.map(|object| object.encode());
-        let there = system::replace(&self.environment.txn, system::OBJECTS, &full, bytes.as_deref())?;
-        if !there && bytes.is_none() {
-            // Somebody else has dropped it, or made it since this statement's snapshot.
-            return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, "tuple concurrently deleted"));
-        }
-        let definitions = &self.environment.definitions;
-        let (_, overlay) = self.block.overlay.get_or_insert_with(|| {
-            let base = definitions.catalog();
-            (Arc::clone(&base), Overlay::new(base))
-        });
-        overlay.apply(change);
-        self.environment.catalog = Arc::clone(overlay.catalog());
-        Ok(())
-    }
-
-    /// Refuses a definition with which those of all databases would take more than their part of
-    /// the memory.
-    fn refuse_growth(&self, change: &Change) -> Result<(), SqlError> {
-        let own = &self.environment.catalog;
-        let growth = own.growth(change);
-        if growth == 0 {
-            return Ok(());
-        }
-        let databases = self.shared.databases();
-        let others = databases.iter().filter(|database| database.oid != own.database.oid);
-        let all = own.bytes() + growth + others.map(|database| database.catalog().bytes()).sum::<usize>();
-        let most = account::limit() / DEFINITIONS_SHARE;
-        if i64::try_from(all).is_ok_and(|all| all <= most) {
-            return Ok(());
-        }
-        let detail = format!(
-            "The definitions of tables, indexes and sequences would take more than {} MiB, a quarter of --memory.",
-            most >> 20
-        );
-        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-            .with_detail(detail)
-            .with_hint("Drop some of them, or start the server with a larger --memory."))
-    }
-
-    /// Makes a tree that the transaction's end decides about.
-    pub(super) fn make_tree(&mut self) -> Result<TreeAddress, SqlError> {
-        let address = self.shared.create_tree(&self.environment.txn)?;
-        self.block.created.push(address);
-        Ok(address)
-    }
-
-    /// Makes the tree of a table's values out of line, where its rows may need one.
-    pub(super) fn make_wide(&mut self, table: &mut Table) -> Result<(), SqlError> {
-        table.wide = if table.may_be_wide() { self.make_tree()? } else { TreeAddress::NONE };
-        Ok(())
-    }
-
-    /// Drops a tree with the transaction.
-    pub(super) fn discard_tree(&mut self, address: TreeAddress) -> Result<(), SqlError> {
-        self.block.dropped = true;
-        self.shared.drop_tree(&self.environment.txn, address)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Vacuum that nobody asks for.
+//! Autovacuum: vacuum of trees with many deleted entries.
 //!
 //! 1. Every core counts the deletions it does, by tree; a round, now and then, collects the counts.
 //!    They are in memory only: what was deleted before a restart waits for further deletions.
@@ -11,12 +11,13 @@
 //!
 //! What must hold:
 //! - A tree is touched only under its table's lock, in VACUUM's mode, and only if it still is the
-//!   table's. Nobody waits here for that lock, and it is given up every few thousand entries:
-//!   whoever waits for it gets it then, and the tree is left for the next round.
-//! - Who needs the trees to be left alone without locks ([`Autovacuum::hold_off`]: a check, DROP
-//!   DATABASE) waits for the end of a running round, which is near, and there is none until it has
-//!   done. A close is the same for good.
-//! - No session hears of a failure: it is logged once for each tree, which is tried again later.
+//!   table's. Autovacuum does not wait for that lock, and gives it up every few thousand entries: a
+//!   session that waits for it gets it then, and the tree is left for the next round.
+//! - A check and DROP DATABASE need the trees to be left alone without locks
+//!   ([`Autovacuum::hold_off`]). They wait for the end of a running round, which is near, and no
+//!   round begins until they have done. A close holds rounds off for good.
+//! - A failure reaches no session: autovacuum logs it once for each tree, and tries the tree again
+//!   later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 #[derive(Default)]
 struct State {
     working: bool,
-    /// Who wants no round to begin.
+    /// The number of holders that let no round begin.
     held_off: u32,
     closed: bool,
 }
@@ -59,7 +60,7 @@ pub(crate) struct Autovacuum {
     ended: WaitQueue,
 }
 
-/// While this is there, there is no round.
+/// Holds rounds off while it exists.
 pub(crate) struct HeldOff<'a>(&'a Autovacuum);
 
 impl Drop for HeldOff<'_> {
@@ -114,7 +115,7 @@ impl Autovacuum {
     }
 }
 
-/// What is known of a tree.
+/// The counts of a tree.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Tally {
     /// Deletions counted since its last vacuum.
@@ -142,7 +143,7 @@ impl Tally {
         self.deleted > THRESHOLD + self.entries.unwrap_or(0) / SCALE
     }
 
-    /// What was deleted since the vacuum began, it may have passed by.
+    /// The vacuum may have passed by entries that were deleted since it began.
     fn vacuumed(&mut self, begun: &Begun) {
         let (left, left_until) = begun.vacuum.left();
         let deleted = self.deleted.saturating_sub(begun.deleted);
@@ -157,7 +158,7 @@ struct Begun {
     deleted: u64,
 }
 
-/// What a round remembers for the next one.
+/// The state that rounds pass on.
 #[derive(Default)]
 struct Ledger {
     tallies: HashMap<u32, Tally>,
@@ -174,7 +175,7 @@ struct Due {
     owner: Option<(Arc<Definitions>, u32)>,
 }
 
-/// What became of a tree.
+/// The outcome of vacuuming a tree.
 enum Outcome {
     Vacuumed(Begun),
     /// It has so many entries that it is not worth it yet.
@@ -242,8 +243,8 @@ impl Shared {
         }
     }
 
-    /// The trees that are due. What is known of trees that nobody has any more is forgotten; so are
-    /// the counts of a tree whose creation is not committed yet.
+    /// The trees that are due. Forgets the counts of trees that no table has any more, and of a
+    /// tree whose creation is not committed yet.
     fn due(&self, ledger: &mut Ledger, now: u64) -> Vec<Due> {
         let mut found = HashSet::from_iter([system::SYSTEM_TREE]);
         let mut list = Vec::new();

@@ -18,7 +18,7 @@ pub(crate) struct Definitions {
     pub generation: AtomicU64,
     pub(super) catalog: SpinLock<Arc<Catalog>>,
     publications: Publications,
-    /// Nobody gets in any more: it is being dropped.
+    /// It refuses new sessions: it is being dropped.
     closed: AtomicBool,
 }
 
@@ -69,7 +69,8 @@ impl Definitions {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// To be held from before definitions are published until their transaction has ended.
+    /// Begins a publication: the caller holds it from before it publishes definitions until its
+    /// transaction has ended.
     pub fn begin_publication(&self) -> Publication<'_> {
         // Under the catalog's lock: what is published later has a higher generation.
         let catalog = self.catalog.lock();
@@ -88,8 +89,8 @@ impl Definitions {
         Arc::clone(&self.catalog.lock())
     }
 
-    /// Whether a plan of this generation is still good. Acquire: whoever sees the new number finds
-    /// the new catalog.
+    /// Whether a plan of this generation is still good. Acquire: a reader that sees the new number
+    /// finds the new catalog.
     #[inline]
     pub fn is_current(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) == generation

@@ -1,4 +1,4 @@
-//! Trees nobody refers to.
+//! Garbage collection of trees that no definition names.
 //!
 //! 1. A new tree is entered as made by a transaction of its own; the transaction that creates the
 //!    object enters it as claimed. So after a rollback, or a crash, it is made and not claimed:
@@ -17,8 +17,8 @@
 //!   found from the root; what is found is left out unless it still is in use by the tree.
 //!
 //! A tree of which an inner page is damaged can't be freed: what is below that page is not known.
-//! It stays on its list, and its pages in use, which harms nothing but their space. It is told of
-//! once in each life, and `allcore check` names it.
+//! It stays on its list, and its pages in use, which harms nothing but their space. The log names
+//! it once after each start, and `allcore check` names it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Shared {
         self.busy_trees.lock().insert(id);
         let made = self.make_tree(txn, id);
         if made.is_err() {
-            // What there is of it is garbage.
+            // The parts that were made are garbage.
             self.busy_trees.lock().remove(&id);
         }
         made
@@ -106,7 +106,7 @@ impl Shared {
                 let done = self.settle(address);
                 self.busy_trees.lock().remove(&address.id);
                 match done.and_then(|()| self.is_dropped(address)) {
-                    // Whoever dropped it meanwhile found it busy.
+                    // A transaction that dropped it meanwhile found it busy.
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => {
@@ -136,8 +136,8 @@ impl Shared {
         self.internal(|txn| Ok(system::get(txn, system::DROPPED, &address.id.to_be_bytes())?.is_some()))
     }
 
-    /// As [`Shared::collect`], and waits for whoever else does it: for a check, while no session is
-    /// there.
+    /// As [`Shared::collect`], and waits for others that collect: for a check, while there is no
+    /// session.
     pub(crate) fn collect_all(&self) -> Result<Vec<SqlError>, SqlError> {
         self.collect()?;
         while !self.busy_trees.lock().is_empty() {
@@ -165,7 +165,7 @@ impl Shared {
             for area in [system::MADE, system::CLAIMED] {
                 system::put(txn, area, &key, None)?;
             }
-            // Of a tree in use, this is what somebody says who drops it now.
+            // For a tree in use, such an entry is that of a transaction that drops it now.
             if garbage {
                 system::put(txn, system::DROPPED, &key, None)?;
             }

@@ -1,9 +1,9 @@
-//! What the sessions of an open data folder share: the engine, the definitions of all databases,
-//! numbers, the activity table and autovacuum.
+//! The state that the sessions of an open data folder share: the engine, the definitions of all
+//! databases, numbers, the activity table and autovacuum.
 //!
 //! What must hold:
 //! 1. A database's shared catalog is replaced before the locks of the DDL that changed it are given
-//!    up, so whoever then gets such a lock and compares generations sees the change.
+//!    up. So a session that then gets such a lock and compares generations sees the change.
 //! 2. Numbers of trees and objects are handed out once in a folder's life: they go on above
 //!    everything stored.
 //! 3. A tree that no committed definition names is in the system tree's list of garbage, and is
@@ -34,14 +34,14 @@ use execution::row_numbers::RowNumbers;
 use read_only::ReadOnlySettings;
 use values::error::{SqlError, SqlState};
 
-/// What all sessions share.
+/// The state that all sessions share.
 pub(crate) struct Shared {
     /// Tells folders of one process apart in core-local caches.
     pub instance: u64,
     pub runtime: Arc<Runtime>,
     pub engine: Arc<Engine>,
     pub activity: Arc<ActivityTable>,
-    /// Settings that say what the server is.
+    /// The read-only settings.
     read_only: SpinLock<Arc<ReadOnlySettings>>,
     databases: SpinLock<Vec<Arc<Definitions>>>,
     next_oid: AtomicU32,
@@ -156,7 +156,7 @@ impl Shared {
         }
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed); // nobody else is here yet
         *self.databases.lock() = databases;
-        // What a transaction made that was rolled back, or cut off.
+        // Counters of sequences whose transaction was rolled back, or cut off by a crash.
         let unused: Vec<u32> = counters.into_iter().filter(|counter| !used.contains(counter)).collect();
         self.remove_counters(&unused)
     }

@@ -32,8 +32,8 @@ impl Shared {
             None => (sequence.first, false),
         };
         let state = CounterState { value, called, covered: 0, logging: false, retired: false };
-        // Whoever found no record because it has been removed finds the counter here: it was put
-        // there before.
+        // A session that found no record, because it has been removed, finds the counter here: it
+        // was put there before.
         Ok(sequence.place.put(Counter::new(state)))
     }
 

@@ -1,6 +1,6 @@
-//! Settings that say what the running server is, under PostgreSQL's names: set at its start and by
-//! nobody after. A name is here only where the thing itself is, with its true value; what whoever
-//! opened the folder does not say is not known.
+//! Read-only settings: they describe the running server under PostgreSQL's names. The start sets
+//! them; no session does. A name is here only where the server has the thing itself, with its true
+//! value. Settings the embedding program did not pass are absent.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::units::show_memory;
 /// Names and values, as SHOW gives them.
 pub(crate) type ReadOnlySettings = Vec<(&'static str, String)>;
 
-/// What can be said of an open folder for so many sessions.
+/// The settings that an open folder with `max_connections` sessions has by itself.
 pub(crate) fn of(store: &Store, path: &Path, max_connections: usize) -> ReadOnlySettings {
     let on = || "on".to_owned();
     let kilobytes = |bytes: u64| show_memory(bytes >> 10);
@@ -26,11 +26,11 @@ pub(crate) fn of(store: &Store, path: &Path, max_connections: usize) -> ReadOnly
         ("data_directory", std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string()),
         // Each page has one, checked when it is read.
         ("data_checksums", on()),
-        // What is acknowledged was written and made durable; `synchronous_commit` alone says
-        // otherwise.
+        // An acknowledged commit was written and made durable; only `synchronous_commit` allows
+        // less.
         ("fsync", on()),
         ("full_page_writes", on()),
-        // Taken where they are granted.
+        // The server takes them where the system grants them.
         ("huge_pages", "try".to_owned()),
         ("huge_pages_status", if huge { "on" } else { "off" }.to_owned()),
         ("max_connections", max_connections.to_string()),

@@ -1,7 +1,7 @@
-//! Definitions that are published while their commit is still on its way into every snapshot.
+//! Publications: definitions that are published before every snapshot includes their commit.
 //!
-//! A statement waits for those among the definitions it goes by; what is published later is none of
-//! its business, so a stream of definitions makes nobody wait for ever.
+//! A statement waits for the publications among its own definitions, not for later ones. So a
+//! stream of definitions makes no statement wait for ever.
 
 use sync::SpinLock;
 use sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use sync::atomic::{AtomicU32, Ordering};
 /// Transactions whose definitions are published and whose commit a snapshot may not include yet.
 #[derive(Default)]
 pub(super) struct Publications {
-    /// How many there are: what every statement looks at.
+    /// Their number, which every statement reads.
     count: AtomicU32,
     /// The lowest generation that each may have published.
     since: SpinLock<Vec<u64>>,
@@ -25,8 +25,8 @@ impl Publications {
     /// Begins before anything of generation `since` or higher is published.
     pub fn begin(&self, since: u64) -> Publication<'_> {
         self.since.lock().push(since);
-        // Relaxed: the publication comes after it, and its release brings the count to whoever sees
-        // the definitions.
+        // Relaxed: the publication comes after it, and its release brings the count to every reader
+        // that sees the definitions.
         self.count.fetch_add(1, Ordering::Relaxed);
         Publication { publications: self, since }
     }
@@ -46,7 +46,7 @@ impl Drop for Publication<'_> {
         if let Some(at) = since.iter().position(|&other| other == self.since) {
             since.swap_remove(at);
         }
-        // Release: whoever sees the count fall takes a snapshot that includes the commit.
+        // Release: a reader that sees the count fall takes a snapshot that includes the commit.
         self.publications.count.fetch_sub(1, Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! What is damaged behind the engine's back is found.
+//! The check finds damage that the engine did not make.
 
 use super::*;
 use crate::database::Options;

@@ -13,16 +13,16 @@ use execution::{from_txn, wide};
 use values::row::{self, RowView};
 use values::types::{Datum, WidePointer};
 
-/// What the check of a table's values came to.
+/// The result of checking a table's out-of-line values.
 #[derive(Default)]
 pub(super) struct Values {
-    /// Chunks there are.
+    /// Chunks found.
     pub chunks: u64,
-    /// What is wrong.
+    /// One line for each fault.
     pub faults: Vec<String>,
 }
 
-/// Checks a table's values, as a snapshot of now sees them.
+/// Checks a table's out-of-line values, as a snapshot of now sees them.
 pub(super) fn check(txn: &TxnSession, table: &Table) -> Result<Values, SqlError> {
     let mut values = Values::default();
     let mut called = EntrySum::default();

@@ -18,8 +18,8 @@ use query::plan::{ConstraintDefinition, ConstraintKind, QualifiedName};
 use values::error::{SqlError, SqlState};
 use values::identifier::{qualified, quoted};
 
-/// Adds a constraint to a definition. Of a table that is not `new` the rows are checked, unless it
-/// is added NOT VALID.
+/// Adds a constraint to a definition. It checks the rows of a table that is not `new`, unless the
+/// constraint is added NOT VALID.
 pub(super) fn add(
     session: &mut Session,
     table: &mut Table,

@@ -3,8 +3,8 @@
 //! They are found, ordered and described as PostgreSQL does it: a refusal lists them in its detail,
 //! CASCADE in a notice. An object that belongs to a dropped one (its columns' defaults, its
 //! constraints, the sequences that it owns) goes quietly. [`settle`] locks all of them before it
-//! decides, and nobody can make a new dependent while they are locked: whoever refers to an object
-//! holds a lock on it.
+//! decides, and nobody can make a new dependent while they are locked: a session that refers to an
+//! object holds a lock on it.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -59,9 +59,9 @@ impl Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
     object: Object,
-    /// What it depends on.
+    /// The object it depends on.
     on: Object,
-    /// It is dropped by name or belongs to what is dropped: no reader is told.
+    /// The statement names it, or it belongs to a named object: no notice mentions it.
     quiet: bool,
 }
 
@@ -179,7 +179,7 @@ impl Search<'_> {
         self.found.push(found);
     }
 
-    /// What depends on an object by itself, and whether it belongs to it.
+    /// The direct dependents of an object, and whether each belongs to it.
     fn dependents(&self, object: Object) -> Vec<(Object, bool)> {
         let mut dependents = Vec::new();
         let catalog = self.catalog;
@@ -219,7 +219,7 @@ impl Search<'_> {
         dependents
     }
 
-    /// What belongs to a table, or to a column of it.
+    /// Adds the parts of a table, or of one of its columns.
     fn parts(&self, table: &Table, column: Option<u32>, dependents: &mut Vec<(Object, bool)>) {
         let of = |columns: &[u32]| column.is_none_or(|column| columns.contains(&column));
         let oid = table.oid;

@@ -1,6 +1,6 @@
 //! Names of objects: claims on those that are given, and those that PostgreSQL generates.
 //!
-//! Of two transactions that give one name to two objects, the second waits for the first. A name
+//! When two transactions give one name to two objects, the second waits for the first. A name
 //! that is generated is one that nobody has to wait for: it is passed by when a running transaction
 //! gives it to a relation, or takes it from one.
 
@@ -24,7 +24,7 @@ impl Session {
         for (schema, name) in names {
             system::claim(&self.environment.txn, system::NAMES, &self.name_key(schema, name))?;
         }
-        // Who had one of them claimed has published it by now, or given it up.
+        // A transaction that had claimed one of them has published it by now, or given it up.
         self.refresh_catalog();
         match self.environment.catalog.taken(change) {
             None => Ok(()),

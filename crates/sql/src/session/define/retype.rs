@@ -64,8 +64,8 @@ fn kept_default(
     let planned = session.compile(&Request::plain(&format!("SELECT {text}")))?;
     let columns = planned.compiled.as_ref().map(|compiled| &compiled.statement.columns);
     let own = columns.and_then(|columns| columns.first()).map_or(Type::TEXT, |column| column.type_);
-    // What has no type of its own, as a quoted constant, was read as the column's. Nothing else of
-    // type text may be there.
+    // An expression without a type of its own, such as a quoted constant, was read as the column's.
+    // Nothing else of type text may be there.
     let untyped = own.oid == oid::TEXT && column.type_.oid != oid::TEXT;
     let given = if untyped { Type::new(column.type_.oid) } else { own };
     if !functions::can_cast(given, type_, CastContext::Assignment) {

@@ -25,8 +25,8 @@ pub(super) enum Kind {
     Words(&'static [&'static str]),
     /// Cannot be changed.
     Fixed,
-    /// What the server is, by [`crate::shared::read_only::ReadOnlySettings`]; unknown where that
-    /// doesn't say. When PostgreSQL's could be changed.
+    /// A read-only setting ([`crate::shared::read_only::ReadOnlySettings`]); unknown where that
+    /// lacks it. [`Change`] says when PostgreSQL's could be changed.
     ReadOnly(Change),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Known {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) default: &'static str,
-    /// Clients are told of changes.
+    /// The server reports changes to clients.
     pub(super) reported: bool,
 }
 

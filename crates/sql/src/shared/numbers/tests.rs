@@ -75,7 +75,7 @@ fn a_statement_that_sees_an_old_definition_counts_on() {
                 database = folder.open();
                 s = database.session("postgres", 0).expect("a session");
             }
-            // What a statement goes by that began before.
+            // The definition that a statement uses which began before.
             let sequence = seen(&database, name);
             last(&mut s, change);
             assert_eq!(last(&mut s, &next), then, "{change}");

@@ -1,0 +1,140 @@
+//! The state of a session's transaction block: its stage, its savepoints, its uncommitted
+//! definitions.
+
+use std::sync::Arc;
+
+use runtime::timer::TimerId;
+use txn::SavepointId;
+
+use super::characteristics::Characteristics;
+use catalog::{Catalog, Overlay, TreeAddress};
+
+/// Where a session's transaction stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Stage {
+    /// None is open.
+    #[default]
+    Idle,
+    /// Open until the end of the query string, or Sync.
+    Implicit,
+    /// Open until COMMIT or ROLLBACK.
+    Explicit,
+    /// Failed; open until ROLLBACK (or COMMIT, which rolls back) or ROLLBACK TO.
+    Failed,
+}
+
+/// A named savepoint and what to go back to with it.
+pub(super) struct Savepoint {
+    pub(super) name: String,
+    pub(super) id: SavepointId,
+    pub(super) definitions: usize,
+    pub(super) settings: usize,
+    pub(super) created: usize,
+    /// The transaction's characteristics when it was set.
+    pub(super) characteristics: Characteristics,
+    /// Portals made before it have lower numbers.
+    pub(super) portals: u64,
+}
+
+/// A session's transaction block.
+#[derive(Default)]
+pub(super) struct Block {
+    pub(super) stage: Stage,
+    /// A failed block whose changes have been taken back altogether: nothing is open below.
+    pub(super) empty: bool,
+    /// The state that an error outside of savepoints goes back to.
+    pub(super) opened_with: Option<Characteristics>,
+    /// A query has run in it: its characteristics are settled.
+    pub(super) queried: bool,
+    /// It is the implicit one of a query string of several statements.
+    pub(super) several: bool,
+    /// Execute has run a statement in it.
+    pub(super) executed: bool,
+    /// The present command stands alone in its transaction, which ends with it.
+    pub(super) alone: bool,
+    /// The number of the next portal, and of the first one made in this transaction.
+    pub(super) next_portal: u64,
+    pub(super) first_portal: u64,
+    pub(super) savepoints: Vec<Savepoint>,
+    /// The portals there were when the block failed: a client may still name them until it ends.
+    pub(super) lost: Vec<String>,
+    /// Uncommitted definitions, and the catalog they are laid over.
+    pub(super) overlay: Option<(Arc<Catalog>, Overlay)>,
+    /// In repeatable read: the definitions there were when the snapshot was taken.
+    pub(super) seen: Option<Arc<Catalog>>,
+    /// Trees made and trees dropped.
+    pub(super) created: Vec<TreeAddress>,
+    pub(super) dropped: bool,
+    /// Ends the session when the transaction has been open for `transaction_timeout`.
+    pub(super) limit: Option<TimerId>,
+}
+
+impl Block {
+    /// `I`, `T` or `E`.
+    pub fn status(&self) -> u8 {
+        match self.stage {
+            Stage::Idle | Stage::Implicit => b'I',
+            Stage::Explicit => b'T',
+            Stage::Failed => b'E',
+        }
+    }
+
+    /// Whether no transaction is open, not even an implicit one: the last statement has ended it.
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
+    /// Whether BEGIN was given.
+    pub fn is_explicit(&self) -> bool {
+        matches!(self.stage, Stage::Explicit | Stage::Failed)
+    }
+
+    /// Whether the transaction goes on after the present statement: in a block, among the
+    /// statements of one query string, and behind another Execute of the same pipeline.
+    pub fn outlasts_statement(&self) -> bool {
+        self.is_explicit() || self.several || (self.stage == Stage::Implicit && self.executed)
+    }
+
+    /// Execute has run a statement: until Sync, others share its transaction.
+    #[inline]
+    pub fn note_executed(&mut self) {
+        self.executed = true;
+    }
+
+    /// Says whether the statements that follow are some of several in one query string.
+    pub fn note_several(&mut self, several: bool) {
+        self.several = several;
+    }
+
+    /// Whether a query has run in the transaction.
+    pub fn is_queried(&self) -> bool {
+        self.queried
+    }
+
+    /// Whether a savepoint is set.
+    pub fn has_savepoints(&self) -> bool {
+        !self.savepoints.is_empty()
+    }
+
+    /// The number of a new portal.
+    pub fn number_portal(&mut self) -> u64 {
+        self.next_portal += 1;
+        self.next_portal - 1
+    }
+
+    /// The trees made since the last savepoint: what takes back what is put there takes the trees
+    /// back, too.
+    pub fn fresh(&self) -> &[TreeAddress] {
+        &self.created[self.savepoints.last().map_or(0, |savepoint| savepoint.created)..]
+    }
+
+    /// The definitions others have committed: those that uncommitted ones are laid over.
+    pub fn base(&self) -> Option<&Arc<Catalog>> {
+        self.overlay.as_ref().map(|(base, _)| base)
+    }
+
+    /// Whether there are uncommitted definitions.
+    pub fn has_definitions(&self) -> bool {
+        self.overlay.is_some()
+    }
+}

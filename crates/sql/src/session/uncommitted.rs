@@ -1,0 +1,129 @@
+//! Definitions that a transaction has not committed yet: a layer over the newest committed catalog,
+//! and the trees that it makes and drops.
+
+use std::sync::Arc;
+
+use runtime::{account, fiber};
+
+use super::Session;
+use super::define::safe_point;
+use crate::shared::system;
+use catalog::{Change, Overlay, Table, TreeAddress};
+use values::error::{SqlError, SqlState};
+
+/// The definitions of all databases may take one part in so many of the memory that sessions may
+/// take.
+const DEFINITIONS_SHARE: i64 = 4;
+
+impl Session {
+    /// Makes a transaction's definitions those of the database, unless another one has taken their
+    /// names meanwhile.
+    pub(super) fn publish(&self, overlay: &Overlay) -> Result<(), SqlError> {
+        let (definitions, changes) = (&self.environment.definitions, overlay.changes());
+        let refused = |(what, name): (&str, String)| {
+            let code = if what == "schema" { SqlState::DUPLICATE_SCHEMA } else { SqlState::DUPLICATE_TABLE };
+            SqlError::new(code, format!("{what} \"{name}\" already exists"))
+        };
+        // Others run while thousands of changes are applied, and may publish theirs first. Then it
+        // is done in one go.
+        let base = definitions.catalog();
+        let next = base.with_named(changes, fiber::safe_point).map_err(refused)?;
+        if definitions.replace(&base, next) {
+            return Ok(());
+        }
+        definitions.try_publish(|catalog| catalog.with_named(changes, || {})).map_err(refused)
+    }
+
+    pub(super) fn forget_definitions(&mut self) {
+        if let Some((base, overlay)) = self.block.overlay.take() {
+            self.environment.catalog = self.environment.definitions.catalog();
+            self.shared.forget_counters(&overlay.unused_counters(&base, false));
+        }
+    }
+
+    /// The catalog statements see now. Uncommitted definitions are laid over the newest shared
+    /// ones.
+    pub(super) fn refresh_catalog(&mut self) {
+        let definitions = &self.environment.definitions;
+        match &mut self.block.overlay {
+            None => {
+                if !definitions.is_current(self.environment.catalog.generation) {
+                    self.environment.catalog = definitions.catalog();
+                }
+            }
+            Some((base, overlay)) if !definitions.is_current(base.generation) => {
+                *base = definitions.catalog();
+                overlay.roll_back_to(overlay.mark(), base);
+                self.environment.catalog = Arc::clone(overlay.catalog());
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Puts a definition into the transaction's catalog and into the system tree.
+    pub(super) fn define(&mut self, change: Change) -> Result<(), SqlError> {
+        safe_point()?;
+        self.refuse_growth(&change)?;
+        self.claim_names(&change)?;
+        let (key, object) = change.stored();
+        let mut full = self.environment.definitions.oid.to_be_bytes().to_vec();
+        full.extend_from_slice(&key);
+        let bytes = object.map(|object| object.encode());
+        let there = system::replace(&self.environment.txn, system::OBJECTS, &full, bytes.as_deref())?;
+        if !there && bytes.is_none() {
+            // Somebody else has dropped it, or made it since this statement's snapshot.
+            return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, "tuple concurrently deleted"));
+        }
+        let definitions = &self.environment.definitions;
+        let (_, overlay) = self.block.overlay.get_or_insert_with(|| {
+            let base = definitions.catalog();
+            (Arc::clone(&base), Overlay::new(base))
+        });
+        overlay.apply(change);
+        self.environment.catalog = Arc::clone(overlay.catalog());
+        Ok(())
+    }
+
+    /// Refuses a definition with which those of all databases would take more than their part of
+    /// the memory.
+    fn refuse_growth(&self, change: &Change) -> Result<(), SqlError> {
+        let own = &self.environment.catalog;
+        let growth = own.growth(change);
+        if growth == 0 {
+            return Ok(());
+        }
+        let databases = self.shared.databases();
+        let others = databases.iter().filter(|database| database.oid != own.database.oid);
+        let all = own.bytes() + growth + others.map(|database| database.catalog().bytes()).sum::<usize>();
+        let most = account::limit() / DEFINITIONS_SHARE;
+        if i64::try_from(all).is_ok_and(|all| all <= most) {
+            return Ok(());
+        }
+        let detail = format!(
+            "The definitions of tables, indexes and sequences would take more than {} MiB, a quarter of --memory.",
+            most >> 20
+        );
+        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .with_detail(detail)
+            .with_hint("Drop some of them, or start the server with a larger --memory."))
+    }
+
+    /// Makes a tree that the transaction's end decides about.
+    pub(super) fn make_tree(&mut self) -> Result<TreeAddress, SqlError> {
+        let address = self.shared.create_tree(&self.environment.txn)?;
+        self.block.created.push(address);
+        Ok(address)
+    }
+
+    /// Makes the tree of a table's values out of line, where its rows may need one.
+    pub(super) fn make_wide(&mut self, table: &mut Table) -> Result<(), SqlError> {
+        table.wide = if table.may_be_wide() { self.make_tree()? } else { TreeAddress::NONE };
+        Ok(())
+    }
+
+    /// Drops a tree with the transaction.
+    pub(super) fn discard_tree(&mut self, address: TreeAddress) -> Result<(), SqlError> {
+        self.block.dropped = true;
+        self.shared.drop_tree(&self.environment.txn, address)
+    }
+}
