@@ -87,7 +87,7 @@ pub struct Activity {
     /// Its `application_name`.
     pub application: String,
     /// Its wait event.
-    pub wait_event: Option<Awaited>,
+    pub(crate) wait_event: Option<Awaited>,
 }
 
 /// The sessions' slots.
