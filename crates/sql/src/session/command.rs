@@ -9,7 +9,7 @@ use execution::{Executor, from_storage, from_txn};
 use query::plan::{Body, Command, Copy, CopyKind, CopyRelation, Discard, Statement};
 use values::error::{SqlError, SqlState};
 use values::memory;
-use values::types::Datum;
+use values::types::{Datum, Type};
 
 impl Session {
     /// Runs a command and completes it.
@@ -91,44 +91,13 @@ impl Session {
                 self.set(name, value.as_deref(), *local)?;
                 client.complete("SET");
             }
-            Command::Reset(name) => {
-                match name {
-                    Some(name) => self.set(name, None, false)?,
-                    None => {
-                        self.environment.table.reset_all()?;
-                        self.settings_changed();
-                    }
-                }
-                client.complete("RESET");
-            }
+            Command::Reset(name) => self.reset(name.as_deref(), client)?,
             Command::Show(name) => self.show(statement, name.as_deref(), client)?,
             Command::Prepare { name, types, text, before, source } => {
-                if self.environment.prepared.contains(name) {
-                    let message = format!("prepared statement \"{name}\" already exists");
-                    return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
-                }
-                let types: Vec<u32> = types.iter().map(|type_| type_.oid).collect();
-                let planned = self.plan_prepared(text, &types).map_err(|mut error| {
-                    error.position = error.position.map(|position| position + before);
-                    error
-                })?;
-                memory::ask_to_keep()?;
-                let source = Some(Arc::clone(source));
-                let created = self.environment.statement_time;
-                self.environment.prepared.insert(name, planned, source, created);
-                client.complete("PREPARE");
+                self.prepare(name, types, (text, *before, source), client)?;
             }
             Command::Execute(call) => self.execute_prepared(call, values, client)?,
-            Command::Deallocate(name) => {
-                match name {
-                    None => self.environment.prepared.clear(),
-                    Some(name) => {
-                        self.find_prepared(name)?;
-                        self.close_statement(name);
-                    }
-                }
-                client.complete(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" });
-            }
+            Command::Deallocate(name) => self.deallocate(name.as_deref(), client)?,
             Command::Discard(what) => {
                 let tag = self.discard(*what)?;
                 client.complete(tag);
@@ -138,14 +107,7 @@ impl Session {
                 client.complete("DECLARE CURSOR");
             }
             Command::Fetch { name, way, skip } => self.fetch(name, *way, *skip, client)?,
-            Command::CloseCursor(name) => {
-                match name {
-                    // All but the one that runs this statement.
-                    None => self.environment.portals.retain(|_, portal| portal.is_running()),
-                    Some(name) => self.close_cursor(name)?,
-                }
-                client.complete(if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" });
-            }
+            Command::CloseCursor(name) => self.close_cursors(name.as_deref(), client)?,
             Command::LockTable { tables, mode, nowait } => {
                 if !self.block.outlasts_statement() {
                     self.require_block("LOCK TABLE")?;
@@ -170,6 +132,67 @@ impl Session {
                 done?;
             }
         }
+        Ok(())
+    }
+
+    /// RESET; None is ALL.
+    fn reset(&mut self, name: Option<&str>, client: &mut dyn Client) -> Result<(), SqlError> {
+        match name {
+            Some(name) => self.set(name, None, false)?,
+            None => {
+                self.environment.table.reset_all()?;
+                self.settings_changed();
+            }
+        }
+        client.complete("RESET");
+        Ok(())
+    }
+
+    /// PREPARE: the statement's text lies in `source`, behind `before` characters.
+    fn prepare(
+        &mut self,
+        name: &str,
+        types: &[Type],
+        (text, before, source): (&str, u32, &Arc<str>),
+        client: &mut dyn Client,
+    ) -> Result<(), SqlError> {
+        if self.environment.prepared.contains(name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
+        }
+        let types: Vec<u32> = types.iter().map(|type_| type_.oid).collect();
+        let planned = self.plan_prepared(text, &types).map_err(|mut error| {
+            error.position = error.position.map(|position| position + before);
+            error
+        })?;
+        memory::ask_to_keep()?;
+        let created = self.environment.statement_time;
+        self.environment.prepared.insert(name, planned, Some(Arc::clone(source)), created);
+        client.complete("PREPARE");
+        Ok(())
+    }
+
+    /// DEALLOCATE; None is ALL.
+    fn deallocate(&mut self, name: Option<&str>, client: &mut dyn Client) -> Result<(), SqlError> {
+        match name {
+            None => self.environment.prepared.clear(),
+            Some(name) => {
+                self.find_prepared(name)?;
+                self.close_statement(name);
+            }
+        }
+        client.complete(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" });
+        Ok(())
+    }
+
+    /// CLOSE; None is ALL.
+    fn close_cursors(&mut self, name: Option<&str>, client: &mut dyn Client) -> Result<(), SqlError> {
+        match name {
+            // All but the one that runs this statement.
+            None => self.environment.portals.retain(|_, portal| portal.is_running()),
+            Some(name) => self.close_cursor(name)?,
+        }
+        client.complete(if name.is_some() { "CLOSE CURSOR" } else { "CLOSE CURSOR ALL" });
         Ok(())
     }
 
