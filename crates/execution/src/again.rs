@@ -10,7 +10,7 @@ use txn::{LockOutcome, RowLock, Stamp, Wait};
 
 use super::keys::table_tree;
 use super::scan::identify;
-use super::{Arena, Executor, File, Flow, Sink, from_txn, run, wide};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line, run};
 use catalog::Table;
 use query::plan::{Again, LockTarget, Match, Plan, RowTarget};
 use values::error::{SqlError, SqlState};
@@ -62,7 +62,7 @@ fn lock_newest<'s, 'x>(
                 *former = Some(arena.file(file));
             }
             let row: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
-            wide::decode_whole(cx, &target.table, &target.columns, row, file, arena)?;
+            out_of_line::decode_whole(cx, &target.table, &target.columns, row, file, arena)?;
             let key = if moved_to.is_empty() { key } else { arena.bump.alloc_slice_copy(&moved_to) };
             identify(target.identity, key, newest, row, file, arena);
             Some(newest)

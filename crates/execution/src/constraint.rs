@@ -1,6 +1,6 @@
 //! Conditions on a single row: NOT NULL and CHECK; and the messages of broken keys.
 
-use super::{Arena, Executor, File, keys::Part, wide};
+use super::{Arena, Executor, File, keys::Part, out_of_line};
 use catalog::Table;
 use query::plan::{Check, Reg};
 use values::error::{SqlError, SqlState, for_message};
@@ -45,8 +45,8 @@ pub(super) fn check_row_of_pointers<'s, 'x>(
     let row = first as usize..first as usize + table.columns.len();
     let pointers = arena.bump.alloc_slice_copy(&file[row.clone()]);
     for (column, register) in row.clone().enumerate() {
-        if checks.iter().any(|check| wide::reads(&check.expr, register as Reg)) {
-            file[register] = wide::fetch(cx.txn, table, (column, file[register]), &arena.bump)?;
+        if checks.iter().any(|check| out_of_line::reads(&check.expr, register as Reg)) {
+            file[register] = out_of_line::fetch(cx.txn, table, (column, file[register]), &arena.bump)?;
         }
     }
     check_row(cx, table, (first, checks), file, arena)?;
@@ -106,7 +106,7 @@ fn failing_row(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<St
             continue;
         }
         let bump = bumpalo::Bump::new();
-        let shown = shown(cx, wide::fetch(cx.txn, table, (at, *value), &bump)?, column.type_)?;
+        let shown = shown(cx, out_of_line::fetch(cx.txn, table, (at, *value), &bump)?, column.type_)?;
         match shown.char_indices().nth(LONGEST) {
             Some((end, _)) => {
                 line.push_str(&shown[..end]);

@@ -9,7 +9,7 @@ use super::keys::{
     Part, index_entry, index_parts, primary_key_of_entry, primary_parts, row_key, table_tree, tree,
 };
 use super::modify::old_row;
-use super::{Arena, Executor, Flow, from_txn, run, wide};
+use super::{Arena, Executor, Flow, from_txn, out_of_line, run};
 use catalog::{Index, Table};
 use query::plan::{Body, Statement};
 use values::error::{SqlError, SqlState};
@@ -41,7 +41,7 @@ pub fn fill<'s>(
         rows += 1;
         bytes.clear();
         new_key(cx, table, row, &mut key)?;
-        wide::encode(cx, table, row, &key, &mut bytes)?;
+        out_of_line::encode(cx, table, row, &key, &mut bytes)?;
         target.add(cx, &key, &bytes).map_err(|broken| primary_broken(cx, table, broken))?;
         Ok(Flow::More)
     });
@@ -70,7 +70,7 @@ pub fn move_rows(cx: &mut Executor<'_>, old: &Table, table: &Table) -> Result<()
                 packed.clear();
                 if key.len() + txn::version::HEADER + row.len() > MAX_ENTRY {
                     // Beside a longer key less of the row has room.
-                    wide::encode(cx, table, old_row(table, row, own)?, &key, &mut packed)?;
+                    out_of_line::encode(cx, table, old_row(table, row, own)?, &key, &mut packed)?;
                 }
             }
             own.bump.reset();
@@ -119,7 +119,7 @@ fn some_columns<'x>(
     for column in columns {
         row[column as usize] = view.get(column as usize)?;
     }
-    wide::fetched(cx.txn, table, row, |_| true, &arena.bump)
+    out_of_line::fetched(cx.txn, table, row, |_| true, &arena.bump)
 }
 
 /// No column that may not be NULL is.
@@ -151,7 +151,7 @@ pub fn build_index(cx: &mut Executor<'_>, table: &Table, index: &Index) -> Resul
                 let row = some_columns(cx, table, bytes, columns, own)?;
                 index_entry(index, row, key, &mut entry, &mut payload)?;
                 if entry.len() > MAX_KEY {
-                    return Err(wide::key_too_long(entry.len(), &index.name));
+                    return Err(out_of_line::key_too_long(entry.len(), &index.name));
                 }
             }
             own.bump.reset();

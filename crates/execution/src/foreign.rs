@@ -31,7 +31,7 @@ use super::keys::{
 };
 use super::modify::{change_row, old_row, remove_row};
 use super::pending::Pending;
-use super::{Executor, from_txn, wide};
+use super::{Executor, from_txn, out_of_line};
 use catalog::ReferentialAction;
 use catalog::{ForeignKey, Table};
 use expressions::context::EvalContext;
@@ -244,7 +244,10 @@ fn refers(
     let bump = bumpalo::Bump::new();
     for (column, value) in key.columns.iter().zip(wanted) {
         let column = *column as usize;
-        super::memory::encode_key(wide::fetch(txn, child, (column, view.get(column)?), &bump)?, &mut a)?;
+        super::memory::encode_key(
+            out_of_line::fetch(txn, child, (column, view.get(column)?), &bump)?,
+            &mut a,
+        )?;
         super::memory::encode_key(*value, &mut b)?;
     }
     Ok(a == b)
@@ -353,8 +356,9 @@ fn check_changed(
         return Ok(());
     }
     let bump = Bump::new();
-    let reads = |column: usize| checks.iter().any(|check| wide::reads(&check.expr, first + column as u32));
-    let whole = wide::fetched(cx.txn, child, row, reads, &bump)?;
+    let reads =
+        |column: usize| checks.iter().any(|check| out_of_line::reads(&check.expr, first + column as u32));
+    let whole = out_of_line::fetched(cx.txn, child, row, reads, &bump)?;
     let before = std::iter::repeat_n(Datum::Null, *first as usize);
     let registers: Vec<Datum<'_>> = before.chain(whole.iter().copied()).collect();
     let mut context = EvalContext::new(&registers, &[], &bump, cx.environment);

@@ -5,7 +5,7 @@ use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Wait};
 use super::constraint::{check_row, check_row_of_pointers, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
 use super::modify::{change_row, insert_entry, old_row};
-use super::{Arena, Executor, File, Flow, Sink, from_txn, load, pending, run, wide};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, load, out_of_line, pending, run};
 use catalog::Table;
 use query::plan::{Arbiter, ConflictUpdate, Insert, OnConflict};
 use values::error::{SqlError, SqlState};
@@ -99,7 +99,7 @@ pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>])
         Some(_) => row_key(table, row, &mut key)?,
         None => key.extend_from_slice(&cx.numbers.take(cx.store(), table.tree)?.to_be_bytes()),
     }
-    wide::encode(cx, table, row, &key, &mut bytes)?;
+    out_of_line::encode(cx, table, row, &key, &mut bytes)?;
     if load::insert(cx, table, &key, &bytes)? == InsertOutcome::Duplicate {
         let name = table.primary_key.as_ref().map_or("", |key| &key.name);
         return Err(unique_violation(cx, table, name, primary_parts(table), row));
@@ -210,7 +210,7 @@ fn update_existing<'s, 'x>(
     if stamp.txid == snapshot.txid && stamp.command >= snapshot.command {
         return Err(second_time());
     }
-    wide::decode_whole(cx, table, &update.existing, bytes, file, arena)?;
+    out_of_line::decode_whole(cx, table, &update.existing, bytes, file, arena)?;
     if let Some(condition) = &update.condition
         && !cx.test(condition, file, arena)?
     {
@@ -236,7 +236,7 @@ fn update_existing<'s, 'x>(
         Outcome::Done => {
             let new_row = insert.new_row as usize;
             file.copy_within(first..first + columns, new_row);
-            wide::fetch_returned(cx, table, (insert.new_row, &insert.returned), file, arena)?;
+            out_of_line::fetch_returned(cx, table, (insert.new_row, &insert.returned), file, arena)?;
             Ok(Resolved::Updated)
         }
         Outcome::SelfChanged => Err(second_time()),

@@ -41,6 +41,7 @@ mod maintenance;
 pub mod memory;
 mod merge;
 mod modify;
+pub mod out_of_line;
 mod pending;
 mod records;
 pub mod row_numbers;
@@ -53,7 +54,6 @@ pub mod spill;
 mod stack;
 mod subquery;
 mod table;
-pub mod wide;
 mod window;
 
 use std::marker::PhantomData;

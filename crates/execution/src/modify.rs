@@ -9,7 +9,7 @@ use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Stamp, Wait};
 use super::again::{self, identified};
 use super::constraint::{check_row, check_row_of_pointers, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
-use super::{Arena, Executor, File, Flow, Sink, from_txn, pending, run, wide};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line, pending, run};
 use catalog::{Index, Table};
 use query::plan::{Delete, Update};
 use values::error::SqlError;
@@ -65,7 +65,7 @@ fn update_row<'s, 'x>(
         }
         match change_row(cx, table, (key, stamp, old), &file[first..first + columns])? {
             Outcome::Done => {
-                wide::fetch_returned(cx, table, (update.new_row, &update.returned), file, arena)?;
+                out_of_line::fetch_returned(cx, table, (update.new_row, &update.returned), file, arena)?;
                 return Ok(true);
             }
             Outcome::SelfChanged => return Ok(false),
@@ -106,11 +106,11 @@ pub(super) fn change_row(
         return replace_row(cx, table, (key, stamp), new, (old, new));
     }
     let arena = cx.take_arena();
-    let old_keys = wide::fetched(cx.txn, table, old, |column| table.is_keyed(column), &arena.bump)?;
-    let new_keys = wide::fetched(cx.txn, table, new, |column| table.is_keyed(column), &arena.bump)?;
+    let old_keys = out_of_line::fetched(cx.txn, table, old, |column| table.is_keyed(column), &arena.bump)?;
+    let new_keys = out_of_line::fetched(cx.txn, table, new, |column| table.is_keyed(column), &arena.bump)?;
     let outcome = replace_row(cx, table, (key, stamp), new, (old_keys, new_keys))?;
     if outcome == Outcome::Done {
-        wide::retire_replaced(cx, table, old, new)?;
+        out_of_line::retire_replaced(cx, table, old, new)?;
     }
     cx.give_arena(arena);
     Ok(outcome)
@@ -130,7 +130,7 @@ fn replace_row(
         Some(_) => row_key(table, new_keys, &mut new_key)?,
         None => new_key.extend_from_slice(key),
     }
-    let written = wide::encode(cx, table, new, &new_key, &mut bytes)?;
+    let written = out_of_line::encode(cx, table, new, &new_key, &mut bytes)?;
     let moved = new_key != key;
     let tree = table_tree(table);
     let outcome = match moved {
@@ -154,7 +154,7 @@ fn replace_row(
     } else {
         // Somebody was faster: what was written for this version is nobody's.
         for pointer in written {
-            wide::retire(cx, table, pointer)?;
+            out_of_line::retire(cx, table, pointer)?;
         }
     }
     cx.give_bytes(bytes);
@@ -202,8 +202,8 @@ pub(super) fn insert_entry(
     key: &[u8],
     payload: &[u8],
 ) -> Result<(), SqlError> {
-    if key.len() > txn::trees::MAX_KEY {
-        return Err(wide::key_too_long(key.len(), &index.name));
+    if key.len() > storage::btree::MAX_KEY {
+        return Err(out_of_line::key_too_long(key.len(), &index.name));
     }
     let insert = |cx: &Executor<'_>| cx.txn.insert(&tree(index.tree), key, payload).map_err(from_txn);
     let mut outcome = insert(cx)?;
@@ -296,10 +296,11 @@ pub(super) fn remove_row(
             false => remove_entries(cx, table, key, old)?,
             true => {
                 let arena = cx.take_arena();
-                let keys = wide::fetched(cx.txn, table, old, |column| table.is_keyed(column), &arena.bump)?;
+                let keys =
+                    out_of_line::fetched(cx.txn, table, old, |column| table.is_keyed(column), &arena.bump)?;
                 remove_entries(cx, table, key, keys)?;
                 cx.give_arena(arena);
-                wide::retire_replaced(cx, table, old, &[])?;
+                out_of_line::retire_replaced(cx, table, old, &[])?;
             }
         }
     }

@@ -3,7 +3,7 @@
 use txn::{Direction, Stamp};
 
 use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
-use super::{Arena, Executor, File, Flow, Sink, from_txn, wide};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line};
 use catalog::Index;
 use expressions::expr::Expr;
 use query::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
@@ -34,9 +34,9 @@ fn give<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    wide::decode(&scan.table, &scan.columns, row, file)?;
+    out_of_line::decode(&scan.table, &scan.columns, row, file)?;
     if row::has_wide(row) {
-        return give_wide(cx, scan, (key, row, stamp), file, arena, sink);
+        return give_out_of_line(cx, scan, (key, row, stamp), file, arena, sink);
     }
     if let Some(filter) = &scan.filter
         && !cx.test(filter, file, arena)?
@@ -52,7 +52,7 @@ fn give<'s, 'x>(
 /// The rest of [`give`] for a row with values out of line: what the filter reads is fetched before
 /// it, the rest after.
 #[cold]
-fn give_wide<'s, 'x>(
+fn give_out_of_line<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     (key, row, stamp): (&'x [u8], &'x [u8], Stamp),
@@ -61,13 +61,13 @@ fn give_wide<'s, 'x>(
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     if let Some(filter) = &scan.filter {
-        let wanted = |register| wide::reads(filter, register);
-        wide::fetch_registers(cx, &scan.table, &scan.columns, wanted, file, arena)?;
+        let wanted = |register| out_of_line::reads(filter, register);
+        out_of_line::fetch_registers(cx, &scan.table, &scan.columns, wanted, file, arena)?;
         if !cx.test(filter, file, arena)? {
             return Ok(Flow::More);
         }
     }
-    wide::fetch_registers(cx, &scan.table, &scan.columns, |_| true, file, arena)?;
+    out_of_line::fetch_registers(cx, &scan.table, &scan.columns, |_| true, file, arena)?;
     if let Some(identity) = scan.identity {
         identify(identity, key, stamp, row, file, arena);
     }

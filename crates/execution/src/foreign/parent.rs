@@ -8,7 +8,7 @@ use txn::{LockOutcome, RowLock, TableLock, TxnSession, Wait};
 use super::{as_type, same_set};
 use crate::constraint::{in_table, shown_key};
 use crate::keys::{encode_part, index_parts, primary_parts, table_tree, tree};
-use crate::{Executor, from_txn, wide};
+use crate::{Executor, from_txn, out_of_line};
 use catalog::{ForeignKey, Index, Table};
 use values::error::{SqlError, SqlState};
 use values::row::RowView;
@@ -58,7 +58,7 @@ fn has_key(txn: &TxnSession, table: &Table, index: &Index, row: &[u8], key: &[u8
     let (view, bump, mut now) = (RowView::new(row, table.shape()), Bump::new(), Vec::new());
     for part in index_parts(index) {
         let column = part.column as usize;
-        encode_part(part, wide::fetch(txn, table, (column, view.get(column)?), &bump)?, &mut now)?;
+        encode_part(part, out_of_line::fetch(txn, table, (column, view.get(column)?), &bump)?, &mut now)?;
     }
     Ok(now == key)
 }

@@ -26,7 +26,7 @@ use crate::shared::{Shared, system};
 use ::values::row::RowView;
 use catalog::{Catalog, Index, Table, TreeAddress};
 use execution::keys::{index_entry, table_tree, tree};
-use execution::wide::fetch;
+use execution::out_of_line::fetch;
 use execution::{from_storage, from_txn};
 
 /// The counts and faults of a check.

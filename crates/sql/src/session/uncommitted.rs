@@ -116,7 +116,7 @@ impl Session {
     }
 
     /// Makes the tree of a table's values out of line, where its rows may need one.
-    pub(super) fn make_wide(&mut self, table: &mut Table) -> Result<(), SqlError> {
+    pub(super) fn make_out_of_line_tree(&mut self, table: &mut Table) -> Result<(), SqlError> {
         table.wide = if table.may_be_wide() { self.make_tree()? } else { TreeAddress::NONE };
         Ok(())
     }

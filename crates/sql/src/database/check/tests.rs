@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::database::Options;
-use execution::wide::chunk_key;
+use execution::out_of_line::chunk_key;
 
 fn open(path: &std::path::Path) -> Database {
     let options = Options { cores: Some(1), pin: false, memory: Some(16 << 20), ..Options::default() };

@@ -9,7 +9,7 @@ use super::{ALL, EntrySum};
 use crate::SqlError;
 use catalog::{Table, TreeAddress};
 use execution::keys::{table_tree, tree};
-use execution::{from_txn, wide};
+use execution::{from_txn, out_of_line};
 use values::row::{self, RowView};
 use values::types::{Datum, WidePointer};
 
@@ -69,10 +69,10 @@ fn pointer_holds(
 ) -> Result<(), SqlError> {
     let (mut left, mut payload) = (pointer.length as usize, Vec::new());
     let mut whole = true;
-    for chunk in 0..wide::chunks(pointer.length) {
-        let length = left.min(wide::CHUNK);
+    for chunk in 0..out_of_line::chunks(pointer.length) {
+        let length = left.min(out_of_line::CHUNK);
         left -= length;
-        let key = wide::chunk_key(pointer.number, chunk);
+        let key = out_of_line::chunk_key(pointer.number, chunk);
         called.add(&key, &length.to_le_bytes());
         let found = txn.get(&tree(table.wide), &key, &mut payload).map_err(from_txn)?;
         let what = match found {

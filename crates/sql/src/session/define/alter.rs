@@ -252,7 +252,7 @@ fn add_column(
     let value = match &table.columns[at].default {
         Some(default) => format!("CAST(({default}) AS {})", definition.type_),
         None if definition.not_null => format!("CAST(NULL AS {})", definition.type_),
-        None if table.wide == TreeAddress::NONE => return session.make_wide(table),
+        None if table.wide == TreeAddress::NONE => return session.make_out_of_line_tree(table),
         None => return Ok(()),
     };
     rewrite(session, &old, table, Some((at, value)))
@@ -291,7 +291,7 @@ fn drop_column(
     let (first, checks) = query::compile::row_checks(&catalog, &Arc::new(table.clone()))?;
     table.checks.retain(|check| {
         let bound = checks.iter().find(|bound| bound.name == check.name);
-        !bound.is_some_and(|bound| execution::wide::reads(&bound.expr, first + position))
+        !bound.is_some_and(|bound| execution::out_of_line::reads(&bound.expr, first + position))
     });
     for sequence in sequence::owned_by(&catalog, table.oid, position) {
         sequence::forget(session, sequence.oid)?;

@@ -180,7 +180,7 @@ fn make_table(
         foreign_keys: Vec::new(),
         layout: Default::default(),
     };
-    session.make_wide(&mut table)?;
+    session.make_out_of_line_tree(&mut table)?;
     let makes_sequences = !owned.is_empty();
     for (at, owned) in owned {
         sequence::own(session, &mut table, at, owned)?;

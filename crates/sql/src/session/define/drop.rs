@@ -337,7 +337,7 @@ pub(super) fn truncate(
             session.discard_tree(tree)?;
         }
         table.tree = session.make_tree()?;
-        session.make_wide(&mut table)?;
+        session.make_out_of_line_tree(&mut table)?;
         for index in &mut table.indexes {
             index.tree = session.make_tree()?;
         }

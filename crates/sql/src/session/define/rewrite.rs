@@ -24,7 +24,7 @@ pub(super) fn rewrite(
         if old.wide != TreeAddress::NONE {
             session.discard_tree(old.wide)?;
         }
-        session.make_wide(table)?;
+        session.make_out_of_line_tree(table)?;
     }
     for index in &mut table.indexes {
         session.discard_tree(index.tree)?;
