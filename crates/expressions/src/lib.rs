@@ -2,8 +2,8 @@
 //! evaluation, and the functions, operators, casts and aggregates with PostgreSQL's overload
 //! resolution.
 //!
-//! It knows no catalog and no plan. A [`function::Function`] is a signature with its code; [`expr`]
-//! holds trees of calls and evaluates them over registers; [`functions`] lists all functions and
+//! It knows no catalog and no plan. A [`function::Function`] is a signature with its code. [`expr`]
+//! holds trees of calls and evaluates them over registers. [`functions`] lists all functions and
 //! builds calls with the casts that they need.
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]

@@ -6,13 +6,13 @@
 //! - flags (u8): bit 0 = has NULLs, bit 1 = has out-of-line values;
 //! - when the row has NULLs, a bitmap with a 1 for each;
 //! - the fixed-width columns in order; NULL ones take no room;
-//! - the end offsets of the variable columns that are not NULL (u32, from the start of the variable
-//!   part); the highest bit marks a pointer to an out-of-line value;
+//! - the end offsets (u32) of the variable columns that are not NULL, from the start of the
+//!   variable part;
 //! - the bytes of the variable columns.
 //!
-//! In a row without NULLs every fixed column lies at an offset known from the shape alone. A row
-//! may have fewer columns than its shape: the missing ones were added after the row was written and
-//! read as NULL.
+//! The highest bit of an end offset marks a pointer to an out-of-line value. In a row without NULLs
+//! every fixed column lies at an offset known from the shape alone. A row may have fewer columns
+//! than its shape: the missing ones were added after the row was written and read as NULL.
 
 use crate::error::{SqlError, SqlState};
 use crate::types::{ArrayRef, Datum, Interval, NumericRef, Type, WidePointer, oid, registry};

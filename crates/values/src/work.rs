@@ -45,8 +45,8 @@ where
 /// Runs the call that `make` gives on a thread beside the cores while the fiber waits. The call
 /// owns what it reads.
 ///
-/// When the call reserves memory that is short, the fiber waits for the memory and another call
-/// begins anew: nothing else may reserve memory beside the cores.
+/// A call reserves its memory. When the memory is short, the fiber waits for it and another call
+/// begins anew. Nothing else may reserve memory beside the cores.
 pub fn beside<R, F>(make: impl Fn() -> Result<F>) -> Result<R>
 where
     R: Send + 'static,
@@ -416,8 +416,9 @@ pub fn find(text: &str, needle: &str) -> Result<Option<usize>> {
     Ok(found)
 }
 
-/// Calls `each` with every offset at which `needle`, which is not empty, occurs in the text, from
-/// the left and without overlaps, until it returns false. The time is linear in both lengths.
+/// Calls `each` with every offset at which `needle` occurs in the text, from the left and without
+/// overlaps, until it returns false. An empty needle occurs at 0 only. The time is linear in both
+/// lengths.
 pub fn each_match(text: &str, needle: &str, mut each: impl FnMut(usize) -> Result<bool>) -> Result<()> {
     if needle.len() > SHORT_NEEDLE {
         return each_long_match(text.as_bytes(), needle.as_bytes(), each);

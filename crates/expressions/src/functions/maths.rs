@@ -108,8 +108,8 @@ fn check_buckets(count: i64, nan: bool, infinite_bound: bool) -> Result<()> {
     Ok(())
 }
 
-/// The bucket of a value before the lower bound (0) or from the upper bound on (`count` + 1); None
-/// for a value between them, whose bucket is to be computed.
+/// The bucket of a value outside the bounds: 0 before the lower one, `count` + 1 from the upper one
+/// on. None for a value between the bounds, whose bucket the caller computes.
 fn outer_bucket(
     from_low: Ordering,
     from_high: Ordering,

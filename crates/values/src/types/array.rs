@@ -1,8 +1,11 @@
 //! An array's packed form, which is also what rows hold, and its shape.
 //!
-//! The bytes are the element type (u32), the number of dimensions (u8), length and lower bound of
-//! each dimension (two i32), then the elements, each a tag and its bytes. Integers are little
-//! endian. [`super::elements`] reads and builds the elements.
+//! The bytes, with integers in little endian:
+//!
+//! - the element type (u32);
+//! - the number of dimensions (u8);
+//! - length and lower bound of each dimension (two i32);
+//! - the elements, each a tag and its bytes, which [`super::elements`] reads and builds.
 
 use super::oid;
 use crate::error::{SqlError, SqlState};

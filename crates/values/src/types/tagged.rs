@@ -12,8 +12,8 @@ use crate::work;
 const TEXT: u8 = 9;
 /// The tag of a bpchar.
 const PADDED: u8 = 19;
-/// The tag of a record, which only [`write_deep`] writes: number of fields (u32), then for each
-/// field its type's OID (u32), its modifier (i32) and its value.
+/// The tag of a record, which only [`write_deep`] writes. The number of fields (u32) follows, then
+/// for each field its type's OID (u32), its modifier (i32) and its value.
 const RECORD: u8 = 20;
 
 /// Appends a value; a record with its fields.

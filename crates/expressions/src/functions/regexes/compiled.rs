@@ -1,8 +1,8 @@
 //! Compiled expressions, and the cache of them on each core.
 //!
-//! Compiling costs as much as thousands of matches, so a core keeps the expressions it used: at
-//! most [`CACHED`], and at most [`MOST_BYTES`] including the memory of their searches. The newest
-//! expression always stays. That memory belongs to the core, not to the sessions.
+//! Compiling costs as much as thousands of matches, so a core keeps the expressions it used. It
+//! keeps at most [`CACHED`], and at most [`MOST_BYTES`] including the memory of their searches. The
+//! newest expression always stays. That memory belongs to the core, not to the sessions.
 //!
 //! A pattern that takes long to compile is compiled beside the core. The memory is reserved before,
 //! since nothing can stop the library meanwhile.

@@ -1,7 +1,7 @@
 //! Regular expressions and the functions over them.
 //!
 //! Several matches may begin at the first possible position. PostgreSQL returns the longest of
-//! them, or the shortest where the pattern prefers that; the library returns the one that its
+//! them, or the shortest where the pattern prefers that. The library returns the one that its
 //! alternatives and quantifiers find first. So the library finds the beginning, and a second engine
 //! (`PikeVM`, which follows all paths at once) finds the end. The library then finds the groups
 //! within those bounds.

@@ -2,10 +2,13 @@
 //! library that runs them.
 //!
 //! The translator writes out the constructs that look alike in both syntaxes but differ in meaning:
-//! classes of characters (`\d` is ASCII, `[[:alpha:]]` is not), `\b` (a backspace), `\B` (a
-//! backslash), `\<` (a character), `{` without a number. A pattern that PostgreSQL refuses fails
-//! with 2201B, even if the library accepts it. A pattern that the library cannot run fails with
-//! 0A000.
+//!
+//! - classes of characters: `\d` is ASCII, `[[:alpha:]]` is not;
+//! - `\b` (a backspace), `\B` (a backslash) and `\<` (a character);
+//! - `{` without a number.
+//!
+//! A pattern that PostgreSQL refuses fails with 2201B, even if the library accepts it. A pattern
+//! that the library cannot run fails with 0A000.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -235,7 +238,7 @@ impl Reader<'_> {
     }
 
     /// Reads a basic expression up to the closing parenthesis, or the end where `depth` is 0. Its
-    /// parentheses and braces follow backslashes; it has no alternatives, no `+` and no `?`; `*`,
+    /// parentheses and braces follow backslashes. It has no alternatives, no `+` and no `?`. `*`,
     /// `^` and `$` are ordinary characters where they can be nothing else.
     fn basic(&mut self, depth: usize) -> Result<Option<Length>, SqlError> {
         let (mut prefers, mut first, mut anchored) = (None, true, false);

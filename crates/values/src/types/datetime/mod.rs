@@ -2,8 +2,8 @@
 //!
 //! Days count from 2000-01-01; timestamps are microseconds from there. The calendar is our own,
 //! because PostgreSQL's reaches from 4714 BC to 5874897 AD. The time zone library only gives a
-//! zone's offset at an instant: at the nearest instant it knows, or at a like instant of an earlier
-//! calendar cycle.
+//! zone's offset at an instant. Outside the instants it knows, it is asked for the nearest one, or
+//! for a like one of an earlier calendar cycle.
 
 mod abbreviations;
 #[cfg(test)]

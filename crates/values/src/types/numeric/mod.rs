@@ -45,9 +45,9 @@ const KIND_NEG_INFINITY: u8 = 4;
 
 /// A numeric value in its packed form, as rows hold it.
 ///
-/// One byte of kind (0 positive or zero, 1 negative, 2 NaN, 3 infinity, 4 minus infinity), two of
-/// display scale (little endian), then the magnitude of `value * 10^scale` as little endian bytes
-/// without leading zeros (none for zero).
+/// One byte is the kind (0 positive or zero, 1 negative, 2 NaN, 3 infinity, 4 minus infinity), two
+/// are the display scale (little endian). The magnitude of `value * 10^scale` follows as little
+/// endian bytes without leading zeros (none for zero).
 #[derive(Clone, Copy, Debug)]
 pub struct NumericRef<'a>(pub &'a [u8]);
 
