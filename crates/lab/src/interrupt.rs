@@ -1,9 +1,9 @@
 //! Signals: Ctrl-C or the signal to end ends a run with what it has measured, a second one the program; a terminal that
 //! goes away ends the run as the first one does.
 //!
-//! What must hold: the terminal is as it was on every way out, and so are the CPUs of a server that was pinned. Servers that the lab started are stopped by their guards
-//! (`arm`), which notice that the lab is gone. A run is not paused: Ctrl-Z is not heeded, since what is measured around a
-//! pause is worth nothing.
+//! What must hold: the CPUs of a server that was pinned are as they were on every way out. Servers
+//! that the lab started are stopped by their guards (`arm`), which notice that the lab is gone.
+//! A run is not paused: Ctrl-Z is not heeded, since what is measured around a pause is worth nothing.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use signal_hook::low_level::emulate_default_handler;
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::observe::give_back;
-use crate::view;
 
 /// Exit status of a program that a Ctrl-C ended.
 pub const STOPPED: u8 = 130;
@@ -36,8 +35,6 @@ pub fn watch() -> Result<Arc<AtomicBool>, String> {
             match signal {
                 SIGTSTP => {}
                 SIGQUIT => {
-                    let _nobody_draws = std::io::stderr().lock();
-                    view::restore();
                     give_back();
                     // Returns only where it fails, and there is nothing else to do then.
                     let _ = emulate_default_handler(signal);
@@ -54,11 +51,8 @@ pub fn watch() -> Result<Arc<AtomicBool>, String> {
 }
 
 fn end_at_once() -> ! {
-    // Held to the end: nobody draws any more.
-    let mut error = std::io::stderr().lock();
-    view::restore();
     give_back();
-    let _ = writeln!(error, "\nended at once: nothing more is reported");
+    let _ = writeln!(std::io::stderr(), "\nended at once: nothing more is reported");
     std::process::exit(i32::from(STOPPED));
 }
 

@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -173,8 +173,8 @@ pub(super) fn command(words: impl Iterator<Item = OsString>) -> Vec<String> {
 
 /// Columns of the terminal; of a file or pipe, enough.
 pub(super) fn width() -> usize {
-    let columns = ratatui::crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
-    columns.filter(|_| io::stdout().is_terminal()).unwrap_or(120)
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    size.filter(|columns| *columns > 0).unwrap_or(120)
 }
 
 /// Says it on standard output, to whoever reads that.

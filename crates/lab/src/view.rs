@@ -1,0 +1,206 @@
+//! The progress of a run on standard error, which leaves standard output to the report.
+//!
+//! Each finished round and each note is a line. On a terminal, a bar below them shows the round
+//! under way.
+//!
+//! What must hold: a write that fails changes nothing about a run. Keys are left alone, so that
+//! Ctrl-C reaches the sweep.
+
+use std::io::{Write, stderr};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::figures;
+use crate::record::{Point, Round};
+use crate::sweep::{Progress, Stage};
+
+/// The view that suits standard error.
+pub fn progress() -> Box<dyn Progress> {
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let bar = ProgressBar::no_length();
+    bar.set_draw_target(match dumb {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::stderr(),
+    });
+    Box::new(View::new(stderr(), bar))
+}
+
+/// Writes a line beside the run, such as what is done now.
+pub(crate) fn say(line: &str) {
+    // Behind a pipe, Ctrl-C ends the reader as well.
+    let _ = writeln!(stderr(), "{}", figures::plain(line));
+}
+
+/// The bar, and the lines above it, which go to `out` where the bar is hidden.
+struct View<W> {
+    out: W,
+    bar: ProgressBar,
+    stage: Option<Stage>,
+    /// The last tick: transactions done, the time they took, and how long ago the round began.
+    last: (u64, Duration, Duration),
+}
+
+impl<W: Write> View<W> {
+    fn new(out: W, bar: ProgressBar) -> Self {
+        let style = ProgressStyle::with_template("[{pos}/{len}] [{bar:20}] {wide_msg}");
+        bar.set_style(style.expect("a valid template").progress_chars("=> "));
+        Self { out, bar, stage: None, last: Default::default() }
+    }
+
+    fn line(&mut self, line: &str) {
+        let line = figures::plain(line);
+        if self.bar.is_hidden() {
+            let _ = writeln!(self.out, "{line}");
+        } else {
+            self.bar.println(line);
+        }
+    }
+}
+
+impl<W: Write + Send> Progress for View<W> {
+    fn begin(&mut self, stage: &Stage) {
+        self.bar.set_length(rounds(stage));
+        self.bar.set_position(stage.rounds_done as u64);
+        self.bar.set_message(figures::plain(&point(stage)));
+        (self.stage, self.last) = (Some(stage.clone()), Default::default());
+    }
+
+    fn tick(&mut self, done: u64, spent: Duration, since: Duration) {
+        let before = std::mem::replace(&mut self.last, (done, spent, since));
+        let (done, passed) = (done.saturating_sub(before.0) as f64, since.saturating_sub(before.2));
+        let Some(stage) = self.stage.as_ref().filter(|_| !passed.is_zero()) else { return };
+        let tps = figures::number(done / passed.as_secs_f64());
+        let spent = spent.saturating_sub(before.1).as_secs_f64() * 1e3;
+        let mean = if spent > 0.0 && done > 0.0 {
+            format!(", mean {} ms", figures::number(spent / done))
+        } else {
+            String::new()
+        };
+        let left = stage.left.map(|left| format!(", {} left", clock(left.saturating_sub(since))));
+        let text = format!("{}: {tps} tps{mean}{}", point(stage), left.unwrap_or_default());
+        self.bar.set_message(figures::plain(&text));
+    }
+
+    fn end(&mut self, round: &Round, _: &Point) {
+        let Some(stage) = self.stage.take() else { return };
+        let latency = &round.latency;
+        self.line(&format!(
+            "[{}/{}] {}: {} tps, p50 {} p99 {} ms{}",
+            stage.rounds_done + 1,
+            rounds(&stage),
+            point(&stage),
+            figures::number(round.tps),
+            figures::number(latency.p50),
+            figures::number(latency.p99),
+            failures(round),
+        ));
+    }
+
+    fn note(&mut self, line: &str) {
+        self.line(line);
+    }
+}
+
+impl<W> Drop for View<W> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Rounds of the run, as far as they are planned.
+fn rounds(stage: &Stage) -> u64 {
+    (stage.rounds_done + 1 + stage.rounds_ahead) as u64
+}
+
+/// The point that a round belongs to.
+fn point(stage: &Stage) -> String {
+    let Stage { workload, protocol, arm, clients, .. } = stage;
+    format!("{workload}, {}, {}, {arm}", protocol.name(), figures::clients(*clients))
+}
+
+/// What went wrong in a round, with a comma before it; empty if nothing did.
+fn failures(round: &Round) -> String {
+    let failed: u64 = round.kinds.iter().fold(0, |sum, kind| sum.saturating_add(kind.failed));
+    let mut text = String::new();
+    if failed > 0 {
+        text.push_str(&format!(", {failed} failed"));
+    }
+    if let Some((clients, why)) = &round.lost_clients {
+        text.push_str(&format!(", {clients} clients lost: {why}"));
+    }
+    text
+}
+
+/// Hours, minutes and seconds: `1:02:03`, `2:03`, `3 s`.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest} s"),
+        (0, _) => format!("{minutes}:{rest:02}"),
+        _ => format!("{hours}:{minutes:02}:{rest:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples;
+
+    /// A stage of a run of ten rounds.
+    fn stage(point: &Point, done: usize) -> Stage {
+        Stage {
+            arm: point.arm.clone(),
+            workload: point.workload.clone(),
+            protocol: point.protocol,
+            clients: point.clients,
+            pass: 0,
+            rounds_done: done,
+            rounds_ahead: 9 - done,
+            left: Some(Duration::from_secs(125)),
+        }
+    }
+
+    #[test]
+    fn each_round_and_each_note_is_one_line() {
+        let report = samples::two_arms();
+        let mut view = View::new(Vec::new(), ProgressBar::hidden());
+        view.begin(&stage(&report.points[0], 4));
+        view.tick(1_000, Duration::from_secs(8), Duration::from_secs(1));
+        view.end(&report.points[0].rounds[1], &report.points[0]);
+        let last = report.points.last().unwrap();
+        view.begin(&stage(last, 5));
+        view.end(&last.rounds[0], last);
+        view.note("arm pg18: the server\nwent away\u{1b}[2J");
+        let text = String::from_utf8(std::mem::take(&mut view.out)).unwrap();
+        assert_eq!(
+            text,
+            "[5/10] select-only, prepared, 1 client, allcore: 16,126 tps, p50 0.056 p99 0.192 ms\n\
+             [6/10] select-only, prepared, 256 clients, pg18: 23,572 tps, p50 9.77 p99 33.7 ms, 1 failed\n\
+             arm pg18: the server went away [2J\n"
+        );
+    }
+
+    #[test]
+    fn the_bar_tells_what_was_done_between_two_ticks() {
+        let report = samples::two_arms();
+        let mut view = View::new(Vec::new(), ProgressBar::hidden());
+        view.begin(&stage(&report.points[0], 4));
+        assert_eq!((view.bar.position(), view.bar.length()), (4, Some(10)));
+        assert_eq!(view.bar.message(), "select-only, prepared, 1 client, allcore");
+        view.tick(500, Duration::from_secs(1), Duration::from_millis(500));
+        view.tick(2_500, Duration::from_secs(9), Duration::from_secs(1));
+        let message = "select-only, prepared, 1 client, allcore: 4,000 tps, mean 4.00 ms, 2:04 left";
+        assert_eq!(view.bar.message(), message);
+        // A driver that knows no time, in a round that takes longer than was thought.
+        view.tick(4_500, Duration::from_secs(9), Duration::from_secs(201));
+        assert_eq!(view.bar.message(), "select-only, prepared, 1 client, allcore: 10.0 tps, 0 s left");
+    }
+
+    #[test]
+    fn times_are_said_briefly() {
+        let all = [3, 123, 3723].map(|seconds| clock(Duration::from_secs(seconds)));
+        assert_eq!(all, ["3 s", "2:03", "1:02:03"]);
+    }
+}
