@@ -160,6 +160,11 @@ impl Params {
         self.verbatim(digits.format(value));
     }
 
+    /// Adds numbers.
+    pub(crate) fn ints(&mut self, values: &[i64]) {
+        values.iter().for_each(|value| self.int(*value));
+    }
+
     /// Adds a NULL.
     pub fn null(&mut self) {
         self.ends.push(End::Null);

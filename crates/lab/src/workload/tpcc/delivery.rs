@@ -18,9 +18,9 @@ pub(super) struct Delivery {
     customer: i64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum At {
-    Begin,
+    #[default]
     Oldest,
     Delete,
     Order,
@@ -28,35 +28,29 @@ enum At {
     Lines,
     Amount,
     Pay,
-    Over,
 }
 
 impl Delivery {
     /// 2.7.1.
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let carrier = random.between(1, 10);
-        Self { warehouse: home.warehouse, carrier, at: At::Begin, district: 0, order: 0, customer: 0 }
+        Self { warehouse: home.warehouse, carrier, at: At::default(), district: 0, order: 0, customer: 0 }
     }
 
     pub(super) fn begin_again(&mut self) {
-        self.at = At::Begin;
+        (self.at, self.district) = (At::default(), 0);
     }
 
     /// 2.7.4.2.
     pub(super) fn next(&mut self, params: &mut Params, reply: &Reply) -> Next {
         match self.at {
-            At::Begin => {
-                self.district = 0;
-                self.at = At::Oldest;
-                Sql::Begin.into()
-            }
             At::Oldest => self.next_district(params),
             At::Delete => match reply.int(0, 0) {
                 Some(order) => {
                     self.order = order;
                     self.push_order(params);
                     self.at = At::Order;
-                    Sql::DeleteNewOrder.into()
+                    Next::Run(Sql::DeleteNewOrder)
                 }
                 // All of this district are delivered.
                 None => self.next_district(params),
@@ -65,50 +59,47 @@ impl Delivery {
                 params.int(self.carrier);
                 self.push_order(params);
                 self.at = At::Customer;
-                Sql::DeliverOrder.into()
+                Next::Run(Sql::DeliverOrder)
             }
             At::Customer => {
                 self.push_order(params);
                 self.at = At::Lines;
-                Sql::OrderCustomer.into()
+                Next::Run(Sql::OrderCustomer)
             }
             At::Lines => {
                 let Some(customer) = reply.int(0, 0) else {
-                    return Next::missing("a new order of TPC-C's data has no order; load it again");
+                    return Next::Missing("a new order of TPC-C's data has no order; load it again");
                 };
                 self.customer = customer;
                 self.push_order(params);
                 self.at = At::Amount;
-                Sql::DeliverLines.into()
+                Next::Run(Sql::DeliverLines)
             }
             At::Amount => {
                 self.push_order(params);
                 self.at = At::Pay;
-                Sql::OrderAmount.into()
+                Next::Run(Sql::OrderAmount)
             }
             At::Pay => {
                 let Some(amount) = money::cents(reply.text(0, 0)) else {
-                    return Next::missing("an order of TPC-C's data has no lines; load it again");
+                    return Next::Missing("an order of TPC-C's data has no lines; load it again");
                 };
                 money::push(params, amount);
                 self.push(params, self.customer);
                 self.at = At::Oldest;
-                Sql::DeliverCustomer.into()
+                Next::Run(Sql::DeliverCustomer)
             }
-            At::Over => Next::Over,
         }
     }
 
     fn next_district(&mut self, params: &mut Params) -> Next {
         if self.district == DISTRICTS {
-            self.at = At::Over;
-            return Sql::Commit.into();
+            return Next::Commit;
         }
         self.district += 1;
-        params.int(self.warehouse);
-        params.int(self.district);
+        params.ints(&[self.warehouse, self.district]);
         self.at = At::Delete;
-        Sql::OldestNewOrder.into()
+        Next::Run(Sql::OldestNewOrder)
     }
 
     fn push_order(&self, params: &mut Params) {
@@ -116,8 +107,6 @@ impl Delivery {
     }
 
     fn push(&self, params: &mut Params, last: i64) {
-        for value in [self.warehouse, self.district, last] {
-            params.int(value);
-        }
+        params.ints(&[self.warehouse, self.district, last]);
     }
 }

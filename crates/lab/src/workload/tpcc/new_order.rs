@@ -33,9 +33,9 @@ pub(super) struct NewOrder {
     info: Text<24>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum At {
-    Begin,
+    #[default]
     Customer,
     Take,
     Next,
@@ -45,7 +45,6 @@ enum At {
     Stock,
     UpdateStock,
     Line,
-    Commit,
     Over,
 }
 
@@ -71,7 +70,7 @@ impl NewOrder {
             customer: random::customer(random),
             lines,
             count,
-            at: At::Begin,
+            at: At::default(),
             order: 0,
             line: 0,
             price: 0,
@@ -80,7 +79,7 @@ impl NewOrder {
     }
 
     pub(super) fn begin_again(&mut self) {
-        (self.at, self.line) = (At::Begin, 0);
+        (self.at, self.line) = (At::default(), 0);
     }
 
     /// 2.4.2.2.
@@ -88,49 +87,41 @@ impl NewOrder {
         let mut ints = |values: &[i64]| values.iter().for_each(|&value| params.int(value));
         let (warehouse, district) = (self.warehouse, self.district);
         match self.at {
-            At::Begin => {
-                self.at = At::Customer;
-                Sql::Begin.into()
-            }
             At::Customer => {
                 ints(&[warehouse, district, self.customer]);
                 self.at = At::Take;
-                Sql::CustomerAndWarehouse.into()
+                Next::Run(Sql::CustomerAndWarehouse)
             }
             At::Take => {
                 if reply.rows() == 0 {
-                    return Next::missing("a customer of TPC-C's initial data is not there; load it again");
+                    return Next::Missing("a customer of TPC-C's initial data is not there; load it again");
                 }
                 ints(&[warehouse, district]);
                 self.at = At::Next;
-                Sql::TakeOrderNumber.into()
+                Next::Run(Sql::TakeOrderNumber)
             }
             At::Next => {
                 let Some(order) = reply.int(0, 0) else {
-                    return Next::missing("a district of TPC-C's initial data is not there; load it again");
+                    return Next::Missing("a district of TPC-C's initial data is not there; load it again");
                 };
                 self.order = order;
                 ints(&[order + 1, warehouse, district]);
                 self.at = At::Order;
-                Sql::NextOrderNumber.into()
+                Next::Run(Sql::NextOrderNumber)
             }
             At::Order => {
                 let all_local = self.lines[..self.count].iter().all(|line| line.supply == warehouse);
                 let local = i64::from(all_local);
                 ints(&[self.order, district, warehouse, self.customer, self.count as i64, local]);
                 self.at = At::NewOrder;
-                Sql::InsertOrder.into()
+                Next::Run(Sql::InsertOrder)
             }
             At::NewOrder => {
                 ints(&[self.order, district, warehouse]);
                 self.at = At::Item;
-                Sql::InsertNewOrder.into()
+                Next::Run(Sql::InsertNewOrder)
             }
-            At::Commit => {
-                self.at = At::Over;
-                Sql::Commit.into()
-            }
-            At::Over => Next::Over,
+            At::Over => Next::Commit,
             At::Item | At::Stock | At::UpdateStock | At::Line => self.next_line(params, reply),
         }
     }
@@ -141,23 +132,22 @@ impl NewOrder {
         match self.at {
             At::Stock => {
                 if line.item == UNUSED && reply.rows() == 0 {
-                    self.at = At::Over;
-                    return Sql::Rollback.into();
+                    return Next::RollBack;
                 }
                 let Some(price) = money::cents(reply.text(0, 0)) else {
-                    return Next::missing(
+                    return Next::Missing(
                         "an item of TPC-C's initial data is not there, or has no price; load it again",
                     );
                 };
                 self.price = price;
                 ints(&[line.item, line.supply]);
                 self.at = At::UpdateStock;
-                Sql::Stock.into()
+                Next::Run(Sql::Stock)
             }
             At::UpdateStock => {
                 let info = reply.text(0, 1 + self.district as usize);
                 let (Some(stock), Some(info)) = (reply.int(0, 0), info) else {
-                    return Next::missing("an item of TPC-C's stock is not there; load the data again");
+                    return Next::Missing("an item of TPC-C's stock is not there; load the data again");
                 };
                 self.info = Text::new();
                 self.info.push(info);
@@ -166,7 +156,7 @@ impl NewOrder {
                 let remote = i64::from(line.supply != self.warehouse);
                 ints(&[left, line.quantity, remote, line.item, line.supply]);
                 self.at = At::Line;
-                Sql::UpdateStock.into()
+                Next::Run(Sql::UpdateStock)
             }
             At::Line => {
                 let number = self.line as i64 + 1;
@@ -182,13 +172,13 @@ impl NewOrder {
                 money::push(params, line.quantity * self.price);
                 params.text(self.info.as_str());
                 self.line += 1;
-                self.at = if self.line < self.count { At::Item } else { At::Commit };
-                Sql::InsertLine.into()
+                self.at = if self.line < self.count { At::Item } else { At::Over };
+                Next::Run(Sql::InsertLine)
             }
             _ => {
                 ints(&[line.item]);
                 self.at = At::Stock;
-                Sql::Item.into()
+                Next::Run(Sql::Item)
             }
         }
     }

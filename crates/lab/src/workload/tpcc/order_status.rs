@@ -1,9 +1,8 @@
 //! Order-Status (2.6): a customer's last order and its lines.
 
 use super::DISTRICTS;
-use super::random;
 use super::statements::Sql;
-use super::step::{Home, Next, Who, middle};
+use super::step::{Home, Next, Who, by_name, middle};
 use crate::client::{Params, Random, Reply};
 
 #[derive(Debug)]
@@ -15,14 +14,13 @@ pub(super) struct OrderStatus {
     customer: i64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum At {
-    Begin,
+    #[default]
     Find,
     Found,
     Order,
     Lines,
-    Commit,
     Over,
 }
 
@@ -30,55 +28,44 @@ impl OrderStatus {
     /// 2.6.1.
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let (district, who) = (random.between(1, DISTRICTS), Who::draw(random));
-        Self { warehouse: home.warehouse, district, who, at: At::Begin, customer: 0 }
+        Self { warehouse: home.warehouse, district, who, at: At::default(), customer: 0 }
     }
 
     pub(super) fn begin_again(&mut self) {
-        self.at = At::Begin;
+        self.at = At::default();
     }
 
     /// 2.6.2.2.
     pub(super) fn next(&mut self, params: &mut Params, reply: &Reply) -> Next {
         match self.at {
-            At::Begin => {
-                self.at = At::Find;
-                Sql::Begin.into()
-            }
             At::Find => match self.who {
                 Who::Number(number) => self.read_customer(number, params),
                 Who::Name(name) => {
-                    params.int(self.warehouse);
-                    params.int(self.district);
-                    params.text(random::last_name(name).as_str());
                     self.at = At::Found;
-                    Sql::CustomersByName.into()
+                    by_name(name, [self.warehouse, self.district], params)
                 }
             },
             At::Found => match middle(reply) {
                 Some(number) => self.read_customer(number, params),
-                None => Next::missing("no customer of TPC-C's initial data has a name; load it again"),
+                None => Next::Missing("no customer of TPC-C's initial data has a name; load it again"),
             },
             At::Order => {
                 if reply.rows() == 0 {
-                    return Next::missing("a customer of TPC-C's initial data is not there; load it again");
+                    return Next::Missing("a customer of TPC-C's initial data is not there; load it again");
                 }
                 self.push(params, self.customer);
                 self.at = At::Lines;
-                Sql::LastOrder.into()
+                Next::Run(Sql::LastOrder)
             }
             At::Lines => {
                 let Some(order) = reply.int(0, 0) else {
-                    return Next::missing("a customer of TPC-C's initial data has no order; load it again");
+                    return Next::Missing("a customer of TPC-C's initial data has no order; load it again");
                 };
                 self.push(params, order);
-                self.at = At::Commit;
-                Sql::Lines.into()
-            }
-            At::Commit => {
                 self.at = At::Over;
-                Sql::Commit.into()
+                Next::Run(Sql::Lines)
             }
-            At::Over => Next::Over,
+            At::Over => Next::Commit,
         }
     }
 
@@ -86,12 +73,10 @@ impl OrderStatus {
         self.customer = number;
         self.push(params, number);
         self.at = At::Order;
-        Sql::CustomerBalance.into()
+        Next::Run(Sql::CustomerBalance)
     }
 
     fn push(&self, params: &mut Params, last: i64) {
-        for value in [self.warehouse, self.district, last] {
-            params.int(value);
-        }
+        params.ints(&[self.warehouse, self.district, last]);
     }
 }

@@ -1,8 +1,8 @@
 //! Payment (2.5): a customer, of another warehouse in 15 of 100 cases, pays; bad credit is noted with him.
 
-use super::random::{self, Text};
+use super::random::Text;
 use super::statements::Sql;
-use super::step::{Home, Next, Who, middle};
+use super::step::{Home, Next, Who, by_name, middle};
 use super::{DISTRICTS, money};
 use crate::client::{Params, Random, Reply};
 
@@ -21,9 +21,9 @@ pub(super) struct Payment {
     names: Text<24>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum At {
-    Begin,
+    #[default]
     PayWarehouse,
     Warehouse,
     PayDistrict,
@@ -32,7 +32,6 @@ enum At {
     Found,
     PayCustomer,
     History,
-    Commit,
     Over,
 }
 
@@ -52,74 +51,65 @@ impl Payment {
             customer_district,
             who: Who::draw(random),
             amount: random.between(100, 500_000),
-            at: At::Begin,
+            at: At::default(),
             customer: 0,
             names: Text::new(),
         }
     }
 
     pub(super) fn begin_again(&mut self) {
-        self.at = At::Begin;
+        self.at = At::default();
     }
 
     /// 2.5.2.2.
     pub(super) fn next(&mut self, params: &mut Params, reply: &Reply) -> Next {
         match self.at {
-            At::Begin => {
-                self.at = At::PayWarehouse;
-                Sql::Begin.into()
-            }
             At::PayWarehouse => {
                 money::push(params, self.amount);
                 params.int(self.warehouse);
                 self.at = At::Warehouse;
-                Sql::PayWarehouse.into()
+                Next::Run(Sql::PayWarehouse)
             }
             At::Warehouse => {
                 params.int(self.warehouse);
                 self.at = At::PayDistrict;
-                Sql::Warehouse.into()
+                Next::Run(Sql::Warehouse)
             }
             At::PayDistrict => {
                 let Some(name) = reply.text(0, 5) else {
-                    return Next::missing("a warehouse of TPC-C's initial data is not there; load it again");
+                    return Next::Missing("a warehouse of TPC-C's initial data is not there; load it again");
                 };
                 self.names = Text::new();
                 self.names.push(name);
                 money::push(params, self.amount);
-                params.int(self.warehouse);
-                params.int(self.district);
+                params.ints(&[self.warehouse, self.district]);
                 self.at = At::District;
-                Sql::PayDistrict.into()
+                Next::Run(Sql::PayDistrict)
             }
             At::District => {
-                params.int(self.warehouse);
-                params.int(self.district);
+                params.ints(&[self.warehouse, self.district]);
                 self.at = At::Find;
-                Sql::District.into()
+                Next::Run(Sql::District)
             }
             At::Find => {
                 let Some(name) = reply.text(0, 5) else {
-                    return Next::missing("a district of TPC-C's initial data is not there; load it again");
+                    return Next::Missing("a district of TPC-C's initial data is not there; load it again");
                 };
                 self.names.push("    ");
                 self.names.push(name);
                 match self.who {
                     Who::Number(number) => self.read_customer(number, params),
                     Who::Name(name) => {
-                        params.int(self.customer_warehouse);
-                        params.int(self.customer_district);
-                        params.text(random::last_name(name).as_str());
                         self.at = At::Found;
-                        Sql::CustomersByName.into()
+                        by_name(name, [self.customer_warehouse, self.customer_district], params)
                     }
                 }
             }
             At::Found => match middle(reply) {
                 Some(number) => self.read_customer(number, params),
-                None => Next::missing("no customer of TPC-C's initial data has a name; load it again"),
+                None => Next::Missing("no customer of TPC-C's initial data has a name; load it again"),
             },
-            At::PayCustomer | At::History | At::Commit | At::Over => self.pay(params, reply),
+            At::PayCustomer | At::History | At::Over => self.pay(params, reply),
         }
     }
 
@@ -127,20 +117,18 @@ impl Payment {
         self.customer = number;
         self.push_customer(params);
         self.at = At::PayCustomer;
-        Sql::Customer.into()
+        Next::Run(Sql::Customer)
     }
 
     fn push_customer(&self, params: &mut Params) {
-        for value in [self.customer_warehouse, self.customer_district, self.customer] {
-            params.int(value);
-        }
+        params.ints(&[self.customer_warehouse, self.customer_district, self.customer]);
     }
 
     fn pay(&mut self, params: &mut Params, reply: &Reply) -> Next {
         match self.at {
             At::PayCustomer => {
                 let (Some(credit), Some(data)) = (reply.text(0, 10), reply.text(0, 14)) else {
-                    return Next::missing("a customer of TPC-C's initial data is not there; load it again");
+                    return Next::Missing("a customer of TPC-C's initial data is not there; load it again");
                 };
                 money::push(params, self.amount);
                 money::push(params, self.amount);
@@ -148,26 +136,20 @@ impl Payment {
                 if credit == "BC" {
                     params.text(self.noted(data).as_str());
                     self.push_customer(params);
-                    return Sql::PayBadCustomer.into();
+                    return Next::Run(Sql::PayBadCustomer);
                 }
                 self.push_customer(params);
-                Sql::PayCustomer.into()
+                Next::Run(Sql::PayCustomer)
             }
             At::History => {
-                let customer = [self.customer, self.customer_district, self.customer_warehouse];
-                for value in customer.into_iter().chain([self.district, self.warehouse]) {
-                    params.int(value);
-                }
+                params.ints(&[self.customer, self.customer_district, self.customer_warehouse]);
+                params.ints(&[self.district, self.warehouse]);
                 money::push(params, self.amount);
                 params.text(self.names.as_str());
-                self.at = At::Commit;
-                Sql::InsertHistory.into()
-            }
-            At::Commit => {
                 self.at = At::Over;
-                Sql::Commit.into()
+                Next::Run(Sql::InsertHistory)
             }
-            _ => Next::Over,
+            _ => Next::Commit,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::random;
 use super::statements::Sql;
-use crate::client::{Random, Reply, Step};
+use crate::client::{Params, Random, Reply};
 
 /// Where a terminal stands.
 #[derive(Debug, Clone, Copy)]
@@ -24,25 +24,16 @@ impl Home {
     }
 }
 
-/// What a transaction does next.
+/// What a transaction does next, after its BEGIN.
 pub(super) enum Next {
-    /// A step of its own.
-    Step(Step),
-    /// It is over.
-    Over,
-}
-
-impl From<Sql> for Next {
-    fn from(sql: Sql) -> Self {
-        Self::Step(sql.run())
-    }
-}
-
-impl Next {
-    /// What a transaction needs is not there.
-    pub(super) fn missing(what: &'static str) -> Self {
-        Self::Step(Step::Abort(what.into()))
-    }
+    /// This statement.
+    Run(Sql),
+    /// It ends.
+    Commit,
+    /// It ends, and changes nothing.
+    RollBack,
+    /// Nothing: a row that it needs is not there.
+    Missing(&'static str),
 }
 
 /// Which customer a transaction is about (2.5.1.2, 2.6.1.2): in 60 of 100 cases one is asked for by last name.
@@ -60,6 +51,13 @@ impl Who {
             Self::Number(random::customer(random))
         }
     }
+}
+
+/// Asks for the customers of a warehouse and district with this last name.
+pub(super) fn by_name(name: i64, place: [i64; 2], params: &mut Params) -> Next {
+    params.ints(&place);
+    params.text(random::last_name(name).as_str());
+    Next::Run(Sql::CustomersByName)
 }
 
 /// Of the customers with a name, sorted by first name, the one in the middle, rounded up (2.5.2.2).

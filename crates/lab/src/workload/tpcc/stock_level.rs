@@ -12,12 +12,11 @@ pub(super) struct StockLevel {
     at: At,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum At {
-    Begin,
+    #[default]
     Order,
     Count,
-    Commit,
     Over,
 }
 
@@ -25,42 +24,31 @@ impl StockLevel {
     /// 2.8.1.
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let threshold = random.between(10, 20);
-        Self { warehouse: home.warehouse, district: home.district, threshold, at: At::Begin }
+        Self { warehouse: home.warehouse, district: home.district, threshold, at: At::default() }
     }
 
     pub(super) fn begin_again(&mut self) {
-        self.at = At::Begin;
+        self.at = At::default();
     }
 
     /// 2.8.2.2.
     pub(super) fn next(&mut self, params: &mut Params, reply: &Reply) -> Next {
+        let (warehouse, district) = (self.warehouse, self.district);
         match self.at {
-            At::Begin => {
-                self.at = At::Order;
-                Sql::Begin.into()
-            }
             At::Order => {
-                params.int(self.warehouse);
-                params.int(self.district);
+                params.ints(&[warehouse, district]);
                 self.at = At::Count;
-                Sql::OrderNumber.into()
+                Next::Run(Sql::OrderNumber)
             }
             At::Count => {
                 let Some(next) = reply.int(0, 0) else {
-                    return Next::missing("a district of TPC-C's initial data is not there; load it again");
+                    return Next::Missing("a district of TPC-C's initial data is not there; load it again");
                 };
-                for value in [self.warehouse, self.district, next, next - 20, self.warehouse, self.threshold]
-                {
-                    params.int(value);
-                }
-                self.at = At::Commit;
-                Sql::LowStock.into()
-            }
-            At::Commit => {
+                params.ints(&[warehouse, district, next, next - 20, warehouse, self.threshold]);
                 self.at = At::Over;
-                Sql::Commit.into()
+                Next::Run(Sql::LowStock)
             }
-            At::Over => Next::Over,
+            At::Over => Next::Commit,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::load::shuffle;
 use super::new_order::NewOrder;
 use super::order_status::OrderStatus;
 use super::payment::Payment;
+use super::statements::Sql;
 use super::step::{Home, Next};
 use super::stock_level::StockLevel;
 use crate::client::{Client, Params, Random, Reply, Step, Turn};
@@ -53,6 +54,14 @@ enum Work {
     StockLevel(StockLevel),
 }
 
+/// How far a transaction is.
+#[derive(Debug)]
+enum Stage {
+    Begin,
+    Within,
+    Over,
+}
+
 /// A terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
@@ -61,6 +70,7 @@ pub(super) struct Terminal {
     /// Cards dealt of it; all, before the first is shuffled.
     dealt: usize,
     work: Option<Work>,
+    stage: Stage,
     /// Whether it keys and thinks.
     keying: bool,
     /// How long it has to think of what it was last shown.
@@ -71,7 +81,15 @@ impl Terminal {
     pub(super) fn new(index: i64, warehouses: i64, keying: bool) -> Self {
         let home =
             Home { warehouse: index % warehouses + 1, district: index / warehouses % 10 + 1, warehouses };
-        Self { home, deck: DECK, dealt: DECK.len(), work: None, keying, thinking: Duration::ZERO }
+        Self {
+            home,
+            deck: DECK,
+            dealt: DECK.len(),
+            work: None,
+            stage: Stage::Begin,
+            keying,
+            thinking: Duration::ZERO,
+        }
     }
 
     /// How long it thinks of its last transaction and keys this one; and notes how long it will think of it.
@@ -142,19 +160,32 @@ impl Client for Terminal {
             }
         }
         let Some(work) = &mut self.work else { unreachable!("dealt above") };
-        match work.next(turn.params, turn.reply) {
-            Next::Step(step) => step,
-            Next::Over => {
-                let kind = work.kind();
-                self.work = None;
-                Step::Done(kind as u8)
+        match self.stage {
+            Stage::Begin => {
+                self.stage = Stage::Within;
+                return Sql::Begin.run();
             }
+            Stage::Over => {
+                let kind = work.kind();
+                (self.work, self.stage) = (None, Stage::Begin);
+                return Step::Done(kind as u8);
+            }
+            Stage::Within => {}
         }
+        let end = match work.next(turn.params, turn.reply) {
+            Next::Run(sql) => return sql.run(),
+            Next::Missing(what) => return Step::Abort(what.into()),
+            Next::Commit => Sql::Commit,
+            Next::RollBack => Sql::Rollback,
+        };
+        self.stage = Stage::Over;
+        end.run()
     }
 
     fn failed(&mut self, again: bool) -> u8 {
         // A transaction fails by one of its statements, so there is one under way.
         let kind = self.work.as_ref().map_or(Kind::NewOrder, Work::kind);
+        self.stage = Stage::Begin;
         match &mut self.work {
             Some(work) if again => work.begin_again(),
             _ => self.work = None,
