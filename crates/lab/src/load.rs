@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 /// How statements are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum Protocol {
-    /// As text, values in it.
+    /// As text with the values in it
     Simple,
-    /// Parsed, bound and executed each time.
+    /// Parsed, bound and executed each time
     Extended,
-    /// Prepared once for each connection.
+    /// Prepared once for each connection
     Prepared,
 }
 
@@ -45,11 +47,11 @@ pub enum Pace {
 }
 
 /// How the transactions of an open loop are spaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum Arrivals {
-    /// One after the other, evenly.
+    /// Evenly
     Even,
-    /// Each independent of the others, as those of many users are.
+    /// By chance, as those of many users
     Poisson,
 }
 
@@ -80,6 +82,23 @@ pub struct Load {
 }
 
 impl Load {
+    /// A closed loop of prepared statements without a warm-up, tried once.
+    #[cfg(test)]
+    pub(crate) fn closed(clients: usize, threads: usize, measured: Duration) -> Self {
+        Self {
+            clients,
+            threads,
+            protocol: Protocol::Prepared,
+            pipeline: false,
+            pace: Pace::Closed { think: Duration::ZERO },
+            ramp: Duration::ZERO,
+            warmup: Duration::ZERO,
+            measured,
+            tries: 1,
+            seed: 1,
+        }
+    }
+
     /// Transactions due a second where counting begins and where it ends, `counted` later; `None` in a closed loop.
     pub fn offered(&self, counted: Duration) -> Option<(f64, f64)> {
         let Pace::Open { from, to, .. } = self.pace else { return None };
@@ -97,18 +116,8 @@ mod tests {
     #[test]
     fn the_rate_of_what_is_counted_is_that_after_ramp_and_warm_up() {
         let second = Duration::from_secs(1);
-        let mut load = Load {
-            clients: 1,
-            threads: 1,
-            protocol: Protocol::Prepared,
-            pipeline: false,
-            pace: Pace::Open { from: 0.0, to: 100.0, arrivals: Arrivals::Even },
-            ramp: second,
-            warmup: second,
-            measured: 8 * second,
-            tries: 1,
-            seed: 1,
-        };
+        let pace = Pace::Open { from: 0.0, to: 100.0, arrivals: Arrivals::Even };
+        let mut load = Load { pace, ramp: second, warmup: second, ..Load::closed(1, 1, 8 * second) };
         assert_eq!(load.offered(8 * second), Some((20.0, 100.0)));
         assert_eq!(load.offered(4 * second), Some((20.0, 60.0)), "a round that was ended early");
         load.pace = Pace::Closed { think: Duration::ZERO };

@@ -120,7 +120,7 @@ pub struct RunOptions {
     pub driver: Vec<DriverName>,
     /// How statements are sent (prepared; that of connect simple)
     #[arg(long, short = 'M', value_enum, help_heading = "Load")]
-    pub protocol: Option<ProtocolName>,
+    pub protocol: Option<Protocol>,
     /// Send all statements of a transaction at once and wait for their answers together (PostgreSQL's protocol, prepared or
     /// extended; workloads in which no statement follows from an earlier one's answer)
     #[arg(long, help_heading = "Load")]
@@ -134,7 +134,7 @@ pub struct RunOptions {
     pub rate: Option<(f64, f64)>,
     /// How the transactions of a rate are spaced (poisson)
     #[arg(long, value_enum, requires = "rate", help_heading = "Load")]
-    pub arrivals: Option<ArrivalsName>,
+    pub arrivals: Option<Arrivals>,
     /// Pause of a client between two transactions
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Load")]
     pub think: Duration,
@@ -217,26 +217,6 @@ impl DriverName {
     }
 }
 
-/// How statements are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ProtocolName {
-    /// As text with the values in it
-    Simple,
-    /// Parsed, bound and executed each time
-    Extended,
-    /// Prepared once for each connection
-    Prepared,
-}
-
-/// How the transactions of a rate are spaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ArrivalsName {
-    /// Evenly
-    Even,
-    /// By chance, as those of many users
-    Poisson,
-}
-
 impl RunOptions {
     /// Of pgbench's tables or TPC-C.
     pub fn scale(&self) -> u32 {
@@ -256,9 +236,7 @@ impl RunOptions {
     /// How statements are sent.
     pub fn protocol(&self) -> Protocol {
         match self.protocol {
-            Some(ProtocolName::Simple) => Protocol::Simple,
-            Some(ProtocolName::Extended) => Protocol::Extended,
-            Some(ProtocolName::Prepared) => Protocol::Prepared,
+            Some(protocol) => protocol,
             // What is run once is not prepared first.
             None if self.file.is_empty() && self.workload == connect::NAME => Protocol::Simple,
             None => Protocol::Prepared,
@@ -267,10 +245,7 @@ impl RunOptions {
 
     /// When transactions begin.
     pub fn pace(&self) -> Pace {
-        let arrivals = match self.arrivals {
-            Some(ArrivalsName::Even) => Arrivals::Even,
-            Some(ArrivalsName::Poisson) | None => Arrivals::Poisson,
-        };
+        let arrivals = self.arrivals.unwrap_or(Arrivals::Poisson);
         match self.rate {
             Some((from, to)) => Pace::Open { from, to, arrivals },
             None => Pace::Closed { think: self.think },

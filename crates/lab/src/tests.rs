@@ -3,16 +3,38 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use sync::atomic::AtomicBool;
 
 use crate::arm::spec::Spec;
-use crate::arm::{Dialect, Running, Target};
+use crate::arm::{Address, Dialect, Running, Target};
 
 /// Says what cannot be tried here, past the harness, which keeps to itself what a test prints that succeeds. `make test`
 /// repeats these lines at its end.
 pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
+}
+
+/// Waits until this is so, for at most a minute.
+pub fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_so() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A target at this address, for what is tested without a real server.
+pub fn target_at(dialect: Dialect, address: Address) -> Target {
+    Target {
+        arm: "test".to_owned(),
+        dialect,
+        address,
+        user: "me".to_owned(),
+        password: Some("secret".to_owned()),
+        database: "db".to_owned(),
+        processes: Vec::new(),
+    }
 }
 
 /// Whether a server could not be started because this machine does not have it; says so.

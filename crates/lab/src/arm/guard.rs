@@ -123,7 +123,7 @@ impl Drop for Guard {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use super::*;
 
@@ -141,10 +141,7 @@ mod tests {
 
     /// Who was told to end does so in its own time.
     fn goes(process: u32) -> bool {
-        let until = Instant::now() + Duration::from_secs(60);
-        while is_there(process) && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        crate::tests::wait_until(|| !is_there(process));
         !is_there(process)
     }
 

@@ -363,22 +363,24 @@ mod tests {
         assert!(seen.nanos > nanos(seen.user + seen.kernel), "{seen:?}");
     }
 
-    /// A shell that runs this, with what it reads and writes in the test's hands.
-    fn shell(script: &str) -> Child {
+    /// A shell before it reads a line, and after it has written one in answer.
+    fn around(script: &str) -> (Snapshot, Snapshot) {
         let mut shell = Command::new("sh");
-        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
-    }
-
-    #[test]
-    fn work_of_children_that_have_ended_is_known_to_be_lost() {
-        let script = "read line; sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo; read line";
-        let mut shell = shell(script);
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
         let before = Snapshot::take(&[shell.id()], &[]).unwrap();
         std::io::Write::write_all(shell.stdin.as_mut().unwrap(), b"\n").unwrap();
         std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         let after = Snapshot::take(&[shell.id()], &[]).unwrap();
         drop(shell.stdin.take());
         shell.wait().unwrap();
+        (before, after)
+    }
+
+    #[test]
+    fn work_of_children_that_have_ended_is_known_to_be_lost() {
+        let script = "read line; sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo; read line";
+        let (before, after) = around(script);
         assert!(between(&before, &after).lost > 0.5, "the loop ran in a child");
         assert_eq!(between(&before, &before).lost, 0.0);
     }
@@ -447,13 +449,7 @@ mod tests {
     fn children_that_come_and_go_are_seen_on_this_machine() {
         // A shell that is told to run a loop in a child of its own, three times over, waiting for each, and then waits itself.
         let script = "read line; for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read line";
-        let mut shell = shell(script);
-        let before = Snapshot::take(&[shell.id()], &[]).unwrap();
-        std::io::Write::write_all(shell.stdin.as_mut().unwrap(), b"\n").unwrap();
-        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
-        let after = Snapshot::take(&[shell.id()], &[]).unwrap();
-        drop(shell.stdin.take());
-        shell.wait().unwrap();
+        let (before, after) = around(script);
         assert_eq!(after.processes.len(), 1, "its children have ended");
         let spent = after.server.nanos - before.server.nanos;
         assert!(spent >= nanos(3), "three loops of 60,000 steps in {spent} ns");

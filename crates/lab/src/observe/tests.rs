@@ -2,6 +2,7 @@
 
 use super::processes::Spent;
 use super::*;
+use crate::tests::wait_until;
 
 fn snapshot(all: u64, idle: u64, server: (u64, u64), client: (u64, u64)) -> Snapshot {
     let ticks = |(user, kernel)| Spent { user, kernel, nanos: nanos(user + kernel) };
@@ -51,15 +52,8 @@ fn idle_time_of_cpus_of_ones_own_is_known_where_there_are_some() {
 }
 
 fn target(processes: Vec<u32>) -> Target {
-    Target {
-        arm: "a".into(),
-        dialect: crate::arm::Dialect::Postgres,
-        address: crate::arm::Address::Tcp("elsewhere".into(), 5432),
-        user: "u".into(),
-        password: None,
-        database: "d".into(),
-        processes,
-    }
+    let elsewhere = crate::arm::Address::Tcp("elsewhere".into(), 5432);
+    Target { processes, ..crate::tests::target_at(crate::arm::Dialect::Postgres, elsewhere) }
 }
 
 #[test]
@@ -202,11 +196,10 @@ fn nothing_is_asked_while_the_cpu_is_sampled_and_everything_once_it_is_not() {
     assert_eq!(questions(), 0, "perf samples");
     let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut observer.window else { panic!() };
     sampling.interrupt();
-    let until = Instant::now() + Duration::from_secs(60);
-    while questions() == 0 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
+    wait_until(|| {
         observer.tick();
-    }
+        questions() > 0
+    });
     observer.end();
     let seen = observer.seen(1, Duration::from_secs(1));
     assert_eq!((seen.looks, seen.waits[0].name.as_str()), (questions() as u64, RUNNING));

@@ -5,16 +5,12 @@ mod looks;
 use std::cell::{Cell, RefCell};
 
 use super::*;
-use crate::arm::control::{Control, Fault};
 use crate::arm::{Address, Dialect};
 use crate::client::Statement;
 use crate::client::{Client, Random};
 use crate::drive::{Kind, Live, Measured, Phase, histogram};
-use crate::load::{Pace, Protocol};
-use crate::record::Check;
 use crate::record::CpuTime;
 use crate::record::{Latency, Observed};
-use crate::workload::{Before, Found};
 
 /// A workload that is never run.
 struct Named(Vec<String>);
@@ -25,18 +21,6 @@ impl Workload for Named {
     }
     fn kinds(&self) -> &[String] {
         &self.0
-    }
-    fn load(&self, _: &Target, _: usize, _: &crate::arm::control::Progress) -> Result<(), Fault> {
-        unreachable!("a sweep loads nothing")
-    }
-    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
-        unreachable!("a sweep loads nothing")
-    }
-    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
-        unreachable!("a sweep loads nothing")
-    }
-    fn check(&self, _: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
-        unreachable!("a sweep checks nothing")
     }
     fn statements(&self, _: Dialect) -> Vec<Statement> {
         unreachable!("the driver is scripted")
@@ -157,32 +141,16 @@ impl Observe for Looks {
 }
 
 fn target(arm: &str) -> Target {
-    Target {
-        arm: arm.into(),
-        dialect: Dialect::Postgres,
-        address: Address::Tcp("nowhere".into(), 1),
-        user: "u".into(),
-        password: None,
-        database: "d".into(),
-        processes: Vec::new(),
-    }
+    let nowhere = Address::Tcp("nowhere".into(), 1);
+    Target { arm: arm.into(), ..crate::tests::target_at(Dialect::Postgres, nowhere) }
 }
+
+const SECOND: Duration = Duration::from_secs(1);
 
 fn plan(clients: &[usize]) -> Plan {
     Plan {
         clients: clients.to_vec(),
-        load: Load {
-            clients: 0,
-            threads: 4,
-            protocol: Protocol::Prepared,
-            pipeline: false,
-            pace: Pace::Closed { think: Duration::ZERO },
-            ramp: Duration::ZERO,
-            warmup: Duration::from_secs(2),
-            measured: Duration::from_secs(8),
-            tries: 1,
-            seed: 7,
-        },
+        load: Load { warmup: 2 * SECOND, seed: 7, ..Load::closed(0, 4, 8 * SECOND) },
         width: 0.03,
         least_rounds: 3,
         most_rounds: 10,

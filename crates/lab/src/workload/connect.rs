@@ -4,12 +4,10 @@
 //! A transaction begins with the first byte of its connection. (pgbench leaves the connecting out of its latencies, but
 //! not out of its throughput.) Its statement goes as text: prepared for one use, it would be measured twice.
 
-use crate::arm::control::{Control, Fault, Progress};
-use crate::arm::{Dialect, Target};
+use crate::arm::Dialect;
 use crate::client::{Client, Prepare, Statement, StatementId, Step, Turn, Wanted};
-use crate::record::Check;
 
-use super::{Before, Found, Original, PgbenchScript, Workload};
+use super::{Original, PgbenchScript, Workload};
 
 /// Its name on the command line, and of its only kind of transactions.
 pub const NAME: &str = "connect";
@@ -36,22 +34,6 @@ impl Workload for Connect {
 
     fn kinds(&self) -> &[String] {
         &self.kinds
-    }
-
-    fn load(&self, _: &Target, _: usize, _: &Progress) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
-        Ok(Found::Loaded)
-    }
-
-    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
-        Ok(Before::default())
-    }
-
-    fn check(&self, _: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
-        Ok(Vec::new())
     }
 
     fn original(&self) -> Option<Original> {

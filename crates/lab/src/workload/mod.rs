@@ -68,17 +68,25 @@ pub trait Workload: Sync {
     fn kinds(&self) -> &[String];
 
     /// Makes its tables in the target's database, in place of those of an earlier load, and fills them with so many threads.
-    /// Sets the progress's total first.
-    fn load(&self, to: &Target, threads: usize, progress: &Progress) -> Result<(), Fault>;
+    /// Sets the progress's total first. This and the next three do nothing for a workload without tables.
+    fn load(&self, _: &Target, _threads: usize, _: &Progress) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// What is there already.
-    fn found(&self, control: &mut Control) -> Result<Found, Fault>;
+    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
+        Ok(Found::Loaded)
+    }
 
     /// What is done once before the first round, when everything is loaded: as pgbench vacuums and empties its history.
-    fn prepare(&self, control: &mut Control) -> Result<Before, Fault>;
+    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
+        Ok(Before::default())
+    }
 
     /// What must hold whenever no client runs, and whether it does.
-    fn check(&self, control: &mut Control, before: &Before) -> Result<Vec<Check>, Fault>;
+    fn check(&self, _: &mut Control, _before: &Before) -> Result<Vec<Check>, Fault> {
+        Ok(Vec::new())
+    }
 
     /// How the original tool runs it; `None` where there is none.
     fn original(&self) -> Option<Original> {

@@ -232,10 +232,6 @@ impl Workload for Sysbench {
         tables::found(self, control)
     }
 
-    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
-        Ok(Before::default())
-    }
-
     fn check(&self, control: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
         // Without transactions a client that ends between DELETE and INSERT leaves a row out.
         if !self.plan.transaction {

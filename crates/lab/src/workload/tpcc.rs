@@ -87,11 +87,6 @@ impl Workload for Tpcc {
         }
     }
 
-    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
-        // What earlier rounds have left is as good as the initial data.
-        Ok(Before::default())
-    }
-
     fn check(&self, control: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
         check::check(control)
     }

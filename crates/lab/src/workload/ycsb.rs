@@ -199,10 +199,6 @@ impl Workload for Ycsb {
         tables::found(self, control)
     }
 
-    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
-        Ok(Before::default())
-    }
-
     fn check(&self, control: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
         let (records, inserts) =
             (self.plan.records, self.plan.mix.iter().any(|(kind, _)| *kind == Operation::Insert));

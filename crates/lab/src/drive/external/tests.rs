@@ -6,15 +6,13 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::arm::control::{Control, Fault, Progress};
+use crate::arm::control::Control;
 use crate::arm::{Dialect, Target};
 use crate::client::Client;
 use crate::client::Statement;
 use crate::drive::{Driver, Live, Measured, Phase};
-use crate::load::Protocol;
-use crate::record::Check;
 use crate::tests::target;
-use crate::workload::{Before, Found, Original, PgbenchScript, Workload};
+use crate::workload::{Original, PgbenchScript, Workload};
 
 /// What only its original runs.
 struct Only(Option<Original>, [String; 2]);
@@ -38,22 +36,6 @@ impl Workload for Only {
         self.0.clone()
     }
 
-    fn load(&self, _: &Target, _: usize, _: &Progress) -> Result<(), Fault> {
-        unreachable!()
-    }
-
-    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
-        unreachable!()
-    }
-
-    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
-        unreachable!()
-    }
-
-    fn check(&self, _: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
-        unreachable!()
-    }
-
     fn statements(&self, _: Dialect) -> Vec<Statement> {
         unreachable!()
     }
@@ -64,18 +46,8 @@ impl Workload for Only {
 }
 
 fn load(pace: Pace) -> Load {
-    Load {
-        clients: 2,
-        threads: 1,
-        protocol: Protocol::Prepared,
-        pipeline: false,
-        pace,
-        ramp: Duration::ZERO,
-        warmup: Duration::from_secs(1),
-        measured: Duration::from_secs(2),
-        tries: 3,
-        seed: 7,
-    }
+    let warmup = Duration::from_secs(1);
+    Load { pace, warmup, tries: 3, seed: 7, ..Load::closed(2, 1, Duration::from_secs(2)) }
 }
 
 const CLOSED: Pace = Pace::Closed { think: Duration::ZERO };
@@ -158,10 +130,7 @@ fn sysbench_is_sent_to_the_port_that_was_named() {
 
 /// Ends a round when so many transactions are seen, or never will be.
 fn stop_after(done: u64, live: &Live) {
-    let until = std::time::Instant::now() + Duration::from_secs(60);
-    while live.done() < done && std::time::Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    crate::tests::wait_until(|| live.done() >= done);
     live.stop();
 }
 

@@ -21,15 +21,7 @@ fn wire(protocol: Protocol, address: Address) -> Mysql {
 }
 
 fn wire_of(protocol: Protocol, address: Address, prepare: Prepare) -> Mysql {
-    let target = Target {
-        arm: "canned".to_owned(),
-        dialect: Dialect::Mysql,
-        address,
-        user: "me".to_owned(),
-        password: Some("secret".to_owned()),
-        database: "db".to_owned(),
-        processes: Vec::new(),
-    };
+    let target = crate::tests::target_at(Dialect::Mysql, address);
     let select = Statement {
         pieces: ["SELECT ", ", ", ", ", ", ", ""].map(str::to_owned).into(),
         prepare,

@@ -7,15 +7,8 @@ use crate::arm::{Address, Dialect};
 use crate::drive::wire::{Code, Failure};
 
 fn wire(protocol: Protocol, password: Option<&str>) -> Postgres {
-    let target = Target {
-        arm: "canned".to_owned(),
-        dialect: Dialect::Postgres,
-        address: Address::Unix("/nowhere".into()),
-        user: "me".to_owned(),
-        password: password.map(str::to_owned),
-        database: "db".to_owned(),
-        processes: Vec::new(),
-    };
+    let target = crate::tests::target_at(Dialect::Postgres, Address::Unix("/nowhere".into()));
+    let target = Target { password: password.map(str::to_owned), ..target };
     let select = Statement {
         pieces: ["SELECT ", ", ", ", ", ";"].map(str::to_owned).into(),
         prepare: Prepare::AtConnect,

@@ -1,6 +1,7 @@
 //! perf's words read, and perf itself where it is there.
 
 use super::*;
+use crate::tests::wait_until;
 
 #[test]
 fn counted_calls_go_by_the_time_perf_took() {
@@ -56,11 +57,10 @@ fn has_perf() -> bool {
 
 /// Goes on until it is over.
 fn through(mut sampling: Sampling) -> Sampling {
-    let until = Instant::now() + Duration::from_secs(60);
-    while sampling.stage.perf().is_some() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
+    wait_until(|| {
         sampling.tick();
-    }
+        sampling.stage.perf().is_none()
+    });
     sampling
 }
 
@@ -126,10 +126,7 @@ fn what_ends_with_the_round_is_used_and_who_has_ended_is_left_out() {
     // The window is never reached: perf is interrupted in the middle of its first part.
     let sampling = Sampling::begin(&processes, Duration::from_secs(60)).unwrap();
     assert_eq!(sampling.living(), [busy.process()]);
-    let until = Instant::now() + Duration::from_secs(30);
-    while !sampling.data().exists() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(|| sampling.data().exists());
     std::thread::sleep(Duration::from_millis(1_500));
     let (calls, symbols) = sampling.end();
     assert_eq!(calls, Err(UNCOUNTED.into()));
@@ -159,13 +156,6 @@ fn scripted(record: &str, stat: &str) -> (TempDir, Vec<String>) {
 const UNTIL_TOLD: &str = "trap 'echo hot > $data; trap - INT; kill -INT $$' INT; wait_for_ever";
 const COUNTED: &str = "echo ' 700 raw_syscalls:sys_enter'; echo ' 0.5 seconds time elapsed'";
 
-fn wait_until(what: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !what() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn begun(folder: &TempDir, program: Vec<String>, window: Duration) -> Sampling {
     let sampling = Sampling::begin_by(program, &[std::process::id() as i32], window).unwrap();
     wait_until(|| folder.path().join("waits").exists());
@@ -192,12 +182,7 @@ fn a_recording_that_the_rounds_end_cuts_short_is_used() {
 #[test]
 fn a_recording_ends_with_the_first_half_and_calls_are_counted() {
     let (folder, program) = scripted(UNTIL_TOLD, &format!("({COUNTED}) >&2"));
-    let mut sampling = begun(&folder, program, Duration::from_secs(2));
-    let began = Instant::now();
-    while sampling.stage.perf().is_some() && began.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(10));
-        sampling.tick();
-    }
+    let sampling = through(begun(&folder, program, Duration::from_secs(2)));
     assert_eq!(sampling.perfs().len(), 2, "neither is waited for yet");
     let (calls, symbols) = sampling.end();
     assert_eq!((calls, names(symbols)), (Ok(1_400.0), vec!["hot".to_string()]));
@@ -228,19 +213,13 @@ fn a_recording_that_has_hardly_begun_gets_a_little_more_but_not_all() {
 fn a_recording_that_ends_early_without_a_word_is_tried_again() {
     let once = "if [ -e $at/tried ]; then echo hot > $data; else touch $at/tried; exit 1; fi";
     let (_folder, program) = scripted(once, &format!("({COUNTED}) >&2"));
-    let mut sampling =
-        Sampling::begin_by(program, &[std::process::id() as i32], Duration::from_secs(600)).unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while sampling.stage.perf().is_some() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-        sampling.tick();
-    }
-    let (calls, symbols) = sampling.end();
+    let own = [std::process::id() as i32];
+    let sampling = Sampling::begin_by(program, &own, Duration::from_secs(600)).unwrap();
+    let (calls, symbols) = through(sampling).end();
     assert_eq!((calls, names(symbols)), (Ok(1_400.0), vec!["hot".to_string()]));
 
     let (_folder, program) = scripted("echo access denied >&2; exit 1", "echo access denied >&2; exit 1");
-    let mut sampling =
-        Sampling::begin_by(program, &[std::process::id() as i32], Duration::from_secs(600)).unwrap();
+    let mut sampling = Sampling::begin_by(program, &own, Duration::from_secs(600)).unwrap();
     for expected in ["all, then some", "some, then no more"] {
         assert!(sampling.is_recording(), "{expected}");
         wait_until(|| sampling.has_ended().is_some());

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::client::Reply;
+use crate::tests::wait_until;
 
 /// Gives the scripted answers in turn, the last for ever.
 struct Scripted(Answers);
@@ -35,13 +36,6 @@ fn scripted(answers: Vec<Result<Reply, String>>) -> (Connect, Answers) {
 }
 
 type Answers = Arc<Mutex<VecDeque<Result<Reply, String>>>>;
-
-fn wait_until(mut what: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !what() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// Of a round in which is asked from the beginning, until so many answers are left.
 fn round(waits: &mut Waits, left: &Answers, until: usize) -> Samples {

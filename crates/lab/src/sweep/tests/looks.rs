@@ -12,10 +12,7 @@ impl Driver for Parting<'_> {
     fn run(&self, to: &Target, _: &dyn Workload, load: &Load, live: &Live) -> Result<Measured, String> {
         let begun = self.0.lock().unwrap().len();
         live.enter(Phase::Measuring);
-        let until = Instant::now() + Duration::from_secs(60);
-        while self.0.lock().unwrap().len() == begun && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        crate::tests::wait_until(|| self.0.lock().unwrap().len() > begun);
         live.enter(Phase::Over);
         live.hold();
         self.0.lock().unwrap().push(format!("{} parts", to.arm));

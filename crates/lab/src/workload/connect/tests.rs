@@ -3,23 +3,14 @@
 use std::time::Duration;
 
 use super::*;
+use crate::arm::control::Control;
 use crate::drive::{Driver, Live, Native, Pgbench};
-use crate::load::{Load, Pace, Protocol};
+use crate::load::{Load, Protocol};
 use crate::workload::tests::assert_allocates_nothing;
 
 fn load() -> Load {
-    Load {
-        clients: 4,
-        threads: 2,
-        protocol: Protocol::Simple,
-        pipeline: false,
-        pace: Pace::Closed { think: Duration::ZERO },
-        ramp: Duration::ZERO,
-        warmup: Duration::from_millis(100),
-        measured: Duration::from_secs(1),
-        tries: 1,
-        seed: 1,
-    }
+    let (protocol, warmup) = (Protocol::Simple, Duration::from_millis(100));
+    Load { protocol, warmup, ..Load::closed(4, 2, Duration::from_secs(1)) }
 }
 
 #[test]

@@ -69,15 +69,7 @@ impl Fake {
                 });
             }
         });
-        let target = Target {
-            arm: "fake".to_owned(),
-            dialect: Dialect::Postgres,
-            address: Address::Unix(path),
-            user: "me".to_owned(),
-            password: Some("secret".to_owned()),
-            database: "db".to_owned(),
-            processes: Vec::new(),
-        };
+        let target = crate::tests::target_at(Dialect::Postgres, Address::Unix(path));
         Self { _folder: folder, target, seen, accepted }
     }
 

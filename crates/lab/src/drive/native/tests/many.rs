@@ -130,15 +130,7 @@ fn five_thousand_connections_are_held_at_once_and_each_is_used() {
     let seen = Arc::new(Seen::default());
     let server = seen.clone();
     thread::spawn(move || serve(&listener, &server));
-    let target = Target {
-        arm: "idle".to_owned(),
-        dialect: Dialect::Postgres,
-        address: Address::Unix(path),
-        user: "me".to_owned(),
-        password: None,
-        database: "db".to_owned(),
-        processes: Vec::new(),
-    };
+    let target = crate::tests::target_at(Dialect::Postgres, Address::Unix(path));
     for pipeline in [false, true] {
         let before = seen.executed.load(Ordering::Relaxed);
         let workload = Steps { most: EACH, row: (!pipeline).then_some(42), ..point() };

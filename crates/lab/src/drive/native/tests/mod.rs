@@ -17,12 +17,9 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::arm::Address;
-use crate::arm::control::{Control, Fault, Progress};
 use crate::client::{Client, StatementId, Step, Turn};
 use crate::client::{Prepare, Statement, Wanted};
 use crate::load::{Pace, Protocol};
-use crate::record::Check;
-use crate::workload::{Before, Found};
 use fake::{Act, Asked, Fake};
 
 /// A workload whose clients take the same steps in each transaction.
@@ -87,22 +84,6 @@ impl Workload for Steps {
         &self.kinds
     }
 
-    fn load(&self, _: &Target, _: usize, _: &Progress) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn found(&self, _: &mut Control) -> Result<Found, Fault> {
-        Ok(Found::Nothing)
-    }
-
-    fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
-        Ok(Before::default())
-    }
-
-    fn check(&self, _: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
-        Ok(Vec::new())
-    }
-
     fn tolerated(&self, _: Dialect) -> &'static [&'static str] {
         self.tolerated
     }
@@ -153,18 +134,7 @@ impl Client for Stepper {
 }
 
 pub fn load(clients: usize, threads: usize, milliseconds: u64) -> Load {
-    Load {
-        clients,
-        threads,
-        protocol: Protocol::Prepared,
-        pipeline: false,
-        pace: Pace::Closed { think: Duration::ZERO },
-        ramp: Duration::ZERO,
-        warmup: Duration::ZERO,
-        measured: Duration::from_millis(milliseconds),
-        tries: 3,
-        seed: 1,
-    }
+    Load { tries: 3, ..Load::closed(clients, threads, Duration::from_millis(milliseconds)) }
 }
 
 pub fn run(target: &Target, workload: &Steps, load: &Load) -> Result<Measured, String> {
@@ -495,10 +465,7 @@ fn sessions_stay_until_the_server_has_been_looked_at_but_not_for_ever() {
         assert!(looked || begun.elapsed() >= hold, "{:?}", begun.elapsed());
         assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
         // The server may read the last ones a while later.
-        let until = Instant::now() + Duration::from_secs(60);
-        while fake.count("X") < 4 && Instant::now() < until {
-            thread::sleep(Duration::from_millis(5));
-        }
+        crate::tests::wait_until(|| fake.count("X") >= 4);
         assert_eq!(fake.count("X"), 4);
         assert_eq!(measured.elapsed, Duration::from_millis(100), "the time held is not counted");
     }

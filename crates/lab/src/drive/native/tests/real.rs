@@ -1,15 +1,10 @@
 //! The driver against real servers (see [`crate::tests::target`]).
 
-use std::time::Duration;
-
 use super::{Steps, load, point, run, transaction};
-use crate::arm::control::{Control, Progress};
+use crate::arm::control::Control;
 use crate::arm::{Dialect, Target};
 use crate::client::Step;
-use crate::drive::{Driver, Live, Native};
 use crate::load::{Load, Protocol};
-use crate::workload::tpcc::Tpcc;
-use crate::workload::{Before, Workload};
 
 /// The server, with 1,000 rows that all have 42.
 fn prepared(dialect: Dialect) -> Option<Target> {
@@ -49,46 +44,4 @@ fn every_protocol_works(dialect: Dialect) {
 fn real_servers_work_with_every_protocol() {
     every_protocol_works(Dialect::Postgres);
     every_protocol_works(Dialect::Mysql);
-}
-
-/// Runs TPC-C in a database of its own, in every protocol, and checks what must hold.
-fn tpcc_holds(dialect: Dialect) {
-    let Some(mut target) = crate::tests::target(dialect) else { return };
-    let mut control = Control::connect(&target).unwrap();
-    control.execute("DROP DATABASE IF EXISTS lab_native_tpcc").unwrap();
-    control.execute("CREATE DATABASE lab_native_tpcc").unwrap();
-    target.database = "lab_native_tpcc".to_owned();
-    let tpcc = Tpcc::new(1, 1, false);
-    tpcc.load(&target, 2, &Progress::new(0)).unwrap();
-    for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
-        // One warehouse and ten clients: rows are waited for, and deadlocks may come.
-        let load = Load { protocol, tries: 10, ..load(10, 2, 60_000) };
-        let live = Live::new(2);
-        let measured = std::thread::scope(|scope| {
-            let round = scope.spawn(|| Native.run(&target, &tpcc, &load, &live));
-            while live.done() < 300 && !round.is_finished() {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            live.stop();
-            round.join().unwrap().unwrap()
-        });
-        assert_eq!(measured.lost_clients, None, "{protocol:?}, {:?}", measured.errors);
-        let done: Vec<u64> = measured.kinds.iter().map(|kind| kind.done).collect();
-        assert!(done[0] > 0 && done[1] > 0, "{protocol:?}: {done:?}, {:?}", measured.errors);
-    }
-    let checks = tpcc.check(&mut Control::connect(&target).unwrap(), &Before::default()).unwrap();
-    for check in checks {
-        assert_eq!(check.fault, None, "{}", check.claim);
-    }
-    control.execute("DROP DATABASE lab_native_tpcc").unwrap();
-}
-
-#[test]
-fn tpcc_keeps_its_conditions_on_postgres() {
-    tpcc_holds(Dialect::Postgres);
-}
-
-#[test]
-fn tpcc_keeps_its_conditions_on_mysql() {
-    tpcc_holds(Dialect::Mysql);
 }
