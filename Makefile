@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bombs bench results loom fuzz interleave setup fmt overhead instructions conformance isolation deny
+.PHONY: help build drivers test demo soak bombs bench results loom fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,10 +49,16 @@ conformance: build ## PostgreSQL 18's regression files on both servers, compared
 isolation: build ## PostgreSQL 18's isolation specs, played by its isolationtester; ARGS="--all" or names of specs
 	@scripts/isolation.py $(ARGS)
 
+sanitize: ## Unit tests of the lower crates under the address and the thread sanitizer (needs nightly)
+	@scripts/sanitize.sh
+
+miri: ## Tests without system calls of ours under miri (needs nightly with its component miri)
+	@scripts/miri.sh
+
 deny: setup ## Licences, sources and duplicates of the libraries; advisories where their database is in reach
 	@scripts/deny.sh
 
-instructions: build ## Instructions per prepared select and tpcb transaction; ARGS="--baseline BINARY --limit 1.01"
+instructions: build ## Instructions of the server on five hot paths; ARGS="--baseline BINARY --limit 1.01"
 	@scripts/instructions.py $(ARGS)
 
 bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ceiling (needs ../shared)

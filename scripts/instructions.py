@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
-"""Instructions of the server per prepared select and per tpcb transaction, counted by callgrind.
+"""Instructions of the server per transaction on five hot paths, counted by callgrind.
 
-Each binary serves a new folder under callgrind with one core and a file thread. The script loads pgbench's tables at
-scale 1 while nothing is counted, warms each workload up, and counts two runs of one client, a short one and a long one.
-The difference of their instructions over the difference of their transactions leaves out what a run costs once.
-With --baseline BINARY the table gives the ratio of the two, and --limit RATIO makes a ratio above it an error.
+Each binary serves a new folder under callgrind with one core and a file thread. The script loads
+pgbench's tables at scale 1 while nothing is counted, warms each path up, and counts two runs of one
+client, a short one and a long one. The difference of their instructions over the difference of
+their transactions leaves out the cost of a run itself.
+
+With --check FILE the script compares the counts with those of the file; a difference of more than
+1% is an error. With --record FILE it replaces those of the file. With --baseline BINARY the table
+gives the ratio of two binaries, and --limit RATIO makes a ratio above it an error. --build builds
+the release binary first.
 """
 
 import argparse
 import os
+import platform
 import re
 import shutil
 import socket
@@ -16,12 +22,53 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 
 from peers import TARGET, run, say
 
-WORKLOADS = {"select": ["-S"], "tpcb": []}
-TRANSACTIONS = {"select": (2000, 12000), "tpcb": (400, 1600)}
 START_LIMIT = 900
+# A folder in memory: a commit that waits long for its disk costs more instructions.
+MEMORY = "/dev/shm"
+# Work by the clock, of which a slow run does more: left out of the counts.
+TIMED = "Engine>::tick"
+# Further rounds before a count that moved is believed.
+FURTHER = 10
+# By how much a count may differ from the recorded one.
+TOLERANCE = 0.01
+
+
+@dataclass
+class Path:
+    """A hot path: pgbench's options, its script if none of its own, and the lengths of the two runs."""
+
+    options: list
+    few: int
+    many: int
+    script: str = ""
+
+
+PREPARED = ["-M", "prepared"]
+PATHS = {
+    "prepared select": Path(PREPARED + ["-S"], 2000, 12000),
+    "simple select": Path(["-M", "simple", "-S"], 1000, 6000),
+    "tpcb": Path(PREPARED, 200, 1000),
+    "insert": Path(
+        PREPARED,
+        50,
+        250,
+        "BEGIN;\n"
+        + 20 * "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, 1, 1, CURRENT_TIMESTAMP);\n"
+        + "COMMIT;\n",
+    ),
+    "range join": Path(
+        PREPARED,
+        200,
+        1200,
+        "\\set first random(1, 99000)\n"
+        "SELECT a.aid, b.bbalance FROM pgbench_accounts a JOIN pgbench_branches b ON b.bid = a.bid"
+        " WHERE a.aid BETWEEN :first AND :first + 19;",
+    ),
+}
 
 
 class Counted:
@@ -55,29 +102,41 @@ class Counted:
     def address(self):
         return ["-h", self.socket, "-p", self.port, "-U", "postgres", "-d", "postgres"]
 
-    def pgbench(self, workload, transactions):
-        options = ["-n", "-M", "prepared", "-c", "1", "-t", str(transactions), "--random-seed", "1"]
+    def pgbench(self, name, transactions):
+        path = PATHS[name]
+        options = ["-n", "-c", "1", "-t", str(transactions), "--random-seed", "1", *path.options]
+        if path.script:
+            file = f"{self.folder}/script"
+            with open(file, "w", encoding="utf8") as script:
+                script.write(path.script)
+            options += ["-f", file]
         where = ["-h", self.socket, "-p", self.port, "-U", "postgres"]
-        return run("pgbench", *options, *WORKLOADS[workload], *where, "postgres")
+        return run("pgbench", *options, *where, "postgres")
 
     def control(self, *words):
         return run("callgrind_control", *words, str(self.process.pid))
 
-    def count(self, workload, transactions):
+    def count(self, name, transactions):
         """Instructions that the server executes during a run."""
         self.control("-z")
-        self.pgbench(workload, transactions)
+        self.pgbench(name, transactions)
         before = set(os.listdir(self.folder))
         self.control("-d")
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            for name in set(os.listdir(self.folder)) - before:
-                with open(f"{self.folder}/{name}", encoding="utf8") as file:
+            for dump in set(os.listdir(self.folder)) - before:
+                with open(f"{self.folder}/{dump}", encoding="utf8") as file:
                     total = re.search(r"^(?:totals|summary): (\d+)", file.read(), re.M)
                 if total:
-                    return int(total[1])
+                    return int(total[1]) - self.timed(dump)
             time.sleep(0.2)
         sys.exit("callgrind wrote no counts")
+
+    def timed(self, dump):
+        """The instructions of a dump that the clock caused."""
+        listed = run("callgrind_annotate", "--inclusive=yes", "--threshold=100", f"{self.folder}/{dump}")
+        counts = re.findall(rf"^ *([\d,]+) .*{re.escape(TIMED)}", listed, re.M)
+        return max((int(count.replace(",", "")) for count in counts), default=0)
 
     def stop(self):
         self.process.terminate()
@@ -85,51 +144,125 @@ class Counted:
         self.log.close()
 
 
-def measure(binary, rounds):
-    """Instructions per transaction of each workload: the least of the rounds, which idle polling disturbs least."""
-    folder = tempfile.mkdtemp(prefix="allcore-instructions-")
+def per_transaction(server, name, rounds, expected):
+    """Instructions per transaction, from the least counts: a waiting server disturbs these least.
+
+    A count that differs from the expected one is counted again before it is believed.
+    """
+    path, counts = PATHS[name], []
+
+    def again(times):
+        counts.extend((server.count(name, path.few), server.count(name, path.many)) for _ in range(times))
+        short, long = (min(counted) for counted in zip(*counts))
+        return (long - short) / (path.many - path.few)
+
+    server.pgbench(name, path.few)
+    server.control("--instr=on")
+    found = again(rounds)
+    while expected and moved(found, expected) and len(counts) < rounds + FURTHER:
+        found = again(1)
+    server.control("--instr=off")
+    return found
+
+
+def moved(count, expected):
+    return abs(count / expected - 1) > TOLERANCE
+
+
+def measure(binary, rounds, expected):
+    """Instructions per transaction of each path."""
+    folder = tempfile.mkdtemp(prefix="allcore-instructions-", dir=MEMORY if os.path.isdir(MEMORY) else None)
     server = Counted(binary, folder)
     try:
         say(f"{binary}: loading")
         run("pgbench", "-i", "-q", "-s", "1", *server.address()[:6], "postgres")
         found = {}
-        for workload, (few, many) in TRANSACTIONS.items():
-            say(f"{binary}: {workload}")
-            server.pgbench(workload, few)
-            server.control("--instr=on")
-            counts = []
-            for _ in range(rounds):
-                short, long = server.count(workload, few), server.count(workload, many)
-                counts.append((long - short) / (many - few))
-            server.control("--instr=off")
-            found[workload] = min(counts)
+        for name in PATHS:
+            say(f"{binary}: {name}")
+            found[name] = per_transaction(server, name, rounds, expected.get(name))
         return found
     finally:
         server.stop()
         shutil.rmtree(folder)
 
 
-def main():
+def machine():
+    """What else decides about the counts: the C library chooses its routines by the processor."""
+    return f"{platform.machine()}, {' '.join(platform.libc_ver())}"
+
+
+def read(file):
+    """The recorded counts, and the machine they were counted on."""
+    with open(file, encoding="utf8") as recorded:
+        text = recorded.read()
+    rows = re.findall(r"^\| ([a-z ]+) \| ([\d,]+) \|$", text, re.M)
+    return {name: int(count.replace(",", "")) for name, count in rows}, re.search(r"^Counted on (.*)\.$", text, re.M)[1]
+
+
+def record(file, counts):
+    """Replaces the recorded counts and the machine's name, and leaves the rest of the file."""
+    with open(file, encoding="utf8") as recorded:
+        text = recorded.read()
+    rows = "".join(f"| {name} | {count:,.0f} |\n" for name, count in counts.items())
+    text = re.sub(r"(?<=\| ---: \|\n)(\|.*\n)*", lambda _: rows, text)
+    text = re.sub(r"^Counted on .*$", lambda _: f"Counted on {machine()}.", text, flags=re.M)
+    with open(file, "w", encoding="utf8") as recorded:
+        recorded.write(text)
+
+
+def show(new, old, column):
+    """Prints the table and returns the ratios, where there is something to compare with."""
+    print("| transaction | instructions |" + (f" {column} | ratio |" if old else ""))
+    print("| --- | ---: |" + (" ---: | ---: |" if old else ""))
+    ratios = {}
+    for name, count in new.items():
+        line = f"| {name} | {count:,.0f} |"
+        if old and name in old:
+            ratios[name] = count / old[name]
+            line += f" {old[name]:,.0f} | {ratios[name]:.4f} |"
+        print(line)
+    return ratios
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=os.path.join(TARGET, "release", "allcore"))
+    parser.add_argument("--check", metavar="FILE", help="compare with the counts of a file, within 1%%")
+    parser.add_argument("--record", metavar="FILE", help="replace the counts of a file")
     parser.add_argument("--baseline", metavar="BINARY", help="another binary of allcore, to compare with")
     parser.add_argument("--limit", type=float, metavar="RATIO", help="status 1 where a ratio to the baseline is above")
+    parser.add_argument("--build", action="store_true", help="build the release binary first")
     parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
     if not shutil.which("valgrind"):
-        sys.exit("there is no valgrind: install Debian's package valgrind")
-    new = measure(options.binary, options.rounds)
-    old = measure(options.baseline, options.rounds) if options.baseline else None
-    worst = 0.0
-    print("| transaction | instructions |" + (" baseline | ratio |" if old else ""))
-    print("| --- | ---: |" + (" ---: | ---: |" if old else ""))
-    for workload, count in new.items():
-        line = f"| {workload} | {count:,.0f} |"
-        if old:
-            worst = max(worst, count / old[workload])
-            line += f" {old[workload]:,.0f} | {count / old[workload]:.3f} |"
-        print(line)
-    if old and options.limit and worst > options.limit:
+        print("skipped: instruction counts, because valgrind is not installed")
+        return
+    recorded, where = read(options.check) if options.check else ({}, None)
+    if options.check and not recorded:
+        print(f"skipped: instruction counts, because {options.check} holds none yet")
+        return
+    if options.check and where != machine():
+        print(f"skipped: instruction counts, recorded on {where}; this is {machine()}")
+        return
+    if options.check and PATHS.keys() != recorded.keys():
+        sys.exit(f"{options.check} holds other paths: {', '.join(recorded)}")
+    if options.build:
+        run("cargo", "build", "--release", "--locked", "--bin", "allcore")
+    new = measure(options.binary, options.rounds, recorded)
+    old = measure(options.baseline, options.rounds, {}) if options.baseline else recorded
+    ratios = show(new, old, "baseline" if options.baseline else "recorded")
+    if options.record:
+        record(options.record, new)
+    changed = [name for name in recorded if moved(new[name], recorded[name])]
+    if changed:
+        again = f"make instructions ARGS=\"--record {options.check}\""
+        sys.exit(f"moved by more than 1%: {', '.join(changed)}; where this is meant, `{again}` and the commit says why")
+    worst = max(ratios.values(), default=0.0)
+    if options.limit and worst > options.limit:
         sys.exit(f"a ratio of {worst:.3f} is above {options.limit}")
 
 

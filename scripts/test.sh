@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Formatting, lints, documents, all tests, model checks. Says how long each step took, then counts
-# the tests in the last line.
+# Formatting, lints, documents, all tests, model checks, instruction counts. Says how long each step
+# took, then counts the tests in the last line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -56,6 +56,9 @@ cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$
 
 step "model checks"
 make --no-print-directory loom 2>&1 | tee -a "$log"
+
+step "instruction counts"
+scripts/instructions.py --build --check docs/instructions.md 2>&1 | tee -a "$log"
 
 # A last look at tests that this machine could not run.
 grep -o 'skipped: .*' "$log" | sort -u || true
