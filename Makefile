@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bombs bench results loom fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri
+.PHONY: help build drivers test demo soak bombs bench results loom fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri hunt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ sanitize: ## Unit tests of the lower crates under the address and the thread san
 
 miri: ## Tests without system calls of ours under miri (needs nightly with its component miri)
 	@scripts/miri.sh
+
+hunt: ## Fuzz the readers of hostile bytes, 60 seconds each (needs nightly); ARGS="wire 600"
+	@scripts/hunt.sh $(ARGS)
 
 deny: setup ## Licences, sources and duplicates of the libraries; advisories where their database is in reach
 	@scripts/deny.sh

@@ -8,7 +8,7 @@
 
 mod client;
 mod connection;
-mod decode;
+pub mod decode;
 mod encode;
 mod login;
 mod places;
