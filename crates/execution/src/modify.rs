@@ -202,7 +202,7 @@ pub(super) fn insert_entry(
     key: &[u8],
     payload: &[u8],
 ) -> Result<(), SqlError> {
-    if key.len() > storage::btree::MAX_KEY {
+    if key.len() > txn::trees::MAX_KEY {
         return Err(out_of_line::key_too_long(key.len(), &index.name));
     }
     let insert = |cx: &Executor<'_>| cx.txn.insert(&tree(index.tree), key, payload).map_err(from_txn);

@@ -129,9 +129,8 @@ impl Database {
             look_only: options.look_only,
             discard_log_after: options.discard_log_after,
         };
-        let store = StoreOptions { manner, ..StoreOptions::new(frames, runtime.worker_count()) };
         let opened = runtime.call(0, || {
-            open_shared(path, &runtime, &store, options.max_connections, options.read_only_settings)
+            open_shared(path, &runtime, opening, options.max_connections, options.read_only_settings)
         });
         match opened {
             Ok(shared) => {

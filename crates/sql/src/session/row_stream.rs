@@ -13,6 +13,7 @@ use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use runtime::hash::HashMap;
 use runtime::interrupt;
 use runtime::producer::{Demand, Producer};
 use sync::core_local;

@@ -19,8 +19,8 @@ mod visibility;
 
 use std::sync::Arc;
 
-use runtime::hash::{HashMap, HashSet};
 use runtime::Runtime;
+use runtime::hash::{HashMap, HashSet};
 use sync::SpinLock;
 use sync::atomic::{AtomicU32, Ordering};
 use txn::{Engine, Isolation, TxnSession};
