@@ -1,4 +1,7 @@
 //! Folding: replaces constant parts of expressions by their values.
+//!
+//! What must hold: folding changes no result. A part that fails stays, and fails when the statement
+//! reaches it.
 
 use bumpalo::Bump;
 

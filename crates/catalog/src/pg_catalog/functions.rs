@@ -1,4 +1,4 @@
-//! SQL functions that read the catalog.
+//! SQL functions that read the catalog, called by name from the registry of functions.
 
 use bumpalo::Bump;
 

@@ -1,4 +1,7 @@
-//! Rows of `pg_catalog`.
+//! Rows of the tables of `pg_catalog`.
+//!
+//! [`fill`] adds the rows of one relation and names each column it sets. What must hold: it shows
+//! every object of the catalog, with the OIDs that other relations refer to.
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, PG_CATALOG, Table};
 use super::indexes::indexes_of;

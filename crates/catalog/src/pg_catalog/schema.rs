@@ -1,4 +1,6 @@
 //! Rows of `information_schema`.
+//!
+//! [`fill`] adds the rows of one relation and names each column it sets.
 
 use super::super::{Catalog, Sequence, Table};
 use super::{Result, Rows, text};

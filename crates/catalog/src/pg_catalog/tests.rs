@@ -98,7 +98,7 @@ fn relations_hold_what_the_catalog_holds() {
 }
 
 #[test]
-fn definitions_are_written_back() {
+fn definitions_print_as_sql() {
     let catalog = catalog();
     let table = Arc::clone(catalog.table(20_000).expect("the table"));
     let index = |oid| text::index(&catalog, &table, oid, false).expect("an index");

@@ -1,4 +1,6 @@
 //! Definitions as SQL text, in PostgreSQL's wording.
+//!
+//! Clients compare these texts or run them again (pg_dump), so they must be what PostgreSQL prints.
 
 use super::super::{Catalog, ForeignKey, Index, Table};
 use crate::ReferentialAction;

@@ -1,4 +1,7 @@
-//! Calls of functions and aggregates; subqueries in expressions.
+//! Calls of functions and aggregates, and subqueries in expressions.
+//!
+//! A call of an aggregate becomes a register of the level whose rows it is computed over. A
+//! subquery becomes a register, and [`crate::bound::Sublink`] describes how to fill it.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CoercionForm, FuncCall, Node, SubLink, SubLinkType};

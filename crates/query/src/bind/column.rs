@@ -1,4 +1,7 @@
 //! Column references and stars.
+//!
+//! A name is searched from the innermost query to the outermost. The first use of a source's column
+//! gives it a register.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::ColumnRef;

@@ -1,4 +1,7 @@
 //! WITH: common table expressions.
+//!
+//! A WITH query has a number that is unique in the statement. Its name is visible to later queries
+//! of the clause and to the statement itself; with RECURSIVE, to all queries of the clause.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CommonTableExpr, RangeVar, SelectStmt, WithClause};

@@ -1,4 +1,7 @@
 //! Constants and parameters, and the lifting of literals.
+//!
+//! What must hold: a literal becomes a parameter only if nothing depends on its value. Any other
+//! constant stays as it is.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, Node, ParamRef, a_const};

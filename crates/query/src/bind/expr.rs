@@ -1,4 +1,7 @@
 //! Scalar expressions.
+//!
+//! What must hold: a bound expression has a type in all its parts, and nests no deeper than
+//! `MAX_EXPRESSION_DEPTH`. Errors have PostgreSQL's position.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{

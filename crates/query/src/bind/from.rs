@@ -287,7 +287,7 @@ impl Binder<'_> {
         let level = self.level();
         (level.entries, level.barred) = hidden;
         let mut bound = bound?;
-        self.settle(&mut bound);
+        self.drop_decided(&mut bound);
         Ok(bound)
     }
 

@@ -200,7 +200,7 @@ impl Binder<'_> {
             binder.lock_references(&table, Rows::assigned(&assignments));
             let mut conditions =
                 binder.in_clause(Clause::Where, |b| b.conjuncts(update.where_clause.as_deref(), "WHERE"))?;
-            binder.settle(&mut conditions);
+            binder.drop_decided(&mut conditions);
             let identity = binder.identify(target);
             let sublinks = std::mem::take(&mut binder.level().sublinks);
             let new_row = binder.register_block(table.columns.len());
@@ -234,7 +234,7 @@ impl Binder<'_> {
             binder.lock_references(&table, Rows::Gone);
             let mut conditions =
                 binder.in_clause(Clause::Where, |b| b.conjuncts(delete.where_clause.as_deref(), "WHERE"))?;
-            binder.settle(&mut conditions);
+            binder.drop_decided(&mut conditions);
             let identity = binder.identify(target);
             let sublinks = std::mem::take(&mut binder.level().sublinks);
             let returning = binder.returning(delete.returning_clause.as_ref())?;

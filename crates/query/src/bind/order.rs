@@ -1,4 +1,7 @@
-//! Items of ORDER BY, DISTINCT and GROUP BY: names, positions and expressions.
+//! Items of ORDER BY, DISTINCT and GROUP BY.
+//!
+//! An item is an output name, a position or an expression. An expression that is no output column
+//! becomes a hidden target.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, Node, SelectStmt, SortBy, SortByDir, SortByNulls, a_const};

@@ -1,4 +1,7 @@
 //! SELECT: from the FROM clause to the output columns.
+//!
+//! What must hold: clauses are bound in PostgreSQL's order, so that of two errors both servers
+//! report the same one. So the target list precedes WHERE.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
@@ -77,7 +80,7 @@ impl Binder<'_> {
         // PostgreSQL finds first.
         let mut conditions = self
             .in_clause(Clause::Where, |binder| binder.conjuncts(select.where_clause.as_deref(), "WHERE"))?;
-        self.settle(&mut conditions);
+        self.drop_decided(&mut conditions);
         self.lift = lift && !matched;
         let query = self.select_list(select, from, targets, conditions, resolve);
         self.lift = lift;
@@ -124,7 +127,7 @@ impl Binder<'_> {
         let mut body = Select { conditions, grouped, having, windows, sets, ..Select::default() };
         if grouped {
             self.check_grouping(groups, from.as_ref(), &mut targets, &mut body, having_uses)?;
-            self.settle(&mut body.having);
+            self.drop_decided(&mut body.having);
         }
         let mut from = from;
         let locks = self.locking_clause(select, from.as_mut(), &body)?;

@@ -1,4 +1,7 @@
 //! UNION, INTERSECT, EXCEPT and VALUES.
+//!
+//! A chain of operations becomes one operation with many sides, applied from left to right. What
+//! must hold: the columns of all its sides have the same types.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Node, SelectStmt, SetOperation};

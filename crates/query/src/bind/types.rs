@@ -1,4 +1,6 @@
 //! Type names, and the types they stand for.
+//!
+//! PostgreSQL's types that Allcore does not have raise 0A000, unknown names 42704.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Node, TypeName, a_const};

@@ -1,4 +1,7 @@
 //! INSERT ... ON CONFLICT.
+//!
+//! DO UPDATE sees two rows: the existing one under the table's name, and the refused one as
+//! `excluded`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! Window functions and the windows they are computed over.
+//!
+//! Functions with equal keys share one [`crate::bound::Window`].
 
 use pg_query::protobuf::{FuncCall, WindowDef};
 

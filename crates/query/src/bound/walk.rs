@@ -1,4 +1,7 @@
 //! Walks over the parts of bound statements and queries, to change them.
+//!
+//! What must hold: a walk visits every expression, register and source. `bind::alike` renumbers
+//! them all.
 
 use super::{Bound, CommonQuery, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
 use crate::plan::{Reg, SetCall, SortKey, SubqueryKind};

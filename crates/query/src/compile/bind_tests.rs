@@ -137,7 +137,7 @@ const ERRORS: &[(&str, &str, &str, u32)] = &[
 /// A query or table with more columns than a row may have is refused. A message could not count
 /// them either.
 #[test]
-fn columns_have_a_limit() {
+fn a_query_or_table_has_a_limit_of_columns() {
     let list = |count: usize| vec!["1"; count].join(",");
     for text in [
         format!("select {}", list(1664)),
@@ -169,7 +169,7 @@ fn columns_have_a_limit() {
 }
 
 #[test]
-fn errors_are_postgresqls() {
+fn the_binder_raises_postgresqls_errors() {
     let mut wrong = Vec::new();
     for (text, code, message, position) in ERRORS {
         match compile(&Request::plain(text)) {

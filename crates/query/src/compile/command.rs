@@ -1,4 +1,7 @@
 //! Statements other than queries and row changes.
+//!
+//! What must hold: an unsupported statement raises 0A000. It never succeeds without an effect that
+//! the client would rely on.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! COPY: its relation or query, columns and options.
+//!
+//! COPY TO becomes a query, COPY FROM an INSERT. Options are checked in PostgreSQL's order, so that
+//! of two errors both servers report the same one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Cursors: DECLARE, FETCH and MOVE.
+//!
+//! What must hold: without SCROLL and NO SCROLL, a cursor scrolls if and only if PostgreSQL's
+//! would.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{DeclareCursorStmt, FetchDirection, FetchStmt, LockClauseStrength, SelectStmt};

@@ -1,4 +1,7 @@
 //! Definitions: CREATE and DROP. ALTER is in `alter`.
+//!
+//! Binding checks the parts that need no lock. The command checks the rest when it runs, under its
+//! locks.
 
 mod alter;
 mod attributes;

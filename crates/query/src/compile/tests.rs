@@ -293,7 +293,7 @@ const CONDITIONS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn conditions_are_shown() {
+fn explain_shows_conditions() {
     let mut wrong = Vec::new();
     for (text, expected) in CONDITIONS {
         let compiled = compile(&Request::plain(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -308,7 +308,7 @@ fn conditions_are_shown() {
 }
 
 #[test]
-fn json_is_valid_whatever_a_literal_holds() {
+fn explain_json_is_valid_for_any_literal() {
     let compiled =
         compile(&Request::plain("select * from t where b = e'\"\\\\\\n\\u0001'")).expect("compiles");
     let session = NoSession(values::types::Settings::default());
@@ -319,7 +319,7 @@ fn json_is_valid_whatever_a_literal_holds() {
 
 /// Each subquery is a node above the one before, and reads a table with a filter.
 #[test]
-fn a_plan_of_many_subqueries_is_shown_in_lines_that_do_not_grow() {
+fn explain_shows_many_subqueries_in_lines_that_do_not_grow() {
     const COUNT: usize = 600;
     let one = |n| format!("(select b from t where c = {n})");
     let text = format!("select {}", (0..COUNT).map(one).collect::<Vec<_>>().join(", "));
@@ -389,7 +389,7 @@ fn positions_count_from_the_clients_text() {
 }
 
 #[test]
-fn parameters_are_inferred() {
+fn the_binder_infers_parameters() {
     let cases: &[(&str, &[Type])] = &[
         ("select a from t where a = $1 and b = $2", &[Type::INT4, Type::TEXT]),
         ("insert into t (a, b, e) values ($1, $2, $3)", &[Type::INT4, Type::TEXT, Type::TIMESTAMPTZ]),

@@ -1,4 +1,6 @@
 //! EXPLAIN: a plan as lines of text, or as one JSON document.
+//!
+//! Nodes and labels have PostgreSQL's names. Projections have no node of their own, as there.
 
 mod names;
 

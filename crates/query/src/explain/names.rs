@@ -1,4 +1,5 @@
-//! Readable names for the contents of a plan's registers.
+//! Readable names for the contents of a plan's registers: the column or the expression that fills
+//! each.
 
 use runtime::hash::HashMap;
 

@@ -13,7 +13,7 @@ fn lifted(text: &str) -> Vec<(LiteralClass, String)> {
 }
 
 #[test]
-fn lifts_literals() {
+fn the_scan_lifts_literals() {
     use LiteralClass::{Decimal, Dollar, Escape, Int4, Int8, String};
     let cases: &[(&str, &[(LiteralClass, &str)])] = &[
         ("SELECT abalance FROM pgbench_accounts WHERE aid = 42;", &[(Int4, "42")]),
@@ -52,14 +52,14 @@ fn lifts_literals() {
 }
 
 #[test]
-fn refuses_what_has_no_end() {
+fn the_scan_refuses_unclosed_tokens() {
     for text in ["select 'a", "select \"a", "select /* a", "select $$a", "select $x$a$$", "select E'a\\'"] {
         assert!(!Normalized::default().read(text), "{text}");
     }
 }
 
 #[test]
-fn counts_statements() {
+fn the_scan_sees_several_statements() {
     for (text, several) in
         [("a; b", true), ("a;", false), ("a; -- b\n", false), ("a; ; ", false), (";a", true), ("';'", false)]
     {
@@ -68,7 +68,7 @@ fn counts_statements() {
 }
 
 #[test]
-fn hashes_gaps_only() {
+fn the_hash_covers_gaps_and_classes_only() {
     let same =
         [("select 1", "select 234"), ("select 'a', x", "select 'long text', x"), ("a = -1 ", "a = 100 ")];
     for (a, b) in same {

@@ -35,7 +35,7 @@ fn statements_have_ranges() {
 }
 
 #[test]
-fn depth_is_bounded() {
+fn the_parser_refuses_deep_texts() {
     let deep = |text: String| {
         let error = parse(&text).expect_err("too deep");
         assert_eq!(error.code, SqlState::STATEMENT_TOO_COMPLEX);
@@ -54,7 +54,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn depth_allowed_fits_the_stack() {
+fn the_allowed_depth_fits_the_stack() {
     let texts = [
         format!("select {}1{}", "(".repeat(490), ")".repeat(490)),
         format!("select 1{}", " + 1".repeat(490)),

@@ -101,7 +101,7 @@ impl Planner<'_, '_> {
         let apart: Registers = candidates.iter().map(|candidate| candidate.link.output).collect();
         let others: Vec<Sublink> =
             parts.sublinks.iter().filter(|link| !apart.contains(&link.output)).cloned().collect();
-        stale.settle(|stale| {
+        stale.until_stable(|stale| {
             stale.spread(self, parts.from)?;
             stale.choose(&others, &exprs)
         })?;
@@ -175,7 +175,7 @@ impl Planner<'_, '_> {
             Some(_) => self.merged(&candidate.link.query),
         };
         if let Some(select) = select {
-            inner.settle(|inner| inner.spread_select(self, select))?;
+            inner.until_stable(|inner| inner.spread_select(self, select))?;
             select.from.iter().for_each(|from| self.inner_writes(from, &mut inner.around));
         }
         let before = self.with_sublinks(std::mem::take(&mut inner.links), &inner.around.clone())?;

@@ -1,4 +1,6 @@
 //! Estimates of rows and work. The unit of work is one row read in order.
+//!
+//! Estimates choose between plans. They never affect a result.
 
 use crate::request::Context;
 use catalog::{Table, TableStatistics};

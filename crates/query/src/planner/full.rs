@@ -1,4 +1,6 @@
 //! FULL JOIN.
+//!
+//! Only a hash join can do it, since a nested loop does not know which right rows had no match.
 
 use super::Planner;
 use super::part::{Part, Wanted};

@@ -41,8 +41,8 @@ pub(super) fn of<'e, 'o>(
     let mut places = Places { wanted, operands, steps: vec![start], ways, order, around: None };
     exprs.into_iter().for_each(|expr| places.collect(expr, START));
     let Places { wanted, steps, ways, order, .. } = places;
-    let told = HashMap::from_iter([(START, Told { flag: None, whole: true })]);
-    let mut guards = Guards { wanted, flag, steps, told, computed: Registers::default() };
+    let known = HashMap::from_iter([(START, KnownWay { flag: None, whole: true })]);
+    let mut guards = Guards { wanted, flag, steps, known, computed: Registers::default() };
     let guarded = |register| {
         let guard = guards.guard(&ways[&register])?;
         guards.computed.insert(register);
@@ -215,7 +215,7 @@ fn begins_with(steps: &[Step<'_>], mut way: usize, step: usize) -> bool {
 
 /// How much of the way to a step guards know before an expression is evaluated.
 #[derive(Clone, Copy)]
-struct Told {
+struct KnownWay {
     /// The flag for the known part of the way. None: that part is always open.
     flag: Option<Reg>,
     /// Whether the whole way up to the step is known. A condition after an unknown one must not be
@@ -229,7 +229,7 @@ struct Guards<'e, W, F> {
     flag: F,
     steps: Vec<Step<'e>>,
     /// The known ways, by their last step.
-    told: HashMap<usize, Told>,
+    known: HashMap<usize, KnownWay>,
     /// The subqueries whose results guards may read.
     computed: Registers,
 }
@@ -261,35 +261,35 @@ impl<W: Fn(Reg) -> bool, F: FnMut() -> Reg> Guards<'_, W, F> {
     }
 
     /// Makes the way up to a step known. Adds new flags to `flags`.
-    fn way(&mut self, end: usize, flags: &mut Vec<(Expr, Reg)>) -> Result<Told, SqlError> {
+    fn way(&mut self, end: usize, flags: &mut Vec<(Expr, Reg)>) -> Result<KnownWay, SqlError> {
         let (mut step, mut further) = (end, Vec::new());
-        let mut told = loop {
-            if let Some(told) = self.told.get(&step) {
-                break *told;
+        let mut known = loop {
+            if let Some(known) = self.known.get(&step) {
+                break *known;
             }
             further.push(self.steps[step].condition);
             step = self.steps[step].before;
         };
-        let mut conditions: Vec<Expr> = told.flag.map(flag_column).into_iter().collect();
+        let mut conditions: Vec<Expr> = known.flag.map(flag_column).into_iter().collect();
         let before = conditions.len();
-        let mut settled = true;
-        while let Some(condition) = further.pop().filter(|_| told.whole) {
+        let mut complete = true;
+        while let Some(condition) = further.pop().filter(|_| known.whole) {
             match self.test(condition)? {
                 Tested::Known(test) => conditions.extend(test),
-                Tested::Volatile => told.whole = false,
-                Tested::Later => (told.whole, settled) = (false, false),
+                Tested::Volatile => known.whole = false,
+                Tested::Later => (known.whole, complete) = (false, false),
             }
         }
         if conditions.len() > before {
             let flag = (self.flag)();
             flags.push((Expr::and(conditions), flag));
-            told.flag = Some(flag);
+            known.flag = Some(flag);
         }
         // Results that are computed later can make more of the way known.
-        if settled {
-            self.told.insert(end, told);
+        if complete {
+            self.known.insert(end, known);
         }
-        Ok(told)
+        Ok(known)
     }
 
     /// A condition as guards can evaluate it.
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_places_the_common_way_is_taken() {
+    fn a_guard_of_many_places_tests_their_common_way() {
         // (a, b) IN 5,000 pairs, after a condition.
         let equal = |register| Expr::BoolTest {
             input: Box::new(bool(register)),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operand_is_wanted_where_what_reads_it_is_and_before_it() {
+    fn an_operand_is_wanted_with_its_reader_and_before_it() {
         // The results 1 and 2 are read with that of 0, and 3 with that of 2.
         let operands =
             HashMap::from_iter([(0, Registers::from_iter([1, 2])), (2, Registers::from_iter([3]))]);

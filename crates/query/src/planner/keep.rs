@@ -1,5 +1,7 @@
 //! The registers that row-keeping nodes of a plan must keep: those written below a node and read by
 //! it or above it.
+//!
+//! What must hold: no such register is missing. A node above would read the value of another row.
 
 use super::written::written;
 use crate::plan::walk::{self, children, set_sides};

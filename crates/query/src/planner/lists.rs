@@ -1,4 +1,4 @@
-//! IN lists over keys: converts them to joins.
+//! IN lists over keys: converts them to joins with the list's distinct values.
 
 use super::written::written;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Prices: which source of an inner join comes next, and the cost of each.
+//!
+//! A candidate's cost is computed again only if other conditions apply to it.
 
 use super::Planner;
 use super::cost;

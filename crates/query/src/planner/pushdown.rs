@@ -1,4 +1,7 @@
 //! Pushdown: moves conditions into subqueries of FROM.
+//!
+//! What must hold: the subquery's rows that meet the condition stay the same. So no condition moves
+//! below a limit, a grouping, a window, a set-returning function or DISTINCT.
 
 use crate::bound::{Distinct, Query, QueryBody};
 use crate::registers::{self, Registers};

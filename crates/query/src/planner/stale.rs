@@ -83,7 +83,7 @@ impl Stale<'_> {
 
     /// Repeats a pass until it finds nothing new. A subquery that runs again may decide whether an
     /// outer join still finds its row.
-    pub(super) fn settle(
+    pub(super) fn until_stable(
         &mut self,
         mut pass: impl FnMut(&mut Self) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {

@@ -1,4 +1,6 @@
 //! ALTER TABLE and the renaming of objects.
+//!
+//! Binding the actions locks the table, with the weakest lock that covers all of them.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use values::types::Value;
 
 impl Binder<'_> {
     /// Removes conditions that can no longer affect the result from a list of conjuncts.
-    pub(super) fn settle(&mut self, conditions: &mut Vec<Expr>) {
+    pub(super) fn drop_decided(&mut self, conditions: &mut Vec<Expr>) {
         if !conditions.iter().any(has_constant) {
             return;
         }
