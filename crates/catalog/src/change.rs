@@ -50,8 +50,8 @@ impl Overlay {
         Overlay { catalog: base, changes: Vec::new() }
     }
 
-    /// The catalog with the changes so far. Its generation is [`PRIVATE_GENERATION`], so no shared
-    /// plan fits it.
+    /// The catalog with the changes so far. Its generation is [`crate::PRIVATE_GENERATION`], so no
+    /// shared plan fits it.
     #[must_use]
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

@@ -57,7 +57,7 @@ pub enum LockedObject {
 /// A lock that is held or waited for, as `pg_locks` lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockInfo {
-    /// The session, as [`TxnSession::set_label`] named it.
+    /// The session, as [`crate::TxnSession::set_label`] named it.
     pub session: u32,
     /// Its transaction's number; 0 without one.
     pub txid: u64,

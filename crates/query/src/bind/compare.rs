@@ -236,8 +236,8 @@ impl Binder<'_> {
         Err(self.error(SqlState::SYNTAX_ERROR, message, location))
     }
 
-    /// IS [NOT] DISTINCT FROM between written rows. It compares column by column, so that literals
-    /// get types.
+    /// `IS [NOT] DISTINCT FROM` between written rows. It compares column by column, so that
+    /// literals get types.
     pub(super) fn rows_distinct(
         &mut self,
         left: Vec<Expr>,

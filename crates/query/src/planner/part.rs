@@ -45,7 +45,7 @@ pub(super) struct Candidate {
     pub(super) known: Option<Known>,
 }
 
-/// Conditions that must all hold, and the registers each needs; see [`Planner::required`].
+/// Conditions that must all hold, and the registers each needs; see [`super::Planner::required`].
 pub(super) struct Conditions {
     pub(super) list: Vec<Expr>,
     pub(super) required: Vec<Registers>,

@@ -1,8 +1,8 @@
 //! Cursors: DECLARE, FETCH and MOVE.
 //!
-//! FETCH makes the rows of a query that only reads ([`super::live`]). DECLARE computes those of any
-//! other query, and of a cursor WITH HOLD, and keeps them all. A cursor stands before the first
-//! row, on a row, or behind the last one. One that only goes forward forgets the rows it has
+//! FETCH makes the rows of a query that only reads ([`super::row_stream`]). DECLARE computes those
+//! of any other query, and of a cursor WITH HOLD, and keeps them all. A cursor stands before the
+//! first row, on a row, or behind the last one. One that only goes forward forgets the rows it has
 //! passed.
 
 use execution::RunningSession as _;
