@@ -56,6 +56,7 @@ fn the_engine_reaches_the_machine_through_its_doors_only() {
     }
 }
 
+/// The crate `readers` feeds hostile bytes to storage's formats. No part of the server imports it.
 #[test]
 fn only_txn_imports_storage() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -69,5 +70,6 @@ fn only_txn_imports_storage() {
         })
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
-    assert_eq!(importers, ["txn"]);
+    let engine: Vec<&str> = importers.iter().map(String::as_str).filter(|name| *name != "readers").collect();
+    assert_eq!(engine, ["txn"]);
 }
