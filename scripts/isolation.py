@@ -7,8 +7,7 @@ run that docs/isolation.md lists as passed; all of them must pass.
 """
 import argparse, glob, os, re, signal, subprocess, sys, tempfile, textwrap
 
-from demo import free_port
-from peers import HERE, TARGET, say
+from peers import HERE, TARGET, free_port, say
 from pg_source import fetch
 from wire import Connection, Lost
 

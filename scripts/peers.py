@@ -1,5 +1,5 @@
 """What these scripts share: where things lie, a line of progress, a command."""
-import os, subprocess, sys, time
+import os, socket, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "target")
@@ -16,3 +16,10 @@ def run(*command, **keywords):
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def free_port():
+    """A port of the loopback interface that nothing listens at."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
