@@ -77,7 +77,7 @@ pub struct Load {
     pub measured: Duration,
     /// How often a transaction is tried that failed by a deadlock or a serialization failure.
     pub tries: u32,
-    /// Of all random numbers.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 

@@ -165,7 +165,7 @@ pub struct RunOptions {
     /// No round begins that would end later
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Rounds")]
     pub time: Option<Duration>,
-    /// Of all random numbers
+    /// The seed of all random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
     /// Give client and servers CPUs of their own: by itself, or as in 'client=0-1;server=2-7'

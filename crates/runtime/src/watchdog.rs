@@ -89,11 +89,11 @@ mod tests {
         let (told, hear) = std::sync::mpsc::channel();
         let report = move |_, name: &str, lasted| told.send((name.to_owned(), lasted)).unwrap();
         runtime.watch(Box::new(report)).unwrap();
-        let hear = std::sync::Mutex::new(hear);
+        let hear = sync::Mutex::new(hear);
         for (worker, expected) in [(1, "core 1"), (2, "the reserve worker"), (3, "the service worker")] {
             // It is held until the report has come, so a slow machine only makes the test longer.
             let (name, lasted) = runtime.call(worker, || {
-                let hear = hear.lock().unwrap();
+                let hear = hear.lock();
                 let first = hear.recv_timeout(Duration::from_secs(60)).unwrap();
                 assert!(hear.try_recv().is_err());
                 first

@@ -38,7 +38,7 @@ pub enum Prepare {
     AtFirstUse,
 }
 
-/// What a client looks at of a statement's reply: a driver reads the rest past.
+/// The part of a statement's reply that a client looks at: a driver reads the rest past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// Not even how many rows were changed.

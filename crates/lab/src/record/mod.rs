@@ -1,4 +1,4 @@
-//! What a run has found out, as it is stored: its arms, points and rounds, what was seen beside them, and what was made of
+//! The record of a run, as it is stored: its arms, points and rounds, what was seen beside them, and what was made of
 //! them.
 //!
 //! What must hold: a report may hold anything: no arms, no points, points without rounds, numbers that are none (NaN). Every
@@ -54,7 +54,7 @@ impl Interval {
     }
 }
 
-/// What a ratio says.
+/// The verdict of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The second is more.
@@ -81,7 +81,7 @@ pub struct Fit {
     pub single: Interval,
     /// The share of work done by one at a time (sigma).
     pub contention: Interval,
-    /// What agreeing with each other client costs, as a share of one's work (kappa).
+    /// The cost of agreeing with each other client, as a share of one's work (kappa).
     pub coherence: Interval,
     /// Where the curve turns: clients, and the transactions a second there. `None` where it never does.
     pub peak: Option<Peak>,
@@ -149,7 +149,7 @@ impl Report {
 /// The machine.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
-    /// What is worth knowing, as name and value: CPU, topology, kernel, governor, huge pages.
+    /// Facts of the machine, as name and value: CPU, topology, kernel, governor, huge pages.
     pub facts: Vec<(String, String)>,
     /// How long a fixed loop took, over the run.
     pub noise: Vec<Noise>,
@@ -233,7 +233,7 @@ pub struct Round {
     pub offered: Option<Offered>,
     /// By kind of transaction.
     pub kinds: Vec<KindCounts>,
-    /// Of all transactions done.
+    /// The latency of all transactions done.
     pub latency: Latency,
     /// How much later than due they began (open loop).
     pub lag: Option<Latency>,
@@ -401,7 +401,7 @@ pub struct Profile {
 /// What was idle of CPUs that are not all the machine has, from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct OwnCpus {
-    /// Of those that the server may use.
+    /// The idle share of the CPUs that the server may use.
     #[serde(deserialize_with = "number::read")]
     pub server_idle: f64,
     /// Of those that the load driver may use.
