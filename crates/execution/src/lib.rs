@@ -347,14 +347,6 @@ pub fn run<'s, 'x>(
             sort::limit(cx, (input, limit.as_ref(), offset.as_ref(), ties), file, arena, sink)
         }
         Plan::Distinct { input, keys, keep } => sort::distinct(cx, (input, keys, keep), file, arena, sink),
-        Plan::Append(inputs) => {
-            for input in inputs {
-                if run(cx, input, file, arena, sink)? == Flow::Stop {
-                    return Ok(Flow::Stop);
-                }
-            }
-            Ok(Flow::More)
-        }
         _ => run_rest(cx, plan, file, arena, sink),
     }
 }

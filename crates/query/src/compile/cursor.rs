@@ -111,7 +111,6 @@ fn runs_backward(plan: &Plan, functions: bool) -> bool {
         }
         Plan::Subquery { input, .. } => runs_backward(input),
         Plan::With { body, .. } => runs_backward(body),
-        Plan::Append(inputs) => inputs.iter().all(runs_backward),
         _ => false,
     }
 }

@@ -370,7 +370,6 @@ impl Explainer<'_> {
             Plan::Delete(delete) => {
                 self.over(format!("Delete on {}", quoted(&delete.target.table.name)), &[&delete.input])?
             }
-            Plan::Append(inputs) => self.over("Append", &inputs.iter().collect::<Vec<_>>())?,
         })
     }
 }

@@ -329,8 +329,6 @@ pub enum Plan {
     Update(Box<Update>),
     /// DELETE. It outputs the deleted rows.
     Delete(Box<Delete>),
-    /// All rows of one input after the other (plain UNION ALL). The inputs share registers.
-    Append(Vec<Plan>),
 }
 
 /// The rows for which a subquery runs.

@@ -57,7 +57,6 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
         Plan::Insert(insert) => visit(&insert.input),
         Plan::Update(update) => visit(&update.input),
         Plan::Delete(delete) => visit(&delete.input),
-        Plan::Append(inputs) => inputs.iter().for_each(visit),
     }
 }
 
@@ -123,7 +122,6 @@ pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
             visit(&mut delete.input);
             again_mut(delete.again.as_deref_mut(), visit);
         }
-        Plan::Append(inputs) => inputs.iter_mut().for_each(visit),
     }
 }
 
@@ -161,8 +159,7 @@ macro_rules! node_exprs {
             | Plan::CommonScan { .. }
             | Plan::LockRows { .. }
             | Plan::Joined { .. }
-            | Plan::Delete(_)
-            | Plan::Append(_) => {}
+            | Plan::Delete(_) => {}
             Plan::Values { rows, .. } => rows.$iter().for_each(|row| row.$iter().for_each(&mut *$visit)),
             Plan::Scan(scan) => $scan(scan, $visit),
             Plan::Virtual { filter, .. } => filter.$iter().for_each($visit),

@@ -197,7 +197,6 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             fill_again(delete.again.as_deref_mut(), &need);
             fill(&mut delete.input, need);
         }
-        Plan::Append(inputs) => inputs.iter_mut().for_each(|input| fill(input, need.clone())),
         Plan::OneRow
         | Plan::Nothing
         | Plan::Values { .. }

@@ -36,7 +36,6 @@ fn add(plan: &Plan, registers: &mut Registers) {
         Plan::Insert(insert) => add(&insert.input, registers),
         Plan::Update(update) => add(&update.input, registers),
         Plan::Delete(delete) => add(&delete.input, registers),
-        Plan::Append(inputs) => inputs.iter().for_each(|input| add(input, registers)),
         Plan::OneRow
         | Plan::Nothing
         | Plan::Values { .. }
@@ -63,8 +62,7 @@ pub(super) fn add_own(plan: &Plan, registers: &mut Registers) {
         | Plan::NestedLoop { .. }
         | Plan::HashJoin { .. }
         | Plan::With { .. }
-        | Plan::Delete(_)
-        | Plan::Append(_) => {}
+        | Plan::Delete(_) => {}
         Plan::Values { output, .. } => registers.extend(output),
         Plan::Scan(scan) => {
             registers.extend(scan.columns.iter().map(|column| column.register));
