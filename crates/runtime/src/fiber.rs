@@ -21,12 +21,12 @@ use sync::held;
 use sync::park::ParkHook;
 
 use crate::account;
-use crate::awaited::{self, Awaited};
 use crate::interrupt::Interrupt;
 use crate::mailbox::Link;
 use crate::net::Buffers;
 use crate::shared::Shared;
 use crate::stack::{self, FurtherStack, STACK_BYTES, Stack};
+use crate::wait_event::{self, WaitEvent};
 use crate::worker::{self, Worker};
 use crate::{os, time, timer};
 
@@ -245,7 +245,7 @@ impl Fiber {
         self.assert_may_suspend();
         worker.net.send_replies();
         worker.make_ready(self);
-        awaited::during(Awaited::Turn, || self.suspend());
+        wait_event::during(WaitEvent::Turn, || self.suspend());
     }
 
     /// Wakes the fiber, from any thread.

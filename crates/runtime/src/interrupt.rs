@@ -16,9 +16,9 @@ use sync::{OnceLock, SpinLock};
 
 use crate::account;
 use crate::aside;
-use crate::awaited::Awaited;
 use crate::fiber::{self, Fiber};
 use crate::net::WakeHandle;
+use crate::wait_event::WaitEvent;
 use crate::{os, timer};
 
 /// Why a session is interrupted; [`Interrupt::take`] gives the most urgent first.
@@ -86,8 +86,8 @@ impl std::error::Error for Interrupted {}
 pub struct Interrupt {
     pending: AtomicU32,
     parked: SpinLock<Option<Waker>>,
-    /// What the session's fiber waits for, for those who ask: see [`crate::awaited`].
-    awaited: AtomicU8,
+    /// What the session's fiber waits for, for those who ask: see [`crate::wait_event`].
+    wait_event: AtomicU8,
     /// Wakes the session when no fiber serves it.
     session: OnceLock<WakeHandle>,
     /// Bytes of memory the session holds: see [`crate::account`]. Written by the session's own core, or by the thread
@@ -109,7 +109,7 @@ impl Default for Interrupt {
         Interrupt {
             pending: AtomicU32::default(),
             parked: SpinLock::default(),
-            awaited: AtomicU8::default(),
+            wait_event: AtomicU8::default(),
             session: OnceLock::new(),
             held: AtomicI64::new(0),
             memory_limit: AtomicI64::new(i64::MAX),
@@ -186,16 +186,16 @@ impl Interrupt {
     }
 
     /// What the session waits for now, as far as it has said so.
-    pub fn awaited(&self) -> Option<Awaited> {
+    pub fn wait_event(&self) -> Option<WaitEvent> {
         // Relaxed: information only.
-        Awaited::from_code(self.awaited.load(Ordering::Relaxed))
+        WaitEvent::from_code(self.wait_event.load(Ordering::Relaxed))
     }
 
     /// Says what the session waits for; what it waited for before, to be put back.
-    pub(crate) fn set_awaited(&self, code: u8) -> u8 {
+    pub(crate) fn set_wait_event(&self, code: u8) -> u8 {
         // Relaxed: information only. Only the session's own fiber writes here.
-        let before = self.awaited.load(Ordering::Relaxed);
-        self.awaited.store(code, Ordering::Relaxed);
+        let before = self.wait_event.load(Ordering::Relaxed);
+        self.wait_event.store(code, Ordering::Relaxed);
         before
     }
 

@@ -12,7 +12,6 @@
 
 pub mod account;
 pub mod aside;
-pub mod awaited;
 pub mod fiber;
 pub mod file;
 pub mod hash;
@@ -24,6 +23,7 @@ pub mod random;
 pub mod stop;
 pub mod time;
 pub mod timer;
+pub mod wait_event;
 pub mod watchdog;
 pub mod work;
 

@@ -3,9 +3,9 @@
 //! stop nobody. A reader may see a state a moment old; each field is whole by itself. The wait
 //! event stands with the session's interrupt, where its fiber writes it.
 
-use runtime::awaited::Awaited;
 use runtime::hash::{HashMap, HashSet};
 use runtime::interrupt::{Interrupt, Reason};
+use runtime::wait_event::WaitEvent;
 use std::cell::Cell;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub struct Activity {
     /// Its `application_name`.
     pub application: String,
     /// Its wait event.
-    pub(crate) wait_event: Option<Awaited>,
+    pub(crate) wait_event: Option<WaitEvent>,
 }
 
 /// The sessions' slots.
@@ -199,7 +199,7 @@ impl ActivityTable {
     pub fn running_on(&self, core: usize) -> Vec<(u32, String)> {
         let here: HashSet<u32> = {
             let numbers = self.numbers.lock();
-            let runs = |one: &Interrupt| one.core() == Some(core) && one.awaited().is_none();
+            let runs = |one: &Interrupt| one.core() == Some(core) && one.wait_event().is_none();
             numbers.interrupts.iter().filter(|(_, one)| runs(one)).map(|(session, _)| *session).collect()
         };
         let active = |slot: &CachePadded<Slot>| {
@@ -226,11 +226,11 @@ impl ActivityTable {
 
     /// All sessions.
     pub fn list(&self) -> Vec<Activity> {
-        let awaited: HashMap<u32, Awaited> = {
+        let wait_events: HashMap<u32, WaitEvent> = {
             let numbers = self.numbers.lock();
-            let waits = |one: &Interrupt| match one.awaited() {
-                None if one.core().is_some_and(runtime::watchdog::is_held) => Some(Awaited::Held),
-                awaited => awaited,
+            let waits = |one: &Interrupt| match one.wait_event() {
+                None if one.core().is_some_and(runtime::watchdog::is_held) => Some(WaitEvent::Held),
+                wait_event => wait_event,
             };
             numbers.interrupts.iter().filter_map(|(session, one)| Some((*session, waits(one)?))).collect()
         };
@@ -258,8 +258,8 @@ impl ActivityTable {
                 query: texts.query.read(),
                 application: texts.application.read(),
                 wait_event: match state {
-                    State::Active => awaited.get(&session).copied(),
-                    _ => Some(Awaited::ClientRead),
+                    State::Active => wait_events.get(&session).copied(),
+                    _ => Some(WaitEvent::ClientRead),
                 },
             })
         };

@@ -7,7 +7,7 @@
 //! A fiber that finds no frame asks its core's page writer and parks; the writer wakes one waiter for each frame it
 //! frees, or fails them all when it has gone round often enough without freeing any.
 
-use runtime::awaited::{self, Awaited};
+use runtime::wait_event::{self, WaitEvent};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use sync::{PerCore, SpinLock, WaitQueue};
 
@@ -245,7 +245,7 @@ impl FreeFrames {
             self.ask(core);
             self.len(core) > 0 || self.failures(core) != failures
         };
-        awaited::during(Awaited::FreeFrame, || own.waiters.wait_until(there));
+        wait_event::during(WaitEvent::FreeFrame, || own.waiters.wait_until(there));
         if self.len(core) == 0 && self.failures(core) != failures {
             return Err(own.failure.lock().clone().unwrap_or(Error::NoFrames));
         }

@@ -18,8 +18,8 @@
 
 use std::sync::Arc;
 
-use runtime::awaited::{self, Awaited};
 use runtime::stop;
+use runtime::wait_event::{self, WaitEvent};
 use sync::atomic::{AtomicBool, Ordering};
 use sync::{WaitQueue, park};
 
@@ -151,12 +151,12 @@ impl Numbers {
             if self.growing.swap(true, Ordering::Acquire) {
                 // Acquire: as above.
                 let grown = || !self.growing.load(Ordering::Acquire);
-                awaited::during(Awaited::DataFileExtend, || self.grown.wait_until(grown));
+                wait_event::during(WaitEvent::DataFileExtend, || self.grown.wait_until(grown));
             } else {
                 let _turn = Growing(self);
                 // Somebody may have grown the file, or given a number back, since the look above.
                 if self.free.is_exhausted() {
-                    awaited::during(Awaited::DataFileExtend, &grow)?;
+                    wait_event::during(WaitEvent::DataFileExtend, &grow)?;
                 }
             }
         }

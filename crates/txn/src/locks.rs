@@ -509,9 +509,9 @@ impl LockTable {
             for entry in partition.table.lock().iter() {
                 let held =
                     entry.holders.iter().map(|holder| (holder.slot, holder.modes | holder.claims, true));
-                let awaited = entry.queue.iter().map(|waiting| (waiting.slot, 1 << waiting.mode, false));
+                let queued = entry.queue.iter().map(|waiting| (waiting.slot, 1 << waiting.mode, false));
                 copy.extend(
-                    held.chain(awaited)
+                    held.chain(queued)
                         .map(|(slot, modes, granted)| (entry.tag.clone(), slot, modes, granted)),
                 );
             }

@@ -11,10 +11,10 @@ use super::batch;
 use super::session::Session;
 use super::{Net, Next, Peer, Serve, WakeHandle};
 use crate::account;
-use crate::awaited::{self, Awaited};
 use crate::fiber::{self, Fiber};
 use crate::interrupt::Interrupt;
 use crate::timer;
+use crate::wait_event::{self, WaitEvent};
 use crate::work;
 use crate::worker::{self, Worker};
 
@@ -421,7 +421,7 @@ impl SessionIo<'_> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.flush()?;
                     let readable = |session: &Session| session.readable.get();
-                    awaited::during(Awaited::ClientRead, || {
+                    wait_event::during(WaitEvent::ClientRead, || {
                         self.wait_for_socket(Interrupt::is_pending, readable)
                     })?;
                 }
@@ -459,7 +459,8 @@ impl SessionIo<'_> {
             while !self.session.dead.get() && !self.session.unsent.borrow().is_empty() {
                 let sent = |session: &Session| session.unsent.borrow().is_empty();
                 let gives_up = |interrupt: &Interrupt| interrupt.is_ending() || interrupt.is_starved();
-                let waited = awaited::during(Awaited::ClientWrite, || self.wait_for_socket(gives_up, sent));
+                let waited =
+                    wait_event::during(WaitEvent::ClientWrite, || self.wait_for_socket(gives_up, sent));
                 if waited.is_err() && !self.session.interrupt.is_ending() {
                     self.session.give_up_sending();
                 }

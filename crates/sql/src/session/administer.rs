@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bumpalo::Bump;
-use runtime::awaited::{self, Awaited};
 use runtime::interrupt::{self, Reason};
+use runtime::wait_event::{self, WaitEvent};
 
 use super::environment::SessionEnvironment;
 use execution::from_txn;
@@ -32,7 +32,7 @@ impl SessionEnvironment {
                     // Bounded by more than any server runs; not a number is no time.
                     let seconds = if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, 1e9) };
                     let time = Duration::from_secs_f64(seconds);
-                    awaited::during(Awaited::Sleep, || interrupt::sleep(time))
+                    wait_event::during(WaitEvent::Sleep, || interrupt::sleep(time))
                         .map(|()| Datum::Text(""))
                         .map_err(|interrupted| from_txn(interrupted.into()))
                 }

@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use runtime::awaited::Awaited;
 use runtime::hash::{HashMap, SeededMap};
 use runtime::interrupt::Interrupt;
+use runtime::wait_event::WaitEvent;
 use txn::{TableLock, TxnSession, Wait};
 
 use super::characteristics::{Characteristics, read_only_error};
@@ -467,7 +467,7 @@ impl System for SessionEnvironment {
             query: seen.query.clone(),
             started: (seen.started, time(seen.transaction), time(seen.statement)),
             changed: seen.changed,
-            waits: seen.wait_event.map(Awaited::names),
+            waits: seen.wait_event.map(WaitEvent::names),
         };
         sessions.iter().map(activity).collect()
     }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use runtime::awaited::{self, Awaited};
 use runtime::file::{AlignedBuf, File};
+use runtime::wait_event::{self, WaitEvent};
 use runtime::{Cause, Critical, fail_stop};
 use sync::atomic::{AtomicBool, Ordering, fence, spin_loop};
 use sync::{CachePadded, PerCore, SpinLock};
@@ -96,7 +96,7 @@ impl Wal {
             self.enter_list(lsn);
             // Relaxed: ordered by the fence in `enter_list`, which pairs with the one in `stop_leading`.
             if self.durable() < lsn && self.flush.active.load(Ordering::Relaxed) {
-                awaited::during(Awaited::WalWrite, sync::park::park);
+                wait_event::during(WaitEvent::WalWrite, sync::park::park);
             }
         }
         Ok(())
@@ -201,7 +201,7 @@ impl Wal {
             return;
         }
         runtime::stop::point("log.flush.before_write");
-        let end = awaited::during(Awaited::WalSync, || self.write_blocks(tools, from, filled));
+        let end = wait_event::during(WaitEvent::WalSync, || self.write_blocks(tools, from, filled));
         runtime::stop::point("log.flush.after_write");
         self.durable.publish(end, filled, &mut tools.boundary);
         if let Some(callback) = self.on_durable.get() {

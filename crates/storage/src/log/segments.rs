@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runtime::awaited::{self, Awaited};
 use runtime::file::{self, AlignedBuf, File, OpenOptions};
+use runtime::wait_event::{self, WaitEvent};
 use runtime::{Cause, fail_stop};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{SpinLock, WaitQueue};
@@ -269,7 +269,7 @@ impl Wal {
         // Acquire: the failure is seen with the count.
         let turned = || segments.turns.load(Ordering::Acquire) != before;
         let made = || segments.ready_end() >= end || turned();
-        awaited::during(Awaited::WalInit, || segments.changed.wait_until(made));
+        wait_event::during(WaitEvent::WalInit, || segments.changed.wait_until(made));
         let failure = segments.failure.lock().clone();
         match failure {
             Some(failure) if segments.ready_end() < end => Err(failure),

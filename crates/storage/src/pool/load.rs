@@ -3,8 +3,8 @@
 //! A load takes a frame, enters it as being loaded into, reads, and enters the page ([`Loading`]). It ends in whatever
 //! way: those who wait for the page would wait for ever otherwise.
 
-use runtime::awaited::{self, Awaited};
 use runtime::stop;
+use runtime::wait_event::{self, WaitEvent};
 use sync::WaitQueue;
 use sync::atomic::{AtomicU32, Ordering};
 
@@ -116,7 +116,7 @@ impl Pool {
             if now.is_loading() {
                 // Acquire: as above.
                 let loaded = || !Entry(entry.load(Ordering::Acquire)).is_loading();
-                awaited::during(Awaited::BufferIo, || self.load_queue(page_no).wait_until(loaded));
+                wait_event::during(WaitEvent::BufferIo, || self.load_queue(page_no).wait_until(loaded));
                 continue;
             }
             let frame = match spare.take() {
@@ -165,7 +165,7 @@ impl Pool {
         let mut reads: Vec<(PageNo, &mut [u8])> =
             loads.iter_mut().map(|loading| (loading.page_no, loading.bytes())).collect();
         self.counters.reads.add(1);
-        let filled = awaited::during(Awaited::DataFileRead, || self.file(first).read_many(&mut reads));
+        let filled = wait_event::during(WaitEvent::DataFileRead, || self.file(first).read_many(&mut reads));
         stop::point("storage.load.read");
         for (mut loading, filled) in loads.into_iter().zip(filled) {
             let page_no = loading.page_no;
@@ -181,7 +181,7 @@ impl Pool {
     fn read_page(&self, page_no: PageNo, bytes: &mut [u8], on_damage: OnDamage) -> Result<(), Error> {
         let file = self.file(page_no);
         let found = if page_no.index() < file.pages() {
-            awaited::during(Awaited::DataFileRead, || file.read(page_no, bytes))?;
+            wait_event::during(WaitEvent::DataFileRead, || file.read(page_no, bytes))?;
             self.verify(bytes, page_no)
         } else {
             Err(Damage::NeverWritten)

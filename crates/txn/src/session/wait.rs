@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use runtime::awaited::{self, Awaited};
 use runtime::timer::{self, TimerId};
+use runtime::wait_event::{self, WaitEvent};
 use runtime::{fiber, interrupt};
 use storage::Lsn;
 use storage::btree::Tree;
@@ -87,11 +87,11 @@ impl Drop for Alarm {
 }
 
 /// The wait event that `pg_stat_activity` shows for a wait on this lock.
-fn kind(tag: TagRef<'_>) -> Awaited {
+fn kind(tag: TagRef<'_>) -> WaitEvent {
     match tag {
-        TagRef::Row(..) => Awaited::Tuple,
-        TagRef::Table(_) => Awaited::Relation,
-        TagRef::Advisory(_) => Awaited::Advisory,
+        TagRef::Row(..) => WaitEvent::Tuple,
+        TagRef::Table(_) => WaitEvent::Relation,
+        TagRef::Advisory(_) => WaitEvent::Advisory,
     }
 }
 
@@ -124,8 +124,9 @@ impl Inner {
             Request::Refused => return Ok((Acquired::Refused, None)),
             Request::Queued { tag: own, first } => {
                 slot.begin_wait(Target::Lock(own.clone(), mode));
-                let waited =
-                    awaited::during(kind(tag), || self.block(|| locks.leave(tag, self.number.get(), slots)));
+                let waited = wait_event::during(kind(tag), || {
+                    self.block(|| locks.leave(tag, self.number.get(), slots))
+                });
                 slot.end_wait();
                 if waited.is_err() && slot.is_granted() {
                     // It was granted while the session gave up.
@@ -206,7 +207,7 @@ impl Inner {
         }
         slot.begin_wait(Target::End(owner, txid, TagRef::Row(tree.id, key).to_tag()));
         let leave = || owner_slot.leave_end(self.number.get());
-        let waited = awaited::during(Awaited::TransactionId, || self.block(leave));
+        let waited = wait_event::during(WaitEvent::TransactionId, || self.block(leave));
         slot.end_wait();
         waited?;
         if let Status::Committed(lsn) = self.engine.status.get(txid) {

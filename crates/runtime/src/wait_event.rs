@@ -8,7 +8,7 @@ use crate::fiber;
 /// A wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Awaited {
+pub enum WaitEvent {
     /// A transaction that wrote a row, to end.
     TransactionId = 1,
     /// A row's lock.
@@ -43,49 +43,49 @@ pub enum Awaited {
     Held = 16,
 }
 
-impl Awaited {
-    const ALL: [Awaited; 16] = [
-        Awaited::TransactionId,
-        Awaited::Tuple,
-        Awaited::Relation,
-        Awaited::Advisory,
-        Awaited::DataFileRead,
-        Awaited::BufferIo,
-        Awaited::FreeFrame,
-        Awaited::DataFileExtend,
-        Awaited::WalSync,
-        Awaited::WalWrite,
-        Awaited::WalInit,
-        Awaited::ClientRead,
-        Awaited::ClientWrite,
-        Awaited::Sleep,
-        Awaited::Turn,
-        Awaited::Held,
+impl WaitEvent {
+    const ALL: [WaitEvent; 16] = [
+        WaitEvent::TransactionId,
+        WaitEvent::Tuple,
+        WaitEvent::Relation,
+        WaitEvent::Advisory,
+        WaitEvent::DataFileRead,
+        WaitEvent::BufferIo,
+        WaitEvent::FreeFrame,
+        WaitEvent::DataFileExtend,
+        WaitEvent::WalSync,
+        WaitEvent::WalWrite,
+        WaitEvent::WalInit,
+        WaitEvent::ClientRead,
+        WaitEvent::ClientWrite,
+        WaitEvent::Sleep,
+        WaitEvent::Turn,
+        WaitEvent::Held,
     ];
 
-    pub(crate) fn from_code(code: u8) -> Option<Awaited> {
-        Awaited::ALL.into_iter().find(|awaited| *awaited as u8 == code)
+    pub(crate) fn from_code(code: u8) -> Option<WaitEvent> {
+        WaitEvent::ALL.into_iter().find(|wait_event| *wait_event as u8 == code)
     }
 
     /// Its kind and name, as pg_stat_activity shows them.
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
-            Awaited::TransactionId => ("Lock", "transactionid"),
-            Awaited::Tuple => ("Lock", "tuple"),
-            Awaited::Relation => ("Lock", "relation"),
-            Awaited::Advisory => ("Lock", "advisory"),
-            Awaited::DataFileRead => ("IO", "DataFileRead"),
-            Awaited::BufferIo => ("IPC", "BufferIo"),
-            Awaited::FreeFrame => ("IPC", "FreeFrame"),
-            Awaited::DataFileExtend => ("IO", "DataFileExtend"),
-            Awaited::WalSync => ("IO", "WalSync"),
-            Awaited::WalWrite => ("LWLock", "WALWrite"),
-            Awaited::WalInit => ("IO", "WalInitWrite"),
-            Awaited::ClientRead => ("Client", "ClientRead"),
-            Awaited::ClientWrite => ("Client", "ClientWrite"),
-            Awaited::Sleep => ("Timeout", "PgSleep"),
-            Awaited::Turn => ("Core", "Turn"),
-            Awaited::Held => ("Core", "Held"),
+            WaitEvent::TransactionId => ("Lock", "transactionid"),
+            WaitEvent::Tuple => ("Lock", "tuple"),
+            WaitEvent::Relation => ("Lock", "relation"),
+            WaitEvent::Advisory => ("Lock", "advisory"),
+            WaitEvent::DataFileRead => ("IO", "DataFileRead"),
+            WaitEvent::BufferIo => ("IPC", "BufferIo"),
+            WaitEvent::FreeFrame => ("IPC", "FreeFrame"),
+            WaitEvent::DataFileExtend => ("IO", "DataFileExtend"),
+            WaitEvent::WalSync => ("IO", "WalSync"),
+            WaitEvent::WalWrite => ("LWLock", "WALWrite"),
+            WaitEvent::WalInit => ("IO", "WalInitWrite"),
+            WaitEvent::ClientRead => ("Client", "ClientRead"),
+            WaitEvent::ClientWrite => ("Client", "ClientWrite"),
+            WaitEvent::Sleep => ("Timeout", "PgSleep"),
+            WaitEvent::Turn => ("Core", "Turn"),
+            WaitEvent::Held => ("Core", "Held"),
         }
     }
 }
@@ -100,8 +100,8 @@ impl Drop for Until {
 }
 
 /// Runs `wait`, in which the running fiber's session waits for this. A fiber without a session says nothing.
-pub fn during<R>(awaited: Awaited, wait: impl FnOnce() -> R) -> R {
-    let _until = Until(say(awaited as u8));
+pub fn during<R>(wait_event: WaitEvent, wait: impl FnOnce() -> R) -> R {
+    let _until = Until(say(wait_event as u8));
     wait()
 }
 
@@ -111,7 +111,7 @@ fn say(code: u8) -> u8 {
     // SAFETY: kept alive by the fiber's `interrupt_owner` or by the session it serves; both are changed together with
     // the pointer, on this thread, and the reference is not kept.
     let interrupt = unsafe { fiber.local.interrupt.get().as_ref() };
-    interrupt.map_or(0, |interrupt| interrupt.set_awaited(code))
+    interrupt.map_or(0, |interrupt| interrupt.set_wait_event(code))
 }
 
 #[cfg(test)]
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_code_stands_for_one_wait() {
-        for awaited in Awaited::ALL {
-            assert_eq!(Awaited::from_code(awaited as u8), Some(awaited));
+        for wait_event in WaitEvent::ALL {
+            assert_eq!(WaitEvent::from_code(wait_event as u8), Some(wait_event));
         }
-        assert_eq!(Awaited::from_code(0), None);
+        assert_eq!(WaitEvent::from_code(0), None);
     }
 }
