@@ -26,10 +26,10 @@ impl Drop for Folder {
 struct Client(UnixStream);
 
 impl Client {
-    /// `None` if the server does not answer within `patience`.
-    fn connect(path: &Path, patience: Duration) -> Option<Client> {
+    /// `None` if the server does not answer within `timeout`.
+    fn connect(path: &Path, timeout: Duration) -> Option<Client> {
         let mut socket = UnixStream::connect(path).unwrap();
-        socket.set_read_timeout(Some(patience)).unwrap();
+        socket.set_read_timeout(Some(timeout)).unwrap();
         let parameters = b"user\0postgres\0\0";
         let mut bytes = (parameters.len() as u32 + 8).to_be_bytes().to_vec();
         bytes.extend(196_608u32.to_be_bytes());
@@ -97,8 +97,8 @@ fn an_administrator_works_while_every_core_is_held() {
     let path = folder.0.join("socket");
     let places = vec![Bound::new(Address::Unix { path: path.clone(), mode: 0o700 }).unwrap()];
     let server = Server::start(database.clone(), Options { places, policy: Policy::default() }).unwrap();
-    let patience = Duration::from_secs(60);
-    let mut ordinary = Client::connect(&path, patience).expect("cores that are free");
+    let timeout = Duration::from_secs(60);
+    let mut ordinary = Client::connect(&path, timeout).expect("cores that are free");
     ordinary.run("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(1, 100) g");
 
     let free = hold(&database, 0..CORES);
@@ -141,7 +141,7 @@ fn an_administrator_works_while_every_core_is_held() {
     // client that asks for TLS learns that there is none.
     let free = hold(&database, 0..CORES + 1);
     let mut asking = UnixStream::connect(&path).unwrap();
-    asking.set_read_timeout(Some(patience)).unwrap();
+    asking.set_read_timeout(Some(timeout)).unwrap();
     asking.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).unwrap();
     let mut answer = [0];
     asking.read_exact(&mut answer).expect("an answer from the service worker");

@@ -34,6 +34,7 @@
 //! | an I/O error | refused: `Io`; nothing has been written that a second try wouldn't write |
 
 pub(crate) mod crew;
+mod progress;
 
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
@@ -50,8 +51,8 @@ use crate::format::LOG_FOLDER;
 use crate::log::damage;
 use crate::log::{self, Kind, LogReader, Part, Wal, WalOptions};
 use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageNo};
-use crate::patience::Progress;
 use crate::pool::{Miss, Pool};
+use progress::Progress;
 
 /// The data file, whose length is checked against the control file.
 const PAGES_FILE: &str = "pages";

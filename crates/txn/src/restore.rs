@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use storage::btree::{Action, EntryChange, Tree};
 use storage::log::TxnLink;
-use storage::patience::Patience;
 use storage::recovery::UndoHandler;
+use storage::retry::Backoff;
 use storage::{Lsn, Store};
 
 use crate::log_undo::{self, Before};
@@ -99,10 +99,10 @@ impl UndoHandler for Undo {
             let what = storage::error::FormatProblem::Unfit(what);
             return Err(storage::Error::Format(what));
         };
-        let mut patience = Patience::new("disk space to take back what a crash left unfinished");
+        let mut backoff = Backoff::new("disk space to take back what a crash left unfinished");
         loop {
             match restore(&self.store, &tree, key, before, txn, (last, prev), &mut self.value) {
-                Err(error @ storage::Error::DiskFull(_)) => patience.pause(&error),
+                Err(error @ storage::Error::DiskFull(_)) => backoff.pause(&error),
                 done => return done,
             }
         }

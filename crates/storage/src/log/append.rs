@@ -16,7 +16,7 @@ use super::{BLOCK, TxnLink, Wal};
 use crate::Error;
 use crate::control::MOST_INFO;
 use crate::page::Lsn;
-use crate::patience::Patience;
+use crate::retry::Backoff;
 
 /// Room beside the payload that [`Wal::ensure`] sees to: the record as it is, and once more with all images if a
 /// checkpoint begins in between.
@@ -122,7 +122,7 @@ impl Wal {
 
     #[cold]
     fn draw(&self, need: u64, share: Share) -> Result<(), Error> {
-        let mut patience = Patience::new("room in the log to take changes back");
+        let mut backoff = Backoff::new("room in the log to take changes back");
         loop {
             match self.try_draw(need, share) {
                 Drawn::Enough => {
@@ -136,7 +136,7 @@ impl Wal {
                 Drawn::NoSegment { end } => match self.wait_for_segments(end) {
                     Ok(()) => {}
                     Err(error) if share != Share::Reserved => return Err(error),
-                    Err(error) => patience.pause(&error),
+                    Err(error) => backoff.pause(&error),
                 },
             }
         }

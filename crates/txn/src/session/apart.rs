@@ -21,8 +21,8 @@ use crate::Error;
 /// Changes that the session takes back at least before it gives the rest away. So a small
 /// transaction is over when its rollback returns.
 const CHANGES: usize = 1000;
-/// How long a session takes changes back itself.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// How long a session takes changes back itself, before it gives the rest away.
+const OWN_SHARE: Duration = Duration::from_millis(20);
 
 impl Inner {
     /// As [`Inner::rollback`], but a long rollback continues after the return. Not for a
@@ -31,7 +31,7 @@ impl Inner {
         let (began, changes) = (time::precise(), Cell::new(0));
         let is_long = || {
             changes.set(changes.get() + 1);
-            changes.get() > CHANGES && time::precise() - began > PATIENCE.as_nanos() as u64
+            changes.get() > CHANGES && time::precise() - began > OWN_SHARE.as_nanos() as u64
         };
         if self.begin_rollback(is_long)? && self.give_away() {
             return Ok(());

@@ -27,7 +27,7 @@ use std::time::Duration;
 use runtime::interrupt::{Interrupted, Reason};
 use runtime::{Cause, fail_stop, fiber, interrupt, stop};
 use storage::error::IoContext;
-use storage::patience::Patience;
+use storage::retry::Backoff;
 use storage::{Lsn, Store};
 
 use super::{Inner, Savepoint, SavepointId};
@@ -320,7 +320,7 @@ impl Inner {
     /// a limited number of times. It stops when the engine is closed: nothing more may be written,
     /// and frames would never come free.
     fn persist(&self, what: &str, mut work: impl FnMut() -> Result<(), storage::Error>) -> Result<(), Error> {
-        let mut patience = Patience::new("disk space to take changes back");
+        let mut backoff = Backoff::new("disk space to take changes back");
         let mut retries = RETRIES;
         loop {
             if self.engine.is_closed() {
@@ -328,7 +328,7 @@ impl Inner {
             }
             match work() {
                 Ok(()) => return Ok(()),
-                Err(error @ storage::Error::DiskFull(_)) => patience.pause(&error),
+                Err(error @ storage::Error::DiskFull(_)) => backoff.pause(&error),
                 Err(error @ (storage::Error::Corrupt { .. } | storage::Error::Format(_))) => {
                     fatal(format_args!("{what}: {error}"));
                 }

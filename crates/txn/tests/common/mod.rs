@@ -15,7 +15,7 @@ use txn::{Engine, InsertOutcome, Isolation, Outcome, Stamp, TxnSession};
 
 pub const CORES: usize = 2;
 /// Time after which a wait in these tests counts as a hang.
-const PATIENCE: Duration = Duration::from_secs(120);
+const HANG_AFTER: Duration = Duration::from_secs(120);
 
 /// A test's runtime, data folder and engine.
 pub struct Bench {
@@ -105,7 +105,7 @@ impl Drop for Bench {
 pub fn until(mut condition: impl FnMut() -> bool) {
     let start = time::precise();
     while !condition() {
-        assert!(time::precise() - start < PATIENCE.as_nanos() as u64, "waited in vain");
+        assert!(time::precise() - start < HANG_AFTER.as_nanos() as u64, "waited in vain");
         fiber::sleep(Duration::from_millis(1));
     }
 }
