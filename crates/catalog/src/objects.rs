@@ -68,7 +68,7 @@ pub struct Table {
     /// hidden row number.
     pub tree: TreeAddress,
     /// The tree of its out-of-line values, or none when no row can be long enough to need one.
-    pub wide: TreeAddress,
+    pub out_of_line: TreeAddress,
     /// Its columns in the order of their attribute numbers. Dropped columns stay as holes.
     pub columns: Vec<Column>,
     /// Its primary key.
@@ -297,14 +297,14 @@ impl Table {
 
     /// All its trees.
     pub fn trees(&self) -> impl Iterator<Item = TreeAddress> + '_ {
-        let own = [self.tree, self.wide].into_iter().filter(|tree| *tree != TreeAddress::NONE);
+        let own = [self.tree, self.out_of_line].into_iter().filter(|tree| *tree != TreeAddress::NONE);
         self.indexes.iter().map(|index| index.tree).chain(own)
     }
 
     /// Whether a row may be too long for a tree's entry, so that some of its values must be stored
     /// out of line. Dropped columns count, because rows may still hold their values.
     #[must_use]
-    pub fn may_be_wide(&self) -> bool {
+    pub fn may_need_out_of_line(&self) -> bool {
         // Key columns are stored in the row and in its key.
         const SURELY_FITS: usize = txn::trees::MAX_ENTRY - txn::trees::MAX_KEY - 400;
         let lengths = self.columns.iter().map(|column| values::types::modifier::most_bytes(column.type_));

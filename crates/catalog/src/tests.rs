@@ -18,7 +18,7 @@ fn table(oid: u32, name: &str) -> Table {
         schema: PUBLIC,
         name: name.into(),
         tree: TreeAddress { id: oid, root: 7 },
-        wide: TreeAddress::NONE,
+        out_of_line: TreeAddress::NONE,
         columns: vec![Column {
             name: "a".into(),
             type_: Type::INT4,

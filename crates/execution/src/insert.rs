@@ -228,7 +228,7 @@ fn update_existing<'s, 'x>(
         file[first + assignment.column as usize] = *value;
     }
     let checked = (update.updated_row, &update.checks[..]);
-    match row::has_wide(bytes) {
+    match row::has_out_of_line(bytes) {
         false => check_row(cx, table, checked, file, arena)?,
         true => check_row_of_pointers(cx, table, checked, file, arena)?,
     }

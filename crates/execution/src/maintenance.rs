@@ -66,7 +66,7 @@ fn sample(columns: &mut [Column], row: RowView<'_>, bytes: &mut Vec<u8>) -> Resu
         // A value out of line is not fetched for this: its number stands for it, as if no two were
         // equal.
         column.width += match value {
-            Datum::Wide(pointer) => {
+            Datum::OutOfLine(pointer) => {
                 bytes.extend_from_slice(&pointer.number.to_le_bytes());
                 u64::from(pointer.length)
             }

@@ -59,7 +59,7 @@ fn update_row<'s, 'x>(
             file[first + assignment.column as usize] = *value;
         }
         let checked = (update.new_row, &update.checks[..]);
-        match row::has_wide(bytes) {
+        match row::has_out_of_line(bytes) {
             false => check_row(cx, table, checked, file, arena)?,
             true => check_row_of_pointers(cx, table, checked, file, arena)?,
         }
@@ -102,7 +102,7 @@ pub(super) fn change_row(
     (key, stamp, old): (&[u8], Stamp, &[Datum<'_>]),
     new: &[Datum<'_>],
 ) -> Result<Outcome, SqlError> {
-    if !old.iter().any(Datum::is_wide) {
+    if !old.iter().any(Datum::is_out_of_line) {
         return replace_row(cx, table, (key, stamp), new, (old, new));
     }
     let arena = cx.take_arena();
@@ -292,7 +292,7 @@ pub(super) fn remove_row(
 ) -> Result<Outcome, SqlError> {
     let outcome = cx.txn.delete(&table_tree(table), key, stamp).map_err(from_txn)?;
     if outcome == Outcome::Done {
-        match old.iter().any(Datum::is_wide) {
+        match old.iter().any(Datum::is_out_of_line) {
             false => remove_entries(cx, table, key, old)?,
             true => {
                 let arena = cx.take_arena();

@@ -24,7 +24,7 @@ use query::plan::{ColumnRead, Reg};
 use values::error::{SqlError, SqlState};
 use values::memory;
 use values::row::{self, POINTER, RowView};
-use values::types::{Datum, WidePointer};
+use values::types::{Datum, OutOfLinePointer};
 
 /// Bytes of a chunk: four of them fill a leaf.
 pub const CHUNK: usize = 1984;
@@ -48,7 +48,7 @@ pub fn chunks(length: u32) -> u32 {
     length.div_ceil(CHUNK as u32)
 }
 
-fn lost(pointer: WidePointer) -> SqlError {
+fn lost(pointer: OutOfLinePointer) -> SqlError {
     let message = format!("value {} of {} bytes is not whole", pointer.number, pointer.length);
     SqlError::new(SqlState::DATA_CORRUPTED, message)
 }
@@ -66,7 +66,7 @@ fn safe_point(chunk: u32) -> Result<(), SqlError> {
 fn read(
     txn: &TxnSession,
     address: TreeAddress,
-    pointer: WidePointer,
+    pointer: OutOfLinePointer,
     to: &mut bumpalo::collections::Vec<'_, u8>,
     buffer: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
@@ -90,7 +90,7 @@ pub fn fetch<'x>(
     (column, value): (usize, Datum<'x>),
     bump: &'x bumpalo::Bump,
 ) -> Result<Datum<'x>, SqlError> {
-    let Datum::Wide(pointer) = value else { return Ok(value) };
+    let Datum::OutOfLine(pointer) = value else { return Ok(value) };
     let length = pointer.length as usize;
     if length > LONGEST {
         return Err(lost(pointer));
@@ -101,7 +101,7 @@ pub fn fetch<'x>(
         SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail(format!("Failed on request of size {length}."))
     })?;
-    read(txn, table.wide, pointer, &mut bytes, &mut Vec::with_capacity(CHUNK))?;
+    read(txn, table.out_of_line, pointer, &mut bytes, &mut Vec::with_capacity(CHUNK))?;
     table.shape().value(column, bytes.into_bump_slice())
 }
 
@@ -113,7 +113,7 @@ pub fn fetched<'x>(
     wanted: impl Fn(usize) -> bool,
     bump: &'x bumpalo::Bump,
 ) -> Result<&'x [Datum<'x>], SqlError> {
-    let far = |column: usize, value: &Datum<'_>| matches!(value, Datum::Wide(_)) && wanted(column);
+    let far = |column: usize, value: &Datum<'_>| matches!(value, Datum::OutOfLine(_)) && wanted(column);
     if !row.iter().enumerate().any(|(column, value)| far(column, value)) {
         return Ok(row);
     }
@@ -167,7 +167,11 @@ pub(super) fn decode_whole<'x>(
     arena: &'x Arena<'_>,
 ) -> Result<(), SqlError> {
     decode(table, columns, row, file)?;
-    if row::has_wide(row) { fetch_registers(cx, table, columns, |_| true, file, arena) } else { Ok(()) }
+    if row::has_out_of_line(row) {
+        fetch_registers(cx, table, columns, |_| true, file, arena)
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether an expression reads a register.
@@ -209,7 +213,7 @@ pub(super) fn encode(
     row: &[Datum<'_>],
     key: &[u8],
     bytes: &mut Vec<u8>,
-) -> Result<Vec<WidePointer>, SqlError> {
+) -> Result<Vec<OutOfLinePointer>, SqlError> {
     if key.len() > MAX_KEY {
         let name = table.primary_key.as_ref().map_or("", |key| &key.name);
         return Err(key_too_long(key.len(), name));
@@ -229,7 +233,7 @@ fn move_out(
     row: &[Datum<'_>],
     room: usize,
     bytes: &mut Vec<u8>,
-) -> Result<Vec<WidePointer>, SqlError> {
+) -> Result<Vec<OutOfLinePointer>, SqlError> {
     let mut packed = row.to_vec();
     let mut order: Vec<(bool, usize, usize)> = Vec::new();
     for (column, value) in row.iter().enumerate() {
@@ -239,7 +243,7 @@ fn move_out(
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
                 .with_detail(format!("It has {length} bytes, the longest allowed has {LONGEST}.")));
         }
-        if length > POINTER && table.wide != TreeAddress::NONE {
+        if length > POINTER && table.out_of_line != TreeAddress::NONE {
             order.push((table.is_keyed(column), usize::MAX - length, column));
         }
     }
@@ -257,15 +261,15 @@ fn move_out(
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         };
         // A number that no value has, until it is clear which ones move.
-        packed[*column] = Datum::Wide(WidePointer { number: 0, length: 0 });
+        packed[*column] = Datum::OutOfLine(OutOfLinePointer { number: 0, length: 0 });
         out += 1;
     }
     let mut written = Vec::with_capacity(out);
     for (_, _, column) in &order[..out] {
         let value = row::variable_bytes(row[*column]).unwrap_or_default();
-        let number = cx.numbers.take(cx.store(), table.wide)?;
-        let pointer = WidePointer { number, length: value.len() as u32 };
-        let tree = tree(table.wide);
+        let number = cx.numbers.take(cx.store(), table.out_of_line)?;
+        let pointer = OutOfLinePointer { number, length: value.len() as u32 };
+        let tree = tree(table.out_of_line);
         for (chunk, part) in (0..).zip(value.chunks(CHUNK)) {
             safe_point(chunk)?;
             let outcome = cx.txn.insert(&tree, &chunk_key(number, chunk), part).map_err(from_txn)?;
@@ -273,7 +277,7 @@ fn move_out(
                 return Err(lost(pointer));
             }
         }
-        packed[*column] = Datum::Wide(pointer);
+        packed[*column] = Datum::OutOfLine(pointer);
         written.push(pointer);
     }
     bytes.clear();
@@ -282,8 +286,12 @@ fn move_out(
 }
 
 /// Retires a value that no newer version of its row has.
-pub(super) fn retire(cx: &mut Executor<'_>, table: &Table, pointer: WidePointer) -> Result<(), SqlError> {
-    let tree = tree(table.wide);
+pub(super) fn retire(
+    cx: &mut Executor<'_>,
+    table: &Table,
+    pointer: OutOfLinePointer,
+) -> Result<(), SqlError> {
+    let tree = tree(table.out_of_line);
     let mut payload = cx.take_bytes();
     for chunk in 0..chunks(pointer.length) {
         safe_point(chunk)?;
@@ -309,8 +317,8 @@ pub(super) fn retire_replaced(
     new: &[Datum<'_>],
 ) -> Result<(), SqlError> {
     for (column, value) in old.iter().enumerate() {
-        let Datum::Wide(pointer) = *value else { continue };
-        if !matches!(new.get(column), Some(Datum::Wide(kept)) if *kept == pointer) {
+        let Datum::OutOfLine(pointer) = *value else { continue };
+        if !matches!(new.get(column), Some(Datum::OutOfLine(kept)) if *kept == pointer) {
             retire(cx, table, pointer)?;
         }
     }

@@ -35,7 +35,7 @@ fn give<'s, 'x>(
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     out_of_line::decode(&scan.table, &scan.columns, row, file)?;
-    if row::has_wide(row) {
+    if row::has_out_of_line(row) {
         return give_out_of_line(cx, scan, (key, row, stamp), file, arena, sink);
     }
     if let Some(filter) = &scan.filter

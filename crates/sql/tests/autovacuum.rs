@@ -43,7 +43,7 @@ fn a_queue_does_not_grow() {
 
 #[test]
 fn replaced_long_values_do_not_pile_up() {
-    let folder = Folder::new("vacuum-wide");
+    let folder = Folder::new("vacuum-out-of-line");
     let database = open(&folder);
     let mut s = session(&database);
     run(&mut s, "CREATE TABLE w (id int PRIMARY KEY, body text)");

@@ -86,7 +86,7 @@ fn encode_value(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
                 encode_i64(lower.into(), out);
             }
         }
-        Datum::Wide(v) => v.unfetched(),
+        Datum::OutOfLine(v) => v.unfetched(),
         Datum::Record(v) => {
             // A field's type precedes it, so that values of different types never have equal bytes.
             for (type_, field) in v.types.iter().zip(v.fields) {

@@ -15,7 +15,7 @@
 //! than its shape: the missing ones were added after the row was written and read as NULL.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::{ArrayRef, Datum, Interval, NumericRef, Type, WidePointer, oid, registry};
+use crate::types::{ArrayRef, Datum, Interval, NumericRef, OutOfLinePointer, Type, oid, registry};
 
 /// The encoding of a column's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,16 +171,16 @@ const HEADER: usize = 3;
 /// Flag: some columns are NULL.
 const HAS_NULLS: u8 = 1;
 /// Flag: some columns hold pointers.
-const HAS_WIDE: u8 = 2;
+const HAS_OUT_OF_LINE: u8 = 2;
 /// Marks an end offset whose column holds a pointer.
-const WIDE: u32 = 1 << 31;
+const OUT_OF_LINE: u32 = 1 << 31;
 /// Bytes of a pointer: the value's number (u64), its length (u32).
 pub const POINTER: usize = 12;
 
 /// Whether a row's bytes hold pointers to out-of-line values.
 #[inline]
-pub fn has_wide(bytes: &[u8]) -> bool {
-    bytes.get(2).is_some_and(|flags| flags & HAS_WIDE != 0)
+pub fn has_out_of_line(bytes: &[u8]) -> bool {
+    bytes.get(2).is_some_and(|flags| flags & HAS_OUT_OF_LINE != 0)
 }
 
 /// The stored bytes of a variable-width value; None for another value.
@@ -228,9 +228,9 @@ pub fn encode(row: &[Datum<'_>], shape: &RowShape, room: usize, out: &mut Vec<u8
             (Datum::Bytea(v), Kind::Bytea)
             | (Datum::Numeric(NumericRef(v)), Kind::Numeric)
             | (Datum::Array(ArrayRef(v)), Kind::Array) => v,
-            (Datum::Wide(pointer), _) => {
-                mark = WIDE;
-                out[begin + 2] |= HAS_WIDE;
+            (Datum::OutOfLine(pointer), _) => {
+                mark = OUT_OF_LINE;
+                out[begin + 2] |= HAS_OUT_OF_LINE;
                 &pointer.encode()
             }
             _ => return Err(mismatch()),
@@ -247,7 +247,7 @@ pub fn encode(row: &[Datum<'_>], shape: &RowShape, room: usize, out: &mut Vec<u8
     Ok(out.len() - begin <= room)
 }
 
-impl WidePointer {
+impl OutOfLinePointer {
     fn encode(self) -> [u8; POINTER] {
         let mut bytes = [0; POINTER];
         bytes[..8].copy_from_slice(&self.number.to_le_bytes());
@@ -255,10 +255,10 @@ impl WidePointer {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<WidePointer> {
+    fn decode(bytes: &[u8]) -> Option<OutOfLinePointer> {
         let (number, length) = bytes.split_first_chunk()?;
         let length = u32::from_le_bytes(length.try_into().ok()?);
-        Some(WidePointer { number: u64::from_le_bytes(*number), length })
+        Some(OutOfLinePointer { number: u64::from_le_bytes(*number), length })
     }
 }
 
@@ -318,7 +318,7 @@ impl<'a> RowView<'a> {
         self.bytes.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes).into())
     }
 
-    /// One column; [`Datum::Wide`] when its value is out of line. A column added after the row was
+    /// One column; [`Datum::OutOfLine`] when its value is out of line. A column added after the row was
     /// written reads as NULL: the caller knows its default.
     pub fn get(&self, column: usize) -> Result<Datum<'a>, SqlError> {
         let count = self.columns();
@@ -363,11 +363,11 @@ impl<'a> RowView<'a> {
             let bytes = self.bytes.get(ends + index * 4..)?.first_chunk()?;
             Some(u32::from_le_bytes(*bytes))
         };
-        let from = if before == 0 { 0 } else { (end_of(before - 1)? & !WIDE) as usize };
+        let from = if before == 0 { 0 } else { (end_of(before - 1)? & !OUT_OF_LINE) as usize };
         let end = end_of(before)?;
-        let bytes = self.bytes.get(start + from..start + (end & !WIDE) as usize)?;
-        if end & WIDE != 0 {
-            return WidePointer::decode(bytes).map(Datum::Wide);
+        let bytes = self.bytes.get(start + from..start + (end & !OUT_OF_LINE) as usize)?;
+        if end & OUT_OF_LINE != 0 {
+            return OutOfLinePointer::decode(bytes).map(Datum::OutOfLine);
         }
         shape.value(bytes)
     }
@@ -438,9 +438,10 @@ mod tests {
     #[test]
     fn pointers_stand_where_values_stood() {
         let shape = RowShape::new(&[Type::TEXT, Type::INT4, Type::BYTEA, Type::NUMERIC, Type::TEXT]);
-        let pointer = WidePointer { number: u64::MAX - 3, length: 0x3fff_ffff };
-        for wide in 0u32..8 {
-            let place = |bit: u32, value| if wide >> bit & 1 == 1 { Datum::Wide(pointer) } else { value };
+        let pointer = OutOfLinePointer { number: u64::MAX - 3, length: 0x3fff_ffff };
+        for moved in 0u32..8 {
+            let place =
+                |bit: u32, value| if moved >> bit & 1 == 1 { Datum::OutOfLine(pointer) } else { value };
             let row = [
                 place(0, Datum::Text("first")),
                 Datum::Int4(7),
@@ -450,11 +451,11 @@ mod tests {
             ];
             let mut bytes = Vec::new();
             assert!(encode(&row, &shape, 100, &mut bytes).unwrap());
-            assert_eq!(has_wide(&bytes), wide != 0);
+            assert_eq!(has_out_of_line(&bytes), moved != 0);
             let view = RowView::new(&bytes, &shape);
             for (at, value) in row.iter().enumerate() {
                 match (view.get(at).unwrap(), *value) {
-                    (Datum::Wide(found), Datum::Wide(put)) => assert_eq!(found, put),
+                    (Datum::OutOfLine(found), Datum::OutOfLine(put)) => assert_eq!(found, put),
                     (found, value) => assert!(compare(found, value).unwrap().is_eq(), "{found:?} {value:?}"),
                 }
             }

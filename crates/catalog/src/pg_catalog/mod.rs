@@ -68,7 +68,7 @@ fn relation(schema: u32, definition: &definitions::Definition) -> Table {
         schema,
         name: definition.name.to_owned(),
         tree: TreeAddress::NONE,
-        wide: TreeAddress::NONE,
+        out_of_line: TreeAddress::NONE,
         columns: definition.columns.split_whitespace().map(column).collect(),
         primary_key: None,
         indexes: Vec::new(),

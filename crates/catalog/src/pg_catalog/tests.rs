@@ -25,7 +25,7 @@ fn catalog() -> Catalog {
         schema: PUBLIC,
         name: "Mixed".into(),
         tree: TreeAddress { id: 9, root: 1 },
-        wide: TreeAddress::NONE,
+        out_of_line: TreeAddress::NONE,
         columns: vec![column("a", Type::INT4), column("order", Type::TEXT), column("c", Type::INT4)],
         primary_key: Some(PrimaryKey {
             oid: 20_001,

@@ -550,7 +550,7 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         schema: catalog::PUBLIC,
         name: name.to_owned(),
         tree: TreeAddress::NONE,
-        wide: TreeAddress::NONE,
+        out_of_line: TreeAddress::NONE,
         columns: columns
             .iter()
             .map(|column| draft_column(&column.name, column.type_, column.not_null))

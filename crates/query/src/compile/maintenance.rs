@@ -88,8 +88,8 @@ impl Binder<'_> {
                 }
             }
         }
-        for (given, name) in [(wal, "WAL"), (timing, "TIMING"), (serialize, "SERIALIZE")] {
-            if given && !analyze {
+        for (is_set, name) in [(wal, "WAL"), (timing, "TIMING"), (serialize, "SERIALIZE")] {
+            if is_set && !analyze {
                 let message = format!("EXPLAIN option {name} requires ANALYZE");
                 return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
             }
@@ -110,24 +110,24 @@ impl Binder<'_> {
     }
 
     pub(super) fn vacuum(&self, vacuum: &VacuumStmt) -> Result<Command, SqlError> {
-        let mut given = VacuumOptions { analyze: !vacuum.is_vacuumcmd, ..VacuumOptions::default() };
+        let mut chosen = VacuumOptions { analyze: !vacuum.is_vacuumcmd, ..VacuumOptions::default() };
         for node in &vacuum.options {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
-            self.vacuum_option(option, vacuum.is_vacuumcmd, &mut given)?;
+            self.vacuum_option(option, vacuum.is_vacuumcmd, &mut chosen)?;
         }
         let mut tables = Vec::with_capacity(vacuum.rels.len());
         for node in &vacuum.rels {
             let NodeEnum::VacuumRelation(target) = inner(node)? else { continue };
             let range = relation(target.relation.as_ref())?;
-            if !target.va_cols.is_empty() && !given.analyze {
+            if !target.va_cols.is_empty() && !chosen.analyze {
                 let message = "ANALYZE option must be specified when a column list is provided";
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
             let columns = strings(&target.va_cols).into_iter().map(str::to_owned).collect();
             tables.push((self.qualified(range).map_err(without_position)?, columns));
         }
-        given.refuse_combinations(!tables.is_empty())?;
-        let (analyze, verbose) = (given.analyze, given.verbose);
+        chosen.refuse_combinations(!tables.is_empty())?;
+        let (analyze, verbose) = (chosen.analyze, chosen.verbose);
         Ok(Command::Vacuum { tables, vacuum: vacuum.is_vacuumcmd, analyze, verbose })
     }
 
@@ -135,21 +135,21 @@ impl Binder<'_> {
         &self,
         option: &DefElem,
         vacuum: bool,
-        given: &mut VacuumOptions,
+        chosen: &mut VacuumOptions,
     ) -> Result<(), SqlError> {
         match option.defname.as_str() {
-            "verbose" => given.verbose = self.option_bool(option)?,
-            "skip_locked" => given.others |= self.option_bool(option)?,
+            "verbose" => chosen.verbose = self.option_bool(option)?,
+            "skip_locked" => chosen.others |= self.option_bool(option)?,
             "buffer_usage_limit" => {
                 buffer_usage_limit(option)?;
-                given.limited = true;
+                chosen.limited = true;
             }
-            "analyze" if vacuum => given.analyze = self.option_bool(option)?,
-            "full" if vacuum => given.full = self.option_bool(option)?,
-            "disable_page_skipping" if vacuum => given.disable_page_skipping = self.option_bool(option)?,
-            "process_toast" if vacuum => given.skips_out_of_line = !self.option_bool(option)?,
-            "only_database_stats" if vacuum => given.only_statistics = self.option_bool(option)?,
-            "freeze" | "skip_database_stats" if vacuum => given.others |= self.option_bool(option)?,
+            "analyze" if vacuum => chosen.analyze = self.option_bool(option)?,
+            "full" if vacuum => chosen.full = self.option_bool(option)?,
+            "disable_page_skipping" if vacuum => chosen.disable_page_skipping = self.option_bool(option)?,
+            "process_toast" if vacuum => chosen.skips_out_of_line = !self.option_bool(option)?,
+            "only_database_stats" if vacuum => chosen.only_statistics = self.option_bool(option)?,
+            "freeze" | "skip_database_stats" if vacuum => chosen.others |= self.option_bool(option)?,
             "process_main" | "truncate" if vacuum => {
                 self.option_bool(option)?;
             }
@@ -158,7 +158,7 @@ impl Binder<'_> {
                     self.option_bool(option)?;
                 }
             }
-            "parallel" if vacuum => given.parallel = self.workers(option)? > 0,
+            "parallel" if vacuum => chosen.parallel = self.workers(option)? > 0,
             other => {
                 let command = if vacuum { "VACUUM" } else { "ANALYZE" };
                 let message = format!("unrecognized {command} option \"{other}\"");

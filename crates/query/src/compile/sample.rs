@@ -25,7 +25,7 @@ fn table(oid: u32, name: &str, columns: &[(&str, Type)], key: &[u32]) -> Table {
         schema: PUBLIC,
         name: name.to_owned(),
         tree: TreeAddress { id: oid, root: 1 },
-        wide: TreeAddress::NONE,
+        out_of_line: TreeAddress::NONE,
         columns: columns.collect(),
         primary_key: None,
         indexes: Vec::new(),

@@ -157,8 +157,8 @@ impl Check<'_> {
             let name = format!("{}.{}", catalog.database.name, table.name);
             let before = self.report.faults.len();
             self.tree(&format!("table {name}"), &table_tree(table))?;
-            if table.wide != TreeAddress::NONE {
-                self.tree(&format!("values of {name}"), &tree(table.wide))?;
+            if table.out_of_line != TreeAddress::NONE {
+                self.tree(&format!("values of {name}"), &tree(table.out_of_line))?;
             }
             for index in &table.indexes {
                 self.tree(&format!("index {}.{}", catalog.database.name, index.name), &tree(index.tree))?;

@@ -16,7 +16,7 @@ use values::types::Datum;
 #[derive(Clone, Copy)]
 struct Parts {
     own: bool,
-    wide: bool,
+    out_of_line: bool,
     indexes: bool,
 }
 
@@ -27,7 +27,7 @@ impl SessionEnvironment {
         name: &str,
         arguments: &[Datum<'a>],
     ) -> Option<Result<Datum<'a>, SqlError>> {
-        let parts = |own, wide, indexes| Parts { own, wide, indexes };
+        let parts = |own, out_of_line, indexes| Parts { own, out_of_line, indexes };
         let parts = match name {
             "pg_relation_size" => {
                 let fork = arguments.get(1);
@@ -58,7 +58,7 @@ impl SessionEnvironment {
         };
         match (databases.iter().find(|definitions| found(&definitions.catalog())), database) {
             (Some(definitions), _) => {
-                let every = Parts { own: true, wide: true, indexes: true };
+                let every = Parts { own: true, out_of_line: true, indexes: true };
                 let catalog = definitions.catalog();
                 let sizes = catalog.tables().map(|table| {
                     let now = |catalog: &Catalog| catalog.table(table.oid).map(|table| trees(table, every));
@@ -126,7 +126,7 @@ fn relation_trees(catalog: &Catalog, oid: u32, parts: Parts) -> Option<Vec<TreeA
 
 fn trees(table: &Table, parts: Parts) -> Vec<TreeAddress> {
     let own = parts.own.then_some(table.tree).into_iter();
-    let wide = parts.wide.then_some(table.wide).into_iter();
+    let out_of_line = parts.out_of_line.then_some(table.out_of_line).into_iter();
     let indexes = table.indexes.iter().filter(|_| parts.indexes).map(|index| index.tree);
-    own.chain(wide).chain(indexes).collect()
+    own.chain(out_of_line).chain(indexes).collect()
 }

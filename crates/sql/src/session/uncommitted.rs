@@ -117,7 +117,7 @@ impl Session {
 
     /// Makes the tree of a table's values out of line, where its rows may need one.
     pub(super) fn make_out_of_line_tree(&mut self, table: &mut Table) -> Result<(), SqlError> {
-        table.wide = if table.may_be_wide() { self.make_tree()? } else { TreeAddress::NONE };
+        table.out_of_line = if table.may_need_out_of_line() { self.make_tree()? } else { TreeAddress::NONE };
         Ok(())
     }
 

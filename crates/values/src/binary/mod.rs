@@ -38,7 +38,7 @@ pub fn write(value: Datum<'_>, _type: Type, out: &mut Vec<u8>) -> Result<(), Sql
         Datum::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Uuid(v) => out.extend_from_slice(v),
         Datum::Array(v) => return write_array(v, out),
-        Datum::Wide(v) => v.unfetched(),
+        Datum::OutOfLine(v) => v.unfetched(),
         Datum::Record(v) => {
             out.extend_from_slice(&(v.fields.len() as i32).to_be_bytes());
             for (field, ty) in v.fields.iter().zip(v.types) {

@@ -64,7 +64,7 @@ pub fn write(
             }
         }
         Datum::Array(v) => return array::write(v, session, out),
-        Datum::Wide(v) => v.unfetched(),
+        Datum::OutOfLine(v) => v.unfetched(),
         Datum::Record(v) => return record::write(v, session, out),
     }
     Ok(())

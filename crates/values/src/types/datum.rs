@@ -56,14 +56,14 @@ pub enum Datum<'a> {
     Record(&'a RecordRef<'a>),
     /// A stored out-of-line value that was not fetched. Only code that reads, writes or checks
     /// stored rows meets it: the registers of an expression hold the value itself.
-    Wide(WidePointer),
+    OutOfLine(OutOfLinePointer),
 }
 
 const _: () = assert!(size_of::<Datum<'static>>() <= 24);
 
 /// The pointer to an out-of-line value, which a row holds in the value's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WidePointer {
+pub struct OutOfLinePointer {
     /// The value's number among those of its table.
     pub number: u64,
     /// Its length in bytes.
@@ -126,7 +126,7 @@ pub enum Value {
     Record(Box<[(Type, Value)]>),
 }
 
-impl WidePointer {
+impl OutOfLinePointer {
     /// Panics: the caller used a pointer as its value. No answer is better than a wrong one.
     #[cold]
     pub(crate) fn unfetched(self) -> ! {
@@ -143,8 +143,8 @@ impl Datum<'_> {
 
     /// Whether the datum points to an out-of-line value.
     #[inline]
-    pub fn is_wide(&self) -> bool {
-        matches!(self, Datum::Wide(_))
+    pub fn is_out_of_line(&self) -> bool {
+        matches!(self, Datum::OutOfLine(_))
     }
 
     /// A copy in the arena. Fails when an interrupt ends the statement while a long value is
@@ -178,7 +178,7 @@ impl Datum<'_> {
                 }
                 Datum::Record(arena.alloc(RecordRef { types: arena.alloc_slice_copy(v.types), fields }))
             }
-            Datum::Wide(v) => Datum::Wide(v),
+            Datum::OutOfLine(v) => Datum::OutOfLine(v),
         })
     }
 
@@ -209,7 +209,7 @@ impl Datum<'_> {
                 let fields = v.types.iter().zip(v.fields).map(|(ty, field)| Ok((*ty, field.to_value()?)));
                 Value::Record(fields.collect::<Result<_, SqlError>>()?)
             }
-            Datum::Wide(v) => v.unfetched(),
+            Datum::OutOfLine(v) => v.unfetched(),
         })
     }
 }

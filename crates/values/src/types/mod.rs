@@ -22,7 +22,7 @@ pub mod tagged;
 
 pub use array::ArrayRef;
 pub use compare::compare;
-pub use datum::{Datum, RecordRef, Value, WidePointer};
+pub use datum::{Datum, OutOfLinePointer, RecordRef, Value};
 pub use elements::ArrayBuilder;
 pub use interval::Interval;
 pub use numeric::NumericRef;

@@ -72,7 +72,7 @@ pub fn tag(value: Datum<'_>) -> u8 {
         Datum::Array(_) => 18,
         Datum::Padded(_) => PADDED,
         Datum::Record(_) => RECORD,
-        Datum::Wide(v) => v.unfetched(),
+        Datum::OutOfLine(v) => v.unfetched(),
     }
 }
 
@@ -104,7 +104,7 @@ pub fn write(value: Datum<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         Datum::Oid(v) => fixed(16, v.to_le_bytes(), out),
         Datum::Uuid(v) => fixed(17, *v, out),
         Datum::Array(v) => return variable(18, v.0, out),
-        Datum::Wide(v) => v.unfetched(),
+        Datum::OutOfLine(v) => v.unfetched(),
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ fn change(path: &std::path::Path, body: impl Fn(&TxnSession, &Tree) + Sync) {
         let catalog = shared.database("postgres").expect("is there").catalog();
         let table = catalog.tables().find(|table| table.name == "w").expect("is there");
         let done = shared.internal(|txn| {
-            body(txn, &tree(table.wide));
+            body(txn, &tree(table.out_of_line));
             Ok(())
         });
         done.expect("commits");

@@ -11,7 +11,7 @@ use catalog::{Table, TreeAddress};
 use execution::keys::{table_tree, tree};
 use execution::{from_txn, out_of_line};
 use values::row::{self, RowView};
-use values::types::{Datum, WidePointer};
+use values::types::{Datum, OutOfLinePointer};
 
 /// The result of checking a table's out-of-line values.
 #[derive(Default)]
@@ -29,22 +29,22 @@ pub(super) fn check(txn: &TxnSession, table: &Table) -> Result<Values, SqlError>
     let mut scan = txn.scan(&table_tree(table), ALL, Direction::Forward);
     while let Some((_, bytes, _)) = scan.next(txn).map_err(from_txn)? {
         runtime::fiber::safe_point();
-        if !row::has_wide(bytes) {
+        if !row::has_out_of_line(bytes) {
             continue;
         }
         let view = RowView::new(bytes, table.shape());
         for column in 0..view.columns() {
-            if let Datum::Wide(pointer) = view.get(column)? {
+            if let Datum::OutOfLine(pointer) = view.get(column)? {
                 let name = &table.columns[column].name;
                 pointer_holds(txn, table, (name, pointer), &mut called, &mut values.faults)?;
             }
         }
     }
-    if table.wide == TreeAddress::NONE {
+    if table.out_of_line == TreeAddress::NONE {
         return Ok(values);
     }
     let mut found = EntrySum::default();
-    let mut scan = txn.scan(&tree(table.wide), ALL, Direction::Forward);
+    let mut scan = txn.scan(&tree(table.out_of_line), ALL, Direction::Forward);
     while let Some((key, chunk, _)) = scan.next(txn).map_err(from_txn)? {
         found.add(key, &chunk.len().to_le_bytes());
         runtime::fiber::safe_point();
@@ -63,7 +63,7 @@ pub(super) fn check(txn: &TxnSession, table: &Table) -> Result<Values, SqlError>
 fn pointer_holds(
     txn: &TxnSession,
     table: &Table,
-    (column, pointer): (&str, WidePointer),
+    (column, pointer): (&str, OutOfLinePointer),
     called: &mut EntrySum,
     faults: &mut Vec<String>,
 ) -> Result<(), SqlError> {
@@ -74,7 +74,7 @@ fn pointer_holds(
         left -= length;
         let key = out_of_line::chunk_key(pointer.number, chunk);
         called.add(&key, &length.to_le_bytes());
-        let found = txn.get(&tree(table.wide), &key, &mut payload).map_err(from_txn)?;
+        let found = txn.get(&tree(table.out_of_line), &key, &mut payload).map_err(from_txn)?;
         let what = match found {
             Some(_) if payload.len() == length => continue,
             Some(_) => "has another length",

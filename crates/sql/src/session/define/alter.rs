@@ -252,7 +252,7 @@ fn add_column(
     let value = match &table.columns[at].default {
         Some(default) => format!("CAST(({default}) AS {})", definition.type_),
         None if definition.not_null => format!("CAST(NULL AS {})", definition.type_),
-        None if table.wide == TreeAddress::NONE => return session.make_out_of_line_tree(table),
+        None if table.out_of_line == TreeAddress::NONE => return session.make_out_of_line_tree(table),
         None => return Ok(()),
     };
     rewrite(session, &old, table, Some((at, value)))

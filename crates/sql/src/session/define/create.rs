@@ -172,7 +172,7 @@ fn make_table(
         schema,
         name: name.clone(),
         tree: session.make_tree()?,
-        wide: TreeAddress::NONE,
+        out_of_line: TreeAddress::NONE,
         columns,
         primary_key: None,
         indexes: Vec::new(),

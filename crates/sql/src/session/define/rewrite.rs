@@ -21,8 +21,8 @@ pub(super) fn rewrite(
     table.tree = session.make_tree()?;
     // Rows that move as they are keep their pointers, and so the table its values.
     if changed.is_some() {
-        if old.wide != TreeAddress::NONE {
-            session.discard_tree(old.wide)?;
+        if old.out_of_line != TreeAddress::NONE {
+            session.discard_tree(old.out_of_line)?;
         }
         session.make_out_of_line_tree(table)?;
     }
