@@ -44,9 +44,9 @@ struct Room {
 }
 
 /// Serves until SIGTERM or SIGINT.
-pub fn run(given: ServeSettings) -> Result<(), String> {
+pub fn run(command_line: ServeSettings) -> Result<(), String> {
     logger::install(LogFormat::Text, LogLevel::Info);
-    let settings = given.clone().with_file()?;
+    let settings = command_line.clone().with_file()?;
     set_log(&settings);
     let data = settings.data.clone().ok_or("which folder? name one with --data DIR")?;
     if data.is_file() {
@@ -118,7 +118,7 @@ pub fn run(given: ServeSettings) -> Result<(), String> {
         log::info!("listening on {address}");
     }
     log::info!("ready for connections, at most {}", room.sessions);
-    let name = until_stopped(&mut signals, &given, settings, &data, room, &server, &database);
+    let name = until_stopped(&mut signals, &command_line, settings, &data, room, &server, &database);
     log::info!("stopping on {name}: sessions end, a last checkpoint is written; a second signal skips that");
     logger::flush();
     for signal in [SIGTERM, SIGINT] {
@@ -157,7 +157,7 @@ fn set_log(settings: &ServeSettings) {
 /// signal's name.
 fn until_stopped(
     signals: &mut Signals,
-    given: &ServeSettings,
+    command_line: &ServeSettings,
     mut settings: ServeSettings,
     data: &Path,
     room: Room,
@@ -167,7 +167,7 @@ fn until_stopped(
     for signal in signals.forever() {
         match signal {
             SIGINT => return "SIGINT",
-            SIGHUP => match reload(given, &settings, data, room, server) {
+            SIGHUP => match reload(command_line, &settings, data, room, server) {
                 Ok((new, policy)) => {
                     let changes = new.changes(&settings);
                     let addresses: Vec<Address> = server.addresses().cloned().collect();
@@ -192,13 +192,13 @@ fn until_stopped(
 
 /// Reads settings, certificate and passwords again. Returns them if all of them can be used.
 fn reload(
-    given: &ServeSettings,
+    command_line: &ServeSettings,
     old: &ServeSettings,
     data: &Path,
     room: Room,
     server: &Server,
 ) -> Result<(ServeSettings, Policy), String> {
-    let mut new = given.clone().with_file()?;
+    let mut new = command_line.clone().with_file()?;
     for name in new.fixed_differences(old) {
         log::warn!("setting \"{name}\" cannot be changed without restarting the server");
     }

@@ -55,10 +55,10 @@ fn answer(mut client: impl FnMut(&str) -> Command, script: &Path) -> String {
 }
 
 /// The first lines that differ, with the statement they answer.
-fn difference(expected: &str, given: &str) -> Option<String> {
-    let (expected, given): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), given.lines().collect());
-    let same = expected.iter().zip(&given).take_while(|(a, b)| a == b).count();
-    if same == expected.len() && same == given.len() {
+fn difference(expected: &str, actual: &str) -> Option<String> {
+    let (expected, actual): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), actual.lines().collect());
+    let same = expected.iter().zip(&actual).take_while(|(a, b)| a == b).count();
+    if same == expected.len() && same == actual.len() {
         return None;
     }
     let show = |lines: &[&str]| {
@@ -68,7 +68,7 @@ fn difference(expected: &str, given: &str) -> Option<String> {
         "from line {}\n--- PostgreSQL\n{}\n--- Allcore\n{}",
         same + 1,
         show(&expected),
-        show(&given)
+        show(&actual)
     ))
 }
 
@@ -99,8 +99,8 @@ fn scripts_are_answered_as_postgresql_answers_them() {
     assert!(!scripts.is_empty());
     for script in &scripts {
         let expected = fs::read_to_string(script.with_extension("out")).unwrap();
-        let given = answer(|program| server.client(program), script);
-        if let Some(difference) = difference(&expected, &given) {
+        let actual = answer(|program| server.client(program), script);
+        if let Some(difference) = difference(&expected, &actual) {
             wrong.push(format!("{}: {difference}", script.display()));
         }
     }

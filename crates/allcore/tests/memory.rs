@@ -33,15 +33,15 @@ fn two_million_rows_are_sorted_in_a_few_megabytes() {
     let portal = transaction.bind(&*format!("select k, n, v from ({ROWS}) s order by k"), &[]).unwrap();
     loop {
         let mut rows = transaction.query_portal_raw(&portal, 100_000).unwrap();
-        let mut given = 0;
+        let mut fetched = 0;
         while let Some(row) = rows.next().unwrap() {
             let key: i64 = row.get(0);
             assert!(key > last, "{key} after {last}");
             last = key;
-            given += 1;
+            fetched += 1;
         }
-        count += given;
-        if given == 0 {
+        count += fetched;
+        if fetched == 0 {
             break;
         }
     }

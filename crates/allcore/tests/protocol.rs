@@ -294,9 +294,9 @@ fn a_faulty_body_fails_its_message_and_the_session_goes_on() {
         raw.send(&message(b'E', b"\0\0\0\0\0"));
         raw.send(&message(b'S', b""));
         let answer = raw.until(b'Z');
-        let given: String =
+        let actual: String =
             answer.iter().map(|m| m.kind as char).filter(|kind| !"1Z".contains(*kind)).collect();
-        assert_eq!(given, kinds, "{formats}: {answer:?}");
+        assert_eq!(actual, kinds, "{formats}: {answer:?}");
         if kinds == "E" {
             assert!(answer.iter().any(|m| m.text().contains("C08P01")), "{answer:?}");
         }

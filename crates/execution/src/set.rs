@@ -238,7 +238,7 @@ impl<'s, 'b> Chain<'s, 'b> {
         let stage = &self.operation.stages[at];
         let output = self.operation.output;
         let mut sorted = sorter.finish()?;
-        let (mut last, mut count, mut given) = (None::<Vec<u8>>, 0_u64, 0_u64);
+        let (mut last, mut count, mut emitted) = (None::<Vec<u8>>, 0_u64, 0_u64);
         cx.scoped(|cx, own| {
             while let Some((key, row)) = sorted.next()? {
                 cx.check()?;
@@ -246,18 +246,18 @@ impl<'s, 'b> Chain<'s, 'b> {
                     let buffer = last.get_or_insert_default();
                     buffer.clear();
                     work::put(key, buffer)?;
-                    (count, given) = (0, 0);
+                    (count, emitted) = (0, 0);
                 }
                 let Some((_, row)) = row.split_at_checked(9) else {
                     count += row.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
                     continue;
                 };
-                given += 1;
+                emitted += 1;
                 let wanted = match (stage.kind, stage.all) {
-                    (SetKind::Intersect, true) => given <= count,
-                    (SetKind::Intersect, false) => given == 1 && count > 0,
-                    (_, true) => given > count,
-                    (_, false) => given == 1 && count == 0,
+                    (SetKind::Intersect, true) => emitted <= count,
+                    (SetKind::Intersect, false) => emitted == 1 && count > 0,
+                    (_, true) => emitted > count,
+                    (_, false) => emitted == 1 && count == 0,
                 };
                 let flow = match wanted {
                     true => give(

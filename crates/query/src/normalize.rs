@@ -561,17 +561,17 @@ impl Template {
         }
         let (mut gap, mut other_gap) = (0, 0);
         let (own, other) = (self.text.as_bytes(), text.as_bytes());
-        for (index, (literal, given)) in self.literals.iter().zip(literals).enumerate() {
-            let same = literal.class == given.class
-                && own[gap..literal.start as usize] == other[other_gap..given.start as usize]
+        for (index, (literal, other_literal)) in self.literals.iter().zip(literals).enumerate() {
+            let same = literal.class == other_literal.class
+                && own[gap..literal.start as usize] == other[other_gap..other_literal.start as usize]
                 && match self.uses.get(index) {
                     Some(LiteralUse::Parameter { .. }) => true,
-                    _ => literal.text(&self.text) == given.text(text),
+                    _ => literal.text(&self.text) == other_literal.text(text),
                 };
             if !same {
                 return false;
             }
-            (gap, other_gap) = (literal.end as usize, given.end as usize);
+            (gap, other_gap) = (literal.end as usize, other_literal.end as usize);
         }
         own[gap..] == other[other_gap..]
     }

@@ -194,8 +194,8 @@ fn bound(session: &mut Session, sql: &str, params: &[Value], answer: &mut Answer
         let own = Type::new(types.get(at).copied().unwrap_or(0));
         texts.push(session.value_text(value, own)?);
     }
-    let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
-    session.bind("", "", &given, &[], &[])?;
+    let parameters: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+    session.bind("", "", &parameters, &[], &[])?;
     session.execute("", 0, answer)?;
     Ok(())
 }

@@ -77,7 +77,7 @@ fn an_index_serves_nobody_before_its_commit_is_seen() {
 
 #[test]
 fn a_tree_dropped_while_its_creation_is_settled_leaves_no_page_behind() {
-    const POINT: &str = "sql.tree.settling";
+    const POINT: &str = "sql.tree.maintenance";
     let _alone = STOP_POINTS.lock().expect("no other test failed");
     let folder = Folder::new("age-dropped");
     let database = folder.open();

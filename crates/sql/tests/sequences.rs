@@ -56,11 +56,11 @@ fn who_uses_a_sequence_waits_for_who_changes_it() {
             run(&mut s, &format!("BEGIN; {change}"));
             let waiter = waits(&database, usage);
             run(&mut s, end);
-            let given = match waiter.join().expect("a session ends") {
+            let actual = match waiter.join().expect("a session ends") {
                 Ok(answer) => lines(&answer).concat(),
                 Err(error) => error.code.as_str().to_owned(),
             };
-            assert_eq!(given, expected, "{change}; {end}; {usage}");
+            assert_eq!(actual, expected, "{change}; {end}; {usage}");
         }
     }
     close_sound(&folder, database);

@@ -235,7 +235,7 @@ fn work_mem_is_set_and_shown_with_units() {
     let mut session = database.session("postgres", 0).expect("a session");
     let shown = |session: &mut EmbeddedSession| lines(&run(session, "SHOW work_mem"));
     assert_eq!(shown(&mut session), ["4MB"]);
-    for (given, expected) in [
+    for (setting, expected) in [
         ("64", "64kB"),
         ("'1.5MB'", "1536kB"),
         ("'65536B'", "64kB"),
@@ -243,8 +243,8 @@ fn work_mem_is_set_and_shown_with_units() {
         ("'2048MB'", "2GB"),
         ("70.7", "71kB"),
     ] {
-        run(&mut session, &format!("SET work_mem = {given}"));
-        assert_eq!(shown(&mut session), [expected], "{given}");
+        run(&mut session, &format!("SET work_mem = {setting}"));
+        assert_eq!(shown(&mut session), [expected], "{setting}");
     }
     for bad in ["4", "'abc'", "'64KB'", "'3TB'", "'2147483648'", "-1", "''", "'1 foo'"] {
         fails(&mut session, &format!("SET work_mem = {bad}"), "22023");

@@ -99,7 +99,7 @@ struct Sailor {
 }
 
 impl Sailor {
-    fn board(&mut self) -> EmbeddedSession {
+    fn open_session(&mut self) -> EmbeddedSession {
         let session = self.database.session("postgres", self.core).expect("a session");
         self.cancellers.lock().expect("not poisoned")[self.place] = Box::new(session.canceller());
         session
@@ -151,11 +151,11 @@ impl Sailor {
     }
 
     fn sail(mut self, until: Instant) -> Vec<String> {
-        let mut session = self.board();
+        let mut session = self.open_session();
         while Instant::now() < until {
             if !self.transaction(&mut session) {
                 drop(session);
-                session = self.board();
+                session = self.open_session();
             }
         }
         self.strange

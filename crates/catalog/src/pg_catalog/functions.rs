@@ -31,7 +31,7 @@ pub fn function<'a>(
         Some(Datum::Int8(number)) => u32::try_from(*number).unwrap_or(0),
         _ => 0,
     };
-    let given_text = |index: usize| match arguments.get(index) {
+    let text_argument = |index: usize| match arguments.get(index) {
         Some(Datum::Text(text)) => *text,
         _ => "",
     };
@@ -71,18 +71,18 @@ pub fn function<'a>(
         | "pg_opclass_is_visible" => Datum::Bool(true),
         "pg_encoding_to_char" => give(Some(if oid(0) == 6 { "UTF8" } else { "" }.to_owned())),
         "obj_description" | "col_description" | "shobj_description" => Datum::Null,
-        "to_regclass" => match values::text::parse(given_text(0), Type::REGCLASS, environment, arena) {
+        "to_regclass" => match values::text::parse(text_argument(0), Type::REGCLASS, environment, arena) {
             Err(error) if is_absence(&error) => Datum::Null,
             found => found?,
         },
-        "to_regtype" => match values::text::parse(given_text(0), Type::REGTYPE, environment, arena) {
+        "to_regtype" => match values::text::parse(text_argument(0), Type::REGTYPE, environment, arena) {
             Err(error) if is_absence(&error) || is_no_type(&error) => Datum::Null,
             found => found?,
         },
         "pg_is_in_recovery" | "pg_relation_is_publishable" => Datum::Bool(false),
         "pg_relation_is_updatable" => Datum::Int4(28),
         "pg_get_viewdef" if matches!(arguments.first(), Some(Datum::Text(_))) => {
-            values::text::parse(given_text(0), values::types::Type::REGCLASS, environment, arena)?;
+            values::text::parse(text_argument(0), values::types::Type::REGCLASS, environment, arena)?;
             Datum::Null
         }
         "pg_get_partkeydef"

@@ -53,8 +53,8 @@ pub(super) fn function<'a>(
     let (asked, rest) = arguments.split_last()?;
     let (roles, object) = rest.split_at(rest.len().checked_sub(columns + 1)?);
     Some((|| {
-        if let Some(given) = roles.first() {
-            role(environment, *given)?;
+        if let Some(name_or_oid) = roles.first() {
+            role(environment, *name_or_oid)?;
         }
         let found = match name {
             "pg_has_role" => role(environment, object[0]).map(|()| true),
@@ -85,8 +85,8 @@ fn check(function: &str, known: &[&str], shown: &str) -> Result<(), SqlError> {
 
 /// Checks that a role exists. A wrong name is an error. A wrong number raises 0A000, because
 /// PostgreSQL then applies PUBLIC's privileges.
-fn role(environment: &dyn Environment, given: Datum<'_>) -> Result<(), SqlError> {
-    let there = match given {
+fn role(environment: &dyn Environment, name_or_oid: Datum<'_>) -> Result<(), SqlError> {
+    let there = match name_or_oid {
         Datum::Text("public") => return Err(SqlError::unsupported("privileges of PUBLIC")),
         Datum::Text(name) if environment.role_oid(name).is_none() => {
             return Err(absent(SqlState::UNDEFINED_OBJECT, "role", name));
@@ -126,20 +126,20 @@ fn object_is_there<'a>(
         ("has_type_privilege", Datum::Text(name)) => {
             values::text::parse(name, Type::REGTYPE, environment, arena).map(|_| true)
         }
-        ("has_sequence_privilege", given) => {
-            let Some(number) = relation(environment, catalog, given)? else { return Ok(false) };
+        ("has_sequence_privilege", name_or_oid) => {
+            let Some(number) = relation(environment, catalog, name_or_oid)? else { return Ok(false) };
             let Some((schema, name)) = catalog.relation_name(number) else { return Ok(false) };
             match catalog.relation_in(schema, name) {
                 Some(Relation::Sequence(_)) => Ok(true),
                 _ => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a sequence"))),
             }
         }
-        ("has_table_privilege" | "has_any_column_privilege", given) => {
-            Ok(relation(environment, catalog, given)?
+        ("has_table_privilege" | "has_any_column_privilege", name_or_oid) => {
+            Ok(relation(environment, catalog, name_or_oid)?
                 .is_some_and(|number| catalog.relation_name(number).is_some()))
         }
-        ("has_column_privilege", given) => {
-            let Some(number) = relation(environment, catalog, given)? else { return Ok(false) };
+        ("has_column_privilege", name_or_oid) => {
+            let Some(number) = relation(environment, catalog, name_or_oid)? else { return Ok(false) };
             column_is_there(catalog, number, object[1])
         }
         // For other kinds of objects, PostgreSQL lets a superuser do everything whether or not the
@@ -153,9 +153,9 @@ fn object_is_there<'a>(
 pub(super) fn relation(
     environment: &dyn Environment,
     catalog: &Catalog,
-    given: Datum<'_>,
+    name_or_oid: Datum<'_>,
 ) -> Result<Option<u32>, SqlError> {
-    let text = match given {
+    let text = match name_or_oid {
         Datum::Text(text) => text,
         Datum::Oid(number) => return Ok(Some(number)),
         _ => return Ok(None),

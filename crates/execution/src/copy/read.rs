@@ -323,14 +323,14 @@ impl<'s> Reader<'_, 's> {
     fn insert_texts<'x>(
         &mut self,
         line: (&'x [u8], bool),
-        given: &'x Fields,
+        present: &'x Fields,
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
-        if given.len() > self.fields.len() {
+        if present.len() > self.fields.len() {
             return Err(self.with_line(bad_format("extra data after last expected column"), Some(line.0)));
         }
-        let Some(missing) = self.fields.get(given.len()) else {
-            return self.insert_whole(line, given, arena);
+        let Some(missing) = self.fields.get(present.len()) else {
+            return self.insert_whole(line, present, arena);
         };
         let message = format!("missing data for column \"{}\"", missing.1);
         Err(self.with_line(bad_format(message), Some(line.0)))
@@ -340,7 +340,7 @@ impl<'s> Reader<'_, 's> {
     fn insert_whole<'x>(
         &mut self,
         (line, plain): (&'x [u8], bool),
-        given: &'x Fields,
+        present: &'x Fields,
         arena: &'x Arena<'s>,
     ) -> Result<(), SqlError> {
         let encoding = |error| self.with_line(error, None);
@@ -348,7 +348,7 @@ impl<'s> Reader<'_, 's> {
         let whole = whole.map_err(encoding)?;
         let file = arena.bump.alloc_slice_fill_copy(self.statement.registers as usize, Datum::Null);
         for (at, (type_, name, register)) in self.fields.iter().enumerate() {
-            let text = match given.get(at) {
+            let text = match present.get(at) {
                 Shown::Null => continue,
                 Shown::Line(start, end) => &whole[start..end],
                 Shown::Unescaped(bytes) => encoding::valid_text(bytes).map_err(encoding)?,

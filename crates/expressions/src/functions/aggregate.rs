@@ -31,44 +31,46 @@ fn kind_of(name: &str) -> Option<Kind> {
 }
 
 /// The type as which an aggregate takes its first argument, and its result's type.
-fn signature(kind: Kind, given: u32) -> Option<(u32, u32)> {
+fn signature(kind: Kind, argument: u32) -> Option<(u32, u32)> {
     let number =
         |ty: u32| matches!(ty, oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8);
     Some(match kind {
-        Kind::CountRows | Kind::Count => (given, oid::INT8),
-        Kind::Sum => match given {
-            oid::INT2 | oid::INT4 => (given, oid::INT8),
-            oid::INT8 => (given, oid::NUMERIC),
-            oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8 | oid::INTERVAL => (given, given),
+        Kind::CountRows | Kind::Count => (argument, oid::INT8),
+        Kind::Sum => match argument {
+            oid::INT2 | oid::INT4 => (argument, oid::INT8),
+            oid::INT8 => (argument, oid::NUMERIC),
+            oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8 | oid::INTERVAL => (argument, argument),
             oid::TIME => (oid::INTERVAL, oid::INTERVAL),
             _ => return None,
         },
-        Kind::Avg => match given {
-            oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC => (given, oid::NUMERIC),
-            oid::FLOAT4 | oid::FLOAT8 => (given, oid::FLOAT8),
+        Kind::Avg => match argument {
+            oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC => (argument, oid::NUMERIC),
+            oid::FLOAT4 | oid::FLOAT8 => (argument, oid::FLOAT8),
             oid::INTERVAL | oid::TIME => (oid::INTERVAL, oid::INTERVAL),
             _ => return None,
         },
-        Kind::Min | Kind::Max => match given {
+        Kind::Min | Kind::Max => match argument {
             oid::VARCHAR | oid::NAME | oid::CHAR | oid::UNKNOWN => (oid::TEXT, oid::TEXT),
-            _ if oid::REG_TYPES.contains(&given) => (oid::OID, oid::OID),
+            _ if oid::REG_TYPES.contains(&argument) => (oid::OID, oid::OID),
             oid::BOOL | oid::UUID | oid::RECORD | oid::XID | oid::CID => return None,
-            _ => (given, given),
+            _ => (argument, argument),
         },
         Kind::BoolAnd | Kind::BoolOr => (oid::BOOL, oid::BOOL),
-        Kind::StringAgg if given == oid::BYTEA => (oid::BYTEA, oid::BYTEA),
+        Kind::StringAgg if argument == oid::BYTEA => (oid::BYTEA, oid::BYTEA),
         Kind::StringAgg => (oid::TEXT, oid::TEXT),
         // The literal could be an array or an element.
-        Kind::ArrayAgg if given == oid::UNKNOWN => return None,
-        Kind::ArrayAgg => (given, registry::array_of(given).or(registry::is_array(given).then_some(given))?),
-        Kind::StddevSamp | Kind::StddevPop | Kind::VarSamp | Kind::VarPop => match given {
-            oid::FLOAT4 | oid::FLOAT8 => (given, oid::FLOAT8),
+        Kind::ArrayAgg if argument == oid::UNKNOWN => return None,
+        Kind::ArrayAgg => {
+            (argument, registry::array_of(argument).or(registry::is_array(argument).then_some(argument))?)
+        }
+        Kind::StddevSamp | Kind::StddevPop | Kind::VarSamp | Kind::VarPop => match argument {
+            oid::FLOAT4 | oid::FLOAT8 => (argument, oid::FLOAT8),
             oid::UNKNOWN => (oid::FLOAT8, oid::FLOAT8),
-            _ if number(given) => (given, oid::NUMERIC),
+            _ if number(argument) => (argument, oid::NUMERIC),
             _ => return None,
         },
-        Kind::BitAnd | Kind::BitOr | Kind::BitXor => match given {
-            oid::INT2 | oid::INT4 | oid::INT8 => (given, given),
+        Kind::BitAnd | Kind::BitOr | Kind::BitXor => match argument {
+            oid::INT2 | oid::INT4 | oid::INT8 => (argument, argument),
             _ => return None,
         },
     })
@@ -82,17 +84,18 @@ pub(super) fn resolve(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, S
         return Ok(Some(Bound::Aggregate { function, arguments: Vec::new() }));
     }
     let wanted = if kind == Kind::StringAgg { 2 } else { 1 };
-    let given = arguments.first().map_or(Type::VOID, Expr::type_);
-    let Some((argument, result)) = signature(kind, given.oid).filter(|(argument, _)| {
-        arguments.len() == wanted && (given.oid == oid::UNKNOWN || implicit_ok(given.oid, *argument))
+    let argument_type = arguments.first().map_or(Type::VOID, Expr::type_);
+    let Some((argument, result)) = signature(kind, argument_type.oid).filter(|(argument, _)| {
+        arguments.len() == wanted
+            && (argument_type.oid == oid::UNKNOWN || implicit_ok(argument_type.oid, *argument))
     }) else {
-        if arguments.len() == wanted && given.oid == oid::UNKNOWN {
+        if arguments.len() == wanted && argument_type.oid == oid::UNKNOWN {
             return Err(several_functions(name, arguments));
         }
         // The caller searches on and fails with the error for functions.
         return Ok(None);
     };
-    let argument = if argument == given.oid { given } else { Type::new(argument) };
+    let argument = if argument == argument_type.oid { argument_type } else { Type::new(argument) };
     let mut cast_arguments = vec![cast(arguments[0].clone(), argument, CastContext::Implicit)?];
     if let Some(delimiter) = arguments.get(1) {
         cast_arguments.push(cast(delimiter.clone(), Type::new(argument.oid), CastContext::Implicit)?);

@@ -152,15 +152,15 @@ pub fn operator_any(name: &str, left: Expr, right: Expr, all: bool) -> Result<Ex
             SqlError::new(SqlState::WRONG_OBJECT_TYPE, "op ANY/ALL (array) requires array on right side")
         })?),
     };
-    let given = [left.type_(), element];
-    let function = operator_function(name, &given)?;
+    let types = [left.type_(), element];
+    let function = operator_function(name, &types)?;
     if function.result != oid::BOOL {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             "op ANY/ALL (array) requires operator to yield boolean",
         ));
     }
-    let (wanted, _) = concrete(function, &given);
+    let (wanted, _) = concrete(function, &types);
     let wanted_array = types::array_of(wanted[1].oid).ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_OBJECT,
@@ -229,9 +229,9 @@ fn list_function<'e>(
 /// compares two types. None where no such operator or type exists, or a side cannot be cast; the
 /// comparison itself reports the error.
 pub fn equal_sides(left: &Expr, right: &Expr) -> Option<(Expr, Expr)> {
-    let given = [left.type_(), right.type_()];
-    let function = operator_function("=", &given).ok()?;
-    let (wanted, _) = concrete(function, &given);
+    let types = [left.type_(), right.type_()];
+    let function = operator_function("=", &types).ok()?;
+    let (wanted, _) = concrete(function, &types);
     let left = cast_argument(function, left.copied().ok()?, wanted[0]).ok()?;
     let right = cast_argument(function, right.copied().ok()?, wanted[1]).ok()?;
     if wanted[0].oid == wanted[1].oid {

@@ -1,6 +1,6 @@
 //! The functions that casts call.
 
-use super::arguments::{as_float, name as given_name, out_of_range};
+use super::arguments::{as_float, name as name_argument, out_of_range};
 use super::bad_argument;
 use crate::context::EvalContext;
 use crate::function::{Code, Function, func};
@@ -255,7 +255,7 @@ static FROM_BYTEA: [Function; 3] = [
 static COMPARABLE_INSTANT: Function =
     conversion("timestamptz", oid::TIMESTAMPTZ, to_comparable_instant).stable();
 static TEXT_TO_CLASS: Function = conversion("regclass", oid::REGCLASS, |cx, a| {
-    let name = given_name(a[0])?;
+    let name = name_argument(a[0])?;
     values::text::alias::named_class(name, cx.session).map(Datum::Oid)
 })
 .stable();

@@ -47,39 +47,41 @@ fn is_open(ty: u32) -> bool {
 }
 
 /// Whether a polymorphic position takes the type.
-fn open_accepts(declared: u32, given: u32) -> bool {
+fn open_accepts(declared: u32, argument: u32) -> bool {
     match declared {
         oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY => {
-            given == oid::UNKNOWN
-                || registry::element_of(given).is_some_and(|_| registry::category(given) == b'A')
+            argument == oid::UNKNOWN
+                || registry::element_of(argument).is_some_and(|_| registry::category(argument) == b'A')
         }
-        oid::ANYNONARRAY | oid::ANYCOMPATIBLENONARRAY => !registry::is_array(given),
+        oid::ANYNONARRAY | oid::ANYCOMPATIBLENONARRAY => !registry::is_array(argument),
         _ => true,
     }
 }
 
-fn accepts(declared: u32, given: u32) -> bool {
+fn accepts(declared: u32, argument: u32) -> bool {
     if is_open(declared) {
-        open_accepts(declared, given)
+        open_accepts(declared, argument)
     } else {
-        given == oid::UNKNOWN || implicit_ok(given, declared)
+        argument == oid::UNKNOWN || implicit_ok(argument, declared)
     }
 }
 
 /// Whether the arguments at polymorphic positions agree: on one element type for anyelement and
 /// anyarray, on a common type for anycompatible and anycompatiblearray.
-fn consistent(function: &Function, given: &[u32]) -> bool {
+fn consistent(function: &Function, arguments: &[u32]) -> bool {
     let (mut element, mut compatible) = (None, Vec::new());
-    for (position, given) in given.iter().enumerate().filter(|(_, given)| **given != oid::UNKNOWN) {
+    for (position, argument) in
+        arguments.iter().enumerate().filter(|(_, argument)| **argument != oid::UNKNOWN)
+    {
         let own = match declared(function, position) {
-            oid::ANYARRAY => registry::element_of(*given),
-            oid::ANYELEMENT | oid::ANYNONARRAY => Some(*given),
+            oid::ANYARRAY => registry::element_of(*argument),
+            oid::ANYELEMENT | oid::ANYNONARRAY => Some(*argument),
             oid::ANYCOMPATIBLEARRAY => {
-                compatible.extend(registry::element_of(*given).map(Type::new));
+                compatible.extend(registry::element_of(*argument).map(Type::new));
                 None
             }
             oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY => {
-                compatible.push(Type::new(*given));
+                compatible.push(Type::new(*argument));
                 None
             }
             _ => None,
@@ -101,32 +103,32 @@ fn takes(function: &Function, count: usize) -> bool {
 /// Chooses among the candidates. With `operator` and one unknown side, the other side's type is
 /// tried first.
 pub(super) fn choose(candidates: &[&'static Function], types: &[Type], operator: bool) -> Choice {
-    let given: Vec<u32> = types.iter().map(|ty| ty.oid).collect();
+    let arguments: Vec<u32> = types.iter().map(|ty| ty.oid).collect();
     let fits: Vec<&'static Function> = candidates
         .iter()
         .copied()
-        .filter(|function| takes(function, given.len()))
-        .filter(|function| given.iter().enumerate().all(|(at, ty)| accepts(declared(function, at), *ty)))
-        .filter(|function| consistent(function, &given))
+        .filter(|function| takes(function, arguments.len()))
+        .filter(|function| arguments.iter().enumerate().all(|(at, ty)| accepts(declared(function, at), *ty)))
+        .filter(|function| consistent(function, &arguments))
         .collect();
-    let exact = |given: &[u32]| {
+    let exact = |arguments: &[u32]| {
         fits.iter().copied().find(|function| {
-            given.iter().enumerate().all(|(at, ty)| declared(function, at) == *ty) && !function.variadic
+            arguments.iter().enumerate().all(|(at, ty)| declared(function, at) == *ty) && !function.variadic
         })
     };
-    if let Some(function) = exact(&given) {
+    if let Some(function) = exact(&arguments) {
         return Choice::One(function);
     }
-    if operator && given.len() == 2 {
-        let assumed = match (given[0], given[1]) {
+    if operator && arguments.len() == 2 {
+        let assumed = match (arguments[0], arguments[1]) {
             (oid::UNKNOWN, other) | (other, oid::UNKNOWN) => vec![other; 2],
-            _ => given.clone(),
+            _ => arguments.clone(),
         };
         if let Some(function) = exact(&assumed) {
             return Choice::One(function);
         }
     }
-    narrow(fits, &given)
+    narrow(fits, &arguments)
 }
 
 fn keep_best(fits: &mut Vec<&'static Function>, score: impl Fn(&Function) -> usize) {
@@ -134,7 +136,7 @@ fn keep_best(fits: &mut Vec<&'static Function>, score: impl Fn(&Function) -> usi
     fits.retain(|function| score(function) == best);
 }
 
-fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
+fn narrow(mut fits: Vec<&'static Function>, arguments: &[u32]) -> Choice {
     let settled = |fits: &[&'static Function]| match fits {
         [] => Some(Choice::None),
         [one] => Some(Choice::One(one)),
@@ -144,7 +146,7 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
         return choice;
     }
     keep_best(&mut fits, |function| {
-        given
+        arguments
             .iter()
             .enumerate()
             .filter(|(at, ty)| **ty != oid::UNKNOWN && declared(function, *at) == **ty)
@@ -154,7 +156,8 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
         return choice;
     }
     // Binary-coercible varchar counts as text from here on.
-    let bases: Vec<u32> = given.iter().map(|ty| if *ty == oid::VARCHAR { oid::TEXT } else { *ty }).collect();
+    let bases: Vec<u32> =
+        arguments.iter().map(|ty| if *ty == oid::VARCHAR { oid::TEXT } else { *ty }).collect();
     keep_best(&mut fits, |function| {
         bases
             .iter()
@@ -194,9 +197,9 @@ fn narrow(mut fits: Vec<&'static Function>, given: &[u32]) -> Choice {
 }
 
 /// Drops candidates that do not take the category of an unknown argument.
-fn narrow_unknown(fits: &mut Vec<&'static Function>, given: &[u32]) {
+fn narrow_unknown(fits: &mut Vec<&'static Function>, arguments: &[u32]) {
     let mut wanted = Vec::new();
-    for (at, _) in given.iter().enumerate().filter(|(_, ty)| **ty == oid::UNKNOWN) {
+    for (at, _) in arguments.iter().enumerate().filter(|(_, ty)| **ty == oid::UNKNOWN) {
         let categories: Vec<u8> =
             fits.iter().map(|function| registry::category(declared(function, at))).collect();
         let category = if categories.contains(&b'S') {
@@ -249,8 +252,8 @@ pub(super) fn concrete(function: &Function, types: &[Type]) -> (Vec<Type>, Type)
     }
     let element = element.unwrap_or(oid::TEXT);
     let compatible = super::casts::common_type("function", &compatible).map_or(oid::TEXT, |ty| ty.oid);
-    let settle = |declared: u32, given: Option<Type>| match declared {
-        oid::ANY => given.filter(|ty| ty.oid != oid::UNKNOWN).unwrap_or(Type::TEXT),
+    let settle = |declared: u32, argument: Option<Type>| match declared {
+        oid::ANY => argument.filter(|ty| ty.oid != oid::UNKNOWN).unwrap_or(Type::TEXT),
         oid::ANYELEMENT | oid::ANYNONARRAY => Type::new(element),
         oid::ANYARRAY => Type::new(registry::array_of(element).unwrap_or(oid::TEXT_ARRAY)),
         oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY => Type::new(compatible),

@@ -72,8 +72,8 @@ fn offset_function(name: &str, arguments: &[Expr]) -> Result<Option<Bound>, SqlE
     let Ok(type_) = common_type(name, &types) else { return Ok(None) };
     let mut bound = vec![cast(arguments[0].clone(), type_, CastContext::Implicit)?];
     if let Some(offset) = arguments.get(1) {
-        let given = offset.type_().oid;
-        if given != oid::UNKNOWN && !implicit_ok(given, oid::INT4) {
+        let offset_type = offset.type_().oid;
+        if offset_type != oid::UNKNOWN && !implicit_ok(offset_type, oid::INT4) {
             return Ok(None);
         }
         bound.push(cast(offset.clone(), Type::INT4, CastContext::Implicit)?);
@@ -106,8 +106,8 @@ fn subscripts(arguments: &[Expr]) -> Result<Bound, SqlError> {
         return Err(no_such_function("generate_subscripts", arguments));
     }
     let dimension = cast(arguments[1].clone(), Type::INT4, CastContext::Implicit)?;
-    let given = vec![arguments[0].clone(), dimension];
-    let numbers = call_named("generate_subscripts", given, Type::new(oid::INT4_ARRAY))?;
+    let passed = vec![arguments[0].clone(), dimension];
+    let numbers = call_named("generate_subscripts", passed, Type::new(oid::INT4_ARRAY))?;
     let columns = vec![("generate_subscripts", Type::INT4)];
     Ok(Bound::Set { function: SetFunction::Unnest, arguments: vec![numbers], columns })
 }
@@ -127,16 +127,16 @@ fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
     if !(2..=3).contains(&arguments.len()) {
         return Ok(None);
     }
-    let given: Vec<u32> = arguments.iter().map(|argument| argument.type_().oid).collect();
-    if given.iter().all(|ty| *ty == oid::UNKNOWN) {
+    let argument_types: Vec<u32> = arguments.iter().map(|argument| argument.type_().oid).collect();
+    if argument_types.iter().all(|ty| *ty == oid::UNKNOWN) {
         return Err(several_functions("generate_series", arguments));
     }
     let fits = |wanted: u32| {
-        given.iter().take(2).all(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted))
-            && given.iter().take(2).any(|ty| *ty != oid::UNKNOWN)
+        argument_types.iter().take(2).all(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted))
+            && argument_types.iter().take(2).any(|ty| *ty != oid::UNKNOWN)
     };
     let integer_step =
-        |wanted: u32| given.get(2).is_none_or(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted));
+        |wanted: u32| argument_types.get(2).is_none_or(|ty| *ty == oid::UNKNOWN || implicit_ok(*ty, wanted));
     let choices = [
         (oid::INT4, SetFunction::SeriesInt4),
         (oid::INT8, SetFunction::SeriesInt8),
@@ -150,8 +150,11 @@ fn generate_series(arguments: &[Expr]) -> Result<Option<Bound>, SqlError> {
             _ => wanted,
         };
         // A date becomes a timestamptz, which its category prefers.
-        let prefers_zone = wanted == oid::TIMESTAMP && !given.contains(&oid::TIMESTAMP);
-        if !fits(wanted) || !integer_step(step) || prefers_zone || (step == oid::INTERVAL && given.len() < 3)
+        let prefers_zone = wanted == oid::TIMESTAMP && !argument_types.contains(&oid::TIMESTAMP);
+        if !fits(wanted)
+            || !integer_step(step)
+            || prefers_zone
+            || (step == oid::INTERVAL && argument_types.len() < 3)
         {
             continue;
         }

@@ -111,9 +111,9 @@ impl Binder<'_> {
                 location,
             ));
         }
-        let given = names.iter().map(|name| (*name).to_owned());
+        let aliases = names.iter().map(|name| (*name).to_owned());
         let own = output.iter().skip(names.len()).map(|column| column.name.clone());
-        Ok(given.chain(own).zip(output).map(|(name, column)| (name, column.type_)).collect())
+        Ok(aliases.chain(own).zip(output).map(|(name, column)| (name, column.type_)).collect())
     }
 
     /// Binds `base UNION [ALL] term`, where the term names the query itself.
@@ -141,20 +141,20 @@ impl Binder<'_> {
             ));
         }
         for (index, column) in base.output.iter().enumerate() {
-            let given = term.output[index].type_;
-            let differs = column.type_.modifier >= 0 && given != column.type_;
-            if given.oid == column.type_.oid && !differs {
+            let term_type = term.output[index].type_;
+            let differs = column.type_.modifier >= 0 && term_type != column.type_;
+            if term_type.oid == column.type_.oid && !differs {
                 continue;
             }
-            let castable =
-                given.oid == oid::UNKNOWN || functions::can_cast(given, column.type_, CastContext::Implicit);
+            let castable = term_type.oid == oid::UNKNOWN
+                || functions::can_cast(term_type, column.type_, CastContext::Implicit);
             if differs || !castable {
-                let given = Type::new(if castable { column.type_.oid } else { given.oid });
+                let term_type = Type::new(if castable { column.type_.oid } else { term_type.oid });
                 return Err(self
                     .error(
                         SqlState::DATATYPE_MISMATCH,
                         format!(
-                            "recursive query \"{name}\" column {} has type {} in non-recursive term but type {given} overall",
+                            "recursive query \"{name}\" column {} has type {} in non-recursive term but type {term_type} overall",
                             index + 1,
                             column.type_
                         ),

@@ -62,20 +62,22 @@ impl Binder<'_> {
         let literal = self.literals()[index];
         let value = literal.value(self.request.text)?;
         let (same, type_) = match (&constant.val, literal.class) {
-            (Some(a_const::Val::Ival(given)), LiteralClass::Int4) => {
-                (i64::from(given.ival) == literal.number, Type::INT4)
+            (Some(a_const::Val::Ival(parsed)), LiteralClass::Int4) => {
+                (i64::from(parsed.ival) == literal.number, Type::INT4)
             }
-            (Some(a_const::Val::Fval(given)), LiteralClass::Int4) => {
-                (given.fval.parse() == Ok(literal.number), Type::INT4)
+            (Some(a_const::Val::Fval(parsed)), LiteralClass::Int4) => {
+                (parsed.fval.parse() == Ok(literal.number), Type::INT4)
             }
-            (Some(a_const::Val::Fval(given)), LiteralClass::Int8) => {
-                (given.fval.parse() == Ok(literal.number), Type::INT8)
+            (Some(a_const::Val::Fval(parsed)), LiteralClass::Int8) => {
+                (parsed.fval.parse() == Ok(literal.number), Type::INT8)
             }
-            (Some(a_const::Val::Fval(given)), LiteralClass::Decimal) => (given.fval == value, Type::NUMERIC),
+            (Some(a_const::Val::Fval(parsed)), LiteralClass::Decimal) => {
+                (parsed.fval == value, Type::NUMERIC)
+            }
             (
-                Some(a_const::Val::Sval(given)),
+                Some(a_const::Val::Sval(parsed)),
                 LiteralClass::String | LiteralClass::Escape | LiteralClass::Dollar,
-            ) => (given.sval == value, Type::UNKNOWN),
+            ) => (parsed.sval == value, Type::UNKNOWN),
             _ => return None,
         };
         if !same || self.refused.contains(&index) {

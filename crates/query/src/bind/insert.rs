@@ -33,7 +33,7 @@ impl Binder<'_> {
         let columns = self.insert_columns(&insert.cols, &table)?;
         let overriding =
             OverridingKind::try_from(insert.r#override).unwrap_or(OverridingKind::OverridingNotSet);
-        let mut given: Vec<Option<Expr>> = vec![None; table.columns.len()];
+        let mut row_values: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let mut input = None;
         match insert.select_stmt.as_deref().map(inner).transpose()? {
             None => {}
@@ -44,12 +44,19 @@ impl Binder<'_> {
                     for (node, &column) in row.iter().zip(&columns) {
                         let value =
                             self.inserted_value(node, &table, column, (Clause::InsertedRow, overriding))?;
-                        given[column] = value.filter(|_| !overridden(&table.columns[column], overriding));
+                        row_values[column] =
+                            value.filter(|_| !overridden(&table.columns[column], overriding));
                     }
-                    input = self.inserted_sets(&mut given);
+                    input = self.inserted_sets(&mut row_values);
                 } else {
-                    input =
-                        Some(self.inserted_rows(select, insert, &table, &columns, overriding, &mut given)?);
+                    input = Some(self.inserted_rows(
+                        select,
+                        insert,
+                        &table,
+                        &columns,
+                        overriding,
+                        &mut row_values,
+                    )?);
                 }
             }
             Some(NodeEnum::SelectStmt(select)) => {
@@ -75,13 +82,13 @@ impl Binder<'_> {
                     let value = Expr::column(output.register, output.type_);
                     let start = select.target_list.get(index).map_or(-1, location);
                     let value = self.assigned(value, definition, start)?;
-                    given[column] = (!overridden(definition, overriding)).then_some(value);
+                    row_values[column] = (!overridden(definition, overriding)).then_some(value);
                 }
                 input = Some(query);
             }
             Some(_) => return Err(self.unsupported("this source of INSERT", range.location)),
         }
-        let values = self.complete_row(given, &table)?;
+        let values = self.complete_row(row_values, &table)?;
         let sublinks = std::mem::take(&mut self.level().sublinks);
         let new_row = self.register_block(table.columns.len());
         let checks = self.checks(&table, new_row)?;
@@ -146,8 +153,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn wrong_width(&self, given: usize, wanted: usize, row: &[Node], insert: &InsertStmt) -> SqlError {
-        if given > wanted {
+    fn wrong_width(&self, found: usize, wanted: usize, row: &[Node], insert: &InsertStmt) -> SqlError {
+        if found > wanted {
             let start = row.get(wanted).map_or(-1, location);
             return self.error(
                 SqlState::SYNTAX_ERROR,
@@ -155,7 +162,7 @@ impl Binder<'_> {
                 start,
             );
         }
-        let start = insert.cols.get(given).map_or(-1, location);
+        let start = insert.cols.get(found).map_or(-1, location);
         self.error(SqlState::SYNTAX_ERROR, "INSERT has more target columns than expressions", start)
     }
 
@@ -184,7 +191,7 @@ impl Binder<'_> {
         table: &Arc<Table>,
         columns: &[usize],
         overriding: OverridingKind,
-        given: &mut [Option<Expr>],
+        row_values: &mut [Option<Expr>],
     ) -> Result<Query, SqlError> {
         let width = list_items(&select.values_lists[0])?.len();
         let mut rows = Vec::with_capacity(select.values_lists.len());
@@ -215,7 +222,7 @@ impl Binder<'_> {
             let register = self.register();
             let definition = &table.columns[column];
             // An overridden value is computed although it is not stored.
-            given[column] =
+            row_values[column] =
                 (!overridden(definition, overriding)).then(|| Expr::column(register, definition.type_));
             registers.push(register);
             output.push(OutputColumn {

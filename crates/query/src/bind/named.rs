@@ -32,7 +32,7 @@ impl Binder<'_> {
         let Some((names, needed)) = parameters(function) else {
             return Err(self.unsupported("a named argument", call.location));
         };
-        let mut given: Vec<Option<Expr>> = names.iter().map(|_| None).collect();
+        let mut placed: Vec<Option<Expr>> = names.iter().map(|_| None).collect();
         let mut shown = Vec::new();
         let mut fits = true;
         let mut taken: Vec<&str> = Vec::new();
@@ -55,19 +55,19 @@ impl Binder<'_> {
             };
             let type_ = value.type_();
             shown.push(name.map_or_else(|| type_.to_string(), |name| format!("{name} => {type_}")));
-            match place.and_then(|place| given.get_mut(place)) {
+            match place.and_then(|place| placed.get_mut(place)) {
                 Some(free) if free.is_none() => *free = Some(value),
                 _ => fits = false,
             }
         }
-        if !fits || given[..needed].iter().any(Option::is_none) {
+        if !fits || placed[..needed].iter().any(Option::is_none) {
             let message = format!("function {function}({}) does not exist", shown.join(", "));
             let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
             return Err(self.error(SqlState::UNDEFINED_FUNCTION, message, call.location).with_hint(hint));
         }
-        let count = given.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        let count = placed.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let zero = || Expr::constant(Value::Int4(0), Type::INT4);
-        Ok(given.into_iter().take(count).map(|value| value.unwrap_or_else(zero)).collect())
+        Ok(placed.into_iter().take(count).map(|value| value.unwrap_or_else(zero)).collect())
     }
 
     fn named_value(&mut self, named: &NamedArgExpr) -> Result<Expr, SqlError> {

@@ -81,9 +81,9 @@ impl Binder<'_> {
         index: usize,
         type_: Type,
     ) -> Result<(), SqlError> {
-        let given = query.output[index].type_;
+        let column_type = query.output[index].type_;
         let register = query.output[index].register;
-        if given == type_ {
+        if column_type == type_ {
             return Ok(());
         }
         // Comparisons and sorts use the columns' own types. After the cast, several values may
@@ -94,12 +94,12 @@ impl Binder<'_> {
             self.wrap(query);
         }
         let sorted =
-            query.order.iter().any(|key| super::alike::same(&key.expr, &Expr::column(register, given)));
+            query.order.iter().any(|key| super::alike::same(&key.expr, &Expr::column(register, column_type)));
         match &mut query.body {
             QueryBody::Select(select)
-                if given.oid != oid::UNKNOWN || select.targets.iter().any(|t| t.1 == register) =>
+                if column_type.oid != oid::UNKNOWN || select.targets.iter().any(|t| t.1 == register) =>
             {
-                let distinct = !matches!(select.distinct, Distinct::No) && given.oid != oid::UNKNOWN;
+                let distinct = !matches!(select.distinct, Distinct::No) && column_type.oid != oid::UNKNOWN;
                 let shared = sorted
                     || distinct
                     || query.output.iter().filter(|column| column.register == register).count() > 1;
@@ -112,7 +112,11 @@ impl Binder<'_> {
                     }
                     _ => {
                         let value = self.built(
-                            functions::cast(Expr::column(register, given), type_, CastContext::Implicit),
+                            functions::cast(
+                                Expr::column(register, column_type),
+                                type_,
+                                CastContext::Implicit,
+                            ),
                             -1,
                         )?;
                         let fresh = self.register();

@@ -143,9 +143,9 @@ fn modifiers(nodes: &[Node]) -> Result<Vec<i32>, Misnamed> {
     Ok(values)
 }
 
-fn modifier(type_: u32, given: &[i32]) -> Result<i32, SqlError> {
+fn modifier(type_: u32, parts: &[i32]) -> Result<i32, SqlError> {
     let wrong = |message: String| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-    match (type_, given) {
+    match (type_, parts) {
         (_, []) => Ok(-1),
         (oid::VARCHAR | oid::BPCHAR, &[length]) => {
             let name = if type_ == oid::VARCHAR { "varchar" } else { "char" };

@@ -163,8 +163,8 @@ fn a_query_or_table_has_a_limit_of_columns() {
         (format!("select row({})", list(1665)), "ROW expressions can have at most 1664 entries", Some(8)),
     ] {
         let error = compile(&Request::plain(&text)).expect_err("too many columns");
-        let given = (error.code.as_str(), error.message.as_str(), error.position);
-        assert_eq!(given, ("54011", message, position), "{:.40}", text);
+        let actual = (error.code.as_str(), error.message.as_str(), error.position);
+        assert_eq!(actual, ("54011", message, position), "{:.40}", text);
     }
 }
 
@@ -175,9 +175,9 @@ fn the_binder_raises_postgresqls_errors() {
         match compile(&Request::plain(text)) {
             Ok(_) => wrong.push(format!("{text}\n    no error, expected {code}: {message}")),
             Err(error) => {
-                let given = (error.code.as_str(), error.message.as_str(), error.position.unwrap_or(0));
-                if given != (*code, *message, *position) {
-                    wrong.push(format!("{text}\n    {given:?}\n    {:?}", (code, message, position)));
+                let actual = (error.code.as_str(), error.message.as_str(), error.position.unwrap_or(0));
+                if actual != (*code, *message, *position) {
+                    wrong.push(format!("{text}\n    {actual:?}\n    {:?}", (code, message, position)));
                 }
             }
         }

@@ -23,18 +23,18 @@ const FETCH_ALL: i64 = i64::MAX;
 impl Binder<'_> {
     /// DECLARE CURSOR.
     pub(crate) fn declare(&mut self, declare: &DeclareCursorStmt) -> Result<Command, SqlError> {
-        let given = |option: i32| declare.options & option != 0;
+        let has = |option: i32| declare.options & option != 0;
         let exclude = |a: &str, b: &str| {
             let message = format!("cannot specify both {a} and {b}");
             SqlError::new(SqlState::INVALID_CURSOR_DEFINITION, message)
         };
-        if given(CURSOR_SCROLL) && given(CURSOR_NO_SCROLL) {
+        if has(CURSOR_SCROLL) && has(CURSOR_NO_SCROLL) {
             return Err(exclude("SCROLL", "NO SCROLL"));
         }
-        if given(CURSOR_ASENSITIVE) && given(CURSOR_INSENSITIVE) {
+        if has(CURSOR_ASENSITIVE) && has(CURSOR_INSENSITIVE) {
             return Err(exclude("ASENSITIVE", "INSENSITIVE"));
         }
-        if given(CURSOR_BINARY) {
+        if has(CURSOR_BINARY) {
             return Err(self.unsupported("a BINARY cursor", -1));
         }
         let (mut locking, mut into, mut functions) = (None, None, false);
@@ -50,7 +50,7 @@ impl Binder<'_> {
             return Err(self.error(SqlState::SYNTAX_ERROR, message, table.location));
         }
         let query = self.compiled(declare.query.as_deref())?;
-        let hold = given(CURSOR_HOLD);
+        let hold = has(CURSOR_HOLD);
         if let Some(locking) = locking {
             let refused = if hold {
                 Some((
@@ -58,13 +58,13 @@ impl Binder<'_> {
                     format!("CURSOR WITH HOLD ... {locking} is not supported"),
                     "Holdable",
                 ))
-            } else if given(CURSOR_SCROLL) {
+            } else if has(CURSOR_SCROLL) {
                 Some((
                     SqlState::FEATURE_NOT_SUPPORTED,
                     format!("SCROLL CURSOR ... {locking} is not supported"),
                     "Scrollable",
                 ))
-            } else if given(CURSOR_INSENSITIVE) {
+            } else if has(CURSOR_INSENSITIVE) {
                 Some((
                     SqlState::INVALID_CURSOR_DEFINITION,
                     format!("INSENSITIVE CURSOR ... {locking} is not valid"),
@@ -79,7 +79,7 @@ impl Binder<'_> {
             }
         }
         let backward = matches!(&query.body, Body::Query { root, .. } if locking.is_none() && runs_backward(root, functions));
-        let scroll = given(CURSOR_SCROLL) || !given(CURSOR_NO_SCROLL) && backward;
+        let scroll = has(CURSOR_SCROLL) || !has(CURSOR_NO_SCROLL) && backward;
         let name = declare.portalname.clone();
         let text = self.request.text.to_owned();
         Ok(Command::DeclareCursor(DeclareCursor { name, text, query, hold, scroll }))

@@ -249,10 +249,10 @@ fn plans_have_the_expected_shape() {
     for (text, expected) in SHAPES {
         match compile(&Request::plain(text)) {
             Ok(compiled) => {
-                let given: Vec<String> =
+                let actual: Vec<String> =
                     explained(&compiled.statement).into_iter().filter(|line| !line.contains(": ")).collect();
-                if given != *expected {
-                    wrong.push(format!("{text}\n{}", given.join("\n")));
+                if actual != *expected {
+                    wrong.push(format!("{text}\n{}", actual.join("\n")));
                 }
             }
             Err(error) => {
@@ -297,11 +297,11 @@ fn explain_shows_conditions() {
     let mut wrong = Vec::new();
     for (text, expected) in CONDITIONS {
         let compiled = compile(&Request::plain(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let given = explained(&compiled.statement);
+        let actual = explained(&compiled.statement);
         let said: Vec<&str> =
-            given.iter().map(|line| line.trim()).filter(|line| line.contains(": ")).collect();
+            actual.iter().map(|line| line.trim()).filter(|line| line.contains(": ")).collect();
         if said != *expected {
-            wrong.push(format!("{text}\n{}", given.join("\n")));
+            wrong.push(format!("{text}\n{}", actual.join("\n")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
@@ -312,9 +312,9 @@ fn explain_json_is_valid_for_any_literal() {
     let compiled =
         compile(&Request::plain("select * from t where b = e'\"\\\\\\n\\u0001'")).expect("compiles");
     let session = NoSession(values::types::Settings::default());
-    let given = explain(&compiled.statement, None, true, &session).expect("a document");
+    let actual = explain(&compiled.statement, None, true, &session).expect("a document");
     let expected = r#"[{"Plan": {"Node Type": "Seq Scan on t", "Filter": "(b = '\"\\\n\u0001'::text)"}}]"#;
-    assert_eq!(given, [expected]);
+    assert_eq!(actual, [expected]);
 }
 
 /// Each subquery is a node above the one before, and reads a table with a filter.
@@ -324,12 +324,12 @@ fn explain_shows_many_subqueries_in_lines_that_do_not_grow() {
     let one = |n| format!("(select b from t where c = {n})");
     let text = format!("select {}", (0..COUNT).map(one).collect::<Vec<_>>().join(", "));
     let compiled = compile(&Request::plain(&text)).expect("compiles");
-    let given = explained(&compiled.statement);
+    let actual = explained(&compiled.statement);
     let mut expected = vec!["SubPlan".to_owned(), "  ->  Result".to_owned()];
     for n in 0..COUNT {
         expected.extend(["  ->  Seq Scan on t".to_owned(), format!("        Filter: (c = {n})")]);
     }
-    assert_eq!(given, expected);
+    assert_eq!(actual, expected);
     let session = NoSession(values::types::Settings::default());
     let counted = runtime::work::within(1 << 20, || explain(&compiled.statement, None, false, &session));
     assert_eq!(counted.expect_err("no budget is left").code, values::SqlState::INSUFFICIENT_RESOURCES);
@@ -372,10 +372,10 @@ fn literals_become_parameters_where_their_value_does_not_matter() {
         ("select -5::int8, 'a'\n'b'", 0, &[int, None, None]),
     ];
     for (text, declared, expected) in cases {
-        let (given, uses) = uses(text);
+        let (actual, uses) = uses(text);
         let plain: Vec<Option<u32>> = uses.iter().map(|u| u.map(|type_| type_.oid)).collect();
         let wanted: Vec<Option<u32>> = expected.iter().map(|u| u.map(|type_| type_.oid)).collect();
-        assert_eq!((given, plain), (*declared, wanted), "{text}");
+        assert_eq!((actual, plain), (*declared, wanted), "{text}");
     }
 }
 
@@ -402,9 +402,9 @@ fn the_binder_infers_parameters() {
     ];
     for (text, types) in cases {
         let compiled = compile(&Request::plain(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let given: Vec<u32> = compiled.statement.parameters.iter().map(|type_| type_.oid).collect();
+        let actual: Vec<u32> = compiled.statement.parameters.iter().map(|type_| type_.oid).collect();
         let wanted: Vec<u32> = types.iter().map(|type_| type_.oid).collect();
-        assert_eq!(given, wanted, "{text}");
+        assert_eq!(actual, wanted, "{text}");
     }
 }
 

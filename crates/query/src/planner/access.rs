@@ -271,9 +271,9 @@ fn is_text(type_: u32) -> bool {
 }
 
 /// Whether a type has integers outside the column type's range.
-fn is_wider(given: Type, column: Type) -> bool {
-    match (integer_width(column.oid), integer_width(given.oid)) {
-        (Some((low, high)), Some((given_low, given_high))) => given_low < low || given_high > high,
+fn is_wider(value_type: Type, column: Type) -> bool {
+    match (integer_width(column.oid), integer_width(value_type.oid)) {
+        (Some((low, high)), Some((value_low, value_high))) => value_low < low || value_high > high,
         _ => false,
     }
 }
@@ -306,15 +306,15 @@ fn nearest(value: &Expr, comparison: Comparison, (low, high): (i64, i64), column
 /// A wider integer outside the column's range becomes NULL, since it equals no value of the column.
 /// For the end of a range see [`nearest`].
 fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr> {
-    let given = value.type_();
-    if given.oid == column.oid {
+    let value_type = value.type_();
+    if value_type.oid == column.oid {
         return Some(value.clone());
     }
     let wanted = Type::new(column.oid);
-    if let (Some((low, high)), Some((given_low, given_high))) =
-        (integer_width(column.oid), integer_width(given.oid))
+    if let (Some((low, high)), Some((value_low, value_high))) =
+        (integer_width(column.oid), integer_width(value_type.oid))
     {
-        if given_low >= low && given_high <= high {
+        if value_low >= low && value_high <= high {
             return functions::cast(value.clone(), wanted, CastContext::Implicit).ok();
         }
         if comparison != Comparison::Equal {
@@ -330,7 +330,7 @@ fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr>
             type_: wanted,
         })));
     }
-    if is_text(column.oid) && is_text(given.oid) {
+    if is_text(column.oid) && is_text(value_type.oid) {
         return functions::cast(value.clone(), wanted, CastContext::Assignment).ok();
     }
     None

@@ -126,8 +126,8 @@ impl Session {
         };
         // A cursor that failed stays so, even when the transaction goes back to a savepoint.
         portal.failed |= gone.is_err();
-        let given = gone?;
-        client.complete(&format!("{} {given}", if skip { "MOVE" } else { "FETCH" }));
+        let sent_rows = gone?;
+        client.complete(&format!("{} {sent_rows}", if skip { "MOVE" } else { "FETCH" }));
         Ok(())
     }
 }
@@ -202,16 +202,16 @@ fn run(
     if !forward {
         kept.require_scroll()?;
     }
-    let mut given = 0;
-    while count.is_none_or(|count| given < count) {
+    let mut sent_rows = 0;
+    while count.is_none_or(|count| sent_rows < count) {
         let row = |row: &[Datum<'_>]| show.as_mut().map_or(Ok(()), |show| show(row));
         let moved = if forward { kept.pop(row)? } else { kept.back(row)? };
         if moved.is_none() {
             break;
         }
-        given += 1;
+        sent_rows += 1;
         runtime::fiber::safe_point();
         runtime::interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
     }
-    Ok(given)
+    Ok(sent_rows)
 }

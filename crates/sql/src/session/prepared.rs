@@ -97,8 +97,8 @@ impl Session {
     fn as_parameter(&self, planned: &Planned, at: usize, argument: &Expr) -> Result<Expr, SqlError> {
         let types = planned.compiled.as_ref().map(|compiled| &compiled.statement.parameters);
         let Some(&type_) = types.and_then(|types| types.get(at)) else { return Ok(argument.clone()) };
-        let given = argument.type_();
-        if given.oid == values::types::oid::UNKNOWN {
+        let argument_type = argument.type_();
+        if argument_type.oid == values::types::oid::UNKNOWN {
             if let Some(values::types::Value::Text(text)) = argument.as_const() {
                 values::text::parse(text, type_, &self.environment, &bumpalo::Bump::new())?;
             }
@@ -106,7 +106,7 @@ impl Session {
         }
         functions::cast(argument.clone(), type_, functions::CastContext::Assignment).map_err(|_| {
             let message = format!(
-                "parameter ${} of type {given} cannot be coerced to the expected type {type_}",
+                "parameter ${} of type {argument_type} cannot be coerced to the expected type {type_}",
                 at + 1
             );
             SqlError::new(SqlState::DATATYPE_MISMATCH, message)
@@ -153,9 +153,9 @@ impl Session {
     ) -> Result<(), SqlError> {
         let planned = Arc::clone(self.find_prepared(&call.name)?);
         let texts = self.execute_arguments(&planned, call, values)?;
-        let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+        let parameters: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
         let mut portal = Portal::default();
-        portal.open(Arc::clone(&planned), &given, &[], &[]);
+        portal.open(Arc::clone(&planned), &parameters, &[], &[]);
         if let Some(columns) = super::columns_of(&planned) {
             client.columns(&columns, &[]);
         }
@@ -173,7 +173,7 @@ impl Session {
     ) -> Result<T, SqlError> {
         let mut planned = Arc::clone(self.find_prepared(&call.name)?);
         let texts = self.execute_arguments(&planned, call, values)?;
-        let given: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+        let parameters: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
         let arena = bumpalo::Bump::new();
         let mut taken = TakenLocks::default();
         loop {
@@ -186,7 +186,7 @@ impl Session {
                 continue;
             }
             let mut portal = Portal::default();
-            portal.open(Arc::clone(&planned), &given, &[], &[]);
+            portal.open(Arc::clone(&planned), &parameters, &[], &[]);
             let values = portal.values(&query.parameters, &self.environment, &arena)?;
             return then(self, &query, values);
         }

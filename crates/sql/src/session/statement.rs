@@ -293,13 +293,13 @@ impl Session {
         limit: u64,
         client: &mut dyn Client,
     ) -> Result<Executed, SqlError> {
-        let mut given = 0;
+        let mut sent_rows = 0;
         if let Some(kept) = &mut portal.kept {
             let columns = portal.command.as_ref().map_or(&statement.columns, |command| &command.columns);
             let gone = self.give_rows(kept, columns, limit, client);
             portal.failed |= gone.is_err();
-            given = gone?;
-            if given == limit {
+            sent_rows = gone?;
+            if sent_rows == limit {
                 return Ok(Executed::Suspended);
             }
         }
@@ -307,8 +307,8 @@ impl Session {
             portal.kept = None;
         }
         match &portal.command {
-            Some(command) => client.complete(&command.tag(given)),
-            None => self.complete(statement, given, client),
+            Some(command) => client.complete(&command.tag(sent_rows)),
+            None => self.complete(statement, sent_rows, client),
         }
         Ok(Executed::Complete)
     }
@@ -321,18 +321,18 @@ impl Session {
         limit: u64,
         client: &mut dyn Client,
     ) -> Result<u64, SqlError> {
-        let mut given = 0;
+        let mut sent_rows = 0;
         self.environment.before_showing()?;
-        while given < limit {
+        while sent_rows < limit {
             let sent = kept.pop(|row| client.row(row, columns, &self.environment))?;
             if sent.is_none() {
                 break;
             }
-            given += 1;
+            sent_rows += 1;
             fiber::safe_point();
             interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
         }
-        Ok(given)
+        Ok(sent_rows)
     }
 
     /// Runs a query whose tables are locked; the number for its tag. The rows beyond a limit are
@@ -351,7 +351,7 @@ impl Session {
         self.begin_statement(statement)?;
         let gives = *tag == QueryTag::Select || !statement.columns.is_empty();
         let limit = if gives { limit } else { u64::MAX };
-        let mut given = 0_u64;
+        let mut sent_rows = 0_u64;
         let mut rest = None;
         let work_mem = self.environment.table.work_mem;
         let keep = || KeptRows::new(memory::for_kept(work_mem));
@@ -366,11 +366,11 @@ impl Session {
         );
         cx.fresh = self.block.fresh();
         let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
-            if given >= limit {
+            if sent_rows >= limit {
                 rest.get_or_insert_with(keep).push(store, row)?;
                 return Ok(Flow::More);
             }
-            given += 1;
+            sent_rows += 1;
             if gives {
                 environment.before_showing()?;
                 client.row(row, &statement.columns, environment)?;
@@ -394,11 +394,11 @@ impl Session {
             self.apply_deferred(true, client)?;
         }
         if let Some(kept) = kept
-            && given == limit
+            && sent_rows == limit
         {
             *kept = Some(rest.unwrap_or_else(keep));
         }
-        Ok(if *tag == QueryTag::Select { given } else { affected })
+        Ok(if *tag == QueryTag::Select { sent_rows } else { affected })
     }
 
     /// Begins every statement, once its tables are locked: refuses writes in a read-only

@@ -26,10 +26,10 @@ pub(super) struct CommandRows {
 
 impl CommandRows {
     /// The tag of a run that gave so many rows.
-    pub fn tag(&self, given: u64) -> String {
+    pub fn tag(&self, rows: u64) -> String {
         match self.tag.rsplit_once(' ') {
             Some((word, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
-                format!("{word} {given}")
+                format!("{word} {rows}")
             }
             _ => self.tag.clone(),
         }

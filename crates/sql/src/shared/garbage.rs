@@ -156,7 +156,7 @@ impl Shared {
             let get = |area| system::get(txn, area, &key);
             Ok([get(system::MADE)?, get(system::CLAIMED)?, get(system::DROPPED)?])
         })?;
-        stop::point("sql.tree.settling");
+        stop::point("sql.tree.maintenance");
         let garbage = dropped.is_some() || made.is_some() && claimed.is_none();
         if garbage {
             self.free(address, dropped.is_some_and(|value| value.len() > ROOT_BYTES))?;

@@ -319,8 +319,8 @@ fn commit_hook_runs_before_the_watermark_passes() {
     wal.ensure_reserved(0).unwrap();
     let mut seen = None;
     let lsn = wal.append_commit(9, Lsn::ZERO, |lsn| seen = Some((lsn, wal.filled())));
-    let (given, filled) = seen.expect("it ran");
-    assert!(given == lsn && filled < lsn && wal.filled() == lsn);
+    let (reserved, filled) = seen.expect("it ran");
+    assert!(reserved == lsn && filled < lsn && wal.filled() == lsn);
 }
 
 #[test]

@@ -58,18 +58,18 @@ fn drain(mut sorted: Sorted) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn entries_come_in_the_order_of_their_keys_and_equal_ones_as_they_came() {
     with_store("order", |store| {
         for count in [0, 1, 2, 17, 1000, 60_000] {
-            let given = entries(count);
-            let mut expected = given.clone();
+            let pushed = entries(count);
+            let mut expected = pushed.clone();
             expected.sort_by(|a, b| a.0.cmp(&b.0));
             let size = |(key, payload): &(Vec<u8>, Vec<u8>)| key.len() + payload.len() + size_of::<Entry>();
-            let bytes: usize = given.iter().map(size).sum();
+            let bytes: usize = pushed.iter().map(size).sum();
             for memory in [0, 10_000, 64 << 10, 64 << 20] {
                 // A run of one entry each is slow, and tells nothing more for many.
                 if memory == 0 && count > 1000 {
                     continue;
                 }
                 let mut sorter = Sorter::new(store, memory);
-                given
+                pushed
                     .iter()
                     .for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
                 assert_eq!(sorter.is_spilled(), bytes > memory, "{count} in {memory}");
@@ -101,13 +101,13 @@ fn long_entries_are_read_few_at_a_time() {
 #[test]
 fn a_limited_sorter_gives_the_first() {
     with_store("limit", |store| {
-        let given = entries(20_000);
-        let mut expected = given.clone();
+        let pushed = entries(20_000);
+        let mut expected = pushed.clone();
         expected.sort_by(|a, b| a.0.cmp(&b.0));
         for limit in [1, 10, 200, 9_000, 20_000, usize::MAX] {
             for memory in [64 << 10, 64 << 20] {
                 let mut sorter = Sorter::limited(store, memory, limit);
-                given
+                pushed
                     .iter()
                     .for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
                 let first = &expected[..limit.min(expected.len())];
@@ -120,9 +120,9 @@ fn a_limited_sorter_gives_the_first() {
 #[test]
 fn what_is_left_half_way_gives_its_pages_back() {
     with_store("half", |store| {
-        let given = entries(10_000);
+        let pushed = entries(10_000);
         let mut sorter = Sorter::new(store, 64 << 10);
-        given.iter().for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
+        pushed.iter().for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
         assert!(sorter.is_spilled());
         let mut sorted = sorter.finish().unwrap();
         for _ in 0..5000 {
@@ -130,7 +130,7 @@ fn what_is_left_half_way_gives_its_pages_back() {
         }
         drop(sorted);
         let mut sorter = Sorter::new(store, 64 << 10);
-        given.iter().for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
+        pushed.iter().for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
         drop(sorter);
     });
 }

@@ -99,11 +99,11 @@ fn positions(
 fn index_name(
     session: &mut Session,
     table: &Table,
-    given: Option<&str>,
+    name: Option<&str>,
     columns: &[String],
     label: &str,
 ) -> Result<String, SqlError> {
-    match given {
+    match name {
         Some(name) => refuse_taken(session, table, name).map(|()| name.to_owned()),
         None => session.relation_name(table, columns, (label, true)),
     }
@@ -122,14 +122,14 @@ fn refuse_taken(session: &Session, table: &Table, name: &str) -> Result<(), SqlE
 /// A new table's constraints in the order in which PostgreSQL adds and names them: checks, the
 /// primary key, unique keys, foreign keys. A unique key that says the same as a key before it is
 /// left out; its name goes to one that has none.
-pub(super) fn ordered(given: &[ConstraintDefinition]) -> Vec<ConstraintDefinition> {
+pub(super) fn ordered(definitions: &[ConstraintDefinition]) -> Vec<ConstraintDefinition> {
     let place = |kind: &ConstraintKind| match kind {
         ConstraintKind::Check { .. } => 0,
         ConstraintKind::PrimaryKey { .. } => 1,
         ConstraintKind::Unique { .. } => 2,
         ConstraintKind::ForeignKey { .. } => 3,
     };
-    let mut sorted = given.to_vec();
+    let mut sorted = definitions.to_vec();
     sorted.sort_by_key(|constraint| place(&constraint.kind));
     let mut kept: Vec<ConstraintDefinition> = Vec::with_capacity(sorted.len());
     for constraint in sorted {

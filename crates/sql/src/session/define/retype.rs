@@ -67,15 +67,15 @@ fn kept_default(
     // An expression without a type of its own, such as a quoted constant, was read as the column's.
     // Nothing else of type text may be there.
     let untyped = own.oid == oid::TEXT && column.type_.oid != oid::TEXT;
-    let given = if untyped { Type::new(column.type_.oid) } else { own };
-    if !functions::can_cast(given, type_, CastContext::Assignment) {
+    let source = if untyped { Type::new(column.type_.oid) } else { own };
+    if !functions::can_cast(source, type_, CastContext::Assignment) {
         let message =
             format!("default for column \"{}\" cannot be cast automatically to type {type_}", column.name);
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     }
     Ok(Some(match untyped {
-        true if text.starts_with('\'') && text.ends_with('\'') => format!("{text}::{given}"),
-        true => format!("({text})::{given}"),
+        true if text.starts_with('\'') && text.ends_with('\'') => format!("{text}::{source}"),
+        true => format!("({text})::{source}"),
         false => text.clone(),
     }))
 }

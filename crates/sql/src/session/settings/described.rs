@@ -7,7 +7,7 @@ use crate::units::{bytes_of, parse_time};
 use catalog::pg_catalog::Setting;
 
 /// The unit of a setting that the server gives, as PostgreSQL has it.
-fn given_unit(name: &str) -> Option<&'static str> {
+fn read_only_unit(name: &str) -> Option<&'static str> {
     match name {
         "authentication_timeout" => Some("s"),
         "max_wal_size" => Some("MB"),
@@ -18,11 +18,11 @@ fn given_unit(name: &str) -> Option<&'static str> {
 }
 
 /// The type that `vartype` names, where the kind does not tell it.
-fn given_kind(name: &str, value: &str) -> &'static str {
+fn read_only_kind(name: &str, value: &str) -> &'static str {
     match name {
         "huge_pages" | "huge_pages_status" => "enum",
         _ if matches!(value, "on" | "off") => "bool",
-        _ if given_unit(name).is_some() || value.parse::<i64>().is_ok() => "integer",
+        _ if read_only_unit(name).is_some() || value.parse::<i64>().is_ok() => "integer",
         _ => "string",
     }
 }
@@ -47,7 +47,7 @@ impl Known {
         match self.kind {
             Kind::Time | Kind::TimeOrNever => Some("ms"),
             Kind::Memory => Some("kB"),
-            Kind::ReadOnly(_) => given_unit(self.name),
+            Kind::ReadOnly(_) => read_only_unit(self.name),
             _ => None,
         }
     }
@@ -60,7 +60,7 @@ impl Known {
             Kind::Integer(..) | Kind::Time | Kind::TimeOrNever | Kind::Memory => "integer",
             Kind::Words(_) => "enum",
             Kind::Fixed if self.name == "server_version" => "string",
-            Kind::Fixed | Kind::ReadOnly(_) => given_kind(self.name, value),
+            Kind::Fixed | Kind::ReadOnly(_) => read_only_kind(self.name, value),
         }
     }
 
@@ -95,8 +95,8 @@ impl SettingsTable {
             let value = self.value(at)?;
             let unit = known.unit();
             let text = |value: &str| unit.map_or_else(|| value.to_owned(), |unit| in_unit(value, unit));
-            let is_given = matches!(known.kind, Kind::ReadOnly(_));
-            let of_session = |own: &str| if is_given { text(value) } else { text(own) };
+            let is_read_only = matches!(known.kind, Kind::ReadOnly(_));
+            let of_session = |own: &str| if is_read_only { text(value) } else { text(own) };
             Some(Setting {
                 name: known.name.to_owned(),
                 value: present(known.name).map_or_else(|| text(value), str::to_owned),

@@ -79,9 +79,9 @@ fn a_statement_that_sees_an_old_definition_counts_on() {
             let sequence = seen(&database, name);
             last(&mut s, change);
             assert_eq!(last(&mut s, &next), then, "{change}");
-            let given = database.shared.runtime.call(0, || database.shared.sequence_next(&sequence));
-            let given = given.expect("has a next value");
-            assert!(given > before, "{change}: {given} again after {before}");
+            let value = database.shared.runtime.call(0, || database.shared.sequence_next(&sequence));
+            let value = value.expect("has a next value");
+            assert!(value > before, "{change}: {value} again after {before}");
             assert_eq!(records(&database), kept, "{change}");
             // It writes no record either when it goes on for long.
             let many = || (0..100).try_for_each(|_| database.shared.sequence_next(&sequence).map(drop));
