@@ -185,7 +185,7 @@ mod tests {
         let mut table: KeyTable<Box<[u8]>, ()> = KeyTable::default();
         let key = vec![1; 1 << 20];
         table.insert(key.clone().into(), ()).unwrap();
-        let ended = |call: &mut dyn FnMut() -> bool| runtime::work::within(1 << 18, call);
+        let ended = |call: &mut dyn FnMut() -> bool| runtime::budget::within(1 << 18, call);
         assert!(ended(&mut || table.get(&key).is_err()));
         assert!(ended(&mut || table.get_mut(&key).is_err()));
         assert!(ended(&mut || table.insert_new(&key, (), || unreachable!()).is_err()));

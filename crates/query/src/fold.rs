@@ -35,7 +35,7 @@ fn within(target: &mut Expr, operands: &[Expr]) {
         let mut context = EvalContext::new(&[], &[], &arena, &session);
         // An expression that exceeds the budget stays. The statement evaluates it when it runs,
         // with safe points.
-        let folded = runtime::work::within(values::work::FOLDING_BUDGET, || {
+        let folded = runtime::budget::within(values::work::FOLDING_BUDGET, || {
             target.eval(&mut context).and_then(|value| value.to_value()).ok()
         });
         if let Some(value) = folded {

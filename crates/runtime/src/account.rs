@@ -5,22 +5,26 @@
 //! the counter that all threads share. A block's size is what the C library's allocator takes for
 //! it ([`block`]): 32 bytes for a value of 8.
 //!
-//! A session's account is its [`Interrupt`]. While a fiber serves a session, what the thread allocates less what it
-//! frees is the session's: `enter` notes the thread's sum, `leave` adds the difference. Infallible allocations can't
-//! fail, so a session beyond its limit is interrupted ([`Reason::Memory`]) and its statement gives up at the next safe
-//! point. Code that builds one large value asks first ([`ask`]). What must hold:
+//! A session's account is its [`Interrupt`]. While a fiber serves a session, what the thread
+//! allocates less what it frees is the session's: `enter` notes the thread's sum, `leave` adds the
+//! difference. Infallible allocations can't fail, so a session beyond its limit is interrupted
+//! ([`Reason::Memory`]) and its statement gives up at the next safe point. Code that builds one
+//! large value asks first ([`ask`]). What must hold:
 //!
 //! 1. The process's sum is at most [`SLACK`] a thread away from what the allocator has given out,
 //!    what is reserved beyond it, and what [`resident`] adds.
 //! 2. Nothing here allocates, takes a lock or parks: it runs inside the allocator.
-//! 3. An account is entered by one thread at a time, its session's own, and outlives the time it is entered for.
+//! 3. An account is entered by one thread at a time, its session's own, and outlives the time it is
+//!    entered for.
 //!
-//! Where another allocator is installed (an embedding program's) nothing is counted and nobody is refused.
+//! Where another allocator is installed (an embedding program's) nothing is counted and nobody is
+//! refused.
 
 mod groups;
 mod release;
 mod reserve;
 mod resident;
+mod signal;
 mod watch;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -42,6 +46,8 @@ pub use watch::watch;
 
 /// Stands for the end of reserved memory in a thread that has reserved none.
 const NONE_RESERVED: i64 = i64::MIN;
+/// Most calls beside the cores that run at a time.
+pub(crate) const CALLS_MAX: usize = 16;
 /// Size of the lease that a thread takes from the process's counter, in bytes.
 const LEASE: i64 = 1 << 20;
 /// Most bytes that a thread has taken or given back without counting them for the process.
@@ -52,13 +58,16 @@ pub(crate) const ASKED: usize = 64 << 10;
 const TRIMMED: i64 = 32 << 20;
 /// The same for a thread that has nothing to do.
 const TRIMMED_AT_REST: i64 = 4 << 20;
-/// Most that a session may hold to go on while memory is short, so that the large ones are stopped first.
+/// Most that a session may hold to go on while memory is short, so that the large ones are stopped
+/// first.
 const SMALL_MOST: i64 = 4 << 20;
-/// Least of the same, however many sessions there are: a session's part beyond the limit, in the worst case.
+/// Least of the same, however many sessions there are: a session's part beyond the limit, in the
+/// worst case.
 const SMALL_LEAST: i64 = 64 << 10;
 /// A share of the limit that the sessions which go on may hold together.
 const SMALL_SHARE: i64 = 4;
-/// Blocks of this size and more are mappings of their own, which go back to the system when they are freed.
+/// Blocks of this size and more are mappings of their own, which go back to the system when they
+/// are freed.
 const MAPPED: i32 = 1 << 20;
 /// Free memory at the heap's end that is kept.
 const HEAP_END: i32 = 4 << 20;
@@ -95,7 +104,8 @@ core_local! {
     };
 }
 
-/// Bytes that threads hold as leases: the process's sum, [`SLACK`] a thread too high or too low at most.
+/// Bytes that threads hold as leases: the process's sum, [`SLACK`] a thread too high or too low at
+/// most.
 static TAKEN: AtomicI64 = AtomicI64::new(0);
 /// Limit of all sessions together, in bytes; none until it is set.
 static LIMIT: AtomicU64 = AtomicU64::new(i64::MAX as u64);
@@ -107,7 +117,8 @@ static SMALL: AtomicI64 = AtomicI64::new(SMALL_MOST);
 #[derive(Debug, Clone, Copy)]
 pub struct Counting;
 
-// SAFETY: every call is the system allocator's, with the layout given; counting touches plain cells and atomics only.
+// SAFETY: every call is the system allocator's, with the layout given; counting touches plain cells
+// and atomics only.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -170,7 +181,8 @@ fn add(bytes: i64) {
     });
 }
 
-/// False when the thread has leases to give back, as after any block of 3 MiB: so what is freed is looked at then alone.
+/// False when the thread has leases to give back, as after any block of 3 MiB: so what is freed is
+/// looked at then alone.
 #[inline(always)]
 fn subtract(bytes: i64) -> bool {
     CELLS.with(|cells| {
@@ -189,12 +201,13 @@ fn lease(cells: &Cells) -> i64 {
     // Relaxed: a sum, which orders nothing.
     let taken = TAKEN.fetch_add(now - before, Ordering::Relaxed) + now - before;
     if taken > limit() / 2 {
-        watch::much();
+        signal::much();
     }
     taken
 }
 
-/// Takes a lease; refuses the session that runs when it has passed its limit, or holds much while the process is short.
+/// Takes a lease; refuses the session that runs when it has passed its limit, or holds much while
+/// the process is short.
 #[cold]
 #[inline(never)]
 fn take(cells: &Cells) {
@@ -209,12 +222,12 @@ fn take(cells: &Cells) {
         }
     }
     if short {
-        watch::pressure();
+        signal::pressure();
     }
 }
 
-/// Gives leases back, and asks for a trim when the thread has freed much. The block just freed is none of that where it is
-/// a mapping of its own.
+/// Gives leases back, and asks for a trim when the thread has freed much. The block just freed is
+/// none of that where it is a mapping of its own.
 #[cold]
 #[inline(never)]
 fn give_back(block: usize) {
@@ -233,7 +246,7 @@ fn give_back(block: usize) {
 fn trim(cells: &Cells, most: i64) {
     if cells.peak.get() - cells.sum.get() > most {
         cells.peak.set(cells.sum.get());
-        watch::freed();
+        signal::freed();
     }
 }
 
@@ -242,8 +255,8 @@ pub(crate) fn rest() {
     CELLS.with(|cells| trim(cells, TRIMMED_AT_REST));
 }
 
-/// Charges the thread's allocations to this account from now on. It must outlive the matching [`leave`]; null charges
-/// nobody.
+/// Charges the thread's allocations to this account from now on. It must outlive the matching
+/// [`leave`]; null charges nobody.
 #[inline(always)]
 pub(crate) fn enter(account: *const Interrupt) {
     CELLS.with(|cells| {
@@ -303,8 +316,9 @@ pub(crate) fn current() -> Option<Arc<Interrupt>> {
     if account.is_null() {
         return None;
     }
-    // SAFETY: accounts are entered by pointers of `Arc::as_ptr` to owners that outlive the time they are entered for, so
-    // the count is at least one here, and the one added is the new owner's.
+    // SAFETY: accounts are entered by pointers of `Arc::as_ptr` to owners that outlive the time
+    // they are entered for, so the count is at least one here, and the one added is the new
+    // owner's.
     Some(unsafe {
         Arc::increment_strong_count(account);
         Arc::from_raw(account)
@@ -341,8 +355,8 @@ pub(crate) fn take_over(bytes: i64) {
     CELLS.with(|cells| cells.base.set(cells.base.get() - bytes));
 }
 
-/// Says what the session that runs holds. Memory that it allocated and others free, or the other way round (shared plans
-/// and definitions), would add up in its account otherwise.
+/// Says what the session that runs holds. Memory that it allocated and others free, or the other
+/// way round (shared plans and definitions), would add up in its account otherwise.
 #[inline]
 pub fn settle(bytes: i64) {
     CELLS.with(|cells| {
@@ -354,18 +368,21 @@ pub fn settle(bytes: i64) {
     });
 }
 
-/// Runs `body`; its result, and by how many bytes it made the memory grow that the running session holds.
+/// Runs `body`; its result, and by how many bytes it made the memory grow that the running session
+/// holds.
 pub fn measure<R>(body: impl FnOnce() -> R) -> (R, usize) {
     let before = held();
     let done = body();
     (done, usize::try_from(held() - before).unwrap_or(0))
 }
 
-/// Asks for the memory of a value before it is built: whether the session and the process may have so much more.
+/// Asks for the memory of a value before it is built: whether the session and the process may have
+/// so much more.
 ///
 /// # Errors
-/// [`Reason::Memory`] where they may not. Values below 64 KiB are always granted, and a session that holds little may have
-/// a little while the process is short, so that the large ones are stopped first.
+/// [`Reason::Memory`] where they may not. Values below 64 KiB are always granted, and a session
+/// that holds little may have a little while the process is short, so that the large ones are
+/// stopped first.
 #[inline]
 pub fn ask(bytes: usize) -> Result<(), Interrupted> {
     if bytes < ASKED { Ok(()) } else { ask_now(bytes) }
@@ -383,8 +400,8 @@ fn ask_now(bytes: usize) -> Result<(), Interrupted> {
     if fits() || release::empty() && fits() { Ok(()) } else { Err(Interrupted(Reason::Memory)) }
 }
 
-/// Whether the session that runs may keep something beyond its statement, however small: not while the process is short of
-/// memory and the session holds much already.
+/// Whether the session that runs may keep something beyond its statement, however small: not while
+/// the process is short of memory and the session holds much already.
 pub fn may_keep() -> bool {
     !is_short() || !is_large(held())
 }
@@ -418,7 +435,8 @@ pub fn left() -> Option<u64> {
     room().map(|room| u64::try_from(room.own.min(room.whole)).unwrap_or(0))
 }
 
-/// Bytes that all threads have allocated or reserved and not freed, [`SLACK`] a thread more or less, and [`excess`].
+/// Bytes that all threads have allocated or reserved and not freed, [`SLACK`] a thread more or
+/// less, and [`excess`].
 pub fn taken() -> u64 {
     // Relaxed: a sum, which orders nothing.
     u64::try_from(TAKEN.load(Ordering::Relaxed)).unwrap_or(0)
@@ -449,8 +467,8 @@ pub fn is_large(held: i64) -> bool {
     held > SMALL.load(Ordering::Relaxed)
 }
 
-/// Sets what is large by the number of sessions, so that those which go on while memory is short hold a quarter of the limit
-/// together.
+/// Sets what is large by the number of sessions, so that those which go on while memory is short
+/// hold a quarter of the limit together.
 pub fn share_among(sessions: usize) {
     let sessions = i64::try_from(sessions).unwrap_or(i64::MAX).max(1);
     let share = limit() / SMALL_SHARE / sessions;

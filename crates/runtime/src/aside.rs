@@ -1,16 +1,19 @@
-//! Calls into libraries that have no safe point: they run on a thread of their own while the fiber waits.
+//! Calls into libraries that have no safe point: they run on a thread of their own while the fiber
+//! waits.
 //!
-//! The fiber parks and can be interrupted, so the core serves others and a cancel request is obeyed at once. A call whose
-//! fiber has gone is abandoned: its result is dropped, and it ends early where it calls [`crate::work::tick`]. What must
-//! hold:
+//! The fiber parks and can be interrupted, so the core serves others and a cancel request is obeyed
+//! at once. A call whose fiber has gone is abandoned: its result is dropped, and it ends early
+//! where it calls [`crate::work::tick`]. What must hold:
 //!
 //! 1. A call owns what it reads: its fiber may be gone before the call ends.
-//! 2. The threads are few, are not pinned, and have a lower priority than the cores, so that abandoned calls take little
-//!    from them. A call that finds all threads taken waits for one.
-//! 3. A call has an [`Interrupt`] of its own. It is the account of the call's memory, whose limit is what the session may
-//!    still have, and what the call is abandoned by. While the call runs, its memory counts as its session's for those who
-//!    look at all sessions ([`Interrupt::held_in_all`]). What the call leaves allocated is its session's from then on. An
-//!    abandoned call drops all it has within its own account, so that its session is charged for nothing in the end.
+//! 2. The threads are few, are not pinned, and have a lower priority than the cores, so that
+//!    abandoned calls take little from them. A call that finds all threads taken waits for one.
+//! 3. A call has an [`Interrupt`] of its own. It is the account of the call's memory, whose limit
+//!    is what the session may still have, and what the call is abandoned by. While the call runs,
+//!    its memory counts as its session's for those who look at all sessions
+//!    ([`Interrupt::held_in_all`]). Its session then owns the memory that the call leaves
+//!    allocated. An abandoned call drops all it has within its own account, so that its session is
+//!    charged for nothing in the end.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,12 +23,11 @@ use std::task::Waker;
 use sync::atomic::{AtomicU8, Ordering};
 use sync::{SpinLock, WorkQueue, core_local};
 
+use crate::account::CALLS_MAX;
+use crate::budget::{self, Stopped};
 use crate::interrupt::{self, Interrupt, Interrupted, Reason};
-use crate::work::{self, Stopped};
-use crate::{account, fiber, os, worker};
+use crate::{account, fiber, os};
 
-/// Most calls that run at a time.
-pub(crate) const THREADS_MAX: usize = 16;
 /// Parsers recurse on it; it is backed as it is touched.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
 /// Difference of priority between a core's thread and a call's, as `nice` counts.
@@ -56,31 +58,24 @@ const DONE: u8 = 1;
 const ABANDONED: u8 = 2;
 
 core_local! {
-    /// The interrupt of the call that this thread runs.
-    static RUNNING: RefCell<Option<Arc<Interrupt>>> = const { RefCell::new(None) };
+    /// The threads of the runtime whose worker this thread is.
+    static THREADS: RefCell<Option<Arc<Threads>>> = const { RefCell::new(None) };
 }
 
-/// Ends a call that was interrupted; does nothing on other threads. The reason stays pending for the fiber.
-pub(crate) fn check() -> Result<(), Stopped> {
-    RUNNING.with_borrow(|running| match running.as_ref().and_then(|interrupt| interrupt.pending()) {
-        Some(reason) => Err(Stopped::Interrupted(Interrupted(reason))),
-        None => Ok(()),
-    })
+/// This worker's calls go to these threads from now on, or it has ended.
+pub(crate) fn install(threads: Option<Arc<Threads>>) {
+    THREADS.set(threads);
 }
 
-/// Raises the running call's interrupt; does nothing on other threads.
-pub(crate) fn raise(reason: Reason) {
-    RUNNING.with_borrow(|running| running.iter().for_each(|interrupt| interrupt.raise(reason)));
-}
-
-/// Whether this thread runs a call.
-pub(crate) fn is_call() -> bool {
-    RUNNING.with_borrow(Option::is_some)
+/// Queues a piece of work; false when there is no thread to run it and none can be started.
+fn push(work: Box<dyn FnOnce() + Send>) -> bool {
+    let threads = THREADS.with_borrow(Clone::clone);
+    threads.is_some_and(|threads| threads.push(work))
 }
 
 impl Threads {
     pub(crate) fn new(processors: Vec<usize>) -> Arc<Self> {
-        Arc::new(Self { queue: WorkQueue::new(THREADS_MAX), processors })
+        Arc::new(Self { queue: WorkQueue::new(CALLS_MAX), processors })
     }
 
     /// Lets the threads end once the queue is empty.
@@ -112,30 +107,30 @@ impl Threads {
     }
 }
 
-/// Runs `body` on another thread while the running fiber waits, interruptibly. Where the fiber must not suspend it runs
-/// right here, but not within a budget, where it ends with [`Stopped::Budget`]; so it does where no thread can be started.
-/// A panic of `body` goes on in the caller.
+/// Runs `body` on another thread while the running fiber waits, interruptibly. Where the fiber must
+/// not suspend it runs right here, but not within a budget, where it ends with [`Stopped::Budget`];
+/// so it does where no thread can be started. A panic of `body` goes on in the caller.
 pub fn run<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> Result<R, Stopped> {
     run_given(0, body)
 }
 
-/// As [`run`], for a body that owns so many bytes which the running session has allocated: from now on they are the
-/// call's.
+/// As [`run`], for a body that owns so many bytes which the running session has allocated: from now
+/// on they are the call's.
 pub fn run_given<R: Send + 'static>(
     bytes: usize,
     body: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R, Stopped> {
-    if work::has_budget() {
+    if budget::has_budget() {
         return Err(Stopped::Budget);
     }
-    let Some((worker, _)) = fiber::current().filter(|(_, fiber)| fiber.may_suspend()) else {
+    if !fiber::may_wait() {
         return Ok(body());
-    };
+    }
     let given = i64::try_from(bytes).unwrap_or(i64::MAX);
     let interrupt = Interrupt::beside(account::current());
     interrupt.set_memory_limit(account::left_to_session().saturating_add(given));
     account::take_over(-given);
-    // Before the call's own note: whoever adds both up counts these bytes once.
+    // Before the call's own note: a reader that adds both up counts these bytes once.
     account::note();
     interrupt.note_held(given);
     let call = Arc::new(Call {
@@ -145,7 +140,7 @@ pub fn run_given<R: Send + 'static>(
         waker: sync::park::current(),
     });
     let theirs = Arc::clone(&call);
-    if !worker.shared.aside.push(Box::new(move || theirs.run(body))) {
+    if !push(Box::new(move || theirs.run(body))) {
         // The queue keeps the work for a thread that may be had later; nobody waits for it then.
         call.abandon(Reason::Cancel);
         return Err(Stopped::Budget);
@@ -166,9 +161,9 @@ pub fn run_given<R: Send + 'static>(
 }
 
 /// As [`run_given`] for a body that may have to wait for memory which it reserves
-/// ([`account::reserve`]). Then the call ends, the fiber waits, and the body that `make` gives next has
-/// the memory. `make` gives a body with the bytes that it owns. Within such a call the body runs right here, and the call
-/// around it begins anew.
+/// ([`account::reserve`]). Then the call ends, the fiber waits, and the body that `make` gives next
+/// has the memory. `make` gives a body with the bytes that it owns. Within such a call the body
+/// runs right here, and the call around it begins anew.
 ///
 /// # Errors
 /// Those of `make`.
@@ -182,7 +177,7 @@ where
     let mut call = account::Call::default();
     loop {
         let (bytes, body) = make()?;
-        if is_call() {
+        if interrupt::is_call() {
             return Ok(Ok(body()));
         }
         match run_given(bytes, call.of(body)) {
@@ -197,10 +192,13 @@ where
     }
 }
 
-/// Drops a value beside the core: dropping some hundred thousand pieces has no safe point. Its `bytes` are the running
-/// session's until they are freed. On a thread that is no worker it is dropped here.
+/// Drops a value beside the core: dropping some hundred thousand pieces has no safe point. Its
+/// `bytes` are the running session's until they are freed. On a thread that is no worker it is
+/// dropped here.
 pub fn discard(bytes: usize, value: impl Send + 'static) {
-    let Some(worker) = worker::current() else { return drop(value) };
+    if fiber::core::current().is_none() {
+        return drop(value);
+    }
     let given = i64::try_from(bytes).unwrap_or(i64::MAX);
     let interrupt = Interrupt::beside(account::current());
     account::take_over(-given);
@@ -216,7 +214,7 @@ pub fn discard(bytes: usize, value: impl Send + 'static) {
         account::rest();
     };
     // Where no thread can be started now, the value waits for one that can be had later.
-    worker.shared.aside.push(Box::new(work));
+    push(Box::new(work));
 }
 
 impl<R: Send + 'static> Call<R> {
@@ -231,7 +229,8 @@ impl<R: Send + 'static> Call<R> {
         }
     }
 
-    /// The fiber's side, once the call is done: its result, whose memory is the session's from now on.
+    /// The fiber's side, once the call is done: its result, whose memory is the session's from now
+    /// on.
     fn take_result(&self) -> Option<std::thread::Result<R>> {
         account::take_over(self.interrupt.held());
         self.interrupt.note_held(0);
@@ -240,7 +239,7 @@ impl<R: Send + 'static> Call<R> {
 
     /// The thread's side.
     fn run(self: Arc<Self>, body: impl FnOnce() -> R) {
-        RUNNING.set(Some(Arc::clone(&self.interrupt)));
+        interrupt::set_call(Some(Arc::clone(&self.interrupt)));
         account::enter(Arc::as_ptr(&self.interrupt));
         if self.interrupt.is_pending() {
             drop(body);
@@ -262,7 +261,7 @@ impl<R: Send + 'static> Call<R> {
             self.interrupt.note_held(0);
         }
         account::rest();
-        RUNNING.set(None);
+        interrupt::set_call(None);
         if done {
             self.waker.wake_by_ref();
         }
@@ -293,10 +292,10 @@ mod tests {
         let raised = Arc::clone(&interrupt);
         let (ended, wait) = std::sync::mpsc::channel();
         let stopped = runtime.call(0, move || {
-            interrupt::set_current(Some(interrupt));
+            fiber::obey(Some(interrupt));
             run(move || {
                 raised.raise(Reason::Cancel);
-                while work::tick(1000).is_ok() {}
+                while crate::work::tick(1000).is_ok() {}
                 ended.send(()).unwrap();
             })
         });
@@ -308,7 +307,7 @@ mod tests {
     #[test]
     fn no_call_is_made_within_a_budget() {
         let runtime = start_with(1, FileIo::Threads);
-        assert_eq!(runtime.call(0, || work::within(1 << 20, || run(|| 1))), Err(Stopped::Budget));
+        assert_eq!(runtime.call(0, || budget::within(1 << 20, || run(|| 1))), Err(Stopped::Budget));
         runtime.shutdown();
     }
 }

@@ -1,13 +1,12 @@
-//! Calls into a core from another core or from a foreign thread: a closure goes there by mailbox, its
-//! result comes back on the caller's stack.
+//! Calls into a core from another core or from a foreign thread: a closure goes there by mailbox,
+//! its result comes back on the caller's stack.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use sync::atomic::{AtomicBool, Ordering};
 
-use crate::fiber::Job;
+use crate::fiber::core;
 use crate::mailbox::{Link, Mailbox};
-use crate::worker::Worker;
 
 /// Runs `body` on a new fiber of the core with this mailbox and waits for its result: a foreign
 /// thread blocks, a fiber parks. A panic of `body` goes on in the caller. `None` when the core's
@@ -15,11 +14,12 @@ use crate::worker::Worker;
 /// fiber's job.
 pub(crate) fn run<R: Send>(mailbox: &Mailbox, body: impl FnOnce() -> R + Send) -> Option<R> {
     let mut call = Call::new(body);
-    // SAFETY: the call stays on this stack until `done`, which is the last thing the other side touches; it is in
-    // no mailbox yet; the function fits its type.
+    // SAFETY: the call stays on this stack until `done`, which is the last thing the other side
+    // touches; it is in no mailbox yet; the function fits its type.
     unsafe { mailbox.push((&raw mut call).cast()) };
     let done = &raw const call.done;
-    // SAFETY: `call` lives here; the other side writes its other fields while we look at this atomic alone.
+    // SAFETY: `call` lives here; the other side writes its other fields while we look at this
+    // atomic alone.
     let done = unsafe { done.as_ref() }.expect("a local is not null");
     for _ in 0..CALL_SPINS {
         // Acquire: the result written before is seen.
@@ -38,7 +38,8 @@ pub(crate) fn run<R: Send>(mailbox: &Mailbox, body: impl FnOnce() -> R + Send) -
     }
 }
 
-/// How often a caller looks for its result before it parks: a few microseconds, what a short statement takes.
+/// How often a caller looks for its result before it parks: a few microseconds, what a short
+/// statement takes.
 const CALL_SPINS: u32 = 200;
 
 /// A call on its caller's stack.
@@ -65,12 +66,14 @@ impl<R: Send, F: FnOnce() -> R + Send> Call<R, F> {
     }
 }
 
-/// A call in its core's hands: the caller goes on when this is dropped, whether or not it has been run.
+/// A call in its core's hands: the caller goes on when this is dropped, whether or not it has been
+/// run.
 struct Accepted<R, F>(*mut Call<R, F>);
 
 impl<R, F: FnOnce() -> R> Accepted<R, F> {
     fn run(self) {
-        // SAFETY: the caller waits for `done` and touches nothing else meanwhile, so the call is alive and ours.
+        // SAFETY: the caller waits for `done` and touches nothing else meanwhile, so the call is
+        // alive and ours.
         let call = unsafe { &mut *self.0 };
         if let Some(body) = call.body.take() {
             call.result = Some(catch_unwind(AssertUnwindSafe(body)));
@@ -92,11 +95,14 @@ impl<R, F> Drop for Accepted<R, F> {
 
 /// # Safety
 /// `link` is the first field of a `Call<R, F>` that waits for its `done`, delivered once.
-unsafe fn accept_call<R: Send, F: FnOnce() -> R + Send>(link: *mut Link, worker: Option<&Worker>) {
+unsafe fn accept_call<R: Send, F: FnOnce() -> R + Send>(link: *mut Link, on_core: bool) {
     let call = Accepted(link.cast::<Call<R, F>>());
-    let Some(worker) = worker else { return };
+    if !on_core {
+        return;
+    }
     let job: Box<dyn FnOnce() + '_> = Box::new(move || call.run());
-    // SAFETY: only the lifetime changes: what the job borrows (through the address) outlives it, since the caller waits.
+    // SAFETY: only the lifetime changes: what the job borrows (through the address) outlives it,
+    // since the caller waits.
     let job = unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Box<dyn FnOnce()>>(job) };
-    worker.start_job(Job::Run(job));
+    core::here().start(job);
 }

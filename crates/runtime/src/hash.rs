@@ -1,10 +1,11 @@
-//! Hash maps of the engine. `std`'s own draw a seed from the system for each thread; these do not, so
-//! that a run of the model machine repeats itself.
+//! Hash maps of the engine. `std`'s own draw a seed from the system for each thread; these do not,
+//! so that a run of the model machine repeats itself.
 //!
 //! Take [`HashMap`] for keys that the engine makes: page numbers, transactions, slots. Its hash has
-//! the same seed always. Take [`SeededMap`] for keys that a client chooses: addresses, names, texts,
-//! values. An attacker who knew the seed could choose keys that collide, and a lookup among n such
-//! keys takes n steps. Its seed is drawn once a process, at the first map, from [`crate::random`].
+//! the same seed always. Take [`SeededMap`] for keys that a client chooses: addresses, names,
+//! texts, values. An attacker who knew the seed could choose keys that collide, and a lookup among
+//! n such keys takes n steps. Its seed is drawn once a process, at the first map, from
+//! [`crate::random`].
 //!
 //! Both hash with SipHash-1-3. Make a map by `default()`.
 //!

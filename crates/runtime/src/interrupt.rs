@@ -1,10 +1,11 @@
 //! Interrupts: how a running or waiting statement is asked to give up.
 //!
-//! A session has one [`Interrupt`]: a word of pending reasons, and the waker of its fiber while that waits in a way that
-//! may be given up. Raising sets the bit first and wakes afterwards; waiting registers the waker first and looks at the
-//! bits afterwards, both under the waker's lock, so no interrupt is slept through.
+//! A session has one [`Interrupt`]: a word of pending reasons, and the waker of its fiber while
+//! that waits in a way that may be given up. Raising sets the bit first and wakes afterwards;
+//! waiting registers the waker first and looks at the bits afterwards, both under the waker's lock,
+//! so no interrupt is slept through.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,13 +13,8 @@ use std::task::Waker;
 use std::time::Duration;
 
 use sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
-use sync::{OnceLock, SpinLock};
+use sync::{OnceLock, SpinLock, core_local};
 
-use crate::account;
-use crate::aside;
-use crate::fiber::{self, Fiber};
-use crate::net::WakeHandle;
-use crate::wait_event::WaitEvent;
 use crate::{os, timer};
 
 /// Why a session is interrupted; [`Interrupt::take`] gives the most urgent first.
@@ -81,17 +77,17 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// What one session is interrupted by.
+/// One session's pending reasons to give up.
 #[derive(Debug)]
 pub struct Interrupt {
     pending: AtomicU32,
     parked: SpinLock<Option<Waker>>,
-    /// What the session's fiber waits for, for those who ask: see [`crate::wait_event`].
+    /// The code of the event that the session's fiber waits for: see [`crate::wait_event`].
     wait_event: AtomicU8,
-    /// Wakes the session when no fiber serves it.
-    session: OnceLock<WakeHandle>,
-    /// Bytes of memory the session holds: see [`crate::account`]. Written by the session's own core, or by the thread
-    /// of the call.
+    /// The core that serves the session, and what wakes it there when no fiber serves it.
+    session: OnceLock<(usize, Waker)>,
+    /// Bytes of memory the session holds: see [`crate::account`]. Written by the session's own
+    /// core, or by the thread of the call.
     held: AtomicI64,
     /// Bytes it may hold.
     memory_limit: AtomicI64,
@@ -133,25 +129,26 @@ impl Interrupt {
 
     /// The core its session is served on.
     pub fn core(&self) -> Option<usize> {
-        self.session.get().map(WakeHandle::core)
+        self.session.get().map(|(core, _)| *core)
     }
 
-    /// Ties the interrupt to a session, which it then wakes too.
-    pub(crate) fn attach(&self, session: WakeHandle) {
+    /// Ties the interrupt to a session of this core, which it then wakes too.
+    pub(crate) fn attach(&self, core: usize, session: Waker) {
         // Set once, when the session is made.
-        let _ = self.session.set(session);
+        let _ = self.session.set((core, session));
     }
 
     /// Interrupts from any core or thread: sets the flag and wakes the fiber or session.
     pub fn raise(&self, reason: Reason) {
-        // Release: whoever takes the reason sees what led to it. The lock below orders it against a registration.
+        // Release: the fiber that takes the reason sees the writes that led to it. The lock below
+        // orders it against a registration.
         self.pending.fetch_or(reason.bit(), Ordering::Release);
         let waker = self.parked.lock().take();
         if let Some(waker) = waker {
             waker.wake();
         }
-        if let Some(session) = self.session.get() {
-            session.wake();
+        if let Some((_, session)) = self.session.get() {
+            session.wake_by_ref();
         }
     }
 
@@ -185,10 +182,10 @@ impl Interrupt {
         self.pending.load(Ordering::Relaxed) != 0
     }
 
-    /// What the session waits for now, as far as it has said so.
-    pub fn wait_event(&self) -> Option<WaitEvent> {
+    /// The code of what the session waits for now; 0 where it has not said so.
+    pub(crate) fn wait_event(&self) -> u8 {
         // Relaxed: information only.
-        WaitEvent::from_code(self.wait_event.load(Ordering::Relaxed))
+        self.wait_event.load(Ordering::Relaxed)
     }
 
     /// Says what the session waits for; what it waited for before, to be put back.
@@ -202,7 +199,8 @@ impl Interrupt {
     /// Bytes of memory the session holds; those of the turn that runs come in as it takes leases.
     #[inline]
     pub fn held(&self) -> i64 {
-        // Relaxed: a number that orders nothing. Its own core reads what it wrote, others what was true a moment ago.
+        // Relaxed: a number that orders nothing. Its own core reads what it wrote, others what was
+        // true a moment ago.
         self.held.load(Ordering::Relaxed)
     }
 
@@ -217,8 +215,8 @@ impl Interrupt {
         self.held().saturating_add(self.beside.load(Ordering::Relaxed))
     }
 
-    /// [`Interrupt::held_in_all`] with the replies that the kernel holds: what the process gets back
-    /// when the session ends.
+    /// [`Interrupt::held_in_all`] with the replies that the kernel holds: what the process gets
+    /// back when the session ends.
     pub fn held_with_unread(&self) -> i64 {
         // Relaxed: as above.
         self.held_in_all().saturating_add(self.unread.load(Ordering::Relaxed))
@@ -229,7 +227,8 @@ impl Interrupt {
         self.unread.store(bytes, Ordering::Relaxed); // Relaxed: as above
     }
 
-    /// Sets what is held and counts the difference for the session, where this is a call's interrupt.
+    /// Sets what is held and counts the difference for the session, where this is a call's
+    /// interrupt.
     pub(crate) fn note_held(&self, bytes: i64) {
         let before = self.held();
         self.set_held(bytes);
@@ -248,8 +247,8 @@ impl Interrupt {
         self.memory_limit.store(bytes, Ordering::Relaxed); // Relaxed: as above
     }
 
-    /// Asks the statement that runs to give up for its memory. It runs, so nobody has to be woken. Called inside the
-    /// allocator.
+    /// Asks the statement that runs to give up for its memory. It runs, so nobody has to be woken.
+    /// Called inside the allocator.
     pub(crate) fn overdraw(&self) {
         // Release: as in `raise`.
         self.pending.fetch_or(Reason::Memory.bit(), Ordering::Release);
@@ -261,10 +260,10 @@ impl Interrupt {
         self.pending.load(Ordering::Relaxed) & ENDING != 0
     }
 
-    /// Whether the session is to give its memory up while the process is short of it.
-    pub(crate) fn is_starved(&self) -> bool {
+    /// Whether the session was asked to give up for its memory.
+    pub(crate) fn is_overdrawn(&self) -> bool {
         // Relaxed: as above.
-        self.pending.load(Ordering::Relaxed) & Reason::Memory.bit() != 0 && account::is_short()
+        self.pending.load(Ordering::Relaxed) & Reason::Memory.bit() != 0
     }
 
     /// Parks the running fiber once, unless `gives_up` holds; returns whether it does then.
@@ -291,32 +290,69 @@ impl Drop for Unregister<'_> {
     }
 }
 
-/// Says whose interrupts the running fiber obeys from now on. Does nothing outside a fiber.
-pub fn set_current(interrupt: Option<Arc<Interrupt>>) {
-    if let Some((_, fiber)) = fiber::current() {
-        account::leave();
-        account::enter(interrupt.as_ref().map_or(ptr::null(), Arc::as_ptr));
-        fiber.local.interrupt.set(interrupt.as_ref().map_or(ptr::null(), Arc::as_ptr));
-        let previous = fiber.local.interrupt_owner.replace(interrupt);
-        drop(previous);
-    }
+core_local! {
+    /// The interrupt that the running code obeys. A fiber takes it along when it is suspended.
+    static OBEYED: Cell<*const Interrupt> = const { Cell::new(ptr::null()) };
+    /// How many [`mask`]s that code is within.
+    static MASKED: Cell<u32> = const { Cell::new(0) };
+    /// The interrupt of the call beside the cores that this thread runs.
+    static CALL: RefCell<Option<Arc<Interrupt>>> = const { RefCell::new(None) };
 }
 
-/// The interrupt the fiber obeys now: none while masked.
+/// The interrupt that a suspended fiber obeys when it runs again.
+pub(crate) struct Kept {
+    obeyed: *const Interrupt,
+    masked: u32,
+}
+
+/// The running code obeys this interrupt from now on, or none (null). It must live until another
+/// call of this function, or be kept alive beyond it by the fiber that runs.
 #[inline]
-fn obeyed(fiber: &Fiber) -> Option<&Interrupt> {
-    if fiber.local.masked.get() != 0 {
+pub(crate) fn obey(interrupt: *const Interrupt) {
+    OBEYED.set(interrupt);
+}
+
+/// The running fiber is about to be suspended: the code that runs next obeys no interrupt.
+#[inline]
+pub(crate) fn leave() -> Kept {
+    Kept { obeyed: OBEYED.replace(ptr::null()), masked: MASKED.replace(0) }
+}
+
+/// The fiber goes on.
+#[inline]
+pub(crate) fn enter(kept: Kept) {
+    OBEYED.set(kept.obeyed);
+    MASKED.set(kept.masked);
+}
+
+/// Calls `body` with the interrupt that the running code obeys, masked or not.
+#[inline]
+pub(crate) fn with_obeyed<R>(body: impl FnOnce(Option<&Interrupt>) -> R) -> R {
+    // SAFETY: the caller of `obey` keeps the interrupt alive until it calls it again, and `body`
+    // does not get the chance to keep the reference.
+    body(unsafe { OBEYED.get().as_ref() })
+}
+
+/// Whether the running code leaves its interrupts pending.
+#[inline]
+pub(crate) fn is_masked() -> bool {
+    MASKED.get() != 0
+}
+
+/// The interrupt that is obeyed now: none while masked.
+#[inline]
+fn obeyed<'a>() -> Option<&'a Interrupt> {
+    if is_masked() {
         return None;
     }
-    // SAFETY: kept alive by the fiber's `interrupt_owner` or by the session it serves; both are changed together with
-    // the pointer, on this thread, and no caller keeps the reference across such a change.
-    unsafe { fiber.local.interrupt.get().as_ref() }
+    // SAFETY: as in `with_obeyed`; no caller keeps the reference across a call of `obey`.
+    unsafe { OBEYED.get().as_ref() }
 }
 
-/// Takes the pending reason of the running fiber's interrupt, if any and not masked.
+/// Takes the pending reason of the interrupt that the running fiber obeys, if any and not masked.
 #[inline]
 pub fn check() -> Result<(), Interrupted> {
-    match fiber::current().and_then(|(_, fiber)| obeyed(fiber)) {
+    match obeyed() {
         Some(interrupt) if interrupt.is_pending() => {
             interrupt.take().map_or(Ok(()), |reason| Err(Interrupted(reason)))
         }
@@ -324,18 +360,37 @@ pub fn check() -> Result<(), Interrupted> {
     }
 }
 
-/// Raises the interrupt of the running fiber, or of the call beside the cores that runs: for what cannot fail where it
-/// is, and must end the statement.
+/// This thread runs a call beside the cores with this interrupt, or none any more.
+pub(crate) fn set_call(interrupt: Option<Arc<Interrupt>>) {
+    CALL.set(interrupt);
+}
+
+/// Whether this thread runs a call beside the cores.
+pub(crate) fn is_call() -> bool {
+    CALL.with_borrow(Option::is_some)
+}
+
+/// Ends a call that was interrupted; does nothing on other threads. The reason stays pending for
+/// the fiber.
+pub(crate) fn check_call() -> Result<(), Interrupted> {
+    CALL.with_borrow(|call| match call.as_ref().and_then(|interrupt| interrupt.pending()) {
+        Some(reason) => Err(Interrupted(reason)),
+        None => Ok(()),
+    })
+}
+
+/// Raises the interrupt of the running fiber, or of the call beside the cores that runs: for what
+/// cannot fail where it is, and must end the statement.
 pub(crate) fn raise_own(reason: Reason) {
-    match fiber::current() {
-        Some((_, fiber)) => obeyed(fiber).into_iter().for_each(|interrupt| interrupt.raise(reason)),
-        None => aside::raise(reason),
-    }
+    CALL.with_borrow(|call| match call {
+        Some(interrupt) => interrupt.raise(reason),
+        None => obeyed().into_iter().for_each(|interrupt| interrupt.raise(reason)),
+    });
 }
 
 /// Parks as `sync::park::park` (may return for no reason), but gives up on an interrupt.
 pub fn park() -> Result<(), Interrupted> {
-    match fiber::current().and_then(|(_, fiber)| obeyed(fiber)) {
+    match obeyed() {
         Some(interrupt) => {
             interrupt.park_unless(Interrupt::is_pending);
             interrupt.take().map_or(Ok(()), |reason| Err(Interrupted(reason)))
@@ -349,7 +404,7 @@ pub fn park() -> Result<(), Interrupted> {
 
 /// Parks the running fiber for a time, or until it is interrupted.
 pub fn sleep(time: Duration) -> Result<(), Interrupted> {
-    if fiber::current().is_none() {
+    if !timer::is_fired() {
         os::thread::sleep(time);
         return Ok(());
     }
@@ -369,17 +424,16 @@ pub fn sleep(time: Duration) -> Result<(), Interrupted> {
     Ok(())
 }
 
-/// Runs `body` without being interrupted: for what must finish (commit, rollback). What is raised meanwhile stays
-/// pending.
+/// Runs `body` without being interrupted: for what must finish (commit, rollback). Reasons
+/// raised meanwhile stay pending.
 pub fn mask<R>(body: impl FnOnce() -> R) -> R {
-    struct Unmask<'a>(&'a Cell<u32>);
-    impl Drop for Unmask<'_> {
+    struct Unmask;
+    impl Drop for Unmask {
         fn drop(&mut self) {
-            self.0.set(self.0.get() - 1);
+            MASKED.set(MASKED.get() - 1);
         }
     }
-    let Some((_, fiber)) = fiber::current() else { return body() };
-    fiber.local.masked.set(fiber.local.masked.get() + 1);
-    let _unmask = Unmask(&fiber.local.masked);
+    MASKED.set(MASKED.get() + 1);
+    let _unmask = Unmask;
     body()
 }

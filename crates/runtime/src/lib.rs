@@ -1,17 +1,20 @@
 //! The machine as the engine sees it: cores, fibers, time, files, sockets, memory, randomness.
 //!
-//! One pinned worker thread per core runs stackful fibers; a fiber never changes core. Engine code reads as straight
-//! blocking code: what would block parks its fiber and the core runs another. What must hold:
+//! One pinned worker thread per core runs stackful fibers; a fiber never changes core. Engine code
+//! reads as straight blocking code: what would block parks its fiber and the core runs another.
+//! What must hold:
 //!
 //! 1. No fiber suspends with a latch held (checked at every suspend point).
 //! 2. A core sleeps only when nothing on it can run, and whoever gives it work then wakes it.
-//! 3. Nothing here knows of pages or SQL; nothing above takes threads, time, files or randomness from elsewhere.
+//! 3. Nothing here knows of pages or SQL; nothing above takes threads, time, files or randomness
+//!    from elsewhere.
 
 #![cfg(not(loom))] // a loom model includes the one file that it checks
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
 pub mod account;
 pub mod aside;
+pub mod budget;
 pub mod fiber;
 pub mod file;
 pub mod hash;
@@ -40,12 +43,13 @@ mod worker;
 pub use fail_stop::{Cause, Critical, fail_stop};
 pub use sync::core_local;
 
+pub use fiber::core::{core, core_count, shutting_down, try_core};
 pub use file::FileIo;
 pub use start::{Facts, Options, Runtime, processor_count};
-pub use worker::{core, core_count, shutting_down, try_core};
 
-/// Says why something ended that should not have: by the log, or on standard error where the program keeps none. It is
-/// written when this returns, as far as the log's reader takes it: the process may end next.
+/// Says why something ended that should not have: by the log, or on standard error where the
+/// program keeps none. It is written when this returns, as far as the log's reader takes it: the
+/// process may end next.
 pub fn last_words(words: std::fmt::Arguments<'_>) {
     match log::max_level() {
         log::LevelFilter::Off => eprintln!("{words}"),

@@ -1,12 +1,13 @@
-//! How other cores and threads hand something to a core: a lock-free list that the core takes whole, and an eventfd
-//! written only when the core sleeps.
+//! How other cores and threads hand something to a core: a lock-free list that the core takes
+//! whole, and an eventfd written only when the core sleeps.
 //!
-//! What is sent embeds a [`Link`] as its first field, so a wake-up allocates nothing. Law of the sleeper: the core says
-//! that it sleeps, then looks into its mailbox again; a sender pushes, then looks whether the core sleeps. Both steps
-//! are SeqCst, so one of the two sees the other.
+//! What is sent embeds a [`Link`] as its first field, so a wake-up allocates nothing. Law of the
+//! sleeper: the core says that it sleeps, then looks into its mailbox again; a sender pushes, then
+//! looks whether the core sleeps. Both steps are SeqCst, so one of the two sees the other.
 //!
-//! When a core's worker has ended, its mailbox is closed for good: what lies there or is still sent is taken over all the
-//! same, with no worker, and let go. So mail is never forgotten with what it keeps alive.
+//! When a core's worker has ended, its mailbox is closed for good: what lies there or is still sent
+//! is taken over all the same, on no core, and let go. So mail is never forgotten with what it
+//! keeps alive.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,18 +17,17 @@ use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::os;
-use crate::worker::Worker;
 
 /// The part of a message that the mailbox needs; the first field of whatever is sent.
 #[repr(C)]
 pub(crate) struct Link {
     next: AtomicPtr<Link>,
-    /// Takes over what the link is part of, on the core it was sent to; without a worker, on whatever thread, when that
-    /// core's has ended.
     deliver: Deliver,
 }
 
-pub(crate) type Deliver = unsafe fn(*mut Link, Option<&Worker>);
+/// Takes over what the link is part of: on the core it was sent to (true), or on any thread when
+/// the worker of that core has ended (false).
+pub(crate) type Deliver = unsafe fn(*mut Link, bool);
 
 impl Link {
     pub(crate) fn new(deliver: Deliver) -> Self {
@@ -59,17 +59,19 @@ impl Mailbox {
         &self.event
     }
 
-    /// Hands over what `link` is the first field of, and wakes the core if it sleeps. A closed mailbox delivers at once.
+    /// Hands over what `link` is the first field of, and wakes the core if it sleeps. A closed
+    /// mailbox delivers at once.
     ///
     /// # Safety
-    /// `link` is valid until it is delivered, is in no mailbox now, and its `deliver` fits what it is part of.
+    /// `link` is valid until it is delivered, is in no mailbox now, and its `deliver` fits what it
+    /// is part of.
     pub(crate) unsafe fn push(&self, link: *mut Link) {
         // Relaxed: the exchange below brings the order.
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
             if first == CLOSED {
                 // SAFETY: valid and in no mailbox, by contract.
-                return unsafe { ((*link).deliver)(link, None) };
+                return unsafe { ((*link).deliver)(link, false) };
             }
             // SAFETY: ours until it is pushed. Relaxed: published by the exchange.
             unsafe { (*link).next.store(first, Ordering::Relaxed) };
@@ -84,7 +86,8 @@ impl Mailbox {
 
     /// Wakes the core if it sleeps.
     pub(crate) fn wake(&self) {
-        // SeqCst: see the module's law. The swap lets only one of many senders pay for the system call.
+        // SeqCst: see the module's law. The swap lets only one of many senders pay for the system
+        // call.
         if self.sleeping.load(Ordering::SeqCst) && self.sleeping.swap(false, Ordering::SeqCst) {
             os::poll::signal(&self.event);
         }
@@ -119,23 +122,24 @@ impl Mailbox {
         !self.first.load(Ordering::Relaxed).is_null()
     }
 
-    /// Delivers all mail, in the order it was sent. By the core's worker, until the mailbox is closed.
-    pub(crate) fn deliver_all(&self, worker: &Worker) {
+    /// Delivers all mail, in the order it was sent. By the core's worker, until the mailbox is
+    /// closed.
+    pub(crate) fn deliver_all(&self) {
         if self.has_mail() {
             // Acquire: what the senders wrote is seen.
-            deliver(self.first.swap(ptr::null_mut(), Ordering::Acquire), Some(worker));
+            deliver(self.first.swap(ptr::null_mut(), Ordering::Acquire), true);
         }
     }
 
     /// The core's worker has ended, or never began: nobody takes mail any more. Once.
     pub(crate) fn close(&self) {
         // Acquire: as above.
-        deliver(self.first.swap(CLOSED, Ordering::Acquire), None);
+        deliver(self.first.swap(CLOSED, Ordering::Acquire), false);
     }
 }
 
 /// Delivers a list taken out of a mailbox, whose newest link comes first, in the order it was sent.
-fn deliver(mut newest: *mut Link, worker: Option<&Worker>) {
+fn deliver(mut newest: *mut Link, on_core: bool) {
     let mut oldest: *mut Link = ptr::null_mut();
     while !newest.is_null() {
         // SAFETY: links in the list are valid until delivered, and the list is ours alone now.
@@ -150,7 +154,7 @@ fn deliver(mut newest: *mut Link, worker: Option<&Worker>) {
         // SAFETY: as above; `next` is read before the delivery, after which the link may be gone.
         unsafe {
             let next = (*oldest).next.load(Ordering::Relaxed);
-            ((*oldest).deliver)(oldest, worker);
+            ((*oldest).deliver)(oldest, on_core);
             oldest = next;
         }
     }
@@ -160,11 +164,12 @@ fn deliver(mut newest: *mut Link, worker: Option<&Worker>) {
 #[repr(C)]
 struct Letter {
     link: Link,
-    action: Box<dyn FnOnce(&Worker) + Send>,
+    action: Box<dyn FnOnce() + Send>,
 }
 
-/// Sends a closure that the core's loop runs (on the worker's stack: it must not park). It is dropped when that has ended.
-pub(crate) fn send(to: &Mailbox, action: impl FnOnce(&Worker) + Send + 'static) {
+/// Sends a closure that the core's loop runs (on the worker's stack: it must not park). It is
+/// dropped when that has ended.
+pub(crate) fn send(to: &Mailbox, action: impl FnOnce() + Send + 'static) {
     let letter = Box::new(Letter { link: Link::new(open), action: Box::new(action) });
     // SAFETY: the box is valid until `open` takes it back, it is new, and `open` fits a `Letter`.
     unsafe { to.push(Box::into_raw(letter).cast()) };
@@ -172,10 +177,10 @@ pub(crate) fn send(to: &Mailbox, action: impl FnOnce(&Worker) + Send + 'static) 
 
 /// # Safety
 /// `link` is the first field of a `Letter` from [`send`], delivered once.
-unsafe fn open(link: *mut Link, worker: Option<&Worker>) {
+unsafe fn open(link: *mut Link, on_core: bool) {
     // SAFETY: by contract, a box given away by `send`; `repr(C)` puts the link first.
     let letter = unsafe { Box::from_raw(link.cast::<Letter>()) };
-    if let Some(worker) = worker {
-        (letter.action)(worker);
+    if on_core {
+        (letter.action)();
     }
 }

@@ -88,16 +88,18 @@ impl Region {
         self.kind
     }
 
-    /// Touches every page of a part, without changing it. By faults and not by `MADV_POPULATE_WRITE`, which keeps the
-    /// whole address space locked meanwhile: threads and stacks of fibers could not be made. Ordinary steps where huge
-    /// pages are a wish, since the kernel need not grant it.
+    /// Touches every page of a part, without changing it. By faults and not by
+    /// `MADV_POPULATE_WRITE`, which keeps the whole address space locked meanwhile: threads and
+    /// stacks of fibers could not be made. Ordinary steps where huge pages are a wish, since the
+    /// kernel need not grant it.
     fn populate(&self, part: Range<usize>) {
         touch(self.start, part, if self.kind == RegionKind::Huge { HUGE_PAGE } else { PAGE });
     }
 }
 
-/// Touches every page of a region from its beginning on, with several threads of the lowest priority, so that serving
-/// faults seldom, and soon never. The kernel may take seconds for it, which nobody waits for. Given up when dropped.
+/// Touches every page of a region from its beginning on, with several threads of the lowest
+/// priority, so that serving faults seldom, and soon never. The kernel may take seconds for it,
+/// which nobody waits for. Given up when dropped.
 #[derive(Debug)]
 pub struct Prefault {
     shared: Arc<Shared>,
@@ -173,8 +175,9 @@ impl Drop for Region {
 /// Makes each page present without changing it.
 fn touch(start: *mut u8, range: Range<usize>, step: usize) {
     for offset in range.step_by(step) {
-        // SAFETY: the caller's range is inside its mapping. Exchanging zero for zero changes nothing even if somebody writes
-        // there at the same time, and is a write to the machine (an add of zero is left out by the compiler).
+        // SAFETY: the caller's range is inside its mapping. Exchanging zero for zero changes
+        // nothing even if somebody writes there at the same time, and is a write to the machine (an
+        // add of zero is left out by the compiler).
         let word = unsafe { AtomicU32::from_ptr(start.add(offset).cast()) };
         let _ = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed); // Relaxed: no order
     }
@@ -250,7 +253,8 @@ impl<T: ZeroAtomic> AtomicArray<T> {
     #[inline]
     pub fn get(&self, index: usize) -> &T {
         assert!(index < self.len, "index {index} of {}", self.len);
-        // SAFETY: inside the mapping, which lives as long as `self`, holds zeroes or what the atomics wrote, and is aligned.
+        // SAFETY: inside the mapping, which lives as long as `self`, holds zeroes or what the
+        // atomics wrote, and is aligned.
         unsafe { &*self.start.add(index) }
     }
 
@@ -264,7 +268,8 @@ impl<T: ZeroAtomic> AtomicArray<T> {
         self.len == 0
     }
 
-    /// Gives memory back: elements of the range read zero again (whole pages only; the rest is set to zero singly).
+    /// Gives memory back: elements of the range read zero again (whole pages only; the rest is set
+    /// to zero singly).
     pub fn release(&self, range: Range<usize>) {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         let each_page = PAGE / size_of::<T>();
@@ -274,8 +279,8 @@ impl<T: ZeroAtomic> AtomicArray<T> {
             return;
         }
         (range.start..pages.start).chain(pages.end..range.end).for_each(|index| self.get(index).clear());
-        // SAFETY: whole pages inside our mapping. They read zero afterwards, which is a value of `T`; to whoever reads
-        // or writes them meanwhile it looks like stores of zero.
+        // SAFETY: whole pages inside our mapping. They read zero afterwards, which is a value of
+        // `T`; to whoever reads or writes them meanwhile it looks like stores of zero.
         let released = unsafe {
             let start = self.start.add(pages.start);
             discard(start.cast(), pages.len() * size_of::<T>())

@@ -1,11 +1,11 @@
 //! Producers: code on a stack of its own that its owner resumes when it wants the next result.
 //!
-//! A producer runs on the fiber that resumes it: it parks, is interrupted and counts its memory as that fiber does. All
-//! fibers of its core may resume it, one after the other. What must hold:
+//! A producer runs on the fiber that resumes it: it parks, is interrupted and counts its memory as
+//! that fiber does. All fibers of its core may resume it, one after the other. What must hold:
 //!
 //! 1. A producer that waits holds no latch, since its owner goes on meanwhile.
-//! 2. A producer that is dropped is resumed a last time and told that nothing more is wanted. Should it wait again all the
-//!    same, its stack is unwound.
+//! 2. A producer that is dropped is resumed a last time and told that nothing more is wanted.
+//!    Should it wait again all the same, its stack is unwound.
 
 use std::cell::Cell;
 use std::io;
@@ -32,22 +32,25 @@ pub struct Demand<'y> {
 }
 
 impl<'a, R: 'a> Producer<'a, R> {
-    /// A producer that begins when it is first resumed. An error means that there is no further stack.
+    /// A producer that begins when it is first resumed. An error means that there is no further
+    /// stack.
     pub fn new(body: impl FnOnce(&Demand<'_>) -> R + 'a) -> io::Result<Producer<'a, R>> {
         let stack = FurtherStack::kept()?;
         let lowest = stack.lowest();
         let start =
             |yielder: &Yielder<bool, ()>, wanted: bool| body(&Demand { yielder, over: Cell::new(!wanted) });
-        // SAFETY: the borrows of `body` live for 'a, which the producer does not outlive. A producer that is forgotten
-        // keeps its stack for ever and never runs again. Nothing else uses what lies on that stack: a producer is not
-        // Send, and other threads are only given what they own (`aside::run`, `spawn_thread`).
+        // SAFETY: the borrows of `body` live for 'a, which the producer does not outlive. A
+        // producer that is forgotten keeps its stack for ever and never runs again. Nothing else
+        // uses what lies on that stack: a producer is not Send, and other threads are only given
+        // what they own (`aside::run`, `spawn_thread`).
         let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, start) };
         Ok(Producer { coroutine, lowest, body: PhantomData })
     }
 }
 
 impl<R> Producer<'_, R> {
-    /// Runs it until it waits (None) or ends. A panic in it is the caller's. Panics when it has ended before.
+    /// Runs it until it waits (None) or ends. A panic in it is the caller's. Panics when it has
+    /// ended before.
     pub fn resume(&mut self) -> Option<R> {
         let _floor = Floor::enter(self.lowest);
         self.coroutine.resume(true).as_return()

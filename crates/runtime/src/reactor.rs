@@ -1,21 +1,20 @@
 //! The core's epoll set: its sessions, its listeners, its mailbox's eventfd and its disk ring's.
 //!
-//! Sessions are edge-triggered: an event only marks the session, which is read until the kernel has no more. Listeners
-//! are level-triggered.
+//! Sessions are edge-triggered: an event only marks the session, which is read until the kernel has
+//! no more. Listeners are level-triggered.
 
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use crate::os::poll::{self, Event, Interest, Poll};
-use crate::worker::Worker;
 
 /// Events taken from the kernel at once.
 const BATCH: usize = 512;
 const MAILBOX: u64 = u64::MAX;
 const DISK: u64 = u64::MAX - 1;
-/// Tokens with this bit are listeners'; the two above are told apart first.
-pub(crate) const LISTENER: u64 = 1 << 63;
+/// Tokens with this bit are listeners'; the reactor takes the two above first.
+const LISTENER: u64 = 1 << 63;
 
 pub(crate) struct Reactor {
     poll: Poll,
@@ -23,7 +22,15 @@ pub(crate) struct Reactor {
     events: RefCell<Vec<Event>>,
 }
 
-/// What a session is watched for.
+/// A socket that has an event.
+pub(crate) enum Ready {
+    /// A listener, by its token.
+    Listener(u64),
+    /// A session, by its key, and the events.
+    Session(u64, u32),
+}
+
+/// The events for which a session is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watch {
     Input,
@@ -70,21 +77,20 @@ impl Reactor {
         self.poll.remove(socket);
     }
 
-    /// Takes events and passes them on; whether there were any. `None` waits without limit.
-    pub(crate) fn poll(&self, worker: &Worker, timeout: Option<i32>) -> bool {
+    /// Takes events and passes on those of sockets; whether there were any. `None` waits without
+    /// limit, else so many milliseconds.
+    pub(crate) fn poll(&self, timeout: Option<i32>, mut pass_on: impl FnMut(Ready)) -> bool {
         let mut events = self.events.borrow_mut();
         let count = self.poll.wait(&mut events, timeout);
         for event in &events[..count] {
-            let (flags, token) = (event.events, event.u64);
+            let (token, events) = (event.u64, event.events);
             match token {
                 MAILBOX => poll::drain(self.mailbox),
                 DISK => {}
-                token if token & LISTENER != 0 => worker.net.accept(worker, token & !LISTENER),
-                key => worker.net.event(worker, key, flags),
+                token if token & LISTENER != 0 => pass_on(Ready::Listener(token & !LISTENER)),
+                key => pass_on(Ready::Session(key, events)),
             }
         }
-        drop(events);
-        worker.disk.complete(worker);
         count > 0
     }
 }

@@ -1,12 +1,11 @@
-//! What all workers of a runtime share: their mailboxes, counts and flags, and the threads beside them.
+//! What all workers of a runtime share: their mailboxes, counts and flags.
 
-use std::sync::Arc;
+use std::io;
+use std::time::Duration;
 
 use sync::PerCore;
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::aside::Threads;
-use crate::file::Pool;
 use crate::mailbox::Mailbox;
 
 /// Workers that are no cores: the reserve worker and the service worker.
@@ -18,7 +17,8 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: Box<[Mailbox]>,
     /// Turns of each worker's loop, for the watchdog.
     pub(crate) turns: PerCore<AtomicU64>,
-    /// Since when each worker has been held by one fiber, where it is longer than usual; 0 where it isn't.
+    /// Since when each worker has been held by one fiber, where it is longer than usual; 0 where it
+    /// isn't.
     pub(crate) held: PerCore<AtomicU64>,
     /// Sessions placed on each worker.
     pub(crate) sessions: PerCore<AtomicUsize>,
@@ -27,11 +27,8 @@ pub(crate) struct Shared {
     /// Workers end once nothing runs on them.
     pub(crate) exiting: AtomicBool,
     pub(crate) exit_deadline: AtomicU64,
-    /// Workers that have not ended: the last one lets the threads for files end.
+    /// Workers that have not ended: the last one lets the threads beside the cores end.
     pub(crate) working: AtomicUsize,
-    pub(crate) pool: Arc<Pool>,
-    /// Threads for calls without safe points.
-    pub(crate) aside: Arc<Threads>,
     /// How long an idle core polls at most.
     pub(crate) poll_nanos: u64,
 }
@@ -43,6 +40,22 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
+    /// State of so many workers, the reserve and the service worker among them. An idle core polls
+    /// for at most `poll` before it sleeps.
+    pub(crate) fn new(workers: usize, poll: Duration) -> io::Result<Shared> {
+        Ok(Shared {
+            mailboxes: (0..workers).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
+            turns: PerCore::new(workers, |_| AtomicU64::new(0)),
+            held: PerCore::new(workers, |_| AtomicU64::new(0)),
+            sessions: PerCore::new(workers, |_| AtomicUsize::new(0)),
+            draining: AtomicBool::new(false),
+            exiting: AtomicBool::new(false),
+            exit_deadline: AtomicU64::new(u64::MAX),
+            working: AtomicUsize::new(workers),
+            poll_nanos: poll.as_nanos() as u64,
+        })
+    }
+
     #[inline]
     pub(crate) fn mailbox(&self, core: usize) -> &Mailbox {
         &self.mailboxes[core]
@@ -52,20 +65,21 @@ impl Shared {
         self.mailboxes.len() - WORKERS_BESIDE
     }
 
-    /// The worker for sessions that cannot wait until a core is free ([`crate::net::Next::EnterReserve`]): it is behind
-    /// the cores and not pinned. The service worker does not serve them, so that nothing they do keeps clients out.
+    /// The worker for sessions that cannot wait until a core is free
+    /// ([`crate::net::Next::EnterReserve`]): it is behind the cores and not pinned. The service
+    /// worker does not serve them, so that nothing they do keeps clients out.
     pub(crate) fn reserve(&self) -> usize {
         self.core_count()
     }
 
-    /// The worker that accepts connections and lets clients in: it is the last one and not pinned. A session that
-    /// does not ask for another worker stays on it.
+    /// The worker that accepts connections and lets clients in: it is the last one and not pinned.
+    /// A session that does not ask for another worker stays on it.
     pub(crate) fn service(&self) -> usize {
         self.mailboxes.len() - 1
     }
 
-    /// The core that has the fewest sessions, of those that nothing holds if there are any, or the reserve worker; it
-    /// gets one more.
+    /// The core that has the fewest sessions, of those that nothing holds if there are any, or the
+    /// reserve worker; it gets one more.
     pub(crate) fn place(&self, reserve: bool) -> usize {
         // Relaxed: counts that place; an exact tie or a moment's error does no harm.
         let held = |core: usize| self.held.get(core).load(Ordering::Relaxed) != 0;

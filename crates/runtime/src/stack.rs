@@ -1,4 +1,5 @@
-//! Stacks of fibers: mapped with a guard page below, so that an overflow faults instead of writing elsewhere.
+//! Stacks of fibers: mapped with a guard page below, so that an overflow faults instead of writing
+//! elsewhere.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -13,8 +14,8 @@ use crate::os::memory::{self, Purpose};
 pub(crate) const STACK_BYTES: usize = 4 << 20;
 const GUARD_BYTES: usize = 4096;
 const MAPPED_BYTES: usize = STACK_BYTES + GUARD_BYTES;
-/// Further stacks that the fibers of one core may have at a time. Each takes two of the 65,530 mappings that Linux grants
-/// a process, and at least 8 KiB of memory.
+/// Further stacks that the fibers of one core may have at a time. Each takes two of the 65,530
+/// mappings that Linux grants a process, and at least 8 KiB of memory.
 pub(crate) const FURTHER_MAX: usize = 2048;
 
 /// Stacks kept without a fiber, on each core.
@@ -67,8 +68,8 @@ impl Stack {
     }
 }
 
-/// Gives the memory of the lowest `bytes` of a stack back, in whole pages; they are zero when they are used again. Nothing may
-/// stand there.
+/// Gives the memory of the lowest `bytes` of a stack back, in whole pages; they are zero when they
+/// are used again. Nothing may stand there.
 pub(crate) fn shed(lowest: usize, bytes: usize) {
     let bytes = bytes & !(GUARD_BYTES - 1);
     if bytes > 0 {
@@ -85,7 +86,8 @@ impl Drop for Stack {
     }
 }
 
-// SAFETY: the mapping has a guard page at its low end and far more than the minimum size; base and limit are page-aligned.
+// SAFETY: the mapping has a guard page at its low end and far more than the minimum size; base and
+// limit are page-aligned.
 unsafe impl corosensei::stack::Stack for Stack {
     fn base(&self) -> StackPointer {
         self.mapping.checked_add(MAPPED_BYTES).expect("a mapping does not wrap")
@@ -105,8 +107,8 @@ pub(crate) struct FurtherStack {
 }
 
 impl FurtherStack {
-    /// A stack for code that may use all of it, so that its memory is given back with it. Fails when the core has too many,
-    /// or the kernel maps no more.
+    /// A stack for code that may use all of it, so that its memory is given back with it. Fails
+    /// when the core has too many, or the kernel maps no more.
     pub(crate) fn deep() -> io::Result<Self> {
         Self::with(|| None, false)
     }

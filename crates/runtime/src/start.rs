@@ -4,17 +4,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use sync::atomic::Ordering;
 use sync::channel::channel;
-use sync::{Mutex, Once, PerCore};
+use sync::{Mutex, Once};
 
 use crate::aside::Threads;
-use crate::fiber::Job;
+use crate::fiber::core;
 use crate::file::{Disk, FileIo, Pool};
-use crate::mailbox::{self, Mailbox};
+use crate::mailbox;
 use crate::net::{self, Accept, Address, Bound, Listener};
 use crate::shared::{Shared, WORKERS_BESIDE};
-use crate::worker::{self, Worker};
+use crate::worker::Worker;
 use crate::{call, os, stop, time, watchdog};
 
 /// The worker's stack is what parser and planner recurse on; it is backed as it is touched.
@@ -25,7 +25,8 @@ const WORKER_STACK_BYTES: usize = 16 * 1024 * 1024;
 pub struct Options {
     /// Number of workers; `None` = one for each core this process may use.
     pub cores: Option<usize>,
-    /// Pin each worker to its core (best effort, and only when there are no more workers than cores).
+    /// Pin each worker to its core (best effort, and only when there are no more workers than
+    /// cores).
     pub pin: bool,
     /// How files are read and written.
     pub file_io: FileIo,
@@ -61,16 +62,20 @@ pub struct Facts {
     pub numa_nodes: usize,
     /// `IoUring` or `Threads`.
     pub file_io: FileIo,
-    /// Number of workers that send to and receive from many sockets by one system call, through a ring.
+    /// Number of workers that send to and receive from many sockets by one system call, through a
+    /// ring.
     pub batched: usize,
     /// Why io_uring was not taken, when it was wanted.
     pub io_uring_refused: Option<String>,
 }
 
-/// The worker of a core, until its thread ends or turns out not to start: nothing of it is left when this is dropped.
+/// The worker of a core, until its thread ends or turns out not to start: nothing of it is left
+/// when this is dropped.
 struct Ended {
     core: usize,
     shared: Arc<Shared>,
+    pool: Arc<Pool>,
+    aside: Arc<Threads>,
 }
 
 impl Drop for Ended {
@@ -78,8 +83,8 @@ impl Drop for Ended {
         self.shared.mailbox(self.core).close();
         // AcqRel: the last one comes after all that the others have asked for.
         if self.shared.working.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.pool.close();
-            self.shared.aside.close();
+            self.pool.close();
+            self.aside.close();
         }
     }
 }
@@ -105,23 +110,12 @@ impl Runtime {
         install_panic_hook();
         let processors = os::processor::processors();
         let cores = options.cores.unwrap_or(processors.len()).max(1);
-        let (mut disks, refused) = Disk::for_cores(cores, options.file_io)?;
+        let (pool, aside) = (Pool::new(), Threads::new(processors.clone()));
+        let (mut disks, refused) = Disk::for_cores(cores, options.file_io, &pool)?;
         let file_io = if disks[0].event().is_some() { FileIo::IoUring } else { FileIo::Threads };
-        disks.extend([Disk::without_ring(), Disk::without_ring()]); // the reserve and the service worker's
+        disks.extend((0..WORKERS_BESIDE).map(|_| Disk::without_ring(&pool)));
         let workers = cores + WORKERS_BESIDE;
-        let shared = Arc::new(Shared {
-            mailboxes: (0..workers).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
-            turns: PerCore::new(workers, |_| AtomicU64::new(0)),
-            held: PerCore::new(workers, |_| AtomicU64::new(0)),
-            sessions: PerCore::new(workers, |_| AtomicUsize::new(0)),
-            draining: AtomicBool::new(false),
-            exiting: AtomicBool::new(false),
-            exit_deadline: AtomicU64::new(u64::MAX),
-            working: AtomicUsize::new(workers),
-            pool: Pool::new(),
-            aside: Threads::new(processors.clone()),
-            poll_nanos: options.poll.as_nanos() as u64,
-        });
+        let shared = Arc::new(Shared::new(workers, options.poll)?);
         let facts = Facts {
             cores,
             pinned: 0,
@@ -130,24 +124,32 @@ impl Runtime {
             batched: 0,
             io_uring_refused: refused,
         };
-        // Whole before its first thread: an error below drops it, which ends and joins the workers that run by then.
+        // Whole before its first thread: an error below drops it, which ends and joins the workers
+        // that run by then.
         let grace = options.grace;
         let mut runtime = Runtime { shared, threads: Mutex::new(Vec::new()), facts, grace };
         let pin = options.pin && cores <= processors.len();
         let (started, answers) = channel();
         // One for each worker that is counted, whether or not its thread will start.
-        let ends: Vec<Ended> =
-            (0..workers).map(|core| Ended { core, shared: Arc::clone(&runtime.shared) }).collect();
+        let end = |core| Ended {
+            core,
+            shared: Arc::clone(&runtime.shared),
+            pool: Arc::clone(&pool),
+            aside: Arc::clone(&aside),
+        };
+        let ends: Vec<Ended> = (0..workers).map(end).collect();
         for (core, (disk, ended)) in disks.into_iter().zip(ends).enumerate() {
             let (shared, started) = (Arc::clone(&runtime.shared), started.clone());
+            let aside = Arc::clone(&aside);
             let processor = (pin && core < cores).then(|| processors[core]);
             let body = move || {
                 let _ended = ended;
                 let pinned = processor.is_some_and(os::processor::pin);
-                let made = stop::fault("runtime.start.worker").and_then(|()| Worker::new(core, shared, disk));
+                let made =
+                    stop::fault("runtime.start.worker").and_then(|()| Worker::new(core, shared, disk, aside));
                 match made {
                     Ok(worker) => {
-                        let _ = started.send(Ok((pinned, worker.net.batch.is_some())));
+                        let _ = started.send(Ok((pinned, worker.is_batched())));
                         drop(started);
                         worker.run();
                     }
@@ -172,8 +174,8 @@ impl Runtime {
         Ok(Arc::new(runtime))
     }
 
-    /// Starts the watchdog, which calls `report` once for each time that a fiber holds a worker for longer than
-    /// [`watchdog::LIMIT`].
+    /// Starts the watchdog, which calls `report` once for each time that a fiber holds a worker for
+    /// longer than [`watchdog::LIMIT`].
     pub fn watch(&self, report: Box<watchdog::Report>) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let thread = os::thread::spawn("watchdog", None, move || watchdog::watch(&shared, &*report))?;
@@ -181,23 +183,20 @@ impl Runtime {
         Ok(())
     }
 
-    /// Runs `body` on a new fiber of `core`. It is dropped when the workers have ended, or end before its turn.
+    /// Runs `body` on a new fiber of `core`. It is dropped when the workers have ended, or end
+    /// before its turn.
     pub fn spawn(&self, core: usize, body: impl FnOnce() + Send + 'static) {
-        let start = move |worker: &Worker| worker.start_job(Job::Run(Box::new(body)));
-        match self.worker_here() {
-            Some(worker) if worker.core == core => start(worker),
+        let start = move || core::here().start(Box::new(body));
+        match self.core_here() {
+            Some(here) if here == core => start(),
             _ => mailbox::send(self.shared.mailbox(core), start),
         }
     }
 
-    /// The core this code runs on, if that is one of this runtime's. Each folder's runtime has cores of its own, and what
-    /// belongs to a core may be touched there alone.
+    /// The core this code runs on, if that is one of this runtime's. Each folder's runtime has
+    /// cores of its own, and what belongs to a core may be touched there alone.
     pub fn core_here(&self) -> Option<usize> {
-        self.worker_here().map(|worker| worker.core)
-    }
-
-    fn worker_here(&self) -> Option<&Worker> {
-        worker::current().filter(|worker| Arc::ptr_eq(&worker.shared, &self.shared))
+        core::current().filter(|core| Arc::ptr_eq(&core.shared, &self.shared)).map(|core| core.number)
     }
 
     /// As [`Runtime::try_call`]. Panics when the workers have ended.
@@ -205,9 +204,10 @@ impl Runtime {
         self.try_call(core, body).expect("the runtime has not been shut down")
     }
 
-    /// Runs `body` on a new fiber of `core` and waits for its result: a foreign thread blocks, a fiber parks. A panic of
-    /// `body` goes on in the caller. None when the workers have ended, or end before its turn: then it is dropped. Nothing
-    /// is allocated for the way there and back but the fiber's job.
+    /// Runs `body` on a new fiber of `core` and waits for its result: a foreign thread blocks, a
+    /// fiber parks. A panic of `body` goes on in the caller. None when the workers have ended, or
+    /// end before its turn: then it is dropped. Nothing is allocated for the way there and back but
+    /// the fiber's job.
     pub fn try_call<R: Send>(&self, core: usize, body: impl FnOnce() -> R + Send) -> Option<R> {
         call::run(self.shared.mailbox(core), body)
     }
@@ -234,8 +234,8 @@ impl Runtime {
         self.shared.core_count()
     }
 
-    /// Number of all workers: the cores', and behind them the reserve and the service worker. State by worker has as many
-    /// parts.
+    /// Number of all workers: the cores', and behind them the reserve and the service worker. State
+    /// by worker has as many parts.
     pub fn worker_count(&self) -> usize {
         self.shared.service() + 1
     }
@@ -250,14 +250,15 @@ impl Runtime {
         &self.facts
     }
 
-    /// Stops accepting, tells every session to end, and waits (bounded by the grace time) until all have. Only from a
-    /// thread that is no worker.
+    /// Stops accepting, tells every session to end, and waits (bounded by the grace time) until all
+    /// have. Only from a thread that is no worker.
     pub fn drain(&self) {
-        assert!(worker::current().is_none(), "a worker can't wait for its own end");
-        // SeqCst: a session that is attached after it is seen by the worker's message below, or sees it.
+        assert!(core::current().is_none(), "a worker can't wait for its own end");
+        // SeqCst: a session that is attached after it is seen by the worker's message below, or
+        // sees it.
         self.shared.draining.store(true, Ordering::SeqCst);
         for worker in 0..=self.shared.service() {
-            mailbox::send(self.shared.mailbox(worker), |worker| worker.net.drain(worker));
+            mailbox::send(self.shared.mailbox(worker), || net::here().drain());
         }
         let deadline = time::precise() + self.grace.as_nanos() as u64;
         while self.session_count() > 0 && time::precise() < deadline {
@@ -265,8 +266,9 @@ impl Runtime {
         }
     }
 
-    /// Drains, then ends and joins the workers: each ends when its fibers have, or when the grace time is over (then
-    /// what still waits is left behind). Does nothing the second time. Only from a thread that is no worker.
+    /// Drains, then ends and joins the workers: each ends when its fibers have, or when the grace
+    /// time is over (then what still waits is left behind). Does nothing the second time. Only from
+    /// a thread that is no worker.
     pub fn shutdown(&self) {
         let threads = std::mem::take(&mut *self.threads.lock());
         if threads.is_empty() {
@@ -296,16 +298,17 @@ impl Runtime {
         // Release: the deadline is seen with it.
         self.shared.exiting.store(true, Ordering::Release);
         for worker in 0..=self.shared.service() {
-            mailbox::send(self.shared.mailbox(worker), |_| {});
+            mailbox::send(self.shared.mailbox(worker), || {});
         }
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        match worker::current() {
+        match core::current() {
             None => self.shutdown(),
-            // The last reference went on a worker, which can't join itself: the workers end on their own.
+            // The last reference went on a worker, which can't join itself: the workers end on
+            // their own.
             Some(_) => self.tell_to_exit(),
         }
     }
@@ -321,10 +324,10 @@ fn install_panic_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let previous = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| match worker::current() {
-            Some(worker) => {
+        std::panic::set_hook(Box::new(move |panic| match core::current() {
+            Some(core) => {
                 let trace = std::backtrace::Backtrace::force_capture();
-                crate::last_words(format_args!("core {}: {panic}\n{trace}", worker.core));
+                crate::last_words(format_args!("core {}: {panic}\n{trace}", core.number));
             }
             None => previous(panic),
         }));

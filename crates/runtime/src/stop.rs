@@ -1,8 +1,8 @@
 //! Stop points: places where a test can make the engine die, yield, sleep, wait or fail.
 //!
-//! Off, a point costs one relaxed load of a static. A point exists where the code calls [`point`] or
-//! [`fault`] with its name, `room.place`; there is no list of them. Points are armed by [`arm`] or by
-//! the environment variable `ALLCORE_STOP="name=action[@nth][;name=action...]"`, read once by
+//! Off, a point costs one relaxed load of a static. A point exists where the code calls [`point`]
+//! or [`fault`] with its name, `room.place`; there is no list of them. Points are armed by [`arm`]
+//! or by the environment variable `ALLCORE_STOP="name=action[@nth][;name=action...]"`, read once by
 //! [`arm_from_environment`]. Actions:
 //!
 //! - `kill`: the process kills itself as a power failure would;
@@ -12,7 +12,8 @@
 //! - `fail:ERRNO`: the operation of a [`fault`] fails with that error.
 //!
 //! With `@nth` the action happens at the nth hit only, without it at every hit. A test of the
-//! `allcore` crate checks that every name that a test arms is a point, and that a test uses each point.
+//! `allcore` crate checks that every name that a test arms is a point, and that a test uses each
+//! point.
 
 use std::io;
 use std::time::Duration;
@@ -69,13 +70,15 @@ impl std::error::Error for ParseError {}
 /// A place where a test can stop the engine.
 #[inline]
 pub fn point(name: &'static str) {
-    // Relaxed: armed before the load that matters in a test, and a switch that is seen late harms nothing.
+    // Relaxed: armed before the load that matters in a test, and a switch that is seen late harms
+    // nothing.
     if ARMED.load(Ordering::Relaxed) {
         reached(name);
     }
 }
 
-/// A place where a test can make the operating system fail: the operation itself follows when this is well.
+/// A place where a test can make the operating system fail: the operation itself follows when this
+/// is well.
 #[inline]
 pub fn fault(name: &'static str) -> io::Result<()> {
     // Relaxed: see `point`.

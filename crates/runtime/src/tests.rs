@@ -26,7 +26,8 @@ pub(crate) fn start_with(cores: usize, file_io: FileIo) -> Arc<Runtime> {
     Runtime::start(options).unwrap()
 }
 
-/// Why the kernel grants no ring here, asked without this crate's own code; the test says that it is skipped.
+/// Why the kernel grants no ring here, asked without this crate's own code; the test says that it
+/// is skipped.
 pub(crate) fn ring_refused() -> bool {
     let refused = io_uring::IoUring::new(8).err();
     if let Some(why) = &refused {
@@ -140,7 +141,7 @@ fn interrupts_end_waits_and_are_taken_once() {
         let (own, says) = (interrupt.clone(), waiting.clone());
         let waiter = scope.spawn(|| {
             runtime.call(1, move || {
-                interrupt::set_current(Some(own));
+                fiber::obey(Some(own));
                 let queue = WaitQueue::new();
                 says.store(true, Ordering::Release);
                 let gave_up = queue.wait_until_with(|| false, interrupt::park);
@@ -156,7 +157,7 @@ fn interrupts_end_waits_and_are_taken_once() {
     });
     let own = interrupt.clone();
     runtime.call(0, move || {
-        interrupt::set_current(Some(own.clone()));
+        fiber::obey(Some(own.clone()));
         own.raise(Reason::StatementTimeout);
         own.raise(Reason::Terminate);
         interrupt::mask(|| assert_eq!(interrupt::check(), Ok(())));
@@ -241,7 +242,7 @@ fn a_runtime_dropped_by_its_own_worker_ends_its_threads() {
     })
     .unwrap();
     runtime.call(0, || crate::file::blocking(|| assert_eq!(crate::try_core(), None, "off the core")));
-    let pool = Arc::downgrade(&runtime.shared.pool);
+    let pool = runtime.call(0, || Arc::downgrade(crate::file::pool()));
     let (worker, own) = (Arc::clone(&runtime), Arc::downgrade(&runtime));
     runtime.spawn(1, move || {
         while Arc::strong_count(&worker) > 1 {

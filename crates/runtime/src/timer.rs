@@ -1,13 +1,24 @@
 //! This core's timers: a heap of deadlines over a slab of actions.
 //!
-//! Cancelling empties the slab's entry; the deadline stays in the heap until it passes or until dead deadlines are the
-//! majority and the heap is rebuilt, so set-and-cancel per statement costs O(log n) and bounded memory.
+//! Cancelling empties the slab's entry; the deadline stays in the heap until it passes or until
+//! dead deadlines are the majority and the heap is rebuilt, so set-and-cancel per statement costs
+//! O(log n) and bounded memory.
 
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use crate::{time, worker};
+use sync::core_local;
+
+use crate::time;
+
+core_local! {
+    /// The timers of this core.
+    static TIMERS: RefCell<Timers> = RefCell::default();
+    /// Whether a worker's loop fires them.
+    static FIRES: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A timer that was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +27,7 @@ pub struct TimerId {
     generation: u32,
 }
 
-type Action = Box<dyn FnOnce()>;
+pub(crate) type Action = Box<dyn FnOnce()>;
 
 #[derive(Default)]
 struct Entry {
@@ -26,7 +37,7 @@ struct Entry {
 
 /// The timers of one core.
 #[derive(Default)]
-pub(crate) struct Timers {
+struct Timers {
     entries: Vec<Entry>,
     free: Vec<u32>,
     deadlines: BinaryHeap<Reverse<(u64, TimerId)>>,
@@ -65,7 +76,7 @@ impl Timers {
     }
 
     /// The next timer that is due, taken out.
-    pub(crate) fn due(&mut self, now: u64) -> Option<Action> {
+    fn due(&mut self, now: u64) -> Option<Action> {
         while let Some(&Reverse((deadline, id))) = self.deadlines.peek() {
             if deadline > now {
                 return None;
@@ -79,22 +90,52 @@ impl Timers {
     }
 
     /// When to look again.
-    pub(crate) fn next_deadline(&self) -> Option<u64> {
+    fn next_deadline(&self) -> Option<u64> {
         self.deadlines.peek().map(|Reverse((deadline, _))| *deadline)
     }
 }
 
-/// Calls `action` on this core after `time`, on the worker's loop: it must not park. Panics outside a worker.
+/// Whether this thread's timers go off: it is a worker.
+pub(crate) fn is_fired() -> bool {
+    FIRES.get()
+}
+
+/// This thread is a worker from now on, whose loop fires its timers.
+pub(crate) fn begin() {
+    FIRES.set(true);
+}
+
+/// The worker's loop has ended: its timers never go off.
+pub(crate) fn end() {
+    FIRES.set(false);
+    let timers = TIMERS.take();
+    drop(timers); // after the borrow: what an action owns may cancel timers too
+}
+
+/// The next timer of this core that is due, taken out.
+pub(crate) fn due(now: u64) -> Option<Action> {
+    TIMERS.with_borrow_mut(|timers| timers.due(now))
+}
+
+/// When to look at this core's timers again.
+pub(crate) fn next_deadline() -> Option<u64> {
+    TIMERS.with_borrow(Timers::next_deadline)
+}
+
+/// Calls `action` on this core after `time`, on the worker's loop: it must not park. Panics outside
+/// a worker.
 pub fn after(time: Duration, action: impl FnOnce() + 'static) -> TimerId {
     let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
-    // The turn's time may be stale after long work: a timer never goes off early by it, so ask the precise clock.
+    // The turn's time may be stale after long work: a timer never goes off early by it, so ask the
+    // precise clock.
     let deadline = time::precise().saturating_add(nanos);
-    worker::here().timers.borrow_mut().set(deadline, Box::new(action))
+    assert!(is_fired(), "a timer is set on a worker of the runtime only");
+    TIMERS.with_borrow_mut(|timers| timers.set(deadline, Box::new(action)))
 }
 
 /// Takes a timer back; nothing happens when it has gone off. Only on the core that set it.
 pub fn cancel(timer: TimerId) {
-    let action = worker::here().timers.borrow_mut().cancel(timer);
+    let action = TIMERS.with_borrow_mut(|timers| timers.cancel(timer));
     drop(action); // after the borrow: what it owns may cancel timers too
 }
 

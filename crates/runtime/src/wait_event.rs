@@ -1,9 +1,10 @@
-//! What a session waits for, said by its fiber where it is about to park and shown to those who ask.
+//! Wait events: a session's fiber names the event before it parks, and any core can read it.
 //!
-//! It is kept with the session's interrupt, which any core may look at: two stores by the session's own fiber, on the way
-//! into a wait and out of it, and nothing where it doesn't wait. Names are PostgreSQL's where it has the same wait.
+//! The event is kept with the session's interrupt. The fiber writes it twice, on the way into a
+//! wait and out of it. A session that does not wait pays nothing. Names are PostgreSQL's where it
+//! has the same wait.
 
-use crate::fiber;
+use crate::interrupt::{self, Interrupt};
 
 /// A wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,8 @@ pub enum WaitEvent {
     Sleep = 14,
     /// Its turn on the core: its time slice is used up.
     Turn = 15,
-    /// Nothing: it runs, and has held its core for longer than the watchdog's limit. Said by whoever looks.
+    /// Nothing: it runs, and has held its core for longer than the watchdog's limit. Said by
+    /// whoever looks.
     Held = 16,
 }
 
@@ -63,7 +65,12 @@ impl WaitEvent {
         WaitEvent::Held,
     ];
 
-    pub(crate) fn from_code(code: u8) -> Option<WaitEvent> {
+    /// The event that the session of this interrupt waits for now; `None` when it runs.
+    pub fn of(interrupt: &Interrupt) -> Option<WaitEvent> {
+        WaitEvent::from_code(interrupt.wait_event())
+    }
+
+    fn from_code(code: u8) -> Option<WaitEvent> {
         WaitEvent::ALL.into_iter().find(|wait_event| *wait_event as u8 == code)
     }
 
@@ -99,7 +106,8 @@ impl Drop for Until {
     }
 }
 
-/// Runs `wait`, in which the running fiber's session waits for this. A fiber without a session says nothing.
+/// Runs `wait`, in which the running fiber's session waits for this. A fiber without a session says
+/// nothing.
 pub fn during<R>(wait_event: WaitEvent, wait: impl FnOnce() -> R) -> R {
     let _until = Until(say(wait_event as u8));
     wait()
@@ -107,11 +115,7 @@ pub fn during<R>(wait_event: WaitEvent, wait: impl FnOnce() -> R) -> R {
 
 /// Says what the running fiber's session waits for; gives what it said before.
 fn say(code: u8) -> u8 {
-    let Some((_, fiber)) = fiber::current() else { return 0 };
-    // SAFETY: kept alive by the fiber's `interrupt_owner` or by the session it serves; both are changed together with
-    // the pointer, on this thread, and the reference is not kept.
-    let interrupt = unsafe { fiber.local.interrupt.get().as_ref() };
-    interrupt.map_or(0, |interrupt| interrupt.set_wait_event(code))
+    interrupt::with_obeyed(|interrupt| interrupt.map_or(0, |interrupt| interrupt.set_wait_event(code)))
 }
 
 #[cfg(test)]

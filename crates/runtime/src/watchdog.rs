@@ -1,25 +1,26 @@
 //! The watchdog: a thread of its own that notices a worker held by one fiber.
 //!
-//! Each worker stores the number of its loop's turns, a plain store a turn. A worker whose number stands for longer than
-//! [`LIMIT`] while it is not asleep runs one piece of code without a safe point, and everything else on that worker waits.
-//! The watchdog only reads; the workers pay nothing else for it. It may take one that the system gives no time to for a
-//! held one.
+//! Each worker stores the number of its loop's turns, a plain store a turn. A worker whose number
+//! stands for longer than [`LIMIT`] while it is not asleep runs one piece of code without a safe
+//! point, and everything else on that worker waits. The watchdog only reads; the workers pay
+//! nothing else for it. It may take one that the system gives no time to for a held one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sync::atomic::Ordering;
 
+use crate::fiber::core;
 use crate::shared::Shared;
-use crate::{os, time, worker};
+use crate::{os, time};
 
 /// Time for which a worker is held before it is reported.
 pub const LIMIT: Duration = Duration::from_secs(1);
 /// Interval between two looks of the watchdog.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Called with the number of a worker that has been held for this long, and its name in the log. Runs on the watchdog's
-/// thread.
+/// Called with the number of a worker that has been held for this long, and its name in the log.
+/// Runs on the watchdog's thread.
 pub type Report = dyn Fn(usize, &str, Duration) + Send;
 
 /// State of a worker at the last look.
@@ -67,14 +68,14 @@ fn look(shared: &Shared, core: usize, seen: &mut Seen, now: u64, report: &Report
 /// Whether the watchdog has noticed that this worker of the runtime this code runs in is held.
 pub fn is_held(core: usize) -> bool {
     // Relaxed: information only.
-    worker::current().is_some_and(|worker| {
-        core <= worker.shared.service() && worker.shared.held.get(core).load(Ordering::Relaxed) != 0
+    core::current().is_some_and(|here| {
+        core <= here.shared.service() && here.shared.held.get(core).load(Ordering::Relaxed) != 0
     })
 }
 
 /// Whether the watchdog has noticed that every core of the runtime this code runs in is held.
 pub fn all_held() -> bool {
-    (0..crate::core_count()).all(is_held)
+    (0..core::core_count()).all(is_held)
 }
 
 #[cfg(test)]

@@ -1,146 +1,74 @@
 //! Safe points within one call: work whose length depends on its data.
 //!
-//! An executor looks for interrupts between rows. A function over a huge value is one call between two rows, so it counts
-//! its own work here: [`tick`] after every piece. About every 16 KiB of work it looks at the running fiber's interrupt and
-//! gives way to other fibers when the time slice is used up. What must hold:
+//! An executor looks for interrupts between rows. A function over a huge value is one call between
+//! two rows, so it counts its own work here: [`tick`] after every piece. About every 16 KiB of work
+//! it looks at the running fiber's interrupt and gives way to other fibers when the time slice is
+//! used up. What must hold:
 //!
-//! 1. A caller of [`tick`] or [`give_way`] holds no latch and no borrow of what belongs to the core: another fiber of the
-//!    core may run meanwhile.
-//! 2. Where a fiber must not suspend (a latch is held, the worker's stack is in use) both only count.
-//! 3. Work within a budget never suspends. It ends with [`Stopped::Budget`] where it would go past the budget.
-//!
-//! The counters are plain cells of the thread. Fibers share them: a fiber that begins with a half-full counter looks a
-//! little earlier than it would have to.
+//! 1. A caller of [`tick`] or [`give_way`] holds no latch and no borrow of what belongs to the
+//!    core: another fiber of the core may run meanwhile.
+//! 2. Where a fiber must not suspend (a latch is held, the worker's stack is in use) both only
+//!    count.
+//! 3. Work within a budget ([`crate::budget`]) never suspends.
 
-use std::cell::Cell;
 use std::str::Utf8Error;
 
-use sync::core_local;
-
-use crate::interrupt::{self, Interrupted, Reason};
+use crate::budget::{self, Stopped};
+use crate::interrupt::{self, Reason};
 use crate::{account, fiber};
 
 /// Bytes of work between two looks; a few microseconds.
 pub const STRIDE: usize = 16 * 1024;
 
-/// Why work ended before its result was there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stopped {
-    /// The statement was interrupted.
-    Interrupted(Interrupted),
-    /// The work did not fit its budget, or there is no thread for it.
-    Budget,
-}
-
-core_local! {
-    /// Work since the last look.
-    static DONE: Cell<usize> = const { Cell::new(0) };
-    /// Rest of the budget; `NO_BUDGET` outside [`within`].
-    static BUDGET: Cell<usize> = const { Cell::new(NO_BUDGET) };
-}
-
-const NO_BUDGET: usize = usize::MAX;
-
 /// Counts `bytes` of work that were done or are about to be; a safe point about every 16 KiB.
 #[inline]
 pub fn tick(bytes: usize) -> Result<(), Stopped> {
-    let done = DONE.get().saturating_add(bytes);
-    DONE.set(done);
-    if done >= STRIDE { look() } else { Ok(()) }
+    if budget::count(bytes) >= STRIDE { look() } else { Ok(()) }
 }
 
-/// As [`tick`] for work that can't fail (comparing, hashing): gives way and leaves the interrupt to the next safe point.
+/// As [`tick`] for work that can't fail (comparing, hashing): gives way and leaves the interrupt to
+/// the next safe point.
 #[inline]
 pub fn give_way(bytes: usize) {
-    let done = DONE.get().saturating_add(bytes);
-    DONE.set(done);
     // Twice as much: what stays counted makes the next tick look at the interrupt.
-    if done >= 2 * STRIDE && charge(STRIDE) && !has_budget() {
+    if budget::count(bytes) >= 2 * STRIDE && budget::charge(STRIDE) && !budget::has_budget() {
         fiber::give_way();
     }
 }
 
-/// For work that can't fail and is about to build `bytes` more: whether it may. Where it may not, the running statement is
-/// asked to end: the caller leaves its result unfinished, and it is not to be used before the next [`tick`].
+/// For work that can't fail and is about to build `bytes` more: whether it may. Where it may not,
+/// the running statement is asked to end: the caller leaves its result unfinished, and it is not to
+/// be used before the next [`tick`].
 pub fn affords(bytes: usize) -> bool {
     give_way(bytes);
     if bytes < account::ASKED {
         return true;
     }
-    let may = if has_budget() { BUDGET.get() > 0 } else { account::ask(bytes).is_ok() };
+    let may = if budget::has_budget() { budget::left() > 0 } else { account::ask(bytes).is_ok() };
     if !may {
         // The next tick looks.
-        DONE.set(2 * STRIDE);
-        if !has_budget() {
+        budget::count(2 * STRIDE);
+        if !budget::has_budget() {
             interrupt::raise_own(Reason::Memory);
         }
     }
     may
 }
 
-/// Takes the work counted so far from the budget, but for what stays counted; false when it does not fit.
-fn charge(kept: usize) -> bool {
-    let done = DONE.replace(kept) - kept;
-    let left = BUDGET.get();
-    if left != NO_BUDGET {
-        BUDGET.set(left.saturating_sub(done));
-    }
-    left >= done
-}
-
 #[cold]
 fn look() -> Result<(), Stopped> {
-    if !charge(0) {
+    if !budget::charge(0) {
         return Err(Stopped::Budget);
     }
-    // A caller with a budget goes on without the result, so an interrupt is left to the next safe point.
-    if has_budget() {
+    // A caller with a budget goes on without the result, so an interrupt is left to the next safe
+    // point.
+    if budget::has_budget() {
         return Ok(());
     }
-    crate::aside::check()?;
+    interrupt::check_call().map_err(Stopped::Interrupted)?;
     interrupt::check().map_err(Stopped::Interrupted)?;
     fiber::give_way();
     Ok(())
-}
-
-/// Whether the running work has a budget.
-pub(crate) fn has_budget() -> bool {
-    BUDGET.get() != NO_BUDGET
-}
-
-/// Ends the running work, which has a budget.
-pub(crate) fn use_up() {
-    BUDGET.set(0);
-}
-
-/// Runs `body` with so many bytes of work at most; for where it must not suspend and may be left undone. `body` must not
-/// park. Its work counts against the budget around this one, too.
-pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {
-    struct Back {
-        around: usize,
-        own: usize,
-    }
-    impl Drop for Back {
-        fn drop(&mut self) {
-            charge(0);
-            let used = self.own - BUDGET.get();
-            BUDGET.set(if self.around == NO_BUDGET { NO_BUDGET } else { self.around - used });
-        }
-    }
-    charge(0);
-    let around = BUDGET.get();
-    let _back = Back { around, own: budget.min(around) };
-    BUDGET.set(budget.min(around));
-    body()
-}
-
-/// [`within`] for what is of use as a whole only: None where the budget was used up.
-pub fn whole_within<R>(budget: usize, body: impl FnOnce() -> R) -> Option<R> {
-    within(budget, || {
-        let done = body();
-        charge(0);
-        (BUDGET.get() > 0).then_some(done)
-    })
 }
 
 /// Bytes as text; gives way after each piece of a long one.
@@ -201,8 +129,8 @@ fn long_utf8<E>(
         safe_point(end)?;
         rest = others;
     }
-    // SAFETY: the bytes are pieces one behind the other, each of which is valid UTF-8, and so is what they make together.
-    // Nobody changed them meanwhile: they are borrowed.
+    // SAFETY: the bytes are pieces one behind the other, each of which is valid UTF-8, and so is
+    // what they make together. Nobody changed them meanwhile: they are borrowed.
     Ok(Ok(unsafe { std::str::from_utf8_unchecked(bytes) }))
 }
 
@@ -213,7 +141,8 @@ mod tests {
     use sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::interrupt::{Interrupt, Reason};
+    use crate::budget::{whole_within, within};
+    use crate::interrupt::{Interrupt, Interrupted, Reason};
     use crate::tests::start_with;
     use crate::{FileIo, fiber};
 
@@ -255,7 +184,7 @@ mod tests {
         let other_ran = Arc::new(AtomicBool::new(false));
         let other = Arc::clone(&other_ran);
         let stopped = runtime.call(0, move || {
-            interrupt::set_current(Some(interrupt));
+            fiber::obey(Some(interrupt));
             fiber::spawn_local(move || {
                 // Release: pairs with the load below.
                 other.store(true, Ordering::Release);
@@ -295,7 +224,7 @@ mod tests {
         let interrupt = Interrupt::new();
         interrupt.raise(Reason::Cancel);
         let stopped = runtime.call(0, move || {
-            interrupt::set_current(Some(interrupt));
+            fiber::obey(Some(interrupt));
             (0..1000).find_map(|_| {
                 (0..2000).for_each(|_| give_way(1000));
                 tick(1).err()
@@ -312,9 +241,10 @@ mod tests {
         let other = Arc::clone(&other_ran);
         let ran_within = runtime.call(0, move || {
             let seen = Arc::clone(&other);
-            // Relaxed, here and below: the fibers share a core, and the flag stands for nothing else.
+            // Relaxed, here and below: the fibers share a core, and the flag stands for nothing
+            // else.
             fiber::spawn_local(move || other.store(true, Ordering::Relaxed));
-            within(NO_BUDGET - 1, || (0..200_000).for_each(|_| give_way(STRIDE)));
+            within(usize::MAX - 1, || (0..200_000).for_each(|_| give_way(STRIDE)));
             let ran_within = seen.load(Ordering::Relaxed);
             // The same work without a budget lets the other fiber run.
             while !seen.load(Ordering::Relaxed) {

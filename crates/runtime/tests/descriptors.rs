@@ -1,4 +1,5 @@
-//! Accepting while the process has no descriptors left. A process of its own, because the limit is the process's.
+//! Accepting while the process has no descriptors left. A process of its own, because the limit is
+//! the process's.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -52,7 +53,8 @@ fn running_out_of_descriptors_is_survived() {
     let Address::Tcp(at) = *listener.address() else { panic!("not over TCP") };
     let mut early = TcpStream::connect(at).unwrap();
     exchange(&mut early);
-    // The client's socket takes the last descriptor: connecting succeeds (the kernel queues it), accepting can't.
+    // The client's socket takes the last descriptor: connecting succeeds (the kernel queues it),
+    // accepting can't.
     let next_free = std::fs::File::open("/dev/null").unwrap();
     let next = std::os::fd::AsRawFd::as_raw_fd(&next_free) as u64;
     drop(next_free);

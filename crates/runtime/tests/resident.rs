@@ -1,5 +1,5 @@
-//! Resident memory that is not counted: holes in the heaps are given back, and the rest makes memory
-//! short. A process of its own: the count is the process's.
+//! Resident memory that is not counted: holes in the heaps are given back, and the rest makes
+//! memory short. A process of its own: the count is the process's.
 #![allow(missing_docs, reason = "a test")]
 
 use std::ptr;

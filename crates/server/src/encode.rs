@@ -4,7 +4,8 @@
 
 use execution::client::Notice;
 use query::plan::ColumnDesc;
-use runtime::work::{self, STRIDE, Stopped};
+use runtime::budget::Stopped;
+use runtime::work::{self, STRIDE};
 use sql::SqlError;
 
 /// Begins a message of type `kind`. Pass the result to [`end`].

@@ -199,7 +199,7 @@ impl ActivityTable {
     pub fn running_on(&self, core: usize) -> Vec<(u32, String)> {
         let here: HashSet<u32> = {
             let numbers = self.numbers.lock();
-            let runs = |one: &Interrupt| one.core() == Some(core) && one.wait_event().is_none();
+            let runs = |one: &Interrupt| one.core() == Some(core) && WaitEvent::of(one).is_none();
             numbers.interrupts.iter().filter(|(_, one)| runs(one)).map(|(session, _)| *session).collect()
         };
         let active = |slot: &CachePadded<Slot>| {
@@ -228,7 +228,7 @@ impl ActivityTable {
     pub fn list(&self) -> Vec<Activity> {
         let wait_events: HashMap<u32, WaitEvent> = {
             let numbers = self.numbers.lock();
-            let waits = |one: &Interrupt| match one.wait_event() {
+            let waits = |one: &Interrupt| match WaitEvent::of(one) {
                 None if one.core().is_some_and(runtime::watchdog::is_held) => Some(WaitEvent::Held),
                 wait_event => wait_event,
             };

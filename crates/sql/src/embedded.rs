@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runtime::interrupt::{self, Interrupt, Reason};
+use runtime::fiber;
+use runtime::interrupt::{Interrupt, Reason};
 
 use crate::database::{Database, OpenError};
 use crate::session::Session;
@@ -164,10 +165,10 @@ impl EmbeddedSession {
         };
         let interrupt = &self.interrupt;
         self.database.runtime().call(self.core, move || {
-            interrupt::set_current(Some(Arc::clone(interrupt)));
+            fiber::obey(Some(Arc::clone(interrupt)));
             let mut answer = Answer { input, ..Answer::default() };
             let done = body(session, &mut answer);
-            interrupt::set_current(None);
+            fiber::obey(None);
             done.map(|()| answer)
         })
     }

@@ -10,7 +10,8 @@ use std::time::Instant;
 use common::{Folder, LONG, close_sound, fails, rows, run};
 use runtime::account;
 use runtime::aside;
-use runtime::interrupt::{self, Interrupt};
+use runtime::fiber;
+use runtime::interrupt::Interrupt;
 use sql::database::Database;
 use sql::embedded::{Answer, EmbeddedSession};
 use sql::{SqlError, SqlState};
@@ -172,13 +173,13 @@ fn hold(database: &Database) -> (JoinHandle<()>, Sender<()>) {
         has.send(()).expect("the test waits");
         wait.recv().expect("the test ends it");
         drop(reservation);
-        Ok::<(), runtime::work::Stopped>(())
+        Ok::<(), runtime::budget::Stopped>(())
     };
     let holder = std::thread::spawn(move || {
         let held = runtime.call(1, move || {
-            interrupt::set_current(Some(Interrupt::new()));
+            fiber::obey(Some(Interrupt::new()));
             let held = aside::run(body);
-            interrupt::set_current(None);
+            fiber::obey(None);
             held
         });
         held.expect("a call").expect("a reservation");

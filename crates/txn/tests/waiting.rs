@@ -282,12 +282,12 @@ fn waits_end_at_their_limit_and_at_an_interrupt() {
         let interrupt = Interrupt::new();
         let own = Arc::clone(&interrupt);
         let cancelled = aside(engine, move |b| {
-            interrupt::set_current(Some(own));
+            fiber::obey(Some(own));
             b.start(ReadCommitted);
             let seen = b.stamp("k").unwrap();
             let result = b.update(&table(), b"k", seen, b"2");
             b.rollback().unwrap();
-            interrupt::set_current(None);
+            fiber::obey(None);
             result
         });
         let behind = aside(engine, |b| b.alone(|| b.put("k", "3")));

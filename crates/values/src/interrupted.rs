@@ -1,8 +1,8 @@
 //! The errors of statements that an interrupt ends, or whose work cannot go on.
 
 use runtime::account;
+use runtime::budget::Stopped;
 use runtime::interrupt::{Interrupted, Reason};
-use runtime::work::Stopped;
 
 use crate::error::{SqlError, SqlState};
 

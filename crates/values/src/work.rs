@@ -8,6 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
+use runtime::budget;
 use runtime::hash::Quick;
 use runtime::work::{self, STRIDE};
 use runtime::{account, fiber, interrupt};
@@ -36,7 +37,7 @@ where
     R: Send + 'static,
     F: FnOnce() -> Result<R> + Send + 'static,
 {
-    match work::whole_within(COMPILING_BUDGET, || fiber::on_worker_stack(here)) {
+    match budget::whole_within(COMPILING_BUDGET, || fiber::on_worker_stack(here)) {
         Some(done) => done,
         None => beside(|| make().map(|call| move || fiber::on_worker_stack(call))),
     }

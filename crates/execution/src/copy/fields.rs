@@ -309,7 +309,7 @@ mod tests {
         ] {
             let mut fields = Fields::default();
             let budget = 1 << 20;
-            let ended = runtime::work::within(budget, || fields.cut(line.as_bytes(), format, 2));
+            let ended = runtime::budget::within(budget, || fields.cut(line.as_bytes(), format, 2));
             assert!(ended.is_err(), "{:?}", &line[..8]);
         }
         // No more fields are cut than are wanted, and one to show that there are too many.

@@ -128,7 +128,7 @@ impl<'a> Show<'a> {
             Value::Null => return format!("NULL::{}", registry::format_type_exactly(type_)),
             Value::Bool(value) => return value.to_string(),
             // The conversion has no safe points: this function cannot report an interrupt.
-            _ => runtime::work::within(usize::MAX - 1, || {
+            _ => runtime::budget::within(usize::MAX - 1, || {
                 text::to_bytes(value.datum_in(&arena), type_, self.session)
             }),
         };

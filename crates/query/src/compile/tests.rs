@@ -331,7 +331,7 @@ fn explain_shows_many_subqueries_in_lines_that_do_not_grow() {
     }
     assert_eq!(actual, expected);
     let session = NoSession(values::types::Settings::default());
-    let counted = runtime::work::within(1 << 20, || explain(&compiled.statement, None, false, &session));
+    let counted = runtime::budget::within(1 << 20, || explain(&compiled.statement, None, false, &session));
     assert_eq!(counted.expect_err("no budget is left").code, values::SqlState::INSUFFICIENT_RESOURCES);
 }
 
@@ -430,7 +430,7 @@ fn planning_counts_its_work_as_binding_does() {
     let request = Request::plain(&text);
     let mut binder = crate::bind::Binder::new(&context, &request, &[]);
     let bound = binder.bind(&tree.statements[0].node).expect("binds");
-    let planned = runtime::work::within(1 << 20, || crate::planner::plan_bound(&mut binder, bound));
+    let planned = runtime::budget::within(1 << 20, || crate::planner::plan_bound(&mut binder, bound));
     assert_eq!(planned.expect_err("no budget is left").code, values::SqlState::INSUFFICIENT_RESOURCES);
 }
 

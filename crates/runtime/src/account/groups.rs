@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 const UNIFIED: [&str; 2] = ["memory.max", "memory.high"];
 const LEGACY: [&str; 1] = ["memory.limit_in_bytes"];
 
-/// Bytes of memory this process can have: the machine's, or what its control group or a group above it allows.
+/// Bytes of memory this process can have: the machine's, or what its control group or a group above
+/// it allows.
 ///
 /// # Errors
 /// When the machine does not tell its memory.
@@ -34,8 +35,8 @@ fn limit(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> 
     let mut least = None;
     for mount in mounts.lines().filter_map(Mount::parse) {
         let Some(path) = groups.lines().find_map(|line| mount.group(line)) else { continue };
-        // A group outside of what is mounted (a container without a namespace of its own): the mount's root is what
-        // the container sees of itself.
+        // A group outside of what is mounted (a container without a namespace of its own): the
+        // mount's root is what the container sees of itself.
         let inside = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
         let names: &[&str] = if mount.unified { &UNIFIED } else { &LEGACY };
         for folder in
@@ -73,7 +74,8 @@ impl Mount {
         Some(Mount { root: path()?, point: path()?, unified })
     }
 
-    /// The process's group in this tree, where a line of its groups tells it, without the leading slash.
+    /// The process's group in this tree, where a line of its groups tells it, without the leading
+    /// slash.
     fn group<'a>(&self, line: &'a str) -> Option<&'a Path> {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;

@@ -10,18 +10,19 @@
 //!    beside the cores ends ([`Call`]), its fiber waits, and the call begins anew with all that it
 //!    lacked. So whoever waits holds no reservation, and the others come to their end.
 //! 3. A call that does not fit waits while large reservations are held: those end, and no new ones
-//!    come before it. Small ones come at all times. While only they are held, a call is refused that
-//!    would not fit if they ended.
+//!    come before it. Small ones come at all times. While only they are held, a call is refused
+//!    that would not fit if they ended.
 //! 4. A call that holds a reservation and asks for another (an expression of the catalog is parsed
 //!    for a statement) uses up its own, and gets the rest at once where it fits, whoever waits.
 //! 5. A call's reservation lasts until the heaps have been trimmed: each of some threads would
 //!    otherwise keep, in a heap of its own, what it has freed and nobody counts.
 //! 6. Fibers get their reservations in the order in which they began to wait. Only the first one
 //!    tries ([`FairQueue`]), and newcomers join the queue while a fiber waits in it.
-//! 7. A fiber waits only while a reservation is held, and its end wakes the first fiber. A fiber tries
-//!    under the lock of [`HELD`], and [`end`] takes that lock before it wakes: either the try sees the
-//!    end, or the wake-up comes after the try. A reservation ends with its call, or with the trim that
-//!    follows. Each one that waits for a trim tells the watch; without a watch none waits for a trim.
+//! 7. A fiber waits only while a reservation is held, and its end wakes the first fiber. A fiber
+//!    tries under the lock of [`HELD`], and [`end`] takes that lock before it wakes: either the try
+//!    sees the end, or the wake-up comes after the try. A reservation ends with its call, or with
+//!    the trim that follows. Each one that waits for a trim tells the watch; without a watch none
+//!    waits for a trim.
 //! 8. Memory that others free may make room earlier. The watch wakes the first fiber after it has
 //!    given back large blocks, after each trim, and when memory is no longer short. Smaller blocks
 //!    wake nobody: the next end does.
@@ -32,16 +33,17 @@ use std::marker::PhantomData;
 use sync::atomic::Ordering;
 use sync::{FairQueue, SpinLock, core_local};
 
-use super::{CELLS, LEASE, NONE_RESERVED, TAKEN, ask, is_large, lease, limit, release, room, watch};
-use crate::aside;
+use super::{
+    CALLS_MAX, CELLS, LEASE, NONE_RESERVED, TAKEN, ask, is_large, lease, limit, release, room, signal,
+};
+use crate::budget::{self, Stopped};
 use crate::interrupt::{self, Interrupted, Reason};
-use crate::work::{self, Stopped};
 
 /// Most reservations that are held at a time, but for those of sessions that hold little.
-const AT_ONCE: usize = aside::THREADS_MAX / 2;
+const AT_ONCE: usize = CALLS_MAX / 2;
 
-/// Memory that is the running thread's until this is dropped. A thread drops its reservations in the
-/// reverse of their order.
+/// Memory that is the running thread's until this is dropped. A thread drops its reservations in
+/// the reverse of their order.
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation {
@@ -146,8 +148,8 @@ pub fn reserve(bytes: usize) -> Result<Reservation, Stopped> {
         Attempt::Refused => return Err(refused),
         Attempt::Later => {}
     }
-    if work::has_budget() {
-        work::use_up();
+    if budget::has_budget() {
+        budget::use_up();
         return Err(Stopped::Budget);
     }
     let Some(progress) = CALL.get() else { return Err(refused) };
@@ -156,7 +158,8 @@ pub fn reserve(bytes: usize) -> Result<Reservation, Stopped> {
     Err(Stopped::Budget)
 }
 
-/// Counts so many bytes for the process, where they fit or are those of a session that holds little.
+/// Counts so many bytes for the process, where they fit or are those of a session that holds
+/// little.
 fn attempt(bytes: i64, is_small: bool) -> Attempt {
     // Relaxed, here and below: a sum, which orders nothing.
     let longer = |taken: i64| (is_small || taken.saturating_add(bytes) <= limit()).then(|| taken + bytes);
@@ -199,7 +202,7 @@ fn end(part: Part) {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let Some(Reserved { part, before }) = self.reserved else { return };
-        let trimmed = aside::is_call() && watch::is_watched();
+        let trimmed = interrupt::is_call() && signal::is_watched();
         let bytes = CELLS.with(|cells| {
             cells.reserved.set(before);
             let lasts = (cells.limit.get() - cells.sum.get().max(before) - LEASE).max(0);
@@ -216,7 +219,7 @@ impl Drop for Reservation {
             held.all.add(lasts);
             held.ended.add(lasts);
             drop(held);
-            watch::freed();
+            signal::freed();
         } else {
             end(part);
         }
@@ -263,7 +266,7 @@ impl Call {
         let grant = self.grant.take();
         move || {
             let _reservation = grant.map(Grant::hold);
-            if !aside::is_call() {
+            if !interrupt::is_call() {
                 return Ok(body());
             }
             let begun = CELLS.with(|cells| cells.sum.get());
@@ -276,8 +279,8 @@ impl Call {
         }
     }
 
-    /// Waits until the call's memory can be reserved. A call that began anew before gets half as much
-    /// more where it can, so that it does so a few times only.
+    /// Waits until the call's memory can be reserved. A call that began anew before gets half as
+    /// much more where it can, so that it does so a few times only.
     ///
     /// # Errors
     /// [`Reason::Memory`] where the process can't have so much. The running fiber's interrupt.

@@ -35,8 +35,8 @@ const TRIM_TIMES: u64 = 10;
 /// Bytes that count as taken because they are resident. The watch alone writes it.
 static EXCESS: AtomicI64 = AtomicI64::new(0);
 
-/// Bytes that count as taken because more is resident than the process may have, not because sessions
-/// hold them.
+/// Bytes that count as taken because more is resident than the process may have, not because
+/// sessions hold them.
 pub fn excess() -> i64 {
     // Relaxed: a number that orders nothing.
     EXCESS.load(Ordering::Relaxed)

@@ -1,18 +1,16 @@
-//! A thread that acts while memory is short, and gives freed memory back to the system: large blocks at once, the rest when
-//! much was freed.
+//! A thread that acts while memory is short, and gives freed memory back to the system: large
+//! blocks at once, the rest when much was freed.
 //!
-//! The allocator only unparks it. It runs beside the cores, so no statement can keep it from its work.
+//! The allocator only unparks it ([`signal`]). It runs beside the cores, so no statement can keep
+//! it from its work.
 
 use std::io;
 use std::time::Duration;
 
-use sync::OnceLock;
-use sync::atomic::{AtomicBool, Ordering};
-
 use super::resident::{self, Resident};
-use super::{release, reserve};
+use super::{release, reserve, signal};
 use crate::os;
-use crate::os::thread::{Thread, park_timeout, spawn};
+use crate::os::thread::{park_timeout, spawn};
 use crate::time;
 
 /// Between two looks while memory is short.
@@ -24,16 +22,9 @@ const ROUND: Duration = Duration::from_millis(20);
 const TRIM_QUIET: u64 = 100_000_000;
 const TRIM_MOST: u64 = 2_000_000_000;
 
-/// The thread to unpark.
-static THREAD: OnceLock<Thread> = OnceLock::new();
-static SHORT: AtomicBool = AtomicBool::new(false);
-static FREED: AtomicBool = AtomicBool::new(false);
-static RELEASED: AtomicBool = AtomicBool::new(false);
-static MUCH: AtomicBool = AtomicBool::new(false);
-
-/// Starts the watch, one for the process. While more memory is taken than the limit, it calls `relieve` every 20 ms.
-/// More than `resident` bytes, pages of files aside, count as taken beyond the limit: see
-/// [`super::resident`].
+/// Starts the watch, one for the process. While more memory is taken than the limit, it calls
+/// `relieve` every 20 ms. More than `resident` bytes, pages of files aside, count as taken beyond
+/// the limit: see [`super::resident`].
 ///
 /// # Errors
 /// When no thread can be had, or the system does not tell what is resident.
@@ -43,18 +34,17 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
         // When to trim, in nanoseconds: once it is quiet, and at the latest.
         let mut due: Option<(u64, u64)> = None;
         loop {
-            // AcqRel: a `tell` that finds the flag taken back here also finds the thread, which was set before.
-            if RELEASED.swap(false, Ordering::AcqRel) {
+            if signal::RELEASED.take() {
                 release::empty();
                 reserve::freed();
             }
             let now = time::precise();
-            let is_asked = now >= resident.next_look() && MUCH.swap(false, Ordering::AcqRel);
+            let is_asked = now >= resident.next_look() && signal::MUCH.take();
             let looks = is_asked || now >= resident.last_look();
             if looks {
                 resident.look(trim);
             }
-            if SHORT.swap(false, Ordering::AcqRel) || looks {
+            if signal::SHORT.take() || looks {
                 while super::is_short() || resident::excess() > 0 {
                     if reserve::is_owed() {
                         trim();
@@ -68,7 +58,7 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
                 reserve::freed();
             }
             let now = time::precise();
-            if FREED.swap(false, Ordering::AcqRel) {
+            if signal::FREED.take() {
                 let latest = due.map_or(now + TRIM_MOST, |(_, latest)| latest);
                 due = Some((latest.min(now + TRIM_QUIET), latest));
             }
@@ -77,54 +67,19 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
                 trim();
                 continue;
             }
-            // Acquire: whoever sets it later unparks the thread.
-            let is_asked = MUCH.load(Ordering::Acquire);
+            // A sender that sets it later unparks the thread.
+            let is_asked = signal::MUCH.is_set();
             let look = if is_asked { resident.next_look() } else { resident.last_look() };
             let at = due.map_or(look, |(at, _)| at.min(look));
             park_timeout(Duration::from_nanos(at.saturating_sub(now)));
         }
     };
     let thread = spawn("memory", None, work)?.thread().clone();
-    // Orders sent before are seen now.
-    THREAD.get_or_init(|| thread).unpark();
+    signal::begin(thread);
     Ok(())
 }
 
 /// Gives the free pages of all threads' heaps back to the system.
 fn trim() {
     reserve::with_trim(os::memory::trim_heap);
-}
-
-/// More than half of the limit is taken, and a lease was taken or given back. Called inside the allocator.
-pub(super) fn much() {
-    tell(&MUCH);
-}
-
-/// Memory is short. Called inside the allocator.
-pub(super) fn pressure() {
-    tell(&SHORT);
-}
-
-/// Much was freed. Called inside the allocator.
-pub(super) fn freed() {
-    tell(&FREED);
-}
-
-/// A large block was freed. Called inside the allocator.
-pub(super) fn released() {
-    tell(&RELEASED);
-}
-
-/// Whether the thread runs.
-pub(super) fn is_watched() -> bool {
-    THREAD.get().is_some()
-}
-
-fn tell(flag: &AtomicBool) {
-    // AcqRel: as above.
-    if !flag.swap(true, Ordering::AcqRel)
-        && let Some(thread) = THREAD.get()
-    {
-        thread.unpark();
-    }
 }

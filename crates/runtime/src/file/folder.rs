@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::PRIVATE_FILE;
-use super::pool::blocking;
+use super::blocking;
 use crate::os::regular;
 
 /// Permissions of folders made here: their owner alone may list and enter them.
@@ -35,8 +35,8 @@ pub fn lock_exclusive(path: &Path) -> io::Result<FileLock> {
     })
 }
 
-/// Locks a file that exists, without writing to its folder: `None` when there is no such file, `WouldBlock` when somebody
-/// else holds it.
+/// Locks a file that exists, without writing to its folder: `None` when there is no such file,
+/// `WouldBlock` when somebody else holds it.
 pub fn lock_existing(path: &Path) -> io::Result<Option<FileLock>> {
     blocking(|| {
         let file = match regular::open_to_read(path) {
@@ -71,7 +71,8 @@ pub(super) fn unnamed() -> io::Result<std::fs::File> {
     })
 }
 
-/// Copies a regular file to `to` with permissions 0600, durable when this returns but for its name ([`sync_dir`]).
+/// Copies a regular file to `to` with permissions 0600, durable when this returns but for its name
+/// ([`sync_dir`]).
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     blocking(|| {
         let mut how = std::fs::OpenOptions::new();
@@ -82,8 +83,8 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Makes a file hold `content` in one step, durable when this returns: its name with `.new` is written first. It has
-/// permissions 0600.
+/// Makes a file hold `content` in one step, durable when this returns: its name with `.new` is
+/// written first. It has permissions 0600.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let draft =
@@ -110,8 +111,8 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     })
 }
 
-/// Creates a folder with permissions 0700, and the folders that lead to it with the usual ones. A folder that is there
-/// stays as it is.
+/// Creates a folder with permissions 0700, and the folders that lead to it with the usual ones. A
+/// folder that is there stays as it is.
 pub fn create_dir(folder: &Path) -> io::Result<()> {
     blocking(|| {
         if let Some(parent) = folder.parent() {
@@ -178,7 +179,8 @@ fn file_system(folder: &Path) -> io::Result<libc::statvfs> {
     let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
     blocking(|| {
         let mut facts = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-        // SAFETY: the path ends with a zero byte, and the result has room for what the kernel writes.
+        // SAFETY: the path ends with a zero byte, and the result has room for what the kernel
+        // writes.
         if unsafe { libc::statvfs(path.as_ptr(), facts.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }

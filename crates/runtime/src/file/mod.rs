@@ -1,8 +1,10 @@
-//! Files: a fiber that reads or writes parks while the kernel works; a thread that is no worker just blocks.
+//! Files: a fiber that reads or writes parks while the kernel works; a thread that is no worker
+//! just blocks.
 //!
-//! Two ways behind one surface, chosen at start: a ring (io_uring) for each core, or a pool of I/O threads. What is rare
-//! (open, rename, folders) goes through the pool in both. What must hold: an operation's buffer outlives it, because its
-//! fiber does not leave before the operation has ended, whatever interrupts it.
+//! Two ways behind one surface, chosen at start: a ring (io_uring) for each core, or a pool of I/O
+//! threads. What is rare (open, rename, folders) goes through the pool in both. What must hold: an
+//! operation's buffer outlives it, because its fiber does not leave before the operation has ended,
+//! whatever interrupts it.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
 
@@ -20,20 +22,23 @@ pub use folder::{
 };
 pub(crate) use pool::Pool;
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+
+use sync::core_local;
 
 use crate::os::operation::{self, Operation};
 use crate::os::regular;
 pub use crate::os::regular::{Unusable, open_to_read};
-pub use pool::blocking;
 use ring::Ring;
 pub use word::MappedWord;
 
 use crate::fiber;
-use crate::worker::Worker;
 
 /// Permissions of files made here: their owner reads and writes them, nobody else opens them.
 const PRIVATE_FILE: u32 = 0o600;
@@ -75,8 +80,8 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a regular file; one it creates has permissions 0600. Where the file system refuses direct I/O (tmpfs), the file
-    /// is opened without.
+    /// Opens a regular file; one it creates has permissions 0600. Where the file system refuses
+    /// direct I/O (tmpfs), the file is opened without.
     ///
     /// # Errors
     /// Those of the system. [`Unusable`] where what is there is no regular file.
@@ -94,7 +99,8 @@ impl File {
         })
     }
 
-    /// A file that has no name and is gone with the process, in the system's folder for temporary files.
+    /// A file that has no name and is gone with the process, in the system's folder for temporary
+    /// files.
     pub fn temporary() -> io::Result<File> {
         Ok(File { file: unnamed()?, direct: false })
     }
@@ -114,7 +120,8 @@ impl File {
             let got =
                 self.run(Operation::read(self.file.as_raw_fd(), &mut to[read..], offset + read as u64))?;
             read += got;
-            // A direct read ends off a block boundary only at the end of the file, and can't be continued there.
+            // A direct read ends off a block boundary only at the end of the file, and can't be
+            // continued there.
             if got == 0 || (self.direct && !got.is_multiple_of(512)) {
                 break;
             }
@@ -122,8 +129,8 @@ impl File {
         Ok(read)
     }
 
-    /// Fills several pieces, keeping several reads in flight; which ones were filled. The others met an error or the
-    /// file's end, or were interrupted: [`File::read_at`] tells which.
+    /// Fills several pieces, keeping several reads in flight; which ones were filled. The others
+    /// met an error or the file's end, or were interrupted: [`File::read_at`] tells which.
     pub fn read_many(&self, pieces: &mut [(u64, &mut [u8])]) -> Vec<bool> {
         let fd = self.file.as_raw_fd();
         let mut filled = Vec::with_capacity(pieces.len());
@@ -160,7 +167,8 @@ impl File {
         Ok(())
     }
 
-    /// Writes several pieces, keeping several in flight; the first error is returned once all have ended.
+    /// Writes several pieces, keeping several in flight; the first error is returned once all have
+    /// ended.
     pub fn write_many(&self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         let fd = self.file.as_raw_fd();
         let mut first_error = None;
@@ -187,7 +195,8 @@ impl File {
         self.run(Operation::Sync { fd: self.file.as_raw_fd() }).map(|_| ())
     }
 
-    /// Makes room on disk for `len` bytes from `offset`, growing the file; `StorageFull` when there is none.
+    /// Makes room on disk for `len` bytes from `offset`, growing the file; `StorageFull` when there
+    /// is none.
     pub fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
         match self.run(Operation::Allocate { fd: self.file.as_raw_fd(), offset, len }) {
             // A file system that can't reserve: grow the file at least.
@@ -230,31 +239,63 @@ impl File {
     }
 }
 
-/// Runs operations at the same time and waits for all: `results` are counts, or negated error numbers.
+/// Runs operations at the same time and waits for all: `results` are counts, or negated error
+/// numbers.
 fn run_all(operations: &[Operation], results: &mut [i32]) {
     match fiber::current() {
         None => operations.iter().zip(results).for_each(|(operation, result)| *result = operation.execute()),
-        Some((worker, fiber)) => match &worker.disk.ring {
-            Some(ring) => ring.run_all(fiber, operations, results),
-            None => worker.shared.pool.execute_all(fiber, operations, results),
+        Some((_, fiber)) => match &here() {
+            Disk { ring: Some(ring), .. } => ring.run_all(fiber, operations, results),
+            Disk { pool, .. } => pool.execute_all(fiber, operations, results),
         },
     }
 }
 
+core_local! {
+    static DISK: Cell<*const Disk> = const { Cell::new(ptr::null()) };
+}
+
+/// The files of the core whose thread this is. Panics elsewhere.
+fn here() -> &'static Disk {
+    // SAFETY: set by `Disk::enter` and cleared by `Disk::leave`, between which it is on this
+    // thread's stack. It is not Sync, so the reference stays on this thread, where nothing runs any
+    // more once it is gone.
+    DISK.with(|disk| unsafe { disk.get().as_ref() }).expect("this runs on a worker of the runtime only")
+}
+
+/// The pool of threads of the runtime this code runs in.
+#[cfg(test)]
+pub(crate) fn pool() -> &'static Arc<Pool> {
+    &here().pool
+}
+
+/// Runs what may block: on a thread of the pool while the fiber parks, or right here where there is
+/// no fiber.
+pub fn blocking<R: Send>(body: impl FnOnce() -> R + Send) -> R {
+    let Some((_, fiber)) = fiber::current() else { return body() };
+    here().pool.run(fiber, body)
+}
+
 /// One core's way to its files.
 pub(crate) struct Disk {
+    /// None: operations go to the pool.
     ring: Option<Ring>,
+    pool: Arc<Pool>,
 }
 
 impl Disk {
     /// One for each core, and why io_uring was refused if it was wanted.
-    pub(crate) fn for_cores(cores: usize, file_io: FileIo) -> io::Result<(Vec<Disk>, Option<String>)> {
-        let threads = || (0..cores).map(|_| Disk { ring: None }).collect();
+    pub(crate) fn for_cores(
+        cores: usize,
+        file_io: FileIo,
+        pool: &Arc<Pool>,
+    ) -> io::Result<(Vec<Disk>, Option<String>)> {
+        let threads = || (0..cores).map(|_| Disk::without_ring(pool)).collect();
         if file_io == FileIo::Threads {
             return Ok((threads(), None));
         }
         let rings: io::Result<Vec<_>> =
-            (0..cores).map(|_| Ring::new().map(|ring| Disk { ring: Some(ring) })).collect();
+            (0..cores).map(|_| Ok(Disk { ring: Some(Ring::new()?), pool: Arc::clone(pool) })).collect();
         match rings {
             Ok(disks) => Ok((disks, None)),
             Err(error) if file_io == FileIo::Auto => Ok((threads(), Some(error.to_string()))),
@@ -263,8 +304,18 @@ impl Disk {
     }
 
     /// For a worker whose operations are few: they go to the pool of threads.
-    pub(crate) fn without_ring() -> Disk {
-        Disk { ring: None }
+    pub(crate) fn without_ring(pool: &Arc<Pool>) -> Disk {
+        Disk { ring: None, pool: Arc::clone(pool) }
+    }
+
+    /// This thread's files are these from now on, until [`Disk::leave`].
+    pub(crate) fn enter(&self) {
+        DISK.set(self);
+    }
+
+    /// The core's loop has ended.
+    pub(crate) fn leave(&self) {
+        DISK.set(ptr::null());
     }
 
     /// What to poll for completions.
@@ -285,9 +336,9 @@ impl Disk {
     }
 
     /// Wakes the fibers whose operations have ended.
-    pub(crate) fn complete(&self, worker: &Worker) {
+    pub(crate) fn complete(&self) {
         if let Some(ring) = &self.ring {
-            ring.complete(worker);
+            ring.complete();
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Threads for what blocks: all file operations where there is no io_uring, and the rare ones everywhere.
+//! Threads for what blocks: all file operations where there is no io_uring, and the rare ones
+//! everywhere.
 //!
-//! Threads start when there is work and nobody idle, up to a bound, and stay. A fiber that hands work over parks until
-//! it has ended, so what the work borrows stays alive.
+//! Threads start when there is work and nobody idle, up to a bound, and stay. A fiber that hands
+//! work over parks until it has ended, so what the work borrows stays alive.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,7 +12,7 @@ use std::task::Waker;
 use sync::WorkQueue;
 use sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fiber::{self, Fiber};
+use crate::fiber::Fiber;
 use crate::os;
 use crate::os::operation::Operation;
 use crate::{Cause, fail_stop};
@@ -33,7 +34,8 @@ struct Work {
     group: *const Group,
 }
 
-// SAFETY: body and group lie with a fiber that waits for the group's end, and each body is run by one thread.
+// SAFETY: body and group lie with a fiber that waits for the group's end, and each body is run by
+// one thread.
 unsafe impl Send for Work {}
 
 impl Pool {
@@ -46,14 +48,17 @@ impl Pool {
         self.0.close();
     }
 
-    /// Runs all bodies on threads of the pool and parks until all have ended. The bodies must not panic.
+    /// Runs all bodies on threads of the pool and parks until all have ended. The bodies must not
+    /// panic.
     fn run_all(self: &Arc<Self>, fiber: &Fiber, bodies: &mut [&mut (dyn FnMut() + Send)]) {
-        // Nothing may unwind from here once a thread knows of our stack, so what a park asserts is asserted before.
+        // Nothing may unwind from here once a thread knows of our stack, so what a park asserts is
+        // asserted before.
         fiber.assert_may_suspend();
         let group = Group { left: AtomicUsize::new(bodies.len()), waker: sync::park::current() };
         let works = bodies.iter_mut().map(|body| {
             let body: *mut (dyn FnMut() + Send + '_) = *body;
-            // SAFETY: only the lifetime changes; we wait below until no thread uses the body any more.
+            // SAFETY: only the lifetime changes; we wait below until no thread uses the body any
+            // more.
             let body = unsafe {
                 std::mem::transmute::<*mut (dyn FnMut() + Send + '_), *mut (dyn FnMut() + Send)>(body)
             };
@@ -72,6 +77,20 @@ impl Pool {
         }
     }
 
+    /// Runs `body` on a thread of the pool while `fiber`, which calls, parks.
+    pub(super) fn run<R: Send>(self: &Arc<Self>, fiber: &Fiber, body: impl FnOnce() -> R + Send) -> R {
+        let mut body = Some(body);
+        let mut result = None;
+        self.run_all(
+            fiber,
+            &mut [&mut || {
+                let body = body.take().expect("work is run once");
+                result = Some(catch_unwind(AssertUnwindSafe(body)));
+            }],
+        );
+        result.expect("work that has ended has its result").unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
     fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let pool = self.clone();
         os::thread::spawn("file-io", None, move || pool.work()).map(drop)
@@ -81,8 +100,9 @@ impl Pool {
     fn work(&self) {
         let mut done = false;
         while let Some(work) = self.0.next(done) {
-            // SAFETY: the fiber waits until `left` is zero, so body and group are alive until the subtraction; the
-            // waker is cloned before. The body is ours alone: it was in the queue once.
+            // SAFETY: the fiber waits until `left` is zero, so body and group are alive until the
+            // subtraction; the waker is cloned before. The body is ours alone: it was in the queue
+            // once.
             unsafe {
                 (*work.body)();
                 let waker = (*work.group).waker.clone();
@@ -119,19 +139,4 @@ impl Pool {
 /// No thread at all can be had for files: the work is queued and could never end.
 fn fatal(error: &io::Error) -> ! {
     fail_stop(Cause::System, format_args!("no thread for file I/O can be started: {error}"))
-}
-
-/// Runs what may block: on a thread of the pool while the fiber parks, or right here where there is no fiber.
-pub fn blocking<R: Send>(body: impl FnOnce() -> R + Send) -> R {
-    let Some((worker, fiber)) = fiber::current() else { return body() };
-    let mut body = Some(body);
-    let mut result = None;
-    worker.shared.pool.run_all(
-        fiber,
-        &mut [&mut || {
-            let body = body.take().expect("work is run once");
-            result = Some(catch_unwind(AssertUnwindSafe(body)));
-        }],
-    );
-    result.expect("work that has ended has its result").unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -1,8 +1,8 @@
-//! One core's io_uring: operations of a turn are submitted by one system call at its end; completions signal an eventfd
-//! in the core's epoll set.
+//! One core's io_uring: operations of a turn are submitted by one system call at its end;
+//! completions signal an eventfd in the core's epoll set.
 //!
-//! A completion finds its ticket, on the stack of the fiber that waits, by the address the entry carries. The fiber
-//! does not leave before its last ticket is in, so the address is good.
+//! A completion finds its ticket, on the stack of the fiber that waits, by the address the entry
+//! carries. The fiber does not leave before its last ticket is in, so the address is good.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -14,7 +14,6 @@ use io_uring::{IoUring, Probe, opcode};
 use crate::fiber::Fiber;
 use crate::os;
 use crate::os::operation::Operation;
-use crate::worker::Worker;
 
 /// Entries of the submission queue: more operations in one turn are submitted in several calls.
 const ENTRIES: u32 = 256;
@@ -64,7 +63,8 @@ impl Ring {
 
     /// Runs the operations and parks `fiber`, which calls, until all have ended.
     pub(super) fn run_all(&self, fiber: &Fiber, operations: &[Operation], results: &mut [i32]) {
-        // Nothing may unwind from here once the kernel knows of our stack, so what a park asserts is asserted before.
+        // Nothing may unwind from here once the kernel knows of our stack, so what a park asserts
+        // is asserted before.
         fiber.assert_may_suspend();
         let wait = Wait { left: Cell::new(operations.len()), fiber };
         let start = |operation: &Operation, result: &mut i32, ticket: &mut Option<Ticket>| {
@@ -88,7 +88,8 @@ impl Ring {
 
     fn push(&self, entry: &io_uring::squeue::Entry) {
         loop {
-            // SAFETY: the caller waits for the completion, so what the entry points to stays valid until then.
+            // SAFETY: the caller waits for the completion, so what the entry points to stays valid
+            // until then.
             let pushed = unsafe { self.ring.borrow_mut().submission().push(entry) };
             if pushed.is_ok() {
                 self.queued.set(self.queued.get() + 1);
@@ -99,7 +100,8 @@ impl Ring {
         }
     }
 
-    /// Gives the kernel what is queued. When it can't take it now (out of memory), the next turn tries again.
+    /// Gives the kernel what is queued. When it can't take it now (out of memory), the next turn
+    /// tries again.
     pub(super) fn submit(&self) {
         if self.queued.get() == 0 {
             return;
@@ -118,7 +120,7 @@ impl Ring {
     }
 
     /// Takes all completions and wakes the fibers that wait for them.
-    pub(super) fn complete(&self, worker: &Worker) {
+    pub(super) fn complete(&self) {
         if self.in_flight.get() == 0 {
             return;
         }
@@ -126,9 +128,11 @@ impl Ring {
         let mut seen = 0;
         for completion in ring.completion() {
             seen += 1;
-            // SAFETY: the address of a ticket whose fiber waits for this completion; each completes once.
+            // SAFETY: the address of a ticket whose fiber waits for this completion; each completes
+            // once.
             let ticket = unsafe { &*(completion.user_data() as *const Ticket) };
-            // SAFETY: as for the ticket: result and wait lie in frames of the same waiting fiber, on this thread.
+            // SAFETY: as for the ticket: result and wait lie in frames of the same waiting fiber,
+            // on this thread.
             let wait = unsafe {
                 *ticket.result = completion.result();
                 &*ticket.wait
@@ -136,7 +140,7 @@ impl Ring {
             wait.left.set(wait.left.get() - 1);
             if wait.left.get() == 0 {
                 // SAFETY: the fiber waits, so it is alive.
-                unsafe { &*wait.fiber }.notify_here(worker);
+                unsafe { &*wait.fiber }.notify_on_core();
             }
         }
         self.in_flight.set(self.in_flight.get() - seen);

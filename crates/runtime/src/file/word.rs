@@ -1,7 +1,8 @@
 //! One word of a file, mapped into memory.
 //!
-//! A store to it costs no system call and outlives the process. It reaches the disk when the kernel writes the page back, so
-//! after a power failure the file may hold an older value, but never half of one.
+//! A store to it costs no system call and outlives the process. It reaches the disk when the kernel
+//! writes the page back, so after a power failure the file may hold an older value, but never half
+//! of one.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
 
@@ -12,13 +13,13 @@ use std::ptr::{self, NonNull};
 
 use sync::atomic::AtomicU64;
 
-use super::pool::blocking;
+use super::blocking;
 use crate::os::regular;
 
 /// Bytes of the file that are mapped.
 const LENGTH: usize = 4096;
-/// File systems that overwrite a block in place. Elsewhere a store may need a new block, and a full disk would then end the
-/// process by SIGBUS.
+/// File systems that overwrite a block in place. Elsewhere a store may need a new block, and a full
+/// disk would then end the process by SIGBUS.
 const IN_PLACE: [i64; 4] = [0xef53, 0x5846_5342, 0x0102_1994, 0x794c_7630]; // ext4, xfs, tmpfs, overlay
 
 /// The first word of a file, shared with the file.
@@ -64,8 +65,8 @@ impl MappedWord {
     /// The word.
     #[inline]
     pub fn word(&self) -> &AtomicU64 {
-        // SAFETY: the mapping is aligned, holds at least this word, and lives as long as `self`. The word is only ever reached
-        // as an atomic.
+        // SAFETY: the mapping is aligned, holds at least this word, and lives as long as `self`.
+        // The word is only ever reached as an atomic.
         unsafe { self.0.as_ref() }
     }
 }

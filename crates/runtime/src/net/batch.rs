@@ -1,48 +1,36 @@
-//! Socket calls of many sessions by one system call: the replies of a round, and what has come for those served next.
+//! Socket calls of many sessions by one system call: the replies of a round, and what has come for
+//! those served next.
 //!
-//! An io_uring in which nothing is ever under way: each call says not to wait (MSG_DONTWAIT), so it has ended when the
-//! kernel has taken it, and all have when [`Batch::exchange`] returns. It saves more than system calls: a client that a
-//! reply wakes takes the core when the server leaves the kernel, not before the other replies are out.
+//! An io_uring in which nothing is ever under way: each call says not to wait (MSG_DONTWAIT), so it
+//! has ended when the kernel has taken it, and all have when [`Batch::exchange`] returns. It saves
+//! more than system calls: a client that a reply wakes takes the core when the server leaves the
+//! kernel, not before the other replies are out.
 //!
 //! What must hold:
 //! 1. What an entry points to stays where it is until `exchange` returns.
-//! 2. A session has one send and one receive at most among the entries, so its bytes keep their order.
-//! 3. What has come for a session lies in its slot until it is served. No slot is filled before all are empty again.
+//! 2. A session has one send and one receive at most among the entries, so its bytes keep their
+//!    order.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 
-use super::round::Outbox;
+use super::Net;
+use super::arrivals::{MOST, SLOT, length};
+use super::replies::Replies;
 use super::session::Session;
 use crate::os;
-use crate::worker::Worker;
 use crate::{Cause, fail_stop};
 
-/// Sessions that are sent to, or received for, at once.
-pub(super) const MOST: usize = 64;
-/// Room for what has come for one session; of more, the rest is received into the session's own room. No power of two,
-/// so that the slots' beginnings do not share the same few cache lines.
-const SLOT: usize = 2048 + 128;
 /// Marks a receive among the entries, beside its slot; a send has its reply's place.
 const RECEIVE: u64 = 1 << 32;
 
-/// What has come for a session, or the error (negative) that a receive met.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Arrival {
-    slot: usize,
-    result: i32,
-}
-
-/// One core's ring, and what was received by it.
+/// One core's ring.
 pub(crate) struct Batch {
     ring: RefCell<IoUring>,
-    slots: RefCell<Box<[u8]>>,
-    /// Slots that are in use.
-    waiting: Cell<usize>,
 }
 
 impl Batch {
@@ -55,37 +43,30 @@ impl Batch {
         let able = [opcode::Send::CODE, opcode::Recv::CODE].into_iter().all(|code| probe.is_supported(code));
         // Whether entries are taken at all is found out here and not by the first client.
         ring.submit().ok()?;
-        able.then(|| Batch {
-            ring: RefCell::new(ring),
-            slots: RefCell::new(vec![0; MOST * SLOT].into_boxed_slice()),
-            waiting: Cell::new(0),
-        })
+        able.then(|| Batch { ring: RefCell::new(ring) })
     }
 
-    /// Whether the next sessions may be received for.
-    pub(super) fn is_served(&self) -> bool {
-        self.waiting.get() == 0
-    }
-
-    /// Sends replies, and receives for the first sessions of `ready` if all for whom something had come are served.
-    pub(super) fn exchange(&self, worker: &Worker, outbox: &Outbox, ready: &VecDeque<Rc<Session>>) {
-        let (mut ring, mut slots) = (self.ring.borrow_mut(), self.slots.borrow_mut());
+    /// Sends replies, and receives for the first sessions of `ready` if all for whom something had
+    /// come are served.
+    pub(super) fn exchange(&self, net: &Net, replies: &Replies, ready: &VecDeque<Rc<Session>>) {
+        let (mut ring, mut slots) = (self.ring.borrow_mut(), net.arrivals.slots());
         let mut count = 0;
         let mut push = |entry: squeue::Entry| {
-            // SAFETY: the replies' bytes and the slots are borrowed until all entries have ended, below.
+            // SAFETY: the replies' bytes and the slots are borrowed until all entries have ended,
+            // below.
             unsafe { ring.submission().push(&entry) }.expect("room for all replies and MOST receives");
             count += 1;
         };
-        for (index, (session, bytes)) in outbox.replies().enumerate() {
+        for (index, (session, bytes)) in replies.iter().enumerate() {
             if session.takes_replies() {
                 let send = opcode::Send::new(types::Fd(session.socket()), bytes.as_ptr(), bytes.len() as u32);
                 let send = send.flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).build();
                 push(send.user_data(index as u64));
             } else {
-                session.send_or_keep(worker, bytes);
+                session.send_or_keep(net, bytes);
             }
         }
-        let next = if self.is_served() { MOST } else { 0 };
+        let next = if net.arrivals.are_served() { MOST } else { 0 };
         for ((index, session), slot) in ready.iter().enumerate().take(next).zip(slots.chunks_exact_mut(SLOT))
         {
             if session.is_receivable() {
@@ -102,43 +83,25 @@ impl Batch {
                 ended += 1;
                 let (tag, result) = (completion.user_data(), completion.result());
                 if tag & RECEIVE == 0 {
-                    let (session, bytes) = outbox.reply(tag as usize);
-                    session.sent(worker, bytes, length(result));
+                    let (session, bytes) = replies.reply(tag as usize);
+                    session.sent(net, bytes, length(result));
                 } else {
                     let slot = (tag & !RECEIVE) as usize;
-                    // Noted now: an event from now on says that there is more, and must not be forgotten.
+                    // Noted now: an event from now on says that there is more, and must not be
+                    // forgotten.
                     let _ = ready[slot].received(SLOT, length(result));
-                    ready[slot].arrived.set(Some(Arrival { slot, result }));
-                    self.waiting.set(self.waiting.get() + 1);
+                    ready[slot].arrived.set(Some(net.arrivals.fill(slot, result)));
                 }
             }
         }
     }
-
-    /// Appends what has come for a session to `to`, as [`Session::receive`] does.
-    pub(super) fn take(&self, session: &Session, arrival: Arrival, to: &mut Vec<u8>) -> io::Result<usize> {
-        self.waiting.set(self.waiting.get() - 1);
-        let received = length(arrival.result)?;
-        let start = arrival.slot * SLOT;
-        to.extend_from_slice(&self.slots.borrow()[start..start + received]);
-        if received == SLOT {
-            // Whether there was more, and how that ended, the next call finds out, if this one doesn't.
-            return Ok(received + session.receive(to).unwrap_or(0));
-        }
-        Ok(received)
-    }
 }
 
-/// What keeps the kernel from taking entries for the moment is no matter: the next call takes what is left. With any
-/// other error nobody knows what the kernel does with the entries it took.
+/// What keeps the kernel from taking entries for the moment is no matter: the next call takes what
+/// is left. With any other error nobody knows what the kernel does with the entries it took.
 fn passes_or_die(error: &io::Error) {
     if ![libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ENOMEM].contains(&error.raw_os_error().unwrap_or(0)) {
         fail_stop(Cause::System, format_args!("sockets can't be used through io_uring: {error}"));
     }
     os::thread::yield_now();
-}
-
-/// The result of a call as it comes out of the ring.
-fn length(result: i32) -> io::Result<usize> {
-    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }

@@ -1,8 +1,9 @@
 //! Answers connections while a server starts.
 //!
-//! The addresses are bound before the long work of a start, so that clients hear at once why they can't come in, and a taken
-//! address is found before that work. The door's thread accepts and has a [`Talk`] with each client. Then the sockets go to
-//! [`crate::Runtime::listen_at`] as they are: no client is refused in between, and the server accepts those that still wait.
+//! The addresses are bound before the long work of a start, so that clients hear at once why they
+//! can't come in, and a taken address is found before that work. The door's thread accepts and has
+//! a [`Talk`] with each client. Then the sockets go to [`crate::Runtime::listen_at`] as they are:
+//! no client is refused in between, and the server accepts those that still wait.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
 
@@ -28,8 +29,8 @@ const LONGEST: usize = 10_000;
 
 /// What is said to one client. Runs on the door's thread: it must not wait.
 pub trait Talk: Send {
-    /// Takes from `input` what has come, and appends what is said to `out`: some thousand bytes at most, which a socket
-    /// takes at once. False when nothing more is to be said.
+    /// Takes from `input` what has come, and appends what is said to `out`: some thousand bytes at
+    /// most, which a socket takes at once. False when nothing more is to be said.
     fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool;
 }
 
@@ -55,7 +56,8 @@ impl Door {
         Ok(Door { wake, back })
     }
 
-    /// Gives the addresses back, to be listened at. The thread goes on until it has answered the clients it accepted.
+    /// Gives the addresses back, to be listened at. The thread goes on until it has answered the
+    /// clients it accepted.
     pub fn close(self) -> io::Result<Vec<Bound>> {
         drop(self.wake);
         self.back.recv().map_err(|_| io::Error::other("the thread that answers clients panicked"))
@@ -95,7 +97,8 @@ impl Porter {
         }
     }
 
-    /// Waits for something to read, while there are callers for at most [`LOOK`]; false when the door was closed.
+    /// Waits for something to read, while there are callers for at most [`LOOK`]; false when the
+    /// door was closed.
     fn wait(&self, open: bool) -> bool {
         let on = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut fds: Vec<libc::pollfd> =

@@ -1,5 +1,6 @@
-//! Listening: the service worker accepts connections. Sessions that let their client in stay there until they ask to
-//! enter ([`Serve::is_entering`]); all others are placed on the core that has the fewest.
+//! Listening: the service worker accepts connections. Sessions that let their client in stay there
+//! until they ask to enter ([`Serve::is_entering`]); all others are placed on the core that has the
+//! fewest.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
 
@@ -16,11 +17,11 @@ use std::time::Duration;
 
 use sync::atomic::Ordering;
 
-use super::session::Moved;
-use super::{Peer, Serve, queue};
+use super::session::{FIRST_QUEUE, Moved};
+use super::{Net, Peer, Serve};
+use crate::fiber::core::{self, contain};
 use crate::os::{check, set_option};
 use crate::shared::Shared;
-use crate::worker::{self, Worker};
 use crate::{call, mailbox, timer};
 
 /// Connections the kernel keeps until they are accepted.
@@ -82,7 +83,8 @@ pub(super) struct Listening {
     most: usize,
 }
 
-/// An address that was taken: clients can connect, and wait to be accepted. Dropping it gives the address up.
+/// An address that was taken: clients can connect, and wait to be accepted. Dropping it gives the
+/// address up.
 #[derive(Debug)]
 pub struct Bound {
     /// None once a listener has it.
@@ -119,8 +121,8 @@ impl Drop for Bound {
     }
 }
 
-/// Listens at an address, until the listener is dropped or the runtime drains. While the runtime has
-/// `most` sessions, further connections are not accepted yet.
+/// Listens at an address, until the listener is dropped or the runtime drains. While the runtime
+/// has `most` sessions, further connections are not accepted yet.
 pub(crate) fn listen_at(
     shared: &Arc<Shared>,
     mut place: Bound,
@@ -130,10 +132,10 @@ pub(crate) fn listen_at(
     let address = place.address.clone();
     let Some(socket) = place.socket.take() else { return Err(io::ErrorKind::NotConnected.into()) };
     let token = call::run(shared.mailbox(shared.service()), move || {
-        let worker = worker::here();
-        let mut listeners = worker.net.listeners.borrow_mut();
+        let net = super::here();
+        let mut listeners = net.listeners.borrow_mut();
         let token = listeners.iter().position(Option::is_none).unwrap_or(listeners.len());
-        worker.reactor.add_listener(socket.as_raw_fd(), token as u64)?;
+        net.reactor.add_listener(socket.as_raw_fd(), token as u64)?;
         let listening = Some(Rc::new(Listening { socket, accept, most }));
         match listeners.get_mut(token) {
             Some(slot) => *slot = listening,
@@ -200,19 +202,21 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let token = self.token;
-        let remove = move |worker: &Worker| {
-            let listening = worker.net.listeners.borrow_mut().get_mut(token as usize).and_then(Option::take);
+        let remove = move || {
+            let net = super::here();
+            let listening = net.listeners.borrow_mut().get_mut(token as usize).and_then(Option::take);
             if let Some(listening) = listening {
-                worker.reactor.remove(listening.socket());
+                net.reactor.remove(listening.socket());
             }
         };
         // Relaxed: a flag set long before; a runtime that exits closes its listeners itself.
         if !self.shared.draining.load(Ordering::Relaxed) {
-            match worker::current() {
-                // A thread waits, so that the address is free afterwards; a worker must not wait in a drop.
+            match core::current() {
+                // A thread waits, so that the address is free afterwards; a worker must not wait in
+                // a drop.
                 None => {
                     // A worker that has ended has closed its listeners.
-                    let _ = call::run(self.shared.mailbox(self.shared.service()), || remove(worker::here()));
+                    let _ = call::run(self.shared.mailbox(self.shared.service()), remove);
                 }
                 Some(_) => {
                     mailbox::send(self.shared.mailbox(self.shared.service()), remove);
@@ -231,18 +235,19 @@ impl Listening {
         self.socket.as_raw_fd()
     }
 
-    /// Accepts what waits, up to a bound (the listener is level-triggered: the rest comes next turn).
-    pub(super) fn accept_all(self: &Rc<Self>, worker: &Worker, token: u64) {
+    /// Accepts what waits, up to a bound (the listener is level-triggered: the rest comes next
+    /// turn).
+    pub(super) fn accept_all(self: &Rc<Self>, net: &Net, token: u64) {
         for _ in 0..ACCEPTED_PER_TURN {
-            if worker.shared.session_count() >= self.most {
-                return self.rest(worker, token);
+            if net.shared.session_count() >= self.most {
+                return self.rest(net, token);
             }
             match accept_one(self.socket()) {
-                Ok((socket, peer)) => self.place(worker, socket, peer),
+                Ok((socket, peer)) => self.place(net, socket, peer),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => return,
                     Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
-                        return self.rest(worker, token);
+                        return self.rest(net, token);
                     }
                     _ => {} // that connection failed before it was accepted; others may be good
                 },
@@ -252,38 +257,39 @@ impl Listening {
 
     /// Descriptors or memory have run out, or there are too many sessions: to be told of the same
     /// connection at once again would only burn the core.
-    fn rest(self: &Rc<Self>, worker: &Worker, token: u64) {
-        worker.reactor.remove(self.socket());
+    fn rest(self: &Rc<Self>, net: &Net, token: u64) {
+        net.reactor.remove(self.socket());
         let listening = self.clone();
         timer::after(REST, move || {
-            let worker = worker::here();
-            let listens = matches!(worker.net.listeners.borrow().get(token as usize),
+            let net = super::here();
+            let listens = matches!(net.listeners.borrow().get(token as usize),
                 Some(Some(present)) if Rc::ptr_eq(present, &listening));
-            if listens && worker.reactor.add_listener(listening.socket(), token).is_err() {
-                listening.rest(worker, token);
+            if listens && net.reactor.add_listener(listening.socket(), token).is_err() {
+                listening.rest(net, token);
             }
         });
     }
 
-    /// Asks who serves it; keeps it here to let its client in, or gives it to the core with the fewest sessions.
-    fn place(&self, worker: &Worker, socket: OwnedFd, peer: Peer) {
-        let shared = &worker.shared;
+    /// Asks who serves it; keeps it here to let its client in, or gives it to the core with the
+    /// fewest sessions.
+    fn place(&self, net: &Net, socket: OwnedFd, peer: Peer) {
+        let shared = &net.shared;
         // Relaxed: a flag; a session that slips in is told to end when it is attached.
         if shared.draining.load(Ordering::Relaxed) {
             return;
         }
         let accepted = Accepted { peer, sessions: shared.session_count() };
         let mut handler = None;
-        worker::contain("accepting a connection", || handler = Some((self.accept)(&accepted)));
+        contain("accepting a connection", || handler = Some((self.accept)(&accepted)));
         let Some(handler) = handler else { return };
         let moved = Moved::new(socket, accepted.peer, handler);
         if moved.handler.is_entering() {
             // Relaxed: a count orders nothing else.
-            shared.sessions.get(worker.core).fetch_add(1, Ordering::Relaxed);
-            worker.net.attach(worker, moved);
+            shared.sessions.get(net.core).fetch_add(1, Ordering::Relaxed);
+            net.attach(moved);
         } else {
             let core = shared.place(false);
-            mailbox::send(shared.mailbox(core), move |worker| worker.net.attach(worker, moved));
+            mailbox::send(shared.mailbox(core), move || super::here().attach(moved));
         }
     }
 }
@@ -301,7 +307,7 @@ pub(super) fn accept_one(listener: RawFd) -> io::Result<(OwnedFd, Peer)> {
     };
     let peer = match from.ss_family as i32 {
         libc::AF_UNIX => {
-            set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, queue::FIRST)?;
+            set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, FIRST_QUEUE)?;
             unix_peer(&socket)?
         }
         _ => {
@@ -332,7 +338,8 @@ fn unix_peer(socket: &OwnedFd) -> io::Result<Peer> {
 fn tcp_peer(from: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match from.ss_family as i32 {
         libc::AF_INET => {
-            // SAFETY: the family says which struct it is, and the storage is big and aligned enough for each.
+            // SAFETY: the family says which struct it is, and the storage is big and aligned enough
+            // for each.
             let v4 = unsafe { &*(&raw const *from).cast::<libc::sockaddr_in>() };
             Some((u32::from_be(v4.sin_addr.s_addr).to_be_bytes(), u16::from_be(v4.sin_port)).into())
         }

@@ -1,53 +1,88 @@
 //! Sockets: listeners, and sessions that own no fiber while they wait for their client.
 //!
-//! A core's readable sessions form a list; a pooled fiber serves one after the other and collects their small replies,
-//! which are sent together before the next are received for, or at the end of the loop's turn (`round.rs`). When it
-//! parks, the loop goes on with another fiber, and the replies wait for those that this one adds: where sessions wait
-//! for each other's locks, a round in which many park is still sent by one call. So an idle connection costs its state alone, and a busy core runs
-//! all its sessions on one warm stack. Where the kernel grants a ring, the replies leave, and what the next sessions were
-//! sent is received, by one system call (`batch.rs`). What must hold:
+//! A core's readable sessions form a list; a pooled fiber serves one after the other and collects
+//! their small replies, which are sent together before the next are received for, or at the end of
+//! the loop's turn (`round.rs`). When it parks, the loop goes on with another fiber, and the
+//! replies wait for those that this one adds: where sessions wait for each other's locks, a round
+//! in which many park is still sent by one call. So an idle connection costs its state alone, and a
+//! busy core runs all its sessions on one warm stack. Where the kernel grants a ring, the replies
+//! leave, and what the next sessions were sent is received, by one system call (`batch.rs`). What
+//! must hold:
 //!
 //! 1. A session is served by one fiber at a time, and stays on its core once it has entered one.
-//! 2. Replies leave in the order they were made; while the socket is full the session is not served (backpressure).
-//! 3. No reply lies in the outbox when the loop's turn ends, or while a fiber that has used up its time gives way.
-//! 4. `closed` is called exactly once for every session that was accepted, then its socket is closed, then what
-//!    `remains` gave is dropped.
+//! 2. Replies leave in the order they were made; while the socket is full the session is not served
+//!    (backpressure).
+//! 3. No reply lies in the outbox when the loop's turn ends, or while a fiber that has used up its
+//!    time gives way.
+//! 4. `closed` is called exactly once for every session that was accepted, then its socket is
+//!    closed, then what `remains` gave is dropped.
 
+mod arrivals;
 mod batch;
 mod door;
 mod listener;
-mod queue;
+mod replies;
 mod round;
 mod session;
 
-pub(crate) use batch::Batch;
 pub use door::{Door, Greet, Talk};
 pub(crate) use listener::listen_at;
 pub use listener::{Accept, Accepted, Address, Bound, Listener};
-use round::Outbox;
 pub use round::SessionIo;
-pub(crate) use round::{Buffers, serve_round};
+pub(crate) use round::serve_round;
 pub use session::WakeHandle;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::ptr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use sync::atomic::Ordering;
+use sync::core_local;
 
 use crate::interrupt::Reason;
 use crate::mailbox;
-use crate::worker::{self, Worker};
+use crate::reactor::Reactor;
+use crate::shared::Shared;
+use arrivals::{Arrivals, MOST};
+use batch::Batch;
 use listener::Listening;
+use replies::Replies;
+use round::{BUFFER, Buffers};
 use session::{Moved, Session};
+
+/// Replies that are collected: whose is sent much later than it was made has left the cache.
+const REPLIES_MAX: usize = 2 * MOST;
+/// Buffers that are kept for the next rounds.
+const BUFFERS_KEPT: usize = 16;
+
+core_local! {
+    static NET: Cell<*const Net> = const { Cell::new(ptr::null()) };
+}
+
+/// The sockets of the core whose thread this is. Panics elsewhere.
+#[inline]
+pub(crate) fn here() -> &'static Net {
+    // SAFETY: set by `Net::enter` and cleared by `Net::leave`, between which it is on this thread's
+    // stack. It is not Sync, so the reference stays on this thread, where nothing runs any more
+    // once it is gone.
+    NET.with(|net| unsafe { net.get().as_ref() }).expect("this runs on a worker of the runtime only")
+}
+
+/// Sends the replies that were collected on this core.
+pub(crate) fn send_replies() {
+    here().send_replies();
+}
 
 /// What a session wants after it has served what had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// More bytes of its client.
     Wait,
-    /// To be served on a core from now on, at once: its client has been let in. On a core it goes on there.
+    /// To be served on a core from now on, at once: its client has been let in. On a core it goes
+    /// on there.
     Enter,
     /// As `Enter`, on the reserve worker.
     EnterReserve,
@@ -57,22 +92,24 @@ pub enum Next {
 
 /// One client's side of a connection, as a state machine that owns no fiber while it waits.
 pub trait Serve: Send + 'static {
-    /// Called on a pooled fiber of the session's worker when bytes have come, or the session was woken, or interrupted,
-    /// or the peer has closed ([`SessionIo::at_end`]). Handles every whole message there is; may park.
+    /// Called on a pooled fiber of the session's worker when bytes have come, or the session was
+    /// woken, or interrupted, or the peer has closed ([`SessionIo::at_end`]). Handles every whole
+    /// message there is; may park.
     fn serve(&mut self, io: &mut SessionIo<'_>) -> Next;
 
-    /// Whether it is to be served on the service worker until it returns [`Next::Enter`]: that worker lets clients in
-    /// whatever the cores do. One that never returns it stays there.
+    /// Whether it is to be served on the service worker until it returns [`Next::Enter`]: that
+    /// worker lets clients in whatever the cores do. One that never returns it stays there.
     fn is_entering(&self) -> bool {
         false
     }
 
-    /// Called shortly before `serve`, when `self` is in the cache: asks (`sync::prefetch`) for the memory beside it that
-    /// `serve` will need. Between two turns of a session many others have had the cache.
+    /// Called shortly before `serve`, when `self` is in the cache: asks (`sync::prefetch`) for the
+    /// memory beside it that `serve` will need. Between two turns of a session many others have had
+    /// the cache.
     fn prefetch(&self) {}
 
-    /// The peer is gone, or [`Next::Close`] was returned, or `serve` panicked: releases what is held. Runs on a fiber;
-    /// may park.
+    /// The peer is gone, or [`Next::Close`] was returned, or `serve` panicked: releases what is
+    /// held. Runs on a fiber; may park.
     fn closed(&mut self);
 
     /// Called after `closed`: what stays until the socket is closed, which may wait for the client
@@ -106,8 +143,14 @@ impl Peer {
 
 /// The sockets of one core.
 pub(crate) struct Net {
+    core: usize,
+    shared: Arc<Shared>,
+    reactor: Rc<Reactor>,
     /// None: each send and receive is a system call.
-    pub(crate) batch: Option<Batch>,
+    batch: Option<Batch>,
+    arrivals: Arrivals,
+    /// Buffers of rounds that are over.
+    buffers: RefCell<Vec<Buffers>>,
     slots: RefCell<Vec<Slot>>,
     free: RefCell<Vec<u32>>,
     /// Sessions to be served, in the order they became so.
@@ -115,7 +158,7 @@ pub(crate) struct Net {
     /// So many of them are served in this turn.
     due: Cell<usize>,
     /// This turn's replies that are not sent yet.
-    outbox: RefCell<Outbox>,
+    outbox: RefCell<Replies>,
     listeners: RefCell<Vec<Option<Rc<Listening>>>>,
     /// Sessions whose queues were not empty, to be looked at again.
     queues: RefCell<Vec<u64>>,
@@ -129,8 +172,15 @@ struct Slot {
 }
 
 impl Net {
-    pub(crate) fn new(batch: Option<Batch>) -> Net {
+    /// No sockets. With `batched` they share system calls where the kernel grants a ring.
+    pub(crate) fn new(core: usize, shared: &Arc<Shared>, reactor: &Rc<Reactor>, batched: bool) -> Net {
+        let batch = if batched { Batch::new() } else { None };
         Net {
+            core,
+            shared: Arc::clone(shared),
+            reactor: Rc::clone(reactor),
+            arrivals: Arrivals::new(batch.is_some()),
+            buffers: RefCell::default(),
             batch,
             slots: RefCell::default(),
             free: RefCell::default(),
@@ -143,8 +193,23 @@ impl Net {
         }
     }
 
+    /// This thread's sockets are these from now on, until [`Net::leave`].
+    pub(crate) fn enter(&self) {
+        NET.set(self);
+    }
+
+    /// The core's loop has ended.
+    pub(crate) fn leave(&self) {
+        NET.set(ptr::null());
+    }
+
+    /// Whether many sockets share a system call.
+    pub(crate) fn is_batched(&self) -> bool {
+        self.batch.is_some()
+    }
+
     /// Takes over a connection placed on this worker.
-    fn attach(&self, worker: &Worker, moved: Moved) {
+    fn attach(&self, moved: Moved) {
         let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
             let mut slots = self.slots.borrow_mut();
             slots.push(Slot::default());
@@ -153,10 +218,10 @@ impl Net {
         let mut slots = self.slots.borrow_mut();
         let slot = &mut slots[index as usize];
         let key = (u64::from(slot.generation) << 32) | u64::from(index);
-        let session = Rc::new(Session::new(worker, key, moved));
+        let session = Rc::new(Session::new(self, key, moved));
         slot.session = Some(session.clone());
         drop(slots);
-        if session.watch_first(worker).is_err() {
+        if session.watch_first(self).is_err() {
             // The kernel can't watch it (out of memory): to be closed at once.
             session.dead.set(true);
             self.make_ready(&session);
@@ -169,19 +234,13 @@ impl Net {
     }
 
     /// Gives a session whose client has been let in to the core that has the fewest.
-    fn enter(
-        &self,
-        worker: &Worker,
-        session: &Session,
-        handler: Box<dyn Serve>,
-        (partial, reserve): (Vec<u8>, bool),
-    ) {
+    fn hand_over(&self, session: &Session, handler: Box<dyn Serve>, (partial, reserve): (Vec<u8>, bool)) {
         let moved = session.depart(handler, partial);
-        self.detach(worker, session);
+        self.detach(session);
         match moved {
             Ok(moved) => {
-                let core = worker.shared.place(reserve);
-                mailbox::send(worker.shared.mailbox(core), move |worker| worker.net.attach(worker, moved));
+                let core = self.shared.place(reserve);
+                mailbox::send(self.shared.mailbox(core), move || here().attach(moved));
             }
             // No descriptor is left; the client sees its connection closed.
             Err((error, mut handler)) => {
@@ -192,7 +251,7 @@ impl Net {
     }
 
     /// Forgets a session, closing its socket once nobody serves it.
-    fn detach(&self, worker: &Worker, session: &Session) {
+    fn detach(&self, session: &Session) {
         let (index, generation) = (session.key as u32, (session.key >> 32) as u32);
         let mut slots = self.slots.borrow_mut();
         let slot = &mut slots[index as usize];
@@ -203,10 +262,10 @@ impl Net {
         slot.generation = (generation + 1) & 0x3fff_ffff; // keys stay below the reactor's other tokens
         drop(slots);
         self.free.borrow_mut().push(index);
-        worker.reactor.remove(session.socket());
+        self.reactor.remove(session.socket());
         drop(gone);
         // Relaxed: a count orders nothing else.
-        worker.shared.sessions.get(worker.core).fetch_sub(1, Ordering::Relaxed);
+        self.shared.sessions.get(self.core).fetch_sub(1, Ordering::Relaxed);
     }
 
     fn find(&self, key: u64) -> Option<Rc<Session>> {
@@ -216,9 +275,9 @@ impl Net {
     }
 
     /// An event of a session's socket.
-    pub(crate) fn event(&self, worker: &Worker, key: u64, flags: u32) {
+    pub(crate) fn event(&self, key: u64, flags: u32) {
         if let Some(session) = self.find(key)
-            && session.event(worker, flags)
+            && session.event(self, flags)
         {
             self.make_ready(&session);
         }
@@ -239,17 +298,17 @@ impl Net {
         }
     }
 
-    /// The session to be served next. When all those received for have been, the replies so far are sent, and what the
-    /// next sessions were sent is received.
+    /// The session to be served next. When all those received for have been, the replies so far are
+    /// sent, and what the next sessions were sent is received.
     fn next_ready(&self) -> Option<Rc<Session>> {
         if !self.has_due() {
             return None;
         }
-        if let Some(batch) = self.batch.as_ref().filter(|batch| batch.is_served())
+        if let Some(batch) = self.batch.as_ref().filter(|_| self.arrivals.are_served())
             && self.ready.borrow().len() + self.outbox.borrow().len() > 1
         {
-            batch.exchange(worker::here(), &self.outbox.borrow(), &self.ready.borrow());
-            self.outbox.borrow_mut().clear(self);
+            batch.exchange(self, &self.outbox.borrow(), &self.ready.borrow());
+            self.clear_replies(&mut self.outbox.borrow_mut());
         }
         let session = self.ready.borrow_mut().pop_front()?;
         session.queued.set(false);
@@ -257,8 +316,8 @@ impl Net {
         Some(session)
     }
 
-    /// Asks for the memory of the sessions that come next, while one is served: first a session's own, at its next
-    /// step what that points to, then what its handler knows of.
+    /// Asks for the memory of the sessions that come next, while one is served: first a session's
+    /// own, at its next step what that points to, then what its handler knows of.
     fn prefetch_next(&self) {
         let ready = self.ready.borrow();
         if let Some(session) = ready.get(2) {
@@ -276,7 +335,53 @@ impl Net {
     pub(crate) fn send_replies(&self) {
         let mut outbox = self.outbox.borrow_mut();
         if !outbox.is_empty() {
-            outbox.send();
+            self.send_all(&mut outbox);
+        }
+    }
+
+    /// Adds a small reply to those that are sent together.
+    fn collect(&self, session: &Rc<Session>, reply: &[u8]) {
+        let mut outbox = self.outbox.borrow_mut();
+        // The order of a session's replies is kept by sending one at a time.
+        if session.replied.replace(true) {
+            self.send_all(&mut outbox);
+            session.replied.set(true);
+        }
+        outbox.push(session, reply);
+        if outbox.len() >= REPLIES_MAX || outbox.bytes() >= BUFFER {
+            self.send_all(&mut outbox);
+        }
+    }
+
+    /// Sends everything, without waiting: what a socket does not take is left with its session.
+    fn send_all(&self, outbox: &mut Replies) {
+        match &self.batch {
+            Some(batch) if outbox.len() > 1 => batch.exchange(self, outbox, &VecDeque::new()),
+            _ => outbox.iter().for_each(|(session, bytes)| session.send_or_keep(self, bytes)),
+        }
+        self.clear_replies(outbox);
+    }
+
+    /// Forgets replies that have been sent.
+    fn clear_replies(&self, outbox: &mut Replies) {
+        outbox.clear(|session| {
+            if session.dead.get() {
+                self.make_ready(session);
+            }
+        });
+    }
+
+    /// Buffers for a round that begins.
+    fn take_buffers(&self) -> Buffers {
+        let kept = self.buffers.borrow_mut().pop();
+        kept.unwrap_or_else(Buffers::new)
+    }
+
+    /// A round is over: the next one has its buffers.
+    fn keep_buffers(&self, buffers: Buffers) {
+        let mut kept = self.buffers.borrow_mut();
+        if kept.len() < BUFFERS_KEPT {
+            kept.push(buffers);
         }
     }
 
@@ -284,8 +389,9 @@ impl Net {
         !self.ready.borrow().is_empty()
     }
 
-    /// Those that are ready now are served in this turn. Who is ready again before its end (a client may send faster than
-    /// it is served) waits for the next, so that what else the loop has to do gets its turn.
+    /// Those that are ready now are served in this turn. Who is ready again before its end (a
+    /// client may send faster than it is served) waits for the next, so that what else the loop has
+    /// to do gets its turn.
     pub(crate) fn begin_serving(&self) {
         self.due.set(self.ready.borrow().len());
     }
@@ -296,18 +402,18 @@ impl Net {
     }
 
     /// A listener has connections.
-    pub(crate) fn accept(&self, worker: &Worker, token: u64) {
+    pub(crate) fn accept(&self, token: u64) {
         let listening = self.listeners.borrow().get(token as usize).cloned().flatten();
         if let Some(listening) = listening {
-            listening.accept_all(worker, token);
+            listening.accept_all(self, token);
         }
     }
 
     /// Stops listening and tells every session to end.
-    pub(crate) fn drain(&self, worker: &Worker) {
+    pub(crate) fn drain(&self) {
         self.draining.set(true);
         for listening in self.listeners.borrow_mut().drain(..).flatten() {
-            worker.reactor.remove(listening.socket());
+            self.reactor.remove(listening.socket());
         }
         let sessions: Vec<_> = self.slots.borrow().iter().filter_map(|slot| slot.session.clone()).collect();
         sessions.iter().for_each(|session| session.interrupt.raise(Reason::Shutdown));

@@ -1,30 +1,27 @@
-//! A round: a pooled fiber serves the core's readable sessions one after the other and collects their replies.
+//! A round: a pooled fiber serves the core's readable sessions one after the other and collects
+//! their replies.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::batch;
-use super::session::Session;
-use super::{Net, Next, Peer, Serve, WakeHandle};
+use super::session::{Session, WakeHandle};
+use super::{Net, Next, Peer, Serve};
 use crate::account;
-use crate::fiber::{self, Fiber};
-use crate::interrupt::Interrupt;
+use crate::fiber;
+use crate::interrupt::{self, Interrupt};
 use crate::timer;
 use crate::wait_event::{self, WaitEvent};
 use crate::work;
-use crate::worker::{self, Worker};
 
 /// Room for receiving; also where a round's replies are sent.
-const BUFFER: usize = 64 * 1024;
-/// Replies that are collected: whose is sent much later than it was made has left the cache.
-const REPLIES_MAX: usize = 2 * batch::MOST;
+pub(super) const BUFFER: usize = 64 * 1024;
 /// A reply longer than this is sent by itself instead of being collected.
 const COLLECTED_MAX: usize = 8 * 1024;
-/// A large reply is sent in such pieces: what a socket does not take is copied, and others get their turn.
+/// A large reply is sent in such pieces: what a socket does not take is copied, and others get
+/// their turn.
 const PIECE: usize = 256 * 1024;
 /// A left-over part of a message longer than this keeps its buffer instead of being copied.
 const COPIED_MAX: usize = 16 * 1024;
@@ -33,15 +30,16 @@ const LINGER: Duration = Duration::from_secs(5);
 /// A closed session whose peer has got the last reply, and does not close, is dropped after this.
 pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A fiber's receive and send buffers, kept from round to round. They are nobody's while they are no
-/// larger than [`BUFFER`]; a session that made one grow has it replaced at its own cost.
-pub(crate) struct Buffers {
+/// A round's receive and send buffers, kept by the core from round to round. They are nobody's
+/// while they are no larger than [`BUFFER`]; a session that made one grow has it replaced at its
+/// own cost.
+pub(super) struct Buffers {
     input: Input,
     output: Vec<u8>,
 }
 
 impl Buffers {
-    fn new() -> Buffers {
+    pub(super) fn new() -> Buffers {
         Buffers { input: Input::default(), output: Vec::with_capacity(BUFFER) }
     }
 }
@@ -57,71 +55,6 @@ struct Input {
     start: usize,
     /// The fiber's own buffer, while `bytes` is a session's.
     own: Option<Vec<u8>>,
-}
-
-/// Replies that wait to be sent together.
-#[derive(Default)]
-pub(crate) struct Outbox {
-    bytes: Vec<u8>,
-    /// Whose the bytes are, up to which offset.
-    replies: Vec<(Rc<Session>, usize)>,
-}
-
-impl Outbox {
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.replies.is_empty()
-    }
-
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.replies.len()
-    }
-
-    /// One reply, and whose it is.
-    pub(super) fn reply(&self, index: usize) -> (&Rc<Session>, &[u8]) {
-        let start = index.checked_sub(1).map_or(0, |before| self.replies[before].1);
-        let (session, end) = &self.replies[index];
-        (session, &self.bytes[start..*end])
-    }
-
-    pub(super) fn replies(&self) -> impl Iterator<Item = (&Rc<Session>, &[u8])> {
-        (0..self.replies.len()).map(|index| self.reply(index))
-    }
-
-    fn add(&mut self, session: &Rc<Session>, reply: &[u8]) {
-        // The order of a session's replies is kept by sending one at a time.
-        if session.replied.replace(true) {
-            self.send();
-            session.replied.set(true);
-        }
-        self.bytes.extend_from_slice(reply);
-        self.replies.push((session.clone(), self.bytes.len()));
-        if self.replies.len() >= REPLIES_MAX || self.bytes.len() >= BUFFER {
-            self.send();
-        }
-    }
-
-    /// Sends everything, without waiting: what a socket does not take is left with its session.
-    pub(crate) fn send(&mut self) {
-        let worker = worker::here();
-        match &worker.net.batch {
-            Some(batch) if self.replies.len() > 1 => batch.exchange(worker, self, &VecDeque::new()),
-            _ => self.replies().for_each(|(session, bytes)| session.send_or_keep(worker, bytes)),
-        }
-        self.clear(&worker.net);
-    }
-
-    /// Forgets what has been sent.
-    pub(super) fn clear(&mut self, net: &Net) {
-        for (session, _) in self.replies.drain(..) {
-            session.replied.set(false);
-            if session.dead.get() {
-                net.make_ready(&session);
-            }
-        }
-        self.bytes.clear();
-    }
 }
 
 impl Input {
@@ -188,101 +121,88 @@ impl Input {
 }
 
 /// The job of a serving fiber: sessions until there are none, or one for which it had to wait.
-pub(crate) fn serve_round(fiber: &Fiber) {
-    let worker = worker::here();
-    let mut buffers = fiber.local.buffers.take().unwrap_or_else(|| Box::new(Buffers::new()));
-    fiber.local.suspended.set(false);
-    while let Some(session) = worker.net.next_ready() {
-        worker.net.prefetch_next();
-        serve_one(worker, fiber, &session, &mut buffers);
-        if fiber.local.suspended.get() {
+pub(crate) fn serve_round() {
+    let net = super::here();
+    let mut buffers = net.take_buffers();
+    fiber::was_suspended();
+    while let Some(session) = net.next_ready() {
+        net.prefetch_next();
+        serve_one(net, &session, &mut buffers);
+        if fiber::was_suspended() {
             break; // others that can run again come before sessions that have just come
         }
     }
-    fiber.local.buffers.set(Some(buffers));
+    net.keep_buffers(buffers);
 }
 
 /// Serves one session once: everything that has come.
-fn serve_one(worker: &Worker, fiber: &Fiber, session: &Rc<Session>, buffers: &mut Buffers) {
+fn serve_one(net: &Net, session: &Rc<Session>, buffers: &mut Buffers) {
     let blocked = !session.unsent.borrow().is_empty() && !session.dead.get();
-    let is_told = session.interrupt.is_ending() || session.interrupt.is_starved();
-    if blocked && !is_told && session.keep_arrival(worker) {
+    let is_told = session.interrupt.is_ending() || is_starved(&session.interrupt);
+    if blocked && !is_told && session.keep_arrival(net) {
         return; // it comes again when the socket has taken its replies
     }
     let Some(mut handler) = session.handler.take() else {
-        session.keep_arrival(worker);
+        session.keep_arrival(net);
         drop(session.partial.take());
-        finish_closed(worker, session);
+        finish_closed(net, session);
         return;
     };
     session.busy.set(true);
     buffers.input.prepare();
     account::enter(Arc::as_ptr(&session.interrupt));
-    let next = serve_input(worker, fiber, session, &mut *handler, buffers);
+    let next = serve_input(net, session, &mut *handler, buffers);
     if next != Next::Wait {
         // Before another core may enter it.
         account::leave();
-        return leave_round(worker, fiber, session, handler, buffers, next);
+        return leave_round(net, session, handler, buffers, next);
     }
     session.partial.set(buffers.input.unload());
     account::leave();
     session.handler.set(Some(handler));
     session.busy.set(false);
     if !buffers.output.is_empty() {
-        reply(worker, session, &mut buffers.output);
+        reply(net, session, &mut buffers.output);
     }
     if buffers.output.capacity() > BUFFER {
         account::charged_to(&session.interrupt, || buffers.output = Vec::with_capacity(BUFFER));
     }
     if session.readable.get() || session.woken.get() || session.dead.get() {
-        worker.net.make_ready(session);
+        net.make_ready(session);
     }
 }
 
 /// The session ends, or goes on where it can run SQL.
 #[cold]
-fn leave_round(
-    worker: &Worker,
-    fiber: &Fiber,
-    session: &Rc<Session>,
-    handler: Box<dyn Serve>,
-    buffers: &mut Buffers,
-    next: Next,
-) {
+fn leave_round(net: &Net, session: &Rc<Session>, handler: Box<dyn Serve>, buffers: &mut Buffers, next: Next) {
     if next == Next::Close {
         buffers.input.clear();
-        return close(worker, fiber, session, handler, &mut buffers.output);
+        return close(net, session, handler, &mut buffers.output);
     }
     // Sent before it leaves, so that what the core sends comes behind it.
-    worker.net.send_replies();
-    session.send_or_keep(worker, &buffers.output);
+    net.send_replies();
+    session.send_or_keep(net, &buffers.output);
     buffers.output.clear();
     let partial = buffers.input.unload();
-    if worker.core == worker.shared.service() {
-        worker.net.enter(worker, session, handler, (partial, next == Next::EnterReserve));
+    if net.core == net.shared.service() {
+        net.hand_over(session, handler, (partial, next == Next::EnterReserve));
     } else {
         session.partial.set(partial);
         session.handler.set(Some(handler));
         session.busy.set(false);
         session.woken.set(true);
-        worker.net.make_ready(session);
+        net.make_ready(session);
     }
 }
 
 /// Receives and lets the handler serve; what the session wants next.
-fn serve_input(
-    worker: &Worker,
-    fiber: &Fiber,
-    session: &Rc<Session>,
-    handler: &mut dyn Serve,
-    buffers: &mut Buffers,
-) -> Next {
+fn serve_input(net: &Net, session: &Rc<Session>, handler: &mut dyn Serve, buffers: &mut Buffers) -> Next {
     let Buffers { input, output } = buffers;
     input.load(session.partial.take());
     output.clear();
     let mut has_news = session.woken.replace(false);
     if session.arrived.get().is_some() || session.readable.get() && !session.dead.get() {
-        has_news |= session.receive_or_end(worker, &mut input.bytes);
+        has_news |= session.receive_or_end(net, &mut input.bytes);
     }
     if session.dead.get() {
         return Next::Close;
@@ -290,12 +210,12 @@ fn serve_input(
     if !has_news {
         return Next::Wait;
     }
-    fiber.local.interrupt.set(Arc::as_ptr(&session.interrupt));
-    let mut io = SessionIo { session, input, output, fiber };
+    interrupt::obey(Arc::as_ptr(&session.interrupt));
+    let mut io = SessionIo { session, input, output };
     let served = catch_unwind(AssertUnwindSafe(|| handler.serve(&mut io)));
-    leave(fiber);
+    fiber::obey_nobody();
     match served {
-        Ok(Next::Wait) if session.at_end.get() || worker::here().net.draining.get() => Next::Close,
+        Ok(Next::Wait) if session.at_end.get() || super::here().draining.get() => Next::Close,
         Ok(next) => next,
         Err(_) => {
             output.clear(); // half a reply would only confuse the client
@@ -304,36 +224,27 @@ fn serve_input(
     }
 }
 
-/// The fiber obeys no session's interrupt any more.
-fn leave(fiber: &Fiber) {
-    fiber.local.interrupt.set(std::ptr::null());
-    fiber.local.masked.set(0);
-    let owned = fiber.local.interrupt_owner.take();
-    drop(owned);
-}
-
 /// Collects a small reply, sends a big one now.
-fn reply(worker: &Worker, session: &Rc<Session>, output: &mut Vec<u8>) {
-    let mut outbox = worker.net.outbox.borrow_mut();
+fn reply(net: &Net, session: &Rc<Session>, output: &mut Vec<u8>) {
     if output.len() <= COLLECTED_MAX {
-        outbox.add(session, output);
+        net.collect(session, output);
     } else {
-        outbox.send(); // an earlier reply of this session may be in it
-        session.send_or_keep(worker, output);
+        net.send_replies(); // an earlier reply of this session may be among them
+        session.send_or_keep(net, output);
     }
     output.clear();
 }
 
-/// Ends a session: its last words are sent, the handler lets go, the socket is closed once it took them.
-fn close(
-    worker: &Worker,
-    fiber: &Fiber,
-    session: &Rc<Session>,
-    mut handler: Box<dyn Serve>,
-    output: &mut Vec<u8>,
-) {
-    worker.net.send_replies();
-    session.send_or_keep(worker, output);
+/// Whether the session is to give its memory up while the process is short of it.
+fn is_starved(interrupt: &Interrupt) -> bool {
+    interrupt.is_overdrawn() && account::is_short()
+}
+
+/// Ends a session: its last words are sent, the handler lets go, the socket is closed once it took
+/// them.
+fn close(net: &Net, session: &Rc<Session>, mut handler: Box<dyn Serve>, output: &mut Vec<u8>) {
+    net.send_replies();
+    session.send_or_keep(net, output);
     output.clear();
     let closed = catch_unwind(AssertUnwindSafe(|| {
         handler.closed();
@@ -341,39 +252,39 @@ fn close(
         drop(handler);
         remains
     }));
-    leave(fiber);
+    fiber::obey_nobody();
     // A panic has been logged by the hook.
     session.remains.set(closed.unwrap_or_default());
     session.busy.set(false);
     session.is_closed.set(true);
     let waits = !session.unsent.borrow().is_empty();
-    if !finish_closed(worker, session) {
+    if !finish_closed(net, session) {
         let key = session.key;
         timer::after(if waits { LINGER } else { FAREWELL }, move || {
-            let worker = worker::here();
-            if let Some(session) = worker.net.find(key) {
+            let net = super::here();
+            if let Some(session) = net.find(key) {
                 session.wait_no_more();
-                finish_closed(worker, &session);
+                finish_closed(net, &session);
             }
         });
     }
 }
 
-/// Forgets a closed session once nothing is left to send and its client has heard it; at shutdown it isn't waited for. Whether
-/// it is forgotten.
-fn finish_closed(worker: &Worker, session: &Rc<Session>) -> bool {
+/// Forgets a closed session once nothing is left to send and its client has heard it; at shutdown
+/// it isn't waited for. Whether it is forgotten.
+fn finish_closed(net: &Net, session: &Rc<Session>) -> bool {
     let unsent = !session.unsent.borrow().is_empty();
     let waits = unsent || session.lingers_on();
-    if !session.dead.get() && !worker.net.draining.get() {
+    if !session.dead.get() && !net.draining.get() {
         if waits {
             return false;
         }
-        if session.is_unread(worker) {
+        if session.is_unread(net) {
             session.say_end();
             return false;
         }
     }
-    worker.net.detach(worker, session);
+    net.detach(session);
     true
 }
 
@@ -382,7 +293,6 @@ pub struct SessionIo<'a> {
     session: &'a Rc<Session>,
     input: &'a mut Input,
     output: &'a mut Vec<u8>,
-    fiber: &'a Fiber,
 }
 
 impl std::fmt::Debug for SessionIo<'_> {
@@ -406,8 +316,9 @@ impl SessionIo<'_> {
         self.input.start += count;
     }
 
-    /// Parks until `input()` holds `at_least` bytes; sends what is in the output first. `UnexpectedEof` when the peer
-    /// has closed, `Interrupted` (not taken) when an interrupt is pending.
+    /// Parks until `input()` holds `at_least` bytes; sends what is in the output first.
+    /// `UnexpectedEof` when the peer has closed, `Interrupted` (not taken) when an interrupt is
+    /// pending.
     pub fn fill(&mut self, at_least: usize) -> io::Result<()> {
         while self.input().len() < at_least {
             self.input.make_room(at_least);
@@ -434,8 +345,8 @@ impl SessionIo<'_> {
         Ok(())
     }
 
-    /// The reply: append to it. It is sent at the end of the round. Holds nothing but what this call of `serve` has
-    /// appended and not flushed.
+    /// The reply: append to it. It is sent at the end of the round. Holds nothing but what this
+    /// call of `serve` has appended and not flushed.
     #[inline]
     pub fn output(&mut self) -> &mut Vec<u8> {
         self.output
@@ -447,18 +358,19 @@ impl SessionIo<'_> {
         (&self.input.bytes[self.input.start..], self.output)
     }
 
-    /// Sends the output now; parks while the socket is full. Call it when the output is over 64 KiB. Only an interrupt
-    /// that ends the session ends the wait (`Interrupted`, not taken): half a message can't be taken back. So does one for
-    /// memory while the process is short of it; the connection counts as broken then, and what it was to send is dropped.
+    /// Sends the output now; parks while the socket is full. Call it when the output is over 64
+    /// KiB. Only an interrupt that ends the session ends the wait (`Interrupted`, not taken): half
+    /// a message can't be taken back. So does one for memory while the process is short of it; the
+    /// connection counts as broken then, and what it was to send is dropped.
     pub fn flush(&mut self) -> io::Result<()> {
-        let worker = worker::here();
-        worker.net.send_replies();
+        let net = super::here();
+        net.send_replies();
         let output = std::mem::take(self.output);
         for piece in output.chunks(PIECE) {
-            self.session.send_or_keep(worker, piece);
+            self.session.send_or_keep(net, piece);
             while !self.session.dead.get() && !self.session.unsent.borrow().is_empty() {
                 let sent = |session: &Session| session.unsent.borrow().is_empty();
-                let gives_up = |interrupt: &Interrupt| interrupt.is_ending() || interrupt.is_starved();
+                let gives_up = |interrupt: &Interrupt| interrupt.is_ending() || is_starved(interrupt);
                 let waited =
                     wait_event::during(WaitEvent::ClientWrite, || self.wait_for_socket(gives_up, sent));
                 if waited.is_err() && !self.session.interrupt.is_ending() {
@@ -473,14 +385,15 @@ impl SessionIo<'_> {
         if self.session.dead.get() { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
     }
 
-    /// Parks until the socket's state is as wanted, or it is broken, or an interrupt says to give up.
+    /// Parks until the socket's state is as wanted, or it is broken, or an interrupt says to give
+    /// up.
     fn wait_for_socket(
         &self,
         gives_up: impl Fn(&Interrupt) -> bool + Copy,
         wanted: impl Fn(&Session) -> bool,
     ) -> io::Result<()> {
         // A masked fiber (a commit that reports) waits whatever is raised.
-        let gives_up = |interrupt: &Interrupt| self.fiber.local.masked.get() == 0 && gives_up(interrupt);
+        let gives_up = |interrupt: &Interrupt| !interrupt::is_masked() && gives_up(interrupt);
         while !wanted(self.session) && !self.session.dead.get() {
             self.session.waiter.set(Some(fiber::current_arc()));
             let interrupted = self.session.interrupt.park_unless(gives_up);
@@ -492,8 +405,9 @@ impl SessionIo<'_> {
         Ok(())
     }
 
-    /// When the session is closed, its client gets up to a second to read what was said last: what it sends meanwhile is
-    /// read and dropped. For the server's side of the end; a client that asked for it needs no such care.
+    /// When the session is closed, its client gets up to a second to read what was said last: what
+    /// it sends meanwhile is read and dropped. For the server's side of the end; a client that
+    /// asked for it needs no such care.
     pub fn linger(&self) {
         self.session.lingers.set(true);
     }

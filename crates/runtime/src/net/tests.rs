@@ -1,4 +1,5 @@
-//! Sessions over real sockets: many at once, partial and large messages, backpressure, wake-ups, shutdown.
+//! Sessions over real sockets: many at once, partial and large messages, backpressure, wake-ups,
+//! shutdown.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -15,7 +16,8 @@ use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::tests::start_with;
 use crate::{FileIo, Runtime, fiber};
 
-/// Answers messages of `[length u32][kind u8][body]` with the same bytes; the kind says what happens before.
+/// Answers messages of `[length u32][kind u8][body]` with the same bytes; the kind says what
+/// happens before.
 struct Echo {
     closed: Arc<AtomicUsize>,
     wakes: usize,
@@ -110,7 +112,8 @@ fn serve(way: FileIo, cores: usize, address: Address) -> Server {
     Server { runtime, listener, closed }
 }
 
-/// Each test with a system call for each send and receive, and with the ring where the kernel grants one.
+/// Each test with a system call for each send and receive, and with the ring where the kernel
+/// grants one.
 macro_rules! both_ways {
     ($($name:ident),* $(,)?) => {
         mod plain {
@@ -156,7 +159,8 @@ impl Server {
         client
     }
 
-    /// Waits until `count` sessions were told of their end and `left` live. A session is counted out after it is told.
+    /// Waits until `count` sessions were told of their end and `left` live. A session is counted
+    /// out after it is told.
     fn wait_closed(&self, count: usize, left: usize) {
         let now = || (self.closed.load(Ordering::Relaxed), self.runtime.session_count());
         for _ in 0..60_000 {
@@ -197,7 +201,8 @@ fn core_of(client: &mut TcpStream) -> u8 {
     core[0]
 }
 
-/// Cores get new sessions by how many live ones they have, also after most of them have gone from one core.
+/// Cores get new sessions by how many live ones they have, also after most of them have gone from
+/// one core.
 fn new_sessions_go_where_the_fewest_live(way: FileIo) {
     let server = serve(way, 3, tcp());
     let count = |clients: &[(u8, TcpStream)]| {
@@ -255,7 +260,8 @@ fn backpressure_holds_back_and_loses_nothing(way: FileIo) {
     let mut writer = client.try_clone().unwrap();
     let one = message(b'e', 30_000);
     std::thread::scope(|scope| {
-        // The replies are not read for a while: the session fills the socket, parks, and is held back.
+        // The replies are not read for a while: the session fills the socket, parks, and is held
+        // back.
         scope.spawn(|| (0..600).for_each(|_| writer.write_all(&one).unwrap()));
         std::thread::sleep(Duration::from_millis(200));
         let mut other = server.connect();
@@ -264,8 +270,8 @@ fn backpressure_holds_back_and_loses_nothing(way: FileIo) {
     });
 }
 
-/// Sessions come to their turn with bytes received before it, while replies are left over, with more than one receive
-/// takes, and with nothing.
+/// Sessions come to their turn with bytes received before it, while replies are left over, with
+/// more than one receive takes, and with nothing.
 fn many_full_sockets_keep_their_order(way: FileIo) {
     let server = serve(way, 2, tcp());
     std::thread::scope(|scope| {
@@ -306,8 +312,8 @@ fn a_thousand_sessions_at_once(way: FileIo) {
     server.wait_closed(1000, 0);
 }
 
-/// Answers each byte with the number of the worker that serves it. After the byte `e` it enters a core, after `r` the
-/// reserve worker.
+/// Answers each byte with the number of the worker that serves it. After the byte `e` it enters a
+/// core, after `r` the reserve worker.
 struct Entering;
 
 impl Serve for Entering {
@@ -414,7 +420,8 @@ fn a_reply_does_not_wait_for_another_session_of_its_round(way: FileIo) {
     }
 }
 
-/// As with a client that sends faster than it is served: others are served, fibers go on, mail and timers come.
+/// As with a client that sends faster than it is served: others are served, fibers go on, mail and
+/// timers come.
 fn a_session_that_is_always_ready_starves_nobody(way: FileIo) {
     let server = serve(way, 1, tcp());
     let (mut first, mut other) = (server.connect(), server.connect());

@@ -39,8 +39,8 @@ pub(crate) unsafe fn unmap(start: *mut u8, len: usize) {
     unsafe { libc::munmap(start.cast(), len) };
 }
 
-/// Gives the memory of whole pages back, not their addresses: they read zero afterwards. False where
-/// the system refuses, so that they read as before.
+/// Gives the memory of whole pages back, not their addresses: they read zero afterwards. False
+/// where the system refuses, so that they read as before.
 ///
 /// # Safety
 /// The caller may overwrite these pages with zeros.
@@ -49,7 +49,8 @@ pub(crate) unsafe fn discard(start: *mut u8, len: usize) -> bool {
     unsafe { libc::madvise(start.cast(), len, libc::MADV_DONTNEED) == 0 }
 }
 
-/// Asks for huge pages in a range of a mapping (`true`), or for none. False where the system has none.
+/// Asks for huge pages in a range of a mapping (`true`), or for none. False where the system has
+/// none.
 ///
 /// # Safety
 /// The range is part of a mapping of [`map`].
@@ -68,8 +69,8 @@ pub(crate) unsafe fn forbid(start: *mut u8, len: usize) -> io::Result<()> {
     check(unsafe { libc::mprotect(start.cast(), len, libc::PROT_NONE) }).map(drop)
 }
 
-/// Has the C library's allocator map blocks from `mapped` bytes on, and keep at most `end` free bytes
-/// at a heap's end.
+/// Has the C library's allocator map blocks from `mapped` bytes on, and keep at most `end` free
+/// bytes at a heap's end.
 pub(crate) fn configure_heap(mapped: i32, end: i32) {
     // SAFETY: plain calls; the allocator takes its own locks.
     unsafe {

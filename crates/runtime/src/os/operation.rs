@@ -8,7 +8,8 @@ use io_uring::{opcode, squeue, types};
 /// The most that one operation moves: the kernel's own limit is 2 GiB less a page.
 const LEN_MAX: usize = 1 << 30;
 
-/// What to do with which file. Whoever makes one waits until it has ended, so descriptor and buffer outlive it.
+/// What to do with which file. Whoever makes one waits until it has ended, so descriptor and buffer
+/// outlive it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Operation {
     Read { fd: RawFd, to: *mut u8, len: u32, offset: u64 },
@@ -17,7 +18,8 @@ pub(crate) enum Operation {
     Allocate { fd: RawFd, offset: u64, len: u64 },
 }
 
-// SAFETY: the pointers are to buffers that the maker has borrowed (exclusively for a read) until the operation's end.
+// SAFETY: the pointers are to buffers that the maker has borrowed (exclusively for a read) until
+// the operation's end.
 unsafe impl Send for Operation {}
 // SAFETY: as above: an operation is carried out once, by whoever takes it.
 unsafe impl Sync for Operation {}

@@ -67,8 +67,8 @@ impl Poll {
         Ok(())
     }
 
-    /// Waits for events, for at most so many milliseconds (`None`: without limit), and puts them into
-    /// the buffer. Returns their number.
+    /// Waits for events, for at most so many milliseconds (`None`: without limit), and puts them
+    /// into the buffer. Returns their number.
     pub(crate) fn wait(&self, events: &mut [Event], timeout: Option<i32>) -> usize {
         let (room, timeout) = (events.len() as i32, timeout.unwrap_or(-1));
         // SAFETY: the kernel writes at most as many events as the buffer has room for.
@@ -86,7 +86,8 @@ pub(crate) fn eventfd() -> io::Result<OwnedFd> {
 /// Adds one to an eventfd, which wakes a thread that polls it.
 pub(crate) fn signal(event: &OwnedFd) {
     let one = 1u64;
-    // SAFETY: eight readable bytes. A full counter (the only failure) means it is signalled already.
+    // SAFETY: eight readable bytes. A full counter (the only failure) means it is signalled
+    // already.
     unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
 }
 

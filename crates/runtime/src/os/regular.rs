@@ -1,7 +1,7 @@
 //! Opening of files that must be regular ones.
 //!
-//! To open a FIFO waits for its other end, and to read a terminal for its user: for ever, where one lies in a file's place.
-//! A file is a regular one here, or a symbolic link to one.
+//! To open a FIFO waits for its other end, and to read a terminal for its user: for ever, where one
+//! lies in a file's place. A file is a regular one here, or a symbolic link to one.
 
 use std::fmt;
 use std::fs::{FileType, OpenOptions};
@@ -24,10 +24,12 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// Opens a regular file as `how` says, with more flags of the system, and never waits for what else may be there.
+/// Opens a regular file as `how` says, with more flags of the system, and never waits for what else
+/// may be there.
 ///
 /// # Errors
-/// Those of the system. [`Unusable`] where something else is there, or symbolic links lead in a circle.
+/// Those of the system. [`Unusable`] where something else is there, or symbolic links lead in a
+/// circle.
 pub(crate) fn open(path: &Path, how: &mut OpenOptions, flags: i32) -> io::Result<std::fs::File> {
     // Before it is opened: that alone makes some devices do something.
     match std::fs::metadata(path) {
@@ -51,12 +53,14 @@ pub(crate) fn open(path: &Path, how: &mut OpenOptions, flags: i32) -> io::Result
 /// Opens a regular file to read it, on the thread that calls.
 ///
 /// # Errors
-/// Those of the system. [`Unusable`] where something else is there, or symbolic links lead in a circle.
+/// Those of the system. [`Unusable`] where something else is there, or symbolic links lead in a
+/// circle.
 pub fn open_to_read(path: &Path) -> io::Result<std::fs::File> {
     open(path, OpenOptions::new().read(true), 0)
 }
 
-/// An error with its path where the system's words alone would not help: which link leads in a circle.
+/// An error with its path where the system's words alone would not help: which link leads in a
+/// circle.
 pub(crate) fn at(path: &Path, error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::ELOOP) {
         return error;

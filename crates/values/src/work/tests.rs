@@ -50,7 +50,7 @@ fn characters_are_counted_across_pieces() {
 type Unfinished = Result<()>;
 
 fn unfinished<R>(name: &str, work: impl FnOnce() -> Result<R>) {
-    let ended: Unfinished = runtime::work::within(FOLDING_BUDGET, || work().map(drop));
+    let ended: Unfinished = runtime::budget::within(FOLDING_BUDGET, || work().map(drop));
     assert!(ended.is_err(), "{name} has no safe point");
 }
 

@@ -157,17 +157,18 @@ fn a_large_memory_is_sorted_in_stretches() {
 
 #[test]
 fn the_sort_of_a_large_memory_is_interrupted() {
-    use runtime::interrupt::{self, Interrupt, Reason};
+    use runtime::fiber;
+    use runtime::interrupt::{Interrupt, Reason};
     with_store("interrupt", |store| {
         let mut sorter = Sorter::new(store, 1 << 30);
         for number in 0..3 * STRETCH as u64 {
             sorter.push(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), |_| Ok(())).unwrap();
         }
         let stop = Interrupt::new();
-        interrupt::set_current(Some(Arc::clone(&stop)));
+        fiber::obey(Some(Arc::clone(&stop)));
         stop.raise(Reason::Cancel);
         let code = sorter.finish().map(drop).unwrap_err().code;
-        interrupt::set_current(None);
+        fiber::obey(None);
         assert_eq!(code.as_str(), "57014");
     });
 }
@@ -187,7 +188,7 @@ fn long_keys_in_memory_are_sorted_as_short_ones_and_each_is_compared_with_safe_p
             sorter
         };
         let mut sorter = filled();
-        assert!(runtime::work::within(1 << 16, || sorter.sort()).is_err());
+        assert!(runtime::budget::within(1 << 16, || sorter.sort()).is_err());
         let mut expected: Vec<(Vec<u8>, Vec<u8>)> =
             keys.iter().cloned().zip((0_u8..).map(|number| vec![number])).collect();
         expected.sort();

@@ -280,7 +280,7 @@ fn similar_substring<'a>(cx: &mut EvalContext<'a, '_>, a: &[Datum<'a>]) -> Resul
     check_length(pattern)?;
     let is_quick = is_short(searched, pattern)? && !is_heavy(pattern, "")?;
     let arena = cx.arena;
-    let here = if is_quick { runtime::work::whole_within(SHORT_SEARCH, || found(a, arena)) } else { None };
+    let here = if is_quick { runtime::budget::whole_within(SHORT_SEARCH, || found(a, arena)) } else { None };
     // No result means that the search took long or lacks memory that others have reserved.
     here.unwrap_or_else(|| on_copies(cx, a, found))
 }

@@ -3,14 +3,16 @@
 //! They lie in the memory of the server's control group, and for a Unix socket they stay there when
 //! the server closes it. What must hold:
 //!
-//! 1. A session's queue is looked at after every [`LOOKED`] bytes that were sent, when its socket is
-//!    full, when the session is closed, and each second while it was not empty at the last look. What
-//!    is found counts for the process, and as what the session would give back.
-//! 2. A session that is closed with more than [`LEFT`] in its queue stays, without its handler, until
-//!    its client has read or has closed. So there are no more such queues than connections may be.
-//! 3. A Unix socket's queue begins short and gets longer once its client has read what filled it, as
-//!    TCP's do by themselves. While all queues together take more than a [`SHARE`] of the memory, those
-//!    of new sessions, and those that are looked at, become as short as the kernel allows.
+//! 1. A session's queue is looked at after every [`LOOKED`] bytes that were sent, when its socket
+//!    is full, when the session is closed, and each second while it was not empty at the last look.
+//!    What is found counts for the process, and as what the session would give back.
+//! 2. A session that is closed with more than [`LEFT`] in its queue stays, without its handler,
+//!    until its client has read or has closed. So there are no more such queues than connections
+//!    may be.
+//! 3. A Unix socket's queue begins short and gets longer once its client has read what filled it,
+//!    as TCP's do by themselves. While all queues together take more than a [`SHARE`] of the
+//!    memory, those of new sessions, and those that are looked at, become as short as the kernel
+//!    allows.
 
 use std::cell::Cell;
 use std::os::fd::RawFd;
@@ -18,12 +20,11 @@ use std::time::Duration;
 
 use sync::atomic::{AtomicI64, Ordering};
 
-use super::session::Session;
-use super::{Net, Peer};
+use super::Session;
 use crate::account;
+use crate::net::{self, Net, Peer};
 use crate::os::set_option;
 use crate::timer;
-use crate::worker::{self, Worker};
 
 /// Bytes sent from one look to the next.
 const LOOKED: usize = 16 << 10;
@@ -33,10 +34,10 @@ const LEFT: usize = 4 << 10;
 const BETWEEN: Duration = Duration::from_secs(1);
 /// A share of the limit of all sessions together that queues may take before they become short.
 const SHARE: i64 = 16;
-/// Lengths of queues as the kernel is asked for them, in bytes: of a Unix socket at first, of any once
-/// its client has read what filled it, and the least. One that is full of a long reply was measured to
-/// hold 90, 228 and 9 KiB (Linux 6.18).
-pub(super) const FIRST: i32 = 32 << 10;
+/// Lengths of queues as the kernel is asked for them, in bytes: of a Unix socket at first, of any
+/// once its client has read what filled it, and the least. One that is full of a long reply was
+/// measured to hold 90, 228 and 9 KiB (Linux 6.18).
+pub(in crate::net) const FIRST: i32 = 32 << 10;
 const THEN: i32 = 104 << 10;
 const LEAST: i32 = 2 << 10;
 
@@ -45,7 +46,7 @@ static UNREAD: AtomicI64 = AtomicI64::new(0);
 
 /// The state of one session's queue.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(in crate::net) struct Queue {
     /// Bytes found at the last look.
     found: Cell<usize>,
     /// Bytes sent since.
@@ -61,40 +62,40 @@ pub(super) struct Queue {
 impl Session {
     /// Notes that so many bytes were sent.
     #[inline]
-    pub(super) fn note_sent(&self, worker: &Worker, bytes: usize) {
+    pub(in crate::net) fn note_sent(&self, net: &Net, bytes: usize) {
         let sent = self.queue.sent.get() + bytes;
         self.queue.sent.set(sent);
         if sent >= LOOKED {
-            self.look_at_queue(worker);
+            self.look_at_queue(net);
         }
     }
 
     /// Counts what is in the queue, and gives it the length that it may have.
     #[cold]
-    pub(super) fn look_at_queue(&self, worker: &Worker) {
+    pub(in crate::net) fn look_at_queue(&self, net: &Net) {
         self.queue.sent.set(0);
         self.set_queue(unread(self.socket(), &self.peer));
         if self.queue.found.get() > 0 && !self.queue.is_listed.replace(true) {
-            worker.net.list_queue(self.key);
+            net.list_queue(self.key);
         }
         self.fit_queue();
     }
 
     /// The client has read what filled the socket.
-    pub(super) fn queue_is_read(&self) {
+    pub(in crate::net) fn queue_is_read(&self) {
         self.set_queue(0);
         self.queue.is_read.set(true);
         self.fit_queue();
     }
 
     /// Whether so much of what was sent to a client that is there is unread that it is waited for.
-    pub(super) fn is_unread(&self, worker: &Worker) -> bool {
-        self.look_at_queue(worker);
+    pub(in crate::net) fn is_unread(&self, net: &Net) -> bool {
+        self.look_at_queue(net);
         self.queue.found.get() > LEFT
     }
 
     /// Counts no queue any more: the socket is another session's, or is closed.
-    pub(super) fn leave_queue(&self) {
+    pub(in crate::net) fn leave_queue(&self) {
         self.set_queue(0);
     }
 
@@ -113,7 +114,7 @@ impl Session {
     }
 
     /// Gives the queue the length that it may have.
-    pub(super) fn fit_queue(&self) {
+    pub(in crate::net) fn fit_queue(&self) {
         // Relaxed: as above.
         let length = if UNREAD.load(Ordering::Relaxed) > account::limit() / SHARE {
             LEAST
@@ -136,16 +137,16 @@ impl Net {
     fn list_queue(&self, key: u64) {
         let mut queues = self.queues.borrow_mut();
         if queues.is_empty() {
-            timer::after(BETWEEN, || worker::here().net.look_at_queues(worker::here()));
+            timer::after(BETWEEN, || net::here().look_at_queues());
         }
         queues.push(key);
     }
 
-    fn look_at_queues(&self, worker: &Worker) {
+    fn look_at_queues(&self) {
         for key in self.queues.take() {
             let Some(session) = self.find(key) else { continue };
             session.queue.is_listed.set(false);
-            session.look_at_queue(worker);
+            session.look_at_queue(self);
             if session.is_closed.get() {
                 self.make_ready(&session);
             }
@@ -153,8 +154,8 @@ impl Net {
     }
 }
 
-/// Bytes that were sent and that the peer has not received; for a Unix socket with what the kernel adds
-/// to them.
+/// Bytes that were sent and that the peer has not received; for a Unix socket with what the kernel
+/// adds to them.
 fn unread(socket: RawFd, peer: &Peer) -> usize {
     if matches!(peer, Peer::Tcp(_)) && is_over(socket) {
         return 0;
@@ -165,8 +166,8 @@ fn unread(socket: RawFd, peer: &Peer) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
 
-/// Whether a connection of TCP is over. The kernel has thrown its queue away then, and still tells its
-/// length.
+/// Whether a connection of TCP is over. The kernel has thrown its queue away then, and still tells
+/// its length.
 fn is_over(socket: RawFd) -> bool {
     /// The number of the state in the kernel's tables.
     const CLOSED: u8 = 7;

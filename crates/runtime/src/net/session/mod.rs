@@ -1,29 +1,29 @@
 //! One connection's state on its core.
 
+mod queue;
+mod wake;
+
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sync::atomic::{AtomicBool, Ordering};
-
-use super::batch::Arrival;
-use super::queue::Queue;
-use super::{Peer, Serve};
+use super::arrivals::Arrival;
+use super::{Net, Peer, Serve};
 use crate::account;
 use crate::fiber::Fiber;
 use crate::interrupt::Interrupt;
-use crate::mailbox::Link;
 use crate::os::check_len;
 use crate::reactor::Watch;
-use crate::shared::Shared;
-use crate::worker::{self, Worker};
+pub(super) use queue::FIRST as FIRST_QUEUE;
+use queue::Queue;
+pub use wake::WakeHandle;
 
 /// Bytes of one receive at most. A call with more room goes on for as long as the peer sends.
 const RECEIVED_AT_ONCE: usize = 256 * 1024;
-/// Input after a connection's last message is dropped in pieces of this many bytes, so many at most in one go:
-/// who sends more is not waited for.
+/// Input after a connection's last message is dropped in pieces of this many bytes, so many at most
+/// in one go: who sends more is not waited for.
 const DROPPED_AT_ONCE: usize = 16 * 1024;
 const DROPPED_TURNS: usize = 64;
 
@@ -92,18 +92,11 @@ impl Moved {
 }
 
 impl Session {
-    pub(super) fn new(worker: &Worker, key: u64, moved: Moved) -> Self {
+    pub(super) fn new(net: &Net, key: u64, moved: Moved) -> Self {
         let Moved { socket, peer, handler, partial, unsent } = moved;
-        let remote = Remote {
-            link: Link::new(deliver),
-            queued: AtomicBool::new(false),
-            core: worker.core,
-            key,
-            shared: worker.shared.clone(),
-        };
-        let wake = WakeHandle(Arc::new(remote));
+        let wake = WakeHandle::new(net, key);
         let interrupt = Interrupt::new();
-        interrupt.attach(wake.clone());
+        interrupt.attach(net.core, wake.waker());
         Self {
             socket,
             key,
@@ -135,18 +128,18 @@ impl Session {
         self.socket.as_raw_fd()
     }
 
-    pub(super) fn watch_first(&self, worker: &Worker) -> io::Result<()> {
-        worker.reactor.add_session(self.socket(), self.key)?;
+    pub(super) fn watch_first(&self, net: &Net) -> io::Result<()> {
+        net.reactor.add_session(self.socket(), self.key)?;
         self.fit_queue();
         if !self.unsent.borrow().is_empty() {
-            worker.reactor.watch_session(self.socket(), self.key, Watch::InputAndOutput)?;
-            self.look_at_queue(worker);
+            net.reactor.watch_session(self.socket(), self.key, Watch::InputAndOutput)?;
+            self.look_at_queue(net);
         }
         Ok(())
     }
 
-    /// The part of a session that moves to another worker. The socket is another descriptor of the same connection:
-    /// this one may still be named by events on their way.
+    /// The part of a session that moves to another worker. The socket is another descriptor of the
+    /// same connection: this one may still be named by events on their way.
     pub(super) fn depart(
         &self,
         handler: Box<dyn Serve>,
@@ -166,7 +159,8 @@ impl Session {
     #[inline]
     pub(super) fn prefetch(&self) {
         sync::prefetch(&*self.interrupt);
-        // SAFETY: the cell belongs to this thread, and nothing is taken out of it while the reference lives.
+        // SAFETY: the cell belongs to this thread, and nothing is taken out of it while the
+        // reference lives.
         if let Some(handler) = unsafe { &*self.handler.as_ptr() } {
             sync::prefetch(&**handler);
         }
@@ -175,14 +169,15 @@ impl Session {
     /// Lets the handler ask for what it will need.
     #[inline]
     pub(super) fn prefetch_handler(&self) {
-        // SAFETY: as above; a handler's `prefetch` knows nothing of this session and can't take it out.
+        // SAFETY: as above; a handler's `prefetch` knows nothing of this session and can't take it
+        // out.
         if let Some(handler) = unsafe { &*self.handler.as_ptr() } {
             handler.prefetch();
         }
     }
 
     /// Notes an event; whether the session is to be served.
-    pub(super) fn event(self: &Rc<Self>, worker: &Worker, flags: u32) -> bool {
+    pub(super) fn event(self: &Rc<Self>, net: &Net, flags: u32) -> bool {
         let has = |flag: i32| flags & flag as u32 != 0;
         if has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
             self.hung_up.set(true);
@@ -191,16 +186,16 @@ impl Session {
             self.readable.set(true);
         }
         if has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) && !self.unsent.borrow().is_empty() {
-            self.send_unsent(worker);
+            self.send_unsent(net);
         }
         if let Some(fiber) = self.waiter.take() {
-            fiber.notify_here(worker);
+            fiber.notify_on_core();
         }
         true
     }
 
     /// Sends what was left over, as far as the socket takes it.
-    pub(super) fn send_unsent(&self, worker: &Worker) {
+    pub(super) fn send_unsent(&self, net: &Net) {
         let mut unsent = self.unsent.borrow_mut();
         match send(self.socket(), &unsent) {
             Ok(sent) => drop(unsent.drain(..sent)),
@@ -212,23 +207,23 @@ impl Session {
         if unsent.is_empty() {
             account::charged_to(&self.interrupt, || unsent.shrink_to(0));
             drop(unsent);
-            self.watch(worker, Watch::Input);
+            self.watch(net, Watch::Input);
             self.queue_is_read();
         } else {
             drop(unsent);
-            self.look_at_queue(worker);
+            self.look_at_queue(net);
         }
     }
 
     /// Sends `bytes`, after what was left over before; the rest is left over.
-    pub(super) fn send_or_keep(&self, worker: &Worker, bytes: &[u8]) {
+    pub(super) fn send_or_keep(&self, net: &Net, bytes: &[u8]) {
         if self.dead.get() || bytes.is_empty() {
             return;
         }
         if !self.unsent.borrow().is_empty() {
             return self.keep(bytes);
         }
-        self.sent(worker, bytes, send(self.socket(), bytes));
+        self.sent(net, bytes, send(self.socket(), bytes));
     }
 
     /// The connection is over, and what was left over is dropped.
@@ -243,15 +238,15 @@ impl Session {
     }
 
     /// So much of `bytes` was sent, while nothing was left over before; the rest is left over.
-    pub(super) fn sent(&self, worker: &Worker, bytes: &[u8], sent: io::Result<usize>) {
+    pub(super) fn sent(&self, net: &Net, bytes: &[u8], sent: io::Result<usize>) {
         match sent {
-            Ok(sent) if sent == bytes.len() => return self.note_sent(worker, sent),
+            Ok(sent) if sent == bytes.len() => return self.note_sent(net, sent),
             Ok(sent) => self.keep(&bytes[sent..]),
             Err(error) if is_transient(&error) => self.keep(bytes),
             Err(_) => return self.dead.set(true),
         }
-        self.watch(worker, Watch::InputAndOutput);
-        self.look_at_queue(worker);
+        self.watch(net, Watch::InputAndOutput);
+        self.look_at_queue(net);
     }
 
     /// Keeps what the socket does not take; it is the session's until it is sent.
@@ -260,14 +255,14 @@ impl Session {
         account::charged_to(&self.interrupt, || unsent.extend_from_slice(bytes));
     }
 
-    fn watch(&self, worker: &Worker, watch: Watch) {
-        if worker.reactor.watch_session(self.socket(), self.key, watch).is_err() {
+    fn watch(&self, net: &Net, watch: Watch) {
+        if net.reactor.watch_session(self.socket(), self.key, watch).is_err() {
             self.dead.set(true);
         }
     }
 
-    /// Receives into the room `bytes` has, [`RECEIVED_AT_ONCE`] at most; `Ok(0)` is the peer's end, `WouldBlock`
-    /// nothing for now.
+    /// Receives into the room `bytes` has, [`RECEIVED_AT_ONCE`] at most; `Ok(0)` is the peer's end,
+    /// `WouldBlock` nothing for now.
     pub(super) fn receive(&self, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let room = bytes.spare_capacity_mut();
         let asked = room.len().min(RECEIVED_AT_ONCE);
@@ -283,14 +278,15 @@ impl Session {
     /// Says that nothing follows.
     pub(super) fn say_end(&self) {
         if !self.said_end.replace(true) {
-            // SAFETY: a plain system call on our socket. One that is broken already will be found so by the receive.
+            // SAFETY: a plain system call on our socket. One that is broken already will be found
+            // so by the receive.
             unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
         }
     }
 
-    /// Says that nothing follows, and drops what the client still sends. Whether there is reason to wait for more of it: a
-    /// socket that is closed with bytes nobody has read answers with a reset, at which the client's kernel throws away the
-    /// last words that were sent before.
+    /// Says that nothing follows, and drops what the client still sends. Whether there is reason to
+    /// wait for more of it: a socket that is closed with bytes nobody has read answers with a
+    /// reset, at which the client's kernel throws away the last words that were sent before.
     pub(super) fn lingers_on(&self) -> bool {
         if !self.lingers.get() || self.at_end.get() {
             return false;
@@ -317,8 +313,8 @@ impl Session {
     /// Notes what a receive of `asked` bytes says of the socket.
     pub(super) fn received(&self, asked: usize, result: io::Result<usize>) -> io::Result<usize> {
         let exhausted = match &result {
-            // Less than asked for: the kernel has no more now, and will tell when it has. After a hang-up it will not
-            // tell again, so the end is still to be read.
+            // Less than asked for: the kernel has no more now, and will tell when it has. After a
+            // hang-up it will not tell again, so the end is still to be read.
             Ok(received) => *received < asked && !self.hung_up.get(),
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         };
@@ -333,12 +329,12 @@ impl Session {
         self.readable.get() && self.takes_replies() && self.arrived.get().is_none()
     }
 
-    /// Receives for the session's turn, or takes what was received before it; the end and errors are noted. Whether
-    /// there is anything to serve.
-    pub(super) fn receive_or_end(&self, worker: &Worker, to: &mut Vec<u8>) -> bool {
-        let received = match (self.arrived.take(), &worker.net.batch) {
-            (Some(arrival), Some(batch)) => batch.take(self, arrival, to),
-            _ => self.receive(to),
+    /// Receives for the session's turn, or takes what was received before it; the end and errors
+    /// are noted. Whether there is anything to serve.
+    pub(super) fn receive_or_end(&self, net: &Net, to: &mut Vec<u8>) -> bool {
+        let received = match self.arrived.take() {
+            Some(arrival) => self.take_arrival(net, arrival, to),
+            None => self.receive(to),
         };
         match received {
             Ok(0) => {
@@ -355,12 +351,19 @@ impl Session {
         true
     }
 
-    /// Keeps what was received for a turn that can't be had now, until the next. False when the session is to be served
-    /// nevertheless, since its connection has failed.
-    pub(super) fn keep_arrival(&self, worker: &Worker) -> bool {
+    /// Appends what came before its turn to `to`, as [`Session::receive`] does.
+    fn take_arrival(&self, net: &Net, arrival: Arrival, to: &mut Vec<u8>) -> io::Result<usize> {
+        let (received, is_full) = net.arrivals.take(arrival, to)?;
+        // Whether there was more, and how that ended, the next call finds out, if this one doesn't.
+        Ok(if is_full { received + self.receive(to).unwrap_or(0) } else { received })
+    }
+
+    /// Keeps what was received for a turn that can't be had now, until the next. False when the
+    /// session is to be served nevertheless, since its connection has failed.
+    pub(super) fn keep_arrival(&self, net: &Net) -> bool {
         if self.arrived.get().is_some() {
             let mut bytes = self.partial.take();
-            if self.receive_or_end(worker, &mut bytes) {
+            if self.receive_or_end(net, &mut bytes) {
                 self.woken.set(true);
             }
             self.partial.set(bytes);
@@ -398,67 +401,4 @@ fn send(socket: RawFd, bytes: &[u8]) -> io::Result<usize> {
         }
     }
     Ok(sent)
-}
-
-/// Wakes a session from outside, so that its `serve` is called.
-#[derive(Clone)]
-pub struct WakeHandle(Arc<Remote>);
-
-/// What other threads hold of a session.
-#[repr(C)]
-struct Remote {
-    link: Link,
-    /// In its core's mailbox.
-    queued: AtomicBool,
-    core: usize,
-    key: u64,
-    shared: Arc<Shared>,
-}
-
-impl std::fmt::Debug for WakeHandle {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "WakeHandle(core {}, session {:x})", self.0.core, self.0.key)
-    }
-}
-
-// SAFETY: the link is made for any thread, the flag is atomic, the rest never changes.
-unsafe impl Send for Remote {}
-// SAFETY: as above.
-unsafe impl Sync for Remote {}
-
-impl WakeHandle {
-    /// The worker that serves the session.
-    pub(crate) fn core(&self) -> usize {
-        self.0.core
-    }
-
-    /// Calls the session's `serve` soon, even if no bytes have come. From any core or thread; nothing happens when the
-    /// session has ended.
-    pub fn wake(&self) {
-        if let Some(worker) = worker::current()
-            && worker.core == self.0.core
-            && Arc::ptr_eq(&worker.shared, &self.0.shared)
-        {
-            return worker.net.woken(self.0.key);
-        }
-        // AcqRel: what was written before the wake-up is seen when it is delivered.
-        if !self.0.queued.swap(true, Ordering::AcqRel) {
-            let link = Arc::into_raw(self.0.clone()).cast_mut().cast::<Link>();
-            // SAFETY: the reference given away keeps it until `deliver` takes it back, the flag says that it is in no
-            // mailbox, and `deliver` fits a `Remote`.
-            unsafe { self.0.shared.mailbox(self.0.core).push(link) };
-        }
-    }
-}
-
-/// # Safety
-/// `link` is the first field of a `Remote` whose reference was given away by [`WakeHandle::wake`], delivered once.
-unsafe fn deliver(link: *mut Link, worker: Option<&Worker>) {
-    // SAFETY: by contract; `repr(C)` puts the link first.
-    let remote = unsafe { Arc::from_raw(link.cast_const().cast::<Remote>()) };
-    // AcqRel: a waker that still saw it queued wrote before this.
-    remote.queued.swap(false, Ordering::AcqRel);
-    if let Some(worker) = worker {
-        worker.net.woken(remote.key);
-    }
 }

@@ -1,11 +1,15 @@
 //! Fibers: what engine code runs on.
 //!
-//! A fiber is a stack that runs one job after the other; between jobs it waits in its core's pool. It never changes
-//! core. Its atomics (`state`) may be used by any thread, everything else by its home worker alone. What must hold:
+//! A fiber is a stack that runs one job after the other; between jobs it waits in its core's pool.
+//! It never changes core. Its atomics (`state`) may be used by any thread, everything else by its
+//! home worker alone. What must hold:
 //!
-//! 1. A fiber that parks is resumed after a wake-up, never lost: a wake-up that comes before the park is kept.
+//! 1. A fiber that parks is resumed after a wake-up, never lost: a wake-up that comes before the
+//!    park is kept.
 //! 2. It suspends with no latch held, not while panicking, and not from the worker's stack.
 //! 3. A panic ends the job alone.
+
+pub(crate) mod core;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
@@ -21,14 +25,13 @@ use sync::held;
 use sync::park::ParkHook;
 
 use crate::account;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::mailbox::Link;
-use crate::net::Buffers;
 use crate::shared::Shared;
 use crate::stack::{self, FurtherStack, STACK_BYTES, Stack};
 use crate::wait_event::{self, WaitEvent};
-use crate::worker::{self, Worker};
 use crate::{os, time, timer};
+use core::Core;
 
 /// A wake-up came that no park has taken yet.
 const NOTIFIED: u32 = 1;
@@ -45,10 +48,12 @@ const STEPS_MAX: u32 = 32 * STEPS_PER_POINT;
 const LOOK_NANOS: u64 = SLICE_NANOS / 4;
 /// Steps until the first safe point of work whose pace is unknown.
 pub const FIRST_STEPS: u32 = 2;
-/// Fewer steps than these need no look at the clock, unless steps are known to be long: most statements have no more.
+/// Fewer steps than these need no look at the clock, unless steps are known to be long: most
+/// statements have no more.
 const FEW_STEPS: u32 = 8;
 
-/// Stack of a fiber that waits which its session's account does not count: what most statements need.
+/// Stack of a fiber that waits which its session's account does not count: what most statements
+/// need.
 const STACK_UNCOUNTED: usize = 64 << 10;
 /// Stack below the caller of [`shed_stack`] that it leaves alone: its own calls stand there.
 const STACK_LEFT: usize = 16 << 10;
@@ -57,8 +62,8 @@ const STACK_LEFT: usize = 16 << 10;
 pub(crate) enum Job {
     /// Run a closure.
     Run(Box<dyn FnOnce()>),
-    /// Serve the core's readable sessions until there are none.
-    Serve,
+    /// Call a function, which allocates nothing.
+    Call(fn()),
 }
 
 /// Where a fiber stands; kept by its home worker.
@@ -79,21 +84,19 @@ pub(crate) struct Fiber {
     state: AtomicU32,
     home: usize,
     shared: Arc<Shared>,
-    pub(crate) local: Local,
+    local: Local,
 }
 
 /// What only the home worker's thread touches.
-pub(crate) struct Local {
+struct Local {
     phase: Cell<Phase>,
     coroutine: UnsafeCell<Option<Coroutine<(), (), (), Stack>>>,
     yielder: Cell<*const Yielder<(), ()>>,
     job: Cell<Option<Job>>,
-    /// Whose interrupts are obeyed; kept alive by `interrupt_owner` or by the session being served.
-    pub(crate) interrupt: Cell<*const Interrupt>,
-    pub(crate) interrupt_owner: RefCell<Option<Arc<Interrupt>>>,
-    pub(crate) masked: Cell<u32>,
+    /// Keeps the interrupt that [`obey`] was called with.
+    interrupt: RefCell<Option<Arc<Interrupt>>>,
     /// It has been suspended since its job began.
-    pub(crate) suspended: Cell<bool>,
+    suspended: Cell<bool>,
     /// Steps since the last look at the clock.
     steps: Cell<u32>,
     /// Steps between two looks; few while each takes long.
@@ -106,32 +109,30 @@ pub(crate) struct Local {
     on_worker_stack: Cell<bool>,
     /// The lower half of the stack it runs on ends here.
     half: Cell<usize>,
-    /// Receive and send buffers, kept from round to round.
-    pub(crate) buffers: Cell<Option<Box<Buffers>>>,
 }
 
-// SAFETY: `link` and `state` are made for any thread, `home` and `shared` never change, and `local` is touched by the
-// home worker's thread alone: every access goes through that worker (checked by `notify`) or runs on the fiber itself.
+// SAFETY: `link` and `state` are made for any thread, `home` and `shared` never change, and `local`
+// is touched by the home worker's thread alone: every access goes through that worker (checked by
+// `notify`) or runs on the fiber itself.
 unsafe impl Sync for Fiber {}
-// SAFETY: as above. Another thread may drop the last reference only after `retire` emptied what is local.
+// SAFETY: as above. Another thread may drop the last reference only after `retire` emptied what is
+// local.
 unsafe impl Send for Fiber {}
 
 impl Fiber {
     /// A new fiber of this worker, idle. It holds a reference to itself until it is retired.
-    pub(crate) fn create(worker: &Worker, stack: Stack) -> *const Fiber {
+    pub(crate) fn create(core: &Core, stack: Stack) -> *const Fiber {
         let fiber = Arc::new(Fiber {
             link: Link::new(deliver),
             state: AtomicU32::new(0),
-            home: worker.core,
-            shared: worker.shared.clone(),
+            home: core.number,
+            shared: core.shared.clone(),
             local: Local {
                 phase: Cell::new(Phase::Idle),
                 coroutine: UnsafeCell::new(None),
                 yielder: Cell::new(ptr::null()),
                 job: Cell::new(None),
-                interrupt: Cell::new(ptr::null()),
-                interrupt_owner: RefCell::new(None),
-                masked: Cell::new(0),
+                interrupt: RefCell::new(None),
                 suspended: Cell::new(false),
                 steps: Cell::new(0),
                 interval: Cell::new(STEPS_MAX),
@@ -140,13 +141,13 @@ impl Fiber {
                 slice_end: Cell::new(0),
                 on_worker_stack: Cell::new(false),
                 half: Cell::new(stack.lowest() + STACK_BYTES / 2),
-                buffers: Cell::new(None),
             },
         });
         let fiber = Arc::into_raw(fiber);
         let address = fiber as usize;
         let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
-            // SAFETY: the fiber's own reference keeps it alive until its coroutine has returned and `retire` ran.
+            // SAFETY: the fiber's own reference keeps it alive until its coroutine has returned and
+            // `retire` ran.
             run(unsafe { &*(address as *const Fiber) }, yielder);
         });
         // SAFETY: new, so nobody else refers to it.
@@ -173,7 +174,8 @@ impl Fiber {
         // Slow steps are timed exactly; the others need no clock here.
         let is_slow = self.local.interval.get() < STEPS_MAX;
         self.local.looked.set(if is_slow { time::precise() } else { 0 });
-        // SAFETY: only the home worker's loop comes here, and never from within the fiber, so the reference is alone.
+        // SAFETY: only the home worker's loop comes here, and never from within the fiber, so the
+        // reference is alone.
         let coroutine = unsafe { (*self.local.coroutine.get()).as_mut() };
         coroutine.expect("a pooled fiber has its coroutine").resume(());
     }
@@ -187,13 +189,13 @@ impl Fiber {
         let fiber = unsafe { Arc::from_raw(fiber) };
         fiber.local.job.set(None);
         fiber.resume(); // no job: the coroutine returns
-        fiber.local.buffers.set(None);
         // SAFETY: the coroutine has returned, so nothing else refers to it.
         let coroutine = unsafe { (*fiber.local.coroutine.get()).take() };
         coroutine.expect("a pooled fiber has its coroutine").into_stack()
     }
 
-    /// What must hold at every suspend point; asserted before anything is changed, so that a panic leaves all in order.
+    /// What must hold at every suspend point; asserted before anything is changed, so that a panic
+    /// leaves all in order.
     pub(crate) fn assert_may_suspend(&self) {
         held::assert_none();
         assert!(!os::thread::is_panicking(), "a fiber must not suspend while it panics");
@@ -205,18 +207,19 @@ impl Fiber {
         held::count() == 0 && !self.local.on_worker_stack.get() && !os::thread::is_panicking()
     }
 
-    /// Gives control back to the worker's loop. Only on the fiber itself. A deep stack counts as the session's memory
-    /// meanwhile.
+    /// Gives control back to the worker's loop. Only on the fiber itself. A deep stack counts as
+    /// the session's memory meanwhile.
     fn suspend(&self) {
         self.local.suspended.set(true);
         let deep = self.stack_used().saturating_sub(STACK_UNCOUNTED);
         if deep > 0 {
             account::keep(deep);
         }
-        let account = account::leave();
+        let (account, obeyed) = (account::leave(), interrupt::leave());
         // SAFETY: set at the fiber's start, and lives on its stack for as long as it runs.
         unsafe { (*self.local.yielder.get()).suspend(()) };
         account::enter(account);
+        interrupt::enter(obeyed);
         if deep > 0 {
             account::keep_no_more(deep);
         }
@@ -233,7 +236,8 @@ impl Fiber {
         self.assert_may_suspend();
         // Acquire: what the waker wrote before it woke is seen.
         if self.state.fetch_and(!NOTIFIED, Ordering::Acquire) & NOTIFIED == 0 {
-            // A wake-up between here and the suspension waits in the mailbox: only the loop looks at the phase.
+            // A wake-up between here and the suspension waits in the mailbox: only the loop looks
+            // at the phase.
             self.local.phase.set(Phase::Parked);
             self.suspend();
             // Acquire: as above.
@@ -241,54 +245,56 @@ impl Fiber {
         }
     }
 
-    fn yield_now(&self, worker: &Worker) {
+    fn yield_now(&self, core: &Core) {
         self.assert_may_suspend();
-        worker.net.send_replies();
-        worker.make_ready(self);
+        (core.on_yield)();
+        core.make_ready(self);
         wait_event::during(WaitEvent::Turn, || self.suspend());
     }
 
     /// Wakes the fiber, from any thread.
     pub(crate) fn notify(this: &Arc<Fiber>) {
-        if let Some(worker) = worker::current()
-            && worker.core == this.home
-            && Arc::ptr_eq(&worker.shared, &this.shared)
+        if let Some(core) = core::current()
+            && core.is(this.home, &this.shared)
         {
-            this.notify_here(worker);
+            this.notify_here(core);
             return;
         }
         // AcqRel: what was written before the wake-up is seen by the park that takes it.
         if this.state.fetch_or(NOTIFIED | QUEUED, Ordering::AcqRel) & QUEUED == 0 {
             let link = Arc::into_raw(this.clone()).cast_mut().cast::<Link>();
-            // SAFETY: the reference given away keeps the fiber until `deliver` takes it back, QUEUED says that it is
-            // in no mailbox, and `deliver` fits a fiber.
+            // SAFETY: the reference given away keeps the fiber until `deliver` takes it back,
+            // QUEUED says that it is in no mailbox, and `deliver` fits a fiber.
             unsafe { this.shared.mailbox(this.home).push(link) };
         }
     }
 
     /// Wakes the fiber, on its own core.
-    pub(crate) fn notify_here(&self, worker: &Worker) {
+    fn notify_here(&self, core: &Core) {
         // Relaxed: same thread as the park.
         self.state.fetch_or(NOTIFIED, Ordering::Relaxed);
         if self.phase() == Phase::Parked {
-            worker.make_ready(self);
+            core.make_ready(self);
         }
+    }
+
+    /// Wakes the fiber, on its own core.
+    pub(crate) fn notify_on_core(&self) {
+        self.notify_here(core::here());
     }
 }
 
 /// # Safety
-/// `link` is the first field of a fiber whose reference was given away by [`Fiber::notify`], delivered once.
-unsafe fn deliver(link: *mut Link, worker: Option<&Worker>) {
+/// `link` is the first field of a fiber whose reference was given away by [`Fiber::notify`],
+/// delivered once.
+unsafe fn deliver(link: *mut Link, on_core: bool) {
     // SAFETY: by contract; `repr(C)` puts the link first.
     let fiber = unsafe { Arc::from_raw(link.cast_const().cast::<Fiber>()) };
     // AcqRel: a waker that still saw QUEUED wrote before this; its NOTIFIED is in the old value.
     let old = fiber.state.fetch_and(!QUEUED, Ordering::AcqRel);
     // Only its worker may look at the phase.
-    if let Some(worker) = worker
-        && old & NOTIFIED != 0
-        && fiber.phase() == Phase::Parked
-    {
-        worker.make_ready(&fiber);
+    if on_core && old & NOTIFIED != 0 && fiber.phase() == Phase::Parked {
+        core::here().make_ready(&fiber);
     }
 }
 
@@ -298,34 +304,37 @@ fn run(fiber: &Fiber, yielder: &Yielder<(), ()>) {
     while let Some(job) = fiber.local.job.take() {
         let ended = catch_unwind(AssertUnwindSafe(|| match job {
             Job::Run(body) => body(),
-            Job::Serve => crate::net::serve_round(fiber),
+            Job::Call(body) => body(),
         }));
         if ended.is_err() {
-            // The panic hook has logged it. What the job held is dropped; the fiber itself is as good as new.
+            // The panic hook has logged it. What the job held is dropped; the fiber itself is as
+            // good as new.
             fiber.local.on_worker_stack.set(false);
         }
         account::leave();
-        fiber.local.interrupt.set(ptr::null());
-        fiber.local.interrupt_owner.take();
-        fiber.local.masked.set(0);
+        interrupt::leave();
+        let interrupt = fiber.local.interrupt.take();
+        drop(interrupt);
         fiber.local.phase.set(Phase::Idle);
         yielder.suspend(());
     }
 }
 
 /// The running fiber, on a worker.
-pub(crate) fn current() -> Option<(&'static Worker, &'static Fiber)> {
-    let worker = worker::current()?;
-    // SAFETY: the pointer is set while the fiber runs, and the caller is that fiber: it lives as long as it runs. The
-    // reference stays on this thread, since a `&Worker` is not Send and comes along.
-    let fiber = unsafe { worker.running.get().as_ref() }?;
-    Some((worker, fiber))
+pub(crate) fn current() -> Option<(&'static Core, &'static Fiber)> {
+    let core = core::current()?;
+    // SAFETY: the pointer is set while the fiber runs, and the caller is that fiber: it lives as
+    // long as it runs. The reference stays on this thread, since a `&Core` is not Send and comes
+    // along.
+    let fiber = unsafe { core.running.get().as_ref() }?;
+    Some((core, fiber))
 }
 
 /// The running fiber, to be notified later. Panics outside a fiber.
 pub(crate) fn current_arc() -> Arc<Fiber> {
     let (_, fiber) = current().expect("only a fiber waits on a worker");
-    // SAFETY: the fiber is alive (it runs) and was made by an Arc; the count is raised for the new reference.
+    // SAFETY: the fiber is alive (it runs) and was made by an Arc; the count is raised for the new
+    // reference.
     unsafe {
         Arc::increment_strong_count(fiber);
         Arc::from_raw(fiber)
@@ -334,13 +343,14 @@ pub(crate) fn current_arc() -> Arc<Fiber> {
 
 /// Runs `body` on a new fiber of this core. Panics outside a worker.
 pub fn spawn_local(body: impl FnOnce() + 'static) {
-    worker::here().start_job(Job::Run(Box::new(body)));
+    core::here().start(Box::new(body));
 }
 
-/// Lets every other fiber of this core that can run do so first. Outside a fiber it yields the thread.
+/// Lets every other fiber of this core that can run do so first. Outside a fiber it yields the
+/// thread.
 pub fn yield_now() {
     match current() {
-        Some((worker, fiber)) => fiber.yield_now(worker),
+        Some((core, fiber)) => fiber.yield_now(core),
         None => os::thread::yield_now(),
     }
 }
@@ -366,100 +376,137 @@ pub fn sleep(time: Duration) {
 /// Yields when the fiber's time slice (about 1 ms) is used up; cheap otherwise.
 #[inline]
 pub fn safe_point() {
-    if let Some((worker, fiber)) = current() {
-        fiber.advance(worker, STEPS_PER_POINT);
+    if let Some((core, fiber)) = current() {
+        fiber.advance(core, STEPS_PER_POINT);
     }
 }
 
-/// A safe point behind so many steps; returns after how many more the next one is due. Work whose pace is unknown begins
-/// with [`FIRST_STEPS`]. The number grows to 64 while steps are short and falls to 1 where each takes long. Only the first
-/// few steps pass without a look at the clock: the next 64 may each take a thousand times as long as those before.
+/// A safe point behind so many steps; returns after how many more the next one is due. Work whose
+/// pace is unknown begins with [`FIRST_STEPS`]. The number grows to 64 while steps are short and
+/// falls to 1 where each takes long. Only the first few steps pass without a look at the clock: the
+/// next 64 may each take a thousand times as long as those before.
 #[inline]
 pub fn safe_point_after(steps: u32) -> u32 {
-    let Some((worker, fiber)) = current() else { return STEPS_PER_POINT };
+    let Some((core, fiber)) = current() else { return STEPS_PER_POINT };
     let is_slow = fiber.local.interval.get() < STEPS_MAX;
     if steps >= FEW_STEPS || is_slow {
-        fiber.time_steps(worker, fiber.local.steps.get() + steps);
+        fiber.time_steps(core, fiber.local.steps.get() + steps);
     } else {
-        fiber.advance(worker, steps);
+        fiber.advance(core, steps);
     }
     (steps * 2).min(fiber.local.interval.get()).min(STEPS_PER_POINT)
 }
 
-/// Yields when the fiber's time slice is used up, where it may suspend; looks at the clock at each call.
+/// Whether this code runs on a fiber that may wait here.
+pub(crate) fn may_wait() -> bool {
+    current().is_some_and(|(_, fiber)| fiber.may_suspend())
+}
+
+/// Whether the running fiber has been suspended since it was asked last.
+pub(crate) fn was_suspended() -> bool {
+    current().is_some_and(|(_, fiber)| fiber.local.suspended.replace(false))
+}
+
+/// Says whose interrupts the running fiber obeys from now on, and to whose account it allocates.
+/// Does nothing outside a fiber.
+pub fn obey(interrupt: Option<Arc<Interrupt>>) {
+    if let Some((_, fiber)) = current() {
+        account::leave();
+        let obeyed = interrupt.as_ref().map_or(ptr::null(), Arc::as_ptr);
+        account::enter(obeyed);
+        interrupt::obey(obeyed);
+        let previous = fiber.local.interrupt.replace(interrupt);
+        drop(previous);
+    }
+}
+
+/// The running fiber obeys no interrupt any more. The account that it allocates to stays.
+pub(crate) fn obey_nobody() {
+    interrupt::leave();
+    if let Some((_, fiber)) = current() {
+        let previous = fiber.local.interrupt.take();
+        drop(previous);
+    }
+}
+
+/// Yields when the fiber's time slice is used up, where it may suspend; looks at the clock at each
+/// call.
 pub(crate) fn give_way() {
-    if let Some((worker, fiber)) = current()
+    if let Some((core, fiber)) = current()
         && fiber.may_suspend()
     {
-        fiber.end_slice(worker, time::precise());
+        fiber.end_slice(core, time::precise());
     }
 }
 
 impl Fiber {
     #[inline]
-    fn advance(&self, worker: &Worker, steps: u32) {
+    fn advance(&self, core: &Core, steps: u32) {
         let counted = self.local.steps.get() + steps;
         if counted < self.local.interval.get() {
             self.local.steps.set(counted);
         } else {
-            self.time_steps(worker, counted);
+            self.time_steps(core, counted);
         }
     }
 
-    /// Sets the steps until the next look by the time these took, and yields when the slice is used up.
+    /// Sets the steps until the next look by the time these took, and yields when the slice is used
+    /// up.
     #[cold]
-    fn time_steps(&self, worker: &Worker, counted: u32) {
+    fn time_steps(&self, core: &Core, counted: u32) {
         let now = time::precise();
-        let taken = self.local.worked.take() + now.saturating_sub(self.began(worker));
+        let taken = self.local.worked.take() + now.saturating_sub(self.began());
         let fitting = u64::from(counted) * LOOK_NANOS / taken.max(1);
         let most = self.local.interval.get().saturating_mul(4).min(STEPS_MAX);
         self.local.interval.set(fitting.clamp(1, u64::from(most)) as u32);
         self.local.steps.set(0);
-        let is_over = self.is_slice_over(worker, now);
+        let is_over = self.is_slice_over(now);
         self.local.looked.set(now);
         if is_over {
-            self.yield_now(worker);
+            self.yield_now(core);
         }
     }
 
     /// Yields when the slice is used up, between two steps or within one.
-    fn end_slice(&self, worker: &Worker, now: u64) {
-        let began = self.began(worker);
-        if self.is_slice_over(worker, now) {
+    fn end_slice(&self, core: &Core, now: u64) {
+        let began = self.began();
+        if self.is_slice_over(now) {
             self.local.worked.set(self.local.worked.get() + now.saturating_sub(began));
             // The step is a long one, until the next are timed.
             self.local.interval.set(1);
-            self.yield_now(worker);
+            self.yield_now(core);
         }
     }
 
     /// Since when it has run, as far as that is known.
-    fn began(&self, worker: &Worker) -> u64 {
+    fn began(&self) -> u64 {
         match self.local.looked.get() {
-            0 => worker.now.get(),
+            0 => time::now(),
             looked => looked,
         }
     }
 
-    fn is_slice_over(&self, worker: &Worker, now: u64) -> bool {
+    fn is_slice_over(&self, now: u64) -> bool {
         let end = match self.local.slice_end.get() {
-            0 => self.began(worker) + SLICE_NANOS,
+            0 => self.began() + SLICE_NANOS,
             end => end,
         };
         self.local.slice_end.set(end);
-        worker.now.set(now);
+        time::set_turn(now);
         now >= end
     }
 }
 
-/// Whether more than half of the stack is used: recursion goes on on a further stack ([`on_further_stack`]) or ends with an
-/// error, since what it calls needs the rest. False on the worker's stack and outside fibers.
+/// Whether more than half of the stack is used: recursion goes on on a further stack
+/// ([`on_further_stack`]) or ends with an error, since what it calls needs the rest. False on the
+/// worker's stack and outside fibers.
 #[inline]
 pub fn is_deep() -> bool {
     is_used(STACK_BYTES / 2)
 }
 
-/// Whether more than an eighth of the stack is used. False on the worker's stack and outside fibers.
+/// Whether more than an eighth of the stack is used. False on the worker's stack and outside
+/// fibers.
 pub fn is_lifted() -> bool {
     is_used(STACK_BYTES / 8)
 }
@@ -473,8 +520,8 @@ fn is_used(bytes: usize) -> bool {
     })
 }
 
-/// Gives the memory below the caller's part of the stack back: what deeper calls have used before. For a fiber that is about
-/// to wait long; a system call.
+/// Gives the memory below the caller's part of the stack back: what deeper calls have used before.
+/// For a fiber that is about to wait long; a system call.
 pub fn shed_stack() {
     let Some((_, fiber)) = current().filter(|(_, fiber)| !fiber.local.on_worker_stack.get()) else { return };
     let lowest = fiber.local.half.get() - STACK_BYTES / 2;
@@ -482,7 +529,8 @@ pub fn shed_stack() {
     stack::shed(lowest, STACK_BYTES.saturating_sub(used));
 }
 
-/// Runs `body` on a further stack of this fiber. An error means that there is none; `body` has not run then.
+/// Runs `body` on a further stack of this fiber. An error means that there is none; `body` has not
+/// run then.
 pub fn on_further_stack<R>(body: impl FnOnce() -> R) -> io::Result<R> {
     let stack = FurtherStack::deep()?;
     let _floor = Floor::enter(stack.lowest());
@@ -529,11 +577,13 @@ impl Drop for Floor {
     }
 }
 
-/// Runs `body` on the worker's own big stack: for deep recursion (parser, planner). It must not park.
+/// Runs `body` on the worker's own big stack: for deep recursion (parser, planner). It must not
+/// park.
 pub fn on_worker_stack<R>(body: impl FnOnce() -> R) -> R {
     struct Unsendable<F>(F);
-    // SAFETY: corosensei asks for Send only to keep the yielder off the parent's stack. The yielder is private to this
-    // module, and suspending from there is refused by the flag; the thread stays the same.
+    // SAFETY: corosensei asks for Send only to keep the yielder off the parent's stack. The yielder
+    // is private to this module, and suspending from there is refused by the flag; the thread stays
+    // the same.
     unsafe impl<F> Send for Unsendable<F> {}
     impl<R, F: FnOnce() -> R> Unsendable<F> {
         fn run(self) -> R {
@@ -564,7 +614,8 @@ pub(crate) struct Hook;
 impl ParkHook for Hook {
     fn current(&self) -> Waker {
         let (_, fiber) = current().expect("only a fiber waits on a worker");
-        // SAFETY: the fiber is alive (it runs) and was made by an Arc; the new reference belongs to the waker.
+        // SAFETY: the fiber is alive (it runs) and was made by an Arc; the new reference belongs to
+        // the waker.
         unsafe {
             Arc::increment_strong_count(fiber);
             Waker::from_raw(RawWaker::new(ptr::from_ref(fiber).cast(), &VTABLE))
@@ -582,7 +633,8 @@ impl ParkHook for Hook {
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |data| {
-        // SAFETY: a waker's data is a reference to a fiber made by an Arc; the clone gets one of its own.
+        // SAFETY: a waker's data is a reference to a fiber made by an Arc; the clone gets one of
+        // its own.
         unsafe { Arc::increment_strong_count(data.cast::<Fiber>()) };
         RawWaker::new(data, &VTABLE)
     },

@@ -1,0 +1,224 @@
+//! A core as its fibers see it: who runs, who is ready, and the jobs that wait for a fiber.
+//!
+//! Everything here is touched by this worker's thread alone. What must hold:
+//!
+//! 1. The number of fibers is bounded by need: at most [`IDLE_FIBERS`] idle ones are kept.
+//! 2. A fiber is alive until it is retired, which happens to idle ones only.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sync::atomic::Ordering;
+use sync::core_local;
+
+use super::{Fiber, Hook, Job, Phase};
+use crate::os;
+use crate::shared::Shared;
+use crate::stack::{self, Stack};
+
+/// Idle fibers kept for the next job; beyond that they are retired.
+const IDLE_FIBERS: usize = 64;
+
+core_local! {
+    static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
+}
+
+/// The fibers of one core.
+pub(crate) struct Core {
+    /// Its number among the workers.
+    pub(crate) number: usize,
+    pub(crate) shared: Arc<Shared>,
+    /// The fiber that runs now.
+    pub(super) running: Cell<*const Fiber>,
+    /// Called when a fiber gives way to the others.
+    pub(super) on_yield: fn(),
+    ready: RefCell<VecDeque<*const Fiber>>,
+    jobs: RefCell<VecDeque<Job>>,
+    idle: RefCell<Vec<*const Fiber>>,
+    /// Fibers that have a job.
+    busy: Cell<usize>,
+}
+
+/// The core whose thread this is.
+#[inline]
+pub(crate) fn current() -> Option<&'static Core> {
+    // SAFETY: set by `Core::enter` and cleared by `Core::leave`, between which the core is on this
+    // thread's stack. A core is not Sync, so the reference stays on this thread, where nothing runs
+    // any more once the core is gone.
+    CORE.with(|core| unsafe { core.get().as_ref() })
+}
+
+/// The core whose thread this is. Panics elsewhere.
+#[inline]
+pub(crate) fn here() -> &'static Core {
+    current().expect("this runs on a worker of the runtime only")
+}
+
+/// The worker this code runs on: a core, or behind the last one the reserve or the service worker.
+/// Panics outside a worker.
+#[inline]
+pub fn core() -> usize {
+    here().number
+}
+
+/// The worker this code runs on as [`core()`] gives it, or `None` outside a worker.
+#[inline]
+pub fn try_core() -> Option<usize> {
+    current().map(|core| core.number)
+}
+
+/// Number of pinned workers of the runtime this code runs in. Panics outside a worker.
+#[inline]
+pub fn core_count() -> usize {
+    here().shared.core_count()
+}
+
+/// Whether the runtime this code runs in is being shut down: background fibers end then.
+pub fn shutting_down() -> bool {
+    // Relaxed: a flag that is looked at again.
+    here().shared.draining.load(Ordering::Relaxed)
+}
+
+impl Core {
+    /// A core without fibers. `on_yield` is called when a fiber gives way to the others.
+    pub(crate) fn new(number: usize, shared: Arc<Shared>, on_yield: fn()) -> Core {
+        Core {
+            number,
+            shared,
+            running: Cell::new(ptr::null()),
+            on_yield,
+            ready: RefCell::default(),
+            jobs: RefCell::default(),
+            idle: RefCell::default(),
+            busy: Cell::new(0),
+        }
+    }
+
+    /// This thread is the core's from now on, until [`Core::leave`].
+    pub(crate) fn enter(&self) {
+        CORE.set(self);
+        sync::park::install(&Hook);
+        sync::slot::set(self.number);
+    }
+
+    /// The core's loop has ended.
+    pub(crate) fn leave(&self) {
+        self.retire_idle(0);
+        CORE.set(ptr::null());
+    }
+
+    /// Whether this is the core whose thread runs here, in the same runtime.
+    #[inline]
+    pub(crate) fn is(&self, number: usize, shared: &Arc<Shared>) -> bool {
+        self.number == number && Arc::ptr_eq(&self.shared, shared)
+    }
+
+    /// Whether no fiber has a job.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.busy.get() == 0
+    }
+
+    /// Whether a fiber can run, or a job waits for one.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.ready.borrow().is_empty() || !self.jobs.borrow().is_empty()
+    }
+
+    /// Runs the fibers that are ready now; what they make ready comes after the next poll.
+    pub(crate) fn run_ready(&self) {
+        let count = self.ready.borrow().len();
+        for _ in 0..count {
+            let Some(fiber) = self.ready.borrow_mut().pop_front() else { return };
+            self.run_fiber(fiber);
+        }
+    }
+
+    /// Gives a fiber to each job that waits now.
+    pub(crate) fn start_jobs(&self) {
+        let count = self.jobs.borrow().len();
+        for _ in 0..count {
+            let Some(fiber) = self.take_fiber() else { return };
+            let job = self.jobs.borrow_mut().pop_front();
+            match job {
+                Some(job) => self.run_job(fiber, job),
+                None => return self.idle.borrow_mut().push(fiber),
+            }
+        }
+    }
+
+    /// Runs this function on pooled fibers for as long as `wants`: each time until the fiber waits
+    /// or the function returns.
+    pub(crate) fn run_while(&self, wants: impl Fn() -> bool, job: fn()) {
+        while wants() {
+            let Some(fiber) = self.take_fiber() else { return };
+            self.run_job(fiber, Job::Call(job));
+        }
+    }
+
+    fn run_job(&self, fiber: *const Fiber, job: Job) {
+        self.busy.set(self.busy.get() + 1);
+        // SAFETY: fibers in the pool are alive until retired, which only this worker does.
+        unsafe { (*fiber).give(job) };
+        self.run_fiber(fiber);
+    }
+
+    fn run_fiber(&self, fiber: *const Fiber) {
+        self.running.set(fiber);
+        // SAFETY: ready and pooled fibers are alive until retired, which happens to idle ones only.
+        let alive = unsafe { &*fiber };
+        alive.resume();
+        self.running.set(ptr::null());
+        if alive.phase() == Phase::Idle {
+            self.busy.set(self.busy.get() - 1);
+            self.idle.borrow_mut().push(fiber);
+            self.retire_idle(IDLE_FIBERS);
+        }
+    }
+
+    /// A fiber from the pool or a new one; `None` when no stack can be mapped now.
+    fn take_fiber(&self) -> Option<*const Fiber> {
+        if let Some(fiber) = self.idle.borrow_mut().pop() {
+            return Some(fiber);
+        }
+        match stack::take().map_or_else(Stack::map, Ok) {
+            Ok(stack) => Some(Fiber::create(self, stack)),
+            Err(error) => {
+                if self.busy.get() == 0 {
+                    panic!("no stack for a single fiber: {error}");
+                }
+                os::thread::sleep(Duration::from_millis(1)); // the fibers that run will give theirs back
+                None
+            }
+        }
+    }
+
+    fn retire_idle(&self, keep: usize) {
+        while self.idle.borrow().len() > keep {
+            let fiber = self.idle.borrow_mut().pop().expect("more than none");
+            // SAFETY: made by this worker, idle, and out of the pool now, so nothing uses it
+            // afterwards.
+            let stack = unsafe { Fiber::retire(fiber) };
+            stack::keep(stack);
+        }
+    }
+
+    /// Puts a fiber at the end of the ready queue.
+    pub(super) fn make_ready(&self, fiber: &Fiber) {
+        fiber.set_ready();
+        self.ready.borrow_mut().push_back(fiber);
+    }
+
+    /// Runs `body` on a pooled fiber, this turn or the next.
+    pub(crate) fn start(&self, body: Box<dyn FnOnce()>) {
+        self.jobs.borrow_mut().push_back(Job::Run(body));
+    }
+}
+
+/// Runs a callback of the loop; a panic ends the callback alone.
+pub(crate) fn contain(what: &str, action: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(action)).is_err() {
+        crate::last_words(format_args!("{what} panicked on core {}; the core goes on", here().number));
+    }
+}
