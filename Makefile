@@ -70,5 +70,5 @@ bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ce
 results: build ## docs/results.md: the lab's full comparison with plots, about 80 minutes; goes on where it was cut
 	@scripts/measure.sh results
 
-overhead: build ## What the lab's own driver costs beside pgbench and sysbench, about 40 minutes (as root; needs ../shared)
+overhead: build ## What the lab's own driver costs beside pgbench, about 30 minutes (as root; needs ../shared)
 	@scripts/measure.sh overhead

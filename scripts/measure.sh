@@ -93,9 +93,7 @@ overhead() {
     bench --arm "$ceiling_arm" --as-is -w select-only --driver native,pgbench --clients 1,8,64,256 --rounds 5
     bench --arm "$ceiling_arm" --as-is -w select-only --clients 5000 --rounds 1
     postgres="PostgreSQL=serve-postgres:${bin}shared_buffers=2GB max_wal_size=8GB"
-    for load in "select-only --driver native,pgbench --scale 1" "tpcb-like --driver native,pgbench --scale 20" \
-        "oltp_read_only --driver native,sysbench --table-size 10000" \
-        "oltp_read_write --driver native,sysbench --table-size 10000"; do
+    for load in "select-only --driver native,pgbench --scale 1" "tpcb-like --driver native,pgbench --scale 20"; do
         # shellcheck disable=SC2086
         bench --arm "$postgres" -w $load --clients 8 --pin --awake --round 4s --rounds 40 --width 100
     done

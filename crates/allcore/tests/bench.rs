@@ -432,7 +432,7 @@ fn what_is_wrong_is_said_in_a_line_and_other_arms_go_on() {
         (&["--arm", "a=serve", "--arm", "a=serve"], "two arms are named a"),
         (&["--arm", "a=serve", "--clients", "8..2"], "8 is more than 2"),
         (&["--arm", "a=serve", "--json", "no/where.json"], "no/where.json can't be written"),
-        (&["--arm", "a=serve", "--driver", "sysbench"], "tpcb-like is no workload of sysbench"),
+        (&["--arm", "a=serve", "-w", "tpcc", "--driver", "pgbench"], "tpcc is no workload of pgbench"),
         (&["--arm", "a=serve", "-f", "none.sql"], "can't read the script none.sql"),
         (&["--arm", "a=serve", "-f", "syntax.sql"], "syntax.sql:2:20: syntax error"),
         (&["--arm", "a=serve", "--json", "x", "--html", "./x"], "./x is named twice"),

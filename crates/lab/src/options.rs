@@ -99,7 +99,7 @@ pub struct RunOptions {
     /// Rows of each of sysbench's tables, or YCSB's records (100,000)
     #[arg(long, value_name = "ROWS", value_parser = count, help_heading = "Workload")]
     pub table_size: Option<u32>,
-    /// How sysbench's row numbers are drawn: uniform, gaussian, special, pareto or zipfian, with sysbench's parameters
+    /// How sysbench's row numbers are drawn: uniform or special, with sysbench's parameters
     #[arg(long, value_name = "HOW", help_heading = "Workload")]
     pub rand_type: Option<String>,
     /// How YCSB's keys are chosen: uniform, zipfian or latest (each of its workloads has its own)
@@ -202,8 +202,6 @@ pub enum DriverName {
     Native,
     /// The real pgbench, which must be installed
     Pgbench,
-    /// The real sysbench, which must be installed
-    Sysbench,
 }
 
 impl DriverName {
@@ -212,7 +210,6 @@ impl DriverName {
         match self {
             Self::Native => "native",
             Self::Pgbench => "pgbench",
-            Self::Sysbench => "sysbench",
         }
     }
 }
@@ -349,8 +346,8 @@ pub(crate) mod tests {
             "the last one counts"
         );
         assert_eq!(later.run.driver, [DriverName::Native]);
-        let drivers = read(&["--arm", "a=serve", "--driver", "native,sysbench"]).unwrap().run.driver;
-        assert_eq!(drivers, [DriverName::Native, DriverName::Sysbench]);
+        let drivers = read(&["--arm", "a=serve", "--driver", "native,pgbench"]).unwrap().run.driver;
+        assert_eq!(drivers, [DriverName::Native, DriverName::Pgbench]);
         let again = read(&["report", "a.json", "--html", "a.html"]).unwrap();
         assert!(matches!(again.verb, Some(Verb::Report { outputs: Outputs { html: Some(_), .. }, .. })));
         let compare = read(&["compare", "a.json", "b.json"]).unwrap();

@@ -13,10 +13,10 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
 /// Where [`fnv1a`] begins, unless it is seeded.
-pub const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+pub(crate) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// 64-bit FNV-1a of the bytes: the hash of pgbench's `hash_fnv1a` and of YCSB's keys.
-pub fn fnv1a(begin: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a(begin: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(begin, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
@@ -52,7 +52,7 @@ impl Random {
 
     /// pgbench's random_exponential: value i of the range has the density of an exponential distribution cut off at
     /// `parameter`. `parameter` is above 0 and `high - low + 1` an i64.
-    pub fn exponential(&mut self, low: i64, high: i64, parameter: f64) -> i64 {
+    pub(crate) fn exponential(&mut self, low: i64, high: i64, parameter: f64) -> i64 {
         let cut = (-parameter).exp();
         let uniform = 1.0 - self.unit();
         let place = -(cut + (1.0 - cut) * uniform).ln() / parameter;
@@ -61,7 +61,7 @@ impl Random {
 
     /// pgbench's random_gaussian: a normal distribution around the middle, cut off `parameter` standard deviations to
     /// each side. `parameter` is at least 2.
-    pub fn gaussian(&mut self, low: i64, high: i64, parameter: f64) -> i64 {
+    pub(crate) fn gaussian(&mut self, low: i64, high: i64, parameter: f64) -> i64 {
         loop {
             // Box and Muller's transform; repeated in fewer than 5 cases of 100.
             let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
@@ -74,7 +74,7 @@ impl Random {
 
     /// pgbench's random_zipfian: the k-th value of the range is drawn in proportion to 1 / k^exponent, by the rejection
     /// method of Devroye, "Non-Uniform Random Variate Generation", p. 550-551. `exponent` is from 1.001 to 1000.
-    pub fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> i64 {
+    pub(crate) fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> i64 {
         let values = (high - low + 1) as f64;
         if values <= 1.0 {
             return low;

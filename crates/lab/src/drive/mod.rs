@@ -1,14 +1,14 @@
-//! Drivers: what makes the load. The native one steps [`crate::client::Client`]s on a thread for each core; the others run
-//! the real pgbench or sysbench and read what they print.
+//! Drivers: what makes the load. The native one steps [`crate::client::Client`]s on a thread for each
+//! core; the other runs the real pgbench and reads what it prints.
 
-mod external;
 mod native;
+mod pgbench;
 mod wire;
 mod wire_my;
 mod wire_pg;
 
-pub use external::{Pgbench, Sysbench};
 pub use native::Native;
+pub use pgbench::Pgbench;
 
 use std::time::{Duration, Instant};
 

@@ -182,9 +182,7 @@ impl Observe for Observer {
                 observed.cpu = split(before, after);
                 observed.own_cpus = own_cpus(before, after);
                 observed.busy_threads = Some(busy(before, after, lasted));
-                // A driver may have counted for longer than its sessions could be looked at.
-                let part = (lasted.as_secs_f64() / elapsed.as_secs_f64()).min(1.0);
-                match per_transaction(before, after, transactions as f64 * part) {
+                match per_transaction(before, after, transactions as f64) {
                     Ok(switches) => observed.switches = switches,
                     Err(reason) => observed.unseen.push(reason),
                 }

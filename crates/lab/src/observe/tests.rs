@@ -144,20 +144,6 @@ fn switches_that_went_with_ended_sessions_are_left_out() {
     assert_eq!(per_transaction(&before, &after(95), 0.0), Ok(None));
 }
 
-#[test]
-fn what_a_driver_did_after_the_last_look_is_not_held_against_the_switches() {
-    // As sysbench, whose sessions part without a word: looked at for 3 of 4 seconds, in which 300 of 400 were done.
-    let mut observer = Observer::new(&target(Vec::new()), None, None);
-    let thread = |voluntary| [(1, processes::Thread { voluntary, involuntary: 0, worked: None })].into();
-    let before = Snapshot { threads: thread(0), ..snapshot(0, 0, (0, 0), (0, 0)) };
-    let after = Snapshot { threads: thread(600), ..snapshot(300, 0, (100, 0), (0, 0)) };
-    let lasted = Duration::from_secs(3);
-    let (before, after) = (Ok(before), Some((Ok(after), lasted)));
-    observer.window = Some(Window { before, begun: Instant::now(), sampling: None, after });
-    let seen = observer.seen(400, Duration::from_secs(4));
-    assert_eq!(seen.switches, Some(Switches { voluntary: 2.0, involuntary: 0.0 }));
-}
-
 /// A server with a session whose questions are written down.
 struct Watched(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
 

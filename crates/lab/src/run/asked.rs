@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::arm::Dialect;
 use crate::arm::spec::{self, Spec};
-use crate::drive::{Driver, Native, Pgbench, Sysbench};
+use crate::drive::{Driver, Native, Pgbench};
 use crate::load::{Load, Pace, Protocol};
 use crate::observe::Split;
 use crate::options::{DriverName, RunOptions};
@@ -178,7 +178,6 @@ pub(super) fn driver(name: DriverName) -> Box<dyn Driver> {
     match name {
         DriverName::Native => Box::new(Native),
         DriverName::Pgbench => Box::new(Pgbench::default()),
-        DriverName::Sysbench => Box::new(Sysbench::default()),
     }
 }
 
@@ -199,7 +198,6 @@ mod tests {
                 "the simple protocol has no pipelines: take --protocol prepared or extended",
             ),
             (&["--driver", "pgbench"], "pgbench has no such option: take --driver native"),
-            (&["-w", "oltp_read_only", "--driver", "native,sysbench"], "sysbench has no such option"),
             (&["--arm", "m=serve-mariadb"], "arm m speaks MySQL's protocol"),
             (&["--arm", "m=mysql://me@host/db"], "arm m speaks MySQL's protocol"),
             (

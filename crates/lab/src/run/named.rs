@@ -66,7 +66,7 @@ pub fn about(options: &RunOptions, planned: &dyn Workload) -> Vec<(String, Strin
 
 /// Each script with its weight and what tells its text from another.
 fn scripts(planned: &dyn Workload) -> Vec<(String, String)> {
-    let Some(Original::Pgbench { scripts, .. }) = planned.original() else { return Vec::new() };
+    let Some(Original { scripts, .. }) = planned.original() else { return Vec::new() };
     let names = planned.kinds();
     let note = |(at, (script, weight)): (usize, (PgbenchScript, u32))| {
         let name = match names[..at].iter().filter(|name| **name == names[at]).count() {
@@ -214,7 +214,7 @@ fn other(options: &RunOptions, name: &str) -> Result<Option<Box<dyn Workload>>, 
         let sizes = sysbench::Options {
             tables: options.tables(),
             table_size: options.table_size(),
-            rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::DEFAULT), Distribution::named)?,
+            rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::Special), Distribution::named)?,
         };
         return Ok(Some(Box::new(Sysbench::new(oltp, sizes, options.seed)?)));
     }
@@ -287,10 +287,7 @@ mod tests {
     #[test]
     fn the_size_follows_from_the_server_s_buffers_or_from_what_is_stated() {
         let scale = |words: &[&str], settings: &[(&str, &str)]| {
-            named(&options(words), &about(settings)).map(|workload| match workload.original() {
-                Some(crate::workload::Original::Pgbench { scale, .. }) => scale,
-                other => panic!("{other:?}"),
-            })
+            named(&options(words), &about(settings)).map(|workload| workload.original().unwrap().scale)
         };
         let shared = [("shared_buffers", "256MB")];
         assert_eq!(scale(&["-w", "eviction"], &shared), Ok(87));
@@ -350,6 +347,10 @@ mod tests {
             ),
             (&["-w", "connect", "-M", "extended"], "--protocol has no effect on connect"),
             (&["-w", "oltp_write_only", "--tries", "3"], "--tries has no effect on oltp_write_only"),
+            (
+                &["-w", "oltp_read_only", "--rand-type", "pareto"],
+                "there is no distribution 'pareto': use uniform",
+            ),
             (&["-w", "tpcb"], "there is no workload 'tpcb'"),
             (&["-w", "select-only@2"], "there is no workload 'select-only@2'"),
         ] {
@@ -362,32 +363,12 @@ mod tests {
             &["--times", "0.5", "--buffers", "256MB"],
             &["-w", "oltp_read_write", "--tables", "1", "--table-size", "1000"],
             &["-w", "ycsb-c", "--table-size", "1000", "--keys", "uniform"],
-            &["-w", "oltp_read_only", "--rand-type", "pareto"],
+            &["-w", "oltp_read_only", "--rand-type", "uniform"],
             &["-w", "connect"],
             &["-w", "connect", "-M", "simple"],
         ] {
             assert!(planned(&options(words)).is_ok(), "{words:?}");
         }
-    }
-
-    #[test]
-    fn sysbench_s_rows_are_drawn_as_asked_for_and_by_sysbench_too() {
-        for (how, name, value) in [
-            (None, "rand-type", "special"),
-            (Some("uniform"), "rand-type", "uniform"),
-            (Some("pareto"), "rand-pareto-h", "0.2"),
-            (Some("zipfian"), "rand-zipfian-exp", "0.8"),
-        ] {
-            let words = ["-w", "oltp_read_only", "--rand-type", how.unwrap_or_default()];
-            let words = &words[..if how.is_some() { 4 } else { 2 }];
-            let original = planned(&options(words)).unwrap_or_else(|error| panic!("{error}")).original();
-            let Some(crate::workload::Original::Sysbench { options, .. }) = original else {
-                panic!("{how:?}")
-            };
-            assert!(options.contains(&(name.to_owned(), value.to_owned())), "{how:?}: {options:?}");
-        }
-        let error = planned(&options(&["-w", "oltp_read_only", "--rand-type", "even"])).err().unwrap();
-        assert!(error.contains("use uniform, gaussian, special, pareto or zipfian"), "{error}");
     }
 
     #[test]

@@ -21,16 +21,7 @@ fn what_would_be_without_effect_is_refused_before_anything_starts() {
             "--driver pgbench: pgbench knows whole seconds",
         ),
         (&["--driver", "native,pgbench", "--rate", "1..9"], "--driver pgbench: pgbench keeps one rate"),
-        (&["--driver", "sysbench"], "--driver sysbench: tpcb-like is no workload of sysbench"),
         (&["-w", "tpcc", "--driver", "pgbench"], "--driver pgbench: tpcc is no workload of pgbench"),
-        (
-            &["-w", "oltp_read_only", "--driver", "native,sysbench", "--tries", "5"],
-            "--tries has no effect on oltp_read_only",
-        ),
-        (
-            &["-w", "oltp_read_only", "--driver", "sysbench", "-M", "extended"],
-            "--driver sysbench: sysbench sends",
-        ),
         (&["-w", "eviction", "--scale", "50"], "--scale has no effect on eviction"),
         (&["--pin", "client=0"], "--pin client=0: write it as"),
         (&["--vary", "cores=1,1"], "two arms are named a cores=1: give each value"),
@@ -41,7 +32,6 @@ fn what_would_be_without_effect_is_refused_before_anything_starts() {
     }
     for words in [
         &["--driver", "native,pgbench", "--rate", "9"][..],
-        &["-w", "oltp_read_only", "--driver", "native,sysbench"],
         &["--vary", "cores=1,2", "--vary", "buffers=1GB,2GB"],
     ] {
         assert!(Asked::of(&options(words)).is_ok(), "{words:?}");

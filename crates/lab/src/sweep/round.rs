@@ -162,7 +162,7 @@ fn together<'a>(all: impl Iterator<Item = &'a Histogram<u64>>) -> Histogram<u64>
     sum
 }
 
-/// Of none there is none: pgbench logs a share of its transactions only, sysbench tells nothing where it is ended early.
+/// Of none there is none: pgbench logs a share of its transactions only.
 fn latency(nanoseconds: &Histogram<u64>) -> Latency {
     if nanoseconds.is_empty() {
         return Latency::NONE;

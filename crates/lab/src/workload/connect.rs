@@ -37,7 +37,7 @@ impl Workload for Connect {
     }
 
     fn original(&self) -> Option<Original> {
-        Some(Original::Pgbench {
+        Some(Original {
             scripts: vec![(PgbenchScript::Text(ASKED.into()), 1)],
             scale: 1,
             variables: Vec::new(),

@@ -27,27 +27,17 @@ pub enum Found {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Before(pub Vec<String>);
 
-/// A workload as the original tools have it, for the drivers that run these.
+/// A workload as pgbench has it, for the driver that runs it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Original {
-    /// pgbench's.
-    Pgbench {
-        /// Its scripts, in the order of [`Workload::kinds`], and their weights.
-        scripts: Vec<(PgbenchScript, u32)>,
-        /// Its `-s`, which builtin scripts read from the tables themselves.
-        scale: u64,
-        /// Its `-D`: names and values.
-        variables: Vec<(String, String)>,
-        /// Its `-C`: a connection for each transaction.
-        reconnect: bool,
-    },
-    /// sysbench's.
-    Sysbench {
-        /// The test, as `oltp_read_only`.
-        test: String,
-        /// Its options without dashes: names and values, as `tables` and `10`.
-        options: Vec<(String, String)>,
-    },
+pub struct Original {
+    /// Scripts in the order of [`Workload::kinds`], and their weights.
+    pub scripts: Vec<(PgbenchScript, u32)>,
+    /// `-s`, which builtin scripts read from the tables themselves.
+    pub scale: u64,
+    /// `-D`: names and values.
+    pub variables: Vec<(String, String)>,
+    /// `-C`: a connection for each transaction.
+    pub reconnect: bool,
 }
 
 /// A script of pgbench.
@@ -88,7 +78,7 @@ pub trait Workload: Sync {
         Ok(Vec::new())
     }
 
-    /// How the original tool runs it; `None` where there is none.
+    /// How pgbench runs it; `None` where it can't.
     fn original(&self) -> Option<Original> {
         None
     }

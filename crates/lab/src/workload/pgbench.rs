@@ -380,7 +380,7 @@ impl Workload for PgBench {
             Some(name) => (PgbenchScript::Builtin(name.into()), source.weight),
             None => (PgbenchScript::Text(source.text.clone()), source.weight),
         };
-        Some(Original::Pgbench {
+        Some(Original {
             scripts: self.sources.iter().map(script).collect(),
             scale: self.scale.into(),
             variables: self.settings.defines.clone(),

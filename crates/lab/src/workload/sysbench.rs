@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
-use crate::client::random::sysbench::{Distribution, Keys};
+use crate::client::random::sysbench::Distribution;
 use crate::client::{Client, Params, Prepare, Random, Statement, StatementId, Step, Turn, Wanted};
 use crate::record::Check;
 
 use super::tables::{self, Table, Tables};
-use super::{Before, Found, Original, Workload};
+use super::{Before, Found, Workload};
 
 /// Which of sysbench's scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,6 @@ const GROUPS: [usize; 2] = [10, 5];
 #[derive(Debug)]
 pub struct Sysbench {
     kinds: [String; 1],
-    options: Options,
     seed: u64,
     plan: Arc<Plan>,
 }
@@ -117,8 +116,7 @@ struct Plan {
     /// Statements a table has.
     used: u16,
     transaction: bool,
-    tables: u32,
-    keys: Keys,
+    options: Options,
 }
 
 impl Sysbench {
@@ -150,20 +148,18 @@ impl Sysbench {
                 used - 1
             })
         });
-        let plan = Plan {
-            places,
-            used,
-            groups,
-            transaction,
-            tables: options.tables,
-            keys: options.rand_type.over(1, options.table_size.into()),
-        };
+        let plan = Plan { places, used, groups, transaction, options };
         let name = Oltp::ALL.iter().find(|(_, kind)| *kind == oltp).map_or("", |(name, _)| name);
-        Ok(Self { kinds: [name.into()], options, seed, plan: Arc::new(plan) })
+        Ok(Self { kinds: [name.into()], seed, plan: Arc::new(plan) })
     }
 }
 
 impl Plan {
+    /// A row's number.
+    fn draw(&self, random: &mut Random) -> i64 {
+        self.options.rand_type.draw(1, self.options.table_size.into(), random)
+    }
+
     /// The number of a query on a table, counted from 0.
     fn statement(&self, table: u16, query: Query) -> StatementId {
         let first = if self.transaction { COMMIT.0 + 1 } else { 0 };
@@ -185,24 +181,26 @@ impl Tables for Sysbench {
                  c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  PRIMARY KEY (id)\n){engine}"
             ),
             columns: ["id", "k", "c", "pad"].map(String::from).into(),
-            rows: self.options.table_size.into(),
+            rows: self.plan.options.table_size.into(),
         };
-        (1..=self.options.tables).map(table).collect()
+        (1..=self.plan.options.tables).map(table).collect()
     }
 
     fn row(&self, _: usize, number: u64, random: &mut Random, row: &mut Params) {
         row.int(number as i64 + 1);
-        row.int(self.plan.keys.draw(random));
+        row.int(self.plan.draw(random));
         GROUPS.iter().for_each(|groups| digits(*groups, random, row));
     }
 
     fn after_load(&self, dialect: Dialect) -> Vec<String> {
         let mut statements = Vec::new();
-        for number in 1..=self.options.tables {
+        for number in 1..=self.plan.options.tables {
             if dialect == Dialect::Postgres {
                 // The rows brought their ids: the sequence goes on after them, as it would had it given them.
-                statements
-                    .push(format!("SELECT setval('sbtest{number}_id_seq', {})", self.options.table_size));
+                statements.push(format!(
+                    "SELECT setval('sbtest{number}_id_seq', {})",
+                    self.plan.options.table_size
+                ));
             }
             statements.push(format!("CREATE INDEX k_{number} ON sbtest{number}(k)"));
             // Not sysbench's own: otherwise the server does it at some time in the middle of a round.
@@ -237,7 +235,7 @@ impl Workload for Sysbench {
         if !self.plan.transaction {
             return Ok(Vec::new());
         }
-        let size = u64::from(self.options.table_size);
+        let size = u64::from(self.plan.options.table_size);
         let check = |number: u32| {
             let rows = tables::rows(control, &format!("sbtest{number}"))?;
             Ok(Check {
@@ -245,15 +243,7 @@ impl Workload for Sysbench {
                 fault: (rows != Some(size)).then(|| format!("{} instead of {size}", rows.unwrap_or(0))),
             })
         };
-        (1..=self.options.tables).map(check).collect()
-    }
-
-    fn original(&self) -> Option<Original> {
-        let Options { tables, table_size, rand_type } = self.options;
-        let sizes = [("tables", tables.to_string()), ("table_size", table_size.to_string())];
-        let options = sizes.into_iter().chain(rand_type.options());
-        let options = options.map(|(name, value)| (name.to_owned(), value)).collect();
-        Some(Original::Sysbench { test: self.kinds[0].clone(), options })
+        (1..=self.plan.options.tables).map(check).collect()
     }
 
     fn tolerated(&self, dialect: Dialect) -> &'static [&'static str] {
@@ -285,7 +275,7 @@ impl Workload for Sysbench {
             all = vec![statement("BEGIN", begin), statement("COMMIT", Prepare::AtConnect)];
         }
         let used = || QUERIES.iter().filter(|(query, _)| self.plan.places[*query as usize].is_some());
-        for number in 1..=self.options.tables {
+        for number in 1..=self.plan.options.tables {
             let table = format!("sbtest{number}");
             all.extend(
                 used().map(|(_, text)| statement(&text.replace("sbtestT", &table), Prepare::AtConnect)),
@@ -355,10 +345,10 @@ impl Client for SysbenchClient {
             return if plan.transaction { Step::Run(COMMIT) } else { Step::Done(0) };
         };
         if times == 0 && self.inserted.is_none() {
-            self.table = random.between(0, i64::from(plan.tables) - 1) as u16;
+            self.table = random.between(0, i64::from(plan.options.tables) - 1) as u16;
         }
         let query = if self.inserted.is_some() { Query::Insert } else { *query };
-        fill(query, &plan.keys, random, &mut self.inserted, turn.params);
+        fill(query, plan, random, &mut self.inserted, turn.params);
         // A deleted row is inserted before its group is over.
         if self.inserted.is_none() {
             *state = if times + 1 < *repeats {
@@ -379,24 +369,24 @@ impl Client for SysbenchClient {
 /// The parameters of a query; a DELETE notes what is to be inserted, an INSERT takes it.
 fn fill(
     query: Query,
-    keys: &Keys,
+    plan: &Plan,
     random: &mut Random,
     inserted: &mut Option<(i64, i64)>,
     params: &mut Params,
 ) {
     match query {
-        Query::Point | Query::IndexUpdate => params.int(keys.draw(random)),
+        Query::Point | Query::IndexUpdate => params.int(plan.draw(random)),
         Query::Simple | Query::Sum | Query::Order | Query::Distinct => {
-            let id = keys.draw(random);
+            let id = plan.draw(random);
             params.int(id);
             params.int(id + RANGE_SIZE - 1);
         }
         Query::NonIndexUpdate => {
             digits(GROUPS[0], random, params);
-            params.int(keys.draw(random));
+            params.int(plan.draw(random));
         }
         Query::Delete => {
-            let (id, k) = (keys.draw(random), keys.draw(random));
+            let (id, k) = (plan.draw(random), plan.draw(random));
             params.int(id);
             *inserted = Some((id, k));
         }

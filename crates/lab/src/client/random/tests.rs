@@ -1,7 +1,5 @@
-//! The distributions hold what their definitions say: observed counts against exact probabilities by Pearson's
-//! chi-square, and against the real sysbench's own draws where it is installed.
-
-use std::process::Command;
+//! The distributions hold what their definitions say: observed counts against exact probabilities by
+//! Pearson's chi-square.
 
 use super::sysbench::Distribution;
 use super::ycsb::{Scrambled, THETA, Zipfian, hash};
@@ -76,89 +74,25 @@ fn pgbench_distributions_have_the_documented_probabilities() {
 #[test]
 fn ends_of_the_range_are_reached_and_never_passed() {
     let mut random = Random::new(2, 0);
-    let all = ["uniform", "gaussian", "special", "pareto", "zipfian"]
-        .map(|name| Distribution::named(name).unwrap());
-    for distribution in all {
-        let keys = distribution.over(5, 8);
-        let seen: std::collections::BTreeSet<i64> = (0..20_000).map(|_| keys.draw(&mut random)).collect();
+    for distribution in [Distribution::Uniform, Distribution::Special] {
+        let seen: std::collections::BTreeSet<i64> =
+            (0..20_000).map(|_| distribution.draw(5, 8, &mut random)).collect();
         assert!(seen.iter().all(|value| (5..=8).contains(value)), "{distribution:?}: {seen:?}");
         assert!(seen.len() >= 3, "{distribution:?}: {seen:?}");
-        assert_eq!(distribution.over(3, 3).draw(&mut random), 3);
+        assert_eq!(distribution.draw(3, 3, &mut random), 3);
     }
-    assert!(Distribution::named("normal").unwrap_err().contains("uniform, gaussian"));
     assert_eq!(random.zipfian(4, 4, 1.5), 4);
     assert!((0..1000).all(|_| random.exponential(i64::MAX - 2, i64::MAX, 1.0) >= i64::MAX - 2));
 }
 
+/// Special: three quarters of the draws in the middle hundredth and its edge.
 #[test]
-fn sysbench_distributions_have_their_probabilities() {
+fn sysbench_s_special_rows_get_three_quarters_of_the_draws() {
     let mut random = Random::new(3, 0);
-    let zipfian: Vec<f64> = (1..=1000).map(|k| f64::from(k).powf(-0.8)).collect();
-    let keys = Distribution::named("zipfian").unwrap().over(1, 1000);
-    assert_fits("zipfian", &zipfian, || (keys.draw(&mut random) - 1) as usize);
-    let logarithmic: Vec<f64> = (1..=1000).map(|k| 1.0 / f64::from(k)).collect();
-    let keys = Distribution::Zipfian { exponent: 1.0 }.over(1, 1000);
-    assert_fits("zipfian at 1", &logarithmic, || (keys.draw(&mut random) - 1) as usize);
-
-    // Pareto's distribution function is x^(1 / power).
-    let power = 0.2f64.ln() / 0.8f64.ln();
-    let f = |x: f64| (x / 1000.0).powf(1.0 / power);
-    let pareto: Vec<f64> = (1..=1000).map(|k| f(f64::from(k)) - f(f64::from(k) - 1.0)).collect();
-    let keys = Distribution::named("pareto").unwrap().over(1, 1000);
-    assert_fits("pareto", &pareto, || (keys.draw(&mut random) - 1) as usize);
-
-    // Special: three quarters of the draws in the middle hundredth and its edge.
-    let keys = Distribution::DEFAULT.over(1, 10_000);
-    let middle = (0..DRAWS).filter(|_| (4_950..=5_051).contains(&keys.draw(&mut random))).count();
+    let draw = |random: &mut Random| Distribution::Special.draw(1, 10_000, random);
+    let middle = (0..DRAWS).filter(|_| (4_950..=5_051).contains(&draw(&mut random))).count();
     let share = middle as f64 / DRAWS as f64;
     assert!((0.70..0.80).contains(&share), "{share}");
-}
-
-/// Two samples of one distribution have cells whose difference is within chance.
-#[test]
-fn sysbench_itself_draws_the_same() {
-    let folder = std::env::temp_dir().join(format!("lab-sysbench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let script = folder.join("draw.lua");
-    std::fs::write(
-        &script,
-        "function event() for _, kind in ipairs({'uniform', 'gaussian', 'special', 'pareto'}) do \
-         for i = 1, 50000 do print(kind, sysbench.rand[kind](1, 997)) end end end",
-    )
-    .unwrap();
-    let run = Command::new("sysbench")
-        .args(["--events=1", "--time=0", "--rand-seed=7"])
-        .arg(&script)
-        .arg("run")
-        .output();
-    std::fs::remove_dir_all(&folder).unwrap();
-    let Ok(output) = run else {
-        crate::tests::skip("sysbench is not installed");
-        return;
-    };
-    let text = String::from_utf8(output.stdout).unwrap();
-    for kind in ["uniform", "gaussian", "special", "pareto"] {
-        const CELLS: usize = 50;
-        let mut theirs = [0f64; CELLS];
-        let values: Vec<usize> = text
-            .lines()
-            .filter_map(|line| line.split_once('\t').filter(|(name, _)| *name == kind)?.1.trim().parse().ok())
-            .collect();
-        assert_eq!(values.len(), 50_000, "{kind}: {}", &text[..text.len().min(2000)]);
-        values.iter().for_each(|value| theirs[(value - 1) * CELLS / 997] += 1.0);
-        let mut random = Random::new(9, 0);
-        let keys = Distribution::named(kind).unwrap().over(1, 997);
-        let mut ours = [0f64; CELLS];
-        (0..50_000).for_each(|_| ours[(keys.draw(&mut random) as usize - 1) * CELLS / 997] += 1.0);
-        let statistic: f64 = ours
-            .iter()
-            .zip(&theirs)
-            .filter(|(a, b)| **a + **b > 0.0)
-            .map(|(a, b)| (a - b).powi(2) / (a + b))
-            .sum();
-        // 49 degrees of freedom: 90 is passed once in some three thousand runs.
-        assert!(statistic < 90.0, "{kind}: {statistic:.1}\n{ours:?}\n{theirs:?}");
-    }
 }
 
 #[test]

@@ -47,8 +47,7 @@ fn a_transaction_is_tpcb_s() {
         (PgbenchScript::Builtin("select-only".into()), 1),
         (PgbenchScript::Text("SELECT :x;".into()), 2),
     ];
-    let original =
-        Original::Pgbench { scripts, scale: 4, variables: settings.defines.clone(), reconnect: false };
+    let original = Original { scripts, scale: 4, variables: settings.defines.clone(), reconnect: false };
     assert_eq!(mixed.original(), Some(original));
     assert!(
         PgBench::new(&[builtin("tpcb-like").unwrap()], &Settings { defines: vec![], scale: 0, seed: 1 })

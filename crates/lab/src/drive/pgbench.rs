@@ -1,21 +1,28 @@
-//! pgbench as the driver. How many transactions are done comes from its progress lines, one a second; latencies come from its
-//! log, of which at all but low rates only a share is written, so that it hardly weighs on what it measures.
+//! The real pgbench as the driver: its command line from target and load, and what it prints as
+//! [`Measured`].
+//!
+//! Its progress lines, one a second, give the transactions done. Its log gives their latencies. At
+//! all but low rates it logs only a share, so that the log hardly weighs on what it measures.
+//!
+//! The counted time begins and ends with a progress line, so pgbench's start and its connecting
+//! are left out. Its CPU time is that of its process between these two lines.
+
+mod tool;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::tool::{Event, Tool, between};
-use super::{PLAIN, rate, seconds};
 use crate::arm::{Dialect, Target};
 use crate::drive::{Driver, Kind, Live, Measured, Phase, histogram};
-use crate::load::Load;
+use crate::load::{Arrivals, Load, Pace};
 use crate::record::CpuTime;
 use crate::workload::{Original, PgbenchScript, Workload};
+use tool::{Event, Tool, between};
 
-/// Up to so many transactions a second, where a rate is given, the log has all of them: it weighs little, and of few a
-/// share would say little.
+/// Transactions a second, at a given rate, up to which the log has all of them: it weighs little,
+/// and a share of few would say little.
 const LOGGED_WHOLLY: f64 = 1000.0;
 
 /// The driver.
@@ -23,7 +30,8 @@ const LOGGED_WHOLLY: f64 = 1000.0;
 pub struct Pgbench {
     /// The program; a bare name is looked for in PATH.
     pub program: PathBuf,
-    /// The share of transactions whose latency is logged, above 0 and up to 1; at low rates it is of all.
+    /// The share of transactions whose latency is logged, above 0 and up to 1. At low rates all
+    /// are logged.
     pub logged: f64,
 }
 
@@ -37,7 +45,7 @@ impl Driver for Pgbench {
     fn suits(&self, workload: &dyn Workload, load: &Load) -> Result<(), String> {
         original(workload)?;
         times(load)?;
-        rate("pgbench", load).map(drop)
+        rate(load).map(drop)
     }
 
     fn run(
@@ -50,36 +58,60 @@ impl Driver for Pgbench {
         let folder =
             tempfile::tempdir().map_err(|error| format!("can't make a folder for pgbench's log: {error}"))?;
         let plan = Plan::of(self, to, workload, load, folder.path())?;
-        let mut tool = Tool::start(&mut plan.command(&self.program), "postgresql-contrib")?;
+        let mut tool = Tool::start(&mut plan.command(&self.program))?;
         let watched = Watched::of(&mut tool, &plan, live)?;
         drop(tool);
         plan.measured(&watched, folder.path())
     }
 }
 
-/// What pgbench knows a workload as: scripts with their weights, scale, variables, and whether each transaction connects.
-type Known = (Vec<(PgbenchScript, u32)>, u64, Vec<(String, String)>, bool);
+/// Keeps libpq from TLS and GSSAPI encryption, which it takes where the server offers them. The
+/// native driver speaks neither.
+const PLAIN: [(&str, &str); 2] = [("PGSSLMODE", "disable"), ("PGGSSENCMODE", "disable")];
 
-fn original(workload: &dyn Workload) -> Result<Known, String> {
-    match workload.original() {
-        Some(Original::Pgbench { scripts, scale, variables, reconnect }) => {
-            Ok((scripts, scale, variables, reconnect))
-        }
-        _ => Err(format!("{} is no workload of pgbench; take the native driver", workload.name())),
-    }
+fn original(workload: &dyn Workload) -> Result<Original, String> {
+    let unknown = || format!("{} is no workload of pgbench; take the native driver", workload.name());
+    workload.original().ok_or_else(unknown)
 }
 
-/// Seconds before what is counted, and of what is.
+/// Seconds before what is counted, and of what is. pgbench knows whole seconds only: a rounded
+/// warm-up would differ from that of the driver beside it.
 fn times(load: &Load) -> Result<(u64, u64), String> {
-    match seconds("pgbench", load)? {
-        (0, _) => {
-            Err("pgbench's first second has its start in it: take a --warmup of at least 1s".to_owned())
+    if !load.ramp.is_zero() {
+        return Err(
+            "pgbench begins with all clients at once: leave out --ramp or take the native driver".into()
+        );
+    }
+    for (option, time) in [("--warmup", load.warmup), ("--round", load.measured)] {
+        if time.subsec_nanos() != 0 {
+            return Err(format!(
+                "pgbench knows whole seconds only, not {time:?}: make {option} whole or take the native driver"
+            ));
         }
-        times => Ok(times),
+    }
+    match load.warmup.as_secs() {
+        0 => Err("pgbench's first second has its start in it: take a --warmup of at least 1s".into()),
+        warmup => Ok((warmup, load.measured.as_secs())),
     }
 }
 
-/// What is to be run.
+/// The steady rate; `None` for a closed loop.
+fn rate(load: &Load) -> Result<Option<f64>, String> {
+    match load.pace {
+        Pace::Closed { think } if think.is_zero() => Ok(None),
+        Pace::Closed { .. } => Err("pgbench can't think between transactions; take the native driver".into()),
+        Pace::Open { from, to, .. } if from != to => {
+            Err(format!("pgbench keeps one rate, it can't go from {from} to {to}; take the native driver"))
+        }
+        Pace::Open { arrivals: Arrivals::Even, .. } => Err(
+            "pgbench spaces transactions by chance, not evenly; take Poisson arrivals or the native driver"
+                .into(),
+        ),
+        Pace::Open { from, .. } => Ok(Some(from)),
+    }
+}
+
+/// The command to run.
 struct Plan {
     arguments: Vec<String>,
     password: Option<String>,
@@ -100,12 +132,12 @@ impl Plan {
         load: &Load,
         folder: &Path,
     ) -> Result<Self, String> {
-        let (scripts, scale, variables, reconnect) = original(workload)?;
+        let Original { scripts, scale, variables, reconnect } = original(workload)?;
         if to.dialect != Dialect::Postgres {
             return Err(format!("pgbench speaks to PostgreSQL only, not to arm {}", to.arm));
         }
         let (skipped, counted) = times(load)?;
-        let rate = rate("pgbench", load)?;
+        let rate = rate(load)?;
         let logged = if rate.is_some_and(|rate| rate <= LOGGED_WHOLLY) { 1.0 } else { driver.logged };
         let mut arguments = vec!["-n".to_owned(), "--log".to_owned(), "--progress-timestamp".to_owned()];
         let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
@@ -211,11 +243,11 @@ fn share_out(total: u64, kinds: &mut [Kind]) {
         kind.done = (total * kind.done).checked_div(logged).unwrap_or(0);
         left -= kind.done;
     }
-    // What rounding has left over, or everything where nothing was logged.
+    // Rounding leaves this over. It is everything where nothing was logged.
     kinds[0].done += left;
 }
 
-/// What was seen while it ran.
+/// The output while it ran.
 struct Watched {
     /// When what is counted began, in seconds since 1970.
     begun: Option<f64>,
@@ -264,7 +296,8 @@ impl Watched {
             }
         }
         live.enter(Phase::Over);
-        // Told to stop, it is ended at once; otherwise it stays for a second, and nobody has to wait.
+        // Told to stop, it is ended at once; otherwise it stays for a second, and nobody has to
+        // wait.
         live.hold();
         // It keeps the last of its log to itself until it ends, which is a second later.
         let over = Instant::now();
@@ -310,8 +343,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// From `progress: 1763755000.123 s, 1234.5 tps, lat 0.809 ms stddev 0.123, 0 failed, 3 retried, 4 retries`; the time
-    /// before it is that of the line before.
+    /// From `progress: 1763755000.123 s, 1234.5 tps, lat 0.809 ms stddev 0.123, 0 failed, 3
+    /// retried, 4 retries`; the time before it is that of the line before.
     fn of(line: &str, before: Option<f64>) -> Option<Self> {
         let mut parts = line.strip_prefix("progress: ")?.split(", ");
         let at: f64 = parts.next()?.strip_suffix(" s")?.parse().ok()?;
@@ -346,7 +379,8 @@ struct Logged {
 }
 
 impl Logged {
-    /// From `client transaction latency script second microsecond [lag] [retries]`; `None` for one that was not done.
+    /// From `client transaction latency script second microsecond [lag] [retries]`; `None` for one
+    /// that was not done.
     fn of(line: &str, open: bool) -> Option<Self> {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let [_, _, latency, script, second, microsecond, rest @ ..] = &fields[..] else { return None };
@@ -374,35 +408,4 @@ fn for_each_logged(folder: &Path, open: bool, each: &mut dyn FnMut(Logged)) -> R
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_pgbench_prints_is_read() {
-        let line = "progress: 1763755001.250 s, 1000.4 tps, lat 0.809 ms stddev 0.123, 2 failed, 3 retried, 4 retries";
-        let read = Progress::of(line, Some(1_763_755_000.250)).unwrap();
-        assert_eq!(
-            read,
-            Progress { at: 1_763_755_001.250, done: 1000, latency: 809_000, failed: 2, retried: 4 }
-        );
-        let lagging = "progress: 5.000 s, 10.0 tps, lat 0.8 ms stddev 0.1, 0 failed, lag 0.1 ms, 3 skipped";
-        assert_eq!(Progress::of(lagging, Some(4.5)).unwrap().done, 5);
-        assert_eq!(Progress::of("pgbench: error: connection failed", None), None);
-        let open = Logged::of("3 17 1234 1 1763755001 250000 99 0", true).unwrap();
-        let expected = Logged { script: 1, at: 1_763_755_001.25, latency: 1234, lag: Some(99) };
-        assert_eq!(open, expected);
-        assert_eq!(Logged::of("3 17 failed 1 1763755001 250000", false), None);
-        assert_eq!(Logged::of("3 17 12", false), None);
-    }
-
-    #[test]
-    fn what_was_done_is_shared_out_completely() {
-        let kind = |done| Kind { done, failed: 0, retried: 0, latency: histogram() };
-        let mut kinds = [kind(1), kind(2), kind(0)];
-        share_out(100, &mut kinds);
-        assert_eq!(kinds.map(|kind| kind.done), [34, 66, 0]);
-        let mut none = [kind(0), kind(0)];
-        share_out(7, &mut none);
-        assert_eq!(none.map(|kind| kind.done), [7, 0]);
-    }
-}
+mod tests;

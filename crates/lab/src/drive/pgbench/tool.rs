@@ -1,8 +1,9 @@
-//! A tool that runs: its lines as they come, its CPU time, and its end, which comes with this value's at the latest.
+//! pgbench while it runs: its lines as they come, its CPU time, and its end, which comes with this
+//! value's at the latest.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use procfs::process::Process;
 
 use crate::record::CpuTime;
 
-/// What a tool does.
+/// An event of the process.
 pub(super) enum Event {
     /// It has printed a line, on either stream.
     Line(String),
@@ -28,13 +29,12 @@ pub(super) struct Tool {
 }
 
 impl Tool {
-    /// Starts it; `package` is what to install if it is not there.
-    pub(super) fn start(command: &mut Command, package: &str) -> Result<Self, String> {
+    pub(super) fn start(command: &mut Command) -> Result<Self, String> {
         let name = command.get_program().display().to_string();
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
-                format!("{name} is not installed (package {package}); install it or take the native driver")
+                format!("{name} is not installed (package postgresql-contrib); install it or take the native driver")
             }
             _ => format!("can't start {name}: {error}"),
         })?;
@@ -48,7 +48,7 @@ impl Tool {
         Ok(Self { child, lines })
     }
 
-    /// What it does next, within a while.
+    /// The next event, or [`Event::Nothing`] after a while.
     pub(super) fn next(&self, within: Duration) -> Event {
         match self.lines.recv_timeout(within) {
             Ok(line) => Event::Line(line),
@@ -65,11 +65,6 @@ impl Tool {
             user: seconds(times.utime),
             system: seconds(times.stime),
         })
-    }
-
-    /// Waits for its end.
-    pub(super) fn end(&mut self) -> Result<ExitStatus, String> {
-        self.child.wait().map_err(|error| format!("can't wait for the driver: {error}"))
     }
 }
 

@@ -1,0 +1,194 @@
+//! The real pgbench against a real server: skipped with a plain word where either is not there. A
+//! shell script in its place shows how it is called.
+
+use super::*;
+use crate::client::Client;
+use crate::client::Statement;
+use crate::tests::target;
+
+/// A workload that only pgbench runs.
+struct Only(Option<Original>, [String; 2]);
+
+impl Only {
+    fn new(original: Option<Original>) -> Self {
+        Self(original, ["one", "two"].map(str::to_owned))
+    }
+}
+
+impl Workload for Only {
+    fn name(&self) -> &str {
+        "only"
+    }
+
+    fn kinds(&self) -> &[String] {
+        &self.1
+    }
+
+    fn original(&self) -> Option<Original> {
+        self.0.clone()
+    }
+
+    fn statements(&self, _: Dialect) -> Vec<Statement> {
+        unreachable!()
+    }
+
+    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
+        unreachable!()
+    }
+}
+
+fn load(pace: Pace) -> Load {
+    let warmup = Duration::from_secs(1);
+    Load { pace, warmup, tries: 3, seed: 7, ..Load::closed(2, 1, Duration::from_secs(2)) }
+}
+
+const CLOSED: Pace = Pace::Closed { think: Duration::ZERO };
+
+fn scripts(texts: &[(&str, u32)]) -> Only {
+    let scripts =
+        texts.iter().map(|(text, weight)| (PgbenchScript::Text((*text).to_owned()), *weight)).collect();
+    let variables = vec![("x".to_owned(), "3".to_owned())];
+    Only::new(Some(Original { scripts, scale: 1, variables, reconnect: false }))
+}
+
+/// Runs, or says why it can't be tried here.
+fn run(
+    driver: &dyn Driver,
+    to: &Target,
+    workload: &Only,
+    load: &Load,
+) -> Option<Result<(Measured, Live), String>> {
+    let live = Live::new(1);
+    match driver.run(to, workload, load, &live) {
+        Err(error) if error.contains("is not installed") => {
+            crate::tests::skip(&error);
+            None
+        }
+        result => Some(result.map(|measured| (measured, live))),
+    }
+}
+
+#[test]
+fn pgbench_measures_its_scripts() {
+    let Some(to) = target(Dialect::Postgres) else { return };
+    let driver = Pgbench { logged: 0.5, ..Pgbench::default() };
+    let workload = scripts(&[("SELECT :x;", 3), ("SELECT :client_id;", 1)]);
+    let Some(run) = run(&driver, &to, &workload, &load(CLOSED)) else { return };
+    let (measured, live) = run.unwrap();
+    assert_eq!((measured.seconds.len(), live.phase()), (2, Phase::Over));
+    // Its lines come a second after another, or later where others want the CPU.
+    assert!((1.0..30.0).contains(&measured.elapsed.as_secs_f64()), "{:?}", measured.elapsed);
+    let done: Vec<u64> = measured.kinds.iter().map(|kind| kind.done).collect();
+    assert_eq!(done.iter().sum::<u64>(), measured.seconds.iter().sum::<u64>());
+    // Three of four are of the first script.
+    let share = done[0] as f64 / (done[0] + done[1]) as f64;
+    assert!((0.6..0.9).contains(&share), "{done:?}");
+    // Half are logged, and count twice.
+    let logged = measured.kinds[0].latency.len() as f64;
+    assert!((0.5..1.5).contains(&(logged / done[0] as f64)), "{logged} {done:?}");
+    // pgbench gives 0 where an answer is there before it looks, which may be most of them.
+    let longest = measured.kinds[0].latency.max();
+    assert!((1_000..30_000_000_000).contains(&longest), "{longest}");
+    assert!(measured.client_cpu.user > 0.0 && measured.lost_clients.is_none() && measured.lag.is_none());
+}
+
+#[test]
+fn pgbench_keeps_a_rate_and_tells_its_lag() {
+    let Some(to) = target(Dialect::Postgres) else { return };
+    let driver = Pgbench::default();
+    let pace = Pace::Open { from: 50.0, to: 50.0, arrivals: Arrivals::Poisson };
+    let Some(run) = run(&driver, &to, &scripts(&[("SELECT 1;", 1)]), &load(pace)) else { return };
+    let (measured, _) = run.unwrap();
+    // Without a rate it would be thousands, on a machine that others keep busy it may be fewer than
+    // the hundred due.
+    assert!((10..400).contains(&measured.kinds[0].done), "{:?}", measured.seconds);
+    // It does not tell how many it never began.
+    assert_eq!(measured.unstarted, None);
+    let lag = measured.lag.unwrap();
+    // At so low a rate all are logged, so few that the log is written only at its end.
+    let logged = lag.len().abs_diff(measured.kinds[0].done);
+    assert!(logged < 10, "{} {:?}", lag.len(), measured.kinds[0].done);
+}
+
+#[test]
+fn what_pgbench_cannot_do_is_said() {
+    let Some(to) = target(Dialect::Postgres) else { return };
+    let driver = Pgbench::default();
+    let said =
+        |workload: &Only, load: &Load| run(&driver, &to, workload, load).map(|result| result.unwrap_err());
+    let fine = scripts(&[("SELECT 1;", 1)]);
+    if let Some(error) = said(&scripts(&[("SELECT * FROM lab_nowhere;", 1)]), &load(CLOSED)) {
+        assert!(error.starts_with("pgbench: ") && error.contains("lab_nowhere"), "{error}");
+    }
+    if let Some(error) = said(&scripts(&[("\\sett x 1", 1)]), &load(CLOSED)) {
+        assert!(error.starts_with("pgbench: ") && error.contains("sett"), "{error}");
+    }
+    let think = Pace::Closed { think: Duration::from_millis(1) };
+    assert!(said(&fine, &load(think)).unwrap().contains("can't think"));
+    let rising = Pace::Open { from: 1.0, to: 2.0, arrivals: Arrivals::Poisson };
+    assert!(said(&fine, &load(rising)).unwrap().contains("keeps one rate"));
+    assert!(said(&Only::new(None), &load(CLOSED)).unwrap().contains("no workload of pgbench"));
+    let missing = Pgbench { program: "/nowhere/pgbench".into(), ..driver };
+    let error = missing.run(&to, &fine, &load(CLOSED), &Live::new(1)).unwrap_err();
+    assert!(error.starts_with("/nowhere/pgbench is not installed"), "{error}");
+}
+
+#[test]
+fn libpq_encrypts_as_little_as_the_native_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, program) = (folder.path().join("text"), folder.path().join("tool"));
+    let script = "#!/bin/sh\necho \"pgbench: error: TLS $PGSSLMODE, GSSAPI $PGGSSENCMODE\" >&2\nexit 1\n";
+    fs::write(&text, script).unwrap();
+    // Another program makes it: a thread that forks meanwhile would hold this file open for
+    // writing, and then it cannot be run.
+    let made = Command::new("install").args(["-m", "700"]).args([&text, &program]).status();
+    assert!(made.unwrap().success());
+    let to = crate::arm::url::parse("test", "postgres://u@localhost:7/db").unwrap();
+    let pgbench = Pgbench { program, ..Pgbench::default() };
+    let said = pgbench.run(&to, &scripts(&[("SELECT 1;", 1)]), &load(CLOSED), &Live::new(1)).unwrap_err();
+    assert_eq!(said, "pgbench: TLS disable, GSSAPI disable");
+}
+
+#[test]
+fn pgbench_is_given_whole_seconds_and_all_clients_at_once() {
+    for (ramp, warmup, measured, expected) in [
+        (0, 2000, 3000, None),
+        (0, 500, 3000, Some("whole seconds only, not 500ms: make --warmup whole")),
+        (0, 1000, 2500, Some("whole seconds only, not 2.5s: make --round whole")),
+        (1000, 1000, 3000, Some("all clients at once: leave out --ramp")),
+        (0, 0, 1000, Some("take a --warmup of at least 1s")),
+    ] {
+        let [ramp, warmup, measured] = [ramp, warmup, measured].map(Duration::from_millis);
+        let load = Load { ramp, warmup, measured, ..load(CLOSED) };
+        let refused = Pgbench::default().suits(&scripts(&[("SELECT 1;", 1)]), &load).err();
+        assert_eq!(refused.is_some(), expected.is_some(), "{refused:?}");
+        assert!(refused.unwrap_or_default().contains(expected.unwrap_or_default()));
+    }
+}
+
+#[test]
+fn what_pgbench_prints_is_read() {
+    let line =
+        "progress: 1763755001.250 s, 1000.4 tps, lat 0.809 ms stddev 0.123, 2 failed, 3 retried, 4 retries";
+    let read = Progress::of(line, Some(1_763_755_000.250)).unwrap();
+    assert_eq!(read, Progress { at: 1_763_755_001.250, done: 1000, latency: 809_000, failed: 2, retried: 4 });
+    let lagging = "progress: 5.000 s, 10.0 tps, lat 0.8 ms stddev 0.1, 0 failed, lag 0.1 ms, 3 skipped";
+    assert_eq!(Progress::of(lagging, Some(4.5)).unwrap().done, 5);
+    assert_eq!(Progress::of("pgbench: error: connection failed", None), None);
+    let open = Logged::of("3 17 1234 1 1763755001 250000 99 0", true).unwrap();
+    let expected = Logged { script: 1, at: 1_763_755_001.25, latency: 1234, lag: Some(99) };
+    assert_eq!(open, expected);
+    assert_eq!(Logged::of("3 17 failed 1 1763755001 250000", false), None);
+    assert_eq!(Logged::of("3 17 12", false), None);
+}
+
+#[test]
+fn what_was_done_is_shared_out_completely() {
+    let kind = |done| Kind { done, failed: 0, retried: 0, latency: histogram() };
+    let mut kinds = [kind(1), kind(2), kind(0)];
+    share_out(100, &mut kinds);
+    assert_eq!(kinds.map(|kind| kind.done), [34, 66, 0]);
+    let mut none = [kind(0), kind(0)];
+    share_out(7, &mut none);
+    assert_eq!(none.map(|kind| kind.done), [7, 0]);
+}
