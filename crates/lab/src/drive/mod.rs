@@ -52,6 +52,11 @@ pub struct Measured {
     pub seconds: Vec<u64>,
     /// How much later than due transactions began (open loop), in nanoseconds; those never begun count until the end.
     pub lag: Option<Histogram<u64>>,
+    /// The part of that lateness in which a client was free: the driver's own (open loop, native).
+    pub(crate) own_lag: Option<Histogram<u64>>,
+    /// Latencies by steps of a rising rate, at which transactions were due. Empty at a steady rate,
+    /// and where the driver does not tell.
+    pub(crate) by_rate: Vec<Histogram<u64>>,
     /// Transactions that were due in the measured time and were never begun (open loop), where the driver tells.
     pub unstarted: Option<u64>,
     /// Errors of statements, by code.

@@ -227,6 +227,8 @@ impl Plan {
             kinds,
             seconds: watched.lines.iter().map(|line| line.done).collect(),
             lag: self.open.then_some(lag),
+            own_lag: None,
+            by_rate: Vec::new(),
             unstarted: None,
             errors: Vec::new(),
             lost_clients: watched.lost.clone(),

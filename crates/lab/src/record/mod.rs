@@ -237,6 +237,12 @@ pub struct Round {
     pub latency: Latency,
     /// How much later than due they began (open loop).
     pub lag: Option<Latency>,
+    /// How much later than due they began though a client was free: the driver's own lateness.
+    #[serde(default)]
+    pub own_lag: Option<Latency>,
+    /// Latencies by equal steps of a rising rate, of the transactions due in each; empty elsewhere.
+    #[serde(default)]
+    pub by_rate: Vec<Latency>,
     /// Done in each second.
     pub seconds: Vec<u64>,
     /// Errors by code.

@@ -174,6 +174,8 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
     let kernel = 0.15 + curve.coherence * 40.0;
     let share = |name: &str, share: f64| Share { name: name.into(), share };
     let spin = (n / 400.0 * curve.contention * 12.0).min(0.7);
+    let message = "deadlock detected".into();
+    let deadlock = Errors { code: "40P01".into(), message, count: 3, tolerated: false };
     Round {
         pass,
         at: f64::from(pass) * 300.0 + n,
@@ -181,7 +183,7 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
         tps,
         offered: None,
         kinds: vec![KindCounts {
-            name: workload_kind(),
+            name: "transaction".into(),
             done: (tps * 10.0) as u64,
             failed: (clients / 200) as u64,
             retried: 0,
@@ -196,18 +198,12 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
             max: mean * 40.0,
         },
         lag: None,
+        own_lag: None,
+        by_rate: Vec::new(),
         seconds: (0..10)
             .map(|second| (tps * (1.0 + 0.02 * f64::from((second * 7 + pass) % 5))) as u64)
             .collect(),
-        errors: (clients > 200)
-            .then(|| Errors {
-                code: "40P01".into(),
-                message: "deadlock detected".into(),
-                count: 3,
-                tolerated: false,
-            })
-            .into_iter()
-            .collect(),
+        errors: if clients > 200 { vec![deadlock] } else { Vec::new() },
         unstarted: Some(0),
         lost_clients: None,
         client_cpu: CpuTime { user: 2.1, system: 3.3 },
@@ -244,8 +240,4 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
             unseen: Vec::new(),
         },
     }
-}
-
-fn workload_kind() -> String {
-    "transaction".into()
 }

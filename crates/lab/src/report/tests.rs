@@ -185,6 +185,7 @@ prop_compose! {
         numbers in prop::array::uniform5(any_number()),
         latency in any_latency(),
         lag in prop::option::of(any_latency()),
+        (own_lag, by_rate) in (prop::option::of(any_latency()), prop::collection::vec(any_latency(), 0..3)),
         kind in (any_text(), any_count(), any_count(), any_count()),
         seconds in prop::collection::vec(any_count(), 0..5),
         error in prop::option::of((any_text(), any_text(), any_count(), any::<bool>())),
@@ -198,7 +199,7 @@ prop_compose! {
         let errors = error.into_iter();
         let errors = errors.map(|(code, message, count, tolerated)| Errors { code, message, count, tolerated }).collect();
         Round {
-            pass, at, elapsed, tps, offered: offered.map(|(from, to, even)| Offered { from, to, even }), latency, lag, seconds, errors, unstarted, lost_clients, observed,
+            pass, at, elapsed, tps, offered: offered.map(|(from, to, even)| Offered { from, to, even }), latency, lag, own_lag, by_rate, seconds, errors, unstarted, lost_clients, observed,
             kinds: vec![KindCounts { name, done, failed, retried }],
             client_cpu: CpuTime { user, system },
         }

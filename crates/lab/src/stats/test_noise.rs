@@ -31,6 +31,8 @@ pub(crate) fn point(arm: &str, clients: usize, tps: &[f64]) -> Point {
         kinds: Vec::new(),
         latency: Latency::default(),
         lag: None,
+        own_lag: None,
+        by_rate: Vec::new(),
         seconds: Vec::new(),
         errors: Vec::new(),
         unstarted: Some(0),

@@ -141,6 +141,8 @@ pub(super) fn round(
         kinds: workload.kinds().iter().zip(&measured.kinds).map(|(name, kind)| counts(name, kind)).collect(),
         latency: latency(&together(measured.kinds.iter().map(|kind| &kind.latency))),
         lag: measured.lag.as_ref().filter(|lag| !lag.is_empty()).map(latency),
+        own_lag: measured.own_lag.as_ref().filter(|lag| !lag.is_empty()).map(latency),
+        by_rate: measured.by_rate.iter().map(latency).collect(),
         seconds: measured.seconds.clone(),
         errors: measured.errors.clone(),
         unstarted: measured.unstarted,

@@ -85,6 +85,8 @@ fn measured(done: u64, elapsed: Duration) -> Measured {
         kinds: vec![Kind { done, failed: 0, retried: 0, latency }],
         seconds: Vec::new(),
         lag: None,
+        own_lag: None,
+        by_rate: Vec::new(),
         unstarted: Some(0),
         errors: Vec::new(),
         lost_clients: None,

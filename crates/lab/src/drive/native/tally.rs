@@ -1,7 +1,7 @@
 //! What one thread has counted, and the sum over threads.
 //!
-//! What was due in an open loop and never begun is counted with the sum: a thread that has lost all its clients ends long
-//! before the round does, and what is due meanwhile is nobody else's.
+//! What was due in an open loop and never begun is counted with the sum: a thread that has lost all
+//! its clients ends long before the round does, and what is due meanwhile is nobody else's.
 
 use std::time::Duration;
 
@@ -10,7 +10,11 @@ use hdrhistogram::Histogram;
 use super::arrivals::Schedule;
 use crate::drive::wire::{Code, Failure};
 use crate::drive::{Kind, Measured, histogram};
+use crate::load::Pace;
 use crate::record::{CpuTime, Errors};
+
+/// Steps into which the counted time of a rising rate is divided.
+const RATE_STEPS: usize = 20;
 
 /// The counts of one thread. Times are nanoseconds since the round's beginning.
 #[derive(Debug)]
@@ -23,6 +27,10 @@ pub(super) struct Tally {
     seconds: Vec<u64>,
     /// How late transactions began (open loop).
     lag: Option<Histogram<u64>>,
+    /// How late they began though a client was free.
+    own_lag: Option<Histogram<u64>>,
+    /// Latencies by the step of a rising rate in which transactions were due.
+    by_rate: Vec<Histogram<u64>>,
     unstarted: u64,
     /// What is due next, and later, of what the thread has not begun (open loop).
     overdue: Option<Schedule>,
@@ -43,7 +51,11 @@ struct Seen {
 }
 
 impl Tally {
-    pub(super) fn new(kinds: usize, (from, until): (u64, u64), open: bool) -> Self {
+    pub(super) fn new(kinds: usize, (from, until): (u64, u64), pace: Pace) -> Self {
+        let (open, rises) = match pace {
+            Pace::Open { from, to, .. } => (true, from != to),
+            Pace::Closed { .. } => (false, false),
+        };
         let kind = || Kind { done: 0, failed: 0, retried: 0, latency: histogram() };
         Self {
             from,
@@ -51,6 +63,8 @@ impl Tally {
             kinds: std::iter::repeat_with(kind).take(kinds).collect(),
             seconds: vec![0; ((until - from) / 1_000_000_000) as usize],
             lag: open.then(histogram),
+            own_lag: open.then(histogram),
+            by_rate: if rises { vec![histogram(); RATE_STEPS] } else { Vec::new() },
             unstarted: 0,
             overdue: None,
             errors: Vec::new(),
@@ -71,19 +85,26 @@ impl Tally {
         let kind = &mut self.kinds[usize::from(kind)];
         kind.done += 1;
         kind.latency.saturating_record(now - begun);
+        if !self.by_rate.is_empty() && begun >= self.from {
+            let step =
+                u128::from(begun - self.from) * RATE_STEPS as u128 / u128::from(self.until - self.from);
+            self.by_rate[step as usize].saturating_record(now - begun);
+        }
         if let Some(second) = self.seconds.get_mut(((now - self.from) / 1_000_000_000) as usize) {
             *second += 1;
         }
     }
 
-    /// A transaction due at `due` begins; one that begins when the time is over counts as never begun.
-    pub(super) fn begun(&mut self, due: u64, now: u64) {
+    /// A transaction due at `due` begins; one that begins when the time is over counts as never
+    /// begun. Its client was `free` when it was due, or became so only now.
+    pub(super) fn begun(&mut self, due: u64, now: u64, free: bool) {
         if now >= self.until {
             self.unstarted(due, self.until);
         } else if now >= self.from
-            && let Some(lag) = &mut self.lag
+            && let (Some(lag), Some(own)) = (&mut self.lag, &mut self.own_lag)
         {
             lag.saturating_record(now - due);
+            own.saturating_record(if free { now - due } else { 0 });
         }
     }
 
@@ -109,7 +130,8 @@ impl Tally {
         }
     }
 
-    /// A statement has failed; whether the workload lets it pass, and what is said `about` it, where something is.
+    /// A statement has failed; whether the workload lets it pass, and what is said `about` it,
+    /// where something is.
     pub(super) fn error(
         &mut self,
         failure: &Failure,
@@ -142,11 +164,16 @@ impl Tally {
 
     /// The thread ends, maybe early; what is left of its arrivals.
     pub(super) fn end(&mut self, now: u64, overdue: Option<Schedule>) {
+        if now < self.until {
+            // Its steps are those of the whole round.
+            self.by_rate.clear();
+        }
         self.until = self.until.min(now.max(self.from));
         self.overdue = overdue;
     }
 
-    /// Counts what was due before the round's end, at `until`, and never begun. False if it was `stopped` from that.
+    /// Counts what was due before the round's end, at `until`, and never begun. False if it was
+    /// `stopped` from that.
     fn count_overdue(&mut self, until: u64, stopped: &dyn Fn() -> bool) -> bool {
         self.until = until;
         let Some(mut overdue) = self.overdue.take() else { return true };
@@ -170,9 +197,9 @@ impl Tally {
         for (mine, its) in self.seconds.iter_mut().zip(other.seconds) {
             *mine += its;
         }
-        if let (Some(mine), Some(its)) = (&mut self.lag, other.lag) {
-            mine.add(&its).expect("all histograms have the same bounds");
-        }
+        let mine = self.lag.iter_mut().chain(&mut self.own_lag).chain(&mut self.by_rate);
+        let its = other.lag.iter().chain(&other.own_lag).chain(&other.by_rate);
+        mine.zip(its).for_each(|(mine, its)| mine.add(its).expect("all histograms have the same bounds"));
         self.unstarted += other.unstarted;
         for its in other.errors {
             match self.errors.iter_mut().find(|one| one.code == its.code) {
@@ -188,8 +215,8 @@ impl Tally {
         self.cpu.system += other.cpu.system;
     }
 
-    /// The sum over all threads; an error where all was lost before anything could be counted, and where it was `stopped`
-    /// before all was.
+    /// The sum over all threads; an error where all was lost before anything could be counted, and
+    /// where it was `stopped` before all was.
     pub(super) fn sum(
         mut tallies: Vec<Self>,
         clients: usize,
@@ -222,6 +249,8 @@ impl Tally {
             kinds: all.kinds,
             seconds: all.seconds,
             lag: all.lag,
+            own_lag: all.own_lag,
+            by_rate: all.by_rate,
             unstarted: Some(all.unstarted),
             errors: all.errors.into_iter().map(errors).collect(),
             lost_clients: all.lost,
@@ -239,14 +268,18 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    /// At which transactions are due in most of these tests.
+    const RISING: Pace = Pace::Open { from: 1.0, to: 10.0, arrivals: Arrivals::Even };
+
     #[test]
     fn only_the_measured_time_is_counted_and_an_early_end_shortens_it() {
-        let mut tally = Tally::new(2, (SECOND, 4 * SECOND), true);
+        let mut tally = Tally::new(2, (SECOND, 4 * SECOND), RISING);
         tally.done(0, 0, SECOND - 1);
         tally.done(1, SECOND - 5, SECOND + 5);
         tally.done(1, SECOND, 2 * SECOND);
-        tally.begun(SECOND, SECOND + 9);
-        tally.begun(SECOND, 4 * SECOND);
+        tally.begun(SECOND, SECOND + 9, true);
+        tally.begun(SECOND, SECOND + 20, false);
+        tally.begun(SECOND, 4 * SECOND, true);
         tally.failed(0, true, 2 * SECOND);
         tally.failed(0, false, 2 * SECOND);
         tally.end(3 * SECOND + 1, None);
@@ -257,14 +290,33 @@ mod tests {
         assert_eq!((measured.kinds[0].retried, measured.kinds[0].failed), (1, 1));
         assert_eq!(measured.kinds[1].latency.min(), 10);
         assert_eq!(measured.seconds, [1, 1]);
-        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (2, Some(1)));
+        assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (3, Some(1)));
+        let own = measured.own_lag.unwrap();
+        assert_eq!((own.len(), own.max()), (2, 9), "nobody was free for the other");
+    }
+
+    #[test]
+    fn a_rising_rate_has_its_latencies_by_steps_of_the_whole_round() {
+        let steps = |end: u64| -> Vec<u64> {
+            let mut tally = Tally::new(1, (SECOND, 3 * SECOND), RISING);
+            // Due before counting began, in the first tenth of a second, and in the last.
+            for due in [0, SECOND, SECOND + 1, 3 * SECOND - 2] {
+                tally.done(0, due, 3 * SECOND - 1);
+            }
+            tally.end(end, None);
+            Tally::sum(vec![tally], 1, &|| false).unwrap().by_rate.iter().map(|step| step.len()).collect()
+        };
+        let mut wanted = vec![0; RATE_STEPS];
+        (wanted[0], wanted[RATE_STEPS - 1]) = (2, 1);
+        assert_eq!(steps(3 * SECOND), wanted);
+        assert_eq!(steps(3 * SECOND - 1), [0; 0], "a round that was ended early");
     }
 
     #[test]
     fn the_sum_over_threads_keeps_the_first_reason_and_adds_errors_by_code() {
         let mut failure = Failure::default();
         let tallies = ["first", "second"].map(|text| {
-            let mut tally = Tally::new(1, (0, SECOND), false);
+            let mut tally = Tally::new(1, (0, SECOND), Pace::Closed { think: Duration::ZERO });
             failure.set(Code::State(*b"23505"), text.as_bytes());
             tally.error(&failure, false, 1, String::new);
             tally.lost(|| text.to_owned());
@@ -282,21 +334,22 @@ mod tests {
 
     #[test]
     fn a_round_lost_before_its_measured_time_is_an_error() {
-        let mut tally = Tally::new(1, (SECOND, 2 * SECOND), false);
+        let mut tally = Tally::new(1, (SECOND, 2 * SECOND), RISING);
         tally.lost(|| "no table".to_owned());
         tally.end(5, None);
         assert!(Tally::sum(vec![tally], 1, &|| false).unwrap_err().contains("no table"));
     }
 
-    /// Two threads of a round from 1 s to 4 s at 10 a second; the second one has lost its client at 2 s.
+    /// Two threads of a round from 1 s to 4 s at 10 a second; the second one has lost its client at
+    /// 2 s.
     fn one_of_two_lost() -> Vec<Tally> {
         let tallies = [(0, 4 * SECOND), (1, 2 * SECOND)].map(|(thread, end)| {
             let share = Share { thread, threads: 2, clients: 2 };
             let even = Arrivals::Even;
             let mut schedule = Schedule::new((10.0, 10.0), 4 * SECOND, even, share, Random::new(1, 1));
-            let mut tally = Tally::new(1, (SECOND, 4 * SECOND), true);
+            let mut tally = Tally::new(1, (SECOND, 4 * SECOND), RISING);
             while let Some(due) = schedule.take(end.min(3 * SECOND)) {
-                tally.begun(due, due);
+                tally.begun(due, due, true);
             }
             tally.end(end, Some(schedule));
             tally
@@ -308,7 +361,8 @@ mod tests {
     fn what_is_due_up_to_the_rounds_end_counts_where_a_thread_has_lost_its_clients() {
         let measured = Tally::sum(one_of_two_lost(), 2, &|| false).unwrap();
         assert_eq!(measured.elapsed, Duration::from_secs(3));
-        // The first has begun all due by 3 s, the second by 2 s: those at 3.2 to 3.8 s, and at 2.1 to 3.9 s, are left.
+        // The first has begun all due by 3 s, the second by 2 s: those at 3.2 to 3.8 s, and at 2.1
+        // to 3.9 s, are left.
         assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (30, Some(4 + 10)));
         // Where the other ends early, so does the round.
         let mut early = one_of_two_lost();

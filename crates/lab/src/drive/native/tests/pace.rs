@@ -31,12 +31,14 @@ fn an_open_loop_counts_from_when_transactions_were_due() {
         let unstarted = measured.unstarted.unwrap();
         let under_way = due - unstarted - measured.kinds[0].done;
         assert!(under_way <= 64, "{under_way} of {due}");
-        (measured.kinds[0].latency.value_at_quantile(0.5), unstarted)
+        let own = measured.own_lag.unwrap().value_at_quantile(0.5);
+        (measured.kinds[0].latency.value_at_quantile(0.5), own, unstarted)
     });
     let mut seen = Vec::new();
-    let kept_up = rounds
-        .inspect(|round| seen.push(*round))
-        .any(|(median, unstarted)| median < only.latency.value_at_quantile(0.5) / 2 && unstarted <= 3);
+    let kept_up = rounds.inspect(|round| seen.push(*round)).any(|(median, own, unstarted)| {
+        // A wait of whole milliseconds would begin half of them later than this.
+        median < only.latency.value_at_quantile(0.5) / 2 && own < 200_000 && unstarted <= 3
+    });
     assert!(kept_up, "{seen:?}, alone {}", only.latency.value_at_quantile(0.5));
 }
 
