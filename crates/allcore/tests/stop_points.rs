@@ -1,8 +1,10 @@
-//! Holds the stop points of the engine's source against the tests that arm them.
+//! Holds the stop points of the engine's source against the crates' lists and against the tests
+//! that arm them. A start refuses any other name.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Actions that follow a point's name in a text for `ALLCORE_STOP`.
 const ACTIONS: [&str; 5] = ["kill", "yield", "sleep:", "park", "fail:"];
@@ -53,6 +55,8 @@ fn a_test_uses_each_stop_point_and_arms_no_other() {
         }
     }
     assert!(points.len() > 30, "the stop points are no longer found: {points:?}");
+    let listed: BTreeSet<String> = sql::stop_points().concat().into_iter().map(str::to_owned).collect();
+    assert_eq!(listed, points, "the crates' lists (left) name the points of their code (right)");
     for point in &points {
         let is_used =
             [format!("\"{point}\""), format!("{point}=")].iter().any(|written| tests.contains(written));
@@ -61,4 +65,23 @@ fn a_test_uses_each_stop_point_and_arms_no_other() {
     for armed in armed_in(&tests).filter(|name| name.contains('.') && !name.starts_with("runtime.test")) {
         assert!(points.contains(armed), "a test arms {armed}, which is no stop point");
     }
+}
+
+#[test]
+fn a_start_refuses_a_name_that_no_stop_point_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let output = Command::new(env!("CARGO_BIN_EXE_allcore"))
+        .args(["serve", "--listen", "none", "--buffers", "16MiB", "--socket-dir"])
+        .arg(folder.path())
+        .arg("--data")
+        .arg(&data)
+        .env("ALLCORE_STOP", format!("log.flush.write=fail:5@9; {}=kill", "log.flush.wriet"))
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{message}");
+    let expected = "ALLCORE_STOP names \"log.flush.wriet\", which is no stop point; name one of btree.";
+    assert!(message.contains(expected), "{message}");
+    assert!(!data.join("ALLCORE").exists(), "the server opened the folder");
 }

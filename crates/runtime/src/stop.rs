@@ -1,9 +1,11 @@
 //! Stop points: places where a test can make the engine die, yield, sleep, wait or fail.
 //!
 //! Off, a point costs one relaxed load of a static. A point exists where the code calls [`point`]
-//! or [`fault`] with its name, `room.place`; there is no list of them. Points are armed by [`arm`]
-//! or by the environment variable `ALLCORE_STOP="name=action[@nth][;name=action...]"`, read once by
-//! [`arm_from_environment`]. Actions:
+//! or [`fault`] with its name, `room.place`. Points are armed by [`arm`] or by the environment
+//! variable `ALLCORE_STOP="name=action[@nth][;name=action...]"`, read once by
+//! [`arm_from_environment`]. Each room lists its points in a constant, as [`OWN_POINTS`] does for
+//! this one. The program passes all lists to [`refuse_unknown`], so that a misspelt name ends the
+//! start. Actions:
 //!
 //! - `kill`: the process kills itself as a power failure would;
 //! - `yield`: others run first;
@@ -12,8 +14,8 @@
 //! - `fail:ERRNO`: the operation of a [`fault`] fails with that error.
 //!
 //! With `@nth` the action happens at the nth hit only, without it at every hit. A test of the
-//! `allcore` crate checks that every name that a test arms is a point, and that a test uses each
-//! point.
+//! `allcore` crate checks that the lists name exactly the points of the code, that every name that
+//! a test arms is a point, and that a test uses each point.
 
 use std::io;
 use std::time::Duration;
@@ -22,6 +24,11 @@ use sync::atomic::{AtomicBool, Ordering};
 use sync::{Mutex, MutexGuard, held, park};
 
 use crate::os::{process, thread};
+
+/// The stop points of this crate.
+pub const OWN_POINTS: &[&str] = &["runtime.start.thread", "runtime.start.worker"];
+/// The environment variable that arms points.
+const VARIABLE: &str = "ALLCORE_STOP";
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 static POINTS: Mutex<Vec<Point>> = Mutex::new(Vec::new());
@@ -67,6 +74,23 @@ impl std::fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
+/// A name in `ALLCORE_STOP` that no stop point has.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownPoint {
+    name: String,
+    /// The names of all points, sorted.
+    known: Vec<&'static str>,
+}
+
+impl std::fmt::Display for UnknownPoint {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let UnknownPoint { name, known } = self;
+        write!(out, "{VARIABLE} names {name:?}, which is no stop point; name one of {}", known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownPoint {}
+
 /// A place where a test can stop the engine.
 #[inline]
 pub fn point(name: &'static str) {
@@ -97,19 +121,44 @@ pub fn arm(name: &str, action: Action, nth: Option<u64>) {
     ARMED.store(true, Ordering::Relaxed);
 }
 
-/// Arms what the environment variable `ALLCORE_STOP` says, if it is set.
+/// Arms the points that the environment variable `ALLCORE_STOP` names, if it is set.
 pub fn arm_from_environment() -> Result<(), ParseError> {
-    match std::env::var("ALLCORE_STOP") {
+    match std::env::var(VARIABLE) {
         Ok(text) => arm_all(&text),
         Err(_) => Ok(()),
     }
 }
 
+/// Fails when `ALLCORE_STOP` names a point that is in none of the rooms' lists.
+pub fn refuse_unknown(rooms: &[&[&'static str]]) -> Result<(), UnknownPoint> {
+    match std::env::var(VARIABLE) {
+        Ok(text) => refuse_unknown_in(&text, rooms),
+        Err(_) => Ok(()),
+    }
+}
+
+fn refuse_unknown_in(text: &str, rooms: &[&[&'static str]]) -> Result<(), UnknownPoint> {
+    let mut known = rooms.concat();
+    let names = entries(text).filter_map(|entry| entry.split_once('=')).map(|(name, _)| name);
+    match names.into_iter().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            known.sort_unstable();
+            Err(UnknownPoint { name: name.to_owned(), known })
+        }
+    }
+}
+
+/// The entries `name=action[@nth]` of a text.
+fn entries(text: &str) -> impl Iterator<Item = &str> {
+    text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
 /// Arms points written as `name=action[@nth][;...]`.
 pub fn arm_all(text: &str) -> Result<(), ParseError> {
-    for one in text.split(';').filter(|one| !one.trim().is_empty()) {
+    for one in entries(text) {
         let unknown = || ParseError(one.to_owned());
-        let (name, rest) = one.trim().split_once('=').ok_or_else(unknown)?;
+        let (name, rest) = one.split_once('=').ok_or_else(unknown)?;
         let (action, nth) = match rest.split_once('@') {
             Some((action, nth)) => (action, Some(nth.parse().map_err(|_| unknown())?)),
             None => (rest, None),

@@ -66,6 +66,8 @@ impl Default for Options {
 /// Why a data folder could not be opened.
 #[derive(Debug)]
 pub enum OpenError {
+    /// `ALLCORE_STOP` names a stop point that does not exist.
+    StopPoint(runtime::stop::UnknownPoint),
     /// The runtime did not start.
     Runtime(std::io::Error),
     /// The storage could not be opened or recovered.
@@ -77,6 +79,7 @@ pub enum OpenError {
 impl std::fmt::Display for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            OpenError::StopPoint(error) => error.fmt(f),
             OpenError::Runtime(error) => write!(f, "the runtime did not start: {error}"),
             OpenError::Storage(error) => error.fmt(f),
             OpenError::Catalog(error) => write!(f, "the system catalog cannot be read: {error}"),
@@ -123,6 +126,7 @@ impl Database {
             file_io: options.file_io,
             ..runtime::Options::default()
         };
+        runtime::stop::refuse_unknown(&crate::stop_points()).map_err(OpenError::StopPoint)?;
         let runtime = Runtime::start(start).map_err(OpenError::Runtime)?;
         let opening = folder::Options {
             frames: (options.memory.unwrap_or(DEFAULT_MEMORY) / PAGE_SIZE).max(MINIMUM_FRAMES),

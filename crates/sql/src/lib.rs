@@ -15,3 +15,20 @@ mod shared;
 mod units;
 
 pub use values::{Datum, SqlError, SqlState, Type};
+
+/// The stop points of this crate and of all below it, a list for each: see [`runtime::stop`].
+#[must_use]
+pub fn stop_points() -> [&'static [&'static str]; 4] {
+    let [storage, txn] = txn::STOP_POINTS;
+    [runtime::stop::OWN_POINTS, storage, txn, OWN_STOP_POINTS]
+}
+
+const OWN_STOP_POINTS: &[&str] = &[
+    "sql.tree.freed",
+    "sql.tree.freed_part",
+    "sql.tree.listed",
+    "sql.tree.made",
+    "sql.tree.maintenance",
+    "sql.vacuum.locked",
+    "sql.vacuum.stepped",
+];

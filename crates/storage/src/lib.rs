@@ -37,3 +37,36 @@ pub use page::{Lsn, PageKind, PageNo};
 pub use pool::{Miss, PageMut, PageRef, Pinned, Pool, Restart};
 pub use space::Space;
 pub use store::{Store, StoreOptions};
+
+/// The crate's stop points: see [`runtime::stop`].
+pub const STOP_POINTS: &[&str] = &[
+    "btree.build.appended",
+    "btree.collapse.logged",
+    "btree.merge.latched",
+    "btree.merge.logged",
+    "btree.root_split.logged",
+    "btree.split.latched",
+    "btree.split.logged",
+    "checkpoint.after_control",
+    "checkpoint.before_control",
+    "checkpoint.begin",
+    "checkpoint.pages_written",
+    "log.flush.after_write",
+    "log.flush.before_write",
+    "log.flush.write",
+    "log.segment.make",
+    "log.segment.recycle",
+    "recovery.redo",
+    "recovery.renounced",
+    "recovery.undo",
+    "storage.evict.before_free",
+    "storage.evict.before_write",
+    "storage.evict.chosen",
+    "storage.load.read",
+    "storage.pages.read",
+    "storage.pages.sync",
+    "storage.pages.write",
+    "storage.space.grow",
+    "storage.space.grown",
+    "storage.writer.after_write",
+];

@@ -61,3 +61,14 @@ pub use session::{
 pub use snapshot::Snapshot;
 pub use storage::{Error as StorageError, Store};
 pub use version::Stamp;
+
+/// The stop points of storage and of this crate: see [`runtime::stop`].
+pub const STOP_POINTS: [&[&str]; 2] = [storage::STOP_POINTS, OWN_STOP_POINTS];
+
+const OWN_STOP_POINTS: &[&str] = &[
+    "txn.commit.appended",
+    "txn.commit.before_append",
+    "txn.commit.before_publish",
+    "txn.commit.room",
+    "txn.rollback.step",
+];
