@@ -170,11 +170,26 @@ pub enum StoredObject {
 /// Why stored bytes are not a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// A newer version wrote them.
+    /// Another version of the program wrote them, in the stored form of this number.
     Version(u8),
     /// They are damaged.
     Malformed,
 }
+
+impl std::fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DecodeError::Version(found) => write!(
+                f,
+                "has the format \"definition {found}\", this version reads \"definition {STORED_VERSION}\": \
+                 serve the data folder with the version that wrote it"
+            ),
+            DecodeError::Malformed => f.write_str("is damaged: restore the folder from a backup"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
 
 /// The version of the stored form. It is the first byte.
 const STORED_VERSION: u8 = 5;

@@ -115,18 +115,15 @@ impl Control {
         }
         let sequence = u64_at(at::SEQUENCE)?;
         let version = u32_at(at::VERSION)?;
+        let other = |found: String, read: String| {
+            Some((sequence, Err(Error::Format(FormatProblem::Version { found, read }))))
+        };
         if version != VERSION {
-            return Some((
-                sequence,
-                Err(Error::Format(FormatProblem::Version(format!("control file {version}")))),
-            ));
+            return other(format!("control file {version}"), format!("control file {VERSION}"));
         }
         let page_bytes = u32_at(at::PAGE_BYTES)?;
         if page_bytes as usize != PAGE_SIZE {
-            return Some((
-                sequence,
-                Err(Error::Format(FormatProblem::Version(format!("pages of {page_bytes} bytes")))),
-            ));
+            return other(format!("pages of {page_bytes} bytes"), format!("pages of {PAGE_SIZE} bytes"));
         }
         let segment_bytes = u64_at(at::SEGMENT_BYTES)?;
         let info_length = u32_at(at::INFO_LENGTH)? as usize;

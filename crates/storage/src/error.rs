@@ -38,8 +38,13 @@ pub enum FormatProblem {
     NotEmpty,
     /// Another process has it open.
     InUse,
-    /// Written by a version whose format this one doesn't read.
-    Version(String),
+    /// Another version of the program wrote the folder, in a format that this one does not read.
+    Version {
+        /// The format that was found, with its version.
+        found: String,
+        /// The format that this version reads.
+        read: String,
+    },
     /// A file that must be there isn't.
     Missing(String),
     /// A file is there and damaged beyond what recovery repairs.
@@ -67,15 +72,17 @@ impl fmt::Display for FormatProblem {
             ),
             FormatProblem::NotEmpty => f.write_str("the folder is not empty"),
             FormatProblem::InUse => f.write_str("the data folder is in use by another process"),
-            FormatProblem::Version(found) => {
-                let read = crate::format::FORMAT.trim_end();
-                write!(
-                    f,
-                    "the data folder has the format {found:?}, this version reads {read:?}: serve it with the version that wrote it"
-                )
+            FormatProblem::Version { found, read } => write!(
+                f,
+                "the data folder has the format {found:?}, this version reads {read:?}: \
+                 serve it with the version that wrote it"
+            ),
+            FormatProblem::Missing(file) => {
+                write!(f, "file {file} is missing: restore the folder from a backup")
             }
-            FormatProblem::Missing(file) => write!(f, "file {file} is missing"),
-            FormatProblem::Damaged(file) => write!(f, "file {file} is damaged"),
+            FormatProblem::Damaged(file) => {
+                write!(f, "file {file} is damaged: restore the folder from a backup")
+            }
             FormatProblem::Unfit(what) => f.write_str(what),
             FormatProblem::LogDamaged(damage) => damage.fmt(f),
             FormatProblem::Discard { asked, damage: None } => {

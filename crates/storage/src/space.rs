@@ -124,6 +124,19 @@ fn format_meta(bytes: &mut [u8]) {
     bytes[HEADER_SIZE..HEADER_SIZE + META_MAGIC.len()].copy_from_slice(META_MAGIC);
 }
 
+/// Fails when the body of the store's own page is of another version or is none.
+fn check_meta(body: &[u8]) -> Result<(), Error> {
+    let first = &body[..META_MAGIC.len()];
+    if first == META_MAGIC {
+        return Ok(());
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    Err(Error::Format(match first.starts_with(b"allcore pages ") {
+        true => FormatProblem::Version { found: text(first), read: text(META_MAGIC) },
+        false => FormatProblem::Damaged("pages"),
+    }))
+}
+
 /// The page numbers of one file, and who makes it grow.
 struct Numbers {
     free: PageNumbers,
@@ -216,9 +229,7 @@ impl Space {
     pub fn open(pool: &Arc<Pool>, wal: &Arc<Wal>) -> Result<Space, Error> {
         let space = Space::empty(pool, wal);
         let meta = pool.pin(META_PAGE)?.lock_patiently();
-        if !meta.bytes()[HEADER_SIZE..].starts_with(META_MAGIC) {
-            return Err(Error::Format(FormatProblem::Damaged("pages")));
-        }
+        check_meta(&meta.bytes()[HEADER_SIZE..])?;
         drop(meta);
         let file = pool.file(META_PAGE);
         let mut start = 0;

@@ -345,7 +345,7 @@ fn check_format(folder: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let found = String::from_utf8_lossy(&content[..length]).trim().to_owned();
-    Err(Error::Format(FormatProblem::Version(found)))
+    Err(Error::Format(FormatProblem::Version { found, read: FORMAT.trim().to_owned() }))
 }
 
 /// Applies a logged op to a page, whichever module it belongs to.

@@ -27,7 +27,9 @@ use txn::{Engine, Isolation, TxnSession};
 
 use crate::activity::ActivityTable;
 use autovacuum::Autovacuum;
-use catalog::{BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, FIRST_USER_OID, Role, StoredObject};
+use catalog::{
+    BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, DecodeError, FIRST_USER_OID, Role, StoredObject,
+};
 use definitions::Definitions;
 use execution::from_txn;
 use execution::row_numbers::RowNumbers;
@@ -57,6 +59,20 @@ pub(crate) struct Shared {
 /// 3D000.
 pub(crate) fn no_database(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist"))
+}
+
+/// The error for a stored definition that cannot be read. `key` is its key in the system tree's
+/// area of definitions.
+fn unreadable(database: &str, key: &[u8], error: DecodeError) -> SqlError {
+    let kind = match key.get(4) {
+        Some(1) => "schema",
+        Some(2) => "table",
+        Some(3) => "sequence",
+        _ => "statistics",
+    };
+    let oid = key.last_chunk().map_or(0, |oid| u32::from_be_bytes(*oid));
+    let message = format!("the definition of {kind} {oid} in database \"{database}\" {error}");
+    SqlError::new(SqlState::DATA_CORRUPTED, message)
 }
 
 /// The role that every folder begins with.
@@ -139,12 +155,8 @@ impl Shared {
         for entry in entries.iter() {
             let mut changes = Vec::new();
             for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(&entry.oid.to_be_bytes())) {
-                let object = StoredObject::decode(bytes).map_err(|error| {
-                    SqlError::new(
-                        SqlState::DATA_CORRUPTED,
-                        format!("definition {key:?} is unreadable: {error:?}"),
-                    )
-                })?;
+                let object =
+                    StoredObject::decode(bytes).map_err(|error| unreadable(&entry.name, key, error))?;
                 changes.push(object.into_change());
             }
             let catalog =

@@ -78,5 +78,5 @@ fn refuses_what_is_missing_short_damaged_or_foreign() {
         copy[at::CHECKSUM..at::VERSION].copy_from_slice(&sum.to_le_bytes());
     }
     std::fs::write(&path, &other).unwrap();
-    assert!(matches!(open(), Err(Error::Format(FormatProblem::Version(_)))));
+    assert!(matches!(open(), Err(Error::Format(FormatProblem::Version { .. }))));
 }

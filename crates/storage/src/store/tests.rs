@@ -225,7 +225,10 @@ fn folders_that_are_no_store_are_refused() {
     bench.recover(&store);
     bench.close(store);
     fs::write(bench.folder.join(FORMAT_FILE), "allcore 99\n").unwrap();
-    assert_eq!(refused(bench.open()), FormatProblem::Version("allcore 99".to_owned()));
+    assert_eq!(
+        refused(bench.open()),
+        FormatProblem::Version { found: "allcore 99".to_owned(), read: FORMAT.trim().to_owned() }
+    );
 }
 
 #[test]
