@@ -33,7 +33,7 @@ impl Binder<'_> {
         let columns = self.insert_columns(&insert.cols, &table)?;
         let overriding =
             OverridingKind::try_from(insert.r#override).unwrap_or(OverridingKind::OverridingNotSet);
-        let mut row_values: Vec<Option<Expr>> = vec![None; table.columns.len()];
+        let mut exprs: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let mut input = None;
         match insert.select_stmt.as_deref().map(inner).transpose()? {
             None => {}
@@ -44,19 +44,12 @@ impl Binder<'_> {
                     for (node, &column) in row.iter().zip(&columns) {
                         let value =
                             self.inserted_value(node, &table, column, (Clause::InsertedRow, overriding))?;
-                        row_values[column] =
-                            value.filter(|_| !overridden(&table.columns[column], overriding));
+                        exprs[column] = value.filter(|_| !overridden(&table.columns[column], overriding));
                     }
-                    input = self.inserted_sets(&mut row_values);
+                    input = self.inserted_sets(&mut exprs);
                 } else {
-                    input = Some(self.inserted_rows(
-                        select,
-                        insert,
-                        &table,
-                        &columns,
-                        overriding,
-                        &mut row_values,
-                    )?);
+                    input =
+                        Some(self.inserted_rows(select, insert, &table, &columns, overriding, &mut exprs)?);
                 }
             }
             Some(NodeEnum::SelectStmt(select)) => {
@@ -82,13 +75,13 @@ impl Binder<'_> {
                     let value = Expr::column(output.register, output.type_);
                     let start = select.target_list.get(index).map_or(-1, location);
                     let value = self.assigned(value, definition, start)?;
-                    row_values[column] = (!overridden(definition, overriding)).then_some(value);
+                    exprs[column] = (!overridden(definition, overriding)).then_some(value);
                 }
                 input = Some(query);
             }
             Some(_) => return Err(self.unsupported("this source of INSERT", range.location)),
         }
-        let values = self.complete_row(row_values, &table)?;
+        let values = self.complete_row(exprs, &table)?;
         let sublinks = std::mem::take(&mut self.level().sublinks);
         let new_row = self.register_block(table.columns.len());
         let checks = self.checks(&table, new_row)?;
@@ -191,7 +184,7 @@ impl Binder<'_> {
         table: &Arc<Table>,
         columns: &[usize],
         overriding: OverridingKind,
-        row_values: &mut [Option<Expr>],
+        exprs: &mut [Option<Expr>],
     ) -> Result<Query, SqlError> {
         let width = list_items(&select.values_lists[0])?.len();
         let mut rows = Vec::with_capacity(select.values_lists.len());
@@ -222,7 +215,7 @@ impl Binder<'_> {
             let register = self.register();
             let definition = &table.columns[column];
             // An overridden value is computed although it is not stored.
-            row_values[column] =
+            exprs[column] =
                 (!overridden(definition, overriding)).then(|| Expr::column(register, definition.type_));
             registers.push(register);
             output.push(OutputColumn {

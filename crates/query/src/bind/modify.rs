@@ -68,11 +68,11 @@ impl Binder<'_> {
     /// A value for every column: the statement's, the default or NULL.
     pub(crate) fn complete_row(
         &mut self,
-        row_values: Vec<Option<Expr>>,
+        exprs: Vec<Option<Expr>>,
         table: &Table,
     ) -> Result<Vec<Expr>, SqlError> {
-        let mut values = Vec::with_capacity(row_values.len());
-        for (column, value) in row_values.into_iter().enumerate() {
+        let mut values = Vec::with_capacity(exprs.len());
+        for (column, value) in exprs.into_iter().enumerate() {
             values.push(match value {
                 Some(value) => value,
                 None => self.default_value(table, column)?,

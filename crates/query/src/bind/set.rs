@@ -81,9 +81,9 @@ impl Binder<'_> {
         index: usize,
         type_: Type,
     ) -> Result<(), SqlError> {
-        let column_type = query.output[index].type_;
+        let source = query.output[index].type_;
         let register = query.output[index].register;
-        if column_type == type_ {
+        if source == type_ {
             return Ok(());
         }
         // Comparisons and sorts use the columns' own types. After the cast, several values may
@@ -94,12 +94,12 @@ impl Binder<'_> {
             self.wrap(query);
         }
         let sorted =
-            query.order.iter().any(|key| super::alike::same(&key.expr, &Expr::column(register, column_type)));
+            query.order.iter().any(|key| super::alike::same(&key.expr, &Expr::column(register, source)));
         match &mut query.body {
             QueryBody::Select(select)
-                if column_type.oid != oid::UNKNOWN || select.targets.iter().any(|t| t.1 == register) =>
+                if source.oid != oid::UNKNOWN || select.targets.iter().any(|t| t.1 == register) =>
             {
-                let distinct = !matches!(select.distinct, Distinct::No) && column_type.oid != oid::UNKNOWN;
+                let distinct = !matches!(select.distinct, Distinct::No) && source.oid != oid::UNKNOWN;
                 let shared = sorted
                     || distinct
                     || query.output.iter().filter(|column| column.register == register).count() > 1;
@@ -112,11 +112,7 @@ impl Binder<'_> {
                     }
                     _ => {
                         let value = self.built(
-                            functions::cast(
-                                Expr::column(register, column_type),
-                                type_,
-                                CastContext::Implicit,
-                            ),
+                            functions::cast(Expr::column(register, source), type_, CastContext::Implicit),
                             -1,
                         )?;
                         let fresh = self.register();

@@ -106,15 +106,15 @@ impl Binder<'_> {
 
     /// COPY table FROM as an INSERT of values that the executor writes to registers.
     fn copy_from(&mut self, table: &Arc<Table>, columns: &[usize]) -> Result<CopyRelation, SqlError> {
-        let mut row_values: Vec<Option<Expr>> = vec![None; table.columns.len()];
+        let mut exprs: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let mut fields: Vec<(Type, String, u32)> = Vec::with_capacity(columns.len());
         for &column in columns {
             let definition = &table.columns[column];
             let register = self.register();
-            row_values[column] = Some(Expr::column(register, definition.type_));
+            exprs[column] = Some(Expr::column(register, definition.type_));
             fields.push((definition.type_, definition.name.clone(), register));
         }
-        let values = self.complete_row(row_values, table)?;
+        let values = self.complete_row(exprs, table)?;
         let new_row = self.register_block(table.columns.len());
         let checks = self.checks(table, new_row)?;
         let insert = Insert {
