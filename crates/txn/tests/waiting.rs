@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Bench, Short, table, text, until};
 use runtime::fiber;
-use runtime::interrupt::{self, Interrupt, Interrupted, Reason};
+use runtime::interrupt::{Interrupt, Interrupted, Reason};
 use txn::{
     AdvisoryKey, AdvisoryLock, Engine, Error, InsertOutcome, Isolation, LockOutcome, LockedObject, Outcome,
     RowLock, TableGrant, TableLock, TxnSession, Wait,
