@@ -1,37 +1,39 @@
-//! Which page numbers of a file are free, in memory: a bitmap shared by all cores, and a short list for each core.
+//! The free page numbers of a file, in memory: a bitmap that all cores share, and a short list for
+//! each core.
 //!
-//! A core claims numbers in runs, so that the shared lock is touched once in [`RUN`] claims and what one core makes
-//! lies together on disk. What a core holds unused counts as taken; nothing of this is durable.
+//! A core claims numbers in runs of [`RUN`]. So it takes the shared lock once in [`RUN`] claims,
+//! and the pages that one core makes lie together on disk. A number that a core holds unused counts
+//! as taken. Nothing of this is durable.
 //!
-//! Some numbers may be held back ([`PageNumbers::holding_back`]): ordinary claims find the file exhausted while there are
-//! still so many, and only [`PageNumbers::take_held_back`] gets them.
+//! [`PageNumbers::holding_back`] holds some numbers back. Ordinary claims find the file exhausted
+//! while only those are free. [`PageNumbers::take_held_back`] gets them.
 
 use sync::{PerCore, SpinLock};
 
-/// Page numbers a core takes at a time.
+/// Page numbers that a core takes from the bitmap at a time.
 const RUN: usize = 32;
-/// Page numbers a core keeps at the most.
+/// The most page numbers that a core keeps.
 const KEPT_MAX: usize = 2 * RUN;
 
-/// One bit for each page: set = taken.
+/// One bit for each page; a set bit means taken.
 #[derive(Debug, Default)]
 struct Bitmap {
     words: Vec<u64>,
     pages: u32,
     free: u32,
-    /// The word the next search begins at: what was found full isn't looked at again until the search comes round.
+    /// The word at which the next search begins. A search skips full words until it comes round.
     hint: usize,
-    /// How many free pages of so many in all are not for everybody.
+    /// Maps the number of pages in the file to the number of free pages to hold back.
     held_back: Option<fn(u32) -> u32>,
 }
 
 impl Bitmap {
-    /// Free pages that are not for everybody.
+    /// Free pages that ordinary claims do not get.
     fn held_back(&self) -> u32 {
         self.held_back.map_or(0, |held_back| held_back(self.pages))
     }
 
-    /// Free pages for everybody.
+    /// Free pages that ordinary claims get.
     fn available(&self) -> u32 {
         self.free.saturating_sub(self.held_back())
     }
@@ -40,9 +42,9 @@ impl Bitmap {
         self.words[page as usize / 64] >> (page % 64) & 1 != 0
     }
 
-    /// Adds pages up to `pages` altogether; each is free unless `taken` says otherwise.
+    /// Extends the bitmap to `pages` pages. A new page is free unless `taken` returns true for it.
     fn extend(&mut self, pages: u32, mut taken: impl FnMut(u32) -> bool) {
-        // Bits beyond the last page are set, so that a search for zeros doesn't find them.
+        // Bits beyond the last page are set, so that a search for zeros does not find them.
         self.words.resize((pages as usize).div_ceil(64), u64::MAX);
         for page in self.pages..pages {
             if !taken(page) {
@@ -53,7 +55,7 @@ impl Bitmap {
         self.pages = self.pages.max(pages);
     }
 
-    /// Takes up to `count` pages, but leaves `leave` free ones; the next ones behind the hint.
+    /// Takes the next `count` pages behind the hint, or fewer; `leave` pages stay free.
     fn take(&mut self, count: usize, leave: u32, to: &mut Vec<u32>) {
         let wanted = count.min(self.free.saturating_sub(leave) as usize);
         let mut taken = 0;
@@ -82,12 +84,12 @@ impl Bitmap {
 #[derive(Debug)]
 pub(crate) struct PageNumbers {
     shared: SpinLock<Bitmap>,
-    /// The lock is the core's own: fibers of one core don't meet in it.
+    /// The lock is the core's own: fibers of one core never contend for it.
     kept: PerCore<SpinLock<Vec<u32>>>,
 }
 
 impl PageNumbers {
-    /// No pages at all.
+    /// The numbers of a file without pages.
     pub(crate) fn new(cores: usize) -> PageNumbers {
         PageNumbers {
             shared: SpinLock::new(Bitmap::default()),
@@ -95,7 +97,8 @@ impl PageNumbers {
         }
     }
 
-    /// No pages at all; of `pages` there will be, `held_back(pages)` are not for everybody.
+    /// The numbers of a file without pages. `held_back` maps its later number of pages to the
+    /// number held back.
     pub(crate) fn holding_back(cores: usize, held_back: fn(u32) -> u32) -> PageNumbers {
         let numbers = PageNumbers::new(cores);
         numbers.shared.lock().held_back = Some(held_back);
@@ -110,18 +113,19 @@ impl PageNumbers {
                 let mut shared = self.shared.lock();
                 let leave = shared.held_back();
                 shared.take(RUN, leave, &mut kept);
-                // Taken from the end: ascending numbers first.
+                // The core takes from the end, so the lowest number must be last.
                 kept.reverse();
             }
             if let Some(page) = kept.pop() {
                 return Some(page);
             }
         }
-        // What other cores keep, one lock at a time, before the file grows.
+        // Before the file grows, the core takes a number that another core keeps, one lock at a
+        // time.
         self.kept.iter().find_map(|kept| kept.lock().pop())
     }
 
-    /// As [`PageNumbers::take`], from what is held back too.
+    /// As [`PageNumbers::take`], and takes pages that are held back too.
     pub(crate) fn take_held_back(&self, core: usize) -> Option<u32> {
         self.take(core).or_else(|| {
             let mut one = Vec::with_capacity(1);
@@ -130,7 +134,7 @@ impl PageNumbers {
         })
     }
 
-    /// Gives a page number back.
+    /// Returns a page number.
     pub(crate) fn put(&self, core: usize, page: u32) {
         let mut kept = self.kept.get(core).lock();
         kept.push(page);
@@ -140,22 +144,22 @@ impl PageNumbers {
         }
     }
 
-    /// Adds pages up to `pages` altogether; each is free unless `taken` says otherwise.
+    /// Extends the file to `pages` pages. A new page is free unless `taken` returns true for it.
     pub(crate) fn extend(&self, pages: u32, taken: impl FnMut(u32) -> bool) {
         self.shared.lock().extend(pages, taken);
     }
 
-    /// Pages there are, taken or not.
+    /// The number of pages in the file, taken or not.
     pub(crate) fn pages(&self) -> u32 {
         self.shared.lock().pages
     }
 
-    /// Whether a core that keeps none will find none.
+    /// Whether a core that keeps no number will find none.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.shared.lock().available() == 0
     }
 
-    /// Pages nobody has taken, what the cores keep included.
+    /// The number of free pages, those that the cores keep included.
     pub(crate) fn free(&self) -> u32 {
         let kept: usize = self.kept.iter().map(|kept| kept.lock().len()).sum();
         self.shared.lock().free + kept as u32
@@ -193,7 +197,7 @@ mod tests {
         assert_eq!((ordinary, numbers.free(), numbers.is_exhausted()), (900, 100, true));
         assert!((0..100).all(|_| numbers.take_held_back(0).is_some()));
         assert_eq!((numbers.take_held_back(0), numbers.free()), (None, 0));
-        // What is given back, or comes new, fills what is held back first.
+        // Returned and new pages first fill up the pages held back.
         numbers.extend(1100, |_| false);
         assert_eq!((numbers.is_exhausted(), numbers.free()), (true, 100));
         numbers.extend(1300, |_| false);

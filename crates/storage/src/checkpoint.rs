@@ -1,16 +1,20 @@
-//! Checkpoints: how much log recovery needs is bounded, and the log doesn't grow without end.
+//! Checkpoints: they bound the log that a recovery needs and that the disk keeps.
 //!
-//! 1. A new epoch begins: its position is the redo position; from there on each page's first change carries its image.
-//! 2. When everything before it is filled, the floor and the upper rooms' values are asked for.
-//! 3. Every page with an unwritten change from before the redo position is written, the data file stamped with the
-//!    checkpoint's number and synced.
-//! 4. The checkpoint's record is appended and durable: the control file promises that the log reaches at least there.
-//! 5. The control file is written. Only now does recovery begin at the new position.
-//! 6. Log before the floor is let go.
+//! 1. A new epoch begins. Its position is the redo position: from there on each page's first change
+//!    carries its image.
+//! 2. When everything before it is filled, the checkpoint asks for the floor and the upper rooms'
+//!    values.
+//! 3. It writes every page with an unwritten change from before the redo position. It stamps the
+//!    data file with the checkpoint's number and syncs it.
+//! 4. It appends its record and makes it durable: the control file promises that the log reaches at
+//!    least there.
+//! 5. It writes the control file. Only now does recovery begin at the new position.
+//! 6. It releases the log before the floor.
 //!
-//! A crash between any two of these leaves the previous checkpoint in force with all it needs. What fails in 3 to 5 with
-//! an I/O error ends the process: pages whose sync failed can't be trusted to be written by trying again. A full disk is
-//! tried again later; the previous checkpoint stays in force meanwhile.
+//! A crash between any two of these leaves the previous checkpoint in force with all it needs. An
+//! I/O error in 3 to 5 ends the process: after a failed sync, another try cannot be trusted to
+//! write the pages. After a full disk the checkpoint is tried again later. The previous one stays
+//! in force meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,21 +29,22 @@ use crate::log::Wal;
 use crate::page::{Lsn, PageNo};
 use crate::pool::Pool;
 
-/// A checkpoint is due this long after the last one, if anything was logged.
+/// Time after the last checkpoint at which the next one is due, if anything was logged.
 const INTERVAL: Duration = Duration::from_secs(300);
-/// How often the background looks whether one is due, and how long a paced checkpoint waits at a time.
+/// Time between two looks for a due checkpoint, and the longest pause of a paced one.
 const TICK: Duration = Duration::from_millis(200);
 const PACE: Duration = Duration::from_millis(20);
-/// How long after the last checkpoint another one is tried because the log has no room.
+/// Time after the last checkpoint at which another one is tried because the log has no room.
 const SHORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pages as a checkpoint needs them.
+/// The pages of a store, as a checkpoint needs them.
 pub trait CheckpointPages {
     /// Writes every page with a change logged before `lsn`. `pace(done, total)` may park.
     fn write_before(&self, lsn: Lsn, pace: &mut dyn FnMut(usize, usize)) -> Result<(), Error>;
-    /// Stamps the data file with the folder's salt and the checkpoint's number, and makes it durable.
+    /// Stamps the data file with the folder's salt and the checkpoint's number, and makes it
+    /// durable.
     fn seal(&self, salt: u32, generation: u64) -> Result<(), Error>;
-    /// Pages that the data file has.
+    /// The number of pages in the data file.
     fn count(&self) -> u32;
 }
 
@@ -59,12 +64,12 @@ impl CheckpointPages for Pool {
     }
 }
 
-/// Takes a checkpoint as fast as it goes; returns its redo position. Waits for one that is under way.
+/// Takes a checkpoint at full speed and returns its redo position. Waits for one that is under way.
 pub fn run(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
     run_paced(wal, pages, false, &mut |_, _| {})
 }
 
-/// As [`run`], the last one of a store that is closed: nobody appends any more.
+/// As [`run`], for the last checkpoint of a store that is closed: nobody appends any more.
 pub fn run_last(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
     run_paced(wal, pages, true, &mut |_, _| {})
 }
@@ -75,11 +80,12 @@ fn run_paced(
     last: bool,
     pace: &mut dyn FnMut(usize, usize),
 ) -> Result<Lsn, Error> {
-    // Acquire: what the last one wrote to the control file is seen.
+    // Acquire: this one sees what the last one wrote to the control file.
     while wal.checkpointing.swap(true, Ordering::Acquire) {
         fiber::sleep(PACE);
     }
-    // Pages it had in hand would never be written or evicted again, and nobody else's turn would come.
+    // After a panic, the pages in hand would never be written or evicted again, and no other
+    // checkpoint would get its turn.
     let critical = Critical::begin("a checkpoint panicked");
     let result = run_alone(wal, pages, last, pace);
     critical.end();
@@ -115,7 +121,7 @@ fn run_alone(
     wal.wait_durable(log_end)?;
     runtime::stop::point("checkpoint.before_control");
     let (salt, segment_bytes) = (wal.salt(), wal.options().segment_bytes);
-    // A straggler that appends between here and the end of the process is found by its record.
+    // A late append between here and the end of the process is found by its record.
     let closed = last && wal.position() == log_end;
     wal.control.write(&Control {
         salt,
@@ -134,8 +140,9 @@ fn run_alone(
     Ok(redo)
 }
 
-/// Takes checkpoints in the background: after every so many bytes of log, some minutes with anything logged, or soon
-/// when the disk is full, since that makes old log segments into new ones.
+/// Takes checkpoints in the background: after a fixed volume of log, after 300 s with anything
+/// logged, or after 1 s when the disk is full, since a checkpoint turns old log segments into new
+/// ones.
 #[derive(Debug)]
 pub struct Checkpointer {
     stop: AtomicBool,
@@ -143,7 +150,7 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Starts it on this core.
+    /// Starts the background fiber on this core.
     pub fn start(wal: &Arc<Wal>, pool: &Arc<Pool>) -> Arc<Checkpointer> {
         let this = Arc::new(Checkpointer { stop: AtomicBool::new(false), stopped: AtomicBool::new(false) });
         let (checkpointer, wal, pool) = (this.clone(), wal.clone(), pool.clone());
@@ -151,11 +158,11 @@ impl Checkpointer {
         this
     }
 
-    /// Ends it; a checkpoint that is under way is finished without delay.
+    /// Ends the fiber. It finishes a checkpoint that is under way without delay.
     pub fn stop(&self) {
-        // Relaxed: a wish; `stopped` orders.
+        // Relaxed: only a request; `stopped` orders the memory.
         self.stop.store(true, Ordering::Relaxed);
-        // Acquire: what it did last is seen.
+        // Acquire: the caller sees the fiber's last writes.
         while !self.stopped.load(Ordering::Acquire) {
             fiber::sleep(PACE);
         }
@@ -167,7 +174,7 @@ impl Checkpointer {
     }
 
     fn serve(&self, wal: &Wal, pool: &Pool) {
-        // The log position when the last checkpoint had ended, and when that was.
+        // The log position at the end of the last checkpoint, and the time of that end.
         let (mut position, mut since) = (wal.position(), runtime::time::now());
         while !self.stopping() {
             fiber::sleep(TICK);
@@ -188,7 +195,8 @@ impl Checkpointer {
         self.stopped.store(true, Ordering::Release);
     }
 
-    /// Spreads the writes out over half the time or log volume that there is until the next checkpoint is due.
+    /// Takes a checkpoint that spreads its writes over half the time or half the log volume until
+    /// the next one is due.
     fn paced(&self, wal: &Wal, pool: &Pool) -> Result<Lsn, Error> {
         let (start, begun) = (wal.position().0, runtime::time::now());
         run_paced(wal, pool, false, &mut |done, total| {

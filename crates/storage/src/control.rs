@@ -1,8 +1,10 @@
-//! The control file: where recovery begins, and what the log can't tell about itself.
+//! The control file: where recovery begins, and facts about the log that the log itself does not
+//! hold.
 //!
-//! Two copies, each in a block of its own, are written in turn; the valid one with the higher sequence number counts. A
-//! write that is torn damages only the older copy, so there is always a valid one, and the log it needs is still there:
-//! log is given up only after the newer copy is durable.
+//! The file has two copies, each in a block of its own, which are written in turn. The valid copy
+//! with the higher sequence number counts. A torn write damages only the older copy. So there is
+//! always a valid one, and the log that it needs is still there: log is released only after the
+//! newer copy is durable.
 //!
 //! A block behind the copies holds the mark of the log's durable end (`log::durable`).
 
@@ -25,10 +27,10 @@ const MAGIC: u64 = u64::from_le_bytes(*b"ALLCORE\x01");
 /// Version of this file and of the log's records.
 const VERSION: u32 = 3;
 
-/// Most bytes of values that the rooms above keep in a checkpoint.
+/// The most bytes of values that the rooms above keep in a checkpoint.
 pub(crate) const MOST_INFO: usize = 2000;
 
-/// Offsets in a copy.
+/// Offsets of the fields in a copy.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const CHECKSUM: usize = 8;
@@ -47,25 +49,28 @@ mod at {
     pub(super) const INFO: usize = 84;
 }
 const _: () = assert!(at::INFO + MOST_INFO <= COPY_BYTES);
-/// Flag: nothing was appended after the log end, since the store was closed.
+/// Flag: the store was closed, and nothing was appended after the log end.
 const CLOSED: u32 = 1;
 
-/// What the control file says.
+/// The content of the control file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Control {
-    /// Begins every record's checksum: another folder's log is none here.
+    /// The initial value of every record's checksum: a record of another folder's log fails its
+    /// check here.
     pub salt: u32,
     /// Bytes of a log segment.
     pub segment_bytes: u64,
-    /// Redo begins here.
+    /// Where redo begins.
     pub redo: Lsn,
-    /// The log is needed from here on: at most `redo`, and before the first record of every transaction that was alive.
+    /// Where the log is needed from: at most `redo`, and before the first record of every
+    /// transaction that was alive.
     pub floor: Lsn,
-    /// The log reaches at least this far: it was durable before this was written.
+    /// The log reaches at least this far: it was durable before the control file was written.
     pub log_end: Lsn,
-    /// Pages that the file `pages` had at least.
+    /// The least number of pages in the file `pages`.
     pub pages: u32,
-    /// Counts the checkpoints. The file `pages` has this number or, when a checkpoint was cut short, the next one.
+    /// The number of checkpoints. The file `pages` has this number, or the next one after a
+    /// checkpoint that was cut short.
     pub generation: u64,
     /// The store was closed: nothing was appended after `log_end`.
     pub closed: bool,
@@ -74,7 +79,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Of a new data folder.
+    /// The content for a new data folder.
     pub(crate) fn new(segment_bytes: u64, salt: u32, start: Lsn) -> Control {
         let (redo, floor, log_end) = (start, start, start);
         let (generation, closed, info) = (0, false, Vec::new());
@@ -103,7 +108,7 @@ impl Control {
         copy[at::CHECKSUM..at::VERSION].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// The sequence number and content of a copy; `None` if it isn't valid.
+    /// The sequence number and content of a copy; `None` if the copy is not valid.
     fn decode(copy: &[u8]) -> Option<(u64, Result<Control, Error>)> {
         let u32_at =
             |at: usize| copy.get(at..at + 4).map(|four| u32::from_le_bytes(four.try_into().expect("four")));
@@ -149,14 +154,14 @@ impl Control {
 #[derive(Debug)]
 pub struct ControlFile {
     file: File,
-    /// Opened for looking: nothing is written.
+    /// Opened for looking only: writes do nothing.
     read_only: bool,
-    /// Of the copy that counts.
+    /// The sequence number of the copy that counts.
     sequence: AtomicU64,
 }
 
 impl ControlFile {
-    /// Makes it, with both copies valid.
+    /// Makes the file with both copies valid.
     pub(crate) fn create(folder: &Path, control: &Control) -> Result<ControlFile, Error> {
         let options = OpenOptions { create: true, truncate: true, ..OpenOptions::default() };
         let file = File::open(&folder.join(NAME), options).during("making the control file")?;
@@ -169,13 +174,13 @@ impl ControlFile {
         Ok(control_file)
     }
 
-    /// Opens it and reads the copy that counts.
+    /// Opens the file and reads the copy that counts.
     #[cfg(test)]
     pub(crate) fn open(folder: &Path) -> Result<(ControlFile, Control), Error> {
         ControlFile::open_as(folder, false)
     }
 
-    /// Opens it and reads the copy that counts; with `read_only` what is written goes nowhere.
+    /// Opens the file and reads the copy that counts. With `read_only`, later writes do nothing.
     pub(crate) fn open_as(folder: &Path, read_only: bool) -> Result<(ControlFile, Control), Error> {
         let path = folder.join(NAME);
         if !runtime::file::exists(&path).during("looking for the control file")? {
@@ -198,7 +203,7 @@ impl ControlFile {
         }
     }
 
-    /// Writes the older copy anew, durable when this returns. One caller at a time.
+    /// Overwrites the older copy, durable when this returns. One caller at a time.
     pub(crate) fn write(&self, control: &Control) -> Result<(), Error> {
         if self.read_only {
             return Ok(());
@@ -209,7 +214,8 @@ impl ControlFile {
         control.encode(sequence, &mut copy);
         let place = (sequence % COPIES) * COPY_BYTES as u64;
         self.file.write_at_durable(&copy, place).during("writing the control file")?;
-        // Relaxed: as above. Only now, so that a write that failed is repeated in the same place.
+        // Relaxed: as above. The store comes last, so that a failed write is repeated in the same
+        // place.
         self.sequence.store(sequence, Ordering::Relaxed);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! A file of pages: `pages`, or `temp`, which is emptied at each start.
 //!
-//! Read and written around the kernel's page cache where the file system allows it, since the buffer pool is the cache.
-//! The length is kept in memory (`pages`): nobody asks the kernel for it while serving. It is raised only after the
-//! file has grown.
+//! Reads and writes bypass the kernel's page cache where the file system allows it, since the
+//! buffer pool is the cache. The length is kept in memory (`pages`), so serving never asks the
+//! kernel for it. It is raised only after the file has grown.
 
 use std::io;
 use std::path::Path;
@@ -22,24 +22,26 @@ pub const PAGES_MAX: u32 = 1 << 30;
 /// How a file of pages is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opening {
-    /// It must not exist.
+    /// The file must not exist.
     New,
-    /// It must exist.
+    /// The file must exist.
     Existing,
-    /// It is made, or emptied.
+    /// The file is made, or emptied.
     Empty,
-    /// It must exist, and is only read.
+    /// The file must exist and is only read.
     ReadOnly,
-    /// It must exist, and is not changed: pages that are written lie in an overlay, which is gone with the process.
+    /// The file must exist and is not changed. Written pages go to an overlay, which is gone with
+    /// the process.
     Overlaid,
     /// A file without a name, gone with the process.
     Nameless,
 }
 
-/// The folder's identity in the store's own page, page 0, from byte 48 on: the generation u64, the salt u32.
-/// It lies within the first 512 bytes, which a disk writes whole, and so does the page's checksum.
+/// The folder's identity in the store's own page, page 0, from byte 48 on: the generation u64, the
+/// salt u32. It lies within the first 512 bytes, which a disk writes whole, and so does the page's
+/// checksum.
 const STAMP: usize = 48;
-/// Of page 0, what is written for a new stamp.
+/// Bytes of page 0 that a new stamp writes.
 const STAMP_BLOCK: usize = 4096;
 
 /// The stamp of a file of pages.
@@ -60,12 +62,12 @@ impl Stamp {
     }
 }
 
-/// Pages written to a file that must not be changed.
+/// The pages written over a file that must not change.
 #[derive(Debug)]
 struct Overlay {
-    /// Pages at the places they have in the file below.
+    /// Pages, at the places they have in the file below.
     file: File,
-    /// A bit for each page that is here.
+    /// A bit for each page in the overlay.
     written: AtomicArray<AtomicU64>,
 }
 
@@ -78,13 +80,13 @@ impl Overlay {
 
     fn holds(&self, page_no: PageNo) -> bool {
         let index = page_no.index() as usize;
-        // Acquire: pairs with `note`; the page is written.
+        // Acquire: pairs with `note`, which sets the bit after the page is written.
         self.written.get(index / 64).load(Ordering::Acquire) >> (index % 64) & 1 == 1
     }
 
     fn note(&self, page_no: PageNo) {
         let index = page_no.index() as usize;
-        // Release: who sees the bit finds the page.
+        // Release: a reader that sees the bit finds the page.
         self.written.get(index / 64).fetch_or(1 << (index % 64), Ordering::Release);
     }
 }
@@ -113,7 +115,7 @@ impl DataFile {
             read_only: matches!(opening, Opening::ReadOnly | Opening::Overlaid),
         };
         let file = match File::open(path, options) {
-            // A file system without direct I/O says so with EINVAL.
+            // A file system without direct I/O answers with EINVAL.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 File::open(path, OpenOptions { direct: false, create_new: false, ..options })
             }
@@ -131,13 +133,13 @@ impl DataFile {
         Ok(DataFile { file, overlay, pages: AtomicU32::new(pages) })
     }
 
-    /// Pages the file has room for.
+    /// Pages that the file has room for.
     pub fn pages(&self) -> u32 {
-        // Acquire: pairs with the growth.
+        // Acquire: pairs with the growth's release.
         self.pages.load(Ordering::Acquire)
     }
 
-    /// Most pages it can ever have.
+    /// The most pages the file can ever have.
     pub fn pages_max(&self) -> u32 {
         PAGES_MAX
     }
@@ -148,7 +150,7 @@ impl DataFile {
         stop::fault("storage.pages.read")
             .and_then(|()| file.read_at(to, page_no.offset()))
             .or_else(|error| match error.kind() {
-                // The file that lies below an overlay does not grow.
+                // The file below an overlay does not grow.
                 io::ErrorKind::UnexpectedEof if self.overlay.is_some() => {
                     to.fill(0);
                     Ok(())
@@ -158,7 +160,7 @@ impl DataFile {
             .during("reading a page")
     }
 
-    /// Where the newest state of a page is.
+    /// The file that holds the newest state of a page.
     fn file_of(&self, page_no: PageNo) -> &File {
         match &self.overlay {
             Some(overlay) if overlay.holds(page_no) => &overlay.file,
@@ -166,7 +168,7 @@ impl DataFile {
         }
     }
 
-    /// Reads several pages at once; which ones could be read.
+    /// Reads several pages at once; returns for each whether it could be read.
     pub fn read_many(&self, pages: &mut [(PageNo, &mut [u8])]) -> Vec<bool> {
         if self.overlay.is_some() {
             return pages.iter_mut().map(|(page_no, to)| self.read(*page_no, to).is_ok()).collect();
@@ -176,7 +178,7 @@ impl DataFile {
         self.file.read_many(&mut pieces)
     }
 
-    /// Writes pages, several at once. They may lie beyond the file's end, which recovery needs.
+    /// Writes several pages at once. They may lie beyond the file's end, which recovery needs.
     pub fn write_many(&self, pages: &[(PageNo, &[u8])]) -> Result<(), Error> {
         let pieces: Vec<(u64, &[u8])> =
             pages.iter().map(|&(page_no, bytes)| (page_no.offset(), bytes)).collect();
@@ -186,7 +188,7 @@ impl DataFile {
             pages.iter().for_each(|(page_no, _)| overlay.note(*page_no));
         }
         let end = pages.iter().map(|(page_no, _)| page_no.index() + 1).max().unwrap_or(0);
-        // Release: who sees the length sees the file that long.
+        // Release: a reader that sees the length sees the file that long.
         self.pages.fetch_max(end, Ordering::Release);
         Ok(())
     }
@@ -216,15 +218,15 @@ impl DataFile {
         Ok(Stamp::of(&page))
     }
 
-    /// Writes the stamp into page 0, which nobody else changes once it was written. Durable after [`DataFile::sync`]. A file
-    /// without a page stays as it is.
+    /// Writes the stamp into page 0, which nothing else changes once it is written. Durable after
+    /// [`DataFile::sync`]. A file without a page stays as it is.
     pub fn stamp(&self, stamp: Stamp) -> Result<(), Error> {
         if self.pages() == 0 || self.overlay.is_some() {
             return Ok(());
         }
         let mut page = AlignedBuf::new(PAGE_SIZE);
         self.file.read_at(&mut page, 0).during("reading the first page")?;
-        // A damaged page stays damaged: whoever needs it says so.
+        // A damaged page 0 stays damaged: the next reader reports it.
         if Stamp::of(&page).is_some() {
             page[STAMP..STAMP + 8].copy_from_slice(&stamp.generation.to_le_bytes());
             page[STAMP + 8..STAMP + 12].copy_from_slice(&stamp.salt.to_le_bytes());
@@ -234,8 +236,8 @@ impl DataFile {
         Ok(())
     }
 
-    /// Makes what was written durable, and the file's length. A failure leaves unknown what is on disk, although the
-    /// pages count as clean: the caller may not go on.
+    /// Makes written pages and the file's length durable. After a failure nobody knows what is on
+    /// disk, although the pages count as clean: the caller must not go on.
     pub fn sync(&self) -> Result<(), Error> {
         if self.overlay.is_some() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What can go wrong in storage. Each variant is something a caller can tell apart and answer differently.
+//! The errors of storage. Callers answer each variant in a way of its own.
 
 mod damage;
 
@@ -9,10 +9,11 @@ use runtime::file::Unusable;
 use crate::page::{Lsn, PageNo};
 pub use damage::LogDamage;
 
-/// An operation of the operating system that failed. Cheap to copy, so that everybody who waited for one write can be told.
+/// An operation of the operating system that failed. Cheap to copy, since every session that waited
+/// for one write gets it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoFailure {
-    /// What was being done.
+    /// The operation.
     pub what: &'static str,
     /// The kind of error.
     pub kind: io::ErrorKind,
@@ -29,14 +30,14 @@ impl fmt::Display for IoFailure {
     }
 }
 
-/// Why a data folder can't be opened.
+/// Why a data folder cannot be opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FormatProblem {
-    /// There is no data folder of ours at the path.
+    /// The path holds no data folder of Allcore.
     NotAStore,
-    /// Creating was asked for where something is already.
+    /// The caller wants a new folder where something is already.
     NotEmpty,
-    /// Another process has it open.
+    /// Another process has the folder open.
     InUse,
     /// Another version of the program wrote the folder, in a format that this one does not read.
     Version {
@@ -45,15 +46,15 @@ pub enum FormatProblem {
         /// The format that this version reads.
         read: String,
     },
-    /// A file that must be there isn't.
+    /// A required file is missing.
     Missing(String),
-    /// A file is there and damaged beyond what recovery repairs.
+    /// A file is damaged beyond what recovery repairs.
     Damaged(&'static str),
-    /// A file is not as the others say it must be; this says which and how.
+    /// A file contradicts the others; the text says which and how.
     Unfit(String),
-    /// The log is damaged before a position that was known to be durable.
+    /// The log is damaged before a position that is known to have been durable.
     LogDamaged(Box<LogDamage>),
-    /// The end of the log was to be discarded from a position on that does not fit.
+    /// `--discard-log-after` names a position that does not fit the log.
     Discard {
         /// The position that was named.
         asked: Lsn,
@@ -105,32 +106,33 @@ pub enum Error {
     Io(IoFailure),
     /// No space left on the device.
     DiskFull(IoFailure),
-    /// A page is not what was written there.
+    /// A page's content is not what was written there.
     Corrupt {
         /// The page.
         page: PageNo,
-        /// What is wrong with it.
+        /// The damage.
         what: &'static str,
     },
-    /// Every frame of the pool is pinned, latched or can't be written.
+    /// Every frame of the pool is pinned, latched or waits for a write that cannot succeed now.
     NoFrames,
     /// The session was interrupted while it waited.
     Interrupted(runtime::interrupt::Interrupted),
     /// An entry is larger than a page can take.
     TooLarge {
-        /// Its bytes.
+        /// The entry's length in bytes.
         bytes: usize,
-        /// The most there may be.
+        /// The largest length that fits.
         limit: usize,
     },
-    /// The log has no room and can't get any.
+    /// The log is full and cannot grow.
     LogFull,
-    /// The data folder can't be used.
+    /// The data folder cannot be used.
     Format(FormatProblem),
 }
 
 impl Error {
-    /// An I/O error with what was being done; "no space left" has its own variant, and so has what is no regular file.
+    /// An I/O error during the operation `what`. A full disk has a variant of its own, and so has a
+    /// path that is no regular file.
     pub fn io(what: &'static str, error: &io::Error) -> Error {
         if let Some(unusable) = error.get_ref().and_then(|inner| inner.downcast_ref::<Unusable>()) {
             return Error::Format(FormatProblem::Unfit(unusable.to_string()));
@@ -166,9 +168,9 @@ impl From<runtime::interrupt::Interrupted> for Error {
     }
 }
 
-/// Adds what was being done to an I/O result.
+/// Adds the operation to an I/O result.
 pub trait IoContext<T> {
-    /// The result with `what` in its error.
+    /// Turns an I/O error into one that names the operation `what`.
     fn during(self, what: &'static str) -> Result<T, Error>;
 }
 

@@ -1,31 +1,38 @@
-//! The header of one frame: who lives in it, whether somebody changes it, and what of it is not on disk yet.
+//! The header of one frame: which page lives in it, whether a writer holds it, and which changes
+//! are not on disk yet.
 //!
 //! The state word is a [`VersionLatch`], `[version 43 | latch 1 | pins 20]`. What must hold:
 //!
-//! 1. `page_no` changes only under the latch, and every such change raises the version: a reader that saw a word,
-//!    then the page number it looked for, then bytes, and then the same version and latch again, read that page (law 8).
-//! 2. Pins don't touch the version, so a pin never fails an optimistic reader. A frame with pins keeps its page.
-//! 3. The usage count is a byte of its own, so that a hit doesn't touch the word; a hit writes it only below its
-//!    maximum, which is once a sweep for a hot page (law 1). Lost updates between a hit and the sweep do no harm.
-//! 4. `rec_lsn` is CLEAN, or at most the LSN of the first record of a change that the file doesn't hold. It is
-//!    written under the latch only. It stays while a copy is being written (`writing`); changes made meanwhile go to
-//!    `again`, which takes its place when the write has succeeded. So one load of `rec_lsn` never misses a change,
-//!    and a write that failed needs no repair.
-//! 5. A page is written by one writer at a time (`writing` is claimed under the latch), and a frame whose page is
-//!    being written is never given to another page (`rec_lsn` isn't CLEAN): an old copy never lands after a newer one.
+//! 1. `page_no` changes only under the latch, and every such change raises the version. So a reader
+//!    that saw a word, then the page number it looked for, then bytes, and then the same version
+//!    and latch again, read that page.
+//! 2. Pins do not touch the version, so a pin never fails an optimistic reader. A frame with pins
+//!    keeps its page.
+//! 3. The usage count is a byte of its own, so that a hit does not touch the word. A hit writes it
+//!    only below its maximum, which is once a sweep for a hot page. An update lost between a hit
+//!    and the sweep does no harm.
+//! 4. `rec_lsn` is CLEAN, or at most the LSN of the first record of a change that the file does not
+//!    hold. It is written under the latch only. It stays while a copy is being written (`writing`).
+//!    Changes made meanwhile go to `again`, which takes its place when the write has succeeded. So
+//!    one load of `rec_lsn` never misses a change, and a failed write needs no repair.
+//! 5. One writer at a time writes a page: it claims `writing` under the latch. The frame of a page
+//!    that is being written is never given to another page, because its `rec_lsn` is not CLEAN. So
+//!    an old copy never lands after a newer one.
 
 use sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use sync::{Version, VersionLatch};
 
 use crate::page::{Lsn, PageNo};
 
-/// Highest usage count: a page survives at most so many passes of the sweep after its last use.
+/// The highest usage count: a page survives at most this many passes of the sweep after its last
+/// use.
 pub const USAGE_MAX: u8 = 5;
-/// `rec_lsn` of a frame whose page is as it is on disk.
+/// `rec_lsn` of a frame whose page equals the one on disk.
 const CLEAN: u64 = u64::MAX;
-/// `rec_lsn` of a changed page that is never logged: a temporary page, which no checkpoint has to write.
+/// `rec_lsn` of a changed page that is never logged: a temporary page, which no checkpoint must
+/// write.
 const UNLOGGED: u64 = u64::MAX - 1;
-/// Bits of the state word that count pins; the version has 43.
+/// Bits of the state word that count pins; the version has 43 bits.
 const PINS: u32 = 20;
 
 /// A frame's state word at one moment.
@@ -40,7 +47,7 @@ pub struct Frame {
     rec_lsn: AtomicU64,
     again: AtomicU64,
     page_no: AtomicU32,
-    /// The next frame of the free list this one is in. Touched under that list's lock.
+    /// The next frame of the free list that holds this one. That list's lock guards it.
     next_free: AtomicU32,
     usage: AtomicU8,
     writing: AtomicBool,
@@ -62,14 +69,14 @@ impl Frame {
         }
     }
 
-    /// The page that lives here. Means something only together with the state word.
+    /// The page that lives here. It counts only together with the state word.
     #[inline]
     pub(crate) fn page_no(&self) -> PageNo {
         // Relaxed: validated by the version, see rule 1.
         PageNo(self.page_no.load(Ordering::Relaxed))
     }
 
-    /// Gives the frame to `page_no`. Under the latch, which is then released as changed.
+    /// Gives the frame to `page_no`. The caller holds the latch and then releases it as changed.
     pub(crate) fn set_page_no(&self, page_no: PageNo) {
         debug_assert!(self.latch.load().is_locked(), "a frame's page changes under its latch");
         // Relaxed: published by the release of the latch.
@@ -88,7 +95,7 @@ impl Frame {
         self.next_free.store(next, Ordering::Relaxed);
     }
 
-    /// Notes a use.
+    /// Records a use.
     #[inline]
     pub(crate) fn touch(&self) {
         // Relaxed: a hint, see rule 3.
@@ -99,15 +106,18 @@ impl Frame {
         }
     }
 
-    /// Sets the usage count: 1 for a page that has just come, 0 for one that nobody will want.
+    /// Sets the usage count: 1 for a page that has just come, 0 for one that nobody is likely to
+    /// want.
     pub(crate) fn set_usage(&self, usage: u8) {
         // Relaxed: a hint, see rule 3.
         self.usage.store(usage, Ordering::Relaxed);
     }
 
-    /// The sweep passes by: takes one off the usage count. False when it was zero, so that the page may go.
+    /// Takes one off the usage count as the sweep passes. False when it was zero: then the page may
+    /// go.
     pub(crate) fn survives(&self) -> bool {
-        // Relaxed: a hint, see rule 3. A plain store is enough: a frame has one sweeper a pass.
+        // Relaxed: a hint, see rule 3. A plain store is enough: one sweeper visits a frame in a
+        // pass.
         let usage = self.usage.load(Ordering::Relaxed);
         if usage == 0 {
             return false;
@@ -119,7 +129,7 @@ impl Frame {
 
     /// Whether the file lacks changes of this page.
     pub(crate) fn is_dirty(&self) -> bool {
-        // Acquire: who sees the page clean sees the end of its write.
+        // Acquire: a reader that sees the page clean sees the end of its write.
         self.rec_lsn.load(Ordering::Acquire) != CLEAN
     }
 
@@ -136,13 +146,15 @@ impl Frame {
         self.writing.load(Ordering::Acquire)
     }
 
-    /// Marks the page changed, under the latch and BEFORE space for the change's record is reserved; `position` gives
-    /// the log's end, `None` for a page that isn't logged. A checkpoint that looked at this frame before the mark was
-    /// set began before the reservation, so the record lies behind its redo position (the add on the log's
-    /// position word orders the two).
+    /// Marks the page changed, under the latch and BEFORE the change reserves space for its record.
+    /// `position` returns the log's end, `None` for a page that is not logged.
+    ///
+    /// A checkpoint that looked at this frame before the mark was set began before the reservation.
+    /// So the record lies behind its redo position: the add on the log's position word orders the
+    /// two.
     #[inline]
     pub(crate) fn mark_dirty(&self, position: impl FnOnce() -> Option<Lsn>) {
-        // Relaxed: these words change under the latch, which the caller holds.
+        // Relaxed: these words change under the latch only, which the caller holds.
         let word = match self.rec_lsn.load(Ordering::Relaxed) {
             CLEAN => &self.rec_lsn,
             _ if self.writing.load(Ordering::Relaxed) && self.again.load(Ordering::Relaxed) == CLEAN => {
@@ -155,7 +167,8 @@ impl Frame {
         word.store(lsn, Ordering::Release);
     }
 
-    /// Claims the write of the page, under the latch. False when it is clean or being written already.
+    /// Claims the write of the page, under the latch. False when the page is clean or is being
+    /// written already.
     pub(crate) fn begin_write(&self) -> bool {
         // Relaxed: under the latch.
         if self.rec_lsn.load(Ordering::Relaxed) == CLEAN || self.writing.load(Ordering::Relaxed) {
@@ -170,14 +183,16 @@ impl Frame {
     /// Ends the write, under the latch. After a failure the page is as dirty as before.
     pub(crate) fn end_write(&self, written: bool) {
         if written {
-            // Relaxed: under the latch. Release: who sees the page clean reads the file after the write.
+            // Relaxed: under the latch. Release: a reader that sees the page clean reads the file
+            // after the write.
             self.rec_lsn.store(self.again.load(Ordering::Relaxed), Ordering::Release);
         }
         // Release: pairs with `is_writing`.
         self.writing.store(false, Ordering::Release);
     }
 
-    /// Forgets what is not written, under the latch: for a page that was freed. False while it is being written.
+    /// Drops unwritten changes of a freed page, under the latch. False while the page is being
+    /// written.
     pub(crate) fn forget_changes(&self) -> bool {
         // Relaxed: under the latch.
         if self.writing.load(Ordering::Relaxed) {

@@ -1,11 +1,13 @@
 //! Frames without a page, and the fibers that wait for one.
 //!
-//! Each core has its own list, so that taking a frame touches nothing of another core; a core whose list is empty
-//! takes from the others' before it evicts. Beside it each core has a reserve for structure changes, which only the
-//! core's own fibers take from and nobody steals. The lists are linked through the frame headers: no allocation.
+//! Each core has a list of its own, so that taking a frame touches nothing of another core. A core
+//! whose list is empty takes from the others' before it evicts. Each core also has a reserve for
+//! structure changes: only the core's own fibers take from it, and no other core steals from it.
+//! The lists are linked through the frame headers, without allocation.
 //!
-//! A fiber that finds no frame asks its core's page writer and parks; the writer wakes one waiter for each frame it
-//! frees, or fails them all when it has gone round often enough without freeing any.
+//! A fiber that finds no frame asks its core's page writer and parks. The writer wakes one waiter
+//! for each frame that it frees. It fails all waiters when it has gone round several times without
+//! freeing any.
 
 use runtime::wait_event::{self, WaitEvent};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,7 +17,8 @@ use crate::Error;
 use crate::frame::Frame;
 
 const NOTHING: u32 = u32::MAX;
-/// Frames moved at once from another core's list: enough that a core warming up alone doesn't ask for each.
+/// Frames moved at once from another core's list, so that a core warming up alone does not ask for
+/// each.
 const STEAL: usize = 8;
 
 #[derive(Debug)]
@@ -53,15 +56,15 @@ struct Lists {
 #[derive(Debug)]
 struct Core {
     lists: SpinLock<Lists>,
-    /// Length of the free list, readable without its lock: a hint.
+    /// The length of the free list, readable without its lock: a hint.
     free: AtomicU32,
     /// Fibers that wait for a frame.
     waiters: WaitQueue,
-    /// Where the page writer sleeps.
+    /// The queue in which the page writer sleeps.
     writer: WaitQueue,
-    /// The page writer has been asked for frames.
+    /// Whether a fiber has asked the page writer for frames.
     wanted: AtomicBool,
-    /// How often the page writer gave up, and why it did last.
+    /// The number of times the page writer gave up, and its last reason.
     failures: AtomicU64,
     failure: SpinLock<Option<Error>>,
 }
@@ -78,7 +81,8 @@ impl FreeFrames {
     /// Deals all frames out to the cores.
     pub(crate) fn new(headers: &[Frame], cores: usize) -> FreeFrames {
         let share = headers.len() / cores;
-        // About 1% of the pool is kept free, between two and two batches of frames a core.
+        // The page writer keeps about 1% of the pool free: at least two frames a core, at most two
+        // batches.
         let high = (share / 100).clamp(2, 128) as u32;
         let free = FreeFrames {
             cores: PerCore::new(cores, |_| Core {
@@ -93,7 +97,7 @@ impl FreeFrames {
             low: high.div_ceil(2),
             high,
         };
-        // Backwards, so that frames are first used in the order of their addresses.
+        // In reverse order, so that frames are first used in the order of their addresses.
         for frame in (0..headers.len()).rev() {
             free.put(headers, (frame / share.max(1)).min(cores - 1), frame as u32);
         }
@@ -111,7 +115,8 @@ impl FreeFrames {
         own.waiters.wake_one();
     }
 
-    /// Takes a frame from the core's list, or from another's; asks the page writer when few are left.
+    /// Takes a frame from the core's list, or from another's; asks the page writer when few are
+    /// left.
     pub(crate) fn take(&self, headers: &[Frame], core: usize) -> Option<u32> {
         let taken = self.take_own(headers, core).or_else(|| self.steal(headers, core));
         if self.len(core) < self.low {
@@ -132,13 +137,14 @@ impl FreeFrames {
     fn steal(&self, headers: &[Frame], core: usize) -> Option<u32> {
         let others = (1..self.cores.len()).map(|distance| (core + distance) % self.cores.len());
         for other in others.filter(|&other| self.len(other) > 0) {
-            // One lock at a time: what is taken is held in a small array between the two.
+            // One lock at a time: a small array holds the frames between the two.
             let mut stolen = [NOTHING; STEAL];
             let mut count = 0;
             {
                 let own = self.cores.get(other);
                 let mut lists = own.lists.lock();
-                // At most half, so that two cores don't take the same frames from each other for ever.
+                // At most half, so that two cores do not take the same frames from each other for
+                // ever.
                 let most = (lists.free.len as usize).div_ceil(2).min(STEAL);
                 while count < most
                     && let Some(frame) = lists.free.pop(headers)
@@ -157,7 +163,8 @@ impl FreeFrames {
         None
     }
 
-    /// For the page writer: moves frames from other cores' lists to fibers that wait on this core.
+    /// Moves frames from other cores' lists to fibers that wait on this core. The page writer calls
+    /// it.
     pub(crate) fn restock(&self, headers: &[Frame], core: usize) -> bool {
         if !self.cores.get(core).waiters.has_waiters() {
             return false;
@@ -172,13 +179,13 @@ impl FreeFrames {
         self.cores.len()
     }
 
-    /// Frames in a core's list, nearly.
+    /// The approximate number of frames in a core's list.
     pub(crate) fn len(&self, core: usize) -> u32 {
         // Relaxed: a hint.
         self.cores.get(core).free.load(Ordering::Relaxed)
     }
 
-    /// Whether the core's page writer should go on.
+    /// Whether the core's list is short enough that its page writer should go on.
     pub(crate) fn below_high(&self, core: usize) -> bool {
         self.len(core) < self.high || self.cores.get(core).waiters.has_waiters()
     }
@@ -201,21 +208,21 @@ impl FreeFrames {
     /// Asks the core's page writer for frames.
     pub(crate) fn ask(&self, core: usize) {
         let own = self.cores.get(core);
-        // Relaxed: a first look, so that a writer at work isn't asked again and again. The swap orders the request
-        // before the look for the sleeping writer.
+        // Relaxed: a first look, so that a working page writer is not asked again and again. The
+        // swap orders the request before the look for the sleeping writer.
         if !own.wanted.load(Ordering::Relaxed) && !own.wanted.swap(true, Ordering::AcqRel) {
             own.writer.wake_one();
         }
     }
 
-    /// The page writer sleeps until it is asked for frames or `stopped` holds.
+    /// Puts the page writer to sleep until a fiber asks for frames or `stopped` holds.
     pub(crate) fn sleep(&self, core: usize, stopped: impl Fn() -> bool) {
         let own = self.cores.get(core);
-        // AcqRel: the request is taken once; what came before it is seen.
+        // AcqRel: the request is taken once, and the writer sees what came before it.
         own.writer.wait_until(|| stopped() || own.wanted.swap(false, Ordering::AcqRel));
     }
 
-    /// Wakes the page writers to stop, and fails whoever waits for a frame.
+    /// Wakes the page writers to stop, and fails all fibers that wait for a frame.
     pub(crate) fn shut(&self) {
         for (core, own) in self.cores.iter().enumerate() {
             own.writer.wake_all();
@@ -223,22 +230,23 @@ impl FreeFrames {
         }
     }
 
-    /// How often the core's page writer has given up so far; to be taken before waiting.
+    /// How many times the core's page writer has given up so far. A fiber reads it before it waits.
     pub(crate) fn failures(&self, core: usize) -> u64 {
         // Acquire: pairs with `fail`.
         self.cores.get(core).failures.load(Ordering::Acquire)
     }
 
-    /// The page writer gives up: everybody who waits on this core gets `error`.
+    /// Records that the page writer gives up: all fibers that wait on this core get `error`.
     pub(crate) fn fail(&self, core: usize, error: Error) {
         let own = self.cores.get(core);
         *own.failure.lock() = Some(error);
-        // Release: who sees the count sees the error.
+        // Release: a fiber that sees the count sees the error.
         own.failures.fetch_add(1, Ordering::Release);
         own.waiters.wake_all();
     }
 
-    /// Parks until there may be a frame on this core; an error when the page writer has given up since `failures`.
+    /// Parks until this core may have a free frame. Fails when the page writer has given up since
+    /// `failures`.
     pub(crate) fn wait(&self, core: usize, failures: u64) -> Result<(), Error> {
         let own = self.cores.get(core);
         let there = || {

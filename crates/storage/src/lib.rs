@@ -1,11 +1,13 @@
-//! The storage room: pages, the buffer pool, the space map, B+-trees, the write-ahead log, checkpoints and recovery.
+//! The storage room: pages, the buffer pool, the space map, B+-trees, the write-ahead log,
+//! checkpoints and recovery.
 //!
-//! It knows nothing of SQL or sessions. Files on disk are described in `docs/formats.md`. Everything here runs inside
-//! fibers of the runtime's workers; no latch is held across a park, and what an optimistic read returns is hostile
-//! until its page's version has been validated.
+//! It knows nothing of SQL or sessions. `docs/formats.md` describes the files on disk. Everything
+//! here runs inside fibers of the runtime's workers. No latch is held across a park. The bytes that
+//! an optimistic read returns are hostile until its page's version has been validated.
 //!
-//! Latch order: pages of one tree from the root down and, within one structure change, from left to right; the space
-//! map's page last. Frames, log space and page numbers are reserved before the first latch is taken.
+//! Latch order: pages of one tree from the root down and, within one structure change, from left to
+//! right; the space map's page last. Frames, log space and page numbers are reserved before the
+//! first latch.
 
 #![cfg(not(loom))] // a loom model includes the one file that it checks
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]

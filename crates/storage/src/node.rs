@@ -1,16 +1,18 @@
-//! The read view of a node, over memory that may change while it is read.
+//! The read view of a node, over memory that may change during the read.
 //!
-//! A node is a slotted page (byte picture in `docs/formats.md`). After the page header and the node header come the
-//! slots, one u64 each: head (the first four bytes of the key's suffix, big endian, zero-padded) << 32 | suffix length
-//! << 16 | offset. The heap grows down from the fences at the page's end; an entry is the key's suffix, then for a leaf
-//! the value's length (u16) and the value, for an inner node the child's page number (u32).
+//! A node is a slotted page (byte picture in `docs/formats.md`). After the page header and the node
+//! header come the slots, one u64 each: head (the first four bytes of the key's suffix, big endian,
+//! zero-padded) << 32 | suffix length << 16 | offset. The heap grows down from the fences at the
+//! page's end. A leaf's entry is the key's suffix, the value's length (u16) and the value. An inner
+//! node's entry is the key's suffix and the child's page number (u32).
 //!
 //! What must hold:
-//! - All keys of a node start with its prefix, which is stored once. The prefix may be longer than what the fences
-//!   promise, so a search compares it.
-//! - The child of entry i holds the keys from its key (included) to the next one's; the first child those below entry 0.
-//! - Everything here answers `None` for bytes that are no node: torn, when the version doesn't validate; damaged, when
-//!   it does.
+//! - All keys of a node start with its prefix, which is stored once. The prefix may be longer than
+//!   the fences promise, so a search compares it.
+//! - The child of entry i holds the keys from its key (included) to the next one's. The first child
+//!   holds those below entry 0.
+//! - Everything here returns `None` for bytes that are no node: torn bytes when the version does
+//!   not validate, damaged ones when it does.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -29,7 +31,7 @@ use crate::page::{PAGE_SIZE, PageKind, PageNo, offset};
 /// The longest key, in bytes.
 pub const MAX_KEY: usize = 1000;
 
-/// Number of entries, u16. With the three fields after it, one u64 load.
+/// Number of entries, u16. One u64 load gets it with the three fields after it.
 pub(crate) const COUNT: usize = 32;
 /// Lowest offset of the heap, u16.
 pub(crate) const HEAP: usize = 34;
@@ -43,11 +45,11 @@ pub(crate) const LOWER_LEN: usize = 40;
 pub(crate) const UPPER_LEN: usize = 42;
 /// Index of the newest entry, u16.
 pub(crate) const LAST_INSERT: usize = 44;
-/// How many entries in a row were inserted just after the one before, u16.
+/// Number of successive inserts that each came just after the entry before, u16.
 pub(crate) const RUN: usize = 46;
 /// Inner nodes: child of the keys below entry 0, u32.
 pub(crate) const FIRST_CHILD: usize = 48;
-/// The prefix, when it is at most [`PREFIX_INLINE`] bytes, else its offset, u16.
+/// The prefix when it is at most [`PREFIX_INLINE`] bytes, else its offset, u16.
 pub(crate) const PREFIX: usize = 52;
 /// Bytes of prefix kept in the node header, so that comparing it touches no further cache line.
 pub(crate) const PREFIX_INLINE: usize = 12;
@@ -63,7 +65,7 @@ pub(crate) const CAPACITY: usize = PAGE_SIZE - SLOTS;
 const MAX_COUNT: usize = CAPACITY / SLOT;
 const _: () =
     assert!(COUNT == crate::page::HEADER_SIZE && PREFIX + PREFIX_INLINE == SLOTS && SLOTS.is_multiple_of(64));
-/// Highest level a node may have: with a fanout of at least 3, far beyond 2^31 pages.
+/// Highest level of a node: with a fanout of at least 3, far beyond 2^31 pages.
 pub(crate) const MAX_LEVEL: u8 = 24;
 
 /// A whole key, put together from prefix and suffix.
@@ -79,7 +81,7 @@ impl KeyBuffer {
         KeyBuffer { len: 0, bytes: [0; MAX_KEY] }
     }
 
-    /// A copy of `key`; `None` when it is longer than a key may be.
+    /// A copy of `key`; `None` when it is longer than [`MAX_KEY`].
     pub fn of(key: &[u8]) -> Option<KeyBuffer> {
         let mut buffer = KeyBuffer::new();
         buffer.bytes.get_mut(..key.len())?.copy_from_slice(key);
@@ -93,12 +95,12 @@ impl KeyBuffer {
     }
 }
 
-/// Where a key is or would be.
+/// The place of a key, or the place where it would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Index of the first entry whose key is not less.
     pub index: usize,
-    /// Whether that entry has the very key.
+    /// Whether that entry has exactly the key.
     pub exact: bool,
 }
 
@@ -133,14 +135,14 @@ impl<'a> Node<'a> {
         Node { bytes }
     }
 
-    /// A view on bytes nobody else changes.
+    /// A view on bytes that nobody else changes.
     #[inline]
     pub fn of(page: &'a [u8]) -> Node<'a> {
-        // SAFETY: the slice is borrowed for 'a: the bytes stay mapped and nobody writes them.
+        // SAFETY: the slice is borrowed for 'a, so the bytes stay mapped and nobody writes them.
         Node { bytes: unsafe { RacyBytes::new(page.as_ptr(), page.len()) } }
     }
 
-    /// The page's kind, when it is a node's.
+    /// Whether the page is a leaf; `None` when it is no node.
     #[inline]
     pub fn is_leaf(&self) -> Option<bool> {
         match self.bytes.u8_at(offset::KIND)? {
@@ -150,14 +152,14 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The bytes between slots and heap, which belong to nothing.
+    /// The unused bytes between slots and heap.
     pub fn hole(&self) -> Option<Range<usize>> {
         let slots_end = SLOTS + self.count()? * SLOT;
         let heap = self.u16_at(HEAP)?;
         (slots_end <= heap && heap <= PAGE_SIZE).then_some(slots_end..heap)
     }
 
-    /// Height above the leaves.
+    /// The level of the node above the leaves.
     pub fn level(&self) -> Option<u8> {
         self.bytes.u8_at(offset::LEVEL).filter(|&level| level <= MAX_LEVEL)
     }
@@ -178,7 +180,7 @@ impl<'a> Node<'a> {
         Some(self.count()? * SLOT + self.u16_at(LIVE)?).filter(|&used| used <= CAPACITY)
     }
 
-    /// Where the prefix lies.
+    /// The range of the prefix.
     #[inline]
     pub fn prefix(&self) -> Option<Range<usize>> {
         let len = self.u16_at(PREFIX_LEN)?;
@@ -186,7 +188,7 @@ impl<'a> Node<'a> {
         (len <= MAX_KEY && start + len <= PAGE_SIZE).then_some(start..start + len)
     }
 
-    /// Where the lower fence lies.
+    /// The range of the lower fence.
     pub fn lower(&self) -> Option<Range<usize>> {
         let end = match self.u16_at(UPPER_LEN)? {
             UNBOUNDED => PAGE_SIZE,
@@ -196,7 +198,7 @@ impl<'a> Node<'a> {
         (len <= MAX_KEY && end >= SLOTS + len).then(|| end - len..end)
     }
 
-    /// Where the upper fence lies; `Some(None)` when there is none.
+    /// The range of the upper fence; `Some(None)` when there is none.
     #[expect(
         clippy::option_option,
         reason = "the outer one says damaged, as everywhere here; the inner one unbounded"
@@ -231,7 +233,8 @@ impl<'a> Node<'a> {
         self.slot(index).map(|slot| (slot >> 32) as u32)
     }
 
-    /// Where the suffix of the key at `index` lies (not checked against the page's end: the readers of bytes do that).
+    /// The range of the suffix of the key at `index`. It is not checked against the page's end: the
+    /// readers of bytes do that.
     #[inline]
     pub fn suffix(&self, index: usize) -> Option<Range<usize>> {
         let slot = self.slot(index)?;
@@ -239,7 +242,7 @@ impl<'a> Node<'a> {
         Some(start..start + (slot >> 16 & 0xffff) as usize)
     }
 
-    /// Where the value at `index` of a leaf lies.
+    /// The range of the value at `index` of a leaf.
     #[inline]
     pub fn value(&self, index: usize) -> Option<Range<usize>> {
         let at = self.suffix(index)?.end;
@@ -248,7 +251,7 @@ impl<'a> Node<'a> {
         (end <= PAGE_SIZE).then_some(start..end)
     }
 
-    /// Where what follows the key's suffix at `index` lies: value length and value, or the child.
+    /// The range of what follows the key's suffix at `index`: value length and value, or the child.
     pub fn payload(&self, index: usize) -> Option<Range<usize>> {
         if self.is_leaf()? {
             return self.value(index).map(|value| value.start - 2..value.end);
@@ -272,7 +275,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Puts the key at `index` together.
+    /// Joins prefix and suffix of the key at `index`.
     pub fn key(&self, index: usize) -> Option<KeyBuffer> {
         let (prefix, suffix) = (self.prefix()?, self.suffix(index)?);
         let len = prefix.len() + suffix.len();
@@ -286,7 +289,7 @@ impl<'a> Node<'a> {
         Some(key)
     }
 
-    /// Appends a range of the node's bytes; false when it isn't all inside.
+    /// Appends a range of the node's bytes; false when it is not all inside.
     #[inline]
     pub fn append_to(&self, range: Range<usize>, to: &mut Vec<u8>) -> bool {
         self.bytes.append_to(range.start, range.len(), to)
@@ -297,7 +300,7 @@ impl<'a> Node<'a> {
     fn compare_tie(&self, index: usize, suffix: &[u8]) -> Option<Ordering> {
         let ours = self.suffix(index)?;
         if ours.len() <= 4 && suffix.len() <= 4 {
-            // Equal heads: the shorter one is the other without some zeros at its end.
+            // With equal heads, the shorter suffix is the other one without some zeros at its end.
             return Some(ours.len().cmp(&suffix.len()));
         }
         self.bytes.compare(ours.start, ours.len(), suffix)
@@ -340,7 +343,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Goes on with a search whose head is that of several entries; those before `low` are less.
+    /// Continues a search among entries with the same head. The entries before `low` are less.
     fn search_ties(&self, mut low: usize, mut high: usize, head: u32, suffix: &[u8]) -> Option<Found> {
         let mut exact = false;
         while low < high {

@@ -1,13 +1,16 @@
 //! The page: 8192 bytes with a 32-byte header, and the numbers that name pages and log positions.
 //!
-//! Header, little endian: checksum u32 | page number u32 | lsn u64 | tree u32 | kind u8 | level u8 | flags u16 | 8 spare.
-//! The checksum (CRC-32C) covers bytes 4..8192 and is right only in what is written to disk: a page in memory carries
-//! whatever checksum it was read with. A page that was never written is all zeros and has no valid checksum, so that a
-//! page which was claimed and lost is found by the same test as one that was damaged.
+//! Header, little endian: checksum u32 | page number u32 | lsn u64 | tree u32 | kind u8 | level u8
+//! | flags u16 | 8 spare.
+//!
+//! The checksum (CRC-32C) covers bytes 4..8192. It is right only in the bytes written to disk: a
+//! page in memory carries the checksum that it was read with. A page that was never written is all
+//! zeros and has no valid checksum. So one test finds a page that was claimed and lost, and one
+//! that was damaged.
 
 use std::fmt;
 
-/// Bytes in a page.
+/// Bytes of a page.
 pub const PAGE_SIZE: usize = 8192;
 /// Bytes of a page's header; the body follows.
 pub const HEADER_SIZE: usize = 32;
@@ -18,17 +21,17 @@ pub const BODY_SIZE: usize = PAGE_SIZE - HEADER_SIZE;
 pub mod offset {
     /// Checksum, u32.
     pub const CHECKSUM: usize = 0;
-    /// Page number, u32.
+    /// The page's own number, u32.
     pub const PAGE_NO: usize = 4;
     /// LSN of the last change, u64.
     pub const LSN: usize = 8;
-    /// Tree the page belongs to, u32.
+    /// Tree of the page, u32.
     pub const TREE: usize = 16;
     /// Page kind, u8.
     pub const KIND: usize = 20;
-    /// Height above the leaves, u8.
+    /// Level above the leaves, u8.
     pub const LEVEL: usize = 21;
-    /// Flags of the kind's own, u16.
+    /// Flags that the kind defines, u16.
     pub const FLAGS: usize = 22;
     /// Unused bytes, zero.
     pub const SPARE: usize = 24;
@@ -42,7 +45,7 @@ pub struct PageNo(pub u32);
 impl PageNo {
     /// The bit that marks temporary pages.
     pub const TEMPORARY: u32 = 1 << 31;
-    /// No page at all.
+    /// The number of no page.
     pub const NONE: PageNo = PageNo(u32::MAX);
 
     /// The temporary page at `index` of the file `temp`.
@@ -82,12 +85,12 @@ impl fmt::Display for PageNo {
     }
 }
 
-/// Byte position in the endless log.
+/// A byte position in the endless log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// Before every record; the LSN of a page that was never logged.
+    /// Before every record. A page that was never logged has this LSN.
     pub const ZERO: Lsn = Lsn(0);
     /// After every record.
     pub const MAX: Lsn = Lsn(u64::MAX);
@@ -105,7 +108,7 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// What a page holds.
+/// The use of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum PageKind {
@@ -119,14 +122,14 @@ pub enum PageKind {
     Inner = 3,
     /// Leaf of a tree.
     Leaf = 4,
-    /// Older row versions.
+    /// Old row versions.
     Undo = 5,
-    /// Part of a spool: rows of a statement beyond what it keeps in memory.
+    /// Part of a spool: rows of a statement beyond its memory.
     Spool = 6,
 }
 
 impl PageKind {
-    /// The kind with this number; `None` for a number no kind has.
+    /// The kind with this number; `None` when no kind has it.
     pub const fn from_u8(number: u8) -> Option<PageKind> {
         Some(match number {
             0 => PageKind::Free,
@@ -145,7 +148,7 @@ fn u32_at(page: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]])
 }
 
-/// The page number a page says it has.
+/// The page number in a page's header.
 pub fn page_no(page: &[u8]) -> PageNo {
     PageNo(u32_at(page, offset::PAGE_NO))
 }
@@ -160,17 +163,17 @@ pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
     page[offset::LSN..offset::LSN + 8].copy_from_slice(&lsn.0.to_le_bytes());
 }
 
-/// The tree a page belongs to.
+/// The tree of a page.
 pub fn tree(page: &[u8]) -> u32 {
     u32_at(page, offset::TREE)
 }
 
-/// The page's kind; `None` when the byte is no kind's.
+/// The page's kind; `None` when no kind has its byte.
 pub fn kind(page: &[u8]) -> Option<PageKind> {
     PageKind::from_u8(page[offset::KIND])
 }
 
-/// The page's height above the leaves.
+/// The page's level above the leaves.
 pub fn level(page: &[u8]) -> u8 {
     page[offset::LEVEL]
 }
@@ -185,7 +188,8 @@ pub fn set_flags(page: &mut [u8], flags: u16) {
     page[offset::FLAGS..offset::FLAGS + 2].copy_from_slice(&flags.to_le_bytes());
 }
 
-/// Makes `page` an empty page: header set, LSN zero (so that its first log record carries an image), body zeroed.
+/// Makes `page` an empty page: header set, LSN zero (so that its first log record carries an
+/// image), body zeroed.
 pub fn format(page: &mut [u8], page_no: PageNo, kind: PageKind, tree: u32, level: u8) {
     page.fill(0);
     page[offset::PAGE_NO..offset::PAGE_NO + 4].copy_from_slice(&page_no.0.to_le_bytes());
@@ -199,27 +203,27 @@ pub fn checksum(page: &[u8]) -> u32 {
     crc32c::crc32c(&page[offset::PAGE_NO..PAGE_SIZE])
 }
 
-/// Puts the checksum in: the last step before a page is written.
+/// Stores the checksum: the last step before a page is written.
 pub fn seal(page: &mut [u8]) {
     let sum = checksum(page);
     page[offset::CHECKSUM..offset::CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// What is wrong with a page that was read.
+/// The damage of a page that was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
     /// All zeros: never written.
     NeverWritten,
-    /// The checksum doesn't fit the content.
+    /// The checksum does not fit the content.
     Checksum,
-    /// A good page, but not the one asked for.
+    /// A sound page with another number than the one asked for.
     WrongPage(PageNo),
-    /// Its last change is not in the log: the log has lost its end.
+    /// Its last change lies behind the log's end: the log has lost its end.
     Newer,
 }
 
 impl Damage {
-    /// For the error message.
+    /// The text for the error message.
     pub const fn what(self) -> &'static str {
         match self {
             Damage::NeverWritten => "never written",
@@ -230,7 +234,7 @@ impl Damage {
     }
 }
 
-/// Whether a page that was read from its file is the page `expected`, undamaged.
+/// Checks that bytes read from a file are the page `expected`, undamaged.
 pub fn verify(page: &[u8], expected: PageNo) -> Result<(), Damage> {
     if u32_at(page, offset::CHECKSUM) != checksum(page) {
         let zeros = page.iter().all(|&byte| byte == 0);

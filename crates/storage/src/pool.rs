@@ -1,16 +1,19 @@
-//! The buffer pool: pages in memory frames, found by two loads, read without writing anything.
+//! The buffer pool: pages in memory frames. Two loads find a page, and a read writes nothing.
 //!
-//! A flat array in reserved virtual memory maps page numbers to frames (`Entry`): no hash table, no partition lock.
-//! What must hold:
+//! A flat array in reserved virtual memory maps page numbers to frames (`Entry`): no hash table, no
+//! partition lock. What must hold:
 //!
-//! 1. An entry names a frame only while the frame's header names the page; both change under the frame's latch, except
-//!    that a page being loaded is entered as `loading` first, together with the frame it is read into. That frame
-//!    belongs to the loader alone until the load ends, so `loading` is unique and can be taken back by one exchange.
-//! 2. Concurrent loads of a page share one read; who comes second waits for the entry to change, holding nothing.
-//! 3. A page is evicted only by the latch taken on the very state word that was seen when it was chosen, and only if
-//!    it is still clean under that latch (laws 4 and 8, `Frame`).
+//! 1. An entry names a frame only while the frame's header names the page. Both change under the
+//!    frame's latch, with one exception. A load first enters the page as `loading`, together with
+//!    the frame it reads into. That frame belongs to the loader alone until the load ends, so
+//!    `loading` is unique and one exchange can take it back.
+//! 2. Concurrent loads of a page share one read. The later ones wait for the entry to change and
+//!    hold nothing.
+//! 3. An eviction latches exactly the state word that it saw when it chose the page, and needs the
+//!    page clean under that latch (`Frame`).
 //! 4. A page goes to disk only once the log is durable up to the page's LSN (`writer`).
-//! 5. A frame shortage never spins and never waits with a latch: it parks, or fails after bounded revolutions.
+//! 5. A frame shortage never spins and never waits with a latch: it parks, or fails after a bounded
+//!    number of revolutions.
 
 use std::sync::Arc;
 
@@ -33,18 +36,19 @@ pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
 mod guard;
 mod load;
 
-/// Frames looked at, at the least, before a search rests.
+/// Frames that a search looks at, at least, before it rests.
 pub(crate) const LOOK_AHEAD: usize = 64;
 /// Queues for fibers that wait for a page being loaded; pages share them by number.
 const LOAD_QUEUES: usize = 64;
-/// Touching all buffers is told of when it took longer than this many nanoseconds.
+/// Touching all buffers is logged when it took longer than this many nanoseconds.
 const PREFAULT_QUIET: u64 = 2_000_000_000;
-/// Frames below which a core can't make progress: a structure change's reserve, loads under way, a batch of writes.
+/// Frames without which a core makes no progress: a structure change's reserve, loads under way, a
+/// batch of writes.
 pub const FRAMES_MIN_PER_CORE: usize = 32;
 
-/// What the pool needs to know of the log.
+/// The log as the pool needs it.
 pub trait PageLog: Send + Sync {
-    /// End of what has been reserved: where the next record begins, at the earliest.
+    /// End of the reserved log: the next record begins here or later.
     fn position(&self) -> Lsn;
     /// Everything before this is on disk.
     fn durable(&self) -> Lsn;
@@ -69,7 +73,7 @@ impl PageLog for Wal {
 /// Sizes of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolOptions {
-    /// Frames of 8 KiB; raised to what the cores need at least.
+    /// Frames of 8 KiB, raised to the cores' minimum.
     pub frames: usize,
     /// Cores that use the pool.
     pub cores: usize,
@@ -79,18 +83,18 @@ pub struct PoolOptions {
     pub huge_pages: HugePages,
 }
 
-/// What the pool has done so far.
+/// Counts since the pool was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolStatistics {
     /// Pages read from disk.
     pub loads: u64,
-    /// How often somebody waited for pages to be read: a scan that reads ahead has many read at once.
+    /// Waits for pages to be read. A scan that reads ahead waits once for many pages.
     pub reads: u64,
-    /// Pages that gave their frame up.
+    /// Pages evicted.
     pub evictions: u64,
     /// Pages written.
     pub writes: u64,
-    /// Batches of writes that failed and are tried again.
+    /// Batches of writes that failed; the writer tries them again.
     pub write_failures: u64,
     /// Complete passes of the clock sweep.
     pub passes: u64,
@@ -108,29 +112,28 @@ pub(crate) struct Counters {
 
 /// The buffer pool.
 pub struct Pool {
-    /// Before the region: it ends before that is unmapped.
+    /// Declared before the region: it must end before the region is unmapped.
     _prefault: Prefault,
     region: Arc<Region>,
     headers: Box<[Frame]>,
-    /// Entries of the pages of the file `pages`, and of the file `temp`.
+    /// Entries of the pages of the file `pages`, and of those of the file `temp`.
     tables: [AtomicArray<AtomicU32>; 2],
     files: [DataFile; 2],
     pub(crate) sweep: Sweep,
     pub(crate) free: FreeFrames,
     loads: Box<[WaitQueue]>,
     pub(crate) log: Arc<dyn PageLog>,
-    /// Whether a page that is newer than the log is damage: not while recovery discards the log's
-    /// end.
+    /// Whether a page newer than the log is damage. False while recovery discards the log's end.
     bound_to_log: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) stopping: AtomicBool,
-    /// Page writers that run, and who waits for them to end.
+    /// Page writers that run, and the queue of those that wait for their end.
     pub(crate) writers: AtomicUsize,
     pub(crate) writers_ended: WaitQueue,
 }
 
 impl Pool {
-    /// A pool without pages over the two files.
+    /// A pool over the two files, without pages.
     pub fn new(
         options: PoolOptions,
         pages: DataFile,
@@ -180,13 +183,13 @@ impl Pool {
         }))
     }
 
-    /// From now on a page on disk that is newer than the log is refused: the log has lost its end.
+    /// Refuses from now on a page on disk that is newer than the log: the log has lost its end.
     pub(crate) fn bind_to_log(&self) {
-        // Relaxed: what is read before would have been refused by redo.
+        // Relaxed: redo would have refused a page that was read before.
         self.bound_to_log.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a page as it was read from its file is sound.
+    /// Checks a page as it was read from its file.
     pub fn verify(&self, bytes: &[u8], page_no: PageNo) -> Result<(), Damage> {
         page::verify(bytes, page_no)?;
         // Relaxed: see `bind_to_log`. A page is written when the log is durable up to its LSN.
@@ -194,7 +197,7 @@ impl Pool {
         if bound && page::lsn(bytes) > self.log.position() { Err(Damage::Newer) } else { Ok(()) }
     }
 
-    /// What kind of memory the frames were granted.
+    /// The kind of memory that holds the frames.
     pub fn memory(&self) -> RegionKind {
         self.region.kind()
     }
@@ -209,12 +212,13 @@ impl Pool {
         self.headers.len()
     }
 
-    /// The file a page lives in.
+    /// The file of a page.
     pub fn file(&self, page_no: PageNo) -> &DataFile {
         &self.files[usize::from(page_no.is_temporary())]
     }
 
-    /// The page's entry; `None` for a number beyond what a file can hold (a torn read may give any number).
+    /// The page's entry; `None` for a number beyond a file's limit, since a torn read may give any
+    /// number.
     #[inline]
     fn entry(&self, page_no: PageNo) -> Option<&AtomicU32> {
         let table = &self.tables[usize::from(page_no.is_temporary())];
@@ -231,29 +235,30 @@ impl Pool {
         &self.headers
     }
 
-    /// Where a frame's page begins.
+    /// The address of a frame's page.
     #[inline]
     pub(crate) fn bytes_of(&self, frame: u32) -> *mut u8 {
         let offset = frame as usize * PAGE_SIZE;
         debug_assert!(offset < self.region.len());
-        // SAFETY: a frame's number is below the number of frames, for which the region was made.
+        // SAFETY: a frame's number is below the number of frames, and the region was made for that.
         unsafe { self.region.as_ptr().add(offset) }
     }
 
-    /// A view on a resident page. Takes nothing, waits for nothing but a bounded spin; a hit writes nothing, except
-    /// that it raises the usage count while that is below its maximum.
+    /// A view on a resident page. It takes nothing and waits for nothing but a bounded spin. A hit
+    /// writes nothing, except that it raises the usage count while that is below its maximum.
     #[inline]
     pub fn get(&self, page_no: PageNo) -> Result<PageRef<'_>, Miss> {
         let entry = self.entry(page_no).ok_or(Miss::Absent)?;
-        // Acquire: the frame's header is seen as it was when the page was entered.
+        // Acquire: this sees the frame's header as it was when the page was entered.
         let frame = Entry(entry.load(Ordering::Acquire)).frame().ok_or(Miss::Absent)?;
         self.at(page_no, frame)
     }
 
-    /// Asks for the first `len` bytes of a page ahead of their use, if it is resident.
+    /// Prefetches the first `len` bytes of a page, if it is resident.
     #[inline]
     pub fn prefetch(&self, page_no: PageNo, len: usize) {
-        // Relaxed: nothing is read through it. A frame that is not this page's any more costs a few lines of cache.
+        // Relaxed: nothing is read through it. If the frame holds another page by now, the prefetch
+        // costs a few lines of cache.
         let entry = self.entry(page_no).map(|entry| Entry(entry.load(Ordering::Relaxed)));
         if let Some(frame) =
             entry.and_then(Entry::frame).filter(|frame| (*frame as usize) < self.headers.len())
@@ -263,7 +268,8 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::get`], looking in a frame where the page was seen before (a hint; any number is allowed).
+    /// As [`Pool::get`], but looks in a frame where the page was seen before. `frame` is a hint:
+    /// any number is allowed.
     #[inline]
     pub fn at(&self, page_no: PageNo, frame: u32) -> Result<PageRef<'_>, Miss> {
         let header = self.headers.get(frame as usize).ok_or(Miss::Absent)?;
@@ -275,7 +281,8 @@ impl Pool {
         Ok(PageRef { pool: self, frame, seen })
     }
 
-    /// Parks until what [`Pool::get`] missed can be had; then begin again. No latch may be held.
+    /// Parks until the caller can repeat a [`Pool::get`] that missed. The caller holds no latch and
+    /// begins again.
     #[cold]
     pub fn resolve(&self, page_no: PageNo, miss: Miss) -> Result<(), Error> {
         match miss {
@@ -294,15 +301,17 @@ impl Pool {
                 Ok(page) if self.header(page.frame).latch.try_pin(page.seen) => {
                     return Ok(Pinned::new(self, page.frame));
                 }
-                // Changed in between, or pinned by too many: let others run, and look again.
+                // The page has changed in between, or has too many pins: let others run, and look
+                // again.
                 Ok(_) => park::yield_now(),
                 Err(miss) => self.resolve(page_no, miss)?,
             }
         }
     }
 
-    /// Parks until this core's reserve holds `count` frames for [`Pool::create`]. Other fibers of the core take from
-    /// the same reserve: don't park between this and the last `create`.
+    /// Parks until this core's reserve holds `count` frames for [`Pool::create`]. Other fibers of
+    /// the core take from the same reserve, so the caller must not park between this and the last
+    /// `create`.
     pub fn reserve(&self, count: usize) -> Result<(), Error> {
         let core = runtime::core();
         while (self.free.reserved(core) as usize) < count {
@@ -312,26 +321,29 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether this core's reserve holds `count` frames now: asked after something else has parked.
+    /// Whether this core's reserve holds `count` frames now. A caller asks this after another call
+    /// has parked.
     pub fn has_reserve(&self, count: usize) -> bool {
         self.free.reserved(runtime::core()) as usize >= count
     }
 
-    /// A new page, empty and latched. It takes a frame from this core's reserve: neither parks nor fails.
+    /// A new page, empty and latched. It takes a frame from this core's reserve, so it neither
+    /// parks nor fails.
     ///
     /// # Panics
-    /// When the caller has not reserved a frame, or the number was never claimed.
+    /// When the caller has not reserved a frame, or nobody claimed the number.
     pub fn create(&self, page_no: PageNo, kind: PageKind, tree: u32, level: u8) -> PageMut<'_> {
         let core = runtime::core();
         let entry = self.entry(page_no).expect("a claimed page number has an entry");
         let spare =
             self.free.take_reserved(&self.headers, core).expect("a frame was reserved before it is needed");
         let frame = loop {
-            // Acquire: the frame's header is seen as it was when the page was entered.
+            // Acquire: this sees the frame's header as it was when the page was entered.
             let now = Entry(entry.load(Ordering::Acquire));
             if let Some(frame) = now.frame() {
-                // A freed page of this number that was not evicted yet: its frame is used again, which also keeps a
-                // write of the old content that is under way from ending after a write of the new.
+                // A freed page of this number was not evicted yet. Its frame is used again. So a
+                // write of the old content that is under way cannot end after a write of the new
+                // one.
                 if self.latch_resident(page_no, frame) {
                     self.free.put_reserved(&self.headers, core, spare);
                     break frame;
@@ -340,10 +352,12 @@ impl Pool {
             }
             self.give(spare, page_no);
             let resident = Entry::resident(spare);
-            // AcqRel: as in `load_with`, and who sees the entry sees the header. Relaxed on failure: looked at again.
+            // AcqRel: as in `load_with`, and a reader that sees the entry sees the header. Relaxed
+            // on failure: looked at again.
             if entry.compare_exchange(now.0, resident.0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 if now.is_loading() {
-                    // Somebody followed an old reference to this number; the load finds that it has lost.
+                    // Another fiber followed an old reference to this number; its load finds that
+                    // it has lost.
                     self.load_queue(page_no).wake_all();
                 }
                 break spare;
@@ -357,24 +371,25 @@ impl Pool {
         page
     }
 
-    /// Latches a frame that has no page and gives it one. Somebody who saw the frame's last page may hold the latch
-    /// for a moment, to find that the page is gone.
+    /// Latches a frame that has no page and gives it one. A reader that saw the frame's last page
+    /// may hold the latch for a moment, until it finds that the page is gone.
     fn give(&self, frame: u32, page_no: PageNo) {
         let header = self.header(frame);
         while !header.latch.read().is_some_and(|seen| header.latch.try_lock(seen)) {}
         header.set_page_no(page_no);
     }
 
-    /// Takes the latch of a resident page that nobody refers to any more; false when it has left the frame. Whoever
-    /// holds it meanwhile (the page writer, an eviction) is running and about to let go: no latch survives a park.
+    /// Takes the latch of a resident page that nobody refers to any more; false when the page has
+    /// left the frame. The page writer or an eviction may hold the latch. It is running and about
+    /// to release it: no latch survives a park.
     fn latch_resident(&self, page_no: PageNo, frame: u32) -> bool {
         let header = self.header(frame);
         let Some(seen) = header.latch.read() else { return false };
         header.page_no() == page_no && header.latch.try_lock(seen)
     }
 
-    /// Drops a page that was freed, without writing it. The record that frees it must have been appended. A page that
-    /// is pinned, latched or being written stays and is evicted later.
+    /// Drops a freed page without writing it. The record that frees it must have been appended. A
+    /// page that is pinned, latched or being written stays and is evicted later.
     pub fn discard(&self, page_no: PageNo) {
         let Ok(page) = self.get(page_no) else { return };
         let header = self.header(page.frame);
@@ -393,7 +408,7 @@ impl Pool {
         let entry = self.entry(page_no).expect("a resident page has an entry");
         let header = self.header(frame);
         debug_assert!(!header.is_dirty() && Entry(entry.load(Ordering::Relaxed)) == Entry::resident(frame));
-        // Release: who finds the page absent and reads it from disk does so after its last write.
+        // Release: a reader that finds the page absent reads it from disk after its last write.
         entry.store(Entry::ABSENT.0, Ordering::Release);
         header.set_page_no(PageNo::NONE);
         header.latch.unlock_changed();
@@ -401,7 +416,7 @@ impl Pool {
         self.put_frame(frame);
     }
 
-    /// Takes a clean page's frame away, if the frame is still in the state it was chosen in.
+    /// Evicts a clean page, if its frame is still in the state in which it was chosen.
     pub(crate) fn evict(&self, frame: u32, chosen: State) -> bool {
         stop::point("storage.evict.chosen");
         let header = self.header(frame);
@@ -409,8 +424,8 @@ impl Pool {
             return false;
         }
         let page_no = header.page_no();
-        // Dirty is tested again under the latch: a clean page may have been changed and written since it was chosen,
-        // or be in another sweeper's hands.
+        // The test for dirty is repeated under the latch: since it was chosen, a clean page may
+        // have been changed and written, or be in another sweeper's hands.
         if header.is_dirty() || page_no == PageNo::NONE {
             header.latch.unlock_unchanged();
             return false;
@@ -420,7 +435,7 @@ impl Pool {
         true
     }
 
-    /// A frame for the caller alone: free, or taken from a clean page, or waited for.
+    /// A frame for the caller alone: free, taken from a clean page, or waited for.
     fn take_frame(&self) -> Result<u32, Error> {
         let core = runtime::core();
         let failures = self.free.failures(core);
@@ -436,12 +451,14 @@ impl Pool {
         }
     }
 
-    /// Takes a free frame, or a clean page's that nobody has used of late; doesn't wait for the page writer.
+    /// Takes a free frame, or that of a clean page that nobody has used lately. Does not wait for
+    /// the page writer.
     fn try_frame(&self, core: usize) -> Option<u32> {
         if let Some(frame) = self.free.take(&self.headers, core) {
             return Some(frame);
         }
-        // One batch: finds a victim at once where most pages are clean; else the page writer has work to do.
+        // One batch finds a victim at once where most pages are clean. Else the page writer has
+        // work to do.
         for _ in 0..self.sweep.batch().max(LOOK_AHEAD) {
             self.look(core, &mut |_, _| {});
             if self.free.len(core) > 0 {
@@ -451,8 +468,8 @@ impl Pool {
         self.free.take(&self.headers, core)
     }
 
-    /// Looks at the next frame of the core's sweep: an unused clean page is evicted (true), an unused dirty one is shown
-    /// to `dirty` together with the state it was chosen in.
+    /// Looks at the next frame of the core's sweep. An unused clean page is evicted (true). An
+    /// unused dirty one goes to `dirty`, together with the state in which it was chosen.
     pub(crate) fn look(&self, core: usize, dirty: &mut dyn FnMut(u32, State)) -> bool {
         let frame = self.sweep.next(core) as u32;
         let header = self.header(frame);
@@ -473,14 +490,14 @@ impl Pool {
         self.free.put(&self.headers, runtime::core(), frame);
     }
 
-    /// Marks a frame's page changed; see `Frame::mark_dirty`.
+    /// Marks a frame's page as changed; see `Frame::mark_dirty`.
     #[inline]
     pub(crate) fn mark_dirty(&self, frame: u32) {
         let header = self.header(frame);
         header.mark_dirty(|| if header.page_no().is_temporary() { None } else { Some(self.log.position()) });
     }
 
-    /// What the pool has done so far.
+    /// Counts since the pool was made.
     pub fn statistics(&self) -> PoolStatistics {
         let count = |counter: &ShardedCounter| counter.sum().max(0) as u64;
         PoolStatistics {

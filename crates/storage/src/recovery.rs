@@ -1,16 +1,19 @@
 //! Recovery: from whatever a crash left to exactly what was promised, or a clear refusal.
 //!
-//! 1. **Analysis** ([`Recovery::analyse`]): control file, then the log from its floor to the first gap. Finds the log's
-//!    end, the transactions that neither committed nor were rolled back (losers), and the highest transaction number.
-//! 2. The log goes on at that end ([`Recovery::resume`]); what may be behind it is cleared away.
-//! 3. **Redo** ([`crew`], by all cores) repeats history from the redo position: each change that its page doesn't contain yet,
-//!    losers' changes too. An image or a new page replaces whatever is on disk, so torn pages heal.
-//! 4. **Undo** ([`Recovery::undo`]), newest change first over all losers, through the transaction room's ordinary logged
-//!    changes. Each is a compensation record that says where undo goes on, so a crash in the middle repeats none of it.
-//!    Each loser ends with an abort record.
-//! 5. A checkpoint, by the caller, so that the next start doesn't do this again.
+//! 1. **Analysis** ([`Recovery::analyse`]) reads the control file, then the log from its floor to
+//!    the first gap. It finds the log's end, the transactions that neither committed nor were
+//!    rolled back (losers), and the highest transaction number.
+//! 2. The log goes on at that end ([`Recovery::resume`]). Bytes behind it are cleared away.
+//! 3. **Redo** ([`crew`], by all cores) repeats history from the redo position: each change that
+//!    its page does not contain yet, losers' changes too. An image or a new page replaces whatever
+//!    is on disk, so torn pages heal.
+//! 4. **Undo** ([`Recovery::undo`]) takes losers' changes back, newest first over all losers,
+//!    through the transaction room's ordinary logged changes. Each is a compensation record that
+//!    names where undo goes on, so a crash in the middle repeats none of it. Each loser ends with
+//!    an abort record.
+//! 5. The caller takes a checkpoint, so that the next start does not repeat this.
 //!
-//! What is found at a start, and what happens (each row has a test in `recovery/tests.rs`):
+//! A start finds and does (each row has a test in `recovery/tests.rs`):
 //!
 //! | found | then |
 //! |---|---|
@@ -29,9 +32,9 @@
 //! | a page torn or damaged, and the log holds its image | made from the image |
 //! | a page damaged, and redo needs its content | refused: `Corrupt` |
 //! | a page newer than the log's end (log was lost) | refused if redo needs it: `Corrupt`; else that statement fails |
-//! | a page damaged that redo doesn't need | found when it is read: that statement fails |
-//! | an operation redo doesn't know, or that doesn't fit its page | refused: `Corrupt` |
-//! | an I/O error | refused: `Io`; nothing has been written that a second try wouldn't write |
+//! | a page damaged that redo does not need | the statement that reads it fails |
+//! | an operation that redo does not know, or that does not fit its page | refused: `Corrupt` |
+//! | an I/O error | refused: `Io`; a second try writes the same again |
 
 pub(crate) mod crew;
 mod progress;
@@ -57,21 +60,21 @@ use progress::Progress;
 /// The data file, whose length is checked against the control file.
 const PAGES_FILE: &str = "pages";
 
-/// Performs logical undo of losers: implemented by the transaction room.
+/// Logical undo of losers; the transaction room implements it.
 pub trait UndoHandler {
-    /// Undoes the change of `txn` whose record ends at `lsn` and carried `undo`, through ordinary tree changes logged with
-    /// `TxnLink { txn, prev: last, compensation: Some(prev) }`. Returns the LSN of the last record it logged (`last` when it
-    /// logged none).
+    /// Undoes the change of `txn` whose record ends at `lsn` and carried `undo`, through ordinary
+    /// tree changes. It logs them with `TxnLink { txn, prev: last, compensation: Some(prev) }`.
+    /// Returns the LSN of the last record that it logged, or `last` when it logged none.
     fn undo(&mut self, txn: u64, lsn: Lsn, undo: &[u8], prev: Lsn, last: Lsn) -> Result<Lsn, Error>;
 }
 
-/// Applies one op to a page: `Err` says what doesn't fit. Ops are dispatched by the store.
+/// Applies one op to a page. The text in `Err` says what does not fit. The store dispatches ops.
 pub type RedoOp = fn(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str>;
 
-/// Pages as redo needs them.
+/// The pages of a store, as redo needs them.
 pub trait RedoPages {
-    /// Calls `change` with the page's bytes if its LSN is below `lsn`, and sets its LSN to `lsn`. With `replaced`, the
-    /// content doesn't matter: a page that can't be read comes as zeros.
+    /// Calls `change` with the page's bytes if its LSN is below `lsn`, and sets its LSN to `lsn`.
+    /// With `replaced` the content does not matter: a page that cannot be read comes as zeros.
     fn redo(
         &mut self,
         page_no: PageNo,
@@ -81,30 +84,30 @@ pub trait RedoPages {
     ) -> Result<(), Error>;
 }
 
-/// A start in progress: what analysis found.
+/// A start in progress: the findings of the analysis.
 #[derive(Debug)]
 pub struct Recovery {
     folder: PathBuf,
     control: Control,
     end: Lsn,
     highest_txn: u64,
-    /// Transactions without an end, with the LSN of their last record.
+    /// Transactions that have not ended, with the LSN of their last record.
     losers: Vec<(u64, Lsn)>,
-    /// Damage at `end` that the start was told to accept.
+    /// Damage at `end` that the start accepts, as the operator asked.
     discards: Option<Box<LogDamage>>,
 }
 
-/// How a start goes about a folder.
+/// How a start treats a folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Manner {
-    /// Nothing in the folder is changed.
+    /// The start changes nothing in the folder.
     pub look_only: bool,
-    /// The log is damaged here, and what follows is to be given up.
+    /// The position of damage in the log; the start discards the log from there on.
     pub discard_log_after: Option<Lsn>,
 }
 
 impl Recovery {
-    /// Reads the control file and the log of the data folder. Nothing is changed.
+    /// Reads the control file and the log of the data folder. Changes nothing.
     pub fn analyse(folder: &Path, manner: Manner) -> Result<(Recovery, ControlFile), Error> {
         let (control_file, control) = ControlFile::open_as(folder, manner.look_only)?;
         check_pages_file(folder, &control)?;
@@ -135,35 +138,35 @@ impl Recovery {
         let end = reader.position();
         let damage = damage::judge(folder, &mut reader, &control, last_commit)?.map(Box::new);
         let discards = accept(damage, manner.discard_log_after)?;
-        // Numbers of transactions whose records are given up may stand in pages.
+        // Pages may hold numbers of transactions whose records are discarded.
         let highest_txn = discards.as_ref().map_or(highest_txn, |lost| highest_txn.max(lost.highest_txn));
         let losers = last_of.into_iter().collect();
         let recovery = Recovery { folder: folder.to_owned(), control, end, highest_txn, losers, discards };
         Ok((recovery, control_file))
     }
 
-    /// What the control file said.
+    /// The content of the control file.
     pub fn control(&self) -> &Control {
         &self.control
     }
 
-    /// Where the log ended.
+    /// The end of the log.
     pub fn end(&self) -> Lsn {
         self.end
     }
 
-    /// The highest transaction number in the part of the log that was read; numbers in use before that are known from the
-    /// checkpoint's info.
+    /// The highest transaction number in the part of the log that was read. The checkpoint's info
+    /// has the numbers in use before that.
     pub fn highest_txn(&self) -> u64 {
         self.highest_txn
     }
 
-    /// How many transactions are to be undone.
+    /// The number of transactions to undo.
     pub fn losers(&self) -> usize {
         self.losers.len()
     }
 
-    /// The log, going on where it ended.
+    /// The log, continued at its end.
     pub fn resume(&self, control_file: ControlFile, options: WalOptions) -> Result<Arc<Wal>, Error> {
         if let Some(damage) = &self.discards {
             let kept = damage::keep_copy(&self.folder, self.control.segment_bytes, self.end)?;
@@ -178,15 +181,16 @@ impl Recovery {
         Wal::resume(&self.folder, control_file, &self.control, (self.end, before), options)
     }
 
-    /// As [`Recovery::resume`] for looking only: the log goes on in memory.
+    /// As [`Recovery::resume`] for looking only: the log continues in memory.
     pub fn rehearse(&self, control_file: ControlFile, options: WalOptions) -> Result<Arc<Wal>, Error> {
         Wal::rehearse(&self.folder, control_file, &self.control, self.end, options)
     }
 
-    /// After [`Recovery::redo`], where the log's end was discarded: pages on disk may be newer than
-    /// what is left of the log. They stay as they are, but for their LSNs, which no longer mean
-    /// anything; the log says how many they are. Only when they are on disk is the new end the log's:
-    /// a start that is killed before is told again to discard, and begins anew.
+    /// Keeps pages that are newer than a discarded end of the log. Called after [`Recovery::redo`].
+    ///
+    /// The pages stay as they are, except for their LSNs, which no longer mean anything. The
+    /// server's log has their number. The new end becomes the log's only when these pages are on
+    /// disk. A start that is killed before must discard again, and begins anew.
     pub fn renounce(&self, pool: &Pool, wal: &Wal) -> Result<(), Error> {
         if self.discards.is_none() {
             return Ok(());
@@ -195,7 +199,7 @@ impl Recovery {
         for number in 0..pool.file(PageNo(0)).pages() {
             let page_no = PageNo(number);
             fiber::safe_point();
-            // A damaged page is found by whoever needs it.
+            // A statement that needs a damaged page finds it.
             let read = pool.file(page_no).read(page_no, &mut bytes);
             if read.is_err() || page::verify(&bytes, page_no).is_err() || page::lsn(&bytes) <= self.end {
                 continue;
@@ -218,8 +222,8 @@ impl Recovery {
         wal.settle_end()
     }
 
-    /// Gives each part of each change from the redo position to the log's end, in its order, with its record's LSN: [`crew`]
-    /// applies them.
+    /// Passes each part of each change from the redo position to the log's end to `apply`, in the
+    /// log's order, with its record's LSN. [`crew`] applies them.
     pub(crate) fn redo(
         &self,
         apply: &mut dyn FnMut(Lsn, Part<'_>) -> Result<(), Error>,
@@ -244,7 +248,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Undoes the losers. Afterwards a checkpoint may be taken.
+    /// Undoes the losers. The caller may take a checkpoint afterwards.
     pub fn undo(&self, wal: &Wal, handler: &mut dyn UndoHandler) -> Result<(), Error> {
         let mut reader = open_log(&self.folder, &self.control, self.control.floor)?;
         let mut next: BinaryHeap<Pending> =
@@ -269,15 +273,15 @@ impl Recovery {
             };
             next.push(Pending { lsn, txn, last });
         }
-        // Redone pages are dirty from the log's end on: with a record there, the next checkpoint's redo position is past
-        // it, and these pages are among those it writes.
+        // Redone pages are dirty from the log's end on. With a record there, the next checkpoint's
+        // redo position is past it, and these pages are among those it writes.
         wal.ensure_reserved(0)?;
         wal.append_void();
         wal.wait_durable(wal.position())
     }
 }
 
-/// The next change to undo of a loser. The newest first: ordered by the LSN.
+/// The next change of a loser to undo. The newest comes first: ordered by the LSN.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Pending {
     lsn: Lsn,
@@ -298,7 +302,7 @@ fn redo_part(pages: &mut dyn RedoPages, op: RedoOp, lsn: Lsn, part: Part<'_>) ->
     })
 }
 
-/// The damage that the start goes on with, if it is told to and told right.
+/// The damage that the start accepts, if the operator asks for exactly that.
 fn accept(damage: Option<Box<LogDamage>>, asked: Option<Lsn>) -> Result<Option<Box<LogDamage>>, Error> {
     match (damage, asked) {
         (None, None) => Ok(None),
@@ -311,9 +315,9 @@ fn accept(damage: Option<Box<LogDamage>>, asked: Option<Lsn>) -> Result<Option<B
 /// Redo through the buffer pool.
 struct PoolPages<'a> {
     pool: &'a Pool,
-    /// No page can be newer than this.
+    /// The highest LSN that a page may have.
     end: Lsn,
-    /// The log's end was discarded, so that pages can be newer all the same.
+    /// Whether the log's end was discarded, so that pages may be newer all the same.
     discards: bool,
 }
 
@@ -338,7 +342,8 @@ impl RedoPages for PoolPages<'_> {
         if page.lsn() > self.end && !self.discards {
             return Err(Error::Corrupt { page: page_no, what: Damage::Newer.what() });
         }
-        // The first change after the checkpoint replaces a page that is newer than what is left of the log.
+        // The first change after the checkpoint replaces a page that is newer than the rest of the
+        // log.
         if page.lsn() < lsn || page.lsn() > self.end && replaced {
             change(page.bytes_mut())?;
             page.set_lsn(lsn);
@@ -371,7 +376,7 @@ fn check_pages_file(folder: &Path, control: &Control) -> Result<(), Error> {
     if control.pages == 0 {
         return Ok(());
     }
-    // A first page that is damaged is found when it is needed.
+    // A damaged page 0 is found when it is needed.
     let Some(stamp) = DataFile::open(&path, Opening::ReadOnly)?.read_stamp()? else { return Ok(()) };
     let mixed = if stamp.salt != control.salt {
         "file pages belongs to another data folder"

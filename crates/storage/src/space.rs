@@ -1,18 +1,20 @@
 //! The space map: which pages of the file `pages` are in use.
 //!
-//! Pages come in groups of [`PAGES_PER_MAP`]; page 1 of each group is its map, with one bit for each page of the group
-//! (itself included). A bit is set or cleared inside the log record of the change that begins or ends the page's use,
-//! so a crash neither loses a page nor uses one twice. Which numbers may be claimed is decided in memory (`bitmap`),
-//! from a copy of the maps made at start: a number is claimed first, and its bit set when it is used. A number that was
-//! claimed and never used is free again after a crash.
+//! Pages come in groups of [`PAGES_PER_MAP`]. Page 1 of each group is its map, with one bit for
+//! each page of the group, itself included. The log record of the change that begins or ends a
+//! page's use also sets or clears its bit. So a crash neither loses a page nor uses one twice.
+//! Memory (`bitmap`) decides which numbers can be claimed, from a copy of the maps made at start. A
+//! change first claims a number and sets its bit when it uses it. A number that was claimed and
+//! never used is free again after a crash.
 //!
 //! What must hold:
-//! 1. A page's number is free in memory only once its bit is clear in the map, as far as the log has been appended.
+//! 1. A page's number is free in memory only once its bit is clear in the map, as far as the log
+//!    has been appended.
 //! 2. A group's map page exists before any of the group's numbers can be claimed.
 //! 3. The map page is latched last of all pages of a change, and the log has room before.
 //!
-//! Some free pages are held back for taking changes back, which must work on a full disk: putting an entry back may
-//! split the page that others have filled in the meantime.
+//! Some free pages are held back for rollbacks, which must work on a full disk: putting an entry
+//! back may split a page that others have filled meanwhile.
 //!
 //! Temporary pages have numbers and no maps: nothing of them survives a restart.
 
@@ -30,13 +32,13 @@ use crate::log::{Share, TxnLink, Wal};
 use crate::page::{self, BODY_SIZE, Damage, HEADER_SIZE, PageKind, PageNo};
 use crate::pool::{PageMut, Pinned, Pool, Restart};
 
-/// Pages of a group: as many as one map page has bits for.
+/// Pages of a group: the number of bits in one map page.
 pub const PAGES_PER_MAP: u32 = BODY_SIZE as u32 * 8;
 /// Place of the map page within its group.
 const MAP_INDEX: u32 = 1;
-/// The store's own page, which says what the file is.
+/// The store's own page, which names the file's format.
 pub const META_PAGE: PageNo = PageNo(0);
-/// Root of the first tree, in use from the start, so that whoever opens the store finds its way.
+/// Root of the first tree. It is in use from the start, so that an opened store finds its way.
 pub const SYSTEM_ROOT: PageNo = PageNo(2);
 
 /// Redo code: an empty map page. Payload: its page number.
@@ -48,23 +50,23 @@ pub const OP_MAP_CLEAR: u8 = 3;
 /// Redo code: the store's own page. No payload.
 pub const OP_META_NEW: u8 = 4;
 
-/// Redo codes up to this are this module's; the others are the trees'.
+/// The highest redo code of this module; the trees have those above.
 pub const OP_LAST: u8 = 15;
 
-/// What the store's own page begins with.
+/// The first bytes of the body of the store's own page.
 const META_MAGIC: &[u8; 16] = b"allcore pages 1\n";
 
-/// Pages the file grows by: a sixteenth of itself between these bounds (1 MiB and 64 MiB), so that growing is rare
-/// and a nearly full disk isn't filled by one step.
+/// Pages by which the file grows: a sixteenth of itself between these bounds (1 MiB and 64 MiB), so
+/// that growth is rare and one step does not fill a nearly full disk.
 const GROWTH_MIN: u32 = 128;
 const GROWTH_MAX: u32 = 8192;
-/// Pages the file grows by when the disk has no room for more.
+/// Pages by which the file grows when the disk has no room for more.
 const GROWTH_LAST: u32 = 8;
-/// Free pages held back for compensation: this part of the file, between these bounds.
+/// Free pages held back for rollbacks: this part of the file, between these bounds.
 const HELD_BACK_PART: u32 = 64;
 const HELD_BACK_MIN: u32 = 32;
 const HELD_BACK_MAX: u32 = 4096;
-/// Bits cleared by one record.
+/// The most bits that one record clears.
 const CLEAR_MAX: usize = 1000;
 /// Room in the log for a record of this module, beside page images.
 const RECORD_BYTES: usize = 4 * CLEAR_MAX;
@@ -89,7 +91,8 @@ pub fn clear_bit(map: &mut [u8], bit: u16) {
     map[HEADER_SIZE + usize::from(bit) / 8] &= !(1 << (bit % 8));
 }
 
-/// Applies an op of this module to a page, as recovery does. False when there is no such op or its payload is wrong.
+/// Applies an op of this module to a page, as recovery does. False when there is no such op or its
+/// payload is wrong.
 pub fn redo(op: u8, payload: &[u8], bytes: &mut [u8]) -> bool {
     match op {
         OP_MAP_NEW => {
@@ -137,7 +140,7 @@ fn check_meta(body: &[u8]) -> Result<(), Error> {
     }))
 }
 
-/// The page numbers of one file, and who makes it grow.
+/// The page numbers of one file, and the fiber that grows it.
 struct Numbers {
     free: PageNumbers,
     growing: AtomicBool,
@@ -149,7 +152,7 @@ impl Numbers {
         Numbers { free, growing: AtomicBool::new(false), grown: WaitQueue::new() }
     }
 
-    /// Takes a number; where none is free, one fiber runs `grow` and the others wait for it.
+    /// Claims a number. Where none is free, one fiber runs `grow` and the others wait for it.
     fn claim(&self, share: Share, grow: impl Fn() -> Result<(), Error>) -> Result<u32, Error> {
         let core = runtime::core();
         loop {
@@ -160,14 +163,14 @@ impl Numbers {
             if let Some(index) = taken {
                 return Ok(index);
             }
-            // Acquire: what the last grower did is seen.
+            // Acquire: this grower sees what the last one did.
             if self.growing.swap(true, Ordering::Acquire) {
                 // Acquire: as above.
                 let grown = || !self.growing.load(Ordering::Acquire);
                 wait_event::during(WaitEvent::DataFileExtend, || self.grown.wait_until(grown));
             } else {
                 let _turn = Growing(self);
-                // Somebody may have grown the file, or given a number back, since the look above.
+                // Another fiber may have grown the file or returned a number since the look above.
                 if self.free.is_exhausted() {
                     wait_event::during(WaitEvent::DataFileExtend, &grow)?;
                 }
@@ -176,7 +179,7 @@ impl Numbers {
     }
 }
 
-/// The turn of growing a file, given back in whatever way it ends.
+/// The turn of growing a file. Its drop ends the turn in every case.
 struct Growing<'a>(&'a Numbers);
 
 impl Drop for Growing<'_> {
@@ -187,12 +190,12 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// Of so many pages, how many free ones are held back.
+/// The number of free pages held back in a file of `pages` pages.
 fn held_back(pages: u32) -> u32 {
     (pages / HELD_BACK_PART).clamp(HELD_BACK_MIN, HELD_BACK_MAX)
 }
 
-/// Which pages are in use.
+/// The pages in use.
 pub struct Space {
     pool: Arc<Pool>,
     wal: Arc<Wal>,
@@ -211,7 +214,7 @@ impl Space {
         }
     }
 
-    /// The space of a new store: makes its first pages.
+    /// The space of a new store. Makes its first pages.
     pub fn create(pool: &Arc<Pool>, wal: &Arc<Wal>) -> Result<Space, Error> {
         let space = Space::empty(pool, wal);
         space.prepare()?;
@@ -225,7 +228,7 @@ impl Space {
         Ok(space)
     }
 
-    /// The space of a store whose log has been redone: reads the map pages.
+    /// The space of a store whose log has been redone. Reads the map pages.
     pub fn open(pool: &Arc<Pool>, wal: &Arc<Wal>) -> Result<Space, Error> {
         let space = Space::empty(pool, wal);
         let meta = pool.pin(META_PAGE)?.lock_patiently();
@@ -233,13 +236,14 @@ impl Space {
         drop(meta);
         let file = pool.file(META_PAGE);
         let mut start = 0;
-        // A group whose map was never written was being added when the process died: it doesn't exist yet.
+        // A group without a written map was being added when the process died: it does not exist
+        // yet.
         while let Some(map) = space.map_if_written(PageNo(start + MAP_INDEX))? {
             let map = map.lock_patiently();
             let used = |page: u32| is_set(map.bytes(), (page - start) as u16);
             let group = start..start + PAGES_PER_MAP;
             let last_used = group.clone().rev().find(|&page| used(page)).unwrap_or(start);
-            // Recovery may have made pages that lie beyond the file's end.
+            // Recovery may have made pages beyond the file's end.
             let end = file.pages().max(last_used + 1).min(group.end);
             space.durable.free.extend(end, used);
             start = group.end;
@@ -267,19 +271,20 @@ impl Space {
         }
     }
 
-    /// Claims the number of a page that isn't in use. May park and may fail, so: before the first latch. The page is
-    /// in use once its bit is set (see [`map_page_of`], [`OP_MAP_SET`]); a claim that isn't used is given back.
+    /// Claims the number of a page that is not in use. It may park and may fail, so call it before
+    /// the first latch. The page is in use once its bit is set (see [`map_page_of`],
+    /// [`OP_MAP_SET`]). The caller returns an unused claim.
     pub fn claim(&self) -> Result<PageNo, Error> {
         self.claim_for(Share::Ordinary)
     }
 
-    /// As [`Space::claim`], for work of this kind: taking changes back gets what is held back for it.
+    /// As [`Space::claim`], by the kind of work: rollbacks get the pages held back for them.
     pub(crate) fn claim_for(&self, share: Share) -> Result<PageNo, Error> {
         self.durable.claim(share, || self.grow()).map(PageNo)
     }
 
-    /// Gives back a number: of a claim that wasn't used, or of a page whose bit has been cleared by a record that is
-    /// appended (drop the page from the pool first: `Pool::discard`).
+    /// Returns the number of an unused claim, or of a page whose bit an appended record has
+    /// cleared. In the second case the caller first drops the page from the pool: `Pool::discard`.
     pub fn unclaim(&self, page_no: PageNo) {
         self.durable.free.put(runtime::core(), page_no.index());
     }
@@ -289,20 +294,23 @@ impl Space {
         map_page_of(page_no)
     }
 
-    /// Sets a page's bit in its latched map page; the caller logs it with [`OP_MAP_SET`] and the bit as payload.
+    /// Sets a page's bit in its latched map page. The caller logs it with [`OP_MAP_SET`] and the
+    /// bit as payload.
     pub fn mark_used(&self, map: &mut PageMut<'_>, bit: u16) {
         debug_assert!(!is_set(map.bytes(), bit), "a page is used once");
         set_bit(map.bytes_mut(), bit);
     }
 
-    /// Clears a page's bit in its latched map page; the caller logs it with [`OP_MAP_CLEAR`] and the bit as payload.
+    /// Clears a page's bit in its latched map page. The caller logs it with [`OP_MAP_CLEAR`] and
+    /// the bit as payload.
     pub fn mark_free(&self, map: &mut PageMut<'_>, bit: u16) {
         debug_assert!(is_set(map.bytes(), bit), "a page is freed once");
         clear_bit(map.bytes_mut(), bit);
     }
 
-    /// Frees pages that nobody refers to any more, durably: for a dropped tree. Parks. After an error some of the pages
-    /// stay in use; which ones only the map says (see [`crate::btree::Tree::collect_levels`]).
+    /// Frees the pages of a dropped tree, which nobody refers to any more, durably. Parks. After an
+    /// error some of the pages stay in use; only the map says which ones (see
+    /// [`crate::btree::Tree::collect_levels`]).
     pub fn free(&self, pages: &[PageNo]) -> Result<(), Error> {
         let mut pages = pages.to_vec();
         pages.sort_unstable();
@@ -322,8 +330,8 @@ impl Space {
     fn clear(&self, map: &Pinned<'_>, pages: &[PageNo]) -> Result<(), Error> {
         let bits: Vec<u8> = pages.iter().flat_map(|&page_no| map_page_of(page_no).1.to_le_bytes()).collect();
         let mut map = loop {
-            // Room in the log is the core's, so it is ensured anew after each park. Freeing must work while the disk is
-            // full, so the log's reserve may be used.
+            // Room in the log is the core's, so it is ensured again after each park. Freeing must
+            // work while the disk is full, so it may use the log's reserve.
             self.wal.ensure_reserved(RECORD_BYTES)?;
             match map.lock() {
                 Ok(map) => break map,
@@ -337,12 +345,12 @@ impl Space {
         Ok(())
     }
 
-    /// Makes the file longer, and the map pages of groups that begin there. One fiber at a time.
+    /// Extends the file, and makes the map pages of groups that begin there. One fiber at a time.
     fn grow(&self) -> Result<(), Error> {
         let file = self.pool.file(META_PAGE);
         let now = self.durable.free.pages();
         let step = (now / 16).clamp(GROWTH_MIN, GROWTH_MAX);
-        // A group begins with its map page, or it doesn't begin.
+        // A group begins with its map page, or it does not begin.
         let target = |step: u32| match now + step {
             target if target % PAGES_PER_MAP <= MAP_INDEX && target / PAGES_PER_MAP > now / PAGES_PER_MAP => {
                 target + MAP_INDEX + 1
@@ -393,24 +401,24 @@ impl Space {
         self.temporary.claim(Share::Ordinary, grow).map(PageNo::temporary)
     }
 
-    /// Gives a temporary page back, and its frame.
+    /// Returns a temporary page and its frame.
     pub fn free_temporary(&self, page_no: PageNo) {
         debug_assert!(page_no.is_temporary());
         self.pool.discard(page_no);
         self.temporary.free.put(runtime::core(), page_no.index());
     }
 
-    /// Pages of the file `pages`, and how many of them are free.
+    /// The number of pages in the file `pages`, and how many of them are free.
     pub fn pages(&self) -> (u32, u32) {
         (self.durable.free.pages(), self.durable.free.free())
     }
 
-    /// Temporary pages, and how many of them are free.
+    /// The number of temporary pages, and how many of them are free.
     pub fn temporary_pages(&self) -> (u32, u32) {
         (self.temporary.free.pages(), self.temporary.free.free())
     }
 
-    /// Whether the page's bit is set: for checks. Parks.
+    /// Whether the page's bit is set. For checks. Parks.
     pub fn is_used(&self, page_no: PageNo) -> Result<bool, Error> {
         let (map_page, bit) = map_page_of(page_no);
         Ok(is_set(self.pool.pin(map_page)?.lock_patiently().bytes(), bit))

@@ -1,14 +1,16 @@
-//! A spool: bytes appended at the end and read from anywhere, their last part in memory, the rest in temporary pages.
+//! A spool: bytes appended at the end and read from anywhere. Its last part is in memory, the rest
+//! in temporary pages.
 //!
-//! Up to its bound a spool is a plain buffer. Beyond it whole pages leave the buffer's front for temporary pages of the
-//! pool, where they stay as long as there is room and go to the file `temp` like any page, without the log. What must
-//! hold:
+//! Up to its bound a spool is a plain buffer. Beyond it, whole pages move from the buffer's front
+//! to temporary pages of the pool. They stay there as long as there is room, and go to the file
+//! `temp` like any page, without the log. What must hold:
 //!
-//! 1. A page is written once, when it is made, by the spool's one owner; readers are the owner's too.
-//! 2. Every page is given back, on a core of its own store: when what is before it was read and released, or when the spool
-//!    is dropped. Dropping does not park. A spool may be dropped anywhere: from elsewhere its pages are sent there, and
-//!    of a store whose workers have ended nobody wants them.
-//! 3. Spooled pages don't push others out: they come into the pool unused, first in line for eviction.
+//! 1. The spool's one owner writes each page once, when it is made. Readers belong to the owner
+//!    too.
+//! 2. Every page is returned on a core of its own store: when its bytes were read and released, or
+//!    when the spool is dropped. A drop does not park and may happen anywhere: from elsewhere it
+//!    sends the pages to their store. A store whose workers have ended needs them no more.
+//! 3. Spooled pages do not push others out: they enter the pool unused, first in line for eviction.
 
 use std::sync::Arc;
 
@@ -17,23 +19,23 @@ use runtime::{fiber, interrupt, work};
 use crate::page::{BODY_SIZE, HEADER_SIZE, PageKind, PageNo};
 use crate::{Error, Store};
 
-/// Pages given back between two looks at the clock: some microseconds' work.
+/// Pages returned between two looks at the clock: some microseconds' work.
 const PAGES_AT_ONCE: usize = 16;
-/// More pages than these are given back by a fiber of their own when a spool is dropped, which must not park.
+/// A drop, which must not park, leaves more pages than this to a fiber of their own.
 const PAGES_DROPPED: usize = 4096;
-/// Bytes in a page of a spool.
+/// Bytes of a spool in one page.
 pub const PIECE: usize = BODY_SIZE;
 
 /// Bytes in memory and in temporary pages.
 pub struct Spool {
-    /// Whose pages they are; known once there are any.
+    /// The store that owns the pages; set once there are any.
     store: Option<Arc<Store>>,
     pages: Vec<PageNo>,
-    /// Pages at the front that were given back.
+    /// The number of pages at the front that were returned.
     released: usize,
-    /// What follows the pages.
+    /// The bytes after the pages.
     tail: Vec<u8>,
-    /// Bytes the tail may have while there are no pages.
+    /// The most bytes of the tail while there are no pages.
     bound: usize,
     len: u64,
 }
@@ -45,7 +47,7 @@ impl Spool {
         Spool { store: None, pages: Vec::new(), released: 0, tail: Vec::new(), bound, len: 0 }
     }
 
-    /// Its bytes so far.
+    /// The number of bytes appended.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -55,23 +57,23 @@ impl Spool {
         self.len == 0
     }
 
-    /// Whether part of it is in pages.
+    /// Whether a part is in pages.
     pub fn is_spilled(&self) -> bool {
         !self.pages.is_empty()
     }
 
-    /// Appends what `write` adds to the buffer it is given. Parks when the bound is passed, and obeys interrupts then. After
-    /// an error the spool is good for nothing but being dropped.
+    /// Appends the bytes that `write` adds to the buffer. When the bound is passed, it parks and
+    /// obeys interrupts. After an error the spool can only be dropped.
     pub fn append(&mut self, store: &Arc<Store>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
         let before = self.tail.len();
         write(&mut self.tail);
         self.len += (self.tail.len() - before) as u64;
-        // Once there are pages one more is gathered at a time.
+        // A spilled spool gathers one page at a time.
         let bound = if self.is_spilled() { PIECE } else { self.bound };
         if self.tail.len() > bound { self.spill(store, PIECE) } else { Ok(()) }
     }
 
-    /// Makes it empty; a buffer that was enough is kept.
+    /// Empties the spool and keeps a buffer that was enough.
     pub fn clear(&mut self) {
         self.release_before(u64::MAX);
         self.pages.clear();
@@ -80,7 +82,8 @@ impl Spool {
         self.len = 0;
     }
 
-    /// Puts all of it into pages: nothing may be appended any more, and it needs hardly any memory. Parks.
+    /// Moves all bytes into pages. Then the spool takes no more bytes and needs hardly any memory.
+    /// Parks.
     pub fn seal(&mut self, store: &Arc<Store>) -> Result<(), Error> {
         self.spill(store, 1)
     }
@@ -90,7 +93,7 @@ impl Spool {
         let store = &**self.store.get_or_insert_with(|| Arc::clone(store));
         let mut at = 0;
         while self.tail.len() - at >= least {
-            // All that was in memory may be a lot.
+            // The first move may cover many pages.
             safe_point()?;
             let piece = &self.tail[at..self.tail.len().min(at + PIECE)];
             let page_no = store.space.claim_temporary()?;
@@ -111,7 +114,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Gives back the pages before `at`, which will not be read again. Gives way between them.
+    /// Returns the pages before `at`, which will not be read again. Yields between them.
     pub fn release_before(&mut self, at: u64) {
         let Some(store) = &self.store else { return };
         let end = ((at / PIECE as u64) as usize).min(self.pages.len());
@@ -175,23 +178,23 @@ fn give_back(store: &Arc<Store>, pages: &[PageNo]) {
 pub struct SpoolReader {
     at: u64,
     page: Option<(usize, Box<[u8; PIECE]>)>,
-    /// What lies in several places.
+    /// The bytes of a read that spans several places.
     gathered: Vec<u8>,
 }
 
 impl SpoolReader {
-    /// Where the next read begins.
+    /// The place of the next read.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// Goes to a place.
+    /// Moves to a place.
     pub fn seek(&mut self, at: u64) {
         self.at = at;
     }
 
-    /// The next `len` bytes of `spool`, which must have them. Parks for a page that is not resident. What lies in
-    /// memory is not copied.
+    /// The next `len` bytes of `spool`, which must have them. Parks for a page that is not
+    /// resident. Does not copy bytes that lie in memory.
     #[inline]
     pub fn read<'a>(&'a mut self, spool: &'a Spool, len: usize) -> Result<&'a [u8], Error> {
         let paged = (spool.pages.len() * PIECE) as u64;
@@ -245,7 +248,7 @@ impl SpoolReader {
     }
 }
 
-/// Others get their turn, an interrupt ends the statement.
+/// Yields to other fibers; fails when an interrupt ends the statement.
 fn safe_point() -> Result<(), Error> {
     fiber::safe_point();
     Ok(interrupt::check()?)

@@ -1,11 +1,13 @@
 //! The store: a data folder with its pool, log and space map, opened and closed as one.
 //!
-//! In the folder: `ALLCORE` (the format's version; named so last when the folder is made, and `ALLCORE.new` before, so that
-//! a folder whose making was cut short is made anew), `lock` (held while it is open), `control` and `log/` (the log's), `pages`, `temp`.
+//! The folder holds `ALLCORE` (the format's version), `lock` (held while the store is open),
+//! `control` and `log/` (the log's), `pages` and `temp`. The format file is named `ALLCORE.new`
+//! until the folder is complete, so that a start makes an unfinished folder anew.
 //!
-//! A start: [`Store::open`] finds the log's end and repeats history, then [`Store::recover`] undoes, with the help of
-//! the room above, what was never committed, and takes a checkpoint. Only then may anything else change the store.
-//! An end: [`Store::close`] writes everything and takes a last checkpoint. A store that isn't closed is recovered.
+//! A start: [`Store::open`] finds the log's end and repeats history. Then [`Store::recover`] undoes
+//! uncommitted work with the help of the room above and takes a checkpoint. Only then may anything
+//! else change the store. An end: [`Store::close`] writes everything and takes a last checkpoint.
+//! The next start recovers a store that was not closed.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -28,12 +30,12 @@ use crate::space::Space;
 use crate::{Error, control, log, node, space};
 
 const FORMAT_FILE: &str = "ALLCORE";
-/// The name of the format file until the store is made.
+/// The name of the format file until the store is complete.
 const DRAFT_FILE: &str = "ALLCORE.new";
 const LOCK_FILE: &str = "lock";
 const PAGES_FILE: &str = "pages";
 const TEMPORARY_FILE: &str = "temp";
-/// Longest content of the format file that is looked at.
+/// The most bytes read of the format file.
 const FORMAT_BYTES_MAX: usize = 64;
 
 /// Sizes of a store.
@@ -47,12 +49,12 @@ pub struct StoreOptions {
     pub huge_pages: HugePages,
     /// The log's sizes.
     pub wal: WalOptions,
-    /// How a folder that exists is opened.
+    /// How to open a folder that exists.
     pub manner: Manner,
 }
 
 impl StoreOptions {
-    /// What a store on `cores` has if nothing but the size of its pool is asked for.
+    /// Default options for a pool of `frames` frames on `cores` cores.
     pub fn new(frames: usize, cores: usize) -> StoreOptions {
         StoreOptions {
             frames,
@@ -73,14 +75,14 @@ impl StoreOptions {
     }
 }
 
-/// What the store's last life left to the room above.
+/// Facts from the store's last life for the room above.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Inheritance {
-    /// The highest transaction number in the log that was read; earlier ones are known from `info`.
+    /// The highest transaction number in the log that was read. `info` has earlier ones.
     pub highest_txn: u64,
-    /// The last checkpoint's values of the room above.
+    /// The values of the room above from the last checkpoint.
     pub info: Vec<u8>,
-    /// Transactions that [`Store::recover`] has to undo.
+    /// The number of transactions that [`Store::recover`] has to undo.
     pub losers: usize,
 }
 
@@ -90,20 +92,20 @@ pub struct Store {
     pub(crate) pool: Arc<Pool>,
     /// The write-ahead log.
     pub(crate) wal: Arc<Wal>,
-    /// Which pages are in use.
+    /// The pages in use.
     pub(crate) space: Space,
-    /// The machine it runs on.
+    /// The runtime it runs on.
     pub(crate) runtime: Arc<Runtime>,
     inheritance: Inheritance,
     /// The start in progress, until `recover` has ended it.
     recovery: SpinLock<Option<Recovery>>,
     checkpointer: SpinLock<Option<Arc<Checkpointer>>>,
-    /// Given back when the store is closed or dropped.
+    /// The folder's lock, released when the store is closed or dropped.
     lock: SpinLock<Option<FileLock>>,
 }
 
 impl Store {
-    /// Makes a new store in `folder`, which must be vacant. To be called in a fiber.
+    /// Makes a new store in `folder`, which must be vacant. Call it in a fiber.
     pub fn create(
         folder: &Path,
         runtime: &Arc<Runtime>,
@@ -114,11 +116,13 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether a store may be made in `folder`: it is not there, or empty, or a crash cut off the making of one.
+    /// Whether a store may be made in `folder`: it does not exist, or is empty, or holds a store
+    /// whose making a crash cut off.
     pub fn is_vacant(folder: &Path) -> bool {
         let found = match file::list(folder) {
             Ok(found) => found,
-            // A folder that cannot be read may hold a store; a file in its place is found when the folder is made.
+            // An unreadable folder may hold a store. A file in its place is found when the folder
+            // is made.
             Err(error) => return matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         };
         let is = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
@@ -126,14 +130,14 @@ impl Store {
         !has(FORMAT_FILE) && (has(DRAFT_FILE) || found.iter().all(|path| is(path, LOCK_FILE)))
     }
 
-    /// Begins to make a store: the folder stays vacant until [`Store::finish`], so that what a crash or a full disk leaves of
-    /// it is in nobody's way. To be called in a fiber.
+    /// Begins to make a store. The folder stays vacant until [`Store::finish`], so the remains of a
+    /// crash or a full disk are in nobody's way. Call it in a fiber.
     pub fn begin(folder: &Path, runtime: &Arc<Runtime>, options: &StoreOptions) -> Result<Arc<Store>, Error> {
         file::create_dir(folder).during("making the data folder")?;
         let vacant = || Store::is_vacant(folder).then_some(()).ok_or(Error::Format(FormatProblem::NotEmpty));
         vacant()?;
         let lock = lock(folder, false)?;
-        // Another process may have made one meanwhile.
+        // Another process may have made a store meanwhile.
         vacant()?;
         clear_draft(folder)?;
         write_draft(folder)?;
@@ -159,15 +163,15 @@ impl Store {
         }))
     }
 
-    /// The store that [`Store::begin`] began is made, and all that belongs to it is durable.
+    /// Completes the store that [`Store::begin`] began: all its files are durable.
     pub fn finish(folder: &Path) -> Result<(), Error> {
         file::rename(&folder.join(DRAFT_FILE), &folder.join(FORMAT_FILE)).during("naming the format file")?;
         file::sync_dir(folder).during("syncing the data folder")
     }
 
-    /// Opens the store in `folder` and repeats what its log says. [`Store::recover`] comes next. To be called in a fiber.
-    /// With [`Manner::look_only`] the folder stays as it is: what recovery and the caller change lies in memory and in files
-    /// without names.
+    /// Opens the store in `folder` and redoes its log. Call it in a fiber, then [`Store::recover`].
+    /// With [`Manner::look_only`] the folder stays as it is: changes by recovery and by the caller
+    /// lie in memory and in files without names.
     pub fn open(folder: &Path, runtime: &Arc<Runtime>, options: &StoreOptions) -> Result<Arc<Store>, Error> {
         check_format(folder)?;
         let look_only = options.manner.look_only;
@@ -217,25 +221,25 @@ impl Store {
         &self.wal
     }
 
-    /// Which pages are in use.
+    /// The pages in use.
     #[inline]
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// The machine it runs on.
+    /// The runtime it runs on.
     #[inline]
     pub fn runtime(&self) -> &Arc<Runtime> {
         &self.runtime
     }
 
-    /// What the last life left.
+    /// Facts from the last life.
     pub fn inheritance(&self) -> &Inheritance {
         &self.inheritance
     }
 
-    /// Ends the start: undoes what was never committed, takes a checkpoint if anything was found in the log, and takes
-    /// checkpoints in the background from then on. Once, after `create` or `open`, in a fiber.
+    /// Ends the start: undoes uncommitted work, takes a checkpoint if the log held anything, and
+    /// starts the background checkpoints. Once, after `create` or `open`, in a fiber.
     pub fn recover(&self, handler: &mut dyn UndoHandler) -> Result<(), Error> {
         let recovery = self.recovery.lock().take();
         if let Some(recovery) = recovery {
@@ -248,13 +252,14 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a checkpoint now, as fast as it goes; gives its redo position.
+    /// Takes a checkpoint now, at full speed; returns its redo position.
     pub fn checkpoint(&self) -> Result<Lsn, Error> {
         checkpoint::run(&self.wal, &*self.pool)
     }
 
-    /// Stops what runs in the background and writes nothing, which leaves the folder as a crash would: the next start
-    /// recovers. For a process that can't write any more, and for tests of recovery. In a fiber.
+    /// Stops the background fibers and writes nothing. The folder is then as after a crash: the
+    /// next start recovers. For a process that cannot write any more, and for tests of recovery. In
+    /// a fiber.
     pub fn abandon(&self) {
         let checkpointer = self.checkpointer.lock().take();
         if let Some(checkpointer) = checkpointer {
@@ -263,16 +268,17 @@ impl Store {
         self.pool.stop_writers();
     }
 
-    /// The folder's lock, for who wants to keep it longer than [`Store::close`] does; none when it was given up.
+    /// Takes the folder's lock, so that the caller can hold it longer than [`Store::close`] does;
+    /// None when it was released.
     pub fn take_lock(&self) -> Option<FileLock> {
         self.lock.lock().take()
     }
 
-    /// Writes everything, stops what runs in the background and gives the folder up, so that it can be opened again.
-    /// Nobody may use the store any more. In a fiber.
+    /// Writes everything, stops the background fibers and releases the folder, so that it can be
+    /// opened again. Nobody may use the store any more. In a fiber.
     pub fn close(&self) -> Result<(), Error> {
         let checkpointer = self.checkpointer.lock().take();
-        // A store that was never recovered is left as it is, for the next start.
+        // A store that was never recovered stays as it is, for the next start.
         let written = match checkpointer {
             Some(checkpointer) => {
                 checkpointer.stop();
@@ -294,7 +300,7 @@ fn make_pool(
     Pool::new(options.pool(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
 }
 
-/// The folder's lock; `None` where looking finds no lock file.
+/// The folder's lock; `None` where a look finds no lock file.
 fn lock(folder: &Path, look_only: bool) -> Result<Option<FileLock>, Error> {
     let path = folder.join(LOCK_FILE);
     let locked = if look_only { file::lock_existing(&path) } else { file::lock_exclusive(&path).map(Some) };
@@ -306,7 +312,8 @@ fn lock(folder: &Path, look_only: bool) -> Result<Option<FileLock>, Error> {
     }
 }
 
-/// Removes what the making of a store has left that was cut off; the draft of the format file vouches that it is nothing else.
+/// Removes the remains of a store whose making was cut off. The draft of the format file proves
+/// that they are nothing else.
 fn clear_draft(folder: &Path) -> Result<(), Error> {
     let gone = |path: &Path| match file::remove(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),

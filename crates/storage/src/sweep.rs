@@ -1,20 +1,24 @@
-//! The clock sweep: which frame is looked at next.
+//! The clock sweep: the order in which frames are looked at.
 //!
-//! One hand goes round all frames for ever. A core claims a batch of consecutive frames with one add on the shared hand
-//! and walks it alone, so the hand's cache line moves between cores once a batch and not once a frame. What must hold:
+//! One hand goes round all frames for ever. A core claims a batch of consecutive frames with one
+//! add on the shared hand and walks it alone. So the hand's cache line moves between cores once a
+//! batch and not once a frame. What must hold:
 //!
-//! 1. Each frame is visited exactly once a pass, by one core; it loses one usage count there, and falls only at zero.
+//! 1. Exactly one core visits each frame in a pass. The frame loses one usage count there, and is
+//!    evicted only at zero.
 //! 2. Hand and complete passes are consistent (one word, see `BatchCursor`).
-//! 3. What all cores hold in unfinished batches is at most half the pool, so that no core walks frames that it, or
-//!    another, has claimed but not looked at yet.
+//! 3. All cores together hold at most half the pool in unfinished batches. So no core walks frames
+//!    that a core has claimed but not looked at yet.
 //!
-//! A core keeps the rest of its batch for its next search. Under light load those frames are looked at late: they keep
-//! their usage count longer, by at most the time until that core's next search.
+//! A core keeps the rest of its batch for its next search. Under light load it looks at those
+//! frames late: they keep their usage count longer, by at most the time until that core's next
+//! search.
 
 use sync::{BatchCursor, Claim, PerCore, Position, SpinLock};
 
-/// Frames a core claims at a time: more cores, longer batches, as each claim costs a transfer of the hand's line.
-/// The tiers are those of the published work; `cores * batch` is capped at half the pool.
+/// Frames a core claims at a time. More cores take longer batches, since each claim costs a
+/// transfer of the hand's line. The tiers are those of the published work; `cores * batch` is
+/// capped at half the pool.
 pub fn batch_size(frames: usize, cores: usize, wanted: Option<usize>) -> usize {
     let tier = match cores {
         0..=1 => 1,
@@ -30,12 +34,13 @@ pub fn batch_size(frames: usize, cores: usize, wanted: Option<usize>) -> usize {
 #[derive(Debug)]
 pub struct Sweep {
     cursor: BatchCursor,
-    /// What is left of each core's batch. The lock is the core's own: fibers of one core don't meet in it.
+    /// The rest of each core's batch. The lock is the core's own: fibers of one core never contend
+    /// for it.
     claimed: PerCore<SpinLock<Option<Claim>>>,
 }
 
 impl Sweep {
-    /// A sweep over `frames` by `cores`; `batch` overrides the size that follows from them.
+    /// A sweep over `frames` by `cores`. `batch` overrides the size that follows from them.
     pub fn new(frames: usize, cores: usize, batch: Option<usize>) -> Sweep {
         Sweep {
             cursor: BatchCursor::new(frames, batch_size(frames, cores, batch)),
@@ -43,7 +48,7 @@ impl Sweep {
         }
     }
 
-    /// The next frame for `core` to look at.
+    /// The frame that `core` looks at next.
     pub fn next(&self, core: usize) -> usize {
         let mut claimed = self.claimed.get(core).lock();
         loop {
@@ -54,7 +59,7 @@ impl Sweep {
         }
     }
 
-    /// Frames claimed at a time.
+    /// Frames that a core claims at a time.
     pub fn batch(&self) -> usize {
         self.cursor.batch()
     }
@@ -70,7 +75,7 @@ mod tests {
     use super::*;
     use crate::frame::{Frame, USAGE_MAX};
 
-    /// A small generator with a seed, so that a failure replays.
+    /// A small seeded generator, so that a failure replays.
     struct Seeded(u64);
 
     impl Seeded {
@@ -123,7 +128,8 @@ mod tests {
             let walked = (frames * 8) as u64;
             let claimed = position.passes * frames as u64 + position.hand as u64;
             assert!(claimed >= walked && claimed - walked <= held, "seed {seed}");
-            // Batches that cores still hold may be a pass behind; nothing is visited more often than it was claimed.
+            // Batches that cores still hold may be a pass behind. No frame is visited more often
+            // than it was claimed.
             let most = position.passes + 1;
             assert!(visits.iter().all(|&count| count <= most), "seed {seed}");
             let missing: u64 = visits.iter().map(|&count| position.passes.saturating_sub(count)).sum();

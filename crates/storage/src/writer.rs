@@ -2,15 +2,18 @@
 //!
 //! A fiber on each core. One round:
 //!
-//! 1. Walk the sweep. A clean page that nobody used since the last passes gives its frame up at once; a dirty one is
-//!    copied into the writer's buffer and marked as being written. The copy is optimistic; the latch is held only to
-//!    confirm that the copy is of one state and to set the mark, so changers go on while the copy is written.
-//! 2. Wait until the log is on disk up to the highest LSN among the copies. No page is written before its log.
+//! 1. Walk the sweep. A clean page that nobody used since the last passes gives its frame up at
+//!    once. A dirty one is copied into the writer's buffer and marked as being written. The copy is
+//!    optimistic: the writer holds the latch only to confirm that the copy is of one state and to
+//!    set the mark. So others change the page while the copy is written.
+//! 2. Wait until the log is on disk up to the highest LSN among the copies. No page is written
+//!    before its log.
 //! 3. Seal the copies with their checksums and write them, several at once.
 //! 4. Unmark the pages. Those that nobody has touched since they were chosen give their frames up.
 //!
-//! A write that fails leaves its pages as dirty as they were; it is counted, reported to fibers that wait for frames
-//! if nothing else frees any, and tried again. So a full disk or a passing I/O error costs time and loses nothing.
+//! A failed write leaves its pages as dirty as they were. The writer counts it and tries it again,
+//! and reports it to fibers that wait for frames if nothing else frees any. So a full disk or a
+//! passing I/O error costs time and loses nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,29 +29,31 @@ use crate::frame::{State, USAGE_MAX};
 use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
 use crate::pool::{LOOK_AHEAD, Pool};
 
-/// Most pages a writer has under way at once.
+/// The most pages that a writer has under way at once.
 const BATCH: usize = 64;
-/// Revolutions of the sweep without a freed frame after which waiting fibers are told that there is none. The usage
-/// counts need `USAGE_MAX + 1`; the rest, each with a pause, is for pins and writes that are just under way.
+/// Revolutions of the sweep without a freed frame, after which waiting fibers get an error. The
+/// usage counts need `USAGE_MAX + 1`; the rest, each with a pause, is for pins and writes that are
+/// just under way.
 const REVOLUTIONS_MAX: u32 = USAGE_MAX as u32 + 1 + 100;
-/// Pause after a fruitless revolution, and between looks at frames that others are writing.
+/// Pause after a revolution that freed nothing, and between looks at frames that others are
+/// writing.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Pause after a failed write.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
-/// Headers looked at, in the search for dirty pages, between two safe points.
+/// Headers that the search for dirty pages reads between two safe points.
 const FRAMES_PER_SAFE_POINT: usize = 256;
-/// Attempts to copy a page that keeps changing before it is copied under its latch.
+/// Attempts to copy a page that keeps changing, before the writer copies it under its latch.
 const COPY_ATTEMPTS: u32 = 3;
 
 /// A copy under way to disk.
 struct Copy {
     frame: u32,
     page_no: PageNo,
-    /// The state the frame was chosen in.
+    /// The state in which the frame was chosen.
     chosen: State,
 }
 
-/// Private copies of pages, and where they came from.
+/// Private copies of pages, and the frames they came from.
 struct Batch {
     buffer: AlignedBuf,
     copies: Vec<Copy>,
@@ -68,12 +73,12 @@ impl Batch {
         &mut self.buffer[index * PAGE_SIZE..(index + 1) * PAGE_SIZE]
     }
 
-    /// Copies a page and claims its write, if the frame is still as `chosen`.
+    /// Copies a page and claims its write, if its frame is still as `chosen`.
     fn add(&mut self, pool: &Pool, frame: u32, chosen: State) -> bool {
         let header = pool.header(frame);
         let index = self.copies.len();
-        // SAFETY: the region is mapped and initialized for as long as the pool lives, and what is copied counts only
-        // if the version is unchanged after the copy.
+        // SAFETY: the region is mapped and initialized for as long as the pool lives. The copy
+        // counts only if the version is unchanged after it.
         let bytes = unsafe { RacyBytes::new(pool.bytes_of(frame), PAGE_SIZE) };
         let copied = bytes.copy_all(self.slot(index));
         if !copied || !header.latch.validate(chosen) || !header.latch.try_lock(chosen) {
@@ -88,7 +93,8 @@ impl Batch {
         claimed
     }
 
-    /// As `add`, for a page that must be written though it keeps changing: at last the copy is made under the latch.
+    /// As `add`, for a page that must be written although it keeps changing: at last the copy is
+    /// made under the latch.
     fn add_stubbornly(&mut self, pool: &Pool, frame: u32) -> bool {
         let header = pool.header(frame);
         for _ in 0..COPY_ATTEMPTS {
@@ -115,7 +121,8 @@ impl Batch {
         claimed
     }
 
-    /// Writes the copies and unmarks their pages, whatever comes of it. The copies stay listed for the caller.
+    /// Writes the copies and unmarks their pages, also after a failure. The copies stay listed for
+    /// the caller.
     fn write(&mut self, pool: &Pool) -> Result<(), Error> {
         stop::point("storage.evict.before_write");
         let written = self.write_to_files(pool);
@@ -141,7 +148,7 @@ impl Batch {
             }
             page::seal(bytes);
         }
-        // Law of the log: the page's last record is on disk before the page.
+        // The log comes first: the page's last record is on disk before the page.
         if pool.log.durable() < highest {
             pool.log.wait_durable(highest)?;
         }
@@ -161,7 +168,8 @@ impl Batch {
     }
 }
 
-/// Takes a frame's latch, letting other fibers run while somebody holds it; gives the state it was taken in.
+/// Takes a frame's latch and lets other fibers run while another holds it; returns the state
+/// before.
 fn latch_patiently(pool: &Pool, frame: u32) -> State {
     let header = pool.header(frame);
     loop {
@@ -192,7 +200,7 @@ impl PageWriter<'_> {
         }
     }
 
-    /// Frees frames until there are enough, or until there are none to be freed.
+    /// Frees frames until there are enough, or until none can be freed.
     fn fill(&mut self) {
         let pool = self.pool;
         let mut fruitless = 0;
@@ -202,7 +210,8 @@ impl PageWriter<'_> {
         while pool.free.below_high(self.core) && !pool.stopping.load(Ordering::Acquire) {
             let (looked, freed, failed) = self.round();
             if failed.is_some() {
-                // Counts like a revolution: a pool full of pages that can't be written is found in a few seconds.
+                // A failure counts like a revolution, so a pool full of pages that cannot be
+                // written is found in a few seconds.
                 (failure, walked) = (failed, pool.frames());
                 fiber::sleep(PAUSE_AFTER_FAILURE);
             }
@@ -225,7 +234,8 @@ impl PageWriter<'_> {
         }
     }
 
-    /// One round: frames looked at, whether any came free, and what a write failed with.
+    /// One round; returns the number of frames looked at, whether any came free, and the error of a
+    /// failed write.
     fn round(&mut self) -> (usize, bool, Option<Error>) {
         let (pool, core, batch) = (self.pool, self.core, &mut self.batch);
         batch.copies.clear();
@@ -249,8 +259,8 @@ impl PageWriter<'_> {
     }
 }
 
-/// A page writer that has not ended. One that panics leaves pages marked as being written, which nobody would ever write
-/// or evict again: the process ends.
+/// A page writer that has not ended. A panic in one ends the process: it leaves pages marked as
+/// being written, which nobody would ever write or evict again.
 struct Running<'p>(&'p Pool);
 
 impl Drop for Running<'_> {
@@ -258,14 +268,14 @@ impl Drop for Running<'_> {
         if runtime::is_panicking() {
             fail_stop(Cause::Engine, format_args!("a page writer panicked"));
         }
-        // AcqRel: who sees zero sees the writers' work done.
+        // AcqRel: a reader that sees zero sees the writers' work done.
         self.0.writers.fetch_sub(1, Ordering::AcqRel);
         self.0.writers_ended.wake_all();
     }
 }
 
 impl Pool {
-    /// Pages a batch may hold: a writer may not have a large part of a small pool under way.
+    /// The most pages of a batch: a writer may not have a large part of a small pool under way.
     fn batch_pages(&self) -> usize {
         (self.frames() / (8 * self.cores())).clamp(1, BATCH)
     }
@@ -284,7 +294,7 @@ impl Pool {
         }
     }
 
-    /// Stops the page writers and parks until they have ended. Nothing is written by this: flush before.
+    /// Stops the page writers and parks until they have ended. It writes nothing: flush before.
     pub fn stop_writers(&self) {
         // Release: pairs with the writers' look.
         self.stopping.store(true, Ordering::Release);
@@ -293,14 +303,15 @@ impl Pool {
         self.writers_ended.wait_until(|| self.writers.load(Ordering::Acquire) == 0);
     }
 
-    /// Writes every page that has a change logged before `lsn`, then syncs the file: what a checkpoint is for. Pages
-    /// changed meanwhile are written too, or stay for the next checkpoint.
+    /// Writes every page that has a change logged before `lsn`, then syncs the file, for a
+    /// checkpoint. It also writes pages changed meanwhile, or leaves them to the next checkpoint.
     pub fn flush_before(&self, lsn: Lsn) -> Result<(), Error> {
         self.flush_before_paced(lsn, &mut |_, _| {})?;
         self.file(PageNo(0)).sync()
     }
 
-    /// As [`Pool::flush_before`] without the sync; after each batch `pace(done, total)` may park, to spread the writes out.
+    /// As [`Pool::flush_before`] without the sync. After each batch `pace(done, total)` may park,
+    /// to spread the writes out.
     pub fn flush_before_paced(&self, lsn: Lsn, pace: &mut dyn FnMut(usize, usize)) -> Result<(), Error> {
         let mut batch = Batch::new(self.batch_pages());
         loop {
@@ -308,7 +319,7 @@ impl Pool {
             if due.is_empty() {
                 break;
             }
-            // In the order of the file, which is how disks like it.
+            // In the order of the file, which suits disks.
             due.sort_unstable();
             let total = due.len();
             let mut wrote = false;
@@ -323,12 +334,13 @@ impl Pool {
                 fiber::safe_point();
             }
             if !wrote {
-                // Everything that is left is being written by somebody else.
+                // Other writers have all the remaining pages under way.
                 fiber::sleep(PAUSE);
             }
         }
-        // A freed page is dropped without being written, and with it changes before `lsn`: the record that frees it
-        // must not be lost either once the log before `lsn` is not read any more.
+        // A freed page is dropped without being written, and with it changes before `lsn`. So the
+        // record that frees it must be durable too, before recovery stops reading the log before
+        // `lsn`.
         self.log.wait_durable(self.log.position())
     }
 
@@ -339,7 +351,7 @@ impl Pool {
             if header.is_dirty_before(lsn) {
                 due.push((header.page_no(), frame as u32));
             }
-            // A large pool's headers take a while. What is changed behind the look was changed after `lsn`.
+            // A large pool's headers take a while. A change behind the look was made after `lsn`.
             if frame.is_multiple_of(FRAMES_PER_SAFE_POINT) {
                 fiber::safe_point();
             }

@@ -1,8 +1,10 @@
-//! Kill a process at each stop point of the log, of checkpoints and of recovery, and see that what it acknowledged is there.
+//! Kill a process at each stop point of the log, of checkpoints and of recovery, and see that what
+//! it acknowledged is there.
 //!
-//! The child is this test's own program with [`FOLDER`] set: it opens the store, goes on where the last life ended, and
-//! says each number that is durable, until the stop point kills it. The next child recovers; at the end this process does,
-//! and checks that exactly the numbers up to at least the last acknowledged one are there.
+//! The child is this test's own program with [`FOLDER`] set: it opens the store, goes on where the
+//! last life ended, and says each number that is durable, until the stop point kills it. The next
+//! child recovers; at the end this process does, and checks that exactly the numbers up to at least
+//! the last acknowledged one are there.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -97,7 +99,8 @@ fn start(folder: &Path) -> (Arc<Runtime>, Arc<Store>, Tree) {
     (machine, store, tree)
 }
 
-/// How many numbers are in the tree, without a gap, each with its value, and none that was not committed.
+/// How many numbers are in the tree, without a gap, each with its value, and none that was not
+/// committed.
 fn check(store: &Store, tree: Tree) -> u64 {
     let mut value = Vec::new();
     let mut next = 0;
@@ -159,7 +162,8 @@ fn end_loser(store: &Store, tree: Tree, loser: Option<(u64, Lsn)>) {
     store.wal().append_abort(txn, last);
 }
 
-/// Runs a child until it dies; how many numbers were acknowledged by then, in all lives, if it came to say so.
+/// Runs a child until it dies; how many numbers were acknowledged by then, in all lives, if it came
+/// to say so.
 fn live(folder: &Path, stop: &str) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])

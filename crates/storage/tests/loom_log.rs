@@ -21,8 +21,8 @@ struct Log {
     bytes: Vec<UnsafeCell<u8>>,
 }
 
-// SAFETY: a byte is written by who reserved it and read only below the filled point; that this orders them is what loom
-// checks.
+// SAFETY: a byte is written by who reserved it and read only below the filled point; that this
+// orders them is what loom checks.
 unsafe impl Sync for Log {}
 // SAFETY: as above.
 unsafe impl Send for Log {}
@@ -43,7 +43,8 @@ impl Log {
         reservation
     }
 
-    /// Reads everything that is filled: loom fails the test if a byte is read while its writer may still write it.
+    /// Reads everything that is filled: loom fails the test if a byte is read while its writer may
+    /// still write it.
     fn check_filled(&self) -> u64 {
         let filled = self.fill.filled();
         for at in START..filled {
@@ -65,7 +66,8 @@ fn nothing_unfilled_is_below_the_filled_point() {
             .map(|core| {
                 let log = log.clone();
                 thread::spawn(move || {
-                    // Two records: the second announces the end of the first, which may be far behind by then.
+                    // Two records: the second announces the end of the first, which may be far
+                    // behind by then.
                     let first = log.append(core, START, 1);
                     log.append(core, first.start + 1, 2);
                 })
@@ -101,7 +103,8 @@ fn a_reservation_knows_its_epoch_exactly() {
         log.check_filled();
         for appender in appenders {
             let (built_for, reservation) = appender.join().unwrap();
-            // Before the redo position if and only if of the old epoch: so an image is due exactly from there on.
+            // Before the redo position if and only if of the old epoch: so an image is due exactly
+            // from there on.
             assert_eq!(reservation.start >= next.redo, reservation.epoch == next);
             assert_eq!(reservation.start < next.redo, reservation.epoch.number == 0);
             assert!(built_for.number == 0 || built_for == next);

@@ -1,4 +1,5 @@
-//! Somebody parked at a stop point of the pool, the space map or a tree, and others who want the same meanwhile.
+//! Somebody parked at a stop point of the pool, the space map or a tree, and others who want the
+//! same meanwhile.
 //!
 //! Stop points are the process's: one test at a time ([`alone`]).
 
@@ -210,7 +211,8 @@ fn read(pool: &Pool, number: u32) -> u64 {
     }
 }
 
-/// As [`read`], without page writers: who finds no frame goes round once more, until pages count as unused.
+/// As [`read`], without page writers: who finds no frame goes round once more, until pages count as
+/// unused.
 fn read_evicting(pool: &Pool, number: u32) -> u64 {
     while pool.get(PageNo(number)).is_err() {
         pool.load_ahead(&[PageNo(number)]);
@@ -219,7 +221,8 @@ fn read_evicting(pool: &Pool, number: u32) -> u64 {
     read(pool, number)
 }
 
-/// A pool full of clean pages (0 is on disk only), and somebody who loads 0 and parks while it takes a frame for it.
+/// A pool full of clean pages (0 is on disk only), and somebody who loads 0 and parks while it
+/// takes a frame for it.
 fn evicting(name: &str, point: &str, nth: u64) -> (Pages, u32, Aside<u64>) {
     let pages = Pages::new(name);
     pages.make(0);
@@ -359,8 +362,8 @@ fn options(cores: usize) -> StoreOptions {
     StoreOptions { huge_pages: HugePages::Off, wal, ..StoreOptions::new(256, cores) }
 }
 
-/// The store as a crash would leave it now, recovered: the tree's report, and the pages in use that are not the tree's.
-/// Pages are copied first, so that the log is not behind them.
+/// The store as a crash would leave it now, recovered: the tree's report, and the pages in use that
+/// are not the tree's. Pages are copied first, so that the log is not behind them.
 fn crashed(folder: &Folder, tree: Tree) -> (Report, u64) {
     let copy = Folder::new("crashed");
     std::fs::create_dir_all(copy.0.join("log")).unwrap();
@@ -463,7 +466,8 @@ fn grow_and_shrink(store: &Store, tree: Tree) {
     }
 }
 
-/// Every key that stays is found by itself and in both directions, once and in order, whatever else is there.
+/// Every key that stays is found by itself and in both directions, once and in order, whatever else
+/// is there.
 fn look_around(store: &Store, tree: Tree) {
     let stays: Vec<u64> = (0..KEYS).step_by(STAYS as usize).collect();
     let mut value = Vec::new();
@@ -532,8 +536,8 @@ fn a_structure_change_keeps_readers_waiting_and_outlives_a_crash() {
         settle(&machine, 1);
         // The root is latched at each of these points: nobody gets past it on what it said before.
         assert!(!done.load(Ordering::Acquire) && !change.is_done(), "{point}@{nth}");
-        // A crash at this very moment, with all that is logged on disk: the change is there as a whole or not at all, and
-        // no page is in use that nobody refers to.
+        // A crash at this very moment, with all that is logged on disk: the change is there as a
+        // whole or not at all, and no page is in use that nobody refers to.
         log_to_disk();
         let (report, used) = crashed(&folder, tree);
         assert_eq!((report.problems, used), (vec![], others), "{point}@{nth}");
@@ -551,7 +555,8 @@ fn a_structure_change_keeps_readers_waiting_and_outlives_a_crash() {
     machine.shutdown();
 }
 
-/// Whoever comes to a point lets all others run first: the orders of things that are rare otherwise.
+/// Whoever comes to a point lets all others run first: the orders of things that are rare
+/// otherwise.
 #[test]
 fn trees_that_change_and_are_read_agree_whoever_yields_where() {
     let _alone = alone();

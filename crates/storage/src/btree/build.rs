@@ -1,15 +1,20 @@
-//! Bulk building: entries in ascending order fill an empty tree that nobody else changes, leaf by leaf.
+//! Bulk building: entries in ascending order fill an empty tree that nobody else changes, leaf by
+//! leaf.
 //!
-//! Entries are collected outside of the tree until they fill a leaf. The tree's last leaf is empty in the meantime; when
-//! the leaf is full and the next key known, one change gives it all its entries and its upper fence, and makes the next
-//! empty leaf behind it. So each page is logged once, as a whole, without undo of its entries. What must hold:
+//! The builder collects entries outside the tree until they fill a leaf. Meanwhile the tree's last
+//! leaf is empty. When a leaf is full and the next key is known, one change gives the last leaf all
+//! its entries and its upper fence, and makes the next empty leaf behind it. So each page is logged
+//! once, as a whole, without undo of its entries. What must hold:
 //!
-//! - The tree is a sound one after each change, with some of the entries in it and every page reached from the root: a
-//!   crash in the middle leaves a tree like any other, which its maker's undo drops with all its pages.
-//! - Nothing takes single entries back: whatever undoes the build must drop the tree.
-//! - Entries are in the tree once [`Builder::finish`] has returned. Without it those collected last are not.
+//! - The tree is sound after each change: it has some of the entries, and the root reaches every
+//!   page. A crash in the middle leaves a tree like any other. The undo of the tree's creation
+//!   drops it with all its pages.
+//! - Nothing takes single entries back: the undo of a build drops the tree.
+//! - All entries are in the tree once [`Builder::finish`] has returned. Before that, the entries
+//!   collected last are not.
 //!
-//! Inner nodes are filled by the ordinary way of separators; they split at their end, which leaves them full.
+//! Separators fill inner nodes in the ordinary way. Such a node splits at its end, which leaves it
+//! full.
 
 use runtime::stop;
 
@@ -27,21 +32,23 @@ use crate::page::PageKind;
 use crate::space::OP_MAP_SET;
 use crate::{Error, PageMut, Store};
 
-/// Bytes of collected keys and values kept room for: a leaf, and keys whose shared part it stores once.
+/// Bytes kept for collected keys and values: a leaf, and keys whose shared part the leaf stores
+/// once.
 const COLLECTED: usize = 12 << 10;
 
-/// What became of an entry offered to a [`Builder`].
+/// The outcome of an entry offered to a [`Builder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// It was taken.
+    /// The builder took the entry.
     Done,
-    /// It was not: the last entry has this very key.
+    /// The builder refused the entry: the last one has the same key.
     Equal,
-    /// It was not: its key is below the last one's.
+    /// The builder refused the entry: its key is below the last one's.
     Below,
 }
 
-/// An entry waiting for its leaf: where its key begins, where its payload does (value length u16, value), where it ends.
+/// An entry waiting for its leaf: where its key begins, where its payload begins (value length u16,
+/// value), and where it ends.
 #[derive(Clone, Copy)]
 struct Waiting {
     key: u32,
@@ -57,14 +64,15 @@ pub struct Builder {
     /// Keys and payloads of the entries collected for that leaf.
     bytes: Vec<u8>,
     entries: Vec<Waiting>,
-    /// What all collected keys share, or a part of it.
+    /// The prefix that all collected keys share, or a part of it.
     prefix: usize,
-    /// Whether the root is the last leaf still.
+    /// Whether the root is still the last leaf.
     low: bool,
 }
 
 impl Builder {
-    /// Begins to fill a tree; none when it has entries. Until the builder has finished nobody else may change it.
+    /// Begins to fill a tree; None when it has entries. Nobody else may change the tree until the
+    /// builder has finished.
     pub fn new(store: &Store, tree: Tree) -> Result<Option<Builder>, Error> {
         let root = super::check::read(store, tree.root)?;
         let node = Node::of(&*root);
@@ -80,12 +88,13 @@ impl Builder {
         }))
     }
 
-    /// The tree.
+    /// The tree that the builder fills.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// Takes an entry above the last one; its value is `head` and `rest` together. Parks when a leaf is full.
+    /// Takes an entry above the last one. Its value is `head` followed by `rest`. Parks when a leaf
+    /// is full.
     pub fn push(&mut self, store: &Store, key: &[u8], head: &[u8], rest: &[u8]) -> Result<Pushed, Error> {
         let len = head.len() + rest.len();
         if key.len() > MAX_KEY {
@@ -136,7 +145,8 @@ impl Builder {
         &self.bytes[entry.payload as usize..entry.end as usize]
     }
 
-    /// What the collected keys and this one share: keys ascend, so all of them share what the first and the last do.
+    /// The length of the prefix that the collected keys and this one share. Keys ascend, so all of
+    /// them share what the first and the last share.
     fn prefix_with(&self, key: &[u8]) -> usize {
         match self.entries.first() {
             Some(first) => common(self.key(*first), key),
@@ -144,8 +154,8 @@ impl Builder {
         }
     }
 
-    /// Whether a leaf has room for what is collected and one more entry, whatever its upper fence will be: that is at
-    /// most one byte longer than the key before it.
+    /// Whether a leaf has room for the collected entries and one more, whatever its upper fence
+    /// will be. The fence is at most one byte longer than the key before it.
     fn fits(&self, prefix: usize, key_len: usize, value_len: usize) -> bool {
         let count = self.entries.len() + 1;
         let fences = self.lower.len() + (key_len + 1).min(MAX_KEY);
@@ -153,7 +163,7 @@ impl Builder {
         fences + heap + count * SLOT <= CAPACITY
     }
 
-    /// The leaf of the collected entries.
+    /// A leaf that holds the collected entries.
     fn leaf(&self, upper: Option<&[u8]>) -> Option<PageBuffer> {
         let first = self.key(*self.entries.first()?);
         let mut body = PageBuffer::take();
@@ -171,7 +181,7 @@ impl Builder {
         Error::Corrupt { page: self.tree.root, what: "entries that make no leaf" }
     }
 
-    /// Gives the last leaf its entries, which lie below `next`, and makes another empty one behind it.
+    /// Gives the last leaf its entries, which lie below `next`, and makes an empty leaf behind it.
     fn append(&mut self, store: &Store, next: &[u8]) -> Result<(), Error> {
         let last = self.entries.last().and_then(|last| shortest_between(self.key(*last), next));
         let separator = last.ok_or_else(|| self.corrupt())?;
@@ -245,7 +255,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The tree's last leaf, which nobody has put anything into, and its parent, both latched.
+    /// The tree's last leaf, which is empty, and its parent, both latched.
     fn last_leaf<'s>(&self, store: &'s Store) -> Result<(Option<PageMut<'s>>, PageMut<'s>), Stop> {
         let place = descend(&store.pool, &self.tree, Aim::End, 0)?;
         let Place { step, parent } = place.ok_or(Stop::Restart)?;

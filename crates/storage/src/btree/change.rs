@@ -1,11 +1,13 @@
 //! One change of one entry: decided, applied and logged under the leaf's exclusive latch.
 //!
-//! The way of a change:
-//! 1. Log room is ensured; the leaf is found (by hint, or from the root) and latched in the state it was seen in.
-//! 2. The change decides, given the present value. No room: the latch is given back, room is made, and 1 again.
-//! 3. The change writes the new value into a scratch buffer; what differs from the old value goes into the page and
-//!    into the log record.
-//! 4. A leaf that has become nearly empty is merged with a neighbour afterwards, as a change of its own.
+//! The steps of a change:
+//! 1. The change ensures log room. It finds the leaf by hint or from the root, and latches it in
+//!    the state that the search saw.
+//! 2. The change decides, given the present value. When the leaf has no room, the change releases
+//!    the latch, makes room, and begins at 1 again.
+//! 3. The change writes the new value into a scratch buffer. The bytes that differ from the old
+//!    value go into the page and the log record.
+//! 4. When the leaf has become nearly empty, a change of its own merges it with a neighbour.
 
 use std::cell::RefCell;
 
@@ -22,16 +24,18 @@ use crate::{Error, PageMut, Pool, Store};
 
 /// Log room for a change of one leaf: an image of it, the operation, and the undo information.
 const LOG_ROOM: usize = PAGE_SIZE + 4 * MAX_ENTRY;
-/// A leaf that a removal brings down to this is merged with a neighbour if they fit together.
+/// A leaf is merged with a neighbour when a removal leaves it this many bytes, if the two fit
+/// together.
 const MERGE_BELOW: usize = CAPACITY / 4;
-/// Scratch buffers kept on each core: one is in use at a time, except while a reader's callback runs.
+/// Scratch buffers kept on each core. One is in use at a time, except while a reader's callback
+/// runs.
 const KEPT: usize = 4;
 
 core_local! {
     static FREE: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Private buffers of one operation, kept per core.
+/// The private buffers of one operation, kept per core.
 pub(super) struct Scratch {
     value: Vec<u8>,
     undo: Vec<u8>,
@@ -39,7 +43,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Takes one.
+    /// Takes a scratch from the core's list, or makes one.
     pub fn take() -> Scratch {
         let kept = FREE.with(|free| free.borrow_mut().pop());
         let make = || Scratch {
@@ -68,7 +72,7 @@ impl Drop for Scratch {
             undo: std::mem::take(&mut self.undo),
             kept: false,
         };
-        // A thread that is ending has no pool any more; then the buffers are simply freed.
+        // A thread that is ending has no list any more: the buffers are freed.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
             if free.len() < KEPT {
@@ -78,13 +82,13 @@ impl Drop for Scratch {
     }
 }
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 enum Attempt {
-    /// Done; true when the leaf has become nearly empty.
+    /// The change is done; true when the leaf has become nearly empty.
     Done(bool),
-    /// The leaf has no room for an entry of so many bytes beside its key.
+    /// The leaf has no room for an entry of this many bytes beside its key.
     NoRoom(usize),
-    /// The entry is larger than any leaf takes.
+    /// The entry, of this many bytes, is larger than any leaf takes.
     TooLarge(usize),
 }
 
@@ -94,7 +98,7 @@ impl Tree {
         self.change_from(store, None, key, change)
     }
 
-    /// As [`Tree::change`], trying the leaf of `hint` first.
+    /// As [`Tree::change`], but tries the leaf of `hint` first.
     pub fn change_at(
         &self,
         store: &Store,
@@ -155,7 +159,7 @@ impl Tree {
     }
 }
 
-/// Latches the leaf of a hint, if nothing has changed in its frame since.
+/// Latches the leaf of a hint if nothing has changed in its frame since.
 #[inline]
 fn latch_hinted(pool: &Pool, hint: LeafHint) -> Option<PageMut<'_>> {
     let page = pool.at(hint.page, hint.frame).ok()?;
@@ -165,7 +169,7 @@ fn latch_hinted(pool: &Pool, hint: LeafHint) -> Option<PageMut<'_>> {
     page.lock().ok()
 }
 
-/// Decides and does the change in a latched leaf; `None` when the leaf is damaged.
+/// Decides and applies the change in a latched leaf; `None` when the leaf is damaged.
 fn change_leaf(
     store: &Store,
     page: &mut PageMut<'_>,
@@ -230,7 +234,8 @@ fn change_leaf(
     }
 }
 
-/// How many bytes at the front and at the back of a value stay as they are; eight are compared at a time.
+/// The number of bytes at the front and at the back of a value that stay as they are. The loop
+/// compares eight bytes at a time.
 pub fn unchanged_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
     let word = |bytes: &[u8], at: usize| {
         bytes.get(at..at + 8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes")))

@@ -1,8 +1,9 @@
-//! The check of a tree: every page of it is read, and every rule that nodes keep is tested.
+//! The check of a tree: it reads every page and tests every rule that nodes keep.
 //!
-//! Verified: page kind, tree and level; order and prefix of keys; keys between the fences; fences that are those the
-//! parent gives; slots and heap that neither overlap nor leave the page; every page reached once and in use in the space
-//! map. Not verified: what values mean. The tree must be quiet meanwhile: a change in between may be reported as damage.
+//! The check verifies: page kind, tree and level; order and prefix of keys; keys between the
+//! fences; fences equal to those the parent gives; slots and heap that neither overlap nor leave
+//! the page; every page reached once and in use in the space map. It does not look into values. The
+//! tree must be quiet meanwhile: the check may report a concurrent change as damage.
 
 use runtime::hash::HashSet;
 
@@ -13,7 +14,7 @@ use crate::node::{COUNT, HEAP, KeyBuffer, LIVE, MAX_LEVEL, Node, PREFIX_INLINE, 
 use crate::page::{self, PAGE_SIZE, PageKind};
 use crate::{Error, PageNo, Store};
 
-/// Problems listed at most; the check goes on counting nothing after that.
+/// The most problems that a report lists; the check stops counting after that.
 const PROBLEMS_MAX: usize = 100;
 
 /// A rule that a page breaks.
@@ -21,11 +22,11 @@ const PROBLEMS_MAX: usize = 100;
 pub struct Problem {
     /// The page.
     pub page: PageNo,
-    /// What is wrong with it.
+    /// The rule that it breaks.
     pub what: String,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Pages reached.
@@ -38,11 +39,11 @@ pub struct Report {
     pub leaf_bytes: u64,
     /// Levels above the leaves.
     pub height: u8,
-    /// What is wrong; empty for a sound tree.
+    /// The problems found; empty for a sound tree.
     pub problems: Vec<Problem>,
 }
 
-/// A page to visit, with what its parent promises of it.
+/// A page to visit, with the properties that its parent promises.
 struct Visit {
     page_no: PageNo,
     level: Option<u8>,
@@ -51,7 +52,8 @@ struct Visit {
 }
 
 impl Tree {
-    /// Checks the whole tree. An error is one of reading that isn't the tree's fault; damage goes into the report.
+    /// Checks the whole tree. Damage goes into the report. An error means that a page could not be
+    /// read for a reason other than damage.
     pub fn check(&self, store: &Store) -> Result<Report, Error> {
         let mut check =
             Check { tree: *self, report: Report::default(), seen: HashSet::default(), visits: Vec::new() };
@@ -157,7 +159,8 @@ impl Check {
     }
 }
 
-/// Bytes in use, if slots and heap entries are all where they may be and the heap's bytes are counted right.
+/// Bytes in use, if slots and heap entries lie in bounds and the node's count of heap bytes is
+/// right.
 fn space(bytes: &[u8]) -> Option<usize> {
     let node = Node::of(bytes);
     let u16_at = |at: usize| Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
@@ -190,7 +193,7 @@ fn fences(visit: &Visit, bytes: &[u8]) -> Option<()> {
     (lower == visit.lower.as_slice() && upper == visit.upper.as_deref()).then_some(())
 }
 
-/// All keys, if they ascend and lie between the fences, and a search finds each where it is.
+/// All keys, if they ascend and lie between the fences, and a search finds each in its place.
 fn keys(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let node = Node::of(bytes);
     let count = node.count()?;

@@ -1,11 +1,14 @@
 //! Scans in both directions over private copies of whole leaves.
 //!
 //! What must hold:
-//! - A copy is validated before it is used: it is what the leaf held at one moment, for all keys between its fences.
-//! - A scan goes on by key: forward from the copy's upper fence, backward below its lower one. So splits and merges,
-//!   whenever they happen, make it neither skip nor repeat a key that is there throughout.
-//! - The cursor stands in a gap between two entries; nothing of the tree is held between two calls.
-//! - A scan that meets a leaf that is not resident has those after it read at once, more each time.
+//! - A copy is validated before use. It equals the leaf at one moment, for all keys between its
+//!   fences.
+//! - A scan goes on by key: forward from the copy's upper fence, backward below its lower one. So
+//!   splits and merges at any time make it neither skip nor repeat a key that is there throughout.
+//! - The cursor stands in a gap between two entries. It holds nothing of the tree between two
+//!   calls.
+//! - When a scan meets a leaf that is not resident, it reads the leaves after it too: 4 at first,
+//!   more each time.
 
 use std::ops::Range;
 
@@ -18,11 +21,12 @@ use crate::{Error, Miss, PageNo, Store};
 /// Key and value, lent until the cursor moves on.
 pub type Entry<'c> = (&'c [u8], &'c [u8]);
 
-/// A scan: copies whole leaves privately and yields entries from the copy. It stands in a gap between two entries.
+/// A scan: it copies whole leaves and yields entries from the copy. It stands in a gap between two
+/// entries.
 pub struct Cursor {
     tree: Tree,
     leaf: PageBuffer,
-    /// The leaf that was copied; none before the first seek.
+    /// The leaf that was copied; None before the first seek.
     hint: Option<LeafHint>,
     /// The entry after the gap.
     index: usize,
@@ -30,24 +34,24 @@ pub struct Cursor {
     /// Key of the entry yielded last, and where its value lies in the copy.
     key: Vec<u8>,
     value: Range<usize>,
-    /// Leaves to be read ahead at the next one that is missing.
+    /// How many leaves to read ahead when the next one is missing.
     ahead: usize,
 }
 
-/// Leaves read ahead when a scan first meets a missing one, and when it has met many.
+/// Leaves read ahead at the first missing leaf of a scan, and the most after many.
 const AHEAD_FIRST: usize = 4;
 const AHEAD_MOST: usize = 64;
 
-/// How a cursor comes to a leaf.
+/// How a cursor reaches a leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Anew.
+    /// By a seek.
     Jump,
     /// From the leaf beside it, as a scan does.
     Step,
 }
 
-/// Where in the leaf a seek puts the gap.
+/// Where a seek puts the gap in the leaf.
 #[derive(Clone, Copy)]
 enum Gap<'k> {
     Before(&'k [u8]),
@@ -70,22 +74,22 @@ impl Cursor {
         }
     }
 
-    /// The tree it scans.
+    /// The tree that the cursor scans.
     pub fn tree(&self) -> Tree {
         self.tree
     }
 
-    /// The place of the entries of the present copy, for a [`Tree::change_at`] of a key just yielded.
+    /// The place of the present copy's entries, for a [`Tree::change_at`] of a key just yielded.
     pub fn hint(&self) -> Option<LeafHint> {
         self.hint
     }
 
-    /// Moves to the gap before the first entry whose key is `key` or greater.
+    /// Moves to the gap before the first entry with a key of at least `key`.
     pub fn seek(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
         self.move_to(store, Way::Jump, Aim::At(key), Gap::Before(key))
     }
 
-    /// Moves to the gap after the last entry whose key is `key` or less.
+    /// Moves to the gap after the last entry with a key of at most `key`.
     pub fn seek_after(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
         self.move_to(store, Way::Jump, Aim::At(key), Gap::After(key))
     }
@@ -95,7 +99,7 @@ impl Cursor {
         self.move_to(store, Way::Jump, Aim::End, Gap::End)
     }
 
-    /// The entry after the gap, moving past it.
+    /// Returns the entry after the gap and moves past it.
     pub fn next(&mut self, store: &Store) -> Result<Option<Entry<'_>>, Error> {
         if self.hint.is_none() {
             self.seek(store, &[])?;
@@ -113,7 +117,7 @@ impl Cursor {
         self.entry(self.index - 1).map(Some)
     }
 
-    /// The entry before the gap, moving before it.
+    /// Returns the entry before the gap and moves before it.
     pub fn prev(&mut self, store: &Store) -> Result<Option<Entry<'_>>, Error> {
         if self.hint.is_none() {
             return Ok(None);
@@ -130,7 +134,7 @@ impl Cursor {
         self.entry(self.index).map(Some)
     }
 
-    /// The entry yielded last, as long as the cursor has not moved on.
+    /// The entry yielded last. The cursor must not have moved since.
     #[inline]
     pub fn current(&self) -> Entry<'_> {
         (&self.key, &self.leaf[self.value.clone()])
@@ -162,8 +166,8 @@ impl Cursor {
         Error::Corrupt { page: self.page_no(), what: "unreadable leaf" }
     }
 
-    /// Has the leaf that `aim` means read, together with those that come after it on the scan's way. Best effort:
-    /// whoever looks at the leaf next meets again what failed here.
+    /// Reads the leaf that `aim` names, together with those after it on the scan's way. Best
+    /// effort: a failure here shows again when the scan looks at the leaf.
     #[cold]
     fn read_ahead(&mut self, store: &Store, aim: Aim<'_>) {
         let Ok(Some(parent)) = descend(&store.pool, &self.tree, aim, 1) else { return };

@@ -1,10 +1,12 @@
-//! The way from the root to a node: optimistic, latch-free, and begun again when anything changed on the way.
+//! The way from the root to a node: optimistic and latch-free. It begins again when anything on the
+//! way changed.
 //!
 //! What must hold:
-//! - A child's version is read before its parent is validated, so the child was the right one at that moment, and any
-//!   later split, merge or eviction of it changes the version that was read.
-//! - Nothing read is followed or reported as damage before its page has been validated.
-//! - Levels fall by one with each step, so a damaged tree can't lead in circles.
+//! - The walk reads a child's version before it validates the parent. So the child was the right
+//!   one at that moment, and any later split, merge or eviction of it changes the version that was
+//!   read.
+//! - The walk follows or reports nothing before the page it came from is validated.
+//! - Levels fall by one with each step, so a damaged tree cannot lead in circles.
 
 use sync::atomic::spin_loop;
 use sync::park;
@@ -14,16 +16,19 @@ use crate::node::Node;
 use crate::page::{PageKind, offset};
 use crate::{Error, Miss, PageNo, PageRef, Pinned, Pool, Restart};
 
-/// Misses after which missing pages are pinned, so that a small pool can't evict one page of the way for the next.
+/// Misses after which the walk pins missing pages, so that a small pool cannot evict one page of
+/// the way for the next.
 const MISSES_BEFORE_PINS: u32 = 6;
-/// More pins than any tree is high: the way has changed meanwhile.
+/// The most pins of a walk, more than any tree is high: with so many, the way has changed
+/// meanwhile.
 const PINS_MAX: usize = 2 * crate::node::MAX_LEVEL as usize;
 /// Conflicts after which a reader takes the leaf's latch for its read.
 const CONFLICTS_BEFORE_LATCH: u32 = 32;
-/// Conflicts between two yields: who is in the way may share this core.
+/// Conflicts between two yields: the fiber in the way may share this core.
 const CONFLICTS_PER_YIELD: u32 = 8;
 
-/// Bytes of a leaf asked for ahead: header and slots of some 60 entries, which is a leaf of rows of 120 bytes.
+/// Bytes of a leaf to prefetch: its header and the slots of some 60 entries, a leaf of rows of 120
+/// bytes.
 const LEAF_PREFETCH: usize = 576;
 
 /// Why a walk ended early.
@@ -31,9 +36,9 @@ const LEAF_PREFETCH: usize = 576;
 pub(super) enum Stop {
     /// Something changed on the way.
     Restart,
-    /// A page can't be looked at now.
+    /// The page cannot be read now, for this reason.
     Missing(PageNo, Miss),
-    /// A page was read whole and is no node of this tree.
+    /// The page was read whole and is no node of this tree.
     Corrupt(PageNo, &'static str),
 }
 
@@ -44,7 +49,8 @@ impl From<Restart> for Stop {
 }
 
 impl Stop {
-    /// What bytes that are no node mean: torn if the page has changed, damaged if it has not.
+    /// The error for bytes that are no node: a restart if the page has changed, damage if it has
+    /// not.
     #[cold]
     pub fn damaged(page_no: PageNo, page: &PageRef<'_>, what: &'static str) -> Stop {
         match page.validate() {
@@ -57,15 +63,15 @@ impl Stop {
 /// Which node of a level a walk looks for.
 #[derive(Clone, Copy)]
 pub(super) enum Aim<'k> {
-    /// The one that covers the key.
+    /// The node that covers the key.
     At(&'k [u8]),
-    /// The one that covers the keys just below the key.
+    /// The node that covers the keys just below the key.
     Below(&'k [u8]),
-    /// The last one.
+    /// The last node.
     End,
 }
 
-/// A node on the way: a view on it, and which page it is.
+/// A node on the way: a view on its page, and the page's number.
 #[derive(Clone, Copy)]
 pub(super) struct Step<'p> {
     pub page_no: PageNo,
@@ -79,21 +85,22 @@ impl<'p> Step<'p> {
         Node::new(self.page.bytes())
     }
 
-    /// The node is unreadable: why.
+    /// The error for an unreadable node, with the reason.
     #[cold]
     pub fn damaged(&self, what: &'static str) -> Stop {
         Stop::damaged(self.page_no, &self.page, what)
     }
 }
 
-/// Where a walk ended: the node, and its parent with the node's position there (none for the root).
+/// Where a walk ended: the node, its parent, and the node's position there (none for the root).
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     pub step: Step<'p>,
     pub parent: Option<(Step<'p>, usize)>,
 }
 
-/// A view on a page; when it is missing, `from` (which named it) must still be valid for that to mean anything.
+/// A view on a page. When the page is missing, the miss counts only if `from`, which named the
+/// page, is still valid.
 #[inline]
 pub(super) fn look<'p>(pool: &'p Pool, page_no: PageNo, from: Option<&Step<'_>>) -> Result<Step<'p>, Stop> {
     match pool.get(page_no) {
@@ -107,7 +114,7 @@ pub(super) fn look<'p>(pool: &'p Pool, page_no: PageNo, from: Option<&Step<'_>>)
     }
 }
 
-/// Kind and level of a node of `tree`; `None` when the page is none.
+/// The level of a node of `tree`; `None` when the page is no such node.
 #[inline]
 fn level_of(step: &Step<'_>, tree: u32) -> Option<u8> {
     let word = step.page.bytes().u64_at(offset::TREE)?;
@@ -117,7 +124,7 @@ fn level_of(step: &Step<'_>, tree: u32) -> Option<u8> {
 }
 const _: () = assert!(offset::KIND == offset::TREE + 4 && offset::LEVEL == offset::TREE + 5);
 
-/// Walks to the node of `level` that `aim` means; `None` when the tree is not that high.
+/// Walks to the node of `level` that `aim` names; `None` when the tree is not that high.
 #[inline]
 pub(super) fn descend<'p>(
     pool: &'p Pool,
@@ -142,7 +149,8 @@ pub(super) fn descend<'p>(
         let child = position.and_then(|position| Some((position, node.child(position)?)));
         let (position, child) = child.ok_or_else(|| step.damaged("unreadable inner node"))?;
         if now == 1 {
-            // A leaf is rarely in the cache: its frame's word, header and slots come in one wait instead of one each.
+            // A leaf is rarely in the CPU's cache. The prefetch brings its frame's word, header and
+            // slots in one wait, not in one each.
             pool.prefetch(child, LEAF_PREFETCH);
         }
         let next = look(pool, child, Some(&step))?;
@@ -166,7 +174,7 @@ pub(super) fn root_level(pool: &Pool, tree: &Tree) -> Result<u8, Stop> {
     Ok(level)
 }
 
-/// Begins a walk again and again, in ways that let it succeed.
+/// Repeats a walk, each time in a way more likely to succeed.
 pub(super) struct Retry<'p> {
     pool: &'p Pool,
     conflicts: u32,
@@ -175,19 +183,20 @@ pub(super) struct Retry<'p> {
 }
 
 impl<'p> Retry<'p> {
-    /// Nothing has gone wrong yet.
+    /// The state before the first walk.
     #[inline]
     pub fn new(pool: &'p Pool) -> Retry<'p> {
         Retry { pool, conflicts: 0, misses: 0, pins: Vec::new() }
     }
 
-    /// Whether conflicts have been so many that a reader should latch.
+    /// Whether so many conflicts have occurred that a reader should latch.
     #[inline]
     pub fn latch_now(&self) -> bool {
         self.conflicts >= CONFLICTS_BEFORE_LATCH
     }
 
-    /// Waits for what stopped the walk. No latch may be held. An error when going on makes no sense.
+    /// Waits for the cause that stopped the walk. The caller holds no latch. Fails when another try
+    /// cannot help.
     #[cold]
     pub fn after(&mut self, stop: Stop) -> Result<(), Error> {
         match stop {

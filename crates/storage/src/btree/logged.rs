@@ -1,4 +1,5 @@
-//! A latched page as the log sees it. The log leaves out of an image what a node's bytes do not mean.
+//! A latched page as the log sees it. The log leaves out of a page image the bytes of a node that
+//! mean nothing.
 
 use std::ops::Range;
 
@@ -29,7 +30,8 @@ impl LoggedPage for PageMut<'_> {
     }
 }
 
-/// The bytes of a node between its slots and its heap, which mean nothing; none of other pages, or of a damaged one.
+/// The unused bytes of a node between its slots and its heap. Other pages and damaged nodes have
+/// none.
 fn hole(page: &[u8]) -> Range<usize> {
     let is_node = [PageKind::Leaf as u8, PageKind::Inner as u8].contains(&page[page::offset::KIND]);
     let hole = if is_node { Node::of(page).hole() } else { None };

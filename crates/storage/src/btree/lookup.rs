@@ -1,4 +1,5 @@
-//! Point lookups: the hottest path of the product. No latch, no write, no allocation, one search per level.
+//! Point lookups, the hottest path of the product: no latch, no write, no allocation, one search a
+//! level.
 
 use super::descend::{Aim, Place, Retry, Stop, descend};
 use super::{LeafHint, Tree};
@@ -6,13 +7,14 @@ use crate::node::Node;
 use crate::{Error, Pool, Store};
 
 impl Tree {
-    /// Copies the value of `key` into `value` (cleared first); false when there is no such key.
+    /// Copies the value of `key` into `value`, which it clears first; false when there is no such
+    /// key.
     #[inline]
     pub fn get_into(&self, store: &Store, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
         self.get_hint(store, key, value).map(|(found, _)| found)
     }
 
-    /// As [`Tree::get_into`], and gives the place for a [`Tree::change_at`] of the same key.
+    /// As [`Tree::get_into`], and returns the place for a [`Tree::change_at`] of the same key.
     #[inline]
     pub fn get_hint(
         &self,
@@ -26,7 +28,8 @@ impl Tree {
         }
     }
 
-    /// Calls `read` with a validated private copy of the value of `key`; `None` when there is no such key.
+    /// Calls `read` with a validated private copy of the value of `key`; `None` when there is no
+    /// such key.
     pub fn get<R>(
         &self,
         store: &Store,
@@ -69,7 +72,8 @@ impl Tree {
         }
     }
 
-    /// For a leaf that changes all the time: its latch is had as soon as one moment between two changes is met.
+    /// For a leaf that changes all the time. The reader gets its latch at any moment between two
+    /// changes.
     fn get_latched(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>) -> Result<(bool, LeafHint), Stop> {
         let place = descend(pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
         let page = place.step.page.lock()?;

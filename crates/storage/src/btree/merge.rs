@@ -1,8 +1,10 @@
-//! Merges: what removals leave nearly empty is joined with a neighbour under the same parent, and the page freed; a root
-//! with a single child takes the child's content in. Each is one change: nodes and space map together.
+//! Merges: a node that removals left nearly empty is joined with a neighbour under the same parent,
+//! and its page is freed. A root with a single child takes in the child's content. Each is one
+//! change: nodes and space map together.
 //!
-//! A merge is housekeeping: it gives up at the first obstacle, since the tree is right without it. The freed page's
-//! number is in use again as soon as the record is appended: readers that still go there find another version.
+//! A merge is housekeeping: it gives up at the first obstacle, since the tree is right without it.
+//! The freed page's number is free again as soon as the record is appended. Readers that still go
+//! there find another version.
 
 use runtime::stop;
 
@@ -17,19 +19,19 @@ use crate::node::{edit, shape};
 use crate::space::OP_MAP_CLEAR;
 use crate::{PageNo, Store};
 
-/// An inner node with less than this in use is worth a merge.
+/// An inner node with fewer bytes in use is merged.
 const INNER_MERGE_BELOW: usize = CAPACITY / 4;
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 enum Outcome {
-    /// Nothing to do, or nothing that can be done.
+    /// Nothing to do, or an obstacle.
     Left,
-    /// The page was freed; true when the parent has become worth a merge.
+    /// The page was freed; true when the parent has become small enough for a merge.
     Freed(PageNo, bool),
 }
 
-/// Joins the leaf of `key` with a neighbour, and what becomes nearly empty above it. Failures are no matter: the leaf
-/// stays as it is.
+/// Merges the leaf of `key` with a neighbour, then each node above it that becomes nearly empty.
+/// After a failure the node stays as it is.
 #[cold]
 pub(super) fn tidy(tree: &Tree, store: &Store, key: &[u8]) {
     for level in 0..MAX_LEVEL {
@@ -47,7 +49,7 @@ pub(super) fn tidy(tree: &Tree, store: &Store, key: &[u8]) {
     }
 }
 
-/// Gives up a page whose bit has been cleared.
+/// Frees a page whose bit has been cleared.
 fn release(store: &Store, page_no: PageNo) {
     store.pool.discard(page_no);
     store.space.unclaim(page_no);
@@ -58,11 +60,11 @@ fn try_merge(tree: &Tree, store: &Store, key: &[u8], level: u8) -> Result<Outcom
     let Some((parent, position)) = place.and_then(|place| place.parent) else { return Ok(Outcome::Left) };
     let count = parent.node().count().ok_or_else(|| parent.damaged("unreadable inner node"))?;
     if count == 0 {
-        // An only child: it has no neighbour here.
+        // An only child has no neighbour under this parent.
         parent.page.validate()?;
         return Ok(Outcome::Left);
     }
-    // With the left neighbour; the first child with the right one.
+    // A child is merged with its left neighbour, the first child with its right one.
     let index = position.saturating_sub(1);
     let children = parent.node().child(index).zip(parent.node().child(index + 1));
     let (left_no, right_no) = children.ok_or_else(|| parent.damaged("unreadable inner node"))?;
@@ -98,7 +100,7 @@ fn try_merge(tree: &Tree, store: &Store, key: &[u8], level: u8) -> Result<Outcom
     Ok(Outcome::Freed(right_no, used <= INNER_MERGE_BELOW))
 }
 
-/// A root with a single child becomes that child.
+/// Replaces a root that has a single child by that child.
 fn try_collapse(tree: &Tree, store: &Store) -> Result<Outcome, Stop> {
     let root = look(&store.pool, tree.root, None)?;
     let (Some(leaf), Some(count)) = (root.node().is_leaf(), root.node().count()) else {

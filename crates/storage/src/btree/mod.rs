@@ -1,16 +1,21 @@
 //! The B+-tree: every table, index and catalog is one.
 //!
 //! What must hold:
-//! - A tree is named by its number and its root page; the root page never changes (a root split copies its content down).
-//! - Keys are compared byte by byte; a node covers the keys from its lower fence (included) to its upper fence (excluded).
-//! - Readers take no latch and write nothing: they read through `RacyBytes`, and what they read counts only once the
-//!   version of its page is validated. A child's version is read before its parent is validated.
-//! - Writers latch the leaf alone. Structure changes latch parent, then left, then right node, then the space-map page,
-//!   all by attempts that give up; page numbers, frames and log room are reserved before the first latch.
-//! - Each change, of one leaf or of a structure, is one log record: applied as a whole or not at all.
+//! - A tree is named by its number and its root page. The root page never changes: a root split
+//!   copies its content down.
+//! - Keys compare byte by byte. A node covers the keys from its lower fence (included) to its upper
+//!   fence (excluded).
+//! - Readers take no latch and write nothing. They read through `RacyBytes`, and a result counts
+//!   only once the page's version is validated. A child's version is read before its parent is
+//!   validated.
+//! - Writers latch the leaf alone. Structure changes latch the parent, then the left node, then the
+//!   right one, then the space map's page. Each latch is an attempt that may give up. Page numbers,
+//!   frames and log room are reserved before the first latch.
+//! - Each change, of one leaf or of a structure, is one log record: applied as a whole or not at
+//!   all.
 //!
-//! `crate::node` reads and changes one page. The files here, from below: `descend` (the way to a node), `lookup`, `cursor`, `change`, `split`, `merge`, `build`, `walk`,
-//! `check`.
+//! `crate::node` reads and changes one page. The files here, from below: `descend` (the way to a
+//! node), `lookup`, `cursor`, `change`, `split`, `merge`, `build`, `walk`, `check`.
 
 mod build;
 mod change;
@@ -46,19 +51,19 @@ use descend::Stop;
 /// The longest entry: key and value together, in bytes.
 pub const MAX_ENTRY: usize = 2500;
 
-/// A B+-tree: its number, its root page, and which of its entries may be dropped when room is short.
+/// A B+-tree: its number, its root page, and which of its entries a full leaf may drop.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     /// The number stamped into each page of the tree.
     pub id: u32,
     /// The root page; it never changes.
     pub root: PageNo,
-    /// Says of an entry's value that nobody can see the entry any more. Asked before a full leaf is split, under its
-    /// latch: it may not park, latch or allocate.
+    /// Whether nobody can see the entry with this value any more. The tree calls it under the latch
+    /// of a full leaf, before a split. It may not park, latch or allocate.
     pub purge: Option<fn(&[u8]) -> bool>,
 }
 
-/// What an [`EntryChange`] decided.
+/// The decision of an [`EntryChange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Leave the entry as it is.
@@ -71,22 +76,25 @@ pub enum Action {
 
 /// One write to one entry, decided under the leaf's exclusive latch.
 pub trait EntryChange {
-    /// What to do, given the present value. May not park. May run again (after a split or a restart): no side effects.
+    /// Decides, given the present value. May not park. May run again after a split or a restart, so
+    /// it has no side effects.
     fn decide(&mut self, present: Option<&[u8]>) -> Action;
-    /// For [`Action::Put`]: the new value's length (known after `decide`).
+    /// The new value's length for [`Action::Put`], known after `decide`.
     fn value_len(&self) -> usize;
-    /// Runs exactly once, room guaranteed, under the latch: writes the new value (`value_len` zeroed bytes; none for a
-    /// removal) and gives the undo information and the link for the log record.
+    /// Runs exactly once, with room guaranteed, under the latch. Writes the new value into `value`:
+    /// `value_len` zeroed bytes, none for a removal. Writes the undo information and returns the
+    /// link for the log record.
     fn apply(&mut self, present: Option<&[u8]>, value: &mut [u8], undo: &mut Vec<u8>) -> TxnLink;
-    /// The position of the logged change, still under the latch.
+    /// Receives the position of the logged change, still under the latch.
     fn logged(&mut self, lsn: Lsn);
-    /// Whether this takes an earlier change back: then the log's reserve may be used when the disk is full.
+    /// Whether this change takes an earlier one back. Then it may use the log's reserve when the
+    /// disk is full.
     fn compensates(&self) -> bool {
         false
     }
 }
 
-/// Where a key was found: lets a change of the same key skip the descent while the leaf is unchanged.
+/// Where a key was found. A change of the same key skips the descent while the leaf is unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafHint {
     page: PageNo,
@@ -100,8 +108,9 @@ impl Tree {
         Tree { id, root, purge: None }
     }
 
-    /// Makes an empty tree, with a root page whose number the caller has claimed: so it can be noted down before the page
-    /// is in use, and a crash loses no page. After an error the number is nobody's any more.
+    /// Makes an empty tree with a root page whose number the caller has claimed. So the caller can
+    /// list the page before it is in use, and a crash loses no page. After an error the number is
+    /// free again.
     pub fn create_at(store: &Store, id: u32, root: PageNo) -> Result<Tree, Error> {
         reserve::attempt_with(reserve::Reservation::of(store, root), 1, |reservation| {
             let mut maps = reserve::latch_maps(store, &store.pool, &[root])?;
@@ -112,7 +121,7 @@ impl Tree {
         })
     }
 
-    /// Makes the store's first tree, whose root is the page that is in use from the start.
+    /// Makes the store's first tree. Its root is the page that is in use from the start.
     pub fn create_first(store: &Store, id: u32) -> Result<Tree, Error> {
         reserve::attempt(store, Share::Ordinary, 1, |_| make_root(store, id, SYSTEM_ROOT, &mut []))?;
         Ok(Tree::new(id, SYSTEM_ROOT))

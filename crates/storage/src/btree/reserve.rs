@@ -1,14 +1,17 @@
-//! What a structure change holds ready before its first latch: page numbers, frames, log room, resident map pages.
+//! The resources that a structure change reserves before its first latch: page numbers, frames, log
+//! room, resident map pages.
 //!
-//! Page numbers outlive restarts of the change and go back when it ends without them. Frames and log room belong to the
-//! core and are asked for anew before each attempt, after the last possible park.
+//! Page numbers outlive restarts of the change and are returned when it ends without them. Frames
+//! and log room belong to the core: the change reserves them again before each attempt, after the
+//! last possible park.
 
 use super::descend::{Retry, Stop, look};
 use crate::log::Share;
 use crate::page::PAGE_SIZE;
 use crate::{Error, PageMut, PageNo, Pool, Store};
 
-/// Log room for the payloads of one structure change (images come on top): the nodes it makes, and two purges' worth.
+/// Log room for the payloads of one structure change, without images: the nodes that it makes, and
+/// two purges.
 const LOG_ROOM: usize = 4 * PAGE_SIZE;
 
 /// Page numbers claimed for a structure change.
@@ -19,17 +22,18 @@ pub(super) struct Reservation<'s> {
 }
 
 impl<'s> Reservation<'s> {
-    /// Nothing yet; what is taken is for work of this kind.
+    /// An empty reservation for work of this kind.
     pub fn new(store: &'s Store, share: Share) -> Reservation<'s> {
         Reservation { store, share, pages: Vec::new() }
     }
 
-    /// A number that was claimed before.
+    /// A reservation of a page number that was claimed before.
     pub fn of(store: &'s Store, page_no: PageNo) -> Reservation<'s> {
         Reservation { store, share: Share::Ordinary, pages: vec![page_no] }
     }
 
-    /// Makes `pages` numbers, as many frames, and log room ready; parks. Until the next park they are there.
+    /// Reserves `pages` numbers, as many frames, and log room; parks. They are there until the next
+    /// park.
     pub fn prepare(&mut self, pages: usize) -> Result<(), Error> {
         while self.pages.len() < pages {
             self.pages.push(self.store.space.claim_for(self.share)?);
@@ -48,7 +52,7 @@ impl<'s> Reservation<'s> {
         self.pages[index]
     }
 
-    /// The first `count` numbers are in use now.
+    /// Marks the first `count` numbers as in use.
     pub fn used(&mut self, count: usize) {
         self.pages.drain(..count);
     }
@@ -60,13 +64,13 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// A latched map page, and the bits of it that a change is about.
+/// A latched map page, and the bits of it that a change sets or clears.
 pub(super) struct MapBits<'p> {
     pub map: PageMut<'p>,
     pub bits: Vec<u8>,
 }
 
-/// Latches the map pages of `pages` (in order of their numbers, each once), after all nodes.
+/// Latches the map pages of `pages`, after all nodes: in order of their numbers, each once.
 pub(super) fn latch_maps<'p>(
     store: &Store,
     pool: &'p Pool,
@@ -91,7 +95,8 @@ impl MapBits<'_> {
     }
 }
 
-/// Attempts a structure change until it is done or fails for good; `pages` are made ready before each attempt.
+/// Repeats a structure change until it succeeds or fails for good. Reserves `pages` pages before
+/// each attempt.
 pub(super) fn attempt<'s, R>(
     store: &'s Store,
     share: Share,
@@ -101,7 +106,7 @@ pub(super) fn attempt<'s, R>(
     attempt_with(Reservation::new(store, share), pages, change)
 }
 
-/// As [`attempt`], with numbers that were claimed before.
+/// As [`attempt`], with page numbers that were claimed before.
 pub(super) fn attempt_with<'s, R>(
     mut reservation: Reservation<'s>,
     pages: usize,

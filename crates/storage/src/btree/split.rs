@@ -1,13 +1,18 @@
-//! Splits: one node becomes two, or the root gets two children. Each is one change: nodes and space map together.
+//! Splits: one node becomes two, or the root gets two children. Each is one change: nodes and space
+//! map together.
 //!
-//! The way of a split:
-//! 1. Page numbers, frames and log room are made ready (`reserve`).
-//! 2. The node is found; its parent and it are latched in the states they were seen in. There is room meanwhile: done.
-//! 3. Dead entries of a full leaf are dropped, as a change of their own. There is room now: done.
-//! 4. Both halves are built in private buffers. The parent has no room for the separator: the parent is split first.
-//! 5. The map page is latched, the new page made, both halves, the separator and the bit put in and logged as one.
+//! The steps of a split:
+//! 1. The split reserves page numbers, frames and log room (`reserve`).
+//! 2. It finds the node, and latches its parent and it in the states that the search saw. If the
+//!    node has room by now, the split is over.
+//! 3. It drops the dead entries of a full leaf, as a change of their own. If the leaf has room now,
+//!    the split is over.
+//! 4. It builds both halves in private buffers. If the parent has no room for the separator, the
+//!    parent is split first.
+//! 5. It latches the map page and makes the new page. Both halves, the separator and the bit are
+//!    put in and logged as one.
 //!
-//! A root split makes two new nodes of the root's halves and leaves the root with one separator.
+//! A root split moves the root's halves to two new nodes and leaves the root with one separator.
 
 use runtime::stop;
 
@@ -24,23 +29,24 @@ use crate::page::PageKind;
 use crate::space::OP_MAP_SET;
 use crate::{Error, PageMut, Store};
 
-/// Why more room is needed: an entry with this key, and so many bytes beside it, in a node of this level.
+/// The room that is needed: for an entry with this key and so many bytes beside it, in a node of
+/// this level.
 struct Need {
     level: u8,
     key: KeyBuffer,
     payload_len: usize,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 enum Outcome {
     /// There is room now, or more than before.
     Done,
-    /// The parent must be split first, to take this separator.
+    /// The parent needs a split first, to take this separator.
     ParentFull(Box<KeyBuffer>),
 }
 
-/// Sees to it that the leaf of `key` can take an entry with `payload_len` bytes beside the key (or gets nearer to it: the
-/// caller looks again).
+/// Makes room in the leaf of `key` for an entry with `payload_len` bytes beside the key, or brings
+/// that nearer: the caller looks again.
 #[cold]
 pub(super) fn make_room(
     tree: &Tree,
@@ -114,7 +120,8 @@ fn try_split<'s>(
     Ok(Outcome::Done)
 }
 
-/// Whether the node can take what is needed: others may have made room, or even done what it was for.
+/// Whether the node has room: another session may have made it, or even done the change that needed
+/// it.
 fn has_room_now(page: &[u8], need: &Need) -> Option<bool> {
     let found = Node::of(page).search(need.key.as_slice())?;
     match (found.exact, need.level) {
@@ -124,7 +131,7 @@ fn has_room_now(page: &[u8], need: &Need) -> Option<bool> {
     }
 }
 
-/// Drops the entries nobody can see any more; true when there were any.
+/// Drops the entries that nobody can see any more; true when there were any.
 fn purge(tree: &Tree, store: &Store, page: &mut PageMut<'_>) -> Option<bool> {
     let Some(dead) = tree.purge else { return Some(false) };
     let node = Node::of(page.bytes());
@@ -187,7 +194,7 @@ fn split_below<'s>(
     Ok(())
 }
 
-/// The root gets two children.
+/// Gives the root two children.
 pub(super) fn split_root<'s>(
     tree: &Tree,
     store: &'s Store,

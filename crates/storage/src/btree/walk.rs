@@ -1,7 +1,7 @@
-//! Walks over whole levels: the pages of a tree, and how many entries and pages it has.
+//! Walks over whole levels: the pages of a tree, and its numbers of entries and pages.
 //!
-//! A walk goes on by the upper fence of the node it has copied, so it may run while the tree changes: what is there
-//! throughout is met once.
+//! A walk goes on from the upper fence of the node that it has copied. So it may run while the tree
+//! changes: it meets an entry that is there throughout exactly once.
 
 use super::Tree;
 use super::check::read;
@@ -14,10 +14,12 @@ use crate::{Error, PageNo, Store, page};
 const SAMPLE: u64 = 32;
 
 impl Tree {
-    /// The pages of the tree by levels, the leaves first and the root last: for dropping it in steps that can be taken
-    /// up again. `begun`: some pages, and all those below them, may have been freed before and be in use elsewhere by
-    /// now; these are left out, and every page is looked at. Otherwise leaves are not read. Nothing, when the root is
-    /// not in use by this tree (any more). Nobody may change the tree meanwhile.
+    /// The pages of the tree by levels, the leaves first and the root last, for dropping it in
+    /// steps that can be resumed. Nobody may change the tree meanwhile.
+    ///
+    /// With `begun`, some pages and all below them may have been freed already and be in use
+    /// elsewhere. The walk then reads every page and leaves those out. Otherwise it reads no
+    /// leaves. The result is empty when the root is not in use by this tree, or not any more.
     pub fn collect_levels(&self, store: &Store, begun: bool) -> Result<Vec<Vec<PageNo>>, Error> {
         if !self.owns(store, self.root)? {
             return Ok(Vec::new());
@@ -46,23 +48,24 @@ impl Tree {
 
     /// Whether a page is in use by this tree.
     fn owns(&self, store: &Store, page_no: PageNo) -> Result<bool, Error> {
-        // A page that is not in use may hold anything, and need not be readable.
+        // A page that is not in use may hold anything and may be unreadable.
         Ok(store.space.is_used(page_no)? && page::tree(&*read(store, page_no)?) == self.id)
     }
 
-    /// The number of entries, dead ones included: a walk over all leaves.
+    /// The number of entries, dead ones included. Reads all leaves.
     pub fn count(&self, store: &Store) -> Result<u64, Error> {
         let mut count = 0;
         self.walk_level(store, 0, |_, node| node.count().map(|entries| count += entries as u64))?;
         Ok(count)
     }
 
-    /// The number of pages: a walk over the inner nodes.
+    /// The number of pages. Reads the inner nodes.
     pub fn pages(&self, store: &Store) -> Result<u64, Error> {
         self.statistics(store).map(|statistics| statistics.pages)
     }
 
-    /// Size for the planner: pages counted, entries estimated from leaves spread over the tree.
+    /// The tree's size for the planner: pages are counted, entries estimated from leaves spread
+    /// over the tree.
     pub fn statistics(&self, store: &Store) -> Result<Statistics, Error> {
         let height = self.height(store)?;
         let mut statistics = Statistics { pages: 1, leaves: 1, entries: 0 };
@@ -137,8 +140,8 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with a private copy of each node of a level, from the left to the right; `None` from it means that
-    /// the node is damaged.
+    /// Calls `visit` with a private copy of each node of a level, from left to right. A `None` from
+    /// it means that the node is damaged.
     pub(super) fn walk_level(
         &self,
         store: &Store,

@@ -1,4 +1,4 @@
-//! What a refused start says about damage in the log.
+//! The message about damage in the log with which a start refuses.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::page::Lsn;
 /// The place and the extent of damage in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogDamage {
-    /// Where the first record begins that can't be read: all before is good.
+    /// Where the first unreadable record begins. The log before it is good.
     pub at: Lsn,
     /// Bytes of a segment file, which give the place of `at`.
     pub segment_bytes: u64,
@@ -16,13 +16,13 @@ pub struct LogDamage {
     pub missing: Option<u64>,
     /// The log was durable at least up to here.
     pub durable: Lsn,
-    /// End of the last commit before the damage, if one lies in the log that was read.
+    /// End of the last commit before the damage, if the part of the log that was read has one.
     pub last_commit: Option<Lsn>,
-    /// End of the first commit behind the damage that can be read.
+    /// End of the first readable commit behind the damage.
     pub first_lost: Option<Lsn>,
-    /// Number of commits behind the damage that can be read.
+    /// Number of readable commits behind the damage.
     pub commits: u64,
-    /// The highest transaction number among the records behind.
+    /// The highest transaction number among the records behind the damage.
     pub highest_txn: u64,
     /// The pages on disk need the damaged part of the log.
     pub needed: bool,

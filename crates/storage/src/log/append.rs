@@ -1,9 +1,10 @@
 //! Appending: room, reservation, filling.
 //!
-//! Room is credit: a core draws it from `granted`, a running total that never goes past what the ring and the segments
-//! can take, in portions of [`PORTION`], so that asking for room touches shared memory once in many records. What a core
-//! reserves it pays from its credit. So always: position + credit of all cores = granted, and no reservation can overrun
-//! the ring or the segments.
+//! Room is credit. A core draws it in portions of [`PORTION`] from `granted`, a running total that
+//! never passes the capacity of the ring and the segments. So a core touches shared memory for room
+//! once in many records. It pays from its credit for the space that it reserves. So always:
+//! position + credit of all cores = granted, and no reservation can overrun the ring or the
+//! segments.
 
 use std::cell::UnsafeCell;
 
@@ -18,26 +19,27 @@ use crate::control::MOST_INFO;
 use crate::page::Lsn;
 use crate::retry::Backoff;
 
-/// Room beside the payload that [`Wal::ensure`] sees to: the record as it is, and once more with all images if a
-/// checkpoint begins in between.
+/// Room that [`Wal::ensure`] adds to the payload: the record as it is, and once more with all
+/// images if a checkpoint begins in between.
 const SLACK: u64 = 2 * LONGEST as u64;
-/// What a core draws beyond what it needs.
+/// Bytes that a core draws beyond its need.
 const PORTION: u64 = 128 << 10;
-/// What is kept of the last segment for checkpoints: some dozens of their records, since not each of them makes room.
+/// Bytes of the last segment that only checkpoints use: some dozens of their records, since not
+/// each of them makes room.
 const LAST_ROOM: u64 = 64 << 10;
 /// The longest record of a checkpoint.
 const CHECKPOINT_RECORD: u64 = (record::HEADER + MOST_INFO + record::TRAILER + record::ALIGNMENT) as u64;
 /// The most credit that a core can hold.
 pub(super) const MOST_CREDIT: u64 = SLACK + 2 * MAX_PAYLOAD as u64 + PORTION;
 
-/// What one core needs to append.
+/// The state that one core needs to append.
 #[derive(Debug)]
 pub(super) struct CoreState {
-    /// The record being built; taken out by a `Change` and put back when it is done.
+    /// The record being built. A `Change` takes it out and puts it back when it is done.
     pub buffer: Vec<u8>,
     /// Bytes granted and not reserved.
     pub credit: u64,
-    /// End of this core's last record.
+    /// The end of this core's last record.
     pub last_end: u64,
 }
 
@@ -45,7 +47,7 @@ pub(super) struct CoreState {
 #[derive(Debug)]
 pub(super) struct CoreCell(UnsafeCell<CoreState>);
 
-// SAFETY: `Wal::with_core` gives the state of a core to that core's only thread, see there.
+// SAFETY: `Wal::with_core` hands the state of a core to that core's only thread, see there.
 unsafe impl Sync for CoreCell {}
 
 impl CoreCell {
@@ -58,58 +60,61 @@ impl CoreCell {
     }
 }
 
-/// Whose room is asked for: in the log, and on disk.
+/// The kind of work that asks for room in the log or on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
-    /// New work: leaves the reserve alone.
+    /// New work, which leaves the reserve alone.
     Ordinary,
-    /// What takes changes back, and ends of transactions: may use it, but for [`LAST_ROOM`].
+    /// Rollbacks and ends of transactions, which may use the reserve up to [`LAST_ROOM`].
     Reserved,
-    /// A checkpoint's own record: may use all there is, and takes no more than it needs. Checkpoints make room.
+    /// A checkpoint's own record, which may use all room and takes no more than it needs.
+    /// Checkpoints make room.
     Checkpoint,
 }
 
 impl Share {
-    /// What a core draws beyond what it needs.
+    /// Bytes that a core draws beyond its need.
     fn portion(self) -> u64 {
         if self == Share::Checkpoint { 0 } else { PORTION }
     }
 }
 
 impl Wal {
-    /// Runs `body` with this core's state. `body` doesn't park and doesn't call this again.
+    /// Runs `body` with this core's state. `body` must not park and must not call this again.
     #[inline]
     pub(super) fn with_core<R>(&self, body: impl FnOnce(usize, &mut CoreState) -> R) -> R {
         let core = super::this_core();
         let cell = self.cores.get(core);
-        // SAFETY: a core has one worker thread, so only this thread gets here with this number; `body` runs to its end
-        // without switching fibers and doesn't call back, so this is the only reference.
+        // SAFETY: a core has one worker thread, so only this thread gets here with this number.
+        // `body` runs to its end without switching fibers and does not call back, so this is the
+        // only reference.
         body(core, unsafe { &mut *cell.0.get() })
     }
 
-    /// Parks until a change with `bytes` of payload (ops and undo information, at most 64 KiB; images come on top by
-    /// themselves) can be appended. To be called after the last possible park before the first latch.
+    /// Parks until a change with `bytes` of payload can be appended. The payload is ops and undo
+    /// information, at most 64 KiB; room for images is added. Call it after the last possible park
+    /// before the first latch.
     #[inline]
     pub fn ensure(&self, bytes: usize) -> Result<(), Error> {
         self.ensure_for(Share::Ordinary, bytes)
     }
 
-    /// As [`Wal::ensure`] for compensation records and ends of transactions: may use what is kept in reserve for them
-    /// when the disk is full, and waits for space when that is used up too. The room is this core's: a change that
-    /// asks for no more by [`Wal::ensure`] without a park in between gets it. One that may park tries again from here
-    /// when it meets `DiskFull`.
+    /// As [`Wal::ensure`] for compensation records and ends of transactions. They may use the
+    /// reserve kept for them when the disk is full, and wait for space when that is used up too.
+    /// The room is this core's: a change that needs no more gets it by [`Wal::ensure`], if nothing
+    /// parks in between. A change that may park tries again from here when it meets `DiskFull`.
     pub fn ensure_reserved(&self, bytes: usize) -> Result<(), Error> {
         self.ensure_for(Share::Reserved, bytes)
     }
 
-    /// As [`Wal::ensure`] or [`Wal::ensure_reserved`].
+    /// As [`Wal::ensure`] or [`Wal::ensure_reserved`], by the kind of work.
     #[inline]
     pub(crate) fn ensure_for(&self, share: Share, bytes: usize) -> Result<(), Error> {
         let need = Self::need(bytes);
         if self.with_core(|_, state| state.credit >= need) { Ok(()) } else { self.draw(need, share) }
     }
 
-    /// Parks until a checkpoint's record can be appended; fails where there is no room for it.
+    /// Parks until a checkpoint's record can be appended. Fails when there is no room for it.
     pub(crate) fn ensure_checkpoint(&self) -> Result<(), Error> {
         let enough = self.with_core(|_, state| state.credit >= CHECKPOINT_RECORD);
         if enough { Ok(()) } else { self.draw(CHECKPOINT_RECORD, Share::Checkpoint) }
@@ -145,7 +150,7 @@ impl Wal {
     /// Raises this core's credit to `need` and a portion more if the limits allow.
     fn try_draw(&self, need: u64, share: Share) -> Drawn {
         self.with_core(|_, state| {
-            // Relaxed: the total is only compared with limits and exchanged; it publishes nothing.
+            // Relaxed: the total is only compared with limits and exchanged. It publishes nothing.
             let mut granted = self.granted.load(Ordering::Relaxed);
             loop {
                 if state.credit >= need {
@@ -173,14 +178,17 @@ impl Wal {
         })
     }
 
-    /// Start of the block that the next flush begins with: the ring must keep everything from there on.
+    /// Start of the block with which the next flush begins. The ring must keep everything from
+    /// there on.
     fn durable_block(&self) -> u64 {
         self.durable().0 & !(BLOCK - 1)
     }
 
-    /// Reserves, fills and completes. `built_for` is the epoch the record was built for, if that matters: when it is over,
-    /// the space is filled with a void record and the present epoch returned. `filled` runs with the LSN before the
-    /// completion, so before `filled()` can pass the record.
+    /// Reserves space, fills it and completes the reservation.
+    ///
+    /// `built_for` is the epoch that the record was built for, if that matters. When that epoch is
+    /// over, a void record fills the space, and the present epoch is returned. `filled` runs with
+    /// the LSN before the completion, so before `filled()` can pass the record.
     #[inline]
     pub(super) fn append(
         &self,
@@ -202,11 +210,11 @@ impl Wal {
         let Reservation { start, epoch } = self.fill.reserve(core, bound, length);
         let stands = built_for.is_none_or(|number| number == epoch.number);
         record::place(buffer, sealed, start, if stands { kind } else { Kind::Void });
-        // SAFETY: the range was reserved by this core and isn't completed; the credit it was paid from was granted only as
-        // far as the ring is free.
+        // SAFETY: this core reserved the range and has not completed it. The credit that paid for
+        // it was granted only as far as the ring is free.
         unsafe { self.ring.write(start, buffer) };
         let lsn = Lsn(start + length);
-        // Not inside `with_core`: it is the caller's code.
+        // Outside `with_core`, because it is the caller's code.
         if stands {
             filled(lsn);
         }
@@ -216,8 +224,8 @@ impl Wal {
         if stands { Ok(lsn) } else { Err(epoch.into()) }
     }
 
-    /// Room for a record that nobody ensured (a fiber parked between `ensure` and here, and others used the credit up):
-    /// from the reserve, without a park since latches are held.
+    /// Draws room for a record without [`Wal::ensure`]: a fiber parked in between, and others used
+    /// the credit up. It comes from the reserve, without a park, since latches are held.
     #[cold]
     fn draw_unprepared(&self, state: &mut CoreState, length: u64) {
         // Relaxed: as in `try_draw`.
@@ -236,30 +244,31 @@ impl Wal {
         }
     }
 
-    /// Appends a commit record. `committed(lsn)` runs once the record is filled and before `filled()` can pass it, so
-    /// that whoever takes a snapshot at or after `lsn` finds what it stored. Room: [`Wal::ensure_reserved`].
+    /// Appends a commit record. `committed(lsn)` runs once the record is filled and before
+    /// `filled()` can pass it. So a session that takes a snapshot at or after `lsn` finds what
+    /// `committed` stored. Room: [`Wal::ensure_reserved`].
     pub fn append_commit(&self, txn: u64, prev: Lsn, committed: impl FnOnce(Lsn)) -> Lsn {
-        // A start needs this when it finds the commit behind a gap.
+        // A start needs the mark when it finds the commit behind a gap.
         let mark = self.durable.mark().to_le_bytes();
         self.append_plain(Kind::Commit, TxnLink { txn, prev, compensation: None }, &mark, committed)
     }
 
-    /// Appends the record that ends a transaction which was rolled back. Room: [`Wal::ensure_reserved`].
+    /// Appends the record that ends a rolled-back transaction. Room: [`Wal::ensure_reserved`].
     pub fn append_abort(&self, txn: u64, prev: Lsn) -> Lsn {
         self.append_plain(Kind::Abort, TxnLink { txn, prev, compensation: None }, &[], |_| {})
     }
 
-    /// Appends a checkpoint's record with what the control file will say.
+    /// Appends a checkpoint's record with the info that the control file will hold.
     pub(crate) fn append_checkpoint(&self, info: &[u8]) -> Lsn {
         self.append_plain(Kind::Checkpoint, TxnLink::NONE, info, |_| {})
     }
 
-    /// Appends a record that says nothing.
+    /// Appends a record without meaning.
     pub(crate) fn append_void(&self) -> Lsn {
         self.append_plain(Kind::Void, TxnLink::NONE, &[], |_| {})
     }
 
-    /// A record without pages.
+    /// Appends a record without pages.
     fn append_plain(&self, kind: Kind, link: TxnLink, bytes: &[u8], filled: impl FnOnce(Lsn)) -> Lsn {
         let mut buffer = self.take_buffer();
         record::begin(&mut buffer);
@@ -274,7 +283,7 @@ impl Wal {
         lsn
     }
 
-    /// This core's record buffer: empty and without memory if another fiber has it.
+    /// This core's record buffer; empty and without memory if another fiber has it.
     pub(super) fn take_buffer(&self) -> Vec<u8> {
         self.with_core(|_, state| std::mem::take(&mut state.buffer))
     }

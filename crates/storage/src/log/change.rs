@@ -1,4 +1,5 @@
-//! One atomic change of one or several pages: collected while the pages are latched, appended as one record.
+//! One atomic change of one or several pages: collected while the pages are latched, appended as
+//! one record.
 
 use std::ops::Range;
 
@@ -6,31 +7,32 @@ use super::record::{self, Head, Kind, MAX_PAGES, PartForm};
 use super::{Epoch, TxnLink, Wal};
 use crate::page::{Lsn, PageNo};
 
-/// A page that a change is logged for: the buffer pool's latched page.
+/// A page whose change is logged: the buffer pool's latched page.
 pub trait LoggedPage {
     /// Its number.
     fn page_no(&self) -> PageNo;
-    /// LSN of its last logged change.
+    /// The LSN of its last logged change.
     fn page_lsn(&self) -> Lsn;
     /// All its bytes, the change included.
     fn image(&self) -> &[u8];
-    /// Of these, those that mean nothing: an image leaves them out, and redo makes them zeros.
+    /// The bytes of the image that mean nothing: a page image leaves them out, and redo makes them
+    /// zeros.
     fn hole(&self) -> Range<usize> {
         0..0
     }
-    /// Records that the change just logged is the last one.
+    /// Sets the LSN of the page's last change to that of the change just logged.
     fn set_page_lsn(&mut self, lsn: Lsn);
 }
 
-/// One atomic change, being collected in this core's buffer. The caller has ensured the room ([`Wal::ensure`]), holds the
-/// pages' latches, and doesn't park until [`Change::commit`].
+/// One atomic change, being collected in this core's buffer. The caller has ensured the room
+/// ([`Wal::ensure`]), holds the pages' latches, and does not park until [`Change::commit`].
 pub struct Change<'a> {
     wal: &'a Wal,
     buffer: Vec<u8>,
     epoch: Epoch,
     pages: [Option<&'a mut dyn LoggedPage>; MAX_PAGES],
     count: usize,
-    /// Where the undo information begins in the buffer, once there is any.
+    /// Where the undo information begins in the buffer, if there is any.
     undo_start: Option<usize>,
 }
 
@@ -52,9 +54,11 @@ impl Wal {
 }
 
 impl<'a> Change<'a> {
-    /// Adds a page to which the caller has already applied `op` with `payload` (one piece after the other).
+    /// Adds a page to which the caller has already applied `op` with `payload`, whose pieces follow
+    /// one another.
     pub fn page(&mut self, page: &'a mut dyn LoggedPage, op: u8, payload: &[&[u8]]) {
-        // The first change since the checkpoint began: the page on disk may be torn by then, so redo starts from an image.
+        // The first change since the checkpoint began: the page on disk may be torn by then, so
+        // redo starts from an image.
         if page.page_lsn() <= self.epoch.redo {
             record::add_image(&mut self.buffer, page.page_no(), op, page.image(), page.hole());
         } else {
@@ -63,13 +67,14 @@ impl<'a> Change<'a> {
         self.keep(page);
     }
 
-    /// Adds a page all of which follows from `op` and `payload`: redo starts from a zeroed page, so no image is needed.
+    /// Adds a page whose whole content follows from `op` and `payload`. Redo starts from a zeroed
+    /// page, so no image is needed.
     pub fn new_page(&mut self, page: &'a mut dyn LoggedPage, op: u8, payload: &[&[u8]]) {
         record::add_part(&mut self.buffer, page.page_no(), op, PartForm::New, payload);
         self.keep(page);
     }
 
-    /// Information for logical undo, opaque here. After the pages.
+    /// Adds information for logical undo, opaque here. Comes after the pages.
     pub fn undo(&mut self, payload: &[u8]) {
         self.undo_start.get_or_insert(self.buffer.len());
         self.buffer.extend_from_slice(payload);
@@ -78,7 +83,8 @@ impl<'a> Change<'a> {
     /// Appends the record and sets the pages' LSNs.
     pub fn commit(mut self, link: TxnLink) -> Lsn {
         if let Some(undo_next) = link.compensation {
-            // A compensation is never undone: where undo goes on stands in place of undo information.
+            // A compensation is never undone: the LSN at which undo goes on stands in place of undo
+            // information.
             self.buffer.truncate(self.undo_start.unwrap_or(self.buffer.len()));
             self.undo_start = None;
             self.undo(&undo_next.0.to_le_bytes());
@@ -108,8 +114,9 @@ impl<'a> Change<'a> {
         self.count += 1;
     }
 
-    /// A checkpoint began since the record was built: the same change with every page as an image (more than needed if
-    /// another core changed a page since that checkpoint, and right all the same).
+    /// Builds the same change with every page as an image, because a checkpoint began since the
+    /// record was built. That is more than needed if another core changed a page since that
+    /// checkpoint, and still correct.
     #[cold]
     fn rebuild(&mut self, epoch: Epoch, undo_length: usize) {
         let undo = self.undo_start.map(|start| self.buffer[start..start + undo_length].to_vec());

@@ -1,16 +1,19 @@
-//! Damage in the log, told from an unfinished end.
+//! Telling damage in the log from an unfinished end.
 //!
-//! Both look alike where they begin: no record. They differ in what is known of the log behind ([`judge`]). A position before
-//! which all was durable is told by the file `durable`, by the control file, and by each commit that can still be read behind
-//! the gap. A gap before the highest of these is damage: commits that clients were told of are lost, and the start refuses. A
-//! gap at or after it is the unfinished end of a crash.
+//! Both look alike where they begin: there is no record. They differ by what is known of the log
+//! behind that place ([`judge`]). The file `durable`, the control file and each readable commit
+//! behind the gap name positions before which the log was durable. A gap before the highest of them
+//! is damage: acknowledged commits are lost, and the start refuses. A gap at or after it is the
+//! unfinished end of a crash.
 //!
-//! Records behind a gap are looked for at every place a record can begin, in all segments. A record counts when its checksum
-//! fits and its position is not before the gap. It may lie in another segment file than it should: files that changed places
-//! keep their records at the same offsets. What an older lap of a segment's file left has positions before the gap.
+//! The search looks for records behind a gap at every place where a record can begin, in all
+//! segments. A record counts when its checksum fits and its position is not before the gap. It may
+//! lie in another segment file than it should, because files that changed places keep their records
+//! at the same offsets. An older lap of a segment's file leaves records with positions before the
+//! gap.
 //!
-//! An operator who starts all the same names the position ([`keep_copy`]): the segments from there on are kept in a
-//! folder of their own.
+//! An operator who starts all the same names the position ([`keep_copy`]). The segments from there
+//! on are kept in a folder of their own.
 
 use std::path::{Path, PathBuf};
 
@@ -25,10 +28,12 @@ use crate::error::{IoContext, LogDamage};
 use crate::format::{LOG_FOLDER, segment_name};
 use crate::page::Lsn;
 
-/// Begins the name of the folder that keeps what was discarded; its position follows in 16 hexadecimal digits.
+/// The first part of the name of the folder that keeps discarded segments. The position follows in
+/// 16 hexadecimal digits.
 const KEPT: &str = "log-discarded-";
 
-/// Whether the log's end at `reader.position()`, after the last commit at `last_commit`, is damage.
+/// Decides whether the log's end at `reader.position()` is damage; `last_commit` is the end of the
+/// last commit before it.
 pub(crate) fn judge(
     folder: &Path,
     reader: &mut LogReader,
@@ -46,14 +51,14 @@ pub(crate) fn judge(
         ::log::warn!("the file {} is missing or damaged: {then}", durable::NAME);
     }
     let mut known = own.max(second).unwrap_or(Lsn::ZERO).max(control.log_end);
-    // A store that was closed has appended nothing since: there is nothing to look for.
+    // A closed store has appended nothing since, so nothing lies behind the end.
     let mut behind = if control.closed && end == control.log_end && known <= end {
         Behind::default()
     } else {
         look_behind(reader, control.segment_bytes, end.0)?
     };
     known = known.max(behind.mark);
-    // A start that gave it up and was killed has moved what follows.
+    // A start that discarded the log's end and was killed has moved the later segments there.
     let kept = folder.join(kept_name(end));
     if end < known && file::exists(&kept).during("looking for a discarded log")? {
         let mut moved = LogReader::new(&kept, control.segment_bytes, control.salt, end)?;
@@ -75,7 +80,7 @@ pub(crate) fn judge(
 /// The records found behind a gap.
 #[derive(Default)]
 struct Behind {
-    /// The highest mark of a commit.
+    /// The highest mark in a commit.
     mark: Lsn,
     first_commit: Option<Lsn>,
     commits: u64,
@@ -95,7 +100,7 @@ impl Behind {
         }
     }
 
-    /// Takes in what was found in another place; a record may be in both.
+    /// Adds the records found in another place; a record may be in both.
     fn join(&mut self, other: &Behind) {
         self.first_commit = self.first_commit.into_iter().chain(other.first_commit).min();
         self.commits = self.commits.max(other.commits);
@@ -103,7 +108,7 @@ impl Behind {
     }
 }
 
-/// Reads everything from `end` on.
+/// Reads the whole log from `end` on.
 fn look_behind(reader: &mut LogReader, segment_bytes: u64, end: u64) -> Result<Behind, Error> {
     const ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
     let (salt, last) = (reader.salt(), reader.segments_end());
@@ -116,7 +121,8 @@ fn look_behind(reader: &mut LogReader, segment_bytes: u64, end: u64) -> Result<B
             None => break,
         }
         let block_end = (place & !(BLOCK - 1)) + BLOCK;
-        // The first words of the next block as well, for a record that begins at this one's end.
+        // Reads the first words of the next block as well, for a record that begins at this one's
+        // end.
         let length = (block_end - place + HEADER as u64).min(last - place) as usize;
         let Some(bytes) = reader.bytes(place, length)? else { break };
         let here = &bytes[..length.min((block_end - place) as usize)];
@@ -124,7 +130,7 @@ fn look_behind(reader: &mut LogReader, segment_bytes: u64, end: u64) -> Result<B
             place = block_end;
             continue;
         }
-        // A record has its own position at its ninth byte.
+        // A record holds its own position at bytes 8 to 15.
         let found = (0..here.len()).step_by(record::ALIGNMENT).find_map(|at| {
             let position = record::u64_at(bytes, at + 8)?;
             let fits = position >= end
@@ -153,8 +159,9 @@ fn kept_name(end: Lsn) -> String {
     format!("{KEPT}{:016x}", end.0)
 }
 
-/// Keeps the segments from `end` on in a folder of their own, and gives its path. The one that holds `end` is copied, later
-/// ones are moved. Interrupted and begun again it goes on, and nothing that was kept is overwritten.
+/// Keeps the segments from `end` on in a folder of their own and returns its path. Copies the
+/// segment that holds `end` and moves the later ones. Begun again after an interruption, it goes on
+/// and overwrites nothing that was kept.
 pub(crate) fn keep_copy(folder: &Path, segment_bytes: u64, end: Lsn) -> Result<PathBuf, Error> {
     let kept = folder.join(kept_name(end));
     let log = folder.join(LOG_FOLDER);
@@ -162,7 +169,7 @@ pub(crate) fn keep_copy(folder: &Path, segment_bytes: u64, end: Lsn) -> Result<P
     for number in segments::list(&log)?.into_iter().filter(|number| *number >= end.0 / segment_bytes) {
         let (from, to) = (log.join(segment_name(number)), kept.join(segment_name(number)));
         if file::exists(&to).during("looking for a discarded log segment")? {
-            // Kept by a start that was killed; it made the other one anew.
+            // A start that was killed has kept this segment and made the other one anew.
             continue;
         }
         if number > end.0 / segment_bytes {

@@ -1,21 +1,22 @@
 //! The durable end of the log, and the marks that tell it to a later start.
 //!
-//! After a crash the log ends where no record begins. That may be the unfinished end of what nobody was promised, or damage in
-//! the middle of what was. Two marks tell them apart: each names the end of a record before which all was durable.
+//! After a crash the log ends where no record begins. That may be the unfinished end of work that
+//! nobody was promised, or damage in the middle of acknowledged work. Marks distinguish the two:
+//! each names the end of a record before which all of the log was durable.
 //!
-//! - Each commit record carries the mark known when it was appended. So a commit found behind a gap proves the gap to be
-//!   damage, also after a power failure.
+//! - Each commit record carries the mark known when it was appended. So a commit found behind a gap
+//!   proves the gap to be damage, also after a power failure.
 //! - The file `durable` holds the newest mark, and so does the last block of the control file: an
 //!   older copy of one of them hides nothing. Each is one word of mapped memory: a store costs no
-//!   system call, and what was stored outlives the process. After a power failure a word may be
-//!   older, never newer.
+//!   system call, and the value outlives the process. After a power failure a word may be older,
+//!   never newer.
 //!
-//! A start that gives up the log's end leaves the files' marks where they are until no page holds
-//! what was given up ([`Durable::settle`]): a start that was interrupted before is told again that
-//! the log is damaged.
+//! A start that discards the log's end leaves the files' marks where they are until no page holds a
+//! discarded change ([`Durable::settle`]). So the next start after an interrupted one finds the
+//! same damage.
 //!
-//! What must hold: a mark is the end of a record. `position` alone can stop inside one, when a burst is written in whole
-//! blocks, and the rest of that record may be lost rightly.
+//! What must hold: a mark is the end of a record. `position` alone can stop inside a record when a
+//! burst is written in whole blocks, and a crash may rightly lose the rest of that record.
 //!
 //! A block with a mark: the word (bits 0 to 55 the mark, bits 56 to 63 its check), magic u64, salt
 //! u32, zeros to 4096 bytes.
@@ -38,7 +39,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"ALLDUR\x01\0");
 const LENGTH: usize = 4096;
 const POSITION: u64 = (1 << 56) - 1;
 
-/// Where marks are kept.
+/// Where a mark is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// The file `durable`.
@@ -66,7 +67,7 @@ impl Place {
     }
 }
 
-/// The durable end of the log. Written by the flusher alone.
+/// The durable end of the log. Only the flusher writes it.
 #[derive(Debug)]
 pub(super) struct Durable {
     shared: CachePadded<Positions>,
@@ -88,15 +89,15 @@ struct Positions {
 #[derive(Debug)]
 enum MarkFile {
     Mapped(MappedWord),
-    /// Where mapping it could end the process: written now and then ([`Durable::note`]), at this
-    /// offset. Holds the mark last written.
+    /// A file whose mapping could end the process, and the mark's offset in it. [`Durable::note`]
+    /// writes it five times a second; the last word is the mark written last.
     Written(File, u64, AtomicU64),
 }
 
 impl Durable {
-    /// A log that is durable up to `end`, the end of a record. With a folder the files there say so
-    /// from now on, or from [`Durable::settle`] on where it was durable up to `before` and its end
-    /// is given up.
+    /// The end of a log that is durable up to `end`, the end of a record. With a folder, the files
+    /// there show that from now on. If a later part of the log is discarded, `before` is where it
+    /// was durable, and the files show `end` from [`Durable::settle`] on.
     pub(super) fn new(
         folder: Option<&Path>,
         salt: u32,
@@ -107,7 +108,7 @@ impl Durable {
         let mut files = Vec::new();
         for (folder, place) in folder.into_iter().flat_map(|folder| PLACES.map(|place| (folder, place))) {
             match MarkFile::make(folder, place, salt, end.max(least)) {
-                // A start goes on without: only commits carry marks then.
+                // The start goes on without this file: then only commits carry marks.
                 Err(error @ Error::DiskFull(_)) => {
                     let file = place.file(folder);
                     ::log::warn!(
@@ -122,7 +123,7 @@ impl Durable {
         Ok(Durable { shared: CachePadded::new(shared), files, salt, least: AtomicU64::new(least) })
     }
 
-    /// Has the files say where the log ends now. To be called before anything is appended.
+    /// Makes the files show where the log ends now. Called before anything is appended.
     pub(super) fn settle(&self) -> Result<(), Error> {
         self.least.store(0, Ordering::Relaxed); // Relaxed: nobody else changes or reads it yet.
         let word = word(self.mark(), self.salt);
@@ -157,8 +158,8 @@ impl Durable {
         self.shared.mark.load(Ordering::Relaxed)
     }
 
-    /// Everything before `end` is on disk. `filled` is the end of a record, at or after `end`; `boundary` is the flusher's
-    /// own note of such an end that is not durable yet.
+    /// Publishes that everything before `end` is on disk. `filled` is the end of a record, at or
+    /// after `end`. `boundary` is the flusher's own note of such an end that is not durable yet.
     pub(super) fn publish(&self, end: u64, filled: u64, boundary: &mut u64) {
         let mark = if end == filled { filled } else { *boundary };
         // Relaxed: the flusher alone writes both.
@@ -174,11 +175,11 @@ impl Durable {
         if *boundary <= end {
             *boundary = filled;
         }
-        // Release: who sees it sees what the callback and the waiters need of this flush.
+        // Release: a reader that sees it sees what the callback and the waiters need of this flush.
         self.shared.position.store(end, Ordering::Release);
     }
 
-    /// Writes the mark where it is not mapped. Off the commits' path, now and then.
+    /// Writes the mark to files that are not mapped. Off the commits' path.
     pub(super) fn note(&self) {
         for file in &self.files {
             let MarkFile::Written(file, offset, written) = file else { continue };
@@ -212,7 +213,7 @@ impl MarkFile {
     }
 }
 
-/// The mark kept in a place; `None` where the file is missing, damaged, or another folder's.
+/// The mark in a place; `None` where the file is missing, damaged, or another folder's.
 pub(super) fn read(folder: &Path, place: Place, salt: u32) -> Result<Option<Lsn>, Error> {
     let path = place.file(folder);
     if !file::exists(&path).during("looking for the durable mark")? {
@@ -230,7 +231,7 @@ pub(super) fn read(folder: &Path, place: Place, salt: u32) -> Result<Option<Lsn>
     }))
 }
 
-/// The mark with its check: a flipped bit is always found.
+/// The mark with its check: a start always finds a flipped bit.
 fn word(mark: u64, salt: u32) -> u64 {
     let mut folded = mark ^ u64::from(salt);
     folded ^= folded >> 32;

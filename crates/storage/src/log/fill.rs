@@ -1,21 +1,25 @@
-//! Reserving log space, and knowing up to where it is filled.
+//! Reserving log space, and computing up to where it is filled.
 //!
 //! One word holds the position (low 56 bits) and the checkpoint epoch (high 8). To append, a core
 //!
-//! 1. announces in its own slot a lower bound of where it will write (the end of its previous record),
-//! 2. reserves by one add to the word, which tells it its position and the epoch,
-//! 3. tightens its slot to that position, fills, and clears the slot.
+//! 1. announces in its own slot a lower bound of where it will write (the end of its previous
+//!    record),
+//! 2. reserves by one add to the word, which returns its position and the epoch,
+//! 3. raises its slot to that position, fills, and clears the slot.
 //!
-//! Whoever wants the filled point reads the word first and the slots after it; the least of them is the point.
+//! A reader of the filled point reads the word first and the slots after it. The filled point is
+//! the least of them.
 //!
-//! *Why nothing is missed:* if the word that was read includes a reservation, then that add (a release, and each later
-//! add goes on with its release sequence) happened before the read (an acquire), and so did the announcement before the
-//! add. The slot therefore shows the announcement or something later: the tightened position, or cleared, and what
-//! cleared it (a release) came after the bytes. The position word itself carries the order: no fence is needed beside
-//! the add. `tests/loom_log.rs` runs this file under loom.
+//! *Why nothing is missed:* suppose the word that was read includes a reservation. Then that add (a
+//! release, and each later add goes on with its release sequence) happened before the read (an
+//! acquire), and so did the announcement before the add. The slot therefore shows the announcement
+//! or something later: the raised position, or cleared. The store that cleared it (a release) came
+//! after the bytes. The position word itself carries the order: no fence is needed beside the add.
+//! `tests/loom_log.rs` runs this file under loom.
 //!
-//! The bound of step 1 may be old (an idle core's last record), so for the length of one add the filled point may read
-//! too low: [`Fill::filled`] is a lower bound that may step back, and its users take maxima.
+//! The bound of step 1 may be old (an idle core's last record). So for the length of one add the
+//! filled point may read too low: [`Fill::filled`] is a lower bound that may step back, and its
+//! users take maxima.
 
 use sync::CachePadded;
 use sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +34,7 @@ const IDLE: u64 = u64::MAX;
 pub struct Epoch {
     /// Low 8 bits of the count of checkpoints begun.
     pub number: u8,
-    /// Where recovery would begin to redo.
+    /// The position from which recovery would redo.
     pub redo: u64,
 }
 
@@ -44,12 +48,12 @@ impl Epoch {
     }
 }
 
-/// Where a record goes.
+/// The place of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Reservation {
     /// Its first byte's position.
     pub start: u64,
-    /// The epoch in which it was reserved. Its redo position is right as long as the reservation isn't completed.
+    /// The epoch of the reservation. Its redo position is right until the reservation is completed.
     pub epoch: Epoch,
 }
 
@@ -57,16 +61,19 @@ pub struct Reservation {
 #[derive(Debug)]
 pub struct Fill {
     word: CachePadded<AtomicU64>,
-    /// The present epoch as one word, on a line that only a checkpoint writes. Raised just after `word`.
+    /// The present epoch as one word, on a cache line that only a checkpoint writes. Raised just
+    /// after `word`.
     current: CachePadded<AtomicU64>,
-    /// Redo positions by the epoch's lowest bit, set before the epoch can be seen in `word`. An entry is overwritten two
-    /// checkpoints later, and those wait for the reservations of this one ([`Fill::begin_epoch`]).
+    /// Redo positions by the epoch's lowest bit, set before the epoch can be seen in `word`. An
+    /// entry is overwritten two checkpoints later, and a checkpoint waits for the reservations of
+    /// the one before ([`Fill::begin_epoch`]).
     redo: [AtomicU64; 2],
     slots: Box<[CachePadded<AtomicU64>]>,
 }
 
 impl Fill {
-    /// A log that ends at `start`. All pages whose LSN is at most `start` need an image at their next change.
+    /// A log that ends at `start`. A page whose LSN is at most `start` needs an image at its next
+    /// change.
     pub fn new(cores: usize, start: u64) -> Fill {
         let epoch = Epoch { number: 0, redo: start };
         Fill {
@@ -77,14 +84,16 @@ impl Fill {
         }
     }
 
-    /// Reserves `length` bytes for `core`, whose previous record ended at `bound` or later. From here to
-    /// [`Fill::complete`] the core's fiber must not park. One reservation of a core at a time.
+    /// Reserves `length` bytes for `core`, whose previous record ended at `bound` or later. The
+    /// core's fiber must not park until [`Fill::complete`]. A core has one reservation at a time.
     #[inline]
     pub fn reserve(&self, core: usize, bound: u64, length: u64) -> Reservation {
         let slot = &self.slots[core];
-        // Release, as each store to a slot: whoever reads it or a later one also sees what this core filled before.
+        // Release, as each store to a slot: a reader of it or of a later one also sees what this
+        // core filled before.
         slot.store(bound, Ordering::Release);
-        // AcqRel: publishes the announcement with the reservation; acquires the redo position of the epoch it sees.
+        // AcqRel: publishes the announcement with the reservation, and acquires the redo position
+        // of the epoch it sees.
         let word = self.word.fetch_add(length, Ordering::AcqRel);
         let start = word & POSITION;
         slot.store(start, Ordering::Release);
@@ -94,14 +103,14 @@ impl Fill {
         Reservation { start, epoch: Epoch { number, redo } }
     }
 
-    /// The reservation of `core` is filled.
+    /// Marks the reservation of `core` as filled.
     #[inline]
     pub fn complete(&self, core: usize) {
-        // Release: who sees the slot idle sees the bytes.
+        // Release: a reader that sees the slot idle sees the bytes.
         self.slots[core].store(IDLE, Ordering::Release);
     }
 
-    /// End of what has been reserved.
+    /// End of the reserved space.
     #[inline]
     pub fn position(&self) -> u64 {
         // Acquire: see the module's head.
@@ -112,18 +121,21 @@ impl Fill {
     pub fn filled(&self) -> u64 {
         // The word first, the slots after it: see the module's head.
         let end = self.position();
-        // Acquire: an idle slot's bytes are seen.
+        // Acquire: the reader sees an idle slot's bytes.
         self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).fold(end, u64::min)
     }
 
-    /// The present epoch. It may lag behind the word for a moment: a record built for it is then void and built again.
+    /// The present epoch. It may lag behind the word for a moment. A record built for the old one
+    /// is then void and built again.
     #[inline]
     pub fn epoch(&self) -> Epoch {
-        // Acquire: pairs with `begin_epoch`; a redo position is never newer than what else this core sees of that checkpoint.
+        // Acquire: pairs with `begin_epoch`. A redo position is never newer than what else this
+        // core sees of that checkpoint.
         Epoch::of(self.current.load(Ordering::Acquire))
     }
 
-    /// Begins the next epoch. One caller at a time, and not again before `filled()` has reached the redo position returned.
+    /// Begins the next epoch. One caller at a time, and not again before `filled()` has reached the
+    /// returned redo position.
     pub fn begin_epoch(&self) -> Epoch {
         // Relaxed: the exchange below decides.
         let mut word = self.word.load(Ordering::Relaxed);
@@ -132,7 +144,8 @@ impl Fill {
             let next = Epoch { number: now.number.wrapping_add(1), redo: now.redo };
             // Relaxed: published by the exchange.
             self.redo[usize::from(next.number & 1)].store(next.redo, Ordering::Relaxed);
-            // AcqRel: publishes the redo position with the epoch, and goes on with the adds' release sequence.
+            // AcqRel: publishes the redo position with the epoch, and goes on with the adds'
+            // release sequence.
             match self.word.compare_exchange_weak(word, next.word(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
                     // Release: pairs with `epoch`.

@@ -1,15 +1,16 @@
-//! Group commit: one write for everybody who waits.
+//! Group commit: one write for all sessions that wait.
 //!
-//! Whoever waits for durability and finds nobody flushing becomes the flusher: it writes what is filled, publishes
-//! `durable`, wakes those it covers, and, if others wait by then, leaves the flushing to a fiber of its own before it goes
-//! on with its own work. No timer: while one write is under way the next group gathers.
+//! A session that waits for durability and finds no flusher becomes the flusher. It writes the
+//! filled part of the log, publishes `durable`, and wakes the waiters it covers. If others wait by
+//! then, it leaves the flushing to a fiber of its own and goes on with its own work. There is no
+//! timer: while one write is under way the next group gathers.
 //!
-//! A write covers whole 4 KiB blocks from the one that holds `durable` on. The last block is mostly partial: it is
-//! written from a private copy with zeros after the filled point and written again, longer, by the next flush. What has
-//! become durable in it stays the same bytes, so a torn rewrite loses nothing.
+//! A write covers whole 4 KiB blocks from the one that holds `durable` on. The last block is mostly
+//! partial. It is written from a private copy with zeros after the filled point, and the next flush
+//! writes it again, longer. Its durable bytes stay the same, so a torn rewrite loses nothing.
 //!
-//! Nobody sleeps past its wake-up: a waiter enters the list, fence, looks at `durable` and `active`; the flusher publishes
-//! `durable` (or gives `active` up), fence, looks at the lists.
+//! No waiter sleeps past its wake-up. A waiter enters the list, fences, and looks at `durable` and
+//! `active`. The flusher publishes `durable` (or clears `active`), fences, and looks at the lists.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -25,33 +26,33 @@ use super::{BLOCK, Wal};
 use crate::Error;
 use crate::page::Lsn;
 
-/// Up to this much is written from a private copy, last partial block included, in one write; more goes straight from the
-/// ring in whole blocks, and the rest with the next write.
+/// Up to this many bytes, one write from a private copy includes the last partial block. A longer
+/// write goes straight from the ring in whole blocks, and the next write takes the rest.
 const COPIED: u64 = 256 << 10;
-/// The most in one write, so that `durable` moves on during a burst.
+/// The most bytes in one write, so that `durable` moves on during a burst.
 const MOST: u64 = 4 << 20;
-/// An asynchronous commit is durable about this much later.
+/// An asynchronous commit is durable after about this time.
 const DELAY: Duration = Duration::from_millis(5);
-/// How often the filled point is looked at again before others run first.
+/// Looks at the filled point before the flusher yields.
 const SPINS: u32 = 100;
 
 /// The state of group commit.
 #[derive(Debug)]
 pub(super) struct Flush {
-    /// Somebody flushes.
+    /// Whether there is a flusher.
     active: CachePadded<AtomicBool>,
-    /// What the flusher needs; here while nobody flushes.
+    /// The flusher's buffers; here while there is no flusher.
     tools: SpinLock<Option<Tools>>,
-    /// Waiters by the core they wait on, and one list for threads that are no cores.
+    /// Waiters by the core they wait on, and one list for threads that are no workers.
     waiting: PerCore<Waiting>,
-    /// A flush for asynchronous commits has been asked for and has not begun.
+    /// Whether an asynchronous commit has asked for a flush that has not begun.
     requested: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     list: SpinLock<Vec<(u64, Waker)>>,
-    /// The list isn't empty. Changed under its lock.
+    /// Whether the list has entries. Changed under its lock.
     any: AtomicBool,
 }
 
@@ -60,15 +61,16 @@ struct Tools {
     copy: Copied,
     woken: Vec<Waker>,
     segment: Option<(u64, Arc<File>)>,
-    /// The end of a record that was filled and not yet durable after the last write (`Durable::publish`).
+    /// The end of a record that was filled and not yet durable after the last write
+    /// (`Durable::publish`).
     boundary: u64,
 }
 
-/// The private copy of what is written.
+/// The private copy of the bytes to write.
 #[derive(Debug)]
 struct Copied {
     bytes: AlignedBuf,
-    /// `bytes` holds zeros from here on, so that a longer group leaves nothing to clear.
+    /// `bytes` holds zeros from here on, so a longer group leaves nothing to clear.
     used: usize,
 }
 
@@ -85,7 +87,7 @@ impl Flush {
 }
 
 impl Wal {
-    /// Parks until `durable() >= lsn`. Not interruptible: what was appended can't be taken back.
+    /// Parks until `durable() >= lsn`. Not interruptible: an appended record cannot be taken back.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
         debug_assert!(lsn <= self.position(), "waiting for what nobody appended");
         while self.durable() < lsn {
@@ -94,7 +96,8 @@ impl Wal {
                 continue;
             }
             self.enter_list(lsn);
-            // Relaxed: ordered by the fence in `enter_list`, which pairs with the one in `stop_leading`.
+            // Relaxed: ordered by the fence in `enter_list`, which pairs with the one in
+            // `stop_leading`.
             if self.durable() < lsn && self.flush.active.load(Ordering::Relaxed) {
                 wait_event::during(WaitEvent::WalWrite, sync::park::park);
             }
@@ -102,9 +105,11 @@ impl Wal {
         Ok(())
     }
 
-    /// Asks for what is filled to be durable soon (within about 10 ms), for asynchronous commits.
+    /// Asks that the filled part become durable soon (within about 10 ms), for asynchronous
+    /// commits.
     pub fn request_flush(&self) {
-        // Relaxed: a flush that was asked for and has not begun covers what was appended before (see below).
+        // Relaxed: a flush that was asked for and has not begun covers all records appended before
+        // (see below).
         if self.flush.requested.load(Ordering::Relaxed) || self.flush.requested.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -119,7 +124,8 @@ impl Wal {
     }
 
     fn flush_requested(&self) {
-        // AcqRel: who finds it set before this has appended before this, and the position read below covers that.
+        // AcqRel: a fiber that found the flag set has appended its record before this, and the
+        // position read below covers that.
         self.flush.requested.swap(false, Ordering::AcqRel);
         self.wait_durable(self.position()).expect("waiting for the log doesn't fail");
     }
@@ -136,15 +142,15 @@ impl Wal {
         fence(Ordering::SeqCst);
     }
 
-    /// Becomes the flusher if there is none.
+    /// Becomes the flusher if there is none; false if there is one.
     fn try_lead(&self) -> bool {
-        // Relaxed: only spares the exchange while somebody flushes.
+        // Relaxed: only spares the exchange while there is a flusher.
         !self.flush.active.load(Ordering::Relaxed)
-            // Acquire: the last flusher's tools and `durable` are seen.
+            // Acquire: this flusher sees the last one's tools and `durable`.
             && !self.flush.active.swap(true, Ordering::Acquire)
     }
 
-    /// Flushes until `lsn` is durable; what others wait for then is left to a fiber.
+    /// Flushes until `lsn` is durable. A fiber serves the sessions that wait for more.
     fn lead(&self, lsn: Lsn) {
         let mut tools = self.take_tools();
         let critical = Critical::begin("panic while flushing the log");
@@ -185,17 +191,19 @@ impl Wal {
     }
 
     fn anybody_waits(&self) -> bool {
-        // Relaxed: a waiter entering now either finds no flusher, or is seen after the fence that follows giving up.
+        // Relaxed: a waiter that enters now either finds no flusher, or is seen after the fence
+        // that follows clearing `active`.
         self.flush.waiting.iter().any(|waiting| waiting.any.load(Ordering::Relaxed))
     }
 
-    /// Writes what is filled, or some of it, publishes it and wakes who waited for it.
+    /// Writes the filled part, or some of it, publishes that and wakes its waiters.
     fn write_group(&self, tools: &mut Tools) {
         let from = self.durable().0;
         let filled = self.wait_filled_past(from);
         if filled <= from {
-            // Whoever reserved and has not filled was preempted, or only entries are left of waiters that found their
-            // LSN durable without parking: take those out, let others run, and look again.
+            // Nothing new is filled. Either a core that reserved was preempted, or the lists hold
+            // only entries of waiters that found their LSN durable without parking. Take those out,
+            // let others run, and look again.
             self.wake_covered(tools, from);
             sync::park::yield_now();
             return;
@@ -223,7 +231,8 @@ impl Wal {
         filled
     }
 
-    /// Writes blocks from the one that holds `from`, within one segment; returns up to where.
+    /// Writes blocks from the one that holds `from`, within one segment; returns the end of the
+    /// written part.
     fn write_blocks(&self, tools: &mut Tools, from: u64, filled: u64) -> u64 {
         if self.segments.is_nowhere() {
             return filled;
@@ -242,7 +251,8 @@ impl Wal {
             (fault.and_then(|()| file.write_at_durable(&tools.copy.bytes[..length], at)), end)
         } else {
             let whole = end & !(BLOCK - 1);
-            // SAFETY: below the filled point, and at or after the block of `durable`, which this flusher alone moves.
+            // SAFETY: below the filled point, and at or after the block of `durable`, which only
+            // this flusher moves.
             let bytes = unsafe { self.ring.read(block, (whole - block) as usize) };
             let fault = runtime::stop::fault("log.flush.write");
             (fault.and_then(|()| file.write_at_durable(bytes, at)), block + bytes.len() as u64)
@@ -253,11 +263,13 @@ impl Wal {
         end
     }
 
-    /// Copies the ring's bytes into whole blocks with zeros after them; returns how many bytes the blocks are.
+    /// Copies the ring's bytes into whole blocks with zeros after them; returns the blocks' length
+    /// in bytes.
     fn copy_from_ring(&self, copy: &mut Copied, start: u64, end: u64) -> usize {
         let length = (end - start) as usize;
         let blocks = length.next_multiple_of(BLOCK as usize);
-        // SAFETY: below the filled point, and at or after the block of `durable`, which this flusher alone moves.
+        // SAFETY: below the filled point, and at or after the block of `durable`, which only this
+        // flusher moves.
         let first = unsafe { self.ring.read(start, length) };
         // SAFETY: as above.
         let second = unsafe { self.ring.read(start + first.len() as u64, length - first.len()) };
@@ -270,9 +282,9 @@ impl Wal {
         blocks
     }
 
-    /// Wakes all who wait for no more than `durable`, one core's waiters after the other's.
+    /// Wakes all waiters whose LSN is at most `durable`, one core's after the other's.
     fn wake_covered(&self, tools: &mut Tools, durable: u64) {
-        // SeqCst fence: pairs with `enter_list`; a waiter that didn't see `durable` is seen here.
+        // SeqCst fence: pairs with `enter_list`; a waiter that did not see `durable` is seen here.
         fence(Ordering::SeqCst);
         for waiting in self.flush.waiting.iter() {
             // Relaxed: ordered by the fence.

@@ -1,17 +1,19 @@
 //! The write-ahead log.
 //!
-//! One endless sequence of bytes, cut into segment files. Space is reserved by one atomic add, filled in parallel by all
-//! cores, and written in groups. What must hold:
+//! One endless sequence of bytes, cut into segment files. A core reserves space by one atomic add,
+//! all cores fill in parallel, and a flusher writes in groups. What must hold:
 //!
-//! 1. An LSN is the position just after a record: a record is durable when `durable() >= lsn`, and a page whose LSN is
-//!    `lsn` contains that record's change.
-//! 2. Nothing past an unfilled reservation is ever published: `durable() <= filled() <= position()`.
+//! 1. An LSN is the position just after a record. A record is durable when `durable() >= lsn`. A
+//!    page whose LSN is `lsn` contains that record's change.
+//! 2. No unfilled reservation lies before a published end: `durable() <= filled() <= position()`.
 //! 3. No fiber parks between reserving and filling.
-//! 4. The first record of a page after a checkpoint's redo position carries the whole page (or says that the page is new).
-//! 5. Stale bytes are no records: every record carries its own position and a checksum salted per data folder.
-//! 6. Every commit record and the file `durable` say up to which record the log was known to be durable, so that a start
-//!    tells damage from an unfinished end (`durable`, `damage`).
-//! 7. A log write that failed is never tried again and never acknowledged: the process ends.
+//! 4. The first record of a page after a checkpoint's redo position carries the whole page, or says
+//!    that the page is new.
+//! 5. Stale bytes are no records: every record carries its own position and a checksum salted per
+//!    data folder.
+//! 6. Every commit record and the file `durable` name the record up to which the log was known to
+//!    be durable. So a start can tell damage from an unfinished end (`durable`, `damage`).
+//! 7. A failed log write is never tried again and never acknowledged: the process ends.
 
 mod append;
 mod change;
@@ -51,25 +53,25 @@ use ring::Ring;
 use segments::Segments;
 pub(crate) use segments::{clear_from, missing};
 
-/// Unit of log writes: what direct I/O needs and disks write whole.
+/// The unit of log writes: direct I/O needs it, and disks write it whole.
 pub(crate) const BLOCK: u64 = 4096;
 /// Position of a new log's first record; position 0 means "none".
 pub(crate) const FIRST: Lsn = Lsn(BLOCK);
-/// Segment files of a store, if nothing else is asked for.
+/// Default size of a segment file.
 const SEGMENT_BYTES: u64 = 64 << 20;
-/// The smallest segments: a record may cover no more than two.
+/// The smallest segment: a record may cover no more than two.
 const SMALLEST_SEGMENT: u64 = 1 << 20;
-/// The smallest ring of a store, if nothing else is asked for.
+/// Default size of the smallest ring.
 const RING_BYTES: usize = 16 << 20;
 /// Links a change to the transaction that made it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxnLink {
-    /// The transaction; 0 for changes that belong to none (structure changes): they are never undone.
+    /// The transaction; 0 for structure changes, which belong to none and are never undone.
     pub txn: u64,
     /// LSN of this transaction's previous record; zero for its first.
     pub prev: Lsn,
-    /// Set in a compensation record (it redoes an undo and is never undone itself): where undo goes on, which is the
-    /// `prev` of the record that was undone.
+    /// Set in a compensation record, which redoes an undo and is never undone itself. It is where
+    /// undo goes on: the `prev` of the record that was undone.
     pub compensation: Option<Lsn>,
 }
 
@@ -98,26 +100,26 @@ impl From<fill::Epoch> for Epoch {
 pub struct WalOptions {
     /// Cores that append.
     pub cores: usize,
-    /// Bytes of a segment file: a power of two, at least 1 MiB. Decided when the data folder is made.
+    /// Bytes of a segment file: a power of two, at least 1 MiB. Fixed when the data folder is made.
     pub segment_bytes: u64,
-    /// Bytes of the ring in memory: a power of two; raised to what the cores need.
+    /// Bytes of the ring in memory: a power of two, raised to the cores' need.
     pub ring_bytes: usize,
-    /// Log volume after which a checkpoint is wanted.
+    /// Log volume after which a checkpoint is due.
     pub checkpoint_bytes: u64,
 }
 
 impl WalOptions {
-    /// What a store has if nothing else is asked for.
+    /// The default options.
     pub fn new(cores: usize) -> WalOptions {
         WalOptions { cores, segment_bytes: SEGMENT_BYTES, ring_bytes: RING_BYTES, checkpoint_bytes: 1 << 30 }
     }
 }
 
-/// Gives a log position when asked.
+/// Returns a log position.
 pub(crate) type FloorSource = Box<dyn Fn() -> Lsn + Send + Sync>;
-/// Gives the upper rooms' named values when asked.
+/// Returns the upper rooms' values.
 pub(crate) type InfoSource = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
-/// Is told how far the log is durable.
+/// Receives the durable end of the log.
 type DurableCallback = Box<dyn Fn(Lsn) + Send + Sync>;
 
 /// The write-ahead log.
@@ -128,7 +130,7 @@ pub struct Wal {
     fill: Fill,
     ring: Ring,
     cores: PerCore<CoreCell>,
-    /// Total room given out to cores: positions below this may be reserved.
+    /// Total room granted to cores: positions below this may be reserved.
     granted: CachePadded<AtomicU64>,
     /// The durable end of the log.
     durable: Durable,
@@ -139,9 +141,10 @@ pub struct Wal {
     pub(crate) floor_source: OnceLock<FloorSource>,
     pub(crate) info_source: OnceLock<InfoSource>,
     pub(crate) control: ControlFile,
-    /// Number of the last checkpoint ([`Control::generation`]). Written by the one that is under way.
+    /// Number of the last checkpoint ([`Control::generation`]). Only the checkpoint under way
+    /// writes it.
     pub(crate) generation: AtomicU64,
-    /// A checkpoint is under way.
+    /// Whether a checkpoint is under way.
     pub(crate) checkpointing: AtomicBool,
 }
 
@@ -164,9 +167,9 @@ impl Wal {
         Wal::assemble(folder, (file, &control), FIRST, None, options)
     }
 
-    /// The log of a data folder whose records end at `end`; what may be behind them is cleared away.
-    /// Where the log was durable up to `before`, and what followed `end` is given up, the next start
-    /// finds that damage again until [`Wal::settle_end`].
+    /// The log of a data folder whose records end at `end`. Bytes behind them are cleared. If the
+    /// log was durable up to `before` and its part after `end` is discarded, the next start finds
+    /// that damage again until [`Wal::settle_end`].
     pub(crate) fn resume(
         folder: &Path,
         file: ControlFile,
@@ -178,13 +181,13 @@ impl Wal {
         Wal::assemble(folder, (file, control), end, before, options)
     }
 
-    /// No page holds a change any more that was given up with the log's end.
+    /// Records that no page holds a discarded change any more.
     pub(crate) fn settle_end(&self) -> Result<(), Error> {
         self.durable.settle()
     }
 
-    /// As [`Wal::resume`] for looking only: what is appended is durable at once and goes nowhere, and nothing in the folder is
-    /// changed.
+    /// As [`Wal::resume`] for looking only. An appended record counts as durable at once and goes
+    /// nowhere. Nothing in the folder changes.
     pub(crate) fn rehearse(
         folder: &Path,
         file: ControlFile,
@@ -210,8 +213,9 @@ impl Wal {
             let size = control.segment_bytes;
             Segments::open(&folder.join(LOG_FOLDER), size, control.floor.0 / size, end.0 / size)?
         };
-        // The reserve and the one that is filled; more are made as they are needed. On a full disk what is left of the
-        // last one has to do: the checkpoint after recovery makes old segments into new ones.
+        // The segment being filled and the reserve; more are made as they are needed. On a full
+        // disk the rest of the last segment must do: the checkpoint after recovery turns old
+        // segments into new ones.
         while segments.ready_end() < (end.0 / control.segment_bytes + 2) * control.segment_bytes {
             match segments.make() {
                 Err(error @ Error::DiskFull(_)) if segments.ready_end() > end.0 => {
@@ -262,16 +266,17 @@ impl Wal {
         self.fill.epoch().into()
     }
 
-    /// End of what has been reserved.
+    /// End of the reserved space.
     #[inline]
     pub fn position(&self) -> Lsn {
         Lsn(self.fill.position())
     }
 
-    /// Everything before this is filled: a lower bound, which may step back for moments but never below `durable()`.
+    /// Everything before this is filled. A lower bound, which may step back for moments, but never
+    /// below `durable()`.
     #[inline]
     pub fn filled(&self) -> Lsn {
-        // `durable` first: what is filled can only have grown since.
+        // `durable` first: the filled part can only have grown since.
         let durable = self.durable();
         Lsn(self.fill.filled()).max(durable)
     }
@@ -282,27 +287,30 @@ impl Wal {
         Lsn(self.durable.position())
     }
 
-    /// Lets a later start know how far the log is durable, where the flusher can't do it itself.
+    /// Writes the mark for a later start, where the flusher cannot write it itself.
     pub(crate) fn note_durable(&self) {
         self.durable.note();
     }
 
-    /// `callback(durable)` runs after each publication of `durable`, before those are woken who wait for it. It must not
-    /// park. Once, before anything is appended that matters to it.
+    /// Runs `callback(durable)` after each publication of `durable`, before the waiters for it
+    /// wake. It must not park. Set once, before any append that matters to it.
     pub fn on_durable(&self, callback: impl Fn(Lsn) + Send + Sync + 'static) {
         assert!(self.on_durable.set(Box::new(callback)).is_ok(), "one callback");
     }
 
-    /// `source` tells where the first record of the oldest transaction alive may be (a lower bound, [`Lsn::MAX`] when none
-    /// lives): the log is kept from there on. It is asked once a checkpoint has fixed its redo position and everything
-    /// before that is filled, and must cover every transaction that has appended anything before the call. So a transaction
-    /// announces `position()` as its bound before its first record.
+    /// Sets the source of the floor. `source` returns a lower bound of the first record of the
+    /// oldest transaction alive, or [`Lsn::MAX`] when none lives. The log is kept from there on.
+    ///
+    /// A checkpoint calls it once its redo position is fixed and everything before that is filled.
+    /// The bound must cover every transaction that has appended anything before the call. So a
+    /// transaction announces `position()` as its bound before its first record.
     pub fn set_floor_source(&self, source: impl Fn() -> Lsn + Send + Sync + 'static) {
         assert!(self.floor_source.set(Box::new(source)).is_ok(), "one floor source");
     }
 
-    /// `source` gives the upper rooms' values (at most [`crate::control::MOST_INFO`] bytes) to keep in each checkpoint; recovery hands the
-    /// last ones back. It is asked at the same moment as the floor source.
+    /// Sets the source of the upper rooms' values, at most [`crate::control::MOST_INFO`] bytes,
+    /// which each checkpoint keeps. Recovery returns the last ones. A checkpoint calls it at the
+    /// same moment as the floor source.
     pub fn set_checkpoint_info(&self, source: impl Fn() -> Vec<u8> + Send + Sync + 'static) {
         assert!(self.info_source.set(Box::new(source)).is_ok(), "one source of checkpoint info");
     }
@@ -312,7 +320,7 @@ impl Wal {
         &self.folder
     }
 
-    /// What begins every record's checksum.
+    /// The initial value of every record's checksum.
     pub(crate) fn salt(&self) -> u32 {
         self.salt
     }
@@ -322,13 +330,13 @@ impl Wal {
         &self.options
     }
 
-    /// Whether the disk has no room for the next segment: a checkpoint would let go of old ones.
+    /// Whether the disk has no room for the next segment. Then a checkpoint would release old ones.
     pub(crate) fn is_short(&self) -> bool {
         self.segments.is_short()
     }
 
-    /// Begins a checkpoint epoch: from now on a page's next change carries its image. Returns once everything before the
-    /// redo position is filled. One caller at a time.
+    /// Begins a checkpoint epoch: from now on a page's next change carries its image. Returns once
+    /// everything before the redo position is filled. One caller at a time.
     pub(crate) fn begin_epoch(&self) -> Lsn {
         let redo = self.fill.begin_epoch().redo;
         while self.fill.filled() < redo {
@@ -337,21 +345,22 @@ impl Wal {
         Lsn(redo)
     }
 
-    /// Lets go of the log before `floor`.
+    /// Releases the log before `floor`.
     pub(crate) fn truncate(&self, floor: Lsn) -> Result<(), Error> {
-        // As many segments ahead as a checkpoint's worth of log: the next round then makes none.
+        // Keeps as many segments ahead as a checkpoint's worth of log: the next round then makes
+        // none.
         let position = self.position().0;
         self.segments.recycle(floor.0, position, position + self.options.checkpoint_bytes)
     }
 }
 
-/// The ring's size: at least 4 times what all cores may hold as credit, so that a flush always has something to write when
-/// the ring is full.
+/// The ring's size: at least 4 times the credit that all cores may hold, so that a flush always has
+/// something to write when the ring is full.
 fn ring_bytes(options: &WalOptions) -> usize {
     options.ring_bytes.max(options.cores * 4 * append::MOST_CREDIT as usize).next_power_of_two()
 }
 
-/// The ring must hold the block that the next flush begins with.
+/// Reads the block with which the next flush begins into the ring.
 fn read_last_block(segments: &Segments, ring: &Ring, end: u64) -> Result<(), Error> {
     let block = end & !(BLOCK - 1);
     if block == end {
@@ -360,7 +369,7 @@ fn read_last_block(segments: &Segments, ring: &Ring, end: u64) -> Result<(), Err
     let mut bytes = runtime::file::AlignedBuf::new(BLOCK as usize);
     let file = segments.file(end / segments.size());
     file.read_at(&mut bytes, block % segments.size()).during("reading the log's last block")?;
-    // SAFETY: nobody else has the log yet.
+    // SAFETY: no other code has the log yet.
     unsafe { ring.write(block, &bytes[..(end - block) as usize]) };
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! Reading the log back from its files: forward record by record until the first gap, or the record that ends at an LSN.
+//! Reading the log back from its files: forward record by record until the first gap, or the record
+//! that ends at an LSN.
 //!
 //! The log ends where no record begins: wrong position, impossible length, wrong checksum, or no
-//! such segment. Whether that is an unfinished end or damage is for `damage` to tell. A segment
-//! that was cut short reads as zeros from there on, and so does one that is missing. One that is
-//! too long is damage; an I/O error is an error.
+//! such segment. The module `damage` decides whether that is an unfinished end or damage. A segment
+//! that was cut short reads as zeros from there on, and so does a missing one. A segment that is
+//! too long is damage. An I/O error is an error.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +17,12 @@ use crate::error::IoContext;
 use crate::format::segment_name;
 use crate::page::Lsn;
 
-/// Positions fit in so many bits.
+/// The number of bits of a position.
 pub(super) const POSITION_BITS: u32 = 56;
 /// Bytes read at once: several of the longest records.
 const WINDOW: usize = (4 * LONGEST).next_multiple_of(1 << 20);
 
-/// Reads the log of a data folder that nobody appends to.
+/// Reads the log of a data folder to which nobody appends.
 #[derive(Debug)]
 pub struct LogReader {
     folder: PathBuf,
@@ -29,10 +30,10 @@ pub struct LogReader {
     salt: u32,
     /// Numbers of the segments, ascending.
     segments: Vec<u64>,
-    /// Where the next record begins.
+    /// The position at which the next record begins.
     next: u64,
     window: AlignedBuf,
-    /// Position of the window's first byte (a block's start), and how many bytes are in it.
+    /// Position of the window's first byte (a block's start), and the number of bytes in it.
     window_start: u64,
     window_length: usize,
     /// The segment that was read last, its file and its length.
@@ -40,7 +41,8 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Begins at `start`, where a record must begin or the log end. What is before its segment is not looked at.
+    /// Begins at `start`, where a record must begin or the log end. Ignores everything before its
+    /// segment.
     pub fn new(folder: &Path, segment_bytes: u64, salt: u32, start: Lsn) -> Result<LogReader, Error> {
         let mut numbers = segments::list(folder)?;
         let last = (1 << POSITION_BITS) / segment_bytes;
@@ -58,12 +60,13 @@ impl LogReader {
         })
     }
 
-    /// Number of the first segment there is.
+    /// Number of the first segment in the folder.
     pub fn first_segment(&self) -> Option<u64> {
         self.segments.first().copied()
     }
 
-    /// Where the next record begins; after `next` gave `None`, where the log ends.
+    /// The position at which the next record begins; after `next_record` returned `None`, the end
+    /// of the log.
     pub fn position(&self) -> Lsn {
         Lsn(self.next)
     }
@@ -87,7 +90,8 @@ impl LogReader {
     /// The record that ends at `lsn`, `None` if there is none.
     pub fn record_ending_at(&mut self, lsn: Lsn) -> Result<Option<Record<'_>>, Error> {
         let Some(trailer) = lsn.0.checked_sub(TRAILER as u64) else { return Ok(None) };
-        // Backward walks: the window is placed so that the records before this one are in it too.
+        // For backward walks the window is placed so that the records before this one are in it
+        // too.
         self.place_window_before(lsn.0)?;
         let Some(length) = self.bytes(trailer, TRAILER)?.and_then(|bytes| record::u32_at(bytes, 0)) else {
             return Ok(None);
@@ -114,7 +118,7 @@ impl LogReader {
         self.salt
     }
 
-    /// Where the segments end.
+    /// The position at which the segments end.
     pub(super) fn segments_end(&self) -> u64 {
         self.segments.last().map_or(0, |last| (last + 1) * self.segment_bytes)
     }
@@ -123,20 +127,19 @@ impl LogReader {
         self.segments.binary_search(&segment).is_ok()
     }
 
-    /// The first position from `start` on that lies in a segment that is there.
+    /// The first position from `start` on that lies in a segment of the folder.
     pub(super) fn next_there(&self, start: u64) -> Option<u64> {
         let segment = start / self.segment_bytes;
         let there = self.segments.iter().find(|number| **number >= segment)?;
         Some(start.max(there * self.segment_bytes))
     }
 
-    /// The first segment that is missing of those that hold the positions from `start` to before
-    /// `end`.
+    /// The first missing segment among those that hold the positions from `start` to before `end`.
     pub(super) fn missing_between(&self, start: u64, end: u64) -> Option<u64> {
         (start / self.segment_bytes..end.div_ceil(self.segment_bytes)).find(|number| !self.is_there(*number))
     }
 
-    /// `length` bytes at `start`, `None` where the segments end before.
+    /// `length` bytes at `start`; `None` where the segments end before.
     pub(super) fn bytes(&mut self, start: u64, length: usize) -> Result<Option<&[u8]>, Error> {
         let held = self.window_start..self.window_start + self.window_length as u64;
         if start < held.start || start + length as u64 > held.end {
@@ -175,7 +178,7 @@ impl LogReader {
         Ok(())
     }
 
-    /// Opens a segment, if it is there; gives how many bytes it has.
+    /// Opens a segment, if the folder has it; returns its length in bytes.
     fn open_segment(&mut self, number: u64) -> Result<u64, Error> {
         if !self.is_there(number) {
             return Ok(0);

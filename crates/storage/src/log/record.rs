@@ -1,12 +1,12 @@
 //! The log record: its bytes, how they are built and how they are read back.
 //!
-//! Little endian. Header of 40 bytes, body, zero padding to a multiple of 8, and the length again as the last 4 bytes, so
-//! that the record which ends at an LSN can be found from there:
+//! Little endian. A header of 40 bytes, the body, zero padding to a multiple of 8, and the length
+//! again as the last 4 bytes. So the record that ends at an LSN can be found from there:
 //!
 //! | at | field | |
 //! |---|---|---|
 //! | 0 | length u32 | of the whole record, a multiple of 8 |
-//! | 4 | checksum u32 | CRC-32C, begun with the data folder's salt, over bytes 40..length, then 0..4, then 8..40 |
+//! | 4 | checksum u32 | CRC-32C, begun with the data folder's salt, over bytes 40..length, 0..4, 8..40 |
 //! | 8 | position u64 | where the record begins: bytes of an older lap are no record here |
 //! | 16 | kind u8 | [`Kind`] |
 //! | 17 | pages u8 | number of parts |
@@ -15,12 +15,12 @@
 //! | 24 | transaction u64 | 0: none |
 //! | 32 | previous u64 | LSN of the transaction's previous record, 0: none |
 //!
-//! Body: the parts, then the undo bytes; in a compensation record these are the LSN (u64) where undo goes on. A part: page
-//! number u32, op u8, flags u8, length u16, then the op's payload or the page's image: where its hole begins (u16), the
-//! bytes before the hole and those after it.
+//! Body: the parts, then the undo bytes. In a compensation record these are the LSN (u64) at which
+//! undo goes on. A part: page number u32, op u8, flags u8, length u16, then the op's payload or the
+//! page's image: where its hole begins (u16), the bytes before the hole and those after it.
 //!
-//! The checksum takes the body first because that part can be done before the position is known: the time between
-//! reserving and filling holds everybody's durability up.
+//! The checksum takes the body first, because that part can be computed before the position is
+//! known: the time between reserving and filling delays every waiting commit.
 
 use std::ops::Range;
 
@@ -34,21 +34,21 @@ pub(crate) const HEADER: usize = 40;
 pub(crate) const TRAILER: usize = 4;
 /// Bytes before a part's payload.
 pub(crate) const PART_HEADER: usize = 8;
-/// Bytes before the page's own in the payload of an image.
+/// Bytes of an image's payload before those of the page.
 const IMAGE_HEADER: usize = 2;
 /// The shortest record.
 pub(crate) const SHORTEST: usize = (HEADER + TRAILER).next_multiple_of(ALIGNMENT);
 /// Records begin and end at multiples of this.
 pub(crate) const ALIGNMENT: usize = 8;
-/// Most pages that one change may cover.
+/// The most pages that one change may cover.
 pub const MAX_PAGES: usize = 16;
-/// Most bytes of ops and undo information in one record, beside page images.
+/// The most bytes of ops and undo information in one record, beside page images.
 pub(crate) const MAX_PAYLOAD: usize = 64 << 10;
 /// The longest record: every page as an image, and the payload.
 pub(crate) const LONGEST: usize =
     (HEADER + MAX_PAGES * (PART_HEADER + IMAGE_HEADER + PAGE_SIZE) + MAX_PAYLOAD + TRAILER)
         .next_multiple_of(ALIGNMENT);
-/// Flag of a record: it redoes an undo, and says where undo goes on.
+/// Flag of a record: it redoes an undo and names the LSN at which undo goes on.
 pub(crate) const COMPENSATION: u16 = 1;
 /// Flag of a part: the payload is the whole page.
 const PART_IMAGE: u8 = 1;
@@ -58,19 +58,19 @@ const PART_NEW: u8 = 2;
 const _: () = assert!(IMAGE_HEADER + PAGE_SIZE <= u16::MAX as usize, "a part's length is a u16");
 const _: () = assert!(MAX_PAGES <= u8::MAX as usize, "the number of parts is a u8");
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// Pages changed.
+    /// Pages were changed.
     Change = 1,
     /// A transaction committed.
     Commit = 2,
-    /// A transaction was rolled back, all of it.
+    /// A transaction was rolled back completely.
     Abort = 3,
-    /// A checkpoint's pages are all written.
+    /// All pages of a checkpoint are written.
     Checkpoint = 4,
-    /// Space that was reserved and not used: the change it was for follows, with images.
+    /// Space that was reserved and not used. The change that it was for follows, with images.
     Void = 5,
 }
 
@@ -82,7 +82,7 @@ impl Kind {
     }
 }
 
-/// How a part's payload is to be taken.
+/// How redo takes a part's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PartForm {
     /// The payload of an op on the page as it is.
@@ -99,7 +99,7 @@ pub(crate) fn begin(buffer: &mut Vec<u8>) {
     buffer.extend_from_slice(&[0; HEADER]);
 }
 
-/// Adds a part whose payload is `payload`, one piece after the other.
+/// Adds a part; the pieces of `payload` follow one another.
 pub(crate) fn add_part(buffer: &mut Vec<u8>, page: PageNo, op: u8, form: PartForm, payload: &[&[u8]]) {
     let length: usize = payload.iter().map(|piece| piece.len()).sum();
     assert!(length <= IMAGE_HEADER + PAGE_SIZE, "the payload of one page's op is at most a page");
@@ -120,7 +120,7 @@ pub(crate) fn add_image(buffer: &mut Vec<u8>, page: PageNo, op: u8, bytes: &[u8]
     add_part(buffer, page, op, PartForm::Image, &[&start, &bytes[..hole.start], &bytes[hole.end..]]);
 }
 
-/// What a header says beside the record's place.
+/// The fields of a header beside the record's place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub kind: Kind,
@@ -129,7 +129,7 @@ pub(crate) struct Head {
     pub link: TxnLink,
 }
 
-/// A record that needs only its position.
+/// A record that lacks only its position.
 #[derive(Debug)]
 pub(crate) struct Sealed {
     /// Checksum of the body, begun with the salt.
@@ -139,7 +139,7 @@ pub(crate) struct Sealed {
 /// Ends the record: padding, trailer, header. The body is in `buffer` after the header's room.
 pub(crate) fn seal(buffer: &mut Vec<u8>, head: Head, salt: u32) -> Sealed {
     let length = (buffer.len() + TRAILER).next_multiple_of(ALIGNMENT);
-    // Recovery would take a longer one for the end of the log.
+    // Recovery would take a longer record for the end of the log.
     assert!(length <= LONGEST, "a record of {length} bytes");
     buffer.resize(length - TRAILER, 0);
     buffer.extend_from_slice(&(length as u32).to_le_bytes());
@@ -154,7 +154,7 @@ pub(crate) fn seal(buffer: &mut Vec<u8>, head: Head, salt: u32) -> Sealed {
     Sealed { body: crc32c::crc32c_append(salt, &buffer[HEADER..]) }
 }
 
-/// Puts a sealed record at its position; `kind` replaces the sealed one.
+/// Puts a sealed record at its position. `kind` replaces the sealed one.
 pub(crate) fn place(buffer: &mut [u8], sealed: &Sealed, position: u64, kind: Kind) {
     buffer[8..16].copy_from_slice(&position.to_le_bytes());
     buffer[16] = kind as u8;
@@ -173,7 +173,7 @@ pub(crate) fn claimed_length(header: &[u8], position: u64) -> Option<usize> {
     (fits && u64_at(header, 8)? == position).then_some(length)
 }
 
-/// That a record was checked, and what is known of it.
+/// The facts about a record that was checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked {
     length: usize,
@@ -190,7 +190,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record that `bytes` are, if they are one that was written at `position` with `salt`.
+    /// The record in `bytes`, if they are one that was written at `position` with `salt`.
     pub(crate) fn parse(bytes: &'a [u8], position: u64, salt: u32) -> Option<Record<'a>> {
         let length = claimed_length(bytes, position)?;
         let bytes = bytes.get(..length)?;
@@ -205,7 +205,8 @@ impl<'a> Record<'a> {
         let head =
             Head { kind: Kind::from_u8(bytes[16])?, pages: bytes[17], undo_length: u32_at(bytes, 20)?, link };
         let mut record = Record { bytes, head, position };
-        // What was written here is well formed; checked all the same, so that its parts can be walked.
+        // The log writes well-formed records only. The check stands all the same, so that the parts
+        // can be walked.
         let undo = record.undo_range()?;
         if flags & COMPENSATION != 0 {
             record.head.link.compensation = Some(Lsn(u64_at(&bytes[undo], 0)?));
@@ -218,17 +219,17 @@ impl<'a> Record<'a> {
         Record { bytes: &bytes[..checked.length], head: checked.head, position: checked.position }
     }
 
-    /// What [`Record::again`] needs to know.
+    /// The facts that [`Record::again`] needs.
     pub(crate) fn checked(&self) -> Checked {
         Checked { length: self.bytes.len(), head: self.head, position: self.position }
     }
 
-    /// What it says.
+    /// The record's kind.
     pub fn kind(&self) -> Kind {
         self.head.kind
     }
 
-    /// Its transaction, that one's previous record, and where undo goes on.
+    /// Its transaction, that transaction's previous record, and where undo goes on.
     pub fn link(&self) -> TxnLink {
         self.head.link
     }
@@ -238,7 +239,7 @@ impl<'a> Record<'a> {
         Lsn(self.position + self.bytes.len() as u64)
     }
 
-    /// Where it begins.
+    /// The position at which it begins.
     pub fn position(&self) -> Lsn {
         Lsn(self.position)
     }
@@ -261,7 +262,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Where the undo bytes are, if they and the parts lie within the record.
+    /// The range of the undo bytes, if they and the parts lie within the record.
     fn undo_range(&self) -> Option<Range<usize>> {
         let mut rest = &self.bytes[HEADER..];
         for _ in 0..self.head.pages {
@@ -273,30 +274,30 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a record says about one page.
+/// The part of a record about one page.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     /// The page.
     pub page: PageNo,
-    /// What was done to it.
+    /// The operation on the page.
     pub op: u8,
-    /// The op's payload; an image, as it is logged.
+    /// The op's payload, or the image as it is logged.
     pub payload: &'a [u8],
     pub(crate) form: PartForm,
 }
 
 impl Part<'_> {
-    /// Redo needs nothing of what the page was.
+    /// Whether redo needs nothing of the page's earlier content.
     pub fn replaces_page(&self) -> bool {
         self.form != PartForm::Op
     }
 
-    /// The payload is the whole page.
+    /// Whether the payload is the whole page.
     pub fn is_image(&self) -> bool {
         self.form == PartForm::Image
     }
 
-    /// Puts an image into `page`; false when this is none.
+    /// Puts an image into `page`; false when the payload is no image.
     pub fn restore(&self, page: &mut [u8]) -> bool {
         let Some((start, bytes)) = self.image() else { return false };
         let Some(after) = page.len().checked_sub(bytes.len() - start) else { return false };
@@ -309,7 +310,7 @@ impl Part<'_> {
         true
     }
 
-    /// Where an image's hole begins, and its bytes without the hole.
+    /// The offset of an image's hole, and the image's bytes without the hole.
     fn image(&self) -> Option<(usize, &[u8])> {
         let (start, bytes) = self.payload.split_first_chunk::<IMAGE_HEADER>()?;
         let start = usize::from(u16::from_le_bytes(*start));

@@ -1,5 +1,6 @@
-//! The log's latest bytes in memory: position modulo size. Filled by all cores at once, each its own reservation, and
-//! read by the flusher below the filled point. Room is given out so that nothing is overwritten before it is on disk.
+//! The log's latest bytes in memory: position modulo size. All cores fill it at once, each its own
+//! reservation. The flusher reads it below the filled point. Room is granted so that nothing is
+//! overwritten before it is on disk.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
@@ -13,8 +14,8 @@ pub(super) struct Ring {
     size: usize,
 }
 
-// SAFETY: the memory is owned by the ring and reached only through its unsafe methods, whose callers prove that writers'
-// ranges are disjoint and readers' ranges are no longer written.
+// SAFETY: the ring owns the memory and reaches it only through its unsafe methods. Their callers
+// prove that writers' ranges are disjoint and that nobody writes readers' ranges any more.
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
@@ -35,13 +36,15 @@ impl Ring {
     /// Copies `bytes` to `position` and on.
     ///
     /// # Safety
-    /// The caller owns this range of positions (reserved, not completed), and the bytes a ring's size before it are on disk.
+    /// The caller owns this range of positions (reserved, not completed), and the bytes a ring's
+    /// size before it are on disk.
     #[inline]
     pub(super) unsafe fn write(&self, position: u64, bytes: &[u8]) {
         assert!(bytes.len() <= self.size);
         let at = (position as usize) & (self.size - 1);
         let first = bytes.len().min(self.size - at);
-        // SAFETY: both pieces lie within the memory, and by the caller's promise nobody else touches them.
+        // SAFETY: both pieces lie within the memory, and by the caller's promise nothing else
+        // touches them.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.as_ptr().add(at), first);
             ptr::copy_nonoverlapping(bytes.as_ptr().add(first), self.memory.as_ptr(), bytes.len() - first);
@@ -51,7 +54,8 @@ impl Ring {
     /// The bytes from `position` on: `length` of them, or fewer where the ring's memory ends.
     ///
     /// # Safety
-    /// The range is filled, and stays in the ring for as long as the slice is used (it isn't published as durable before).
+    /// The range is filled, and stays in the ring for as long as the slice is used: it is not
+    /// published as durable before.
     pub(super) unsafe fn read(&self, position: u64, length: usize) -> &[u8] {
         let at = (position as usize) & (self.size - 1);
         // SAFETY: within the memory; by the caller's promise nobody writes it meanwhile.

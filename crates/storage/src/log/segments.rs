@@ -1,8 +1,10 @@
-//! The log's files: segment `n` holds positions `n * size .. (n + 1) * size` and is named by `n` in 16 hexadecimal digits.
+//! The log's files: segment `n` holds positions `n * size .. (n + 1) * size`. Its name is `n` in 16
+//! hexadecimal digits.
 //!
-//! A segment gets its name only when all its blocks are allocated and written (zeros, or the bytes of an older segment), so
-//! that a flush never changes a file's metadata. Segments are made ahead of need by whichever core notices; those that no
-//! recovery needs any more are renamed to the end or removed. From the floor on, the names on disk are always consecutive.
+//! A segment gets its name only when all its blocks are allocated and written (zeros, or the bytes
+//! of an older segment). So a flush never changes a file's metadata. The first core that notices
+//! the need makes segments ahead of it. A segment that no recovery needs any more is renamed to the
+//! end or removed. From the floor on, the names on disk are always consecutive.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,19 +21,20 @@ use crate::Error;
 use crate::error::{FormatProblem, IoContext};
 use crate::format::{LOG_FOLDER, segment_name};
 
-/// Segments that are ready beyond what has been granted: one is the reserve for ends of transactions, one is being filled,
-/// one is ahead.
+/// Segments ready beyond the granted end: one is the reserve for ends of transactions, one is being
+/// filled, one is ahead.
 const AHEAD: u64 = 2;
-/// Room in segments that the disk must have besides, before an old segment is kept for later: a full disk needs it more.
+/// Segments for which the disk must have room besides, before an old segment is kept for later: a
+/// full disk needs the space more.
 const FREE_FOR_SPARES: u64 = 2;
-/// Zeros are written in pieces of this.
+/// Bytes of zeros in one write.
 const PIECE: usize = 1 << 20;
-/// The end of segments that are no files.
+/// The end of segments that have no files.
 const NOWHERE: u64 = u64::MAX;
-/// A segment in the making.
+/// The name of a segment in the making.
 const UNFINISHED: &str = "unfinished";
 
-/// The segments in the log's folder, ascending. Anything else there is left alone.
+/// The numbers of the segments in the log's folder, ascending. Ignores other files.
 pub(crate) fn list(folder: &Path) -> Result<Vec<u64>, Error> {
     let mut numbers: Vec<u64> = file::list(folder)
         .during("listing the log's folder")?
@@ -54,21 +57,22 @@ pub(super) struct Segments {
     size: u64,
     /// Consecutive segments, oldest first.
     files: SpinLock<VecDeque<(u64, Arc<File>)>>,
-    /// Up to here there are segments.
+    /// The end of the segments that exist.
     ready_end: AtomicU64,
-    /// Somebody changes the set of files.
+    /// Whether a fiber changes the set of files.
     busy: AtomicBool,
     not_busy: WaitQueue,
-    /// Counts the times somebody was busy.
+    /// The number of turns that have ended, each of one fiber that changed the set.
     turns: AtomicU64,
-    /// Those who wait for a segment, or for a turn to end without one.
+    /// Fibers that wait for a segment, or for a turn to end without one.
     changed: WaitQueue,
     /// Why the last segment could not be made.
     failure: SpinLock<Option<Error>>,
 }
 
 impl Segments {
-    /// The segments that exist from `first` to `last`. Older ones, which a crash kept from being let go, are removed.
+    /// Opens the segments from `first` to `last`, which must exist. Removes older ones, which a
+    /// crash kept from being released.
     pub(super) fn open(folder: &Path, size: u64, first: u64, last: u64) -> Result<Segments, Error> {
         for older in list(folder)?.into_iter().filter(|number| *number < first) {
             file::remove(&folder.join(segment_name(older))).during("removing an old log segment")?;
@@ -95,7 +99,7 @@ impl Segments {
         })
     }
 
-    /// No files, and no end: what is written goes nowhere.
+    /// Segments without files and without end: writes go nowhere.
     pub(super) fn nowhere(size: u64) -> Segments {
         Segments {
             folder: PathBuf::new(),
@@ -110,7 +114,7 @@ impl Segments {
         }
     }
 
-    /// Whether what is written goes nowhere.
+    /// Whether writes go nowhere.
     pub(super) fn is_nowhere(&self) -> bool {
         self.ready_end() == NOWHERE
     }
@@ -136,29 +140,30 @@ impl Segments {
         })
     }
 
-    /// Makes the next segment out of nothing.
+    /// Makes the next segment as a new file.
     pub(super) fn make(&self) -> Result<(), Error> {
         let number = self.ready_end() / self.size;
         let unfinished = self.folder.join(UNFINISHED);
         let made = write_zeros(&unfinished, self.size);
         let file = made.inspect_err(|_| {
-            // What was allocated so far goes back, so that a full disk has room for what matters more.
+            // The blocks allocated so far go back, so that a full disk has room for what matters
+            // more.
             let _ = file::remove(&unfinished);
         })?;
         self.adopt(&unfinished, number, file)
     }
 
-    /// Gives a file its place at the end.
+    /// Renames a file to be the last segment.
     fn adopt(&self, from: &Path, number: u64, file: Arc<File>) -> Result<(), Error> {
         file::rename(from, &self.folder.join(segment_name(number))).during("naming a log segment")?;
         file::sync_dir(&self.folder).during("syncing the log's folder")?;
         self.files.lock().push_back((number, file));
-        // Release: the file is found by who sees this.
+        // Release: a reader that sees this finds the file.
         self.ready_end.store((number + 1) * self.size, Ordering::Release);
         Ok(())
     }
 
-    /// Makes segments until there are enough for `end`, or one can't be made.
+    /// Makes segments until they reach `end` or one fails.
     fn make_until(&self, end: u64) {
         let mut result = Ok(());
         while result.is_ok() && self.ready_end() < end {
@@ -170,28 +175,30 @@ impl Segments {
         *self.failure.lock() = result.err();
     }
 
-    /// Whether the last segment could not be made for want of space.
+    /// Whether the last segment failed for want of space.
     pub(super) fn is_short(&self) -> bool {
         matches!(*self.failure.lock(), Some(Error::DiskFull(_)))
     }
 
     fn try_busy(&self) -> bool {
-        // Relaxed load: only spares the exchange. Acquire: what the last one changed is seen.
+        // Relaxed load: only spares the exchange. Acquire: this turn sees what the last one
+        // changed.
         !self.busy.load(Ordering::Relaxed) && !self.busy.swap(true, Ordering::Acquire)
     }
 
-    /// Ends a turn. Whoever found somebody busy and waits looks again after this.
+    /// Ends a turn. A fiber that waits because another one was busy looks again after this.
     fn end_busy(&self) {
         // Release: pairs with `try_busy`.
         self.busy.store(false, Ordering::Release);
-        // Release: who sees the count finds nobody busy, and the failure.
+        // Release: a waiter that sees the count finds nobody busy, and the failure.
         self.turns.fetch_add(1, Ordering::Release);
         self.changed.wake_all();
         self.not_busy.wake_one();
     }
 
-    /// Segments wholly before `floor` are renamed to the end while fewer than up to `need_until` are ready; beyond that, up
-    /// to `keep_until`, only where the disk has room to spare. The others are removed.
+    /// Renames segments wholly before `floor` to the end while those ready do not reach
+    /// `need_until`. Beyond that, up to `keep_until`, it does so only where the disk has room to
+    /// spare. It removes the others.
     pub(super) fn recycle(&self, floor: u64, position: u64, keep_until: u64) -> Result<(), Error> {
         self.not_busy.wait_until(|| self.try_busy());
         let need_until = (position + AHEAD * self.size).next_multiple_of(self.size);
@@ -224,14 +231,14 @@ impl Segments {
 }
 
 impl Segments {
-    /// Whether the disk has room besides; when nobody can tell, it has.
+    /// Whether the disk has room besides. True when the system does not tell.
     fn disk_has_room(&self) -> bool {
         file::free_bytes(&self.folder).map_or(true, |free| free >= FREE_FOR_SPARES * self.size)
     }
 }
 
 impl Wal {
-    /// Sees to it that segments are made when `granted` comes near the end of those that are ready.
+    /// Has segments made when `granted` comes near the end of those that are ready.
     #[inline]
     pub(super) fn prepare_segments(&self, granted: u64) {
         if granted + AHEAD * self.segments.size > self.segments.ready_end() {
@@ -257,10 +264,11 @@ impl Wal {
         }
     }
 
-    /// Parks until segments reach `end`, or a turn has ended; an error when one can't be made.
+    /// Parks until segments reach `end` or a turn has ended. Fails when a segment cannot be made.
     pub(super) fn wait_for_segments(&self, end: u64) -> Result<(), Error> {
         let segments = &self.segments;
-        // Acquire: pairs with the count's release. Before the try below: a turn that made it fail ends after this.
+        // Acquire: pairs with the count's release. Read before the try below: a turn that made it
+        // fail ends after this.
         let before = segments.turns.load(Ordering::Acquire);
         if segments.ready_end() >= end {
             return Ok(());
@@ -278,7 +286,7 @@ impl Wal {
     }
 }
 
-/// Opens a segment file that exists, only to read it.
+/// Opens an existing segment file for reading only.
 pub(super) fn open_for_reading(path: &Path) -> Result<File, Error> {
     open(path, OpenOptions { direct: true, read_only: true, ..OpenOptions::default() })
 }
@@ -299,7 +307,7 @@ fn write_zeros(path: &Path, size: u64) -> Result<Arc<File>, Error> {
     Ok(Arc::new(file))
 }
 
-/// The error for a segment that must be there and isn't.
+/// The error for a required segment that is missing.
 pub(crate) fn missing(number: u64) -> Error {
     Error::Format(FormatProblem::Missing(format!("{LOG_FOLDER}/{}", segment_name(number))))
 }
@@ -312,8 +320,9 @@ pub(super) fn too_long(number: u64) -> Error {
     )))
 }
 
-/// Makes everything from `end` on read as zeros: the rest of its segment is cleared, later segments are removed. Without
-/// this, records that a crash left beyond a gap could be taken for records again once the log has grown up to them.
+/// Makes everything from `end` on read as zeros: clears the rest of its segment and removes later
+/// segments. Without this, records that a crash left beyond a gap could be taken for records again
+/// once the log has grown up to them.
 pub(crate) fn clear_from(folder: &Path, size: u64, end: u64) -> Result<(), Error> {
     let number = end / size;
     // From the last one down, so that a crash in between leaves consecutive names.
@@ -332,7 +341,7 @@ pub(crate) fn clear_from(folder: &Path, size: u64, end: u64) -> Result<(), Error
         return Err(too_long(number));
     }
     if length < size {
-        // Cut short behind the log's end: what is missing is written as zeros below.
+        // The file was cut short behind the log's end: the missing part is written as zeros below.
         file.allocate(0, size).during("allocating a log segment")?;
     }
     let whole = length & !(BLOCK - 1);

@@ -1,4 +1,5 @@
-//! Tests of the log: what is appended is read back in order and whole, and what is no record never is.
+//! Tests of the log: what is appended is read back in order and whole, and what is no record never
+//! is.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -124,7 +125,8 @@ struct Sample {
     link: TxnLink,
 }
 
-/// An image without its hole gives the page again with zeros there, whatever the page was; a nonsensical one is refused.
+/// An image without its hole gives the page again with zeros there, whatever the page was; a
+/// nonsensical one is refused.
 #[test]
 fn images_leave_their_hole_out() {
     let mut random = Random(11);
@@ -359,7 +361,8 @@ fn first_change_after_a_checkpoint_begins_carries_the_image() {
     wal.begin_epoch();
     change(&mut page, 3);
     change(&mut page, 4);
-    // A checkpoint begins between the start of a change and its commit: void record, then the image.
+    // A checkpoint begins between the start of a change and its commit: void record, then the
+    // image.
     wal.ensure(100).unwrap();
     page.bytes[100..200].fill(5);
     let mut late = wal.change();
@@ -530,7 +533,8 @@ fn fibers_commit_in_groups() {
     machine.shutdown();
 }
 
-/// What an append of 200 bytes costs: `cargo test -p storage --release append_cost -- --ignored --nocapture`.
+/// What an append of 200 bytes costs: `cargo test -p storage --release append_cost -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "a measurement, not a check"]
 fn append_cost() {

@@ -1,7 +1,7 @@
 //! Private page-sized buffers, kept per core, so that scans and structure changes allocate nothing.
 //!
-//! A buffer is taken from the pool of the thread that asks and given back to the pool of the thread that drops it; a
-//! fiber never changes core, so in practice the two are one.
+//! A buffer comes from the list of the thread that takes it and goes to the list of the thread that
+//! drops it. A fiber never changes core, so in practice the two are one.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -17,7 +17,7 @@ core_local! {
     static FREE: RefCell<Vec<Box<[u8; PAGE_SIZE]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A buffer of one page; its content is arbitrary when taken.
+/// A buffer of one page. Its content is arbitrary when taken.
 pub(crate) struct PageBuffer(Option<Box<[u8; PAGE_SIZE]>>);
 
 impl PageBuffer {
@@ -53,7 +53,7 @@ impl DerefMut for PageBuffer {
 impl Drop for PageBuffer {
     fn drop(&mut self) {
         let Some(buffer) = self.0.take() else { return };
-        // A thread that is ending has no pool any more; then the buffer is simply freed.
+        // A thread that is ending has no list any more: the buffer is freed.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
             if free.len() < KEPT {

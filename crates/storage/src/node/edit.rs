@@ -1,9 +1,12 @@
-//! Changing a node under its exclusive latch (or in a private buffer, or in redo): pure functions on page bytes.
+//! Changes of a node under its exclusive latch, in a private buffer, or in redo: pure functions on
+//! page bytes.
 //!
 //! What must hold:
-//! - The same operations on the same entries give the same entries again: redo replays them by key or by index.
-//! - Nothing is half done: an operation first finds out that it fits (`Some(false)` when not), then changes the page.
-//! - `None`: the bytes are no node; never a panic.
+//! - The same operations on the same entries give the same entries again: redo repeats them by key
+//!   or by index.
+//! - No operation stops half way: it first finds out that it fits (`Some(false)` when not), then
+//!   changes the page.
+//! - `None` means that the bytes are no node. No function panics.
 
 use std::ops::Range;
 
@@ -23,12 +26,12 @@ fn get_u16(page: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_le_bytes(page.get(at..at + 2)?.try_into().ok()?)))
 }
 
-/// Bytes a prefix takes in the heap.
+/// Bytes that a prefix takes in the heap.
 pub(crate) fn stored_prefix(len: usize) -> usize {
     if len > PREFIX_INLINE { len } else { 0 }
 }
 
-/// The fences of a node; `upper` is none for the rightmost node of its level.
+/// The fences of a node; `upper` is None for the rightmost node of its level.
 #[derive(Clone, Copy)]
 pub(crate) struct Fences<'a> {
     pub lower: &'a [u8],
@@ -36,7 +39,7 @@ pub(crate) struct Fences<'a> {
 }
 
 impl<'a> Fences<'a> {
-    /// No bounds at all.
+    /// The fences of a node without bounds.
     pub const ALL: Fences<'static> = Fences { lower: &[], upper: None };
 
     /// The fences of `page`.
@@ -55,7 +58,7 @@ impl<'a> Fences<'a> {
     }
 }
 
-/// Sets what the page header says of a node; the rest of the header is the pool's.
+/// Sets the node's fields of the page header. The pool sets the others.
 pub(crate) fn set_kind(page: &mut [u8], level: u8) {
     page[offset::KIND] = if level == 0 { PageKind::Leaf } else { PageKind::Inner } as u8;
     page[offset::LEVEL] = level;
@@ -75,7 +78,7 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Empties the node and sets its fences and prefix; the page header stays.
+    /// Empties the node and sets its fences and prefix. The page header stays.
     pub fn start(page: &'a mut [u8], fences: Fences<'_>, prefix: &[u8]) -> Option<Builder<'a>> {
         page.get_mut(COUNT..PAGE_SIZE)?.fill(0);
         let mut heap = PAGE_SIZE;
@@ -113,7 +116,7 @@ impl<'a> Builder<'a> {
         Some(true)
     }
 
-    /// Writes down what the node holds now.
+    /// Writes the entries' count and the heap's bounds into the header.
     pub fn finish(self) -> Option<()> {
         put_u16(self.page, COUNT, self.count)?;
         put_u16(self.page, HEAP, self.heap)?;
@@ -144,13 +147,13 @@ pub(crate) fn init(page: &mut [u8], level: u8, fences: Fences<'_>) -> Option<()>
     Builder::start(page, fences, &fences.lower[..fences.common()])?.finish()
 }
 
-/// How long a prefix to give a node with one key: all but four bytes of it, which suits the keys that follow in ascending
-/// loads; a key that doesn't fit shortens the prefix.
+/// The length of the prefix for a node with one key: all but four bytes of the key, which suits the
+/// keys that follow in ascending loads. A key that does not fit shortens the prefix.
 pub(crate) fn lone_prefix(key: &[u8]) -> usize {
     key.len().saturating_sub(4)
 }
 
-/// The prefix to give a node with the entries `range` of `source`: what its keys share.
+/// The prefix for a node with the entries `range` of `source`: the bytes that its keys share.
 fn best_prefix(source: &[u8], range: &Range<usize>, fences: Fences<'_>) -> Option<KeyBuffer> {
     let node = Node::of(source);
     let shared = fences.common();
@@ -165,8 +168,8 @@ fn best_prefix(source: &[u8], range: &Range<usize>, fences: Fences<'_>) -> Optio
     KeyBuffer::of(first.as_slice().get(..len)?)
 }
 
-/// Copies the entries `range` of `source` (another buffer) into the node `page`; false when they don't fit, and then
-/// the node is unusable.
+/// Copies the entries `range` of `source` (another buffer) into the node `page`. False when they do
+/// not fit; then the node is unusable.
 fn copy_entries(source: &[u8], range: Range<usize>, builder: &mut Builder<'_>) -> Option<bool> {
     let node = Node::of(source);
     for index in range {
@@ -178,7 +181,8 @@ fn copy_entries(source: &[u8], range: Range<usize>, builder: &mut Builder<'_>) -
     Some(true)
 }
 
-/// Makes `page` a node of the entries `range` of `source`. Kind, level and first child are the caller's.
+/// Makes `page` a node of the entries `range` of `source`. The caller sets kind, level and first
+/// child.
 pub(crate) fn copy_range(
     source: &[u8],
     range: Range<usize>,
@@ -196,7 +200,7 @@ pub(crate) fn copy_range(
     Some(true)
 }
 
-/// Writes the node anew with another prefix (of all its keys), its free space in one piece.
+/// Rebuilds the node with another prefix of all its keys, and with its free space in one piece.
 fn rebuild(page: &mut [u8], prefix: &[u8]) -> Option<()> {
     let source = PageBuffer::copy_of(page)?;
     let count = Node::of(&*source).count()?;
@@ -209,15 +213,16 @@ fn rebuild(page: &mut [u8], prefix: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// How an entry would go in.
+/// How an entry fits into a node.
 struct Placement {
-    /// The prefix the node must have for it.
+    /// The prefix that the node needs for it.
     prefix_len: usize,
-    /// Whether that is another one than now, or the free space must be brought together.
+    /// Whether that differs from the present prefix, or the free space must be joined.
     rebuild: bool,
 }
 
-/// Where an entry with `key` and `payload_len` more bytes would go; `Some(None)` when there is no room.
+/// The placement of an entry with `key` and `payload_len` more bytes; `Some(None)` when there is no
+/// room.
 #[expect(clippy::option_option, reason = "the outer one says damaged, as everywhere here")]
 fn place(page: &[u8], key: &[u8], payload_len: usize) -> Option<Option<Placement>> {
     let node = Node::of(page);
@@ -250,7 +255,8 @@ pub(crate) fn has_room_for_value(page: &[u8], index: usize, len: usize) -> Optio
     Some(node.used()? + len <= CAPACITY + node.value(index)?.len())
 }
 
-/// Inserts an entry with a key that isn't there; its payload is `payload` then `more`. False when there is no room.
+/// Inserts an entry with a new key. Its payload is `payload` followed by `more`. False when there
+/// is no room.
 fn insert(page: &mut [u8], key: &[u8], payload: &[u8], more: &[u8]) -> Option<bool> {
     let len = payload.len() + more.len();
     let Some(placement) = place(page, key, len)? else { return Some(false) };
@@ -304,7 +310,7 @@ pub(crate) fn remove(page: &mut [u8], index: usize) -> Option<()> {
     page.copy_within(start + SLOT..SLOTS + count * SLOT, start);
     put_u16(page, COUNT, count - 1)?;
     put_u16(page, LIVE, live)?;
-    // The newest entry moves with the others; a run ends when it is the one that goes.
+    // The newest entry moves with the others. A run ends when its newest entry is removed.
     let last = get_u16(page, LAST_INSERT)?;
     if last > index {
         put_u16(page, LAST_INSERT, last - 1)?;
@@ -314,7 +320,7 @@ pub(crate) fn remove(page: &mut [u8], index: usize) -> Option<()> {
     Some(())
 }
 
-/// Gives the leaf's entry at `index` another value; false when there is no room.
+/// Replaces the value of the leaf's entry at `index`; false when there is no room.
 pub(crate) fn replace_value(page: &mut [u8], index: usize, value: &[u8]) -> Option<bool> {
     let node = Node::of(page);
     let old = node.value(index)?;

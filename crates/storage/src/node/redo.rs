@@ -1,8 +1,8 @@
-//! The log operations of nodes: their codes, their payloads, and doing them again.
+//! The log operations of nodes: their codes, their payloads, and their redo.
 //!
-//! Each function here changes one page and needs nothing but the payload and that page: pages of one record are redone
-//! one by one. Operations on a leaf are by key, those on shapes by index: the entries and their order are the same
-//! again, their places in the page may not be.
+//! Each function here changes one page and needs only the payload and that page: recovery redoes
+//! the pages of one record one by one. Operations on a leaf go by key, those on shapes by index.
+//! The entries and their order are the same again; their places in the page may not be.
 
 use super::buffer::PageBuffer;
 use super::{COUNT, HEAP, Node, SLOT, SLOTS};
@@ -13,15 +13,15 @@ use crate::page::{PAGE_SIZE, PageNo, offset};
 pub mod op {
     /// A leaf entry inserted. Payload: key length u16, key, value.
     pub const INSERT: u8 = 16;
-    /// A leaf value replaced. Payload: key length u16, unchanged bytes at the front u16 and at the back u16, key, and
-    /// what goes between the unchanged ends.
+    /// A leaf value replaced. Payload: key length u16, unchanged bytes at the front u16 and at the
+    /// back u16, key, and the bytes between the unchanged ends.
     pub const REPLACE: u8 = 17;
     /// A leaf entry removed. Payload: key.
     pub const REMOVE: u8 = 18;
     /// Dead leaf entries dropped. Payload: their indexes, u16 each, highest first.
     pub const PURGE: u8 = 19;
-    /// A whole node, into a zeroed page. Payload: page number u32, page header from the tree's number on (8 bytes), node
-    /// header and slots, heap.
+    /// A whole node, into a zeroed page. Payload: page number u32, page header from the tree's
+    /// number on (8 bytes), node header and slots, heap.
     pub const NODE: u8 = 20;
     /// A node cut down to the left half of a split. Payload: index u16, separator.
     pub const CUT: u8 = 21;
@@ -36,7 +36,7 @@ pub mod op {
 /// Bytes before node header and slots in the payload of [`op::NODE`].
 const NODE_PREFIX: usize = 12;
 
-/// The payload that makes a node: to be joined in this order.
+/// The payload that makes a node: its pieces in order.
 pub(crate) struct NodePayload<'a> {
     head: [u8; NODE_PREFIX],
     slots: &'a [u8],
@@ -44,8 +44,8 @@ pub(crate) struct NodePayload<'a> {
 }
 
 impl<'a> NodePayload<'a> {
-    /// The payload that makes `body` (a private buffer with kind, level and everything after the page header) the
-    /// content of `page_no`.
+    /// The payload that makes `body` the content of `page_no`. `body` is a private buffer with
+    /// kind, level and everything after the page header.
     pub fn of(body: &'a PageBuffer, page_no: PageNo, tree: u32) -> Option<NodePayload<'a>> {
         let slots = SLOTS + Node::of(&**body).count()? * SLOT;
         let heap = usize::from(u16::from_le_bytes([body[HEAP], body[HEAP + 1]]));
@@ -57,13 +57,13 @@ impl<'a> NodePayload<'a> {
         Some(NodePayload { head, slots: body.get(COUNT..slots)?, heap: body.get(heap..)? })
     }
 
-    /// Its pieces.
+    /// The pieces of the payload, to be joined in this order.
     pub fn pieces(&self) -> [&[u8]; 3] {
         [&self.head, self.slots, self.heap]
     }
 }
 
-/// Puts what a private buffer holds into the page that it becomes.
+/// Copies a private buffer into the page that it becomes.
 pub(crate) fn install(body: &PageBuffer, page: &mut [u8]) -> Option<()> {
     page.get_mut(offset::KIND..=offset::LEVEL)?.copy_from_slice(&body[offset::KIND..=offset::LEVEL]);
     page.get_mut(COUNT..)?.copy_from_slice(body.get(COUNT..)?);
@@ -74,7 +74,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)))
 }
 
-/// Does an operation of this module again, as recovery does. False when there is no such operation, or it doesn't fit
+/// Redoes an operation of this module. False when there is no such operation, or it does not fit
 /// the page.
 pub fn redo(code: u8, payload: &[u8], page: &mut [u8]) -> bool {
     if page.len() != PAGE_SIZE {
@@ -155,7 +155,7 @@ fn redo_free(payload: &[u8], page: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Makes a page a free one.
+/// Turns a page into a free one.
 pub(crate) fn clear(page: &mut [u8], page_no: PageNo) {
     page.fill(0);
     page[offset::PAGE_NO..offset::PAGE_NO + 4].copy_from_slice(&page_no.0.to_le_bytes());

@@ -1,21 +1,22 @@
-//! The shapes of structure changes, as pure functions on page bytes: where to split, what the halves are, whether two
-//! neighbours fit into one node. Shared by the change itself and by its redo.
+//! The shapes of structure changes, as pure functions on page bytes: where to split, the two
+//! halves, and whether two neighbours fit into one node. The change itself and its redo share them.
 //!
-//! Splitting a leaf at `at` leaves entries [0, at) on the left; the separator is the shortest key that parts the two
-//! sides, with the entry about to be inserted counted in. Splitting an inner node at `at` takes entry `at` out: its key
-//! is the separator, its child the first child of the right node.
+//! A split of a leaf at `at` leaves entries [0, at) on the left. The separator is the shortest key
+//! between the two sides, with the entry about to be inserted counted in. A split of an inner node
+//! at `at` takes entry `at` out: its key is the separator, its child the first child of the right
+//! node.
 
 use super::buffer::PageBuffer;
 use super::edit::{Fences, copy_range, insert_child, set_first_child, set_kind};
 use super::{CAPACITY, KeyBuffer, LAST_INSERT, Node, RUN, SLOT, common};
 
-/// Entries inserted in a row before a split goes where the next one will be.
+/// Entries inserted in a row, after which a split cuts where the next one will be.
 const LONG_RUN: usize = 8;
-/// Two neighbours are merged when together they fill at most this much of a node, so that the next few inserts don't
-/// split them again.
+/// The most of a node that two merged neighbours may fill together, so that the next few inserts do
+/// not split them again.
 const MERGED_FILL: usize = CAPACITY / 4 * 3;
 
-/// Where a node is split, and by which key.
+/// The place of a split, and its separator.
 pub(crate) struct Cut {
     pub at: usize,
     pub separator: KeyBuffer,
@@ -29,7 +30,8 @@ pub(crate) fn shortest_between(below: &[u8], above: &[u8]) -> Option<KeyBuffer> 
     KeyBuffer::of(above.get(..=common(below, above))?)
 }
 
-/// Where the two sides have about the same bytes: at least one entry on each.
+/// The place at which the two sides have about the same number of bytes, with at least one entry
+/// each.
 fn balanced(node: Node<'_>, count: usize) -> Option<usize> {
     let total = node.used()?;
     let mut left = 0;
@@ -43,8 +45,8 @@ fn balanced(node: Node<'_>, count: usize) -> Option<usize> {
     Some(count.saturating_sub(1).max(1))
 }
 
-/// Where to split a leaf that has no room for a new entry at `key`, best first: the ends and runs of ascending inserts
-/// leave the left node full; else the middle.
+/// The places to split a leaf without room for a new entry at `key`, best first. At the ends, and
+/// in runs of ascending inserts, the cut leaves the left node full; else it is in the middle.
 fn leaf_cuts(page: &[u8], key: &[u8]) -> Option<[Option<usize>; 3]> {
     let node = Node::of(page);
     let count = node.count()?;
@@ -78,13 +80,15 @@ fn leaf_separator(page: &[u8], at: usize, key: &[u8]) -> Option<KeyBuffer> {
     }
 }
 
-/// Builds the left node of a split in `left`; false when it doesn't fit. The header of `left` is the caller's.
+/// Builds the left node of a split in `left`; false when it does not fit. The caller sets the
+/// header of `left`.
 pub(crate) fn left_half(page: &[u8], cut: &Cut, left: &mut [u8]) -> Option<bool> {
     let lower = Fences::of(page)?.lower;
     copy_range(page, 0..cut.at, Fences { lower, upper: Some(cut.separator.as_slice()) }, left)
 }
 
-/// Builds the right node of a split in `right`; false when it doesn't fit. The header of `right` is the caller's.
+/// Builds the right node of a split in `right`; false when it does not fit. The caller sets the
+/// header of `right`.
 pub(crate) fn right_half(page: &[u8], cut: &Cut, right: &mut [u8]) -> Option<bool> {
     let node = Node::of(page);
     let fences = Fences { lower: cut.separator.as_slice(), upper: Fences::of(page)?.upper };
@@ -97,7 +101,7 @@ pub(crate) fn right_half(page: &[u8], cut: &Cut, right: &mut [u8]) -> Option<boo
     Some(fits)
 }
 
-/// Finds the first of the good ways to split `page` for an insert at `key` and builds both halves.
+/// Splits `page` for an insert at `key`: takes the first cut that fits and builds both halves.
 pub(crate) fn split(page: &[u8], key: &[u8], left: &mut [u8], right: &mut [u8]) -> Option<Cut> {
     let node = Node::of(page);
     let count = node.count()?;
@@ -105,7 +109,7 @@ pub(crate) fn split(page: &[u8], key: &[u8], left: &mut [u8], right: &mut [u8]) 
     let cuts = if leaf {
         leaf_cuts(page, key)?
     } else {
-        // A node that has no room holds several separators, so both sides keep children.
+        // A node without room holds several separators, so both sides keep children.
         let last = count.checked_sub(1)?;
         let end = node.search(key)?.index == count;
         [end.then_some(last), Some(balanced(node, count)?.min(last)), None]
@@ -123,8 +127,8 @@ pub(crate) fn split(page: &[u8], key: &[u8], left: &mut [u8], right: &mut [u8]) 
     None
 }
 
-/// Builds in `merged` the node that two neighbours make together; false when they are better left apart. `separator` is
-/// the key between them in their parent.
+/// Builds in `merged` the node that two neighbours make together; false when they should stay
+/// apart. `separator` is the key between them in their parent.
 pub(crate) fn merge(left: &[u8], right: &[u8], separator: &[u8], merged: &mut [u8]) -> Option<bool> {
     let (left_node, right_node) = (Node::of(left), Node::of(right));
     let (left_count, right_count) = (left_node.count()?, right_node.count()?);
@@ -134,7 +138,7 @@ pub(crate) fn merge(left: &[u8], right: &[u8], separator: &[u8], merged: &mut [u
         return None;
     }
     let fences = Fences { lower: Fences::of(left)?.lower, upper: Fences::of(right)?.upper };
-    // An empty neighbour is always taken in, if only the other still fits between wider fences.
+    // An empty neighbour is always merged, if only the other one still fits between wider fences.
     let limit = if leaf && (left_count == 0 || right_count == 0) { CAPACITY } else { MERGED_FILL };
     let (more, from) = if left_count == 0 && leaf { (left, right) } else { (right, left) };
     if !copy_range(from, 0..Node::of(from).count()?, fences, merged)? {
@@ -158,7 +162,7 @@ pub(crate) fn merge(left: &[u8], right: &[u8], separator: &[u8], merged: &mut [u
     Some(Node::of(merged).used()? <= limit)
 }
 
-/// Cuts `page` down to the left node of a split at `at`: what redo does.
+/// Cuts `page` down to the left node of a split at `at`, as redo does.
 pub(crate) fn cut(page: &mut [u8], at: usize, separator: &[u8]) -> Option<()> {
     let source = PageBuffer::copy_of(page)?;
     let cut = Cut { at, separator: KeyBuffer::of(separator)? };

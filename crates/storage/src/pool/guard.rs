@@ -1,9 +1,10 @@
-//! What callers hold of a page: an optimistic view, the exclusive latch, or a pin.
+//! The three holds on a page: an optimistic view, the exclusive latch, and a pin.
 //!
-//! A [`PageRef`] holds nothing: its bytes count only once [`PageRef::validate`] has succeeded after they were read.
-//! A [`PageMut`] holds the latch and may not live across a park; dropping it gives the latch back, and a panic that
-//! drops it after it was written to ends the process: recovery restores what the log has. A [`Pinned`] keeps
-//! the page in its frame, and nothing else; it may live across parks, but few may be held at a time.
+//! A [`PageRef`] holds nothing: bytes read through it count only once a later [`PageRef::validate`]
+//! has succeeded. A [`PageMut`] holds the latch and may not live across a park; its drop releases
+//! the latch. A panic that drops it after a write ends the process: recovery restores what the log
+//! has. A [`Pinned`] only keeps the page in its frame. It may live across parks, but few may exist
+//! at a time.
 
 use std::marker::PhantomData;
 
@@ -14,16 +15,17 @@ use crate::frame::State;
 use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
 use crate::pool::Pool;
 
-/// The page can't be looked at now. `Pool::resolve` waits for what is missing, with no latch held; then begin again.
+/// The page cannot be looked at now. `Pool::resolve` waits for it, with no latch held; then the
+/// caller begins again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Miss {
-    /// It isn't in the pool.
+    /// The page is not in the pool.
     Absent,
-    /// It stayed latched through a bounded spin.
+    /// The page stayed latched through a bounded spin.
     Busy,
 }
 
-/// What was read may be torn, or somebody else was faster: let everything go and begin again.
+/// The bytes read may be torn, or another fiber was faster: release everything and begin again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Restart;
 
@@ -36,22 +38,24 @@ pub struct PageRef<'p> {
 }
 
 impl<'p> PageRef<'p> {
-    /// The bytes, which may change while they are read: hostile until [`PageRef::validate`] succeeds.
+    /// The bytes, which may change while they are read: hostile until [`PageRef::validate`]
+    /// succeeds.
     #[inline]
     pub fn bytes(&self) -> RacyBytes<'p> {
-        // SAFETY: the pool's region stays mapped for 'p and was initialized when the pool was made; pages are
-        // written under their frame's latch, or by a read from disk while no page lives in the frame, and both
-        // change the version that `validate` compares.
+        // SAFETY: the pool's region stays mapped for 'p and was initialized when the pool was made.
+        // Pages are written under their frame's latch, or by a read from disk while no page lives
+        // in the frame. Both change the version that `validate` compares.
         unsafe { RacyBytes::new(self.pool.bytes_of(self.frame), PAGE_SIZE) }
     }
 
-    /// Whether everything read so far is of one state of the page.
+    /// Whether all bytes read so far are from one state of the page.
     #[inline]
     pub fn validate(&self) -> Result<(), Restart> {
         if self.pool.header(self.frame).latch.validate(self.seen) { Ok(()) } else { Err(Restart) }
     }
 
-    /// Takes the exclusive latch, if the page is still as it was when this view was taken. Never waits.
+    /// Takes the exclusive latch, if the page has not changed since this view was taken. Never
+    /// waits.
     #[inline]
     pub fn lock(&self) -> Result<PageMut<'p>, Restart> {
         if !self.pool.header(self.frame).latch.try_lock(self.seen) {
@@ -60,7 +64,7 @@ impl<'p> PageRef<'p> {
         Ok(PageMut::new(self.pool, self.frame))
     }
 
-    /// The frame the page is in; with [`PageRef::version`] a hint where to look first next time.
+    /// The frame of the page. With [`PageRef::version`] it is a hint where to look first next time.
     #[inline]
     pub fn frame(&self) -> u32 {
         self.frame
@@ -94,7 +98,7 @@ impl<'p> PageMut<'p> {
         self.pool.header(self.frame).page_no()
     }
 
-    /// The frame the page is in.
+    /// The frame of the page.
     pub fn frame(&self) -> u32 {
         self.frame
     }
@@ -102,21 +106,22 @@ impl<'p> PageMut<'p> {
     /// The page's bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the region is mapped and initialized; this guard holds the exclusive latch, so nobody writes these
-        // bytes while the borrow of the guard lasts. Optimistic readers only read.
+        // SAFETY: the region is mapped and initialized. This guard holds the exclusive latch, so
+        // nobody writes these bytes while the guard is borrowed. Optimistic readers only read.
         unsafe { std::slice::from_raw_parts(self.pool.bytes_of(self.frame), PAGE_SIZE) }
     }
 
-    /// The page's bytes, to change them. The first call marks the page dirty from the log's present end on, so it
-    /// must come before log space for the change is reserved.
+    /// The page's bytes, to change them. The first call marks the page dirty from the log's present
+    /// end on, so it must come before the change reserves log space.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if !self.changed {
             self.changed = true;
             self.pool.mark_dirty(self.frame);
         }
-        // SAFETY: as in `bytes`, and the borrow of the guard is exclusive. Optimistic readers read these bytes
-        // through RacyBytes alone and throw away what they read, since the version will have changed.
+        // SAFETY: as in `bytes`, and the borrow of the guard is exclusive. Optimistic readers read
+        // these bytes through RacyBytes alone and discard them, since the version will have
+        // changed.
         unsafe { std::slice::from_raw_parts_mut(self.pool.bytes_of(self.frame), PAGE_SIZE) }
     }
 
@@ -136,7 +141,7 @@ impl Drop for PageMut<'_> {
         let header = self.pool.header(self.frame);
         if self.changed {
             if runtime::is_panicking() {
-                // Half a change, which the log knows nothing of: nobody may see it.
+                // The page holds half a change, which the log lacks: nobody may see it.
                 fail_stop(Cause::Engine, format_args!("a panic while page {} was changed", self.page_no()));
             }
             header.latch.unlock_changed();
@@ -163,7 +168,8 @@ impl<'p> Pinned<'p> {
         self.pool.header(self.frame).page_no()
     }
 
-    /// A view on the page; `Restart` while it is latched (yield, with no latch held, and try again).
+    /// A view on the page; `Restart` while it is latched. Then the caller yields with no latch held
+    /// and tries again.
     #[inline]
     pub fn view(&self) -> Result<PageRef<'p>, Restart> {
         let seen = self.pool.header(self.frame).latch.read().ok_or(Restart)?;
@@ -175,7 +181,8 @@ impl<'p> Pinned<'p> {
         self.view()?.lock()
     }
 
-    /// Takes the exclusive latch, letting other fibers run while somebody else holds it. No other latch may be held.
+    /// Takes the exclusive latch and lets other fibers run while another holds it. The caller holds
+    /// no other latch.
     pub fn lock_patiently(&self) -> PageMut<'p> {
         loop {
             match self.lock() {

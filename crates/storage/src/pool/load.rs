@@ -1,7 +1,8 @@
 //! Reading pages into frames: one by one as they are missed, or several at once ahead of a scan.
 //!
-//! A load takes a frame, enters it as being loaded into, reads, and enters the page ([`Loading`]). It ends in whatever
-//! way: those who wait for the page would wait for ever otherwise.
+//! A load takes a frame, enters it as being loaded into, reads, and enters the page ([`Loading`]).
+//! It ends in every case, also after a panic: otherwise the fibers that wait for the page would
+//! wait for ever.
 
 use runtime::stop;
 use runtime::wait_event::{self, WaitEvent};
@@ -13,14 +14,15 @@ use crate::Error;
 use crate::entry::Entry;
 use crate::page::{Damage, PAGE_SIZE, PageNo};
 
-/// What a load does about a page that is damaged or was never written.
+/// How a load treats a page that is damaged or was never written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnDamage {
     Fail,
     Zero,
 }
 
-/// A page being read into a frame that its entry names. Dropped, it is given up: before the read is under way, by a panic.
+/// A page being read into a frame that its entry names. A drop gives the load up: before the read
+/// is under way, or after a panic.
 pub(super) struct Loading<'p> {
     pool: &'p Pool,
     page_no: PageNo,
@@ -38,20 +40,22 @@ impl<'p> Loading<'p> {
         frame: u32,
     ) -> Option<Loading<'p>> {
         let ours = Entry::loading(frame);
-        // AcqRel: the frame was given up by its last page before it is entered here. Relaxed on failure: looked at again.
+        // AcqRel: the frame's last page gave it up before it is entered here. Relaxed on failure:
+        // looked at again.
         entry.compare_exchange(seen.0, ours.0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         Some(Loading { pool, page_no, entry, frame })
     }
 
-    /// Where the page is read to.
+    /// The bytes of the frame, to read into.
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the region is mapped; the frame has no page and is on no list, so this load alone writes it until the
-        // page is entered. Readers with an old view of the frame read racily and fail to validate.
+        // SAFETY: the region is mapped. The frame has no page and is on no list, so this load alone
+        // writes it until the page is entered. Readers with an old view of the frame read racily
+        // and fail to validate.
         unsafe { std::slice::from_raw_parts_mut(self.pool.bytes_of(self.frame), PAGE_SIZE) }
     }
 
-    /// Enters the page that was read, or gives its frame back; false when `create` has entered a new page of that number
-    /// in another frame meanwhile, so that what was read is of no use.
+    /// Enters the page that was read, or returns its frame. False when `create` has entered a new
+    /// page of that number in another frame meanwhile: then the read is of no use.
     fn end(self, readable: bool) -> bool {
         let entered = self.finish(readable);
         std::mem::forget(self);
@@ -68,7 +72,7 @@ impl<'p> Loading<'p> {
         }
         let outcome = if readable { Entry::resident(frame) } else { Entry::ABSENT };
         let ours = Entry::loading(frame);
-        // Release: who sees the entry sees the page. Relaxed on failure: see above.
+        // Release: a reader that sees the entry sees the page. Relaxed on failure: see above.
         let entered =
             self.entry.compare_exchange(ours.0, outcome.0, Ordering::Release, Ordering::Relaxed).is_ok();
         if entered && readable {
@@ -92,14 +96,15 @@ impl Drop for Loading<'_> {
 }
 
 impl Pool {
-    /// Parks until the page is resident. It may be gone again when the caller looks: begin again, or pin it.
+    /// Parks until the page is resident. It may be gone again when the caller looks; then the
+    /// caller begins again, or pins it.
     #[cold]
     pub fn load(&self, page_no: PageNo) -> Result<(), Error> {
         self.load_with(page_no, OnDamage::Fail)
     }
 
-    /// For recovery: as [`Pool::load`], but a page that is damaged, or was never written, comes as zeros, to be made
-    /// anew by the image the log holds.
+    /// As [`Pool::load`], for recovery: a page that is damaged or was never written comes as zeros,
+    /// and the log's image makes it anew.
     pub fn load_or_zero(&self, page_no: PageNo) -> Result<(), Error> {
         self.load_with(page_no, OnDamage::Zero)
     }
@@ -108,7 +113,7 @@ impl Pool {
         let entry = self.entry(page_no).ok_or(Error::Corrupt { page: page_no, what: "no such page" })?;
         let mut spare = None;
         let loaded = loop {
-            // Acquire: the frame's header is seen as it was when the page was entered.
+            // Acquire: this sees the frame's header as it was when the page was entered.
             let now = Entry(entry.load(Ordering::Acquire));
             if now.frame().is_some() {
                 break Ok(());
@@ -142,9 +147,9 @@ impl Pool {
         if loading.end(read.is_ok()) { read } else { Ok(()) }
     }
 
-    /// Parks until those of the pages are resident that are not yet, as far as frames are free: all are read at once.
-    /// For scans, which know what comes next. What can't be read is left for [`Pool::load`] to report. All pages are of
-    /// one file.
+    /// Parks until the missing ones of `pages` are resident, as far as frames are free. Reads them
+    /// all at once. For scans, which know the pages they will need. [`Pool::load`] reports later
+    /// those that cannot be read. All pages are of one file.
     pub fn load_ahead(&self, pages: &[PageNo]) {
         let core = runtime::core();
         let mut loads = Vec::with_capacity(pages.len());
@@ -154,7 +159,7 @@ impl Pool {
             if entry.load(Ordering::Relaxed) != Entry::ABSENT.0 {
                 continue;
             }
-            // Doesn't wait for a frame: others may wait for those taken already.
+            // The load does not wait for a frame: others may wait for those taken already.
             let Some(frame) = self.try_frame(core) else { break };
             match Loading::begin(self, page_no, entry, Entry::ABSENT, frame) {
                 Some(loading) => loads.push(loading),

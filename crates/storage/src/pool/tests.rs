@@ -16,7 +16,8 @@ use crate::page::{Damage, HEADER_SIZE};
 
 const CORES: usize = 2;
 
-/// A log that is only a position; what is waited for becomes durable at once, unless it is told to fail.
+/// A log that is only a position; what is waited for becomes durable at once, unless it is told to
+/// fail.
 #[derive(Default)]
 struct TestLog {
     position: AtomicU64,

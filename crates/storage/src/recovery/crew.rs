@@ -1,16 +1,18 @@
 //! Redo by all cores.
 //!
-//! One fiber reads the log and hands each part of a record to the member that its page belongs to; the members, several on each
-//! core, apply them. What must hold:
+//! One fiber reads the log and hands each part of a record to the member that owns its page. The
+//! members, several on each core, apply the parts. What must hold:
 //!
-//! 1. A page belongs to one member, and a member applies in the order it was handed: so each page's changes keep the log's
-//!    order. Changes of different pages need none, since each page's own LSN says what it contains.
-//! 2. The reader hands no member a batch while that one has [`AHEAD`] batches to apply, so that a long log needs little
-//!    memory: at most `EACH_CORE` × `AHEAD` batches for each core, 16 MiB of payload.
-//! 3. [`redo`] returns only when every member has ended: nobody changes a page afterwards. After a failure the others stop soon;
-//!    of several failures the one that comes first in the log is returned.
+//! 1. A page belongs to one member, and a member applies parts in the order in which it gets them.
+//!    So each page's changes keep the log's order. Changes of different pages need no order, since
+//!    each page's own LSN says what it contains.
+//! 2. The reader hands a member no batch while that member has [`AHEAD`] batches to apply. So a
+//!    long log needs little memory: at most `EACH_CORE` × `AHEAD` batches for each core, 16 MiB of
+//!    payload.
+//! 3. [`redo`] returns only when every member has ended: nobody changes a page afterwards. After a
+//!    failure the others stop soon. It returns the failure that comes first in the log.
 //!
-//! Several members a core, since most of redo's time is waiting for pages to be read.
+//! A core has several members, since most of redo's time is waiting for pages to be read.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,13 +28,13 @@ use crate::log::{Part, PartForm};
 use crate::page::{Lsn, PageNo};
 use crate::pool::Pool;
 
-/// Members on each core: reads under way at a time.
+/// Members on each core: the number of reads under way at a time.
 const EACH_CORE: usize = 8;
-/// Bytes of payload in one batch, about.
+/// Approximate bytes of payload in one batch.
 const BATCH: usize = 256 << 10;
-/// Parts in one batch at most.
+/// The most parts in one batch.
 const PARTS: usize = 8192;
-/// Batches that one member has been handed and has not yet applied, at most.
+/// The most batches that one member may have to apply.
 const AHEAD: usize = 8;
 
 /// A stretch of the log.
@@ -58,13 +60,13 @@ struct Shared {
     discards: bool,
     op: RedoOp,
     members: Vec<Member>,
-    /// The reader waits here for members.
+    /// The queue in which the reader waits for members.
     progress: WaitQueue,
-    /// Nothing more will be handed on.
+    /// Whether the reader has handed on the last batch.
     closed: AtomicBool,
     /// Members that have ended.
     ended: AtomicUsize,
-    /// The failure that comes first in the log, of those met, and where.
+    /// The failure that comes first in the log, and its position.
     failure: SpinLock<Option<(Lsn, Error)>>,
     failed: AtomicBool,
 }
@@ -73,11 +75,11 @@ struct Shared {
 struct Member {
     batches: SpinLock<VecDeque<Arc<Batch>>>,
     changed: WaitQueue,
-    /// Batches handed on and not yet applied.
+    /// Batches that the member has to apply.
     due: AtomicUsize,
 }
 
-/// Repeats what `recovery` found, through `pool`. In a fiber of `runtime`.
+/// Repeats the log that `recovery` found, through `pool`. Runs in a fiber of `runtime`.
 pub(crate) fn redo(
     recovery: &Recovery,
     runtime: &Runtime,
@@ -102,10 +104,10 @@ pub(crate) fn redo(
         runtime.spawn(number % cores, move || shared.serve(number));
     }
     let read = shared.hand_out(recovery);
-    // Release: who sees it finds the last batches.
+    // Release: a member that sees it finds the last batches.
     shared.closed.store(true, Ordering::Release);
     shared.members.iter().for_each(|member| member.changed.wake_all());
-    // Acquire: the members' last changes are seen.
+    // Acquire: the reader sees the members' last changes.
     shared.progress.wait_until(|| shared.ended.load(Ordering::Acquire) == shared.members.len());
     let failure = shared.failure.lock().take();
     failure.map_or(read, |(_, error)| Err(error))
@@ -125,7 +127,7 @@ impl Shared {
             if batch.bytes.len() >= BATCH || parts >= PARTS {
                 parts = 0;
                 self.hand_on(std::mem::replace(&mut batch, self.batch()));
-                // Relaxed: only spares the rest.
+                // Relaxed: only spares the rest of the work.
                 if self.failed.load(Ordering::Relaxed) {
                     let failure = self.failure.lock().clone();
                     return failure.map_or(Ok(()), |(_, error)| Err(error));
@@ -143,31 +145,33 @@ impl Shared {
     }
 
     fn member_of(&self, page: PageNo) -> usize {
-        // Neighbours go to different members.
+        // Neighbouring pages go to different members.
         page.0.wrapping_mul(0x9e37_79b1) as usize % self.members.len()
     }
 
-    /// Gives a batch to the members that have something to do in it, once they are not too far behind.
+    /// Hands a batch to the members that have a task in it, once they are not too far behind.
     fn hand_on(&self, batch: Batch) {
         let batch = Arc::new(batch);
         for (member, _) in self.members.iter().zip(&batch.tasks).filter(|(_, tasks)| !tasks.is_empty()) {
             // Acquire: pairs with the member's decrement; only bounds the memory.
             self.progress.wait_until(|| member.due.load(Ordering::Acquire) < AHEAD);
-            member.due.fetch_add(1, Ordering::Relaxed); // Relaxed: the reader alone raises it, before the batch is there
+            // Relaxed: the reader alone raises it, before the batch is there.
+            member.due.fetch_add(1, Ordering::Relaxed);
             member.batches.lock().push_back(Arc::clone(&batch));
             member.changed.wake_all();
         }
     }
 
-    /// A member's life.
+    /// Applies the member's batches until the reader has closed.
     fn serve(&self, number: usize) {
-        // The reader would wait for ever.
+        // After a panic the reader would wait for ever.
         let critical = Critical::begin("panic while the log is repeated");
         let member = &self.members[number];
         loop {
             let mut next = None;
             member.changed.wait_until(|| {
-                // Before the look at the queue. Acquire: what was handed on before the end is seen.
+                // Loaded before the look at the queue. Acquire: the member sees what was handed on
+                // before the end.
                 let closed = self.closed.load(Ordering::Acquire);
                 next = member.batches.lock().pop_front();
                 next.is_some() || closed

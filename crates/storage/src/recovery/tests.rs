@@ -1,9 +1,10 @@
 //! Recovery against a model, and the table of what is found at a start.
 //!
-//! The model: pages in memory, some of them written to a "disk" at random times as the write-ahead rule allows, changes
-//! by transactions that own a strip of every page each, checkpoints. At a random moment the disk and the log's folder are
-//! copied, the log's end is torn, and the copy is recovered: each page must be what the transactions that had committed
-//! by the log's end made of it, and each commit that was acknowledged must be among them.
+//! The model: pages in memory, some of them written to a "disk" at random times as the write-ahead
+//! rule allows, changes by transactions that own a strip of every page each, checkpoints. At a
+//! random moment the disk and the log's folder are copied, the log's end is torn, and the copy is
+//! recovered: each page must be what the transactions that had committed by the log's end made of
+//! it, and each commit that was acknowledged must be among them.
 
 mod damage;
 
@@ -331,7 +332,8 @@ fn check(pages: &Pages, expected: &[Vec<u8>], what: &str) {
     }
 }
 
-/// Tears what was not yet promised: random bytes of the log behind `durable`, and pages written after the checkpoint.
+/// Tears what was not yet promised: random bytes of the log behind `durable`, and pages written
+/// after the checkpoint.
 fn tear_log(folder: &Folder, durable: Lsn, random: &mut Random) {
     let path = folder.path().join(LOG_FOLDER).join(format!("{:016x}", durable.0 >> 20));
     let mut bytes = std::fs::read(&path).unwrap();
@@ -357,8 +359,9 @@ fn every_crash_is_recovered() {
             let mut disk = model.pages.disk.borrow().clone();
             let copy = model.folder.copy();
             tear_log(&copy, durable, &mut random);
-            // A page whose write was under way is torn; only pages changed since the checkpoint are ever written.
-            // The end that counts is the first recovery's: from there on the copy's log is another history.
+            // A page whose write was under way is torn; only pages changed since the checkpoint are
+            // ever written. The end that counts is the first recovery's: from there on the copy's
+            // log is another history.
             let first = Recovery::analyse(copy.path(), Manner::default()).unwrap().0;
             let (redo, end) = (first.control().redo, first.end());
             let at = random.below(PAGES);

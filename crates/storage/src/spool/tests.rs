@@ -19,7 +19,8 @@ impl UndoHandler for NothingToUndo {
     }
 }
 
-/// Runs `body` on a worker with a new store of few frames, and looks afterwards whether every page came back.
+/// Runs `body` on a worker with a new store of few frames, and looks afterwards whether every page
+/// came back.
 fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
     with_closed_store(name, |store| {
         body(store);

@@ -237,7 +237,8 @@ fn a_second_group_begins_with_its_map() {
     let store = bench.create().unwrap();
     bench.recover(&store);
     bench.close(store);
-    // As if the file had grown into the second group when the process died: no map is there yet. (A hole: no room is used.)
+    // As if the file had grown into the second group when the process died: no map is there yet. (A
+    // hole: no room is used.)
     let file = fs::OpenOptions::new().write(true).open(bench.folder.join(PAGES_FILE)).unwrap();
     file.set_len(PageNo(PAGES_PER_MAP + 10).offset()).unwrap();
     drop(file);

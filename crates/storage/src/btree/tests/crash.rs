@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// The data folder as a crash would leave it now: a copy taken while the page writers may be writing. Pages first, so
-/// that the log is never behind them.
+/// The data folder as a crash would leave it now: a copy taken while the page writers may be
+/// writing. Pages first, so that the log is never behind them.
 pub(super) fn crash(bench: &Bench) -> Bench {
     let cores = bench.runtime.core_count();
     let after = Bench::new(cores, bench.options.frames);

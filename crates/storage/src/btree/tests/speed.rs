@@ -1,4 +1,5 @@
-//! How long the hot paths take, on demand: `cargo test --release -p storage btree::tests::speed -- --ignored --nocapture`.
+//! How long the hot paths take, on demand: `cargo test --release -p storage btree::tests::speed --
+//! --ignored --nocapture`.
 
 use std::time::Instant;
 

@@ -46,7 +46,8 @@ fn everywhere(bench: &Bench, fibers: usize, body: impl Fn(usize) + Send + Sync) 
     assert!(!failed.load(Ordering::Relaxed), "a fiber failed");
 }
 
-/// Keys divisible by 4 are always there; each other key belongs to one fiber, which knows whether it is there.
+/// Keys divisible by 4 are always there; each other key belongs to one fiber, which knows whether
+/// it is there.
 fn run(cores: usize, frames: usize, keys: u64, steps: u64) {
     let bench = Bench::new(cores, frames);
     let (store, tree) = bench.create();
@@ -89,7 +90,8 @@ fn run(cores: usize, frames: usize, keys: u64, steps: u64) {
     bench.close(store);
 }
 
-/// Inserts, replaces, removes and looks up the keys of one owner, and writes and reads the common ones.
+/// Inserts, replaces, removes and looks up the keys of one owner, and writes and reads the common
+/// ones.
 fn own_keys(store: &Store, tree: Tree, owner: u64, owners: u64, keys: u64, steps: u64) {
     let mut random = Random(owner * 1_000_003);
     let mut there = std::collections::HashMap::new();

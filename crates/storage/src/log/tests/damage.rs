@@ -1,4 +1,5 @@
-//! What is no record is never taken for one: damage, recycled segments, records beyond a gap, segments that can't be made.
+//! What is no record is never taken for one: damage, recycled segments, records beyond a gap,
+//! segments that can't be made.
 
 use std::io::Write;
 use std::process::Command;
@@ -169,7 +170,8 @@ fn a_folder_in_place_of_a_segment_is_an_error_and_passes() {
     passes(&folder, &wal, is_expected, || std::fs::remove_dir(&obstacle).unwrap());
 }
 
-/// Appends until no segment can be made, which is the expected error; after `remove` the log goes on.
+/// Appends until no segment can be made, which is the expected error; after `remove` the log goes
+/// on.
 fn passes(folder: &Folder, wal: &Wal, is_expected: impl Fn(&Error) -> bool, remove: impl FnOnce()) {
     const MORE: usize = 3000;
     act_as_core(0);

@@ -35,7 +35,8 @@ fn forget_marks(folder: &Folder) {
     control.set_len(control::BYTES).unwrap();
 }
 
-/// A few transactions, the last of them acknowledged; gives where the first record begins and the commits' LSNs.
+/// A few transactions, the last of them acknowledged; gives where the first record begins and the
+/// commits' LSNs.
 fn few(model: &mut Model, random: &mut Random, transactions: usize) -> (Lsn, Vec<Lsn>) {
     model.wal.wait_durable(model.wal.position()).unwrap();
     let first = model.wal.position();
@@ -176,7 +177,8 @@ fn damaged_files_are_refused_and_unfinished_ends_are_not() {
     assert_eq!(start(&copy), Ok(end));
 }
 
-/// A burst is written in whole blocks, so that what is durable can end within a record. Losing the rest is no damage.
+/// A burst is written in whole blocks, so that what is durable can end within a record. Losing the
+/// rest is no damage.
 #[test]
 fn a_mark_is_the_end_of_a_record() {
     let mut model = Model::new();
