@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_is_had_by_asking_for_it_only() {
+    fn only_take_held_back_gets_pages_held_back() {
         let numbers = PageNumbers::holding_back(2, |pages| pages / 10);
         numbers.extend(1000, |_| false);
         let ordinary = (0..).take_while(|turn| numbers.take(turn % 2).is_some()).count();

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn temporary_changes_are_no_checkpoints_business() {
+    fn a_checkpoint_ignores_temporary_pages() {
         let frame = Frame::new();
         frame.mark_dirty(|| None);
         assert!(frame.is_dirty() && !frame.is_dirty_before(Lsn::MAX));

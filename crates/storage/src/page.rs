@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_strangers_are_told_apart() {
+    fn a_check_distinguishes_zeros_from_another_page() {
         assert_eq!(verify(&[0; PAGE_SIZE], PageNo(0)), Err(Damage::NeverWritten));
         assert_eq!(verify(&sample(), PageNo(78)), Err(Damage::WrongPage(PageNo(77))));
     }

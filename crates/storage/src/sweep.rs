@@ -104,7 +104,7 @@ mod tests {
 
     /// Cores take steps in a random order; the invariants are those of the published mechanism.
     #[test]
-    fn once_a_pass_one_count_a_pass_and_falling_only_at_zero() {
+    fn each_frame_is_visited_once_a_pass_and_falls_only_at_zero() {
         for seed in 1..200u64 {
             let mut random = Seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let cores = 1 + random.below(6);

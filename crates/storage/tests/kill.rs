@@ -1,9 +1,9 @@
-//! Kill a process at each stop point of the log, of checkpoints and of recovery, and see that what
-//! it acknowledged is there.
+//! Kills a process at each stop point of the log, of checkpoints and of recovery, and checks that
+//! no acknowledged number is lost.
 //!
-//! The child is this test's own program with [`FOLDER`] set: it opens the store, goes on where the
-//! last life ended, and says each number that is durable, until the stop point kills it. The next
-//! child recovers; at the end this process does, and checks that exactly the numbers up to at least
+//! The child is this test's own program with [`FOLDER`] set. It opens the store, goes on where the
+//! last life ended, and prints each number that is durable, until the stop point kills it. The next
+//! child recovers. At the end this process does, and checks that exactly the numbers up to at least
 //! the last acknowledged one are there.
 
 use std::io::{BufRead, BufReader};
@@ -19,9 +19,9 @@ use storage::recovery::UndoHandler;
 use storage::store::StoreOptions;
 use storage::{Error, Lsn, Store};
 
-/// Names the data folder to the child.
+/// The variable that names the data folder to the child.
 const FOLDER: &str = "ALLCORE_KILL_FOLDER";
-/// The most a child does if nothing kills it.
+/// The most numbers that a child inserts if nothing kills it.
 const MOST: u64 = 6000;
 const TREE: u32 = 1;
 
@@ -68,7 +68,7 @@ fn value_of(number: u64) -> Vec<u8> {
     vec![number as u8; 20 + (number % 700) as usize]
 }
 
-/// Takes the losers' entries away: the number is the transaction's, which is all it needs.
+/// Removes the losers' entries. The number is the transaction's, so undo needs no more.
 struct Undo<'a>(&'a Store);
 
 impl UndoHandler for Undo<'_> {
@@ -99,8 +99,7 @@ fn start(folder: &Path) -> (Arc<Runtime>, Arc<Store>, Tree) {
     (machine, store, tree)
 }
 
-/// How many numbers are in the tree, without a gap, each with its value, and none that was not
-/// committed.
+/// The count of numbers in the tree. There is no gap, each has its value, and each was committed.
 fn check(store: &Store, tree: Tree) -> u64 {
     let mut value = Vec::new();
     let mut next = 0;
@@ -162,8 +161,8 @@ fn end_loser(store: &Store, tree: Tree, loser: Option<(u64, Lsn)>) {
     store.wal().append_abort(txn, last);
 }
 
-/// Runs a child until it dies; how many numbers were acknowledged by then, in all lives, if it came
-/// to say so.
+/// Runs a child until it dies; returns how many numbers all lives had acknowledged, if it printed
+/// any.
 fn live(folder: &Path, stop: &str) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -175,7 +174,7 @@ fn live(folder: &Path, stop: &str) -> Option<u64> {
     let mut acknowledged = None;
     for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
         match line.split_once(' ') {
-            // A line may be cut short by the kill: then it was not said.
+            // The kill may have cut a line short: then the child did not print it.
             Some(("acknowledged", number)) => {
                 acknowledged = number.parse().ok().map(|number: u64| number + 1).max(acknowledged)
             }
@@ -190,7 +189,7 @@ fn live(folder: &Path, stop: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill_at_any_point() {
+fn an_acknowledged_number_survives_a_kill_at_any_point() {
     let folder: PathBuf = std::env::temp_dir().join(format!("allcore-kill-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let mut acknowledged = 0;

@@ -1,10 +1,10 @@
-//! Loom model of the log's reservation and filled point. It includes `fill.rs`, which knows atomics
+//! Loom model of the log's reservation and filled point. It includes `fill.rs`, which needs atomics
 //! only, so that loom need not run all of storage.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test -p storage --test loom_log --release`
 #![cfg(loom)]
 
-#[allow(dead_code)] // not everything of it is needed here
+#[allow(dead_code)] // the model needs only a part of it
 #[path = "../src/log/fill.rs"]
 mod fill;
 
@@ -15,14 +15,14 @@ use loom::thread;
 
 const START: u64 = 8;
 
-/// A log of single-byte records: what each position holds is what was filled in.
+/// A log of single-byte records: each position holds the byte that was filled in.
 struct Log {
     fill: Fill,
     bytes: Vec<UnsafeCell<u8>>,
 }
 
-// SAFETY: a byte is written by who reserved it and read only below the filled point; that this
-// orders them is what loom checks.
+// SAFETY: the core that reserved a byte writes it, and it is read only below the filled point. Loom
+// checks that this orders the two.
 unsafe impl Sync for Log {}
 // SAFETY: as above.
 unsafe impl Send for Log {}
@@ -43,8 +43,8 @@ impl Log {
         reservation
     }
 
-    /// Reads everything that is filled: loom fails the test if a byte is read while its writer may
-    /// still write it.
+    /// Reads the filled part. Loom fails the test if a byte is read while its writer may still
+    /// write it.
     fn check_filled(&self) -> u64 {
         let filled = self.fill.filled();
         for at in START..filled {
@@ -99,12 +99,12 @@ fn a_reservation_knows_its_epoch_exactly() {
         while log.fill.filled() < next.redo {
             thread::yield_now();
         }
-        // What was reserved before the redo position is filled by now.
+        // The records reserved before the redo position are filled by now.
         log.check_filled();
         for appender in appenders {
             let (built_for, reservation) = appender.join().unwrap();
-            // Before the redo position if and only if of the old epoch: so an image is due exactly
-            // from there on.
+            // A record lies before the redo position if and only if it belongs to the old epoch. So
+            // an image is due exactly from there on.
             assert_eq!(reservation.start >= next.redo, reservation.epoch == next);
             assert_eq!(reservation.start < next.redo, reservation.epoch.number == 0);
             assert!(built_for.number == 0 || built_for == next);

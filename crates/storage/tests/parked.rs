@@ -1,7 +1,7 @@
-//! Somebody parked at a stop point of the pool, the space map or a tree, and others who want the
-//! same meanwhile.
+//! One fiber parks at a stop point of the pool, the space map or a tree, and others want the same
+//! meanwhile.
 //!
-//! Stop points are the process's: one test at a time ([`alone`]).
+//! Stop points belong to the process, so one test runs at a time ([`alone`]).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,10 +21,10 @@ use storage::{Error, Lsn, PageKind, PageMut, PageNo, Pool, Store};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const CORES: usize = 2;
-/// What takes longer than this never happens.
+/// A wait longer than this counts as a hang.
 const LONG: Duration = Duration::from_secs(60);
 
-/// One test at a time, and no point armed after it.
+/// Holds off other tests; no point stays armed after it.
 struct Alone(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 impl Drop for Alone {
@@ -46,13 +46,13 @@ fn until(what: &str, ready: impl Fn() -> bool) {
     }
 }
 
-/// Who comes to the point as the `nth` parks there.
+/// Arms the point so that the `nth` fiber to reach it parks there.
 fn park_at(point: &str, nth: u64) {
     stop::clear();
     stop::arm(point, stop::Action::Park, Some(nth));
 }
 
-/// A fiber of its own, and whether it has ended.
+/// A fiber that runs beside the test, and whether it has ended.
 struct Aside<R> {
     outcome: Arc<Mutex<Option<R>>>,
 }
@@ -80,7 +80,7 @@ fn settle(machine: &Runtime, core: usize) {
     (0..3).for_each(|_| machine.call(core, runtime::fiber::yield_now));
 }
 
-/// A log that is only a position; what is waited for is durable at once.
+/// A log that is only a position. A wait makes it durable at once.
 #[derive(Default)]
 struct NoLog(AtomicU64);
 
@@ -118,12 +118,12 @@ fn machine() -> Arc<Runtime> {
     Runtime::start(Options { cores: Some(CORES), pin: false, ..Options::default() }).unwrap()
 }
 
-/// A pool of so few frames as there may be, without page writers: only who needs a frame evicts.
+/// A pool of the fewest frames, without page writers: only a fiber that needs a frame evicts.
 struct Pages {
     machine: Arc<Runtime>,
     pool: Arc<Pool>,
     log: Arc<NoLog>,
-    /// Before the folder is removed.
+    /// Declared last, so that the folder is removed after the pool has closed its files.
     _folder: Folder,
 }
 
@@ -193,7 +193,7 @@ fn fill(page: &mut PageMut<'_>, value: u64, log: &NoLog) {
     page.set_lsn(Lsn(log.0.fetch_add(100, Ordering::AcqRel) + 100));
 }
 
-/// The one value all words of a page hold, read as readers do.
+/// The one value in all words of a page, read as readers do.
 fn read(pool: &Pool, number: u32) -> u64 {
     let mut copy = vec![0; PAGE_SIZE];
     loop {
@@ -211,8 +211,8 @@ fn read(pool: &Pool, number: u32) -> u64 {
     }
 }
 
-/// As [`read`], without page writers: who finds no frame goes round once more, until pages count as
-/// unused.
+/// As [`read`], without page writers: a fiber that finds no frame sweeps once more, until pages
+/// count as unused.
 fn read_evicting(pool: &Pool, number: u32) -> u64 {
     while pool.get(PageNo(number)).is_err() {
         pool.load_ahead(&[PageNo(number)]);
@@ -221,7 +221,7 @@ fn read_evicting(pool: &Pool, number: u32) -> u64 {
     read(pool, number)
 }
 
-/// A pool full of clean pages (0 is on disk only), and somebody who loads 0 and parks while it
+/// A pool full of clean pages (page 0 is on disk only), and a fiber that loads 0 and parks while it
 /// takes a frame for it.
 fn evicting(name: &str, point: &str, nth: u64) -> (Pages, u32, Aside<u64>) {
     let pages = Pages::new(name);
@@ -243,13 +243,13 @@ fn a_page_changed_after_it_was_chosen_is_not_evicted() {
     let _alone = alone();
     for written in [false, true] {
         let (pages, last, loading) = evicting("chosen", "storage.evict.chosen", 1);
-        // All are resident: one of them was chosen.
+        // All are resident: a fiber chose one of them.
         for number in 1..=last {
             assert!(pages.is_resident(number), "page {number} went before its frame was taken");
             pages.change(number, u64::from(number) + 1000);
         }
         if written {
-            // Clean again, but not what was chosen.
+            // The page is clean again, but its state is not the chosen one.
             pages.flush();
         }
         assert!(!loading.is_done());
@@ -272,7 +272,7 @@ fn a_page_wanted_while_its_frame_is_given_up_is_read_again() {
     let gone: Vec<u32> = (1..=last).filter(|&number| !pages.is_resident(number)).collect();
     assert_eq!(gone.len(), 1, "one page gave its frame up: {gone:?}");
     let loads = pages.pool.statistics().loads;
-    // The frame is nobody's yet, so another one has to be found.
+    // The frame belongs to nobody yet, so the read must find another one.
     assert_eq!(pages.read(1, gone[0]), u64::from(gone[0]));
     assert_eq!(pages.pool.statistics().loads, loads + 1);
     pages.change(gone[0], 77);
@@ -288,7 +288,7 @@ fn a_page_wanted_while_its_frame_is_given_up_is_read_again() {
 }
 
 #[test]
-fn who_wants_a_page_that_is_being_read_waits_for_that_read() {
+fn a_fiber_that_wants_a_page_waits_for_its_read_under_way() {
     let _alone = alone();
     for ahead in [false, true] {
         let pages = Pages::new("read");
@@ -321,7 +321,7 @@ fn who_wants_a_page_that_is_being_read_waits_for_that_read() {
     }
 }
 
-/// Not a matter of parking, but of points all the same: a disk that refuses now and then.
+/// No fiber parks here, but a stop point makes the disk fail now and then.
 #[test]
 fn pages_that_cannot_be_written_or_read_are_lost_to_nobody() {
     let _alone = alone();
@@ -346,7 +346,7 @@ fn pages_that_cannot_be_written_or_read_are_lost_to_nobody() {
     pages.end(frames + 1);
 }
 
-/// No transactions here, so nothing to undo.
+/// An undo handler for a test without transactions.
 struct NothingToUndo;
 
 impl UndoHandler for NothingToUndo {
@@ -362,8 +362,8 @@ fn options(cores: usize) -> StoreOptions {
     StoreOptions { huge_pages: HugePages::Off, wal, ..StoreOptions::new(256, cores) }
 }
 
-/// The store as a crash would leave it now, recovered: the tree's report, and the pages in use that
-/// are not the tree's. Pages are copied first, so that the log is not behind them.
+/// The store as a crash would leave it now, recovered: the tree's report, and the number of pages
+/// in use that are not the tree's. Pages are copied first, so that the log is not behind them.
 fn crashed(folder: &Folder, tree: Tree) -> (Report, u64) {
     let copy = Folder::new("crashed");
     std::fs::create_dir_all(copy.0.join("log")).unwrap();
@@ -397,7 +397,7 @@ fn make_store(folder: &Folder, machine: &Arc<Runtime>) -> (Arc<Store>, Tree) {
 }
 
 #[test]
-fn who_needs_pages_while_the_file_grows_waits_for_that_growth() {
+fn a_fiber_that_needs_pages_waits_for_the_growth_under_way() {
     const CLAIMS: usize = 300;
     let _alone = alone();
     let folder = Folder::new("growth");
@@ -466,8 +466,8 @@ fn grow_and_shrink(store: &Store, tree: Tree) {
     }
 }
 
-/// Every key that stays is found by itself and in both directions, once and in order, whatever else
-/// is there.
+/// Checks that every key that stays is found by itself and in both directions, once and in order,
+/// whatever else is there.
 fn look_around(store: &Store, tree: Tree) {
     let stays: Vec<u64> = (0..KEYS).step_by(STAYS as usize).collect();
     let mut value = Vec::new();
@@ -534,10 +534,10 @@ fn a_structure_change_keeps_readers_waiting_and_outlives_a_crash() {
             seen.store(true, Ordering::Release);
         });
         settle(&machine, 1);
-        // The root is latched at each of these points: nobody gets past it on what it said before.
+        // The root is latched at each of these points: no reader passes it with its old content.
         assert!(!done.load(Ordering::Acquire) && !change.is_done(), "{point}@{nth}");
-        // A crash at this very moment, with all that is logged on disk: the change is there as a
-        // whole or not at all, and no page is in use that nobody refers to.
+        // A crash at this moment, with all log on disk, leaves the change as a whole or undone, and
+        // no page in use that nobody refers to.
         log_to_disk();
         let (report, used) = crashed(&folder, tree);
         assert_eq!((report.problems, used), (vec![], others), "{point}@{nth}");
@@ -555,10 +555,9 @@ fn a_structure_change_keeps_readers_waiting_and_outlives_a_crash() {
     machine.shutdown();
 }
 
-/// Whoever comes to a point lets all others run first: the orders of things that are rare
-/// otherwise.
+/// A fiber that reaches a point lets all others run first. So orders occur that are rare otherwise.
 #[test]
-fn trees_that_change_and_are_read_agree_whoever_yields_where() {
+fn readers_and_writers_of_a_tree_agree_wherever_fibers_yield() {
     let _alone = alone();
     let folder = Folder::new("yields");
     let machine = machine();
@@ -605,7 +604,7 @@ fn trees_that_change_and_are_read_agree_whoever_yields_where() {
         assert!(stop::hits(point) > 0, "{point} was not reached");
     }
     let report = machine.call(1, || tree.check(&store).unwrap());
-    // Merges give up where somebody is in the way: how many pages are left is not said.
+    // A merge gives up at an obstacle, so the number of pages left is not fixed.
     assert_eq!((report.problems, report.entries), (vec![], KEYS / STAYS));
     machine.call(0, || store.close().unwrap());
     machine.shutdown();

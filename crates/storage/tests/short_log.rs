@@ -11,7 +11,7 @@ use storage::log::{Wal, WalOptions};
 use storage::{Error, Lsn};
 use sync::atomic::{AtomicU64, Ordering};
 
-/// What takes longer than this never happens.
+/// A wait longer than this counts as a hang.
 const LONG: Duration = Duration::from_secs(60);
 
 struct Folder(PathBuf);
@@ -38,7 +38,7 @@ impl CheckpointPages for NoPages {
     }
 }
 
-/// Waits until `value` has stood still for a while, or the time is over.
+/// Waits until `value` stands still, or the time is over.
 fn settled(value: &dyn Fn() -> u64) -> u64 {
     let (mut last, mut since) = (value(), Instant::now());
     while since.elapsed() < Duration::from_millis(500) {
@@ -50,7 +50,7 @@ fn settled(value: &dyn Fn() -> u64) -> u64 {
     last
 }
 
-/// The one test here: stop points are the process's.
+/// The one test here: stop points belong to the process.
 #[test]
 fn a_checkpoint_makes_room_when_there_is_none() {
     let folder = Folder(std::env::temp_dir().join(format!("allcore-short-log-{}", std::process::id())));
@@ -64,7 +64,7 @@ fn a_checkpoint_makes_room_when_there_is_none() {
     // No space left on device.
     stop::arm_all("log.segment.make=fail:28").unwrap();
 
-    // Ends of transactions take all that they may have, and wait for more.
+    // Ends of transactions take all their room and wait for more.
     let ends = Arc::new(AtomicU64::new(0));
     for core in 0..2 {
         let (ender, count) = (Arc::clone(&wal), Arc::clone(&ends));

@@ -30,7 +30,7 @@ struct Bench {
     options: StoreOptions,
 }
 
-/// No transactions in these tests, so nothing to undo.
+/// An undo handler for tests without transactions.
 struct NothingToUndo;
 
 impl UndoHandler for NothingToUndo {
@@ -85,7 +85,7 @@ impl Drop for Bench {
     }
 }
 
-/// Inserts or replaces; remembers what was there.
+/// Inserts or replaces an entry and remembers the old value.
 struct Put<'a> {
     value: &'a [u8],
     before: Option<Vec<u8>>,
@@ -112,7 +112,7 @@ impl EntryChange for Put<'_> {
     }
 }
 
-/// Removes; remembers what was there.
+/// Removes an entry and remembers its value.
 struct Take {
     before: Option<Vec<u8>>,
     lsn: Lsn,
@@ -150,7 +150,7 @@ fn take(store: &Store, tree: Tree, key: &[u8]) -> (Option<Vec<u8>>, Lsn) {
     (change.before, change.lsn)
 }
 
-/// Entries in order, forward.
+/// The entries in order, read forward.
 fn scan(store: &Store, tree: Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut cursor = super::Cursor::new(tree);
     let mut entries = Vec::new();
@@ -160,7 +160,7 @@ fn scan(store: &Store, tree: Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     entries
 }
 
-/// Entries in order, read backward.
+/// The entries in order, read backward.
 fn scan_back(store: &Store, tree: Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut cursor = super::Cursor::new(tree);
     let mut entries = Vec::new();

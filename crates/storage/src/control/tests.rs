@@ -13,7 +13,7 @@ fn sample(redo: u64) -> Control {
 }
 
 #[test]
-fn reads_back_the_newest() {
+fn the_newest_copy_is_read_back() {
     let folder = Folder::new("control");
     let file = ControlFile::create(folder.path(), &sample(4096)).unwrap();
     for redo in (8192..20_000).step_by(512) {
@@ -23,7 +23,7 @@ fn reads_back_the_newest() {
 }
 
 #[test]
-fn goes_on_where_it_was_opened() {
+fn a_log_goes_on_where_it_was_opened() {
     let folder = Folder::new("control");
     ControlFile::create(folder.path(), &sample(4096)).unwrap();
     for redo in 5000..5010 {
@@ -42,7 +42,7 @@ fn a_torn_write_leaves_the_copy_before() {
     file.write(&sample(6000)).unwrap();
     let after = std::fs::read(folder.path().join(NAME)).unwrap();
     for sectors in 0..=16 {
-        // The write reached so many sectors of 512 bytes.
+        // The write reached this many sectors of 512 bytes.
         let cut = sectors * 512;
         let torn: Vec<u8> = [&after[..cut], &before[cut..]].concat();
         std::fs::write(folder.path().join(NAME), torn).unwrap();
@@ -52,7 +52,7 @@ fn a_torn_write_leaves_the_copy_before() {
 }
 
 #[test]
-fn refuses_what_is_missing_short_damaged_or_foreign() {
+fn a_missing_short_damaged_or_foreign_file_is_refused() {
     let folder = Folder::new("control");
     let path = folder.path().join(NAME);
     let open = || ControlFile::open(folder.path()).map(|(_, control)| control);
@@ -62,7 +62,7 @@ fn refuses_what_is_missing_short_damaged_or_foreign() {
     // Shorter than the copy that counts (sequence 2, the first in the file): nothing valid is left.
     std::fs::write(&path, &good[..4000]).unwrap();
     assert_eq!(open(), Err(Error::Format(FormatProblem::Damaged(NAME))));
-    // Any flipped byte in both copies.
+    // A flipped byte in both copies, at each of these places.
     for at in [0, 9, 12, 20, 24, 40, 72, 4095] {
         let mut bad = good.clone();
         bad[at] ^= 0x40;

@@ -1,5 +1,5 @@
-//! Tests of the log: what is appended is read back in order and whole, and what is no record never
-//! is.
+//! Tests of the log: appended records are read back in order and whole, and no other bytes are
+//! taken for a record.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ impl Folder {
             for entry in std::fs::read_dir(&from).unwrap().flatten().filter(|entry| entry.path().is_file()) {
                 let inside = entry.path().strip_prefix(&self.0).unwrap().to_owned();
                 match std::fs::copy(entry.path(), to.path().join(inside)) {
-                    // A segment that got its name since the folder was listed.
+                    // A segment may have got its name since the folder was listed.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     copied => drop(copied.unwrap()),
                 }
@@ -116,7 +116,7 @@ impl LoggedPage for TestPage {
     }
 }
 
-/// A record, and what it must say.
+/// A record and its expected content.
 struct Sample {
     bytes: Vec<u8>,
     /// Page, op, payload.
@@ -125,8 +125,8 @@ struct Sample {
     link: TxnLink,
 }
 
-/// An image without its hole gives the page again with zeros there, whatever the page was; a
-/// nonsensical one is refused.
+/// An image without its hole restores the page with zeros there, whatever the page was. A
+/// nonsensical image is refused.
 #[test]
 fn images_leave_their_hole_out() {
     let mut random = Random(11);
@@ -533,7 +533,7 @@ fn fibers_commit_in_groups() {
     machine.shutdown();
 }
 
-/// What an append of 200 bytes costs: `cargo test -p storage --release append_cost -- --ignored
+/// The cost of an append of 200 bytes: `cargo test -p storage --release append_cost -- --ignored
 /// --nocapture`.
 #[test]
 #[ignore = "a measurement, not a check"]

@@ -33,7 +33,7 @@ fn entries(page: &[u8]) -> Model {
     (0..node.count().unwrap()).map(entry).collect()
 }
 
-/// Every key is found where it is, and in order.
+/// Checks that every key is found in its place, in order.
 fn assert_is(page: &[u8], model: &Model) {
     assert_eq!(&entries(page), model);
     for (index, key) in model.keys().enumerate() {
@@ -78,7 +78,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(one, 1..250)
 }
 
-/// Applies the edits that fit, to the page and to a page that is only redone.
+/// Applies the edits that fit, to the page and to a page that is changed by redo only.
 fn apply(edits: &[Edit], page: &mut [u8], redone: &mut [u8], model: &mut Model) {
     for (step, edit) in edits.iter().enumerate() {
         match edit {
@@ -203,7 +203,7 @@ proptest! {
     ) {
         let (mut page, _) = full_leaf(&edits);
         for (at, byte) in damage {
-            // Mostly where it hurts: the node header and the first slots.
+            // Mostly the node header and the first slots, where damage does most.
             page[if at % 3 == 0 { at } else { 16 + at % 100 }] = byte;
         }
         let node = Node::of(&*page);
@@ -225,7 +225,7 @@ proptest! {
     }
 }
 
-/// Fills leaf after leaf as a load in key order does; gives the leaves' fill.
+/// Fills leaf after leaf as a load in key order does; returns how full the leaves are.
 fn ascending(keys: impl Iterator<Item = Vec<u8>>) -> Vec<usize> {
     let (mut page, mut fills) = (empty_leaf(), Vec::new());
     for key in keys {

@@ -16,8 +16,7 @@ use crate::page::{Damage, HEADER_SIZE};
 
 const CORES: usize = 2;
 
-/// A log that is only a position; what is waited for becomes durable at once, unless it is told to
-/// fail.
+/// A log that is only a position. A wait makes it durable at once, unless the log is set to fail.
 #[derive(Default)]
 struct TestLog {
     position: AtomicU64,
@@ -128,7 +127,7 @@ fn fill(page: &mut PageMut<'_>, value: u64, log: &TestLog) {
     }
 }
 
-/// The one value all words of the page hold.
+/// The one value in all words of the page.
 fn value_of(bytes: &[u8]) -> u64 {
     let words: BTreeSet<u64> =
         bytes[HEADER_SIZE..].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -218,7 +217,7 @@ fn pages_survive_eviction_under_load() {
         }
         pool.flush_before(Lsn::MAX).unwrap();
     });
-    // What is on disk is whole, and its log is durable.
+    // The page on disk is whole, and its log is durable.
     let file = fs::File::open(bench.folder.join("pages")).unwrap();
     let mut bytes = vec![0; PAGE_SIZE];
     for index in (0..PAGES).step_by(2) {
@@ -278,7 +277,7 @@ fn pages_read_ahead_come_at_once_and_damage_is_left_to_be_reported() {
     });
     let file = fs::OpenOptions::new().write(true).open(bench.folder.join("pages")).unwrap();
     file.write_all_at(&[0xff; 9], PageNo(33).offset() + 700).unwrap();
-    // Some never written, and beyond the file's end.
+    // Some were never written, and one lies beyond the file's end.
     let asked: Vec<PageNo> = (18..44).chain([4_000_000]).map(PageNo).collect();
     bench.run(|pool| {
         let before = pool.statistics();
@@ -383,7 +382,7 @@ fn failed_writes_lose_nothing() {
         assert!(matches!(pool.flush_before(Lsn::MAX), Err(Error::DiskFull(_))));
         assert!(pool.statistics().write_failures > 0);
     });
-    // Nothing but unwritable pages: whoever needs a frame is told why there is none.
+    // All pages are unwritable: a fiber that needs a frame gets the reason.
     let outcome = bench.run(|pool| {
         (pages..).try_for_each(|index| {
             pool.reserve(1)?;
@@ -428,7 +427,7 @@ fn a_freed_page_is_dropped_and_its_number_used_again() {
     });
     assert_eq!(bench.pool.statistics().writes, 0);
     bench.make(PageNo(7), 2);
-    // Created again without having been dropped: the same frame.
+    // The page is created again without having been dropped, so it keeps its frame.
     let frame = bench.run(|pool| pool.get(PageNo(7)).unwrap().frame());
     bench.make(PageNo(7), 3);
     bench.run(|pool| {

@@ -1,10 +1,10 @@
-//! Recovery against a model, and the table of what is found at a start.
+//! Recovery against a model, and the table of a start's findings.
 //!
-//! The model: pages in memory, some of them written to a "disk" at random times as the write-ahead
-//! rule allows, changes by transactions that own a strip of every page each, checkpoints. At a
-//! random moment the disk and the log's folder are copied, the log's end is torn, and the copy is
-//! recovered: each page must be what the transactions that had committed by the log's end made of
-//! it, and each commit that was acknowledged must be among them.
+//! The model has pages in memory, checkpoints, and transactions that each own a strip of every
+//! page. Some pages are written to a "disk" at random times, as the write-ahead rule allows. At a
+//! random moment the test copies the disk and the log's folder, tears the log's end, and recovers
+//! the copy. Each page must then hold the changes of exactly the transactions that had committed by
+//! the log's end. Each acknowledged commit must be among them.
 
 mod damage;
 
@@ -61,7 +61,7 @@ impl LoggedPage for ModelPage {
     }
 }
 
-/// Pages in memory and what of them is on disk.
+/// Pages in memory, and those of them on disk.
 struct Pages {
     memory: RefCell<Vec<ModelPage>>,
     disk: RefCell<Vec<Vec<u8>>>,
@@ -130,7 +130,7 @@ impl RedoPages for &Pages {
     }
 }
 
-/// What a transaction's records need to be undone: page, offset, old bytes.
+/// The undo information of a transaction's record: page, offset, old bytes.
 fn undo_bytes(at: usize, offset: usize, old: &[u8]) -> Vec<u8> {
     [&(at as u32).to_le_bytes()[..], &(offset as u16).to_le_bytes(), old].concat()
 }
@@ -151,7 +151,7 @@ struct Undo<'a> {
     wal: &'a Wal,
     pages: &'a Pages,
     undone: usize,
-    /// Stops with an error after so many.
+    /// Stops with an error after this many changes.
     limit: usize,
 }
 
@@ -177,7 +177,7 @@ struct Live {
     changes: Vec<Done>,
 }
 
-/// A change that was made.
+/// A change of a live transaction.
 #[derive(Clone)]
 struct Done {
     at: usize,
@@ -276,7 +276,7 @@ impl Model {
         self.wal.append_abort(live.txn, live.last);
     }
 
-    /// What the pages' bodies must be when the log ends at `end`.
+    /// The expected bodies of the pages when the log ends at `end`.
     fn expected(&self, end: Lsn) -> Vec<Vec<u8>> {
         let mut pages = vec![vec![0; PAGE_SIZE]; PAGES];
         for (lsn, changes) in &self.committed {
@@ -295,7 +295,7 @@ fn repeat(recovery: &Recovery, mut pages: &Pages, op: RedoOp) -> Result<(), Erro
     recovery.redo(&mut |lsn, part| redo_part(&mut pages, op, lsn, part))
 }
 
-/// Recovers a copy; undo stops after `limit` changes. Gives the pages.
+/// Recovers a copy and returns the pages. Undo stops after `limit` changes.
 fn recover(
     folder: &Folder,
     disk: Vec<Vec<u8>>,
@@ -332,8 +332,8 @@ fn check(pages: &Pages, expected: &[Vec<u8>], what: &str) {
     }
 }
 
-/// Tears what was not yet promised: random bytes of the log behind `durable`, and pages written
-/// after the checkpoint.
+/// Tears everything that is not durable: random bytes of the log behind `durable`, and pages
+/// written after the checkpoint.
 fn tear_log(folder: &Folder, durable: Lsn, random: &mut Random) {
     let path = folder.path().join(LOG_FOLDER).join(format!("{:016x}", durable.0 >> 20));
     let mut bytes = std::fs::read(&path).unwrap();
@@ -359,7 +359,7 @@ fn every_crash_is_recovered() {
             let mut disk = model.pages.disk.borrow().clone();
             let copy = model.folder.copy();
             tear_log(&copy, durable, &mut random);
-            // A page whose write was under way is torn; only pages changed since the checkpoint are
+            // A page whose write was under way is torn. Only pages changed since the checkpoint are
             // ever written. The end that counts is the first recovery's: from there on the copy's
             // log is another history.
             let first = Recovery::analyse(copy.path(), Manner::default()).unwrap().0;
@@ -368,7 +368,7 @@ fn every_crash_is_recovered() {
             if page::lsn(&disk[at]) > redo {
                 disk[at][4096..].fill(0xee);
             }
-            // Undo is cut short once, and the whole recovery repeated on what that left.
+            // The test cuts undo short once, and repeats the whole recovery on the result.
             let limit = random.below(40);
             let pages = match recover(&copy, disk.clone(), limit) {
                 Ok((pages, _)) => pages,
@@ -414,7 +414,7 @@ fn refusal(folder: &Folder) -> Error {
 }
 
 #[test]
-fn starts_that_are_refused() {
+fn a_start_refuses_each_damage_of_the_table() {
     let (good, _) = sample();
     let control = Recovery::analyse(good.path(), Manner::default()).unwrap().0.control().clone();
     assert_eq!(control.info, b"info");
@@ -475,7 +475,8 @@ fn pages_that_redo_can_not_mend_are_refused() {
     assert_eq!(redo(disk.clone(), op), Ok(()));
     let refuse: RedoOp = |_, _, _| Err("unknown operation");
     assert!(matches!(redo(disk.clone(), refuse), Err(Error::Corrupt { .. })));
-    // All damaged: each page's first change after the checkpoint is an image, so all come back.
+    // All pages are damaged. Each page's first change after the checkpoint is an image, so all come
+    // back.
     assert_eq!(redo(vec![vec![0x55; PAGE_SIZE]; PAGES], op), Ok(()));
 }
 

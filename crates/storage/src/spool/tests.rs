@@ -19,8 +19,7 @@ impl UndoHandler for NothingToUndo {
     }
 }
 
-/// Runs `body` on a worker with a new store of few frames, and looks afterwards whether every page
-/// came back.
+/// Runs `body` on a worker with a new store of few frames, and checks that every page came back.
 fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
     with_closed_store(name, |store| {
         body(store);
@@ -29,7 +28,8 @@ fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
     });
 }
 
-/// Runs `body` on a worker with a new store of few frames, closes that, and gives what `body` gave.
+/// Runs `body` on a worker with a new store of few frames, closes the store, and returns the result
+/// of `body`.
 fn with_closed_store<R: Send>(name: &str, body: impl FnOnce(&Arc<Store>) -> R + Send) -> R {
     let folder = std::env::temp_dir().join(format!("allcore-spool-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
@@ -48,7 +48,7 @@ fn with_closed_store<R: Send>(name: &str, body: impl FnOnce(&Arc<Store>) -> R + 
     result
 }
 
-/// The bytes a spool holds in these tests.
+/// The byte at a place of a spool in these tests.
 fn byte(at: u64) -> u8 {
     (at % 251) as u8
 }
@@ -77,9 +77,9 @@ fn a_small_spool_uses_no_page() {
 }
 
 #[test]
-fn what_is_read_is_what_was_written() {
+fn a_spool_returns_the_bytes_it_was_given() {
     with_store("read", |store| {
-        // More than the pool has frames, so that pages go to disk and come back.
+        // More pages than the pool has frames, so that pages go to disk and come back.
         let bytes = 300 * page::PAGE_SIZE as u64;
         for (bound, step, seal) in [(0, 700, false), (50_000, 20_011, false), (0, 100, true)] {
             let mut spool = Spool::new(bound);
@@ -132,7 +132,8 @@ fn a_spool_gives_its_pages_back_wherever_it_is_dropped() {
                 spool
             })
             .collect();
-        // On no worker, on a core of that number of another runtime, on one this store has none of.
+        // The drop happens on no worker, on a core of that number in another runtime, and on a core
+        // that this store lacks.
         std::thread::scope(|scope| {
             let mut spools = spools.into_iter();
             let first = spools.next();

@@ -18,7 +18,7 @@ struct Bench {
     folder: PathBuf,
 }
 
-/// No transactions in these tests, so nothing to undo.
+/// An undo handler for tests without transactions.
 struct NothingToUndo;
 
 impl UndoHandler for NothingToUndo {
@@ -60,7 +60,7 @@ impl Bench {
         self.run(&store, |store| store.close().unwrap());
     }
 
-    /// Leaves the store as a crash would: what is not on disk is lost.
+    /// Leaves the store as a crash would: it loses everything that is not on disk.
     fn crash(&self, store: Arc<Store>) {
         self.run(&store, Store::abandon);
     }
@@ -73,7 +73,7 @@ impl Drop for Bench {
     }
 }
 
-/// Puts a page into use as a structure change does, and gives its number.
+/// Puts a page into use as a structure change does; returns its number.
 fn make_page(store: &Store, content: u8) -> PageNo {
     let page_no = store.space.claim().unwrap();
     let (map_page, bit) = map_page_of(page_no);
@@ -123,7 +123,7 @@ fn a_closed_store_comes_back_whole() {
 }
 
 #[test]
-fn what_was_durable_survives_a_crash_and_claims_do_not() {
+fn durable_pages_survive_a_crash_and_claims_do_not() {
     let bench = Bench::new("crash");
     let store = bench.create().unwrap();
     bench.recover(&store);
@@ -145,7 +145,7 @@ fn what_was_durable_survives_a_crash_and_claims_do_not() {
         }
         assert!(!store.space.is_used(claimed).unwrap());
         assert!(freed.iter().all(|&page_no| !store.space.is_used(page_no).unwrap()));
-        // Every number is given out once, and none that is in use.
+        // Each number is claimed once, and none is in use already.
         let (pages, free) = store.space.pages();
         let claim = |_| store.space.claim_for(Share::Reserved).unwrap();
         let mut fresh: Vec<PageNo> = (0..free).map(claim).collect();
@@ -204,7 +204,7 @@ fn a_creation_that_was_cut_off_begins_anew() {
         bench.recover(&store);
         bench.close(store);
         assert!(format.exists() && !draft.exists());
-        // As a crash before its end leaves it.
+        // A crash before the end of the making leaves this.
         fs::rename(&format, &draft).unwrap();
         if !gone.is_empty() {
             fs::remove_file(bench.folder.join(gone)).unwrap();
@@ -237,8 +237,8 @@ fn a_second_group_begins_with_its_map() {
     let store = bench.create().unwrap();
     bench.recover(&store);
     bench.close(store);
-    // As if the file had grown into the second group when the process died: no map is there yet. (A
-    // hole: no room is used.)
+    // The file has grown into the second group as if the process had died then: no map is there
+    // yet. (A hole: it takes no room.)
     let file = fs::OpenOptions::new().write(true).open(bench.folder.join(PAGES_FILE)).unwrap();
     file.set_len(PageNo(PAGES_PER_MAP + 10).offset()).unwrap();
     drop(file);
@@ -258,7 +258,7 @@ fn a_second_group_begins_with_its_map() {
     bench.run(&store, |store| {
         assert_eq!(content(store, last), 6);
         assert!(store.space.is_used(last).unwrap() && !store.space.is_used(PageNo(last.0 + 1)).unwrap());
-        // What was claimed and not used before the crash is free again.
+        // A number claimed and not used before the crash is free again.
         assert!(store.space.pages().1 > PAGES_PER_MAP - 10);
     });
     bench.close(store);

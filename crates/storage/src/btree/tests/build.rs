@@ -1,4 +1,5 @@
-//! Trees filled by a builder, against what ordinary inserts would make of the same entries.
+//! Trees filled by a builder, compared with the trees that ordinary inserts make of the same
+//! entries.
 
 use super::crash::crash;
 use super::*;
@@ -15,7 +16,7 @@ fn build(store: &Store, tree: Tree, entries: &[(Vec<u8>, Vec<u8>)]) {
     builder.finish(store).unwrap();
 }
 
-/// Checks the tree against its entries, and that it goes on as a tree.
+/// Checks the tree against its entries, and that it takes further changes.
 fn assert_built(store: &Store, tree: Tree, entries: &Entries) {
     let report = assert_sound(store, tree);
     assert_eq!(report.entries, entries.len() as u64);
@@ -32,7 +33,7 @@ fn numbers(count: u64, value: usize) -> Entries {
     (0..count).map(|number| ((3 * number).to_be_bytes().to_vec(), vec![number as u8; value])).collect()
 }
 
-/// Keys as long as they get, the same for nearly all their length.
+/// Keys of the greatest length, which share nearly all their bytes.
 fn long_alike(count: u64) -> Entries {
     let key = |number: u64| {
         let mut key = vec![b'k'; MAX_KEY];
@@ -63,16 +64,16 @@ fn a_built_tree_holds_its_entries_whatever_their_number_and_size() {
     let bench = Bench::new(1, 64);
     let (store, _) = bench.create();
     let mut inputs: Vec<Entries> = vec![numbers(0, 0), numbers(1, 100), long_alike(1), long_alike(3000)];
-    // Around the borders of the first, the second and the third leaf.
+    // Counts around the ends of the first, the second and the third leaf.
     inputs.extend((60..=72).map(|count| numbers(count, 100)));
     inputs.extend((130..=142).map(|count| numbers(count, 100)));
     inputs.extend((195..=210).map(|count| numbers(count, 100)));
-    // Each the largest entry: three to a leaf.
+    // Entries of the greatest size: three to a leaf.
     inputs.push((0u64..200).map(|n| (n.to_be_bytes().to_vec(), vec![n as u8; MAX_ENTRY - 8])).collect());
     inputs.push(long_alike(60).into_iter().map(|(key, _)| (key, vec![7; MAX_ENTRY - MAX_KEY])).collect());
-    // Nothing in common, and as long as they get: separators of one byte.
+    // Keys of the greatest length with nothing in common: separators of one byte.
     inputs.push((0..=255u8).map(|byte| (vec![byte; MAX_KEY], vec![byte; 900])).collect());
-    // Each key the front of the next: separators as long as the keys.
+    // Each key is a prefix of the next: separators as long as the keys.
     inputs.push((0..MAX_KEY).map(|len| (vec![1; len], vec![2; 40])).collect());
     inputs.extend((0..4).map(|seed| mixed(seed, 2500)));
     let used = |store: &Store| store.space.pages().0 - store.space.pages().1;
@@ -101,7 +102,7 @@ fn thousands_of_leaves_go_through_a_small_pool_and_stay_dense() {
         let fill = report.leaf_bytes as f64 / (report.leaves as f64 * 8128.0);
         assert!(fill > 0.97, "fill {fill}");
         assert_built(store, tree, &entries);
-        // It is a tree like any other.
+        // The tree takes ordinary changes.
         for number in (0..300_000u64).step_by(1000) {
             put(store, tree, &(3 * number + 1).to_be_bytes(), &[1; 300]);
             take(store, tree, &(3 * number).to_be_bytes());
@@ -175,12 +176,12 @@ fn redo_gives_a_built_tree_again_and_one_left_in_the_middle_is_sound() {
     after.run(&store, |store| {
         assert_eq!(take(store, tree, b"").0.as_deref(), Some(&b"first of all"[..]));
         assert_built(store, tree, &entries);
-        // All but the last leaf's.
+        // The first half without the last leaf's entries.
         let report = assert_sound(store, half);
         let found = scan(store, half);
         assert!(found.len() > 19_900 && found.len() < 20_000, "{}", found.len());
         assert_eq!(found, entries[..found.len()]);
-        // Nothing is in use that neither tree reaches.
+        // No page is in use that neither tree reaches.
         let report = report.pages + assert_sound(store, tree).pages;
         let (pages, free) = store.space.pages();
         let fixed = 3;

@@ -1,11 +1,11 @@
-//! What was logged and flushed is there after a crash, every structure change whole or not at all.
+//! A crash loses no logged and flushed change, and leaves every structure change whole or undone.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
 /// The data folder as a crash would leave it now: a copy taken while the page writers may be
-/// writing. Pages first, so that the log is never behind them.
+/// writing. It copies the pages first, so that the log is never behind them.
 pub(super) fn crash(bench: &Bench) -> Bench {
     let cores = bench.runtime.core_count();
     let after = Bench::new(cores, bench.options.frames);

@@ -19,7 +19,8 @@ fn root_child(store: &Store, tree: Tree, position: usize) -> PageNo {
     Node::of(root.bytes()).child(position).unwrap()
 }
 
-/// Loads a tree, plants damage in its root's second child, and sees what the check says.
+/// Loads a tree, plants damage in its root's second child, and returns the problems that the check
+/// reports.
 fn check_after(damage: impl FnOnce(&Store, Tree, PageNo) + Send) -> Vec<crate::btree::Problem> {
     let bench = Bench::new(1, 256);
     let (store, tree) = bench.create();
@@ -30,7 +31,7 @@ fn check_after(damage: impl FnOnce(&Store, Tree, PageNo) + Send) -> Vec<crate::b
         assert_sound(store, tree);
         let victim = root_child(store, tree, 1);
         damage(store, tree, victim);
-        // Whatever is damaged, nothing panics, hangs or reads outside.
+        // No damage makes a reader panic, hang or read outside the page.
         let mut value = Vec::new();
         for number in 0..ENTRIES {
             let key = number.to_be_bytes();

@@ -1,14 +1,14 @@
-//! How long the hot paths take, on demand: `cargo test --release -p storage btree::tests::speed --
+//! Times of the hot paths, on demand: `cargo test --release -p storage btree::tests::speed --
 //! --ignored --nocapture`.
 
 use std::time::Instant;
 
 use super::*;
 
-/// Rows of the measured table: three levels, as the product's select by primary key has.
+/// Rows of the measured table: three levels, as in the product's select by primary key.
 const ROWS: u64 = 2_000_000;
 
-/// Prints the best of many short rounds: others may use the machine too.
+/// Prints the best of many short rounds, since other programs may use the machine too.
 fn timed(what: &str, times: u64, mut body: impl FnMut(u64)) {
     let round = times / 100;
     let mut best = f64::MAX;

@@ -1,4 +1,5 @@
-//! Many fibers on several cores, a pool far too small: nothing is lost, doubled, torn or skipped.
+//! Many fibers on several cores with a pool far too small: no entry is lost, doubled, torn or
+//! skipped.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -8,7 +9,7 @@ use crate::btree::Cursor;
 /// Fibers of each kind on each core.
 const FIBERS: usize = 3;
 
-/// A value that shows when it is torn or belongs to another key: the key's number again and again.
+/// A value that shows when it is torn or belongs to another key: it repeats the key's number.
 fn value_of(number: u64, version: u64) -> Vec<u8> {
     let word = (number << 20 | version & 0xf_ffff).to_le_bytes();
     word.repeat(2 + (version % 12) as usize)
@@ -46,7 +47,7 @@ fn everywhere(bench: &Bench, fibers: usize, body: impl Fn(usize) + Send + Sync) 
     assert!(!failed.load(Ordering::Relaxed), "a fiber failed");
 }
 
-/// Keys divisible by 4 are always there; each other key belongs to one fiber, which knows whether
+/// Keys divisible by 4 are always there. Each other key belongs to one fiber, which knows whether
 /// it is there.
 fn run(cores: usize, frames: usize, keys: u64, steps: u64) {
     let bench = Bench::new(cores, frames);
@@ -166,11 +167,11 @@ fn scan_all_back(store: &Store, tree: Tree, keys: u64) {
 }
 
 #[test]
-fn two_cores_and_a_pool_too_small() {
+fn two_cores_lose_nothing_in_a_pool_too_small() {
     run(2, 64, 8_000, 8_000);
 }
 
 #[test]
-fn four_cores_on_one_hot_range() {
+fn four_cores_lose_nothing_on_one_hot_range() {
     run(4, 256, 400, 8_000);
 }

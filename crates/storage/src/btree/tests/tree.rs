@@ -109,7 +109,7 @@ fn a_tree_is_a_map() {
 }
 
 #[test]
-fn scans_of_what_is_not_in_memory_read_ahead() {
+fn a_scan_of_missing_leaves_reads_ahead() {
     let bench = Bench::new(1, 128);
     let (store, tree) = bench.create();
     bench.run(&store, |store| {
@@ -162,7 +162,7 @@ fn hints_serve_while_the_leaf_is_unchanged() {
             let (found, hint) = tree.get_hint(store, &key, &mut value).unwrap();
             assert!(found);
             if number % 3 == 0 {
-                // The leaf changes, or is split, under the hint.
+                // The leaf changes, or is split, after the hint was taken.
                 for more in 0..80u8 {
                     put(store, tree, &[&key[..], &[more]].concat(), &[more; 90]);
                 }
@@ -178,7 +178,7 @@ fn hints_serve_while_the_leaf_is_unchanged() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_a_change_of_mind_changes_nothing() {
+fn a_tree_refuses_an_oversized_entry_and_a_change_of_mind_changes_nothing() {
     struct Decline;
     impl EntryChange for Decline {
         fn decide(&mut self, present: Option<&[u8]>) -> Action {

@@ -1,5 +1,5 @@
-//! What is no record is never taken for one: damage, recycled segments, records beyond a gap,
-//! segments that can't be made.
+//! The log takes no damage, recycled segment or bytes beyond a gap for a record. It goes on after a
+//! segment that cannot be made.
 
 use std::io::Write;
 use std::process::Command;
@@ -41,14 +41,14 @@ fn any_damage_ends_the_log_at_the_record_before() {
         let mut bad = good.clone();
         match random.below(3) {
             0 => bad[at] ^= 1 << random.below(8),
-            // A write that never came: zeros to the end.
+            // A write that never reached the disk: zeros to the end.
             1 => bad[at..].fill(0),
-            // Rubbish from there on.
+            // Garbage from there on.
             _ => bad[at..].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1 + random.below(255) as u8)),
         }
         std::fs::write(&path, &bad).unwrap();
         let end = contents(&folder).1.0;
-        // Padding and zeros that were zeros before are no damage.
+        // Zeros that were zeros before, as in padding, are no damage.
         assert!(
             end == expected || bad == good || end > expected && good[at] == 0,
             "damage at {damaged}: {end} for {expected}"
@@ -107,7 +107,7 @@ fn records_beyond_a_gap_never_come_back() {
     let (file, control) = ControlFile::open(folder.path()).unwrap();
     let wal = Wal::resume(folder.path(), file, &control, (end, None), small(1)).unwrap();
     assert_eq!(wal.salt, salt);
-    // The new records have the old ones' length: the old would fit right behind them.
+    // The new records have the old ones' length, so old ones would fit right behind them.
     for count in 1..=300 {
         append_change(&wal, 2, Lsn::ZERO, &[2; 84]);
         wal.wait_durable(wal.position()).unwrap();
@@ -122,7 +122,7 @@ fn records_beyond_a_gap_never_come_back() {
 struct TinyDisk(Folder);
 
 impl TinyDisk {
-    /// None where this process may not mount one.
+    /// None where this process may not mount a file system.
     fn new(name: &str) -> Option<TinyDisk> {
         let folder = Folder::new(name);
         let mut mount = Command::new("mount");
@@ -130,7 +130,7 @@ impl TinyDisk {
         mount.status().is_ok_and(|status| status.success()).then_some(TinyDisk(folder))
     }
 
-    /// Writes a file until there is no more room; its path.
+    /// Writes a file until the disk is full; returns its path.
     fn fill(&self) -> PathBuf {
         let path = self.0.path().join("filler");
         let mut file = std::fs::File::create(&path).unwrap();
@@ -149,7 +149,7 @@ impl Drop for TinyDisk {
 #[test]
 fn a_full_disk_is_an_error_of_its_own_and_passes() {
     let Some(disk) = TinyDisk::new("full") else {
-        // Past the harness, which keeps what a test prints.
+        // The harness keeps what a test prints, so this goes straight to the standard error.
         let _ = writeln!(std::io::stderr(), "skipped: no file system can be mounted here");
         return;
     };
@@ -170,8 +170,8 @@ fn a_folder_in_place_of_a_segment_is_an_error_and_passes() {
     passes(&folder, &wal, is_expected, || std::fs::remove_dir(&obstacle).unwrap());
 }
 
-/// Appends until no segment can be made, which is the expected error; after `remove` the log goes
-/// on.
+/// Appends until no segment can be made, which gives the expected error. After `remove` the log
+/// goes on.
 fn passes(folder: &Folder, wal: &Wal, is_expected: impl Fn(&Error) -> bool, remove: impl FnOnce()) {
     const MORE: usize = 3000;
     act_as_core(0);

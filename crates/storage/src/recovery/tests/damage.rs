@@ -19,7 +19,7 @@ fn damage(folder: &Folder, position: u64, change: impl FnOnce(&mut [u8])) {
     std::fs::write(&path, bytes).unwrap();
 }
 
-/// Where the log of a damaged folder ends, or the damage that the start refuses.
+/// The end of a damaged folder's log, or the damage with which the start refuses.
 fn start(folder: &Folder) -> Result<Lsn, Box<LogDamage>> {
     match Recovery::analyse(folder.path(), Manner::default()) {
         Ok((recovery, _)) => Ok(recovery.end()),
@@ -28,15 +28,15 @@ fn start(folder: &Folder) -> Result<Lsn, Box<LogDamage>> {
     }
 }
 
-/// Takes the marks away that the files `durable` and `control` keep.
+/// Removes the marks from the files `durable` and `control`.
 fn forget_marks(folder: &Folder) {
     std::fs::remove_file(folder.path().join(log::durable::NAME)).unwrap();
     let control = std::fs::OpenOptions::new().write(true).open(folder.path().join(control::NAME)).unwrap();
     control.set_len(control::BYTES).unwrap();
 }
 
-/// A few transactions, the last of them acknowledged; gives where the first record begins and the
-/// commits' LSNs.
+/// A few transactions, the last of them acknowledged. Returns where the first record begins, and
+/// the commits' LSNs.
 fn few(model: &mut Model, random: &mut Random, transactions: usize) -> (Lsn, Vec<Lsn>) {
     model.wal.wait_durable(model.wal.position()).unwrap();
     let first = model.wal.position();
@@ -55,8 +55,8 @@ fn few(model: &mut Model, random: &mut Random, transactions: usize) -> (Lsn, Vec
     (first, commits)
 }
 
-/// Whatever byte is damaged, the start refuses or has all that was acknowledged. Without the marks
-/// that files keep, the commits themselves tell all but the last.
+/// Whichever byte is damaged, the start refuses or has all acknowledged commits. Without the marks
+/// in files, the commits themselves prove all but the last.
 #[test]
 fn a_flipped_bit_never_loses_an_acknowledged_commit() {
     let mut model = Model::new();
@@ -149,7 +149,7 @@ fn damaged_files_are_refused_and_unfinished_ends_are_not() {
             file.set_len(SEGMENT / 3).unwrap();
         });
     }
-    // Nothing readable follows: the marks in files alone tell.
+    // Nothing readable follows, so only the marks in files prove the loss.
     broken("last segments lost", true, &|copy| {
         for entry in std::fs::read_dir(copy.path().join(LOG_FOLDER)).unwrap().flatten() {
             if entry.path() >= place(copy, 2 * SEGMENT).0 {
@@ -177,7 +177,7 @@ fn damaged_files_are_refused_and_unfinished_ends_are_not() {
     assert_eq!(start(&copy), Ok(end));
 }
 
-/// A burst is written in whole blocks, so that what is durable can end within a record. Losing the
+/// A burst is written in whole blocks, so the durable part can end within a record. The loss of the
 /// rest is no damage.
 #[test]
 fn a_mark_is_the_end_of_a_record() {
@@ -201,7 +201,7 @@ fn a_mark_is_the_end_of_a_record() {
     }
 }
 
-/// The last commits are gone and nothing readable follows: one of the two files that keep the mark
+/// The last commits are gone and nothing readable follows. One of the two files that keep the mark
 /// may be an older copy.
 #[test]
 fn an_older_copy_of_one_mark_hides_no_loss() {
@@ -254,7 +254,7 @@ fn a_missing_segment_is_damage_where_it_held_records_and_nothing_elsewhere() {
         assert!(found.missing == Some(2) && found.commits > 0, "{found}");
         assert!(found.to_string().contains("log/0000000000000002 is missing"), "{found}");
     }
-    // A file whose name is no segment's is left alone, however it looks.
+    // A file whose name is no segment's stays as it is.
     let copy = good.copy();
     for name in ["+000000000000002", "ffffffffffffffff", "000000000000000A", "2", "notes"] {
         std::fs::write(copy.path().join(LOG_FOLDER).join(name), b"stray").unwrap();
@@ -309,7 +309,8 @@ fn the_end_is_discarded_only_from_where_the_damage_is() {
     assert!(std::fs::read(kept.join(format!("{:016x}", 2))).unwrap() == before);
     assert!(std::fs::read(kept.join(format!("{:016x}", 3))).unwrap() == later);
     drop(wal);
-    // Killed before the pages were looked through, it is told again, with what has been moved.
+    // The process was killed before it had read all pages. The next start refuses again, with
+    // segments moved by then.
     assert_eq!(start(&copy), Err(found.clone()));
     for _ in 0..2 {
         let (again, file) = discard(&copy, found.at).unwrap();
@@ -322,9 +323,9 @@ fn the_end_is_discarded_only_from_where_the_damage_is() {
     }
     let (again, file) = discard(&copy, found.at).unwrap();
     again.resume(file, small(1)).unwrap().settle_end().unwrap();
-    // From now on this is the log's end, without being told again.
+    // From now on this is the log's end, without a further option.
     assert_eq!(start(&copy), Ok(found.at));
-    // Records that the pages need can't be given up.
+    // Records that the pages need cannot be discarded.
     let early = model.folder.copy();
     let redo = Recovery::analyse(early.path(), Manner::default()).unwrap().0.control().redo;
     assert!(redo > log::FIRST);
