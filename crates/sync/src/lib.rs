@@ -35,6 +35,8 @@ pub use caption::Caption;
 pub use counter::ShardedCounter;
 pub use cursor::{BatchCursor, Claim, Position};
 pub use fair::FairQueue;
+#[cfg(model)]
+pub use machine::{CoreLocal, Scheduler, set_scheduler};
 pub use machine::{LazyLock, Mutex, MutexGuard, Once, OnceLock, channel};
 pub use padded::{CachePadded, PerCore};
 pub use processor::prefetch;

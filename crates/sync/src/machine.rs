@@ -8,49 +8,25 @@
 //! - [`core_local!`](crate::core_local): state of which each core has its own;
 //! - `spin_loop`, `yield_thread`, `park_thread`, `thread_waker`: how a thread that is no core
 //!   waits;
-//! - `next_number`: numbers that tell threads apart.
-//!
-//! `model` (a machine of virtual cores in one thread) will be a third file.
+//! - `next_number`: numbers that tell threads apart;
+//! - [`OnceLock`], [`LazyLock`], [`Once`], [`channel`]: `std`'s, but on the model machine.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
 
 #[cfg(loom)]
 mod loom;
-#[cfg(not(loom))]
+#[cfg(model)]
+pub(crate) mod model;
+#[cfg(not(any(loom, model)))]
 mod os;
+#[cfg(not(model))]
+mod standard;
 
 #[cfg(loom)]
 pub use self::loom::*;
-#[cfg(not(loom))]
+#[cfg(model)]
+pub use self::model::*;
+#[cfg(not(any(loom, model)))]
 pub use self::os::*;
-
-/// A value that the first caller makes. Its initialiser must not suspend its fiber: a second caller
-/// blocks its whole thread until the value is there. Loom does not explore it.
-pub type OnceLock<T> = std::sync::OnceLock<T>;
-/// A value that its first use makes; as [`OnceLock`].
-pub type LazyLock<T, F = fn() -> T> = std::sync::LazyLock<T, F>;
-/// An action that the first caller runs; as [`OnceLock`].
-pub type Once = std::sync::Once;
-
-/// Channels between threads of the operating system. A fiber must not wait at one: it would hold
-/// its core.
-pub mod channel {
-    pub use std::sync::mpsc::TrySendError;
-
-    /// Takes messages out.
-    pub type Receiver<T> = std::sync::mpsc::Receiver<T>;
-    /// Puts messages in, without bound.
-    pub type Sender<T> = std::sync::mpsc::Sender<T>;
-    /// Puts messages in while there is room.
-    pub type SyncSender<T> = std::sync::mpsc::SyncSender<T>;
-
-    /// A channel without bound.
-    pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-        std::sync::mpsc::channel()
-    }
-
-    /// A channel that holds so many messages.
-    pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
-        std::sync::mpsc::sync_channel(bound)
-    }
-}
+#[cfg(not(model))]
+pub use self::standard::*;

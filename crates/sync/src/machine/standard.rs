@@ -1,0 +1,34 @@
+//! What `std` has for the operating system's machine and for loom's, which does not explore it.
+
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
+
+/// A value that the first caller makes. Its initialiser must not suspend its fiber: a second caller
+/// blocks its whole thread until the value is there. Loom does not explore it.
+pub type OnceLock<T> = std::sync::OnceLock<T>;
+/// A value that its first use makes; as [`OnceLock`].
+pub type LazyLock<T, F = fn() -> T> = std::sync::LazyLock<T, F>;
+/// An action that the first caller runs; as [`OnceLock`].
+pub type Once = std::sync::Once;
+
+/// Channels between threads of the operating system. A fiber must not wait at one: it would hold
+/// its core.
+pub mod channel {
+    pub use std::sync::mpsc::TrySendError;
+
+    /// Takes messages out.
+    pub type Receiver<T> = std::sync::mpsc::Receiver<T>;
+    /// Puts messages in, without bound.
+    pub type Sender<T> = std::sync::mpsc::Sender<T>;
+    /// Puts messages in while there is room.
+    pub type SyncSender<T> = std::sync::mpsc::SyncSender<T>;
+
+    /// A channel without bound.
+    pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
+        std::sync::mpsc::channel()
+    }
+
+    /// A channel that holds so many messages.
+    pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
+        std::sync::mpsc::sync_channel(bound)
+    }
+}
