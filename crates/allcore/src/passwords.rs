@@ -4,7 +4,6 @@ use crate::folder;
 use server::scram::Verifier;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The users who have a password.
@@ -66,7 +65,7 @@ impl Passwords {
 /// A file's text and permissions.
 fn read(path: &Path) -> io::Result<(String, u32)> {
     let mut file = runtime::file::open_to_read(path)?;
-    let mode = file.metadata()?.permissions().mode();
+    let mode = file.mode()?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok((text, mode))
@@ -76,6 +75,7 @@ fn read(path: &Path) -> io::Result<(String, u32)> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn passwords_are_kept_as_verifiers_and_replaced() {

@@ -33,6 +33,7 @@ pub mod work;
 mod call;
 mod fail_stop;
 mod mailbox;
+mod opening;
 mod os;
 mod reactor;
 mod shared;

@@ -10,7 +10,6 @@
 //! keeps alive.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::ptr;
 
 use sync::CachePadded;
@@ -42,7 +41,7 @@ const CLOSED: *mut Link = ptr::dangling_mut();
 pub(crate) struct Mailbox {
     first: CachePadded<AtomicPtr<Link>>,
     sleeping: CachePadded<AtomicBool>,
-    event: OwnedFd,
+    event: os::Descriptor,
 }
 
 impl Mailbox {
@@ -55,7 +54,7 @@ impl Mailbox {
     }
 
     /// The eventfd to poll while sleeping.
-    pub(crate) fn event(&self) -> &OwnedFd {
+    pub(crate) fn event(&self) -> &os::Descriptor {
         &self.event
     }
 

@@ -5,9 +5,9 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use crate::os::poll::{self, Event, Interest, Poll};
+use crate::os::poll::{self, Event, Happened, Interest, Poll};
+use crate::os::{self, Descriptor, Fd};
 
 /// Events taken from the kernel at once.
 const BATCH: usize = 512;
@@ -18,7 +18,7 @@ const LISTENER: u64 = 1 << 63;
 
 pub(crate) struct Reactor {
     poll: Poll,
-    mailbox: RawFd,
+    mailbox: Fd,
     events: RefCell<Vec<Event>>,
 }
 
@@ -26,8 +26,8 @@ pub(crate) struct Reactor {
 pub(crate) enum Ready {
     /// A listener, by its token.
     Listener(u64),
-    /// A session, by its key, and the events.
-    Session(u64, u32),
+    /// A session, by its key, and its events.
+    Session(u64, Happened),
 }
 
 /// The events for which a session is watched.
@@ -48,32 +48,32 @@ impl Watch {
 
 impl Reactor {
     /// A set with the mailbox's event in it, which must live as long as the reactor polls.
-    pub(crate) fn new(mailbox: &OwnedFd) -> io::Result<Self> {
-        let events = RefCell::new(vec![poll::NONE; BATCH]);
-        let reactor = Self { poll: Poll::new()?, mailbox: mailbox.as_raw_fd(), events };
-        reactor.poll.add(mailbox.as_raw_fd(), Interest::Input, MAILBOX)?;
+    pub(crate) fn new(mailbox: &Descriptor) -> io::Result<Self> {
+        let events = RefCell::new(Event::buffer(BATCH));
+        let reactor = Self { poll: Poll::new()?, mailbox: os::id(mailbox), events };
+        reactor.poll.add(os::id(mailbox), Interest::Input, MAILBOX)?;
         Ok(reactor)
     }
 
     /// Watches the disk ring's eventfd: edge-triggered, so that it needs no reading.
-    pub(crate) fn watch_disk(&self, event: BorrowedFd<'_>) -> io::Result<()> {
-        self.poll.add(event.as_raw_fd(), Interest::NewInput, DISK)
+    pub(crate) fn watch_disk(&self, event: Fd) -> io::Result<()> {
+        self.poll.add(event, Interest::NewInput, DISK)
     }
 
-    pub(crate) fn add_session(&self, socket: RawFd, key: u64) -> io::Result<()> {
+    pub(crate) fn add_session(&self, socket: Fd, key: u64) -> io::Result<()> {
         debug_assert!(key < LISTENER);
         self.poll.add(socket, Watch::Input.interest(), key)
     }
 
-    pub(crate) fn watch_session(&self, socket: RawFd, key: u64, watch: Watch) -> io::Result<()> {
+    pub(crate) fn watch_session(&self, socket: Fd, key: u64, watch: Watch) -> io::Result<()> {
         self.poll.change(socket, watch.interest(), key)
     }
 
-    pub(crate) fn add_listener(&self, socket: RawFd, token: u64) -> io::Result<()> {
+    pub(crate) fn add_listener(&self, socket: Fd, token: u64) -> io::Result<()> {
         self.poll.add(socket, Interest::Input, token | LISTENER)
     }
 
-    pub(crate) fn remove(&self, socket: RawFd) {
+    pub(crate) fn remove(&self, socket: Fd) {
         self.poll.remove(socket);
     }
 
@@ -83,12 +83,11 @@ impl Reactor {
         let mut events = self.events.borrow_mut();
         let count = self.poll.wait(&mut events, timeout);
         for event in &events[..count] {
-            let (token, events) = (event.u64, event.events);
-            match token {
+            match event.token() {
                 MAILBOX => poll::drain(self.mailbox),
                 DISK => {}
                 token if token & LISTENER != 0 => pass_on(Ready::Listener(token & !LISTENER)),
-                key => pass_on(Ready::Session(key, events)),
+                key => pass_on(Ready::Session(key, event.happened())),
             }
         }
         count > 0

@@ -1,10 +1,9 @@
 //! Memory that this process may use: the machine's, or the least limit of its control groups.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
-
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::os::process;
 
 /// Limits of a group: version 2 writes `max` where there is none, version 1 a huge number.
 const UNIFIED: [&str; 2] = ["memory.max", "memory.high"];
@@ -16,7 +15,7 @@ const LEGACY: [&str; 1] = ["memory.limit_in_bytes"];
 /// # Errors
 /// When the machine does not tell its memory.
 pub fn available_bytes() -> io::Result<u64> {
-    let information = fs::read_to_string("/proc/meminfo")?;
+    let information = process::text("/proc/meminfo")?;
     let total = information
         .lines()
         .find_map(|line| {
@@ -24,9 +23,9 @@ pub fn available_bytes() -> io::Result<u64> {
         })
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/meminfo has no line MemTotal"))?;
     // Without these files there are no groups.
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let limit = limit(&groups, &mounts, &|path| fs::read_to_string(path).ok());
+    let groups = process::text("/proc/self/cgroup").unwrap_or_default();
+    let mounts = process::text("/proc/self/mountinfo").unwrap_or_default();
+    let limit = limit(&groups, &mounts, &|path| process::text(path).ok());
     Ok(limit.unwrap_or(u64::MAX).min(total << 10))
 }
 

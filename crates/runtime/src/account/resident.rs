@@ -10,15 +10,12 @@
 //!    beyond it counts as taken, so that memory is short: sessions are refused and stopped before
 //!    the system kills the process. What grows between two trims counts once it is far beyond.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
-
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use sync::atomic::{AtomicI64, Ordering};
 
 use super::{TAKEN, limit};
+use crate::os::process::{Pages, page_bytes};
 use crate::time;
 
 /// Between two looks, in nanoseconds.
@@ -46,7 +43,7 @@ pub fn excess() -> i64 {
 pub(super) struct Resident {
     most: i64,
     /// Pages: in all, resident, and those of them that belong to files.
-    file: File,
+    pages: Pages,
     looked: u64,
     trim_at: u64,
 }
@@ -55,7 +52,7 @@ impl Resident {
     /// The process may have so many bytes resident, but for pages of files.
     pub(super) fn at_most(bytes: u64) -> io::Result<Resident> {
         let most = i64::try_from(bytes).unwrap_or(i64::MAX);
-        Ok(Resident { most, file: File::open("/proc/self/statm")?, looked: 0, trim_at: 0 })
+        Ok(Resident { most, pages: Pages::open()?, looked: 0, trim_at: 0 })
     }
 
     /// When it may look again.
@@ -92,7 +89,7 @@ impl Resident {
     /// Bytes resident beyond what may be. None is where the system does not tell.
     fn over(&self) -> i64 {
         let mut line = [0; 128];
-        let length = self.file.read_at(&mut line, 0).unwrap_or(0);
+        let length = self.pages.read(&mut line);
         anonymous_pages(&line[..length]).map_or(0, |pages| pages * page_bytes() - self.most)
     }
 }
@@ -102,11 +99,6 @@ fn anonymous_pages(line: &[u8]) -> Option<i64> {
     let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace().skip(1);
     let mut next = || fields.next()?.parse::<i64>().ok();
     Some(next()? - next()?)
-}
-
-fn page_bytes() -> i64 {
-    // SAFETY: a plain call.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }
 }
 
 #[cfg(test)]

@@ -6,8 +6,6 @@
 //! operation's buffer outlives it, because its fiber does not leave before the operation has ended,
 //! whatever interrupts it.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
-
 mod buffer;
 mod folder;
 mod pool;
@@ -15,7 +13,6 @@ mod ring;
 mod word;
 
 pub use buffer::AlignedBuf;
-use folder::unnamed;
 pub use folder::{
     Access, FileLock, access, copy, create_dir, disk_bytes, exists, free_bytes, list, lock_exclusive,
     lock_existing, remove, rename, replace, sync_dir,
@@ -24,24 +21,22 @@ pub(crate) use pool::Pool;
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
 use sync::core_local;
 
+use crate::opening::How;
+pub use crate::opening::Unusable;
 use crate::os::operation::{self, Operation};
-use crate::os::regular;
-pub use crate::os::regular::{Unusable, open_to_read};
+pub use crate::os::regular::RegularFile;
+use crate::os::{Fd, regular};
 use ring::Ring;
 pub use word::MappedWord;
 
 use crate::fiber;
 
-/// Permissions of files made here: their owner reads and writes them, nobody else opens them.
-const PRIVATE_FILE: u32 = 0o600;
 /// Pieces of one batch kept in flight at once.
 const IN_FLIGHT: usize = 64;
 
@@ -75,7 +70,7 @@ pub struct OpenOptions {
 /// An open file.
 #[derive(Debug)]
 pub struct File {
-    file: std::fs::File,
+    file: RegularFile,
     direct: bool,
 }
 
@@ -86,23 +81,22 @@ impl File {
     /// # Errors
     /// Those of the system. [`Unusable`] where what is there is no regular file.
     pub fn open(path: &Path, options: OpenOptions) -> io::Result<File> {
-        let open = |direct: bool| {
-            let mut how = std::fs::OpenOptions::new();
-            how.read(true).write(!options.read_only).create(options.create).create_new(options.create_new);
-            how.truncate(options.truncate).mode(PRIVATE_FILE);
-            let file = regular::open(path, &mut how, if direct { libc::O_DIRECT } else { 0 })?;
-            io::Result::Ok(File { file, direct })
+        let how = How {
+            read: true,
+            write: !options.read_only,
+            create: options.create,
+            create_new: options.create_new,
+            truncate: options.truncate,
+            direct: options.direct,
         };
-        blocking(|| match open(options.direct) {
-            Err(error) if options.direct && error.raw_os_error() == Some(libc::EINVAL) => open(false),
-            opened => opened,
-        })
+        let (file, direct) = blocking(|| regular::open(path, how))?;
+        Ok(File { file, direct })
     }
 
     /// A file that has no name and is gone with the process, in the system's folder for temporary
     /// files.
     pub fn temporary() -> io::Result<File> {
-        Ok(File { file: unnamed()?, direct: false })
+        Ok(File { file: blocking(regular::open_unnamed)?, direct: false })
     }
 
     /// Fills `to` from `offset`; `UnexpectedEof` when the file ends before.
@@ -117,8 +111,7 @@ impl File {
     pub fn read_some_at(&self, to: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut read = 0;
         while read < to.len() {
-            let got =
-                self.run(Operation::read(self.file.as_raw_fd(), &mut to[read..], offset + read as u64))?;
+            let got = self.run(Operation::read(self.file.fd(), &mut to[read..], offset + read as u64))?;
             read += got;
             // A direct read ends off a block boundary only at the end of the file, and can't be
             // continued there.
@@ -132,7 +125,7 @@ impl File {
     /// Fills several pieces, keeping several reads in flight; which ones were filled. The others
     /// met an error or the file's end, or were interrupted: [`File::read_at`] tells which.
     pub fn read_many(&self, pieces: &mut [(u64, &mut [u8])]) -> Vec<bool> {
-        let fd = self.file.as_raw_fd();
+        let fd = self.file.fd();
         let mut filled = Vec::with_capacity(pieces.len());
         for batch in pieces.chunks_mut(IN_FLIGHT) {
             let operations: Vec<_> =
@@ -159,7 +152,7 @@ impl File {
         let mut written = 0;
         while written < from.len() {
             let rest = &from[written..];
-            match self.run(Operation::write(self.file.as_raw_fd(), rest, offset + written as u64, durable))? {
+            match self.run(Operation::write(self.file.fd(), rest, offset + written as u64, durable))? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 count => written += count,
             }
@@ -170,7 +163,7 @@ impl File {
     /// Writes several pieces, keeping several in flight; the first error is returned once all have
     /// ended.
     pub fn write_many(&self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
-        let fd = self.file.as_raw_fd();
+        let fd = self.file.fd();
         let mut first_error = None;
         for batch in pieces.chunks(IN_FLIGHT) {
             let operations: Vec<_> =
@@ -192,15 +185,15 @@ impl File {
 
     /// Makes everything written durable, and what is needed to read it back.
     pub fn sync_data(&self) -> io::Result<()> {
-        self.run(Operation::Sync { fd: self.file.as_raw_fd() }).map(|_| ())
+        self.run(Operation::Sync { fd: self.file.fd() }).map(|_| ())
     }
 
     /// Makes room on disk for `len` bytes from `offset`, growing the file; `StorageFull` when there
     /// is none.
     pub fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        match self.run(Operation::Allocate { fd: self.file.as_raw_fd(), offset, len }) {
+        match self.run(Operation::Allocate { fd: self.file.fd(), offset, len }) {
             // A file system that can't reserve: grow the file at least.
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 if self.len()? < offset + len {
                     self.set_len(offset + len)
                 } else {
@@ -213,7 +206,7 @@ impl File {
 
     /// Present length.
     pub fn len(&self) -> io::Result<u64> {
-        self.file.metadata().map(|about| about.len())
+        self.file.len()
     }
 
     /// Whether the file is empty.
@@ -237,6 +230,15 @@ impl File {
             }
         }
     }
+}
+
+/// Opens a regular file to read it, on the thread that calls.
+///
+/// # Errors
+/// Those of the system. [`Unusable`] where something else is there, or symbolic links lead in a
+/// circle.
+pub fn open_to_read(path: &Path) -> io::Result<RegularFile> {
+    regular::open(path, How::READ).map(|(file, _)| file)
 }
 
 /// Runs operations at the same time and waits for all: `results` are counts, or negated error
@@ -318,8 +320,8 @@ impl Disk {
         DISK.set(ptr::null());
     }
 
-    /// What to poll for completions.
-    pub(crate) fn event(&self) -> Option<BorrowedFd<'_>> {
+    /// The descriptor to poll for completions.
+    pub(crate) fn event(&self) -> Option<Fd> {
         self.ring.as_ref().map(Ring::event)
     }
 

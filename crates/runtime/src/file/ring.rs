@@ -6,21 +6,18 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
-use io_uring::{IoUring, Probe, opcode};
-
 use crate::fiber::Fiber;
-use crate::os;
 use crate::os::operation::Operation;
+use crate::os::{self, Descriptor, Fd, ring};
 
 /// Entries of the submission queue: more operations in one turn are submitted in several calls.
 const ENTRIES: u32 = 256;
 
 pub(super) struct Ring {
-    ring: RefCell<IoUring>,
-    event: OwnedFd,
+    ring: RefCell<ring::Ring>,
+    event: Descriptor,
     /// Entries pushed and not submitted.
     queued: Cell<usize>,
     /// Operations whose completion has not been seen.
@@ -42,23 +39,13 @@ struct Ticket {
 impl Ring {
     /// A ring, if the kernel grants one that can do what is needed.
     pub(super) fn new() -> io::Result<Self> {
-        let ring = IoUring::new(ENTRIES)?;
-        let mut probe = Probe::new();
-        ring.submitter().register_probe(&mut probe)?;
-        let needed = [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Fallocate::CODE];
-        if !needed.into_iter().all(|code| probe.is_supported(code)) || !ring.params().is_feature_nodrop() {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "this kernel's io_uring lacks file operations",
-            ));
-        }
         let event = os::poll::eventfd()?;
-        ring.submitter().register_eventfd(event.as_raw_fd())?;
+        let ring = ring::Ring::for_files(ENTRIES, &event)?;
         Ok(Self { ring: RefCell::new(ring), event, queued: Cell::new(0), in_flight: Cell::new(0) })
     }
 
-    pub(super) fn event(&self) -> BorrowedFd<'_> {
-        self.event.as_fd()
+    pub(super) fn event(&self) -> Fd {
+        os::id(&self.event)
     }
 
     /// Runs the operations and parks `fiber`, which calls, until all have ended.
@@ -69,7 +56,7 @@ impl Ring {
         let wait = Wait { left: Cell::new(operations.len()), fiber };
         let start = |operation: &Operation, result: &mut i32, ticket: &mut Option<Ticket>| {
             let ticket = ticket.insert(Ticket { result, wait: &wait });
-            self.push(&operation.entry().user_data(ptr::from_mut(ticket) as u64));
+            self.push(operation, ptr::from_mut(ticket) as u64);
         };
         let mut one = None;
         let mut many = Vec::new();
@@ -86,12 +73,10 @@ impl Ring {
         }
     }
 
-    fn push(&self, entry: &io_uring::squeue::Entry) {
+    fn push(&self, operation: &Operation, tag: u64) {
         loop {
-            // SAFETY: the caller waits for the completion, so what the entry points to stays valid
-            // until then.
-            let pushed = unsafe { self.ring.borrow_mut().submission().push(entry) };
-            if pushed.is_ok() {
+            // SAFETY: the caller waits for the completion, so the buffer stays valid until then.
+            if unsafe { self.ring.borrow_mut().push(operation, tag) } {
                 self.queued.set(self.queued.get() + 1);
                 self.in_flight.set(self.in_flight.get() + 1);
                 return;
@@ -116,7 +101,7 @@ impl Ring {
             return false;
         }
         // Entries that could not be submitted keep the loop awake, too.
-        self.queued.get() > 0 || !self.ring.borrow_mut().completion().is_empty()
+        self.queued.get() > 0 || self.ring.borrow_mut().has_completions()
     }
 
     /// Takes all completions and wakes the fibers that wait for them.
@@ -126,15 +111,15 @@ impl Ring {
         }
         let mut ring = self.ring.borrow_mut();
         let mut seen = 0;
-        for completion in ring.completion() {
+        for (tag, result) in ring.completions() {
             seen += 1;
             // SAFETY: the address of a ticket whose fiber waits for this completion; each completes
             // once.
-            let ticket = unsafe { &*(completion.user_data() as *const Ticket) };
+            let ticket = unsafe { &*(tag as *const Ticket) };
             // SAFETY: as for the ticket: result and wait lie in frames of the same waiting fiber,
             // on this thread.
             let wait = unsafe {
-                *ticket.result = completion.result();
+                *ticket.result = result;
                 &*ticket.wait
             };
             wait.left.set(wait.left.get() - 1);

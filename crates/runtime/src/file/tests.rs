@@ -183,7 +183,7 @@ fn what_is_no_regular_file_is_refused_by_name() {
         // Operations on it may wait again.
         let file = File::open(&path(name), options).unwrap();
         // SAFETY: a plain call on an open descriptor.
-        let flags = unsafe { libc::fcntl(file.file.as_raw_fd(), libc::F_GETFL) };
+        let flags = unsafe { libc::fcntl(file.file.fd(), libc::F_GETFL) };
         assert_eq!(flags & libc::O_NONBLOCK, 0);
     }
     assert!(File::open(&path("made"), options).is_ok());

@@ -16,13 +16,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 
-use io_uring::{IoUring, Probe, opcode, squeue, types};
-
 use super::Net;
 use super::arrivals::{MOST, SLOT, length};
 use super::replies::Replies;
 use super::session::Session;
 use crate::os;
+use crate::os::operation::Operation;
+use crate::os::ring::{self, Ring};
 use crate::{Cause, fail_stop};
 
 /// Marks a receive among the entries, beside its slot; a send has its reply's place.
@@ -30,20 +30,13 @@ const RECEIVE: u64 = 1 << 32;
 
 /// One core's ring.
 pub(crate) struct Batch {
-    ring: RefCell<IoUring>,
+    ring: RefCell<Ring>,
 }
 
 impl Batch {
     /// None where the kernel grants no such ring: then each call is a system call.
     pub(crate) fn new() -> Option<Batch> {
-        let ring =
-            IoUring::builder().setup_single_issuer().setup_coop_taskrun().build(4 * MOST as u32).ok()?;
-        let mut probe = Probe::new();
-        ring.submitter().register_probe(&mut probe).ok()?;
-        let able = [opcode::Send::CODE, opcode::Recv::CODE].into_iter().all(|code| probe.is_supported(code));
-        // Whether entries are taken at all is found out here and not by the first client.
-        ring.submit().ok()?;
-        able.then(|| Batch { ring: RefCell::new(ring) })
+        Ring::for_sockets(4 * MOST as u32).ok().map(|ring| Batch { ring: RefCell::new(ring) })
     }
 
     /// Sends replies, and receives for the first sessions of `ready` if all for whom something had
@@ -51,17 +44,16 @@ impl Batch {
     pub(super) fn exchange(&self, net: &Net, replies: &Replies, ready: &VecDeque<Rc<Session>>) {
         let (mut ring, mut slots) = (self.ring.borrow_mut(), net.arrivals.slots());
         let mut count = 0;
-        let mut push = |entry: squeue::Entry| {
-            // SAFETY: the replies' bytes and the slots are borrowed until all entries have ended,
-            // below.
-            unsafe { ring.submission().push(&entry) }.expect("room for all replies and MOST receives");
+        let mut push = |operation: Operation, tag: u64| {
+            // SAFETY: the replies' bytes and the slots are borrowed until all operations have
+            // ended, below.
+            let has_room = unsafe { ring.push(&operation, tag) };
+            assert!(has_room, "room for all replies and MOST receives");
             count += 1;
         };
         for (index, (session, bytes)) in replies.iter().enumerate() {
             if session.takes_replies() {
-                let send = opcode::Send::new(types::Fd(session.socket()), bytes.as_ptr(), bytes.len() as u32);
-                let send = send.flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).build();
-                push(send.user_data(index as u64));
+                push(Operation::send(session.socket(), bytes), index as u64);
             } else {
                 session.send_or_keep(net, bytes);
             }
@@ -70,8 +62,7 @@ impl Batch {
         for ((index, session), slot) in ready.iter().enumerate().take(next).zip(slots.chunks_exact_mut(SLOT))
         {
             if session.is_receivable() {
-                let receive = opcode::Recv::new(types::Fd(session.socket()), slot.as_mut_ptr(), SLOT as u32);
-                push(receive.flags(libc::MSG_DONTWAIT).build().user_data(RECEIVE | index as u64));
+                push(Operation::receive(session.socket(), slot), RECEIVE | index as u64);
             }
         }
         let mut ended = 0;
@@ -79,9 +70,8 @@ impl Batch {
             if let Err(error) = ring.submit_and_wait(count - ended) {
                 passes_or_die(&error);
             }
-            for completion in ring.completion() {
+            for (tag, result) in ring.completions() {
                 ended += 1;
-                let (tag, result) = (completion.user_data(), completion.result());
                 if tag & RECEIVE == 0 {
                     let (session, bytes) = replies.reply(tag as usize);
                     session.sent(net, bytes, length(result));
@@ -100,7 +90,7 @@ impl Batch {
 /// What keeps the kernel from taking entries for the moment is no matter: the next call takes what
 /// is left. With any other error nobody knows what the kernel does with the entries it took.
 fn passes_or_die(error: &io::Error) {
-    if ![libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ENOMEM].contains(&error.raw_os_error().unwrap_or(0)) {
+    if !ring::is_passing(error) {
         fail_stop(Cause::System, format_args!("sockets can't be used through io_uring: {error}"));
     }
     os::thread::yield_now();

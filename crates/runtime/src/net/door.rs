@@ -5,18 +5,15 @@
 //! a [`Talk`] with each client. Then the sockets go to [`crate::Runtime::listen_at`] as they are:
 //! no client is refused in between, and the server accepts those that still wait.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
-
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use sync::channel::{Receiver, Sender, channel};
 
 use super::Peer;
 use super::listener::{Bound, accept_one};
-use crate::os;
+use crate::os::{self, Descriptor, Fd};
 
 /// Clients the door answers at one time; others wait to be accepted.
 const CALLERS: usize = 64;
@@ -40,8 +37,8 @@ pub type Greet = dyn Fn(Peer) -> Box<dyn Talk> + Send;
 /// Addresses at which clients are talked to.
 #[derive(Debug)]
 pub struct Door {
-    /// Closing it wakes the thread.
-    wake: UnixStream,
+    /// Wakes the thread when the door is closed.
+    wake: Wake,
     /// Gives the addresses back.
     back: Receiver<Vec<Bound>>,
 }
@@ -49,7 +46,8 @@ pub struct Door {
 impl Door {
     /// Talks to those who connect at one of `places`, until it is closed.
     pub fn open(places: Vec<Bound>, greet: Box<Greet>) -> io::Result<Door> {
-        let (wake, woken) = UnixStream::pair()?;
+        let event = Arc::new(os::poll::eventfd()?);
+        let (wake, woken) = (Wake(Arc::clone(&event)), event);
         let (give, back) = channel();
         let work = move || Porter { places, greet, woken, callers: Vec::new() }.work(&give);
         os::thread::spawn("door", None, work)?;
@@ -64,17 +62,27 @@ impl Door {
     }
 }
 
+/// Wakes the door's thread for good when it is dropped.
+#[derive(Debug)]
+struct Wake(Arc<Descriptor>);
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        os::poll::signal(&self.0);
+    }
+}
+
 /// The thread's state.
 struct Porter {
     places: Vec<Bound>,
     greet: Box<Greet>,
-    woken: UnixStream,
+    woken: Arc<Descriptor>,
     callers: Vec<Caller>,
 }
 
 /// A client that has not been answered.
 struct Caller {
-    socket: File,
+    socket: Descriptor,
     talk: Box<dyn Talk>,
     seen: Vec<u8>,
     until: u64,
@@ -100,27 +108,23 @@ impl Porter {
     /// Waits for something to read, while there are callers for at most [`LOOK`]; false when the
     /// door was closed.
     fn wait(&self, open: bool) -> bool {
-        let on = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut fds: Vec<libc::pollfd> =
-            self.callers.iter().map(|caller| on(caller.socket.as_raw_fd())).collect();
+        let mut fds: Vec<Fd> = self.callers.iter().map(|caller| os::id(&caller.socket)).collect();
         if open {
-            fds.push(on(self.woken.as_raw_fd()));
+            fds.push(os::id(&self.woken));
             let room = self.callers.len() < CALLERS;
-            fds.extend(self.places.iter().filter(|_| room).map(|place| on(place.descriptor())));
+            fds.extend(self.places.iter().filter(|_| room).map(Bound::descriptor));
         }
         // Callers that say nothing run out of time.
         let limit = if self.callers.is_empty() { -1 } else { LOOK };
-        // SAFETY: the array is valid for its length throughout the call.
-        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit) };
-        // An error or a signal looks like nothing to do.
-        !open || fds[self.callers.len()].revents == 0
+        let ready = os::poll::wait_for_input(&fds, limit);
+        !open || !ready[self.callers.len()]
     }
 
-    fn accept(&mut self, listener: RawFd) {
+    fn accept(&mut self, listener: Fd) {
         while self.callers.len() < CALLERS {
             let Ok((socket, peer)) = accept_one(listener) else { return };
             let until = crate::time::precise() + PATIENCE;
-            let (socket, talk) = (File::from(socket), (self.greet)(peer));
+            let talk = (self.greet)(peer);
             self.callers.push(Caller { socket, talk, seen: Vec::new(), until });
         }
     }
@@ -135,18 +139,20 @@ impl Porter {
 impl Caller {
     /// Reads what has come and answers it; false when the talk is over.
     fn step(&mut self) -> bool {
-        let mut bytes = [0; 1024];
+        let mut room = [MaybeUninit::uninit(); 1024];
         loop {
-            match self.socket.read(&mut bytes) {
+            match os::socket::receive(os::id(&self.socket), &mut room) {
                 Ok(0) => return false,
-                Ok(count) => self.seen.extend_from_slice(&bytes[..count]),
+                // SAFETY: so many bytes were received.
+                Ok(count) => self.seen.extend(room[..count].iter().map(|byte| unsafe { byte.assume_init() })),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }
             let mut out = Vec::new();
             let goes_on = self.talk.hear(&mut self.seen, &mut out);
-            if self.socket.write_all(&out).is_err() || !goes_on || self.seen.len() > LONGEST {
+            let sent = os::socket::send(os::id(&self.socket), &out);
+            if !matches!(sent, Ok(sent) if sent == out.len()) || !goes_on || self.seen.len() > LONGEST {
                 return false;
             }
         }

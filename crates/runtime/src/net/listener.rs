@@ -2,15 +2,9 @@
 //! until they ask to enter ([`Serve::is_entering`]); all others are placed on the core that has the
 //! fewest.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // calls the system
-
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +14,11 @@ use sync::atomic::Ordering;
 use super::session::{FIRST_QUEUE, Moved};
 use super::{Net, Peer, Serve};
 use crate::fiber::core::{self, contain};
-use crate::os::{check, set_option};
+use crate::os::socket::{self, Origin};
+use crate::os::{self, Descriptor, Fd};
 use crate::shared::Shared;
 use crate::{call, mailbox, timer};
 
-/// Connections the kernel keeps until they are accepted.
-const BACKLOG: i32 = 4096;
 /// Connections accepted in one turn.
 const ACCEPTED_PER_TURN: usize = 128;
 /// How long accepting rests when descriptors or memory have run out, or there are too many
@@ -77,7 +70,7 @@ pub struct Listener {
 
 /// A listener on the service worker.
 pub(super) struct Listening {
-    socket: OwnedFd,
+    socket: Descriptor,
     accept: Arc<Accept>,
     /// While there are so many sessions, connections wait in the kernel.
     most: usize,
@@ -88,7 +81,7 @@ pub(super) struct Listening {
 #[derive(Debug)]
 pub struct Bound {
     /// None once a listener has it.
-    socket: Option<OwnedFd>,
+    socket: Option<Descriptor>,
     /// With the port that was taken.
     address: Address,
 }
@@ -97,8 +90,11 @@ impl Bound {
     /// Takes an address.
     pub fn new(address: Address) -> io::Result<Bound> {
         let (socket, address) = match address {
-            Address::Tcp(at) => bind_tcp(at)?,
-            Address::Unix { path, mode } => bind_unix(path, mode)?,
+            Address::Tcp(at) => {
+                let (socket, at) = socket::listen_tcp(at)?;
+                (socket, Address::Tcp(at))
+            }
+            Address::Unix { path, mode } => (socket::listen_unix(&path, mode)?, Address::Unix { path, mode }),
         };
         Ok(Bound { socket: Some(socket), address })
     }
@@ -108,15 +104,15 @@ impl Bound {
         &self.address
     }
 
-    pub(super) fn descriptor(&self) -> RawFd {
-        self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    pub(super) fn descriptor(&self) -> Fd {
+        self.socket.as_ref().map_or(-1, os::id)
     }
 }
 
 impl Drop for Bound {
     fn drop(&mut self) {
         if let (Some(_), Address::Unix { path, .. }) = (self.socket.take(), &self.address) {
-            let _ = std::fs::remove_file(path);
+            socket::remove(path);
         }
     }
 }
@@ -135,7 +131,7 @@ pub(crate) fn listen_at(
         let net = super::here();
         let mut listeners = net.listeners.borrow_mut();
         let token = listeners.iter().position(Option::is_none).unwrap_or(listeners.len());
-        net.reactor.add_listener(socket.as_raw_fd(), token as u64)?;
+        net.reactor.add_listener(os::id(&socket), token as u64)?;
         let listening = Some(Rc::new(Listening { socket, accept, most }));
         match listeners.get_mut(token) {
             Some(slot) => *slot = listening,
@@ -145,51 +141,6 @@ pub(crate) fn listen_at(
     });
     let token = token.expect("the runtime has not been shut down")?;
     Ok(Listener { shared: Arc::clone(shared), address, token })
-}
-
-fn bind_tcp(at: SocketAddr) -> io::Result<(OwnedFd, Address)> {
-    let listener = TcpListener::bind(at)?; // sets SO_REUSEADDR
-    listener.set_nonblocking(true)?;
-    // SAFETY: a plain system call on our socket: listening again only changes the backlog.
-    check(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
-    let address = Address::Tcp(listener.local_addr()?);
-    Ok((listener.into(), address))
-}
-
-fn bind_unix(path: PathBuf, mode: u32) -> io::Result<(OwnedFd, Address)> {
-    remove_stale(&path)?;
-    let flags = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
-    let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_UNIX, flags, 0))?) };
-    // SAFETY: all zero is a value of this plain struct.
-    let mut at: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    at.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    let name = path.as_os_str().as_bytes();
-    if name.len() >= at.sun_path.len() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is too long for a Unix socket"));
-    }
-    at.sun_path.iter_mut().zip(name).for_each(|(to, &from)| *to = from as libc::c_char);
-    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: `at` is readable for `len`.
-    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const at).cast(), len) })?;
-    // Nobody can connect before it listens, so nobody slips in before the permissions are right.
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
-    // SAFETY: a plain system call on our socket.
-    check(unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) })?;
-    Ok((socket, Address::Unix { path, mode }))
-}
-
-/// Removes a socket that nobody listens at any more; anything else at the path is left alone.
-fn remove_stale(path: &Path) -> io::Result<()> {
-    match std::fs::symlink_metadata(path) {
-        Ok(about) if about.file_type().is_socket() => match UnixStream::connect(path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
-            _ => Err(io::ErrorKind::AddrInUse.into()),
-        },
-        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 impl Listener {
@@ -224,15 +175,14 @@ impl Drop for Listener {
             }
         }
         if let Address::Unix { path, .. } = &self.address {
-            // Failing means that somebody has removed it already.
-            let _ = std::fs::remove_file(path);
+            socket::remove(path);
         }
     }
 }
 
 impl Listening {
-    pub(super) fn socket(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    pub(super) fn socket(&self) -> Fd {
+        os::id(&self.socket)
     }
 
     /// Accepts what waits, up to a bound (the listener is level-triggered: the rest comes next
@@ -244,11 +194,9 @@ impl Listening {
             }
             match accept_one(self.socket()) {
                 Ok((socket, peer)) => self.place(net, socket, peer),
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN) => return,
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
-                        return self.rest(net, token);
-                    }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return,
+                    _ if socket::is_exhausted(&error) => return self.rest(net, token),
                     _ => {} // that connection failed before it was accepted; others may be good
                 },
             }
@@ -272,7 +220,7 @@ impl Listening {
 
     /// Asks who serves it; keeps it here to let its client in, or gives it to the core with the
     /// fewest sessions.
-    fn place(&self, net: &Net, socket: OwnedFd, peer: Peer) {
+    fn place(&self, net: &Net, socket: Descriptor, peer: Peer) {
         let shared = &net.shared;
         // Relaxed: a flag; a session that slips in is told to end when it is attached.
         if shared.draining.load(Ordering::Relaxed) {
@@ -295,59 +243,11 @@ impl Listening {
 }
 
 /// Takes a connection that waits at a listening socket.
-pub(super) fn accept_one(listener: RawFd) -> io::Result<(OwnedFd, Peer)> {
-    // SAFETY: all zero is a value of this plain struct.
-    let mut from: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: `from` is writable for `len`; the descriptor given is owned by nobody else.
-    let socket = unsafe {
-        let fd = check(libc::accept4(listener, (&raw mut from).cast(), &mut len, flags))?;
-        OwnedFd::from_raw_fd(fd)
-    };
-    let peer = match from.ss_family as i32 {
-        libc::AF_UNIX => {
-            set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, FIRST_QUEUE)?;
-            unix_peer(&socket)?
-        }
-        _ => {
-            set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-            set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-            Peer::Tcp(tcp_peer(&from).ok_or(io::ErrorKind::InvalidData)?)
-        }
+pub(super) fn accept_one(listener: Fd) -> io::Result<(Descriptor, Peer)> {
+    let (socket, origin) = socket::accept(listener, FIRST_QUEUE)?;
+    let peer = match origin {
+        Origin::Tcp(address) => Peer::Tcp(address),
+        Origin::Unix { user, process } => Peer::Unix { user, process },
     };
     Ok((socket, peer))
-}
-
-fn unix_peer(socket: &OwnedFd) -> io::Result<Peer> {
-    let mut about = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `about` is writable for `len`.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut about).cast(),
-            &mut len,
-        )
-    })?;
-    Ok(Peer::Unix { user: about.uid, process: (about.pid > 0).then_some(about.pid) })
-}
-
-fn tcp_peer(from: &libc::sockaddr_storage) -> Option<SocketAddr> {
-    match from.ss_family as i32 {
-        libc::AF_INET => {
-            // SAFETY: the family says which struct it is, and the storage is big and aligned enough
-            // for each.
-            let v4 = unsafe { &*(&raw const *from).cast::<libc::sockaddr_in>() };
-            Some((u32::from_be(v4.sin_addr.s_addr).to_be_bytes(), u16::from_be(v4.sin_port)).into())
-        }
-        libc::AF_INET6 => {
-            // SAFETY: as above.
-            let v6 = unsafe { &*(&raw const *from).cast::<libc::sockaddr_in6>() };
-            Some((v6.sin6_addr.s6_addr, u16::from_be(v6.sin6_port)).into())
-        }
-        _ => None,
-    }
 }

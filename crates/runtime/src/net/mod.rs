@@ -44,6 +44,7 @@ use sync::core_local;
 
 use crate::interrupt::Reason;
 use crate::mailbox;
+use crate::os::{self, poll::Happened};
 use crate::reactor::Reactor;
 use crate::shared::Shared;
 use arrivals::{Arrivals, MOST};
@@ -136,8 +137,7 @@ pub enum Peer {
 impl Peer {
     /// Whether the kernel vouches that the client is root, or the user this process runs as.
     pub fn is_administrator(&self) -> bool {
-        // SAFETY: a plain system call, which cannot fail.
-        matches!(self, Peer::Unix { user, .. } if *user == 0 || *user == unsafe { libc::geteuid() })
+        matches!(self, Peer::Unix { user, .. } if *user == 0 || *user == os::socket::user())
     }
 }
 
@@ -275,9 +275,9 @@ impl Net {
     }
 
     /// An event of a session's socket.
-    pub(crate) fn event(&self, key: u64, flags: u32) {
+    pub(crate) fn event(&self, key: u64, happened: Happened) {
         if let Some(session) = self.find(key)
-            && session.event(self, flags)
+            && session.event(self, happened)
         {
             self.make_ready(&session);
         }

@@ -1,22 +1,26 @@
 //! The operating system's machine.
 //!
 //! The rest of the runtime is written over this surface, one file a kind of thing. Another machine
-//! gives the same surface. Still outside and calling the system themselves: `file` (folders, the
-//! mapped word, the ring), `net` (sockets, the ring), and what `account` reads of the process.
+//! gives the same surface: the model machine is one (`crate::model`).
 //!
 //! - [`clock`]: monotonic and calendar time;
+//! - [`folder`]: folders, and what is known of a path;
 //! - [`memory`]: mapped memory, and the C library's heap;
-//! - [`operation`]: reads, writes and syncs of an open file;
+//! - [`operation`]: reads, writes and syncs of an open file, sends and receives;
 //! - [`poll`]: waiting for many descriptors, and waking who waits;
-//! - [`process`]: how the process ends;
+//! - [`process`]: how the process ends, and what the system tells of it;
 //! - [`processor`]: the processors, and where a thread runs;
 //! - [`random`]: randomness for secrets and seeds;
-//! - [`regular`]: opening files;
-//! - [`thread`]: threads beside the cores, and those that carry the cores.
+//! - [`regular`]: regular files;
+//! - `ring`: io_uring;
+//! - `socket`: sockets;
+//! - [`thread`]: threads beside the cores, and those that carry the cores;
+//! - [`word`]: a word of a file, mapped into memory.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
 
 pub(crate) mod clock;
+pub(crate) mod folder;
 pub(crate) mod memory;
 pub(crate) mod operation;
 pub(crate) mod poll;
@@ -24,10 +28,13 @@ pub(crate) mod process;
 pub(crate) mod processor;
 pub(crate) mod random;
 pub(crate) mod regular;
+pub(crate) mod ring;
+pub(crate) mod socket;
 pub(crate) mod thread;
+pub(crate) mod word;
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// The result of a system call that gives -1 and errno on failure.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -39,11 +46,13 @@ pub(crate) fn check_len(result: isize) -> io::Result<usize> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
 
-/// Sets a socket option that is an int.
-pub(crate) fn set_option(socket: RawFd, level: i32, option: i32, value: i32) -> io::Result<()> {
-    // SAFETY: `value` is readable for the length given.
-    check(unsafe {
-        libc::setsockopt(socket, level, option, (&raw const value).cast(), size_of::<i32>() as u32)
-    })?;
-    Ok(())
+/// A descriptor of an open file, socket or event, closed when it is dropped.
+pub(crate) type Descriptor = std::os::fd::OwnedFd;
+/// The number of a descriptor.
+pub(crate) type Fd = RawFd;
+
+/// The number of a descriptor.
+#[inline]
+pub(crate) fn id(descriptor: &Descriptor) -> Fd {
+    descriptor.as_raw_fd()
 }

@@ -1,4 +1,5 @@
-//! One file operation, in a form that a ring, an I/O thread or the calling thread can carry out.
+//! One operation of a file or a socket, in a form that a ring, an I/O thread or the calling thread
+//! can carry out.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -8,14 +9,43 @@ use io_uring::{opcode, squeue, types};
 /// The most that one operation moves: the kernel's own limit is 2 GiB less a page.
 const LEN_MAX: usize = 1 << 30;
 
-/// What to do with which file. Whoever makes one waits until it has ended, so descriptor and buffer
-/// outlive it.
+/// An operation on a descriptor. Its maker waits until it has ended, so descriptor and buffer outlive
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Operation {
-    Read { fd: RawFd, to: *mut u8, len: u32, offset: u64 },
-    Write { fd: RawFd, from: *const u8, len: u32, offset: u64, durable: bool },
-    Sync { fd: RawFd },
-    Allocate { fd: RawFd, offset: u64, len: u64 },
+    Read {
+        fd: RawFd,
+        to: *mut u8,
+        len: u32,
+        offset: u64,
+    },
+    Write {
+        fd: RawFd,
+        from: *const u8,
+        len: u32,
+        offset: u64,
+        durable: bool,
+    },
+    Sync {
+        fd: RawFd,
+    },
+    Allocate {
+        fd: RawFd,
+        offset: u64,
+        len: u64,
+    },
+    /// Without waiting for room.
+    Send {
+        fd: RawFd,
+        from: *const u8,
+        len: u32,
+    },
+    /// Without waiting for input.
+    Receive {
+        fd: RawFd,
+        to: *mut u8,
+        len: u32,
+    },
 }
 
 // SAFETY: the pointers are to buffers that the maker has borrowed (exclusively for a read) until
@@ -33,6 +63,14 @@ impl Operation {
         Self::Write { fd, from: from.as_ptr(), len: from.len().min(LEN_MAX) as u32, offset, durable }
     }
 
+    pub(crate) fn send(fd: RawFd, from: &[u8]) -> Self {
+        Self::Send { fd, from: from.as_ptr(), len: from.len().min(LEN_MAX) as u32 }
+    }
+
+    pub(crate) fn receive(fd: RawFd, to: &mut [u8]) -> Self {
+        Self::Receive { fd, to: to.as_mut_ptr(), len: to.len().min(LEN_MAX) as u32 }
+    }
+
     /// As an entry of a ring's submission queue.
     pub(crate) fn entry(&self) -> squeue::Entry {
         match *self {
@@ -44,6 +82,12 @@ impl Operation {
                 opcode::Write::new(types::Fd(fd), from, len).offset(offset).rw_flags(flags).build()
             }
             Self::Sync { fd } => opcode::Fsync::new(types::Fd(fd)).flags(types::FsyncFlags::DATASYNC).build(),
+            Self::Send { fd, from, len } => opcode::Send::new(types::Fd(fd), from, len)
+                .flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+                .build(),
+            Self::Receive { fd, to, len } => {
+                opcode::Recv::new(types::Fd(fd), to, len).flags(libc::MSG_DONTWAIT).build()
+            }
             Self::Allocate { fd, offset, len } => {
                 opcode::Fallocate::new(types::Fd(fd), len).offset(offset).build()
             }
@@ -66,6 +110,10 @@ impl Operation {
                     libc::pwritev2(fd, &piece, 1, offset as libc::off_t, libc::RWF_DSYNC)
                 }
                 Self::Sync { fd } => libc::fdatasync(fd) as isize,
+                Self::Send { fd, from, len } => {
+                    libc::send(fd, from.cast(), len as usize, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+                }
+                Self::Receive { fd, to, len } => libc::recv(fd, to.cast(), len as usize, libc::MSG_DONTWAIT),
                 Self::Allocate { fd, offset, len } => {
                     libc::fallocate(fd, 0, offset as libc::off_t, len as libc::off_t) as isize
                 }

@@ -27,11 +27,46 @@ impl Interest {
     }
 }
 
-/// What happened at a descriptor, and the token that it was added with.
-pub(crate) type Event = libc::epoll_event;
+/// What happened at a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Happened {
+    /// There may be input, or the end.
+    pub(crate) input: bool,
+    /// There may be room for output.
+    pub(crate) room: bool,
+    /// The peer has ended, or the connection is broken.
+    pub(crate) hung_up: bool,
+}
 
-/// No event; for a buffer to wait with.
-pub(crate) const NONE: Event = Event { events: 0, u64: 0 };
+/// Something happened at a descriptor that was added with this token.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Event(libc::epoll_event);
+
+impl Event {
+    /// Room for so many events.
+    pub(crate) fn buffer(count: usize) -> Vec<Event> {
+        vec![Event(libc::epoll_event { events: 0, u64: 0 }); count]
+    }
+
+    /// The token that the descriptor was added with.
+    #[inline]
+    pub(crate) fn token(&self) -> u64 {
+        self.0.u64
+    }
+
+    /// What happened.
+    #[inline]
+    pub(crate) fn happened(&self) -> Happened {
+        let flags = self.0.events;
+        let has = |flag: i32| flags & flag as u32 != 0;
+        Happened {
+            input: has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
+            room: has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR),
+            hung_up: has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
+        }
+    }
+}
 
 /// A set of watched descriptors.
 #[derive(Debug)]
@@ -61,7 +96,7 @@ impl Poll {
     }
 
     fn control(&self, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
-        let mut event = Event { events, u64: token };
+        let mut event = libc::epoll_event { events, u64: token };
         // SAFETY: `event` is valid for the call.
         check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, &mut event) })?;
         Ok(())
@@ -72,7 +107,8 @@ impl Poll {
     pub(crate) fn wait(&self, events: &mut [Event], timeout: Option<i32>) -> usize {
         let (room, timeout) = (events.len() as i32, timeout.unwrap_or(-1));
         // SAFETY: the kernel writes at most as many events as the buffer has room for.
-        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), room, timeout) };
+        let count =
+            unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr().cast(), room, timeout) };
         check_len(count as isize).unwrap_or(0) // EINTR, the only possible failure: the caller comes again
     }
 }
@@ -96,4 +132,14 @@ pub(crate) fn drain(event: RawFd) {
     let mut count = 0u64;
     // SAFETY: eight writable bytes. EAGAIN (somebody else read it) is as good.
     unsafe { libc::read(event, (&raw mut count).cast(), 8) };
+}
+
+/// Waits until one of these descriptors has input, for at most so many milliseconds (-1: without
+/// limit); which of them have. An error or a signal looks like none.
+pub(crate) fn wait_for_input(fds: &[RawFd], limit: i32) -> Vec<bool> {
+    let mut polled: Vec<libc::pollfd> =
+        fds.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    // SAFETY: the array is valid for its length throughout the call.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, limit) };
+    polled.iter().map(|polled| polled.revents != 0).collect()
 }

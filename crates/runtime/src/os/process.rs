@@ -1,5 +1,8 @@
-//! How the process ends, other than by returning from `main`.
+//! The process: how it ends other than by returning from `main`, and what the system tells of it.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::thread;
@@ -17,4 +20,32 @@ pub(crate) fn kill() -> ! {
     loop {
         thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// The text of a file in which the system tells of itself, as `/proc/meminfo`.
+pub(crate) fn text(path: impl AsRef<std::path::Path>) -> io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
+/// The numbers of pages that the process has.
+pub(crate) struct Pages(File);
+
+impl Pages {
+    /// # Errors
+    /// Where the system does not tell.
+    pub(crate) fn open() -> io::Result<Pages> {
+        File::open("/proc/self/statm").map(Pages)
+    }
+
+    /// The line of numbers as the kernel writes it; how many bytes it has. None where the kernel
+    /// does not tell.
+    pub(crate) fn read(&self, line: &mut [u8]) -> usize {
+        self.0.read_at(line, 0).unwrap_or(0)
+    }
+}
+
+/// Bytes of a page.
+pub(crate) fn page_bytes() -> i64 {
+    // SAFETY: a plain call.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }
 }

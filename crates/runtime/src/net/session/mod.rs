@@ -5,7 +5,6 @@ mod wake;
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,7 +13,8 @@ use super::{Net, Peer, Serve};
 use crate::account;
 use crate::fiber::Fiber;
 use crate::interrupt::Interrupt;
-use crate::os::check_len;
+use crate::os::poll::Happened;
+use crate::os::{self, Descriptor, Fd};
 use crate::reactor::Watch;
 pub(super) use queue::FIRST as FIRST_QUEUE;
 use queue::Queue;
@@ -29,7 +29,7 @@ const DROPPED_TURNS: usize = 64;
 
 /// A session; touched by its core's thread alone, so its fields are plain cells.
 pub(super) struct Session {
-    socket: OwnedFd,
+    socket: Descriptor,
     /// Slot and generation, the token of its events.
     pub(super) key: u64,
     pub(super) peer: Peer,
@@ -75,7 +75,7 @@ pub(super) struct Session {
 
 /// A connection on its way to a worker.
 pub(super) struct Moved {
-    socket: OwnedFd,
+    socket: Descriptor,
     peer: Peer,
     pub(super) handler: Box<dyn Serve>,
     /// Bytes that its client has sent and nobody has read.
@@ -86,7 +86,7 @@ pub(super) struct Moved {
 
 impl Moved {
     /// A connection of which nothing has been read.
-    pub(super) fn new(socket: OwnedFd, peer: Peer, handler: Box<dyn Serve>) -> Self {
+    pub(super) fn new(socket: Descriptor, peer: Peer, handler: Box<dyn Serve>) -> Self {
         Self { socket, peer, handler, partial: Vec::new(), unsent: Vec::new() }
     }
 }
@@ -124,8 +124,8 @@ impl Session {
         }
     }
 
-    pub(super) fn socket(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    pub(super) fn socket(&self) -> Fd {
+        os::id(&self.socket)
     }
 
     pub(super) fn watch_first(&self, net: &Net) -> io::Result<()> {
@@ -145,7 +145,7 @@ impl Session {
         handler: Box<dyn Serve>,
         partial: Vec<u8>,
     ) -> Result<Moved, (io::Error, Box<dyn Serve>)> {
-        match self.socket.try_clone() {
+        match os::socket::duplicate(&self.socket) {
             Ok(socket) => {
                 let (peer, unsent) = (self.peer.clone(), self.unsent.take());
                 self.leave_queue();
@@ -177,15 +177,14 @@ impl Session {
     }
 
     /// Notes an event; whether the session is to be served.
-    pub(super) fn event(self: &Rc<Self>, net: &Net, flags: u32) -> bool {
-        let has = |flag: i32| flags & flag as u32 != 0;
-        if has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
+    pub(super) fn event(self: &Rc<Self>, net: &Net, happened: Happened) -> bool {
+        if happened.hung_up {
             self.hung_up.set(true);
         }
-        if has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
+        if happened.input {
             self.readable.set(true);
         }
-        if has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) && !self.unsent.borrow().is_empty() {
+        if happened.room && !self.unsent.borrow().is_empty() {
             self.send_unsent(net);
         }
         if let Some(fiber) = self.waiter.take() {
@@ -266,10 +265,8 @@ impl Session {
     pub(super) fn receive(&self, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let room = bytes.spare_capacity_mut();
         let asked = room.len().min(RECEIVED_AT_ONCE);
-        // SAFETY: the room is writable for its length.
-        let received =
-            unsafe { libc::recv(self.socket(), room.as_mut_ptr().cast(), asked, libc::MSG_DONTWAIT) };
-        let received = self.received(asked, check_len(received))?;
+        let received = os::socket::receive(self.socket(), &mut room[..asked]);
+        let received = self.received(asked, received)?;
         // SAFETY: the kernel has written that many bytes behind the old length.
         unsafe { bytes.set_len(bytes.len() + received) };
         Ok(received)
@@ -278,9 +275,7 @@ impl Session {
     /// Says that nothing follows.
     pub(super) fn say_end(&self) {
         if !self.said_end.replace(true) {
-            // SAFETY: a plain system call on our socket. One that is broken already will be found
-            // so by the receive.
-            unsafe { libc::shutdown(self.socket(), libc::SHUT_WR) };
+            os::socket::end_output(self.socket());
         }
     }
 
@@ -383,15 +378,10 @@ fn is_transient(error: &io::Error) -> bool {
 }
 
 /// Sends as much as the socket takes; `Ok(0)` when it is full.
-fn send(socket: RawFd, bytes: &[u8]) -> io::Result<usize> {
+fn send(socket: Fd, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {
-        let rest = &bytes[sent..];
-        // SAFETY: `rest` is readable for its length.
-        let count = unsafe {
-            libc::send(socket, rest.as_ptr().cast(), rest.len(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
-        };
-        match check_len(count) {
+        match os::socket::send(socket, &bytes[sent..]) {
             Ok(count) => sent += count,
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => break,

@@ -15,7 +15,6 @@
 //!    allows.
 
 use std::cell::Cell;
-use std::os::fd::RawFd;
 use std::time::Duration;
 
 use sync::atomic::{AtomicI64, Ordering};
@@ -23,7 +22,7 @@ use sync::atomic::{AtomicI64, Ordering};
 use super::Session;
 use crate::account;
 use crate::net::{self, Net, Peer};
-use crate::os::set_option;
+use crate::os;
 use crate::timer;
 
 /// Bytes sent from one look to the next.
@@ -74,7 +73,7 @@ impl Session {
     #[cold]
     pub(in crate::net) fn look_at_queue(&self, net: &Net) {
         self.queue.sent.set(0);
-        self.set_queue(unread(self.socket(), &self.peer));
+        self.set_queue(os::socket::unread(self.socket(), matches!(self.peer, Peer::Tcp(_))));
         if self.queue.found.get() > 0 && !self.queue.is_listed.replace(true) {
             net.list_queue(self.key);
         }
@@ -126,8 +125,7 @@ impl Session {
             return;
         };
         if self.queue.length.replace(Some(length)) != Some(length) {
-            // Where it fails, the queue stays as long as it was.
-            let _ = set_option(self.socket(), libc::SOL_SOCKET, libc::SO_SNDBUF, length);
+            os::socket::set_queue(self.socket(), length);
         }
     }
 }
@@ -152,29 +150,4 @@ impl Net {
             }
         }
     }
-}
-
-/// Bytes that were sent and that the peer has not received; for a Unix socket with what the kernel
-/// adds to them.
-fn unread(socket: RawFd, peer: &Peer) -> usize {
-    if matches!(peer, Peer::Tcp(_)) && is_over(socket) {
-        return 0;
-    }
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the call writes one integer. Where it fails, it writes none.
-    unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
-    usize::try_from(bytes).unwrap_or(0)
-}
-
-/// Whether a connection of TCP is over. The kernel has thrown its queue away then, and still tells
-/// its length.
-fn is_over(socket: RawFd) -> bool {
-    /// The number of the state in the kernel's tables.
-    const CLOSED: u8 = 7;
-    let (mut state, mut len) = (0_u8, 1 as libc::socklen_t);
-    // SAFETY: `state`, the first byte of what is told, is writable for `len`.
-    let told = unsafe {
-        libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut state).cast(), &raw mut len)
-    };
-    told == 0 && state == CLOSED
 }

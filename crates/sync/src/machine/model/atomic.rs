@@ -1,6 +1,7 @@
 //! Atomics whose every access the scheduler sees.
 //!
-//! The operation is `std`'s, as if it were sequentially consistent: virtual threads run one at a time.
+//! The operation is `std`'s, as if it were sequentially consistent: virtual threads run one at a
+//! time.
 
 pub use std::sync::atomic::Ordering;
 

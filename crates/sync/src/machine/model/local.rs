@@ -39,8 +39,8 @@ impl<T> CoreLocal<T> {
             values[thread] = Some(value);
         }
         // SAFETY: as above. The value lies in its box for ever: it is never moved or dropped.
-        unsafe { &*self.values.get() }
-        [thread].as_deref().expect("made above")
+        let values = unsafe { &*self.values.get() };
+        values[thread].as_deref().expect("made above")
     }
 
     /// Calls `body` with this virtual thread's value.

@@ -1,0 +1,91 @@
+//! The kernel's io_uring: operations of many files or sockets by one system call.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use io_uring::{IoUring, Probe, opcode};
+
+use super::operation::Operation;
+
+/// A ring of this thread.
+pub(crate) struct Ring(IoUring);
+
+impl Ring {
+    /// A ring for files, with room for so many operations. `event` is signalled when one ends.
+    ///
+    /// # Errors
+    /// Where the kernel grants none, or none that can do what is needed.
+    pub(crate) fn for_files(entries: u32, event: &OwnedFd) -> io::Result<Ring> {
+        let ring = IoUring::new(entries)?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let needed = [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Fallocate::CODE];
+        if !needed.into_iter().all(|code| probe.is_supported(code)) || !ring.params().is_feature_nodrop() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this kernel's io_uring lacks file operations",
+            ));
+        }
+        ring.submitter().register_eventfd(event.as_raw_fd())?;
+        Ok(Ring(ring))
+    }
+
+    /// A ring for sockets, with room for so many operations, none of which waits.
+    ///
+    /// # Errors
+    /// As [`Ring::for_files`].
+    pub(crate) fn for_sockets(entries: u32) -> io::Result<Ring> {
+        let ring = IoUring::builder().setup_single_issuer().setup_coop_taskrun().build(entries)?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        if ![opcode::Send::CODE, opcode::Recv::CODE].into_iter().all(|code| probe.is_supported(code)) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        // Whether entries are taken at all is found out here and not by the first client.
+        ring.submit()?;
+        Ok(Ring(ring))
+    }
+
+    /// Queues an operation, whose completion carries `tag`; false when there is no room.
+    ///
+    /// # Safety
+    /// The operation's buffer stays valid until it has ended.
+    #[inline]
+    pub(crate) unsafe fn push(&mut self, operation: &Operation, tag: u64) -> bool {
+        // SAFETY: by contract.
+        unsafe { self.0.submission().push(&operation.entry().user_data(tag)) }.is_ok()
+    }
+
+    /// Gives the kernel what is queued; how many operations it has taken.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn submit(&self) -> io::Result<usize> {
+        self.0.submit()
+    }
+
+    /// Gives the kernel what is queued, and waits until so many operations have ended.
+    ///
+    /// # Errors
+    /// Those of the system; [`is_passing`] tells which of them are no matter.
+    pub(crate) fn submit_and_wait(&self, count: usize) -> io::Result<usize> {
+        self.0.submit_and_wait(count)
+    }
+
+    /// Whether an operation has ended whose completion has not been taken.
+    pub(crate) fn has_completions(&mut self) -> bool {
+        !self.0.completion().is_empty()
+    }
+
+    /// Takes the completions: the operation's tag, and a count or a negated error number.
+    #[inline]
+    pub(crate) fn completions(&mut self) -> impl Iterator<Item = (u64, i32)> + '_ {
+        self.0.completion().map(|completion| (completion.user_data(), completion.result()))
+    }
+}
+
+/// Whether an error keeps the kernel from taking entries for the moment only: the next call takes
+/// what is left.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ENOMEM].contains(&error.raw_os_error().unwrap_or(0))
+}
