@@ -1,4 +1,4 @@
-//! What a snapshot sees while indexes are made and tables are rewritten beside it.
+//! Snapshots beside the making of indexes and the rewriting of tables.
 
 mod common;
 
@@ -7,13 +7,13 @@ use std::sync::Mutex;
 use common::{Folder, close_sound, fails, rows, run, until_used, used};
 use runtime::stop;
 
-/// Stop points are the whole process's.
+/// Stop points belong to the process, so one test runs at a time.
 static STOP_POINTS: Mutex<()> = Mutex::new(());
 
 const FIVES: &str = "SELECT count(*) FROM t WHERE x = 5";
 
 #[test]
-fn trees_newer_than_a_snapshot_are_not_asked() {
+fn an_old_snapshot_reads_no_newer_tree() {
     let folder = Folder::new("age");
     let database = folder.open();
     let mut old = database.session("postgres", 0).expect("a session");

@@ -1,4 +1,4 @@
-//! Deleted entries go away without VACUUM, and nobody notices.
+//! Autovacuum removes deleted entries without a VACUUM and without a session noticing it.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn replaced_long_values_do_not_pile_up() {
     let empty = used(&database);
     run(&mut s, "INSERT INTO w SELECT g, '' FROM generate_series(1, 10) g");
     for round in 0..20 {
-        // 51 chunks each, of which a page holds four.
+        // Each value has 51 chunks; a page holds four.
         run(&mut s, &format!("UPDATE w SET body = repeat('{}', 50000)", 10 + round));
         until_used(&database, empty + 400);
     }
@@ -75,7 +75,7 @@ fn an_old_snapshot_keeps_what_it_sees_and_no_longer() {
         std::thread::sleep(4 * PAUSE);
         assert_eq!(rows(&mut old, seen), ["1000|500500|1000"]);
         assert_eq!(rows(&mut old, "SELECT count(*) FROM t WHERE n BETWEEN 1 AND 1000"), ["1000"]);
-        // What is deleted meanwhile lets it look again and again.
+        // The rows deleted meanwhile make it look again and again.
         run(&mut s, "INSERT INTO t SELECT g, 0, 'c' FROM generate_series(2000, 2999) g");
         run(&mut s, "DELETE FROM t WHERE id >= 2000");
     }
@@ -112,7 +112,7 @@ fn a_shutdown_does_not_wait_for_it() {
 }
 
 #[test]
-fn tables_and_databases_may_go_meanwhile() {
+fn tables_and_databases_may_be_dropped_during_autovacuum() {
     let folder = Folder::new("vacuum-drop");
     let database = open(&folder);
     let mut s = session(&database);
@@ -133,7 +133,7 @@ fn tables_and_databases_may_go_meanwhile() {
         std::thread::sleep(Duration::from_millis(3 * round));
         let start = Instant::now();
         while let Err(error) = s.run("DROP DATABASE d") {
-            // The other session is on its way out.
+            // The other session may not have ended yet.
             assert_eq!(error.code.as_str(), "55006", "{error:?}");
             assert!(start.elapsed() < LONG);
         }
@@ -141,7 +141,7 @@ fn tables_and_databases_may_go_meanwhile() {
             empty = used(&database);
         }
     }
-    // All of it is freed, that of the system's own table too.
+    // Every page is freed, also those of the system's own tables.
     until_used(&database, empty + 50);
     drop(s);
     close_sound(&folder, database);

@@ -6,7 +6,7 @@ use common::{Folder, fails, rows, run};
 use values::types::Value;
 
 #[test]
-fn rows_come_back() {
+fn inserted_rows_are_selected() {
     let folder = Folder::new("rows");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -30,7 +30,7 @@ fn rows_come_back() {
 }
 
 #[test]
-fn constraints_hold() {
+fn a_violated_constraint_refuses_its_statement() {
     let folder = Folder::new("constraints");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -66,7 +66,7 @@ fn constraints_hold() {
 }
 
 #[test]
-fn transactions_and_savepoints() {
+fn a_savepoint_takes_back_only_what_came_after_it() {
     let folder = Folder::new("transactions");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -83,7 +83,7 @@ fn transactions_and_savepoints() {
     assert_eq!(s.status(), b'T');
     run(&mut s, "INSERT INTO t VALUES (3, 3); COMMIT");
     assert_eq!(rows(&mut other, "SELECT * FROM t"), ["1|1", "3|3"]);
-    // DDL is taken back.
+    // A rollback takes DDL back.
     run(&mut s, "BEGIN; CREATE TABLE gone (a int); INSERT INTO gone VALUES (1); CREATE INDEX ON t (v)");
     assert_eq!(rows(&mut s, "SELECT * FROM gone"), ["1"]);
     run(&mut s, "ROLLBACK");
@@ -97,7 +97,7 @@ fn transactions_and_savepoints() {
 }
 
 #[test]
-fn everything_is_there_after_a_restart() {
+fn every_object_is_there_after_a_restart() {
     let folder = Folder::new("restart");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -106,7 +106,7 @@ fn everything_is_there_after_a_restart() {
     run(&mut s, "INSERT INTO t (v) SELECT 'v' || g FROM generate_series(1, 500) g");
     run(&mut s, "INSERT INTO h VALUES (1), (2)");
     run(&mut s, "CREATE DATABASE second");
-    // Options that ask for what every database is.
+    // These options ask for properties that every database has.
     run(
         &mut s,
         "CREATE DATABASE third OWNER postgres TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' TABLESPACE DEFAULT \
@@ -131,7 +131,7 @@ fn everything_is_there_after_a_restart() {
 }
 
 #[test]
-fn joins_and_sets() {
+fn joins_and_set_operations_return_the_expected_rows() {
     let folder = Folder::new("joins");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -226,7 +226,7 @@ fn a_hashed_list_finds_what_a_search_finds() {
                 let query = |condition: &str| {
                     format!("SELECT count(*), min(i), max(i), max(t) FROM l WHERE {condition}")
                 };
-                // A condition within another is searched item by item.
+                // Within another condition, the list is searched item by item.
                 let searched = rows(&mut s, &query(&format!("({condition}) IS TRUE")));
                 assert_eq!(rows(&mut s, &query(&condition)), searched, "{condition}");
                 assert_eq!(
@@ -237,7 +237,7 @@ fn a_hashed_list_finds_what_a_search_finds() {
             }
         }
     }
-    // Other values of the parameters make another table.
+    // Other values of the parameters make another hash table.
     let parameters = (1..=10).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
     for (operator, first, expected) in
         [("IN", 1, "10"), ("IN", 36, "5"), ("IN", 90, "0"), ("NOT IN", 36, "35"), ("NOT IN", 90, "40")]
@@ -246,7 +246,7 @@ fn a_hashed_list_finds_what_a_search_finds() {
         let query = format!("SELECT count(*) FROM l WHERE i {operator} ({parameters})");
         assert_eq!(common::lines(&s.execute(&query, &values).expect("executes")), [expected], "{first}");
     }
-    // A list that reads an outer row is another one for each.
+    // A list that reads an outer row differs for each of those rows.
     assert_eq!(
         rows(
             &mut s,

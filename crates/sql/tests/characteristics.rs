@@ -1,5 +1,5 @@
-//! A transaction's characteristics and its cursors, and what becomes of both at savepoints, errors
-//! and the end. The expected answers are those of PostgreSQL 18 to the same statements.
+//! A transaction's characteristics and its cursors at savepoints, errors and the end. The expected
+//! answers are those of PostgreSQL 18 to the same statements.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn with_session(name: &str, body: impl FnOnce(&mut EmbeddedSession)) {
 }
 
 #[test]
-fn what_a_subtransaction_sets_ends_with_it() {
+fn a_setting_ends_with_its_subtransaction() {
     with_session("nesting", |s| {
         run(s, "BEGIN; SAVEPOINT a; SET TRANSACTION READ ONLY");
         assert_eq!(read_only(s), "on");
@@ -149,7 +149,7 @@ fn a_lock_taken_before_set_transaction_is_kept() {
     }
     fails(&mut other, "LOCK TABLE t", "25P01");
     run(&mut s, "ROLLBACK");
-    // As is a row lock taken before BEGIN in the same query string.
+    // A row lock taken before BEGIN in the same query string counts as a query, too.
     run(&mut s, "SELECT * FROM t FOR UPDATE; BEGIN");
     fails(&mut other, "SELECT * FROM t FOR UPDATE NOWAIT", "55P03");
     run(&mut s, "ROLLBACK");
@@ -246,7 +246,7 @@ fn the_defaults_apply_to_later_transactions_only() {
 #[test]
 fn set_transaction_lasts_as_long_as_its_transaction() {
     with_session("implicit", |s| {
-        // Alone it ends with itself; in a string of statements with the string.
+        // Alone, the setting ends with its statement; in a string of statements, with the string.
         run(s, "SET TRANSACTION READ ONLY");
         run(s, "INSERT INTO t VALUES (3, 3)");
         fails(s, "SET TRANSACTION READ ONLY; INSERT INTO t VALUES (4, 4)", "25006");
@@ -368,7 +368,7 @@ fn a_held_cursor_stays_only_when_its_transaction_commits() {
         fails(s, "FETCH h", "34000");
         run(s, &format!("BEGIN; SAVEPOINT a; {declare}; RELEASE a; COMMIT"));
         assert_eq!(rows(s, "FETCH h"), ["1"]);
-        // Once held it outlives later transactions, and moves on whatever becomes of them.
+        // A held cursor outlives later transactions, and keeps its position however they end.
         run(s, "BEGIN; SAVEPOINT a; FETCH h; ROLLBACK TO a");
         assert_eq!(rows(s, "FETCH h"), ["3"]);
         fails(s, "SELECT 1/0", "22012");
@@ -390,11 +390,12 @@ fn a_cursor_goes_with_the_savepoint_it_was_opened_after() {
         assert_eq!(rows(s, "FETCH a"), ["3"]);
         fails(s, "FETCH b", "34000");
         run(s, "ROLLBACK TO s");
-        // Closed is closed, and a name that is free again may be taken again.
+        // A closed cursor stays closed, and its name may be taken again.
         run(s, &format!("CLOSE a; ROLLBACK TO s; DECLARE a {series}"));
         assert_eq!(rows(s, "FETCH a"), ["1"]);
         run(s, "ROLLBACK");
-        // Released, it belongs to the transaction around, and goes with that one's savepoint.
+        // After RELEASE the cursor belongs to the enclosing transaction, and goes with that one's
+        // savepoint.
         run(
             s,
             &format!(

@@ -1,4 +1,4 @@
-//! A commit that fails leaves nothing of its transaction: no rows in the next one, no definitions.
+//! A commit that fails leaves nothing of its transaction: neither rows nor definitions.
 
 mod common;
 

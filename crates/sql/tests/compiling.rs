@@ -16,7 +16,8 @@ use sql::database::Database;
 use sql::embedded::{Answer, EmbeddedSession};
 use sql::{SqlError, SqlState};
 
-/// Written by the test that holds all reservations: the others' statements would wait for them.
+/// A test that holds all reservations writes to it: the statements of other tests would wait for
+/// them.
 static RESERVATIONS: RwLock<()> = RwLock::new(());
 
 fn reserving() -> impl Drop {
@@ -34,7 +35,7 @@ fn long_query(columns: &str) -> String {
     format!("SELECT {columns} FROM t WHERE {} ORDER BY id", conditions.join(" OR "))
 }
 
-/// Runs `body` while another session runs these statements over and over.
+/// Runs `body` while another session repeats these statements.
 fn beside(database: &Database, statements: &'static [&'static str], body: impl FnOnce()) {
     let (stop, stopped) = channel::<()>();
     let (began, begun) = channel();
@@ -66,7 +67,7 @@ fn a_long_compilation_ends_beside_constant_definitions_of_other_tables() {
         assert_eq!(rows(&mut s, "EXECUTE p"), ["10"]);
         run(&mut s, "CREATE TABLE made AS EXECUTE p");
         run(&mut s, &format!("COPY ({query}) TO STDOUT"));
-        // Beside definitions of the transaction's own.
+        // The transaction has definitions of its own.
         run(&mut s, "BEGIN; CREATE TABLE own (id int)");
         assert_eq!(rows(&mut s, &query), ["10"]);
         assert_eq!(rows(&mut s, "EXECUTE p"), ["10"]);
@@ -163,7 +164,7 @@ fn positions_in_a_long_statement_count_what_stands_before_it() {
     close_sound(&folder, database);
 }
 
-/// Reserves memory beside core 1 until it is told to end.
+/// Reserves memory beside core 1 until the test sends a message.
 fn hold(database: &Database) -> (JoinHandle<()>, Sender<()>) {
     let (end, wait) = channel();
     let (has, hear) = channel();
@@ -188,12 +189,12 @@ fn hold(database: &Database) -> (JoinHandle<()>, Sender<()>) {
     (holder, end)
 }
 
-/// Most reservations that are held at a time.
+/// The most reservations held at a time.
 const AT_ONCE: usize = 8;
 
-/// Regular expressions that need more memory than is granted without a reservation: those that take
-/// long to compile, their parts that are made when a match asks for them, short ones on the core,
-/// and parts made beside it.
+/// Four kinds of regular expressions that need more memory than is granted without a reservation:
+/// one that takes long to compile, its parts that a match makes later, a short one on the core, and
+/// parts made beside the core.
 #[test]
 fn a_regular_expression_waits_for_memory_that_others_have_reserved() {
     let _alone = RESERVATIONS.write().unwrap_or_else(PoisonError::into_inner);
@@ -249,7 +250,7 @@ fn begin(mut session: EmbeddedSession, query: &'static str) -> Running {
     std::thread::spawn(move || (session.run(query), session))
 }
 
-/// Waits until the query's session waits for memory that others have reserved.
+/// Waits until the query's session waits for memory that other sessions have reserved.
 fn until_one_waits(query: &str, runs: &Running) {
     let begun = Instant::now();
     while !account::is_waited_for() {

@@ -1,5 +1,5 @@
 //! Definitions that change beside each other, and transactions with definitions that end in every
-//! way: no tree is lost, none is freed twice, and indexes hold all rows.
+//! way. No tree is lost, none is freed twice, and indexes hold all rows.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn session(database: &Database, core: usize) -> EmbeddedSession {
 }
 
 #[test]
-fn what_a_session_made_goes_with_it() {
+fn an_unfinished_transaction_goes_with_its_session() {
     let folder = Folder::new("definitions-gone");
     let database = folder.open();
     let mut s = session(&database, 0);
@@ -32,7 +32,7 @@ fn what_a_session_made_goes_with_it() {
         until_used(&database, before + 10);
         assert_eq!(rows(&mut s, "SELECT count(*), min(length(body)) FROM kept"), ["1000|100"]);
     }
-    // One that failed, and one whose failure nobody heard of.
+    // One session failed; the failure of the other one reached no client.
     let mut gone = session(&database, 1);
     run(&mut gone, "BEGIN; CREATE TABLE t AS SELECT g FROM generate_series(1, 100000) g");
     fails(&mut gone, "SELECT 1/0", "22012");
@@ -219,7 +219,7 @@ fn databases_made_and_dropped_at_the_same_time_are_kept_apart() {
                 let mut s = session(&database, maker % 2);
                 for round in 0..10 {
                     run(&mut s, &format!("CREATE DATABASE d{maker}_{round}"));
-                    // One of them makes it.
+                    // One of the sessions makes the database.
                     if let Err(error) = s.run(&format!("CREATE DATABASE all_{round}")) {
                         assert_eq!(error.code.as_str(), "42P04");
                     }
@@ -258,7 +258,7 @@ fn a_database_goes_only_after_what_its_sessions_left_behind() {
         run(&mut other, "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE INDEX ON t (n)");
         run(&mut other, "INSERT INTO t SELECT g, g FROM generate_series(1, 20000) g");
         run(&mut other, "BEGIN; UPDATE t SET n = -n; CREATE TABLE u AS SELECT * FROM t");
-        // Taking the update back takes a while, and the session is on nobody's list by then.
+        // The rollback of the update takes a while. By then no list has the session.
         drop(other);
         let start = Instant::now();
         while let Err(error) = s.run("DROP DATABASE d") {
@@ -289,11 +289,10 @@ fn a_dropped_database_has_no_sessions() {
                 let mut visits = 0_u64;
                 while Instant::now() < until {
                     let Ok(mut guest) = database.session("d", 1) else { continue };
-                    // Whoever got in has a database until it leaves.
+                    // A guest that got in has a database until it leaves.
                     match guest.run("CREATE TABLE t AS SELECT g FROM generate_series(1, 300) g") {
                         Ok(_) => visits += 1,
-                        // The table is there, or another guest gave the name and committed
-                        // meanwhile.
+                        // The table exists, or another guest took the name and committed meanwhile.
                         Err(error) => assert!(["42P07", "23505"].contains(&error.code.as_str()), "{error:?}"),
                     }
                     let counted = rows(&mut guest, "SELECT count(*) FROM t");
@@ -320,8 +319,8 @@ fn a_dropped_database_has_no_sessions() {
     close_sound(&folder, database);
 }
 
-/// A session with a cursor whose rows lie in temporary pages, and with trees that nobody has
-/// settled.
+/// A session with a cursor whose rows lie in temporary pages, and with trees that are neither
+/// claimed nor dropped.
 fn unsettled(database: &Database) -> EmbeddedSession {
     let mut s = session(database, 1);
     run(&mut s, "CREATE TABLE IF NOT EXISTS t (id int PRIMARY KEY); SET work_mem = '64kB'");
@@ -353,13 +352,13 @@ fn a_session_may_be_dropped_on_another_databases_worker() {
     let other = Database::open(others.path(), options).expect("the folder opens");
     let database = folder.open();
     let before = used(&database);
-    // Core 3 is one that the session's own database has none of.
+    // The session's own database has no core 3.
     for core in [1, 3] {
         let s = unsettled(&database);
-        // Those of the sort of the cursor's query, which waits; undo keeps some.
+        // The pages of the sort of the cursor's query, which waits. Undo keeps some more.
         let temporary = || {
-            // Read one after the other: while pages are given back, more may be free than there
-            // were.
+            // The two numbers are read one after the other: while pages are returned, more may be
+            // free than there were.
             let (pages, free) = database.store().space().temporary_pages();
             pages.checked_sub(free)
         };
@@ -381,7 +380,7 @@ fn a_session_may_be_dropped_on_another_databases_worker() {
 }
 
 #[test]
-fn what_speaks_of_an_altered_column_is_looked_at_again() {
+fn references_to_an_altered_column_are_checked_again() {
     let folder = Folder::new("definitions-altered");
     let database = folder.open();
     let mut s = session(&database, 0);
@@ -394,7 +393,7 @@ fn what_speaks_of_an_altered_column_is_looked_at_again() {
     run(&mut s, "ALTER TABLE t ALTER id TYPE bigint USING 3 - id, ALTER q TYPE text USING q::text");
     assert_eq!(rows(&mut s, "SELECT * FROM t ORDER BY id"), ["1|1|2", "2|-|1"]);
     fails(&mut s, "DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (5, 7)", "23503");
-    // Checks, whatever their columns are called.
+    // Checks follow the same changes, whatever the names of their columns.
     run(
         &mut s,
         "CREATE TABLE u (\"my col\" int CHECK (\"my col\" > 0), b int, note text, CHECK (note <> 'b'))",

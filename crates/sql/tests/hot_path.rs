@@ -1,4 +1,4 @@
-//! A prepared point select, bound, executed and synchronised, allocates nothing.
+//! A prepared point select allocates nothing in bind, execute and sync.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What concurrent sessions and failing commits must not break: references, names, rows written
+//! Concurrent sessions and failing commits keep integrity: references, names, and rows written
 //! while a definition changes.
 
 mod common;
@@ -55,7 +55,7 @@ fn two_objects_never_have_one_name() {
         let drop = create.split(" (").next().expect("a word").replace("CREATE", "DROP");
         run(&mut two, &drop);
     }
-    // What one transaction does with names after each other is its own affair.
+    // One transaction may use a name several times, one after the other.
     run(
         &mut one,
         "BEGIN; CREATE TABLE t (a int PRIMARY KEY); ALTER TABLE t RENAME TO u; CREATE TABLE t (b int)",
@@ -87,7 +87,7 @@ fn references_hold_whatever_a_snapshot_sees() {
         run(&mut two, "INSERT INTO c VALUES (1, 1)");
         fails(&mut one, "DELETE FROM p", code);
         run(&mut one, "ROLLBACK");
-        // With nothing in between the snapshot is no obstacle, and is the same after the check.
+        // If nothing happens in between, the check succeeds, and the snapshot is the same after it.
         run(&mut one, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM c");
         run(&mut two, "CREATE TABLE other (a int); INSERT INTO other VALUES (1)");
         run(&mut one, "DELETE FROM c; DELETE FROM p");
@@ -156,7 +156,7 @@ fn settings_of_the_transaction_are_obeyed() {
     }
     fails(&mut s, "SET SESSION AUTHORIZATION nobody_here", "22023");
     run(&mut s, "SET SESSION AUTHORIZATION postgres; RESET SESSION AUTHORIZATION; SET work_mem = '1MB'");
-    // What a statement that fails asked for is not done by the next one.
+    // The setting of a failed statement has no effect on the next one.
     fails(&mut s, "SELECT set_config('work_mem', '2MB', false), 1 / (SELECT 0)", "22012");
     run(&mut s, "SELECT 1");
     assert_eq!(rows(&mut s, "SHOW work_mem"), ["1MB"]);
@@ -167,7 +167,7 @@ fn settings_of_the_transaction_are_obeyed() {
 }
 
 #[test]
-fn lines_of_copy_end_where_they_end() {
+fn a_line_of_copy_ends_at_its_own_end() {
     let folder = Folder::new("integrity-copy");
     let database = folder.open();
     let mut s = session(&database, 0);

@@ -1,5 +1,4 @@
-//! Nothing is left in the system tree of what is gone, and nothing that others do at the same time
-//! is lost.
+//! The system tree keeps nothing of dropped objects, and loses no concurrent change.
 #![allow(missing_docs)]
 
 mod common;
@@ -8,8 +7,8 @@ use std::thread;
 
 use common::{Folder, fails, rows, run};
 
-/// Databases made and dropped by several sessions at once: each change counts, before a restart as
-/// after it.
+/// Several sessions make and drop databases at once: each change counts, before a restart as after
+/// it.
 #[test]
 fn databases_come_and_go_at_the_same_time() {
     const EACH: usize = 12;
@@ -29,7 +28,7 @@ fn databases_come_and_go_at_the_same_time() {
                     if number % 2 == 1 {
                         run(&mut session, &format!("drop database d{core}_{number}"));
                     }
-                    // One of the two has it; it is the other's turn to be refused.
+                    // One of the two sessions gets the name; the other one is refused.
                     let shared = session.run(&format!("create database shared{number}"));
                     if let Err(error) = shared {
                         assert_eq!(error.code.as_str(), "42P04", "{error:?}");
@@ -54,7 +53,7 @@ fn databases_come_and_go_at_the_same_time() {
     database.shutdown().unwrap();
 }
 
-/// Of a table that was analysed and had sequences nothing stays.
+/// Nothing stays of a table that was analysed and had sequences.
 #[test]
 fn a_dropped_table_leaves_nothing_behind() {
     let folder = Folder::new("leftovers");
@@ -74,7 +73,7 @@ fn a_dropped_table_leaves_nothing_behind() {
     run(&mut session, "drop table t");
     fails(&mut session, "select * from t", "42P01");
     assert_eq!(entries(&database), before);
-    // What a transaction that was rolled back gave out is removed by the next start.
+    // The next start removes a counter that a rolled-back transaction made.
     run(&mut session, "begin; create sequence q; select nextval('q'); savepoint s");
     run(&mut session, "alter sequence q restart; select nextval('q'); rollback to s; rollback");
     drop(session);
@@ -97,7 +96,7 @@ fn entries(database: &sql::database::Database) -> usize {
                 if key[0] != area {
                     break;
                 }
-                // The lowest bit of the version's command says that it was deleted.
+                // The lowest bit of the version's command marks a deletion.
                 live += usize::from(value[12] & 1 == 0);
             }
             live

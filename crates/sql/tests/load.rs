@@ -1,4 +1,4 @@
-//! Rows in bulk: into tables made by the same transaction, into indexes and keys of tables that
+//! Rows in bulk: into tables made by the same transaction, and into indexes and keys of tables that
 //! have rows.
 
 mod common;
@@ -11,12 +11,12 @@ fn data(numbers: impl Iterator<Item = u32>) -> Vec<u8> {
     numbers.flat_map(|n| format!("{n}\tnote {n}\n").into_bytes()).collect()
 }
 
-/// Numbers below `count` in no order: `count` is a power of two.
+/// Numbers below `count` in random order; `count` is a power of two.
 fn shuffled(count: u32) -> impl Iterator<Item = u32> {
     (0..count).map(move |n| n.wrapping_mul(0x9e37_79b1) % count)
 }
 
-/// What the table must hold when it has the numbers from 0 to `count`, each with its note.
+/// Checks that the table holds the numbers from 0 to `count`, each with its note.
 #[track_caller]
 fn holds(session: &mut EmbeddedSession, table: &str, count: u32) {
     let sum = u64::from(count) * u64::from(count.saturating_sub(1)) / 2;
@@ -34,12 +34,12 @@ fn a_table_made_by_the_transaction_is_filled() {
         run(&mut s, &format!("BEGIN; CREATE TABLE t (a int {key}, b text)"));
         s.copy_in("COPY t FROM STDIN", &data(0..n)).expect("copies");
         holds(&mut s, "t", n);
-        // The next one finds rows there, and goes on in the ordinary way.
+        // The next COPY finds rows there and inserts in the ordinary way.
         s.copy_in("COPY t FROM STDIN", &data(n..2 * n)).expect("copies");
         holds(&mut s, "t", 2 * n);
         run(&mut s, "UPDATE t SET b = b || '!' WHERE a % 7 = 0; DELETE FROM t WHERE a % 7 = 0; COMMIT");
         assert_eq!(rows(&mut s, "SELECT count(*) FROM t"), [(2 * n - (2 * n).div_ceil(7)).to_string()]);
-        // Truncated in the transaction: new again.
+        // A TRUNCATE in the transaction makes the table new again.
         run(&mut s, "BEGIN; TRUNCATE t");
         s.copy_in("COPY t FROM STDIN", &data(0..n)).expect("copies");
         holds(&mut s, "t", n);
@@ -66,12 +66,12 @@ fn a_table_made_by_the_transaction_is_filled() {
 }
 
 #[test]
-fn keys_out_of_order_and_twice() {
+fn a_load_takes_keys_out_of_order_and_refuses_doubles() {
     let folder = Folder::new("load-order");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
     run(&mut s, "BEGIN; CREATE TABLE t (a int PRIMARY KEY, b text); CREATE INDEX ON t (b)");
-    // Some in order, then all the rest in no order.
+    // Some rows in order, then the rest in random order.
     let mixed = (0..3000).chain(shuffled(8192).filter(|n| *n >= 3000));
     s.copy_in("COPY t FROM STDIN", &data(mixed)).expect("copies");
     run(&mut s, "COMMIT");
@@ -100,7 +100,7 @@ fn keys_out_of_order_and_twice() {
 }
 
 #[test]
-fn what_is_rolled_back_is_gone_and_nothing_else() {
+fn a_rollback_takes_back_the_load_and_nothing_else() {
     let folder = Folder::new("load-savepoints");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -108,12 +108,12 @@ fn what_is_rolled_back_is_gone_and_nothing_else() {
         s.copy_in("COPY t FROM STDIN", &data(0..n)).expect("copies");
         holds(s, "t", n);
     };
-    // Made before the savepoint: only the rows go.
+    // The table was made before the savepoint: only the rows go.
     run(&mut s, "BEGIN; CREATE TABLE t (a int PRIMARY KEY, b text); SAVEPOINT one");
     load(&mut s, 3000);
     run(&mut s, "ROLLBACK TO one");
     holds(&mut s, "t", 0);
-    // Made anew behind it: the former rows come back with it.
+    // The table is truncated after the savepoint: the former rows come back with it.
     load(&mut s, 2000);
     run(&mut s, "SAVEPOINT two; TRUNCATE t");
     load(&mut s, 1000);
@@ -141,7 +141,7 @@ fn what_is_rolled_back_is_gone_and_nothing_else() {
 }
 
 #[test]
-fn who_looks_sees_what_the_snapshot_says() {
+fn a_reader_sees_loaded_rows_as_its_snapshot_says() {
     let folder = Folder::new("load-readers");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -157,7 +157,7 @@ fn who_looks_sees_what_the_snapshot_says() {
     run(&mut reader, "ROLLBACK");
     holds(&mut reader, "t", 5000);
     holds(&mut reader, "late", 5000);
-    // A statement does not see what it does itself, also in a table it fills.
+    // A statement does not see its own rows, also in a table it fills.
     run(&mut s, "BEGIN; TRUNCATE t");
     run(
         &mut s,
@@ -178,17 +178,17 @@ fn who_looks_sees_what_the_snapshot_says() {
 }
 
 #[test]
-fn keys_and_indexes_of_rows_there() {
+fn keys_and_indexes_are_built_on_existing_rows() {
     const COUNT: u32 = 1 << 16;
     let folder = Folder::new("load-indexes");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
-    // What is sorted goes to temporary pages, too.
+    // The sorted rows go to temporary pages, too.
     run(&mut s, "SET maintenance_work_mem = '1MB'");
     let orders: [(&str, Vec<u32>); 3] = [
         ("ascending", (0..COUNT).collect()),
         ("shuffled", shuffled(COUNT).collect()),
-        // So long in order that the rest is inserted into what was built.
+        // After a long run in order, the rest is inserted into the built tree.
         ("late", (0..COUNT / 2).map(|n| 2 * n).chain((0..COUNT / 2).map(|n| 2 * n + 1)).collect()),
     ];
     for (name, order) in orders {
@@ -223,7 +223,7 @@ fn keys_and_indexes_of_rows_there() {
         assert_eq!(detail(&error), format!("Key (b)=(note {twice}) is duplicated."));
         run(&mut s, "DROP TABLE t");
     }
-    // NULLs are distinct, or not.
+    // NULLs are distinct, or not, by the index's clause.
     run(&mut s, "CREATE TABLE t (a int); INSERT INTO t VALUES (NULL), (1), (NULL)");
     run(&mut s, "CREATE UNIQUE INDEX ON t (a)");
     fails(&mut s, "CREATE UNIQUE INDEX ON t (a) NULLS NOT DISTINCT", "23505");

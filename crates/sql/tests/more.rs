@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, behind, fails, rows, run};
 
 #[test]
-fn tables_are_altered() {
+fn alter_table_changes_tables_with_rows() {
     let folder = Folder::new("alter");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -50,7 +50,7 @@ fn tables_are_altered() {
 }
 
 #[test]
-fn copies_and_sequences() {
+fn copy_and_sequences_work_together() {
     let folder = Folder::new("copy");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -90,12 +90,12 @@ fn copies_and_sequences() {
 }
 
 #[test]
-fn concurrent_changes_meet() {
+fn concurrent_changes_wait_for_each_other() {
     let folder = Folder::new("concurrent");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
     run(&mut s, "CREATE TABLE t (a int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)");
-    // Many sessions add to one row: none is lost.
+    // Many sessions add to one row, and no addition is lost.
     std::thread::scope(|scope| {
         for worker in 0..6 {
             let database = &database;
@@ -117,7 +117,7 @@ fn concurrent_changes_meet() {
     run(&mut other, "SET lock_timeout = 0; SET statement_timeout = '50ms'");
     fails(&mut other, "UPDATE t SET n = 1 WHERE a = 1", "57014");
     run(&mut other, "SET statement_timeout = 0");
-    // A row that no longer qualifies once the other transaction has committed is left alone.
+    // The update skips a row that no longer qualifies once the other transaction has committed.
     run(&mut s, "UPDATE t SET n = -1 WHERE a = 1");
     let tags = behind(&database, &mut s, || run(&mut other, "UPDATE t SET n = 7 WHERE n >= 0").tags);
     assert_eq!(tags, ["UPDATE 1"]);
@@ -137,7 +137,7 @@ fn concurrent_changes_meet() {
 }
 
 #[test]
-fn cursors_and_prepared_statements() {
+fn cursors_and_prepared_statements_return_their_rows() {
     let folder = Folder::new("cursors");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
@@ -227,7 +227,7 @@ fn the_pgbench_transaction() {
 }
 
 #[test]
-fn a_text_of_many_statements_gives_way() {
+fn a_text_of_many_statements_yields() {
     let folder = Folder::new("many-statements");
     let database = folder.open();
     let mut many = database.session("postgres", 0).expect("a session");

@@ -1,5 +1,5 @@
-//! Schemas dropped beside sessions that put something there: whoever comes second waits, and
-//! nothing is left in no schema.
+//! Schemas dropped beside sessions that create in them: the later session waits, and no object is
+//! left in a schema that is gone.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn session(database: &Database, core: usize) -> EmbeddedSession {
     database.session("postgres", core).expect("a session")
 }
 
-/// What puts an object into the schema s, and the object's name there.
+/// Statements that create an object in the schema s, and the object's name.
 const CREATIONS: [(&str, &str); 6] = [
     ("CREATE TABLE s.t (id serial PRIMARY KEY)", "t"),
     ("CREATE TABLE s.t AS SELECT 1 AS n", "t"),
@@ -21,7 +21,7 @@ const CREATIONS: [(&str, &str); 6] = [
     ("ALTER TABLE public.counter SET SCHEMA s", "counter"),
 ];
 
-/// Objects whose schema there is not.
+/// Objects whose schema does not exist.
 const LOST: &str = "SELECT count(*) FROM pg_class WHERE relnamespace NOT IN (SELECT oid FROM pg_namespace)";
 
 fn set_up(database: &Database) -> EmbeddedSession {
@@ -65,7 +65,7 @@ fn nothing_is_put_into_a_schema_that_is_being_dropped() {
     let folder = Folder::new("schemas-gone");
     let database = folder.open();
     for (creation, _) in CREATIONS {
-        // By the search path there may be no schema left to create in, which is the same error.
+        // The search path may have no schema left to create in, which is the same error.
         for (end, expected) in [("COMMIT", "3F000"), ("ROLLBACK", "00000")] {
             let mut s = set_up(&database);
             run(&mut s, "BEGIN; DROP SCHEMA s");
@@ -75,7 +75,7 @@ fn nothing_is_put_into_a_schema_that_is_being_dropped() {
             assert_eq!(rows(&mut s, LOST), ["0"], "DROP SCHEMA s; {end}; {creation}");
         }
     }
-    // One that comes under the same name is another one: what waited goes there.
+    // A new schema of the same name is another one: the waiting statement creates there.
     let mut s = set_up(&database);
     run(&mut s, "BEGIN; DROP SCHEMA s; CREATE SCHEMA s");
     let created = waits(&database, "CREATE TABLE s.t (n int)");
@@ -87,7 +87,7 @@ fn nothing_is_put_into_a_schema_that_is_being_dropped() {
 }
 
 #[test]
-fn what_is_moved_out_of_a_schema_meanwhile_stays() {
+fn an_object_moved_out_of_a_dropped_schema_stays() {
     let folder = Folder::new("schemas-moved");
     let database = folder.open();
     let mut s = set_up(&database);
@@ -142,8 +142,8 @@ fn the_public_schema_can_be_dropped_and_made_again() {
     database.shutdown().expect("closes");
 }
 
-/// Names of the system's schemas lead to its own relations only, so that an object of a user would
-/// be lost there.
+/// Names of the system's schemas lead to its own relations only, so an object of a user would be
+/// lost there.
 #[test]
 fn the_systems_schemas_take_no_objects() {
     let folder = Folder::new("system-schemas");

@@ -1,5 +1,5 @@
-//! Sequences used beside commands that change them: whoever comes second waits, and goes by what
-//! the first one left.
+//! Sequences used beside commands that change them: the later session waits, and goes by the first
+//! one's result.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn session(database: &Database, core: usize) -> EmbeddedSession {
     database.session("postgres", core).expect("a session")
 }
 
-/// The sequences q and t_id_seq, each of which has given out 1.
+/// The sequences q and t_id_seq, each of which has returned 1.
 fn set_up(database: &Database) -> EmbeddedSession {
     let mut s = session(database, 0);
     run(&mut s, "DROP TABLE IF EXISTS t; DROP SEQUENCE IF EXISTS q");
@@ -21,11 +21,11 @@ fn set_up(database: &Database) -> EmbeddedSession {
 }
 
 #[test]
-fn who_uses_a_sequence_waits_for_who_changes_it() {
+fn a_user_of_a_sequence_waits_for_its_changer() {
     let folder = Folder::new("sequences-wait");
     let database = folder.open();
     let insert = "INSERT INTO t (n) VALUES (2) RETURNING id";
-    // What is given out when the change is committed, and when it is rolled back.
+    // The next number when the change is committed, and when it is rolled back.
     let cases = [
         ("ALTER SEQUENCE q INCREMENT 10", "SELECT nextval('q')", "11", "2"),
         ("ALTER SEQUENCE q RESTART WITH 100", "SELECT nextval('q')", "100", "2"),
@@ -36,7 +36,7 @@ fn who_uses_a_sequence_waits_for_who_changes_it() {
         ("DROP TABLE t", "SELECT nextval('t_id_seq')", "XX000", "2"),
         ("ALTER SEQUENCE t_id_seq INCREMENT 10", insert, "11", "2"),
         ("TRUNCATE t RESTART IDENTITY", "SELECT nextval('t_id_seq')", "1", "2"),
-        // Definitions of its own, over which those of others come.
+        // The session has definitions of its own, and other sessions commit theirs later.
         (
             "ALTER SEQUENCE q INCREMENT 10",
             "CREATE TABLE x (n int); DROP TABLE x; SELECT nextval('q')",
@@ -67,14 +67,14 @@ fn who_uses_a_sequence_waits_for_who_changes_it() {
 }
 
 #[test]
-fn who_changes_a_sequence_waits_for_who_uses_it() {
+fn a_changer_of_a_sequence_waits_for_its_user() {
     let folder = Folder::new("sequences-used");
     let database = folder.open();
     for usage in ["SELECT nextval('q')", "SELECT setval('q', 2)"] {
         let mut s = set_up(&database);
         run(&mut s, &format!("BEGIN; {usage}"));
         let waiter = waits(&database, "ALTER SEQUENCE q INCREMENT 10");
-        // It holds the sequence: who waits does not hold it up.
+        // The session holds the sequence: one that waits does not hold it up.
         assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["3"]);
         run(&mut s, "COMMIT");
         assert_eq!(ended(waiter), "00000");
@@ -92,7 +92,7 @@ fn a_transaction_goes_by_its_own_changes() {
     assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["11"]);
     run(&mut s, "CREATE SEQUENCE own START 5; SAVEPOINT a; ALTER SEQUENCE own RESTART WITH 7");
     assert_eq!(rows(&mut s, "SELECT nextval('own'), currval('own')"), ["7|7"]);
-    // Others' definitions come under its own.
+    // The session keeps its own definitions over those that others commit.
     run(&mut session(&database, 1), "CREATE TABLE other (n int)");
     run(&mut s, "ROLLBACK TO a");
     assert_eq!(rows(&mut s, "SELECT nextval('own'), nextval('q')"), ["5|21"]);
@@ -101,7 +101,7 @@ fn a_transaction_goes_by_its_own_changes() {
     close_sound(&folder, database);
 }
 
-/// ALTER SEQUENCE makes all that its transaction does to the sequence afterwards its own.
+/// After ALTER SEQUENCE, all that its transaction does to the sequence goes back with it.
 #[test]
 fn numbers_taken_after_a_change_are_taken_back_with_it() {
     let folder = Folder::new("sequences-taken-back");
@@ -121,7 +121,7 @@ fn numbers_taken_after_a_change_are_taken_back_with_it() {
     // OWNED BY leaves the numbers alone.
     run(&mut s, "BEGIN; ALTER SEQUENCE q OWNED BY t.n; SELECT setval('q', 70); ROLLBACK");
     assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["71"]);
-    // Committed, they stay: in the next session and after a restart too.
+    // Committed numbers stay, in the next session and after a restart.
     run(&mut s, "BEGIN; ALTER SEQUENCE q INCREMENT 5; SELECT setval('q', 80); COMMIT");
     assert_eq!(rows(&mut s, "SELECT nextval('q')"), ["85"]);
     run(&mut s, "BEGIN; ALTER SEQUENCE q INCREMENT 2; COMMIT");

@@ -1,5 +1,5 @@
-//! What a client is shown is on disk, within a transaction too. Alone in its process: a stop point
-//! holds the log back.
+//! A row that a client sees is on disk, within a transaction too. Alone in its process: a stop
+//! point holds the log back.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use common::{Folder, LONG, close_sound, ended, run, waits};
 use runtime::stop::{self, Action};
 
-/// How long a session may take to show what it must not.
+/// The time within which a session would wrongly answer.
 const SOON: Duration = Duration::from_millis(200);
 
 #[test]
@@ -26,7 +26,8 @@ fn nothing_is_shown_that_a_crash_could_make_untrue() {
         ("UPDATE t SET n = n + 1", "COPY (SELECT n FROM t FOR UPDATE) TO STDOUT", "00000", true),
         ("INSERT INTO t VALUES (2, 5)", "INSERT INTO t VALUES (2, 6)", "23505", true),
         ("DELETE FROM t WHERE id = 2", "SELECT n FROM t WHERE id = 2 FOR UPDATE", "00000", true),
-        // It shows nothing of the row and does not wait: who wants it next need not either.
+        // The update returns nothing of the row and does not wait, so the next session that wants
+        // the row need not wait either.
         ("UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1", "00000", false),
         (
             "UPDATE t SET n = n + 1",

@@ -1,4 +1,4 @@
-//! What a statement keeps beyond `work_mem` goes to temporary pages: the rows are the same, and the
+//! A statement's rows beyond `work_mem` go to temporary pages. The results are the same, and the
 //! pages come back.
 
 mod common;
@@ -9,14 +9,14 @@ use common::{Folder, fails, lines, run};
 use sql::database::Database;
 use sql::embedded::EmbeddedSession;
 
-/// Temporary pages in use.
+/// The number of temporary pages in use.
 fn used(database: &Database) -> u32 {
     let (pages, free) = database.store().space().temporary_pages();
     pages - free
 }
 
-/// Temporary pages in use once those of old undo are given back: no more than each of the two cores
-/// keeps.
+/// Temporary pages in use once those of old undo are returned: at most the pages that the two cores
+/// keep.
 fn settled(database: &Database) -> u32 {
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
     while used(database) > 2 * 5 {
@@ -64,7 +64,7 @@ const QUERIES: &[(bool, &str)] = &[
     (false, "SELECT a, a IN (SELECT b * 2 FROM t) FROM t"),
     (false, "SELECT a FROM t WHERE a NOT IN (SELECT a + 50 FROM t)"),
     (false, "SELECT a FROM t WHERE a >= ALL (SELECT a FROM t WHERE a % 100 = 1)"),
-    // The left side's order is the key's, and nothing sorts again.
+    // The left side comes in the key's order, and nothing sorts again.
     (true, "SELECT x.a, y.c FROM t x JOIN t y ON x.e = y.a ORDER BY x.a"),
     (true, "SELECT x.a, y.c FROM t x LEFT JOIN t y ON x.b = y.a ORDER BY x.a LIMIT 300 OFFSET 10"),
     (
@@ -83,7 +83,7 @@ const QUERIES: &[(bool, &str)] = &[
     ),
 ];
 
-/// A table of `rows` rows: b is skewed and often NULL, c wide, d numeric, e has a few rows a value.
+/// A table of `rows` rows: b is skewed and often NULL, c long, d numeric, e has a few rows a value.
 fn fill(session: &mut EmbeddedSession, rows: u32) {
     run(session, "CREATE TABLE t (a int PRIMARY KEY, b int, c text, d numeric, e int, f bool)");
     run(
@@ -163,13 +163,13 @@ fn a_cursor_keeps_its_rows_in_pages_until_it_is_closed() {
     fill(&mut session, 5000);
     run(&mut session, "SET work_mem = '64kB'");
     let before = settled(&database);
-    // One that makes its rows as they are fetched keeps none.
+    // A function that makes its rows as they are fetched keeps none.
     run(
         &mut session,
         "BEGIN; DECLARE l NO SCROLL CURSOR FOR SELECT a, c, row(a, b) FROM t ORDER BY a; FETCH 100 FROM l",
     );
     assert_eq!(used(&database), before);
-    // A volatile function has all rows made at once.
+    // A volatile function makes all rows at once.
     run(
         &mut session,
         "DECLARE c NO SCROLL CURSOR FOR SELECT a, c, row(a, b) FROM t WHERE random() < 2 ORDER BY a",
@@ -184,7 +184,7 @@ fn a_cursor_keeps_its_rows_in_pages_until_it_is_closed() {
     assert!(used(&database) - before < kept / 10, "what was fetched is forgotten");
     run(&mut session, "COMMIT");
     assert_eq!(used(&database), before);
-    // One that outlives its transaction goes with its session.
+    // A cursor that outlives its transaction goes with its session.
     run(&mut session, "DECLARE h CURSOR WITH HOLD FOR SELECT * FROM t");
     assert!(used(&database) - before > 30);
     drop(session);
@@ -212,7 +212,7 @@ fn a_cancelled_statement_gives_its_pages_back() {
         let cancel = session.canceller();
         let watched = database.clone();
         let watcher = std::thread::spawn(move || {
-            // Cancelled only once it has spilled.
+            // The cancel comes only once the statement has spilled.
             let deadline = std::time::Instant::now() + Duration::from_secs(60);
             while used(&watched) < before + 20 {
                 assert!(std::time::Instant::now() < deadline, "nothing was spilled");

@@ -1,8 +1,9 @@
-//! Sessions on both cores create, fill, alter, index, truncate and drop the same tables, roll back,
-//! go back to savepoints, are cancelled, time out and vanish in the middle, beside autovacuum. In
-//! the end every page belongs to exactly one owner and every index agrees with its table.
+//! Sessions on both cores create, fill, alter, index, truncate and drop the same tables. They roll
+//! back, go back to savepoints, are cancelled, time out and vanish in the middle, beside
+//! autovacuum. In the end every page belongs to exactly one owner and every index agrees with its
+//! table.
 //!
-//! `ALLCORE_STORM_SECONDS` and `ALLCORE_STORM_SEED` make it longer or another one.
+//! `ALLCORE_STORM_SECONDS` sets its length, `ALLCORE_STORM_SEED` its random numbers.
 
 mod common;
 
@@ -17,8 +18,8 @@ use sync::atomic::{AtomicBool, Ordering};
 const SESSIONS: u64 = 6;
 const TABLES: u64 = 4;
 
-/// What may come of such statements: objects that others made or dropped, rows in each other's way,
-/// locks, cancels.
+/// The errors that such statements may meet: objects that other sessions made or dropped,
+/// concurrent rows, locks, cancels.
 const EXPECTED: &[&str] = &[
     "0A000", "22003", "25001", "54000", "23502", "23503", "23505", "25P02", "2BP01", "3B001", "3D000",
     "40001", "40P01", "42701", "42703", "42704", "42830", "42P01", "42P04", "42P07", "42P16", "55006",
@@ -86,7 +87,7 @@ fn statement(dice: &mut Dice) -> String {
     }
 }
 
-/// What runs beside and interrupts whoever runs.
+/// Cancel functions of the running sessions, which another thread calls.
 type Cancellers = Arc<Mutex<Vec<Box<dyn Fn() + Send + Sync>>>>;
 
 struct Sailor {
@@ -105,7 +106,7 @@ impl Sailor {
         session
     }
 
-    /// Whether `sql` succeeded.
+    /// Runs `sql`; returns whether it succeeded.
     fn run(&mut self, session: &mut EmbeddedSession, sql: &str) -> bool {
         let Err(error) = session.run(sql) else { return true };
         if !EXPECTED.contains(&error.code.as_str()) {
@@ -114,7 +115,7 @@ impl Sailor {
         false
     }
 
-    /// One transaction; whether the session is used on.
+    /// Runs one transaction; returns whether the session goes on.
     fn transaction(&mut self, session: &mut EmbeddedSession) -> bool {
         let limit = [0, 0, 5, 20, 100][self.dice.roll(5) as usize];
         self.run(session, &format!("SET statement_timeout = {limit}; SET lock_timeout = {}", 50 + limit));
@@ -124,7 +125,7 @@ impl Sailor {
             return true;
         }
         let isolation = if self.dice.one_in(3) { "REPEATABLE READ" } else { "READ COMMITTED" };
-        // A cancel or a timeout can end BEGIN itself, or have ended the COMMIT before it.
+        // A cancel or a timeout may end BEGIN itself, or may have ended the COMMIT before it.
         if !self.run(session, &format!("BEGIN ISOLATION LEVEL {isolation}")) {
             self.run(session, "ROLLBACK");
             return true;

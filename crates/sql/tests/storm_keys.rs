@@ -2,7 +2,7 @@
 //! change the parents' keys. Every row's parent is there in the end, for each action of a foreign
 //! key, with and without an index on the child.
 //!
-//! `ALLCORE_STORM_ROUNDS` and `ALLCORE_STORM_SEED` make it longer or another one.
+//! `ALLCORE_STORM_ROUNDS` sets its length, `ALLCORE_STORM_SEED` its random numbers.
 
 mod common;
 
@@ -12,7 +12,7 @@ use sql::database::{Database, Options};
 const SESSIONS: u64 = 6;
 const PARENTS: u64 = 8;
 
-/// A foreign key's clause and what else the child has.
+/// A foreign key's clause, and further definitions of the child.
 const KINDS: [(&str, &str); 6] = [
     ("", "CREATE INDEX ON c0 (p)"),
     ("ON DELETE CASCADE ON UPDATE CASCADE", ""),
@@ -22,8 +22,8 @@ const KINDS: [(&str, &str); 6] = [
     ("ON DELETE CASCADE ON UPDATE SET DEFAULT", "CREATE UNIQUE INDEX ON c5 (p, id)"),
 ];
 
-/// Errors that may come of it: a key that is taken, referenced or has no parent, or sessions in
-/// each other's way.
+/// The expected errors: a key that is taken, referenced or has no parent, and sessions in each
+/// other's way.
 const EXPECTED: &[&str] = &["23505", "23503", "23001", "40001", "40P01", "25P02"];
 
 /// Numbers that a seed determines.
@@ -54,7 +54,7 @@ fn statement(dice: &mut Dice) -> String {
     }
 }
 
-/// Statements of one session; gives those that failed in a way that nobody expects.
+/// Runs one session's statements; returns those that failed with an unexpected error.
 fn sail(database: &Database, place: u64, seed: u64, rounds: u64) -> Vec<String> {
     let mut session = database.session("postgres", place as usize % 2).expect("a session");
     let mut dice = Dice((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place * 7919) | 1);

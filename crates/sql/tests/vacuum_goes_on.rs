@@ -1,4 +1,4 @@
-//! A vacuum that somebody is in the way of goes on where it was. Alone in its process: a stop point
+//! A vacuum that another session blocks goes on where it was. Alone in its process: a stop point
 //! counts steps.
 
 mod common;
@@ -28,7 +28,7 @@ fn a_vacuum_goes_on_where_it_was() {
     run(&mut s, "CREATE TABLE t (id int PRIMARY KEY, n int)");
     run(&mut s, "INSERT INTO t SELECT g, 0 FROM generate_series(1, 80000) g");
     let whole = used(&database);
-    // One vacuum to its end, so that the next one knows the tree's size.
+    // The first vacuum runs to its end, so that the next one knows the tree's size.
     run(
         &mut s,
         "INSERT INTO t SELECT g, 0 FROM generate_series(80001, 120000) g; DELETE FROM t WHERE id > 80000",
@@ -36,8 +36,8 @@ fn a_vacuum_goes_on_where_it_was() {
     until_used(&database, whole + 20);
     run(&mut s, "CREATE TABLE d (id int PRIMARY KEY); INSERT INTO d VALUES (1)");
     let full = used(&database);
-    // Nothing is deleted in its front half, which takes ten steps. None is taken before the
-    // deletion is committed.
+    // The front half, ten steps, has no deleted rows. The vacuum begins only when the deletion is
+    // committed.
     stop::arm(STEPPED, Action::Park, Some(10));
     stop::arm(LOCKED, Action::Yield, None);
     run(&mut s, "BEGIN; ALTER TABLE t RENAME TO u; ALTER TABLE u RENAME TO t");
@@ -45,13 +45,14 @@ fn a_vacuum_goes_on_where_it_was() {
     until("the vacuum comes to the locked table", &mut || stop::hits(LOCKED) > 0);
     run(&mut s, "COMMIT");
     until("the vacuum comes half way", &mut || stop::hits(STEPPED) == 10);
-    // What was deleted before this is seen by nobody once this is gone.
+    // Once VACUUM removes this entry, no snapshot sees the rows deleted before it.
     run(&mut s, "DELETE FROM d");
     until("nobody sees what is deleted", &mut || {
         let told = run(&mut s, "VACUUM VERBOSE d").notices;
         told.iter().any(|notice| notice.message.ends_with(": 1 dead entries removed"))
     });
-    // Others have the table until the vacuum has found it locked and another round has, too.
+    // Another transaction holds the table until the vacuum, and one more round, have found it
+    // locked.
     run(&mut s, "BEGIN; ALTER TABLE t RENAME TO u");
     let before = stop::hits(LOCKED);
     stop::release(STEPPED);

@@ -145,7 +145,8 @@ fn acknowledged_commits_survive_kills() {
         let engine = open_engine(&runtime, &folder, 128);
         runtime.call(0, || check(&engine, &folder));
         if point.contains("rollback") {
-            // Once more from the state that recovery left, without a clean end between.
+            // The check runs once more from the state that recovery left, without a clean end
+            // between.
             runtime.call(0, || engine.store().abandon());
         } else {
             runtime.call(0, || engine.close().unwrap());

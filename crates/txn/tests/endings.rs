@@ -1,5 +1,5 @@
-//! Sessions dropped away from home: on another core, on no worker, on a worker of another folder's
-//! runtime. Each before and after their engine was closed.
+//! Sessions dropped away from home: on another core, on no worker, or on a worker of another
+//! folder's runtime. Each case runs before and after the engine was closed.
 
 mod common;
 
@@ -176,14 +176,14 @@ fn a_session_goes_on_while_its_long_transaction_is_taken_back() {
         });
         session.set("old", "never");
         assert_eq!(engine.kept_log().expect("it has written").session, 7);
-        // So the first changes take longer than the session's own part of a rollback.
+        // The sleep makes the first changes take longer than the session's own part of a rollback.
         stop::arm("txn.rollback.step", Action::Sleep(Duration::from_millis(1)), None);
         session.rollback_apart().expect("begins to take back");
         stop::clear();
         assert!(!session.in_transaction());
         // The rest has not begun: this fiber has not let another one run.
         assert!(engine.locks().iter().all(|lock| lock.session == 7) && !engine.locks().is_empty());
-        // No session is to be ended for the log that it keeps.
+        // The server must end no session for the log that it keeps.
         assert_eq!(engine.kept_log(), None);
         session.start(Isolation::ReadCommitted);
         assert_eq!(session.all(), [("old".to_owned(), "kept".to_owned())]);
@@ -192,7 +192,7 @@ fn a_session_goes_on_while_its_long_transaction_is_taken_back() {
         session.set("old", "newer");
         session.lock_table(77, TableLock::AccessExclusive, Wait::Block).expect("locks");
         session.commit(true).expect("commits");
-        // A small rollback is over when this returns.
+        // A small rollback is over when the call returns.
         session.start(Isolation::ReadCommitted);
         session.put("new1", "never");
         session.rollback_apart().expect("takes back");

@@ -90,13 +90,13 @@ fn a_rollback_works_on_a_full_disk() {
     let bench = Bench::new("full-disk");
     bench.run(|engine| {
         prepare(engine);
-        // The reserve suffices.
+        // Here the reserve suffices.
         let session = engine.session().unwrap();
         let put = shorten_and_fill(engine, &session, FEW);
         assert!(put > FEW, "{put} rows found room");
         session.rollback().unwrap();
         check(engine, put);
-        // Others get nothing of it.
+        // Other sessions get nothing of the reserve.
         let refused = (0..).map(|row| {
             let other = engine.session().unwrap();
             other.start(ReadCommitted);
@@ -110,7 +110,7 @@ fn a_rollback_works_on_a_full_disk() {
     });
     drop(bench);
 
-    // More than the reserve: the rollback waits, and goes on when there is space.
+    // More rows than the reserve covers: the rollback waits, and goes on when there is space.
     let bench = Bench::new("full-disk-long");
     bench.run(|engine| {
         prepare(engine);

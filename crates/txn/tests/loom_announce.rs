@@ -32,7 +32,8 @@ impl World {
         csn
     }
 
-    /// Reads with a snapshot: what it needs must not have been recycled, as far as the model lets anybody know.
+    /// Reads with a snapshot. The model fails if a version that the snapshot needs may have been
+    /// recycled.
     fn read(&self, csn: u64) {
         assert!(self.recycled.load(Ordering::SeqCst) <= csn, "recycled under a snapshot in use");
     }

@@ -15,7 +15,7 @@ use RowLock::{KeyShare, NoKeyUpdate, Share, Update};
 
 const LOCKS: [RowLock; 4] = [KeyShare, Share, NoKeyUpdate, Update];
 
-/// One step of what a transaction does to the row.
+/// One step of a transaction on the row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     Lock(RowLock),

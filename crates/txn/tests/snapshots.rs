@@ -96,7 +96,7 @@ fn deleted_rows_come_back_as_new_ones_and_old_snapshots_see_the_old() {
         assert_eq!(a.alone(|| a.put("k", "3")), InsertOutcome::Duplicate);
         assert_eq!(old.read("k").as_deref(), Some("1"));
         old.commit(true).unwrap();
-        // Twice within one transaction, over its own deletion.
+        // The row is inserted twice in one transaction, the second time over its own deletion.
         a.start(ReadCommitted);
         for row in ["4", "5"] {
             assert_eq!(a.remove("k"), Outcome::Done);
@@ -193,7 +193,7 @@ fn an_update_over_a_scan_meets_each_row_once() {
         let mut moved = 0;
         while let Some((key, stamp)) = scan.next(&s).unwrap().map(|(key, _, stamp)| (key.to_vec(), stamp)) {
             assert_eq!(s.delete(&table(), &key, stamp), Ok(Outcome::Done));
-            // A key further on in the scan's way.
+            // A key behind the scan's present one.
             let later = format!("{}x", text(&key));
             assert_eq!(s.put(&later, "1"), InsertOutcome::Done);
             moved += 1;

@@ -226,7 +226,7 @@ fn sessions_that_die_anywhere_leave_nothing_behind() {
     let bench = Bench::new("dying");
     bench.run(fill);
     everywhere(&bench, 8, |_, _| {
-        // No measurement yet: this warms the cores' fibers.
+        // This round is no measurement: it warms the cores' fibers.
     });
     for core in 0..CORES {
         for _ in 0..50 {
@@ -235,7 +235,7 @@ fn sessions_that_die_anywhere_leave_nothing_behind() {
                 let session = engine.session().unwrap();
                 session.begin(ReadCommitted, false);
                 for _ in 0..random::u64() % 5 {
-                    // In order, so that no session deadlocks before it dies.
+                    // The sessions take keys in order, so that none deadlocks before it dies.
                     if add(&session, random::u64() % 2, 7).is_err() {
                         break;
                     }
@@ -285,7 +285,7 @@ fn one_old_snapshot_reads_the_same_through_a_storm_of_changes_and_vacuums() {
         }
         _ => {
             while !ended.load(Ordering::SeqCst) {
-                // A name of this worker's own, so that no session waits.
+                // The name belongs to this worker, so that no session waits.
                 let key = format!("row {worker} {:03}", random::u64() % 200);
                 session.start(ReadCommitted);
                 match session.stamp(&key) {
@@ -300,7 +300,7 @@ fn one_old_snapshot_reads_the_same_through_a_storm_of_changes_and_vacuums() {
                 } else {
                     session.commit(false).unwrap()
                 }
-                // Paced: versions pile up on every row faster than the reader reads, but not
+                // The pace lets versions pile up on every row faster than the reader reads, but not
                 // without bound.
                 if random::u64().is_multiple_of(8) {
                     fiber::sleep(Duration::from_millis(1));

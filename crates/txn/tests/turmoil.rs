@@ -70,7 +70,7 @@ fn store(session: &TxnSession, key: &[u8], found: Option<txn::Stamp>, balance: u
 fn find(session: &TxnSession, key: &[u8]) -> Result<(Option<txn::Stamp>, u64), Error> {
     let mut row = Vec::new();
     if below(4) == 0 {
-        // Sometimes a weaker lock comes first.
+        // Sometimes the session first takes a weaker lock.
         session.lock_row(&table(), key, RowLock::KeyShare, Wait::Block, &mut row)?;
     }
     match session.lock_row(&table(), key, RowLock::Update, Wait::Block, &mut row)? {

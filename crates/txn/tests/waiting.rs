@@ -338,7 +338,7 @@ fn rolling_back_to_a_savepoint_lets_everybody_in_the_queue_go_on() {
         let later: Vec<_> = (2..6).map(write).collect();
         until(|| waiters(engine) == 4);
         a.rollback_to(savepoint).unwrap();
-        // All of them, while the transaction that was in their way is still open.
+        // All of them end while the transaction in their way is still open.
         let outcomes: Vec<_> = later.into_iter().map(Later::wait).collect();
         assert_eq!(outcomes, [Outcome::Done, Outcome::Changed, Outcome::Changed, Outcome::Changed]);
         a.commit(true).unwrap();
@@ -396,7 +396,7 @@ fn a_duplicate_is_visible_from_the_next_statement_on() {
             other.start(ReadCommitted);
             other.put("k", "1");
             tell.set(true);
-            // Its record is in the log at once, and on disk a little later.
+            // The commit's record is in the log at once, and on disk a little later.
             other.commit(true).unwrap();
         });
         while !ready.get() {
@@ -494,7 +494,8 @@ fn a_table_lock_given_up_leaves_those_taken_before() {
     use TableLock::{AccessExclusive, AccessShare, RowExclusive};
     Bench::new("given-up").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        // Alone, beside locks of the same table, and after a strong locker has moved those.
+        // The lock is taken alone, beside locks of the same table, and after a strong locker has
+        // moved those.
         for (before, taken) in
             [(None, AccessShare), (None, AccessExclusive), (Some(AccessShare), RowExclusive)]
                 .into_iter()

@@ -42,7 +42,7 @@ def types():
 
 
 @check
-def transactions_and_savepoints():
+def a_savepoint_takes_back_only_what_came_after_it():
     c = connect(autocommit=False)
     with c, c.cursor() as cursor:
         cursor.execute("drop table if exists tx2; create table tx2 (a int primary key)")

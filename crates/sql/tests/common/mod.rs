@@ -1,5 +1,5 @@
-//! A folder, a database and what tests ask of them.
-#![allow(dead_code)] // each test file uses its part
+//! A folder, a database and short helpers for tests.
+#![allow(dead_code)] // each test file uses a part of it
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -9,10 +9,10 @@ use sql::SqlError;
 use sql::database::{Database, Options};
 use sql::embedded::{Answer, EmbeddedSession};
 
-/// What takes longer than this never happens.
+/// A wait longer than this counts as a hang.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// A folder that goes with its test.
+/// A folder that is removed when its test ends.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -42,7 +42,7 @@ impl Drop for Folder {
     }
 }
 
-/// Runs what must work.
+/// Runs statements that must succeed.
 #[track_caller]
 pub fn run(session: &mut EmbeddedSession, sql: &str) -> Answer {
     match session.run(sql) {
@@ -51,13 +51,13 @@ pub fn run(session: &mut EmbeddedSession, sql: &str) -> Answer {
     }
 }
 
-/// Pages in use.
+/// The number of pages in use.
 pub fn used(database: &Database) -> u32 {
     let (pages, free) = database.store().space().pages();
     pages - free
 }
 
-/// Waits until no more pages are in use.
+/// Waits until at most this many pages are in use.
 #[track_caller]
 pub fn until_used(database: &Database, at_most: u32) {
     let start = Instant::now();
@@ -67,7 +67,7 @@ pub fn until_used(database: &Database, at_most: u32) {
     }
 }
 
-/// Runs `sql` in a session of its own on core 1, which must come to wait for a lock.
+/// Runs `sql` in a session of its own on core 1. It must come to wait for a lock.
 #[track_caller]
 pub fn waits(database: &Database, sql: &str) -> JoinHandle<Result<Answer, SqlError>> {
     let mut other = database.session("postgres", 1).expect("a session");
@@ -79,7 +79,7 @@ pub fn waits(database: &Database, sql: &str) -> JoinHandle<Result<Answer, SqlErr
     waiter
 }
 
-/// Waits until somebody waits for a lock, or until who should is finished: false.
+/// Waits until a session waits for a lock (true), or until `finished` holds (false).
 #[track_caller]
 fn comes_to_wait(database: &Database, finished: &dyn Fn() -> bool) -> bool {
     let start = Instant::now();
@@ -93,7 +93,7 @@ fn comes_to_wait(database: &Database, finished: &dyn Fn() -> bool) -> bool {
     true
 }
 
-/// Runs `waits`, which must come to wait for a lock that `first` holds; `first` commits then.
+/// Runs `waits`, which must come to wait for a lock that `first` holds. Then `first` commits.
 pub fn behind<R: Send>(
     database: &Database,
     first: &mut EmbeddedSession,
@@ -107,7 +107,7 @@ pub fn behind<R: Send>(
     })
 }
 
-/// How a session of [`waits`] ended: its SQLSTATE.
+/// The SQLSTATE with which a session of [`waits`] ended.
 #[track_caller]
 pub fn ended(waiter: JoinHandle<Result<Answer, SqlError>>) -> String {
     let done = waiter.join().expect("a session ends");
@@ -125,7 +125,7 @@ pub fn close_sound(folder: &Folder, database: Database) {
     database.shutdown().expect("closes");
 }
 
-/// Runs what must fail, and how.
+/// Runs statements that must fail with this SQLSTATE.
 #[track_caller]
 pub fn fails(session: &mut EmbeddedSession, sql: &str, code: &str) -> SqlError {
     match session.run(sql) {
@@ -143,7 +143,7 @@ pub fn lines(answer: &Answer) -> Vec<String> {
     answer.texts.iter().map(|row| row.iter().map(show).collect::<Vec<_>>().join("|")).collect()
 }
 
-/// Runs a query and gives its rows as lines.
+/// Runs a query and returns its rows as lines.
 #[track_caller]
 pub fn rows(session: &mut EmbeddedSession, sql: &str) -> Vec<String> {
     lines(&run(session, sql))

@@ -34,7 +34,7 @@ fn change(path: &std::path::Path, body: impl Fn(&TxnSession, &Tree) + Sync) {
 }
 
 #[test]
-fn chunks_that_are_missing_or_nobodys_are_found() {
+fn a_check_finds_missing_and_ownerless_chunks() {
     let path = std::env::temp_dir().join(format!("allcore-check-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     let database = open(&path);

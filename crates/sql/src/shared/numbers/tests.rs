@@ -27,14 +27,14 @@ impl Drop for Folder {
     }
 }
 
-/// Runs what must work; the last row's last value.
+/// Runs statements that must succeed; returns the last row's last value.
 #[track_caller]
 fn last(session: &mut EmbeddedSession, sql: &str) -> String {
     let answer = session.run(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     answer.texts.last().and_then(|row| row.last().cloned()).flatten().unwrap_or_default()
 }
 
-/// How many counters have records.
+/// The number of counters that have records.
 fn records(database: &Database) -> usize {
     let shared = &database.shared;
     let list = || shared.internal(|txn| system::list(txn, system::SEQUENCES, &[])).expect("reads").len();
@@ -75,7 +75,7 @@ fn a_statement_that_sees_an_old_definition_counts_on() {
                 database = folder.open();
                 s = database.session("postgres", 0).expect("a session");
             }
-            // The definition that a statement uses which began before.
+            // A statement that began before uses this definition.
             let sequence = seen(&database, name);
             last(&mut s, change);
             assert_eq!(last(&mut s, &next), then, "{change}");
@@ -83,7 +83,7 @@ fn a_statement_that_sees_an_old_definition_counts_on() {
             let value = value.expect("has a next value");
             assert!(value > before, "{change}: {value} again after {before}");
             assert_eq!(records(&database), kept, "{change}");
-            // It writes no record either when it goes on for long.
+            // The counter writes no record either when it goes on for long.
             let many = || (0..100).try_for_each(|_| database.shared.sequence_next(&sequence).map(drop));
             database.shared.runtime.call(0, many).expect("has next values");
             assert_eq!(records(&database), kept, "{change}");
@@ -107,7 +107,7 @@ fn no_record_stays_of_a_counter_that_nobody_uses() {
     assert_eq!((last(&mut s, "ROLLBACK; SELECT nextval('s')"), records(&database)), ("3".to_owned(), 1));
     assert!(s.run(&format!("{again}; SELECT 1 / 0")).is_err());
     assert_eq!((last(&mut s, "SELECT nextval('s')"), records(&database)), ("4".to_owned(), 1));
-    // Savepoints: what came before them stays.
+    // A savepoint keeps everything that came before it.
     last(&mut s, &format!("BEGIN; SAVEPOINT a; {again}; ROLLBACK TO a"));
     assert_eq!(
         (last(&mut s, "SELECT nextval('s'); COMMIT; SELECT nextval('s')"), records(&database)),
@@ -118,7 +118,7 @@ fn no_record_stays_of_a_counter_that_nobody_uses() {
     last(&mut s, "ROLLBACK TO a");
     assert_eq!(records(&database), 2);
     assert_eq!((last(&mut s, "COMMIT; SELECT nextval('s')"), records(&database)), ("51".to_owned(), 1));
-    // A session that goes.
+    // A session that ends in the middle of its transaction.
     let mut gone = database.session("postgres", 1).expect("a session");
     last(&mut gone, &format!("BEGIN; {again}; CREATE TABLE t (id serial); INSERT INTO t DEFAULT VALUES"));
     assert_eq!(records(&database), 3);
@@ -141,7 +141,7 @@ fn one_changes_a_sequence_after_another() {
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
     last(&mut s, "CREATE SEQUENCE s");
-    // The definition is that of the lock, not that of an old snapshot.
+    // The lock's definition counts, not that of an old snapshot.
     let mut old = database.session("postgres", 1).expect("a session");
     last(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
     last(&mut s, "BEGIN; ALTER SEQUENCE s INCREMENT 10");
