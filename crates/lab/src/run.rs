@@ -131,6 +131,7 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
         arms: arms.iter().map(Arm::note).collect(),
         points: swept.points,
         fits: Vec::new(),
+        verdict: Vec::new(),
         findings: Vec::new(),
         missing,
     };

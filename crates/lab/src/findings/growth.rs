@@ -29,8 +29,8 @@ const NAMED: usize = 3;
 /// Sentences on what grew and what was short; none where nothing was observed.
 pub(super) fn grown(points: &[&Point]) -> Vec<String> {
     let Some(turn) = Turn::of(points) else { return Vec::new() };
-    // Without a fall, what the last point has more of than the best one keeps it from growing; where it is the best one
-    // itself, the point before shows what is on its way.
+    // Without a fall, what the last point has more of than the best one keeps it from growing;
+    // where it is the best one itself, the point before shows what is on its way.
     let (from, to) = match turn.fallen {
         Some(fallen) => (turn.best, fallen),
         None if turn.best.clients < turn.last.clients => (turn.best, turn.last),
@@ -90,7 +90,8 @@ fn unlisted(profile: &Profile) -> f64 {
     if left < 1e-6 { 0.0 } else { left.min(least) }
 }
 
-/// Of a share of these samples, as they could have come out as well; without bounds where they were not counted.
+/// Of a share of these samples, as they could have come out as well; without bounds where they were
+/// not counted.
 fn variance(share: f64, of: &Profile) -> f64 {
     if of.samples == 0 { f64::INFINITY } else { share * (1.0 - share) / of.samples as f64 }
 }
@@ -173,22 +174,19 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
     let at = clients(best.clients);
     let mut said = Vec::new();
     let server = percent(split.server_user + split.server_kernel);
-    // What others take is neither the server's limit nor its fault.
-    let shared = split.other >= 0.1;
     if let Some(own) = best.own_cpus() {
         said.extend(limits_apart(best, &own));
-    } else if split.idle < USED_UP && shared {
-        said.push(format!(
-            "with {at} the CPUs are used up, {} by other programs: {server} were the server's and {} the load driver's, \
-             and with the machine to themselves they might have done more",
-            percent(split.other),
-            percent(split.client)
-        ));
-        return said;
     } else if split.idle < USED_UP {
+        // What others take is neither the server's limit nor its fault; the verdict disqualifies
+        // it.
+        let others = if split.other >= 0.1 {
+            format!(", {} by other programs", percent(split.other))
+        } else {
+            String::new()
+        };
         said.push(format!(
-            "with {at} the CPUs are used up: {server} by the server, {} by the load driver; more needs more CPUs, or less \
-             work for each transaction",
+            "with {at} the CPUs are used up: {server} by the server, {} by the load driver{others}; more needs more CPUs, \
+             or less work for each transaction",
             percent(split.client)
         ));
     } else if split.idle >= IDLE {
@@ -196,12 +194,6 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
             "at its best, with {at}, the CPUs are {} idle{}",
             percent(split.idle),
             meaning(best, "they are not what limits it")
-        ));
-    }
-    if shared {
-        said.push(format!(
-            "with {at} other programs took {} of the CPU time: the figures are theirs as well",
-            percent(split.other)
         ));
     }
     said

@@ -3,11 +3,8 @@
 use crate::figures::{bounded, clients, number, percent, small, whole};
 use crate::record::{Fit, Point};
 
-/// The fitted terms in words, or why they are not to be relied on.
+/// The fitted terms in words.
 pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
-    if !fit.doubts.is_empty() {
-        return format!("the scalability law is not to be relied on here: {}", fit.doubts.join("; "));
-    }
     let peak = match &fit.peak {
         Some(peak) => format!(
             "its peak is at {} clients, with {} a second",

@@ -1,30 +1,46 @@
-//! Findings: what a report's figures say, as plain sentences. For each arm the shape of its curve and where it turns, what
-//! grew there, whether its rounds were steady, what the scalability law makes of it, how the arms compare, what failed, and
-//! whether the machine kept still.
+//! Conclusions of a report's figures, as plain sentences: the verdict, and the findings by importance.
+//! Findings say what failed, the shape of each arm's curve and where it turns, what grew there, whether
+//! rounds were steady, and what the scalability law makes of the curve.
 //!
 //! What must hold:
-//! 1. A sentence stands only on what was measured: no figure, no sentence; a difference inside the noise is none, and what
+//! 1. A sentence stands only on what was measured. A difference inside the noise is none, and what
 //!    single rounds show is told as no more than that.
-//! 2. What grew is told as what grew, with both figures, not as a cause; the reader draws the conclusion.
-//! 3. Throughput of an open loop is what was asked for: whether it was held is told, and nothing else made of it.
+//! 2. What grew is told as what grew, with both figures, not as a cause. The reader concludes.
+//! 3. Throughput of an open loop is what was asked for: only whether it was held is told.
 
-mod comparison;
 mod curve;
 mod growth;
 mod law;
 mod rate;
 mod settled;
+mod verdict;
 
 use crate::record::{Fit, Point, Report};
 use crate::report::groups::{Group, groups};
-use crate::stats::{drift, fit};
+use crate::stats::{arm_drift, fit};
 
-/// Works out what a report's points say: its fits and its findings.
+/// Works out what a report's points say: its fits, its findings and its verdict.
 pub fn conclude(report: &mut Report) {
-    let (fits, refused) = fits(report);
-    report.fits = fits;
-    report.findings = sentences(report);
-    report.findings.extend(refused);
+    report.fits = fits(report);
+    report.findings = findings(report);
+    report.verdict = verdict::verdict(report);
+}
+
+/// How much a finding matters; the first come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Transactions failed.
+    Failure,
+    /// Throughput falls beyond its highest point, or a rate is not held.
+    Fall,
+    /// The curve's shape otherwise.
+    Shape,
+    /// Symbols, waits and counts that grew, and CPUs that were short.
+    Growth,
+    /// Rounds or arms that were not steady.
+    Steadiness,
+    /// The scalability law.
+    Law,
 }
 
 /// How the sentences on an arm's points begin.
@@ -39,44 +55,40 @@ fn measured<'a>(group: &Group<'a>, arm: &str) -> Vec<&'a Point> {
     group.line(arm).into_iter().filter(|point| point.tps.value.is_finite()).collect()
 }
 
-/// The scalability law through the points of each arm, workload and protocol, and why there is none where there is none.
-fn fits(report: &Report) -> (Vec<Fit>, Vec<String>) {
-    let (mut fits, mut refused) = (Vec::new(), Vec::new());
-    for group in groups(report).iter().filter(|group| !group.is_open()) {
-        for arm in &group.arms {
-            let points = measured(group, arm);
-            // Nobody expects a curve of a single point.
-            if points.len() < 2 {
-                continue;
-            }
-            match fit(&points) {
-                Ok(fit) => fits.push(fit),
-                Err(reason) => refused.push(format!("{}: {reason}.", name(report, group, arm))),
-            }
-        }
-    }
-    (fits, refused)
+/// The scalability law through the points of each arm, workload and protocol that it fits.
+fn fits(report: &Report) -> Vec<Fit> {
+    let groups = groups(report).into_iter().filter(|group| !group.is_open());
+    groups
+        .flat_map(|group| group.arms.iter().filter_map(|arm| fit(&measured(&group, arm))).collect::<Vec<_>>())
+        .collect()
 }
 
-/// What points and fits say; findings that are there already are not looked at.
-fn sentences(report: &Report) -> Vec<String> {
-    let mut sentences = Vec::new();
+/// All findings of a report's points and fits, by rank.
+fn findings(report: &Report) -> Vec<String> {
+    let mut ranked: Vec<(Rank, String)> = Vec::new();
     for group in groups(report) {
         for arm in &group.arms {
-            let points = measured(&group, arm);
-            let mut said = match group.is_open() {
-                true => rate::held(&points),
-                false => [curve::shape(&points), growth::grown(&points), settled::unsteady(&points)].concat(),
+            let (points, name) = (measured(&group, arm), name(report, &group, arm));
+            let mut say = |rank, said: Vec<String>| {
+                ranked.extend(said.into_iter().map(|sentence| (rank, format!("{name}: {sentence}."))));
             };
-            said.extend(group.fit(arm).map(|fit| law::sentence(fit, &points)));
-            said.extend(curve::failures(&points));
-            let name = name(report, &group, arm);
-            sentences.extend(said.into_iter().map(|sentence| format!("{name}: {sentence}.")));
+            say(Rank::Failure, curve::failures(&points).into_iter().collect());
+            if group.is_open() {
+                let (held, lacking) = rate::held(&points);
+                say(Rank::Fall, lacking);
+                say(Rank::Shape, held.into_iter().collect());
+                continue;
+            }
+            let falls = group.turn(arm).is_some_and(|turn| turn.fallen.is_some());
+            say(if falls { Rank::Fall } else { Rank::Shape }, curve::shape(&points));
+            say(Rank::Growth, growth::grown(&points));
+            say(Rank::Steadiness, settled::unsteady(&points));
+            say(Rank::Law, group.fit(arm).map(|fit| law::sentence(fit, &points)).into_iter().collect());
         }
     }
-    sentences.extend(comparison::arms(report));
-    sentences.extend(drift(&report.machine.noise, &report.points));
-    sentences
+    ranked.extend(arm_drift(&report.points).into_iter().map(|sentence| (Rank::Steadiness, sentence)));
+    ranked.sort_by_key(|one| one.0);
+    ranked.into_iter().map(|one| one.1).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! An open loop: whether the server kept up with the rate at which transactions were due.
 //!
-//! How much is done there says nothing of how much could be: no shape, no growth and no law is told of it.
+//! How much is done there says nothing of how much could be: no shape, no growth and no law is told
+//! of it.
 
 use crate::figures::{clients, list, number, percent, whole};
 use crate::record::{Offered, Point, Round};
@@ -15,33 +16,31 @@ const LACKING_SECOND: f64 = 0.05;
 /// Arrivals by chance are so many standard deviations fewer than their rate hardly ever.
 const CHANCE: f64 = 3.0;
 
-/// Sentences on the rate; none in a closed loop.
-pub(super) fn held(points: &[&Point]) -> Vec<String> {
+/// With how many clients the rate was held, and a sentence for each point at which it was not.
+/// Empty in a closed loop.
+pub(super) fn held(points: &[&Point]) -> (Option<String>, Vec<String>) {
     let offered: Vec<(&Point, Offered, f64)> =
         points.iter().filter_map(|point| Some((*point, point.offered()?, point.kept()?))).collect();
-    let Some((_, rate, _)) = offered.first() else { return Vec::new() };
+    let Some((_, rate, _)) = offered.first() else { return (None, Vec::new()) };
     let rate = match rate.from == rate.to {
         true => format!("the rate of {} a second", number(rate.from)),
         false => format!("the rate of {} to {} a second", number(rate.from), number(rate.to)),
     };
     let (held, lacking): (Vec<_>, Vec<_>) =
         offered.into_iter().partition(|(point, offered, kept)| is_held(point, offered, *kept));
-    let mut said = Vec::new();
-    if !held.is_empty() {
-        let counts: Vec<String> = held.iter().map(|(point, ..)| whole(point.clients as f64)).collect();
-        let noun = if counts == ["1"] { "client" } else { "clients" };
-        said.push(format!("{rate} is held with {} {noun}", list(&counts)));
-    }
-    for (point, offered, kept) in &lacking {
-        said.push(format!(
+    let counts: Vec<String> = held.iter().map(|(point, ..)| whole(point.clients as f64)).collect();
+    let noun = if counts == ["1"] { "client" } else { "clients" };
+    let held = (!counts.is_empty()).then(|| format!("{rate} is held with {} {noun}", list(&counts)));
+    let lacking = lacking.iter().map(|(point, offered, kept)| {
+        format!(
             "{rate} is not held with {}: {} of what was due is done{}{}",
             clients(point.clients),
             percent(*kept),
             until(point, offered),
             unstarted(point)
-        ));
-    }
-    said
+        )
+    });
+    (held, lacking.collect())
 }
 
 fn is_held(point: &Point, offered: &Offered, kept: f64) -> bool {
@@ -50,8 +49,8 @@ fn is_held(point: &Point, offered: &Offered, kept: f64) -> bool {
     1.0 - kept <= LACKING.max(may_lack(offered, due, point.rounds.len()) / due)
 }
 
-/// How many may be lacking of so many due over some stretches of time: of those that come evenly each stretch's end cuts one,
-/// of others chance brings fewer.
+/// How many may be lacking of so many due over some stretches of time: of those that come evenly
+/// each stretch's end cuts one, of others chance brings fewer.
 fn may_lack(offered: &Offered, due: f64, stretches: usize) -> f64 {
     if offered.even { stretches as f64 } else { CHANCE * due.sqrt() }
 }
@@ -69,7 +68,8 @@ fn until(point: &Point, offered: &Offered) -> String {
     }
 }
 
-/// The rate at which a round's last seconds, none of which kept up, begin; `None` where its last one did.
+/// The rate at which a round's last seconds, none of which kept up, begin; `None` where its last
+/// one did.
 fn fell_behind(round: &Round) -> Option<f64> {
     let offered = round.offered?;
     let at = |seconds: f64| offered.from + (offered.to - offered.from) * seconds / round.elapsed;

@@ -9,7 +9,7 @@ use crate::record::{
     Arm, CpuSplit, Interval, KindCounts, Noise, Observed, Offered, OwnCpus, Peak, Share, Switches,
 };
 use crate::report::samples;
-use crate::stats::{estimate, ratio, test_noise};
+use crate::stats::{estimate, test_noise};
 
 /// With these points, and arms as they come first in them.
 fn report(points: Vec<Point>) -> Report {
@@ -280,8 +280,7 @@ fn states_are_told_apart_from_waits() {
 fn without_observations_only_the_curve_is_told() {
     let points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (64, 3_000.0)]);
     let findings = findings(points);
-    assert!(findings.len() == 3 && findings[2].contains("needs 4 different"), "{findings:#?}");
-    assert!(findings[1].contains("throughput halves"));
+    assert!(findings.len() == 2 && findings[1].contains("throughput halves"), "{findings:#?}");
 }
 
 #[test]
@@ -381,9 +380,8 @@ fn flat_curves_and_dips_have_their_own_sentences() {
 #[test]
 fn what_single_rounds_show_is_told_as_no_more() {
     let once = |tps: &[(usize, f64)]| -> Vec<String> {
-        let mut points: Vec<Point> =
+        let points: Vec<Point> =
             tps.iter().map(|(clients, tps)| of_rounds("pg", *clients, &[*tps])).collect();
-        points[1].ratio = Some(Interval::alone(0.5));
         findings(points)
     };
     for (tps, told) in [
@@ -424,22 +422,6 @@ fn an_open_loop_that_keeps_up_is_told_as_nothing_else() {
 }
 
 #[test]
-fn arms_at_a_rate_are_held_against_each_other_by_their_latency() {
-    let mut points =
-        vec![offered(8, (2_000.0, 2_000.0), |due| due), offered(8, (2_000.0, 2_000.0), |due| due)];
-    points[1].arm = "slow".into();
-    for (point, latency) in points.iter_mut().zip([10.0, 30.0]) {
-        for (pass, round) in point.rounds.iter_mut().enumerate() {
-            round.latency.p99 = latency * (1.0 + 0.01 * pass as f64);
-        }
-    }
-    points[1].ratio = Some(ratio(&points[0], &points[1]));
-    let findings = findings(points);
-    let told = "slow, select-only, against pg by p99: more with 8 clients (3.00 times, ";
-    assert!(findings.iter().any(|one| one.starts_with(told)), "{findings:#?}");
-}
-
-#[test]
 fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
     let points = vec![
         offered(1, (2_000.0, 2_000.0), |due| due.min(1_500.0)),
@@ -448,9 +430,9 @@ fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
     assert_eq!(
         findings(points),
         [
-            "pg, select-only: the rate of 2,000 a second is held with 8 clients.",
             "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of what was due is done; 15,000 \
              transactions were never begun.",
+            "pg, select-only: the rate of 2,000 a second is held with 8 clients.",
         ]
     );
     // Where the driver of one round does not tell, nobody knows how many these were.
@@ -488,41 +470,7 @@ fn of_a_rising_rate_is_told_up_to_which_it_is_held() {
 }
 
 #[test]
-fn arms_are_held_against_the_first() {
-    let mut points = curve("a", &[(1, 1_000.0), (8, 6_000.0), (64, 6_000.0)]);
-    let others = curve("b", &[(1, 1_800.0), (8, 6_010.0), (64, 3_000.0)]);
-    for (index, mut other) in others.into_iter().enumerate() {
-        // Not the same noise in both.
-        other
-            .rounds
-            .iter_mut()
-            .zip([1.004, 0.997, 0.992, 1.003, 1.01])
-            .for_each(|(round, noise)| round.tps *= noise);
-        other.ratio = Some(ratio(&points[index], &other));
-        points.push(other);
-    }
-    let findings = findings(points);
-    let last = findings.iter().find(|one| one.contains("against")).unwrap();
-    assert!(last.starts_with("b, select-only, against a: more with 1 client (1.8"), "{last}");
-    assert!(last.contains("; less with 64 clients (0.50 times, 0.50 to 0.5"), "{last}");
-    assert!(last.ends_with("; no difference outside the noise with 8 clients."), "{last}");
-}
-
-#[test]
-fn ratios_are_to_the_first_arm_even_where_its_first_point_is_missing() {
-    let mut points = curve("b", &[(1, 1_000.0)]);
-    points.extend(curve("a", &[(8, 6_000.0)]));
-    points.extend(curve("b", &[(8, 3_000.0)]));
-    points[2].ratio = Some(Interval { value: 0.5, low: 0.49, high: 0.51 });
-    let mut report = report(points);
-    report.arms.reverse();
-    let findings = concluded(report).findings;
-    says(&findings, "b, select-only, against a: less with 8 clients (0.50 times, 0.49 to 0.51).");
-    assert!(!findings.iter().any(|one| one.contains("against b")), "{findings:#?}");
-}
-
-#[test]
-fn the_law_is_told_with_its_terms_or_its_doubts() {
+fn the_law_is_told_with_its_terms_where_it_fits() {
     let tps = |clients: usize| {
         let n = clients as f64;
         (clients, 1_000.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.001 * n * (n - 1.0)))
@@ -536,8 +484,7 @@ fn the_law_is_told_with_its_terms_or_its_doubts() {
         "{told}"
     );
     let cliff = findings(curve("pg", &[(1, 1e3), (2, 2e3), (4, 4e3), (8, 8e3), (16, 16e3), (32, 500.0)]));
-    let told = cliff.iter().find(|one| one.contains("scalability law")).unwrap();
-    assert!(told.contains("is not to be relied on here") && told.contains("it has another shape"), "{told}");
+    assert!(!cliff.iter().any(|one| one.contains("scalability law")), "{cliff:#?}");
 }
 
 #[test]
@@ -552,7 +499,6 @@ fn of_a_law_only_what_its_intervals_exclude_is_told_as_a_fact() {
         coherence: of(3.1e-5, 0.0, 9.8e-5),
         peak: Some(Peak { clients: of(167.0, 98.0, f64::INFINITY), tps: 62_313.0 }),
         explained: 0.99,
-        doubts: Vec::new(),
     };
     let points = curve("pg", &[(1, 1_000.0), (64, 30_000.0)]);
     let points: Vec<&Point> = points.iter().collect();
@@ -571,17 +517,16 @@ fn of_a_law_only_what_its_intervals_exclude_is_told_as_a_fact() {
 }
 
 #[test]
-fn failures_are_told_with_the_error() {
+fn failures_are_told_first_with_the_error() {
     let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0)]);
     points[1].rounds[0].kinds = vec![KindCounts { name: "t".into(), done: 880, failed: 120, retried: 0 }];
     points[1].rounds[0].errors = vec![
         Errors { code: "40001".into(), message: "could not serialize".into(), count: 20, tolerated: false },
         Errors { code: "40P01".into(), message: "deadlock detected".into(), count: 100, tolerated: false },
     ];
-    let findings = findings(points);
-    says(
-        &findings,
-        "pg, select-only: 12% of the transactions failed with 8 clients, most often by 40P01 (deadlock detected).",
+    assert_eq!(
+        findings(points)[0],
+        "pg, select-only: 12% of the transactions failed with 8 clients, most often by 40P01 (deadlock detected)."
     );
 }
 
@@ -592,18 +537,18 @@ fn workloads_and_protocols_are_apart_and_a_drifting_machine_is_told() {
     simple.iter_mut().for_each(|point| point.protocol = Protocol::Simple);
     points.extend(simple);
     let mut report = report(points);
-    assert_eq!(fits(&report).1.len(), 2, "two points carry no law, twice");
     report.machine.noise =
         (0..30).map(|at| Noise { at: f64::from(at), took: 20.0 + f64::from(at) }).collect();
-    let findings = concluded(report).findings;
+    let Report { findings, verdict, .. } = concluded(report);
     for protocol in ["prepared", "simple"] {
         let grows = format!("pg, select-only, {protocol}: throughput still grows");
         assert_eq!(findings.iter().filter(|one| one.starts_with(&grows)).count(), 1, "{findings:#?}");
     }
-    assert!(findings.iter().any(|one| one.starts_with("The machine drifted")), "{findings:#?}");
+    assert!(verdict[0].starts_with("caution: the machine drifted"), "{verdict:#?}");
 }
 
 #[test]
 fn an_empty_report_has_no_findings() {
-    assert_eq!(findings(Vec::new()), Vec::<String>::new());
+    let Report { findings, verdict, .. } = concluded(report(Vec::new()));
+    assert_eq!((findings, verdict), (Vec::new(), vec!["nothing was measured".to_owned()]));
 }

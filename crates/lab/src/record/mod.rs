@@ -88,8 +88,6 @@ pub struct Fit {
     /// The share of the points' variance that the curve explains (R squared).
     #[serde(deserialize_with = "number::read")]
     pub explained: f64,
-    /// Why the curve is not to be relied on, a sentence each; empty where the points support it.
-    pub doubts: Vec<String>,
 }
 
 /// Where a fitted curve turns.
@@ -133,7 +131,10 @@ pub struct Report {
     pub points: Vec<Point>,
     /// Curves through the points.
     pub fits: Vec<Fit>,
-    /// Conclusions, one sentence each.
+    /// The first lines of a report: what disqualifies the run, and how the arms compare.
+    #[serde(default)]
+    pub verdict: Vec<String>,
+    /// Conclusions, one sentence each, the most important first.
     pub findings: Vec<String>,
     /// What was asked for and not measured, and why.
     pub missing: Vec<String>,
@@ -281,7 +282,12 @@ pub struct Offered {
 impl Offered {
     /// Over the time that was counted.
     pub fn mean(&self) -> f64 {
-        (self.from + self.to) / 2.0
+        self.at(0.5)
+    }
+
+    /// After this part of the time that was counted.
+    pub fn at(&self, part: f64) -> f64 {
+        self.from + (self.to - self.from) * part
     }
 }
 

@@ -1,4 +1,5 @@
-//! Points put in order: all arms' points of one workload and protocol, and what a point's rounds say together.
+//! Points put in order: all arms' points of one workload and protocol, and what a point's rounds
+//! say together.
 
 use super::turn::Turn;
 use crate::load::Protocol;
@@ -61,24 +62,24 @@ impl<'a> Group<'a> {
     }
 
     /// What it is called.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let pipelined = self.report.load.iter().any(|(name, _)| name == PIPELINE);
         let pipelined = if pipelined { ", pipelined" } else { "" };
         format!("{}, {}{pipelined}", self.workload, self.protocol.name())
     }
 
     /// An arm's point with so many clients.
-    pub fn point(&self, arm: &str, clients: usize) -> Option<&'a Point> {
+    pub(crate) fn point(&self, arm: &str, clients: usize) -> Option<&'a Point> {
         self.points().find(|point| point.arm == arm && point.clients == clients)
     }
 
     /// An arm's points by rising clients.
-    pub fn line(&self, arm: &str) -> Vec<&'a Point> {
+    pub(crate) fn line(&self, arm: &str) -> Vec<&'a Point> {
         self.clients.iter().filter_map(|clients| self.point(arm, *clients)).collect()
     }
 
     /// All its points, as they were measured.
-    pub fn points(&self) -> impl Iterator<Item = &'a Point> + use<'a> {
+    pub(crate) fn points(&self) -> impl Iterator<Item = &'a Point> + use<'a> {
         let (workload, protocol) = (self.workload, self.protocol);
         self.report
             .points
@@ -86,14 +87,19 @@ impl<'a> Group<'a> {
             .filter(move |point| point.workload == workload && point.protocol == protocol)
     }
 
-    /// Whether transactions were due at a given rate, whatever the server made of it: how much was done is then no measure of
-    /// how much it could do.
-    pub fn is_open(&self) -> bool {
+    /// Whether transactions were due at a given rate, whatever the server made of it: how much was
+    /// done is then no measure of how much it could do.
+    pub(crate) fn is_open(&self) -> bool {
         self.points().any(Point::is_open)
     }
 
+    /// Whether the rate rises, or falls, over each round.
+    pub(crate) fn rises(&self) -> bool {
+        self.points().filter_map(Point::offered).any(|offered| offered.from != offered.to)
+    }
+
     /// An arm's fitted curve.
-    pub fn fit(&self, arm: &str) -> Option<&'a Fit> {
+    pub(crate) fn fit(&self, arm: &str) -> Option<&'a Fit> {
         let here =
             |fit: &&Fit| fit.arm == arm && fit.workload == self.workload && fit.protocol == self.protocol;
         self.report.fits.iter().find(here)
@@ -120,40 +126,69 @@ pub struct Failures {
 
 impl Point {
     /// What it is judged by ([`Round::judged`]): the rounds' median.
-    pub fn judged(&self) -> Interval {
+    pub(crate) fn judged(&self) -> Interval {
         if self.is_open() { self.p99() } else { self.tps }
     }
 
     /// The 99th percentile of latency, in milliseconds: the rounds' median.
-    pub fn p99(&self) -> Interval {
+    pub(crate) fn p99(&self) -> Interval {
         let all: Vec<f64> = self.rounds.iter().map(|round| round.latency.p99).collect();
         stats::estimate_positive(&all)
     }
 
     /// The rounds' medians.
-    pub fn latency(&self) -> Latency {
+    pub(crate) fn latency(&self) -> Latency {
         self.medians(|round| Some(round.latency)).unwrap_or(Latency::NONE)
     }
 
     /// The rounds' medians of how late transactions began (open loop).
-    pub fn lag(&self) -> Option<Latency> {
+    pub(crate) fn lag(&self) -> Option<Latency> {
         self.medians(|round| round.lag)
     }
 
+    /// How late they began though a client was free, the driver's own lateness (open loop).
+    pub(crate) fn own_lag(&self) -> Option<Latency> {
+        self.medians(|round| round.own_lag)
+    }
+
+    /// Latencies over a rising rate: how many a second were due, and the rounds' medians then.
+    pub(crate) fn latency_by_rate(&self) -> Vec<(f64, Latency)> {
+        let (offered, steps) = (self.offered(), self.rounds.iter().map(|round| round.by_rate.len()).max());
+        let steps = steps.unwrap_or(0);
+        let step = |at: usize| {
+            let rate = offered?.at((at as f64 + 0.5) / steps as f64);
+            Some((rate, self.medians(|round| round.by_rate.get(at).copied())?))
+        };
+        (0..steps).filter_map(step).collect()
+    }
+
+    /// Transactions done in the seconds of a rising rate: how many were due, and the rounds'
+    /// median.
+    pub(crate) fn done_by_rate(&self) -> Vec<(f64, f64)> {
+        let (offered, seconds) = (self.offered(), self.rounds.iter().map(|round| round.seconds.len()).max());
+        let elapsed = median(self.rounds.iter().map(|round| round.elapsed));
+        let second = |at: usize| {
+            let done = self.rounds.iter().filter_map(|round| round.seconds.get(at));
+            Some((offered?.at((at as f64 + 0.5) / elapsed?), median(done.map(|done| *done as f64))?))
+        };
+        (0..seconds.unwrap_or(0)).filter_map(second).collect()
+    }
+
     /// The rates at which transactions were due (open loop): the rounds' medians.
-    pub fn offered(&self) -> Option<Offered> {
+    pub(crate) fn offered(&self) -> Option<Offered> {
         let all = || self.rounds.iter().filter_map(|round| round.offered);
         let from = median(all().map(|one| one.from))?;
         Some(Offered { from, to: median(all().map(|one| one.to))?, even: all().all(|one| one.even) })
     }
 
     /// The part that was done of what was due (open loop).
-    pub fn kept(&self) -> Option<f64> {
+    pub(crate) fn kept(&self) -> Option<f64> {
         Some(self.tps.value / self.offered()?.mean()).filter(|part| part.is_finite())
     }
 
-    /// Transactions that were due and never begun (open loop), over all rounds; `None` where one of these does not know.
-    pub fn unstarted(&self) -> Option<u64> {
+    /// Transactions that were due and never begun (open loop), over all rounds; `None` where one of
+    /// these does not know.
+    pub(crate) fn unstarted(&self) -> Option<u64> {
         self.rounds.iter().try_fold(0, |sum: u64, round| Some(sum.saturating_add(round.unstarted?)))
     }
 
@@ -172,7 +207,7 @@ impl Point {
     }
 
     /// Over all rounds.
-    pub fn failures(&self) -> Failures {
+    pub(crate) fn failures(&self) -> Failures {
         let mut sum = Failures::default();
         for round in &self.rounds {
             for kind in &round.kinds {
@@ -189,7 +224,7 @@ impl Point {
     }
 
     /// The rounds' mean, so that the shares still add up.
-    pub fn cpu(&self) -> Option<CpuSplit> {
+    pub(crate) fn cpu(&self) -> Option<CpuSplit> {
         let all: Vec<CpuSplit> = self.rounds.iter().filter_map(|round| round.observed.cpu).collect();
         let mean = |of: fn(&CpuSplit) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
         (!all.is_empty()).then(|| CpuSplit {
@@ -202,7 +237,7 @@ impl Point {
     }
 
     /// The rounds' mean.
-    pub fn own_cpus(&self) -> Option<OwnCpus> {
+    pub(crate) fn own_cpus(&self) -> Option<OwnCpus> {
         let all: Vec<OwnCpus> = self.rounds.iter().filter_map(|round| round.observed.own_cpus).collect();
         let mean = |of: fn(&OwnCpus) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
         (!all.is_empty()).then(|| OwnCpus {
@@ -212,25 +247,25 @@ impl Point {
     }
 
     /// How many of the server's threads worked all the time: the rounds' median.
-    pub fn busy_threads(&self) -> usize {
+    pub(crate) fn busy_threads(&self) -> usize {
         let seen = self.rounds.iter().filter_map(|round| round.observed.busy_threads);
         median(seen.map(|threads| threads as f64)).map_or(0, |threads| threads as usize)
     }
 
     /// Context switches of the server for each transaction: the rounds' medians.
-    pub fn switches(&self) -> Option<Switches> {
+    pub(crate) fn switches(&self) -> Option<Switches> {
         let seen = || self.rounds.iter().filter_map(|round| round.observed.switches);
         let voluntary = median(seen().map(|one| one.voluntary))?;
         Some(Switches { voluntary, involuntary: median(seen().map(|one| one.involuntary))? })
     }
 
     /// System calls of the server for each transaction: the rounds' median.
-    pub fn calls(&self) -> Option<f64> {
+    pub(crate) fn calls(&self) -> Option<f64> {
         median(self.rounds.iter().filter_map(|round| round.observed.calls))
     }
 
     /// The driver's own CPU time for each transaction, in microseconds: the rounds' median.
-    pub fn client_cpu(&self) -> Option<f64> {
+    pub(crate) fn client_cpu(&self) -> Option<f64> {
         let each = self.rounds.iter().map(|round| {
             let cpu = round.client_cpu.user + round.client_cpu.system;
             cpu / (round.tps * round.elapsed) * 1e6
@@ -239,12 +274,12 @@ impl Point {
     }
 
     /// Top symbols of the server, of all rounds' samples.
-    pub fn symbols(&self) -> Profile {
+    pub(crate) fn symbols(&self) -> Profile {
         self.profile(|round| (&round.observed.symbols, round.observed.samples))
     }
 
     /// What sessions waited for, of all rounds' samples.
-    pub fn waits(&self) -> Profile {
+    pub(crate) fn waits(&self) -> Profile {
         self.profile(|round| (&round.observed.waits, round.observed.looks))
     }
 

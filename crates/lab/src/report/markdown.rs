@@ -11,7 +11,6 @@ use crate::record::Report;
 pub fn markdown(report: &Report) -> String {
     let section = |group: Group<'_>| {
         let all = [
-            Some(sheets::throughput(&group, report)),
             sheets::fits(&group),
             Some(sheets::latency(&group, report)),
             Some(sheets::more_latency(&group)),
@@ -27,7 +26,7 @@ pub fn markdown(report: &Report) -> String {
         json!({
             "title": group.title(),
             "sheets": all.into_iter().flatten().collect::<Vec<_>>(),
-            "doubts": sheets::doubts(&group),
+            "lead": sheets::throughput(&group, report),
             "shares": shares,
         })
     };

@@ -99,8 +99,8 @@ fn section(run: &Stored, counts: &[usize]) -> Value {
         "rows": rows.collect::<Vec<_>>(),
         "cpu": measured.map(|clients| row(clients, cpu)).collect::<Vec<_>>(),
         "plots": plots,
+        "verdict": report.verdict,
         "findings": report.findings,
-        "broken": sheets::broken_checks(report),
         "missing": sheets::missing(report),
     })
 }

@@ -5,7 +5,9 @@
 
 use super::groups::Group;
 use crate::figures::{self, NONE};
-use crate::record::{Latency, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Point, Report, Share};
+use crate::record::{
+    Interval, Latency, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Point, Report, Share, Verdict,
+};
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -58,12 +60,15 @@ impl Sheet {
         }
     }
 
-    /// Without the last column of the first arm, which has no ratio to itself.
-    fn spare_first(&mut self, report: &Report) {
-        let first = report.arms.first().map(|arm| arm.name.as_str());
-        for block in self.blocks.iter_mut().filter(|block| Some(block.name.as_str()) == first) {
-            block.heads.pop();
-            block.rows.iter_mut().for_each(|row| drop(row.pop()));
+    /// Adds to each arm but the first its ratio to that one, under a head that names both sides.
+    fn add_ratios(&mut self, group: &Group<'_>, report: &Report, of: &str) {
+        let Some(first) = report.arms.first() else { return };
+        for block in self.blocks.iter_mut().filter(|block| block.name != first.name) {
+            block.heads.push(format!("{of}{} / {}", block.name, first.name));
+            for (row, clients) in block.rows.iter_mut().zip(&group.clients) {
+                let ratio = group.point(&block.name, *clients).and_then(|point| point.ratio);
+                row.push(ratio.as_ref().map_or(NONE.into(), ratio_within));
+            }
         }
     }
 
@@ -84,19 +89,24 @@ impl Sheet {
     }
 }
 
+/// A ratio with its interval.
+fn ratio_within(ratio: &Interval) -> String {
+    match ratio.verdict() {
+        Verdict::More | Verdict::Less => figures::bounded(ratio, figures::factor),
+        _ => figures::ratio(ratio),
+    }
+}
+
 /// Transactions a second with their bounds, and each arm's ratio to the first one; in an open loop the part of those due.
 pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
     let open = group.is_open();
-    let last = if open { "of those due" } else { "ratio" };
-    let mut sheet = Sheet::of_points("Transactions a second", group, &["tps", "±", last], |point| {
-        let last = match open {
-            true => point.kept().map_or(NONE.into(), figures::percent),
-            false => point.ratio.as_ref().map_or(NONE.into(), figures::ratio),
-        };
-        vec![figures::number(point.tps.value), figures::spread(&point.tps), last]
+    let heads = if open { &["tps", "±", "of those due"][..] } else { &["tps", "±"] };
+    let mut sheet = Sheet::of_points("Transactions a second", group, heads, |point| {
+        let kept = open.then(|| point.kept().map_or(NONE.into(), figures::percent));
+        [figures::number(point.tps.value), figures::spread(&point.tps)].into_iter().chain(kept).collect()
     });
     if !open {
-        sheet.spare_first(report);
+        sheet.add_ratios(group, report, "");
     }
     sheet
 }
@@ -107,40 +117,39 @@ pub fn glance(group: &Group<'_>, report: &Report) -> Option<Sheet> {
     if group.is_open() {
         return None;
     }
+    let heads = ["best tps", "at clients", "p99 there, ms", "keeps", "ratio there"];
+    let heads = if report.arms.len() > 1 { &heads[..] } else { &heads[..4] };
     let row = |arm: &&str| {
-        let best = group.turn(arm)?.best;
-        let last = group.line(arm).into_iter().rfind(|point| point.tps.value.is_finite())?;
+        let turn = group.turn(arm)?;
+        let (best, last) = (turn.best, turn.last);
         let kept = figures::factor(last.tps.value / best.tps.value);
+        let ratio = best
+            .ratio
+            .as_ref()
+            .map(|ratio| format!("{arm} / {} {}", report.arms[0].name, figures::ratio(ratio)));
         let mut row = vec![
             arm.to_string(),
             figures::bounded(&best.tps, figures::number),
             best.clients.to_string(),
             figures::number(best.latency().p99),
             format!("{kept} at {}", last.clients),
+            ratio.unwrap_or(NONE.into()),
         ];
-        if report.arms.len() > 1 {
-            row.push(best.ratio.as_ref().map_or(NONE.into(), figures::ratio));
-        }
+        row.truncate(1 + heads.len());
         Some(row)
     };
-    let heads = ["best tps", "at clients", "p99 there, ms", "keeps", "ratio there"];
-    let heads = if report.arms.len() > 1 { &heads[..] } else { &heads[..4] };
     let rows = group.arms.iter().filter_map(row).collect();
     Sheet::plain(&format!("{}: best points", group.title()), "arm", heads, rows)
 }
 
 /// The latencies one looks at first; in an open loop with each arm's ratio of p99 to the first one's.
 pub fn latency(group: &Group<'_>, report: &Report) -> Sheet {
-    let open = group.is_open();
-    let heads = ["p50", "p95", "p99", "p99's ratio"];
-    let heads = if open { &heads[..] } else { &heads[..3] };
-    let mut sheet = Sheet::of_points("Latency, ms", group, heads, |point| {
+    let mut sheet = Sheet::of_points("Latency, ms", group, &["p50", "p95", "p99"], |point| {
         let Latency { p50, p95, p99, .. } = point.latency();
-        let ratio = open.then(|| point.ratio.as_ref().map_or(NONE.into(), figures::ratio));
-        [p50, p95, p99].map(figures::number).into_iter().chain(ratio).collect()
+        [p50, p95, p99].map(figures::number).to_vec()
     });
-    if open {
-        sheet.spare_first(report);
+    if group.is_open() {
+        sheet.add_ratios(group, report, "p99, ");
     }
     sheet
 }
@@ -153,17 +162,15 @@ pub fn more_latency(group: &Group<'_>) -> Sheet {
     })
 }
 
-/// How late transactions began; `None` in a closed loop.
+/// How late transactions began, and the driver's own part of it; `None` in a closed loop.
 pub fn lag(group: &Group<'_>) -> Option<Sheet> {
     let open = group.points().any(|point| point.lag().is_some());
-    let heads = ["p50", "p95", "p99", "never begun"];
+    let heads = ["p50", "p95", "p99", "driver's own p95", "never begun"];
     open.then(|| {
         Sheet::of_points("Begun later than due, ms", group, &heads, |point| {
-            let lag = point.lag().map_or([NONE.to_string(), NONE.into(), NONE.into()], |lag| {
-                [lag.p50, lag.p95, lag.p99].map(figures::number)
-            });
+            let (lag, own) = (point.lag().unwrap_or(Latency::NONE), point.own_lag().unwrap_or(Latency::NONE));
             let unstarted = point.unstarted().map_or(NONE.into(), |count| count.to_string());
-            lag.into_iter().chain([unstarted]).collect()
+            [lag.p50, lag.p95, lag.p99, own.p95].map(figures::number).into_iter().chain([unstarted]).collect()
         })
     })
 }
@@ -384,15 +391,6 @@ pub fn fits(group: &Group<'_>) -> Option<Sheet> {
     };
     let heads = ["tps of one client", "contention", "coherence", "peak at clients", "tps there", "R²"];
     Sheet::plain("Universal scalability law", "arm", &heads, group.arms.iter().filter_map(row).collect())
-}
-
-/// Why fitted curves are not to be relied on.
-pub fn doubts(group: &Group<'_>) -> Vec<String> {
-    let of = |arm: &&str| {
-        let doubts = group.fit(arm).map(|fit| fit.doubts.clone()).unwrap_or_default();
-        doubts.into_iter().map(move |doubt| format!("{arm}: {doubt}")).collect::<Vec<_>>()
-    };
-    group.arms.iter().flat_map(of).collect()
 }
 
 /// What must hold after the runs, each once for an arm, and where it didn't; `None` where nothing was checked.

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::groups::groups;
+use super::groups::{Group, groups};
 use super::sheets::{self, Block, Sheet};
 use crate::figures::plain;
 use crate::record::Report;
@@ -13,26 +13,27 @@ const NAME_MAX: usize = 30;
 /// The report as text, at most `width` columns wide.
 pub fn table(report: &Report, width: usize) -> String {
     let mut text = String::new();
-    for group in groups(report) {
-        text.push_str(&format!("{}\n\n", plain(&group.title())));
-        let all = [
-            Some(sheets::throughput(&group, report)),
-            Some(sheets::latency(&group, report)),
-            sheets::lag(&group),
-            sheets::failures(&group),
-            sheets::fits(&group),
-        ];
-        for sheet in all.into_iter().flatten() {
-            write(&sheet, width, &mut text);
-        }
-        list("Mind the curves:", &sheets::doubts(&group), width, &mut text);
+    list("Verdict:", &report.verdict, width, &mut text);
+    let groups = groups(report);
+    let title = |group: &Group<'_>| format!("{}\n\n", plain(&group.title()));
+    for group in &groups {
+        text.push_str(&title(group));
+        write(&sheets::throughput(group, report), width, &mut text);
     }
-    if report.points.is_empty() {
-        text.push_str("Nothing was measured.\n\n");
-    }
-    list("Broken checks:", &sheets::broken_checks(report), width, &mut text);
     list("Findings:", &report.findings, width, &mut text);
     list("Missing:", &sheets::missing(report), width, &mut text);
+    for group in &groups {
+        if groups.len() > 1 {
+            text.push_str(&title(group));
+        }
+        let rest = [
+            Some(sheets::latency(group, report)),
+            sheets::lag(group),
+            sheets::failures(group),
+            sheets::fits(group),
+        ];
+        rest.into_iter().flatten().for_each(|sheet| write(&sheet, width, &mut text));
+    }
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
@@ -103,7 +104,7 @@ impl Columns {
     }
 
     fn new(block: &Block, columns: std::ops::Range<usize>) -> Self {
-        let name = short(&block.name);
+        let name = short(&block.name, NAME_MAX);
         let cells = |at: usize| block.rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>();
         let columns: Vec<_> = columns.map(|at| Column::new(&block.heads[at], &cells(at))).collect();
         let inner =
@@ -129,12 +130,16 @@ struct Column {
 
 impl Column {
     fn new(head: &str, cells: &[&str]) -> Self {
-        let cells: Vec<String> = cells.iter().map(|cell| short(cell)).collect();
+        let cells: Vec<String> = cells.iter().map(|cell| short(cell, NAME_MAX)).collect();
+        // Both sides of a ratio are named.
+        let sides: Vec<&str> = head.split(" / ").collect();
+        let head =
+            sides.iter().map(|side| short(side, NAME_MAX / sides.len())).collect::<Vec<_>>().join(" / ");
         let width = cells.iter().map(|cell| cell.width()).max().unwrap_or(0).max(head.width());
         let number =
             |cell: &String| cell.starts_with(|one: char| one.is_ascii_digit() || "±-–".contains(one));
         let left = cells.iter().any(|cell| !cell.is_empty() && !number(cell) && cell != "no difference");
-        Self { head: head.to_string(), cells, width, left }
+        Self { head, cells, width, left }
     }
 }
 
@@ -143,13 +148,13 @@ fn pad(text: &str, width: usize, left: bool) -> String {
     if left { format!("{text}{fill}") } else { format!("{fill}{text}") }
 }
 
-/// Cut in the middle where it is longer than [`NAME_MAX`].
-fn short(text: &str) -> String {
+/// Cut in the middle where it is longer than so many columns.
+fn short(text: &str, most: usize) -> String {
     let text = plain(text);
-    if text.width() <= NAME_MAX {
+    if text.width() <= most {
         return text;
     }
-    let half = NAME_MAX / 2;
+    let half = most / 2;
     let part = |chars: &mut dyn Iterator<Item = char>| {
         let mut part = String::new();
         for one in chars {

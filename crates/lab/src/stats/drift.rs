@@ -13,27 +13,29 @@ const WORTH: f64 = 0.03;
 /// The machine is noisy where one time in ten the fixed loop takes so much longer than usual.
 const NOISY: f64 = 0.10;
 
-/// What changed over the run, a plain sentence each; empty where nothing did. `noise` are the fixed loop's times.
-pub fn drift(noise: &[Noise], points: &[Point]) -> Vec<String> {
-    let mut sentences = Vec::new();
+/// Whether the machine changed over the run or is noisy, by the fixed loop's times: a sentence each.
+pub(crate) fn machine_drift(noise: &[Noise]) -> Vec<String> {
     let times: Vec<(f64, f64)> = noise.iter().map(|one| (one.at, one.took)).collect();
-    if let Some(change) = clear(&times) {
+    let drifted = clear(&times).map(|change| {
         let (part, how) = (change.abs() * 100.0, if change > 0.0 { "longer" } else { "less" });
-        sentences.push(format!(
-            "The machine drifted: a fixed loop took {part:.0}% {how} at the end of the run than at its beginning. Points \
-             measured far apart can't be compared; arms measured in turn can."
-        ));
-    }
-    sentences.extend(unsteady(noise));
-    for arm in arms(points) {
-        if let Some(change) = clear(&relative(points, arm)) {
-            let (part, how) = (change.abs() * 100.0, if change > 0.0 { "faster" } else { "slower" });
-            sentences.push(format!(
-                "{arm} got {part:.0}% {how} over the run, by repeated rounds with the same number of clients."
-            ));
-        }
-    }
-    sentences
+        format!(
+            "the machine drifted: a fixed loop took {part:.0}% {how} at the end of the run than at its beginning, so \
+             points measured far apart can't be compared; arms measured in turn can"
+        )
+    });
+    drifted.into_iter().chain(unsteady(noise)).collect()
+}
+
+/// Arms that became faster or slower over the run, a sentence each.
+pub(crate) fn arm_drift(points: &[Point]) -> Vec<String> {
+    let told = |arm: &str| {
+        let change = clear(&relative(points, arm))?;
+        let (part, how) = (change.abs() * 100.0, if change > 0.0 { "faster" } else { "slower" });
+        Some(format!(
+            "{arm} got {part:.0}% {how} over the run, by repeated rounds with the same number of clients."
+        ))
+    };
+    arms(points).into_iter().filter_map(told).collect()
 }
 
 /// The change over time, where it is beyond chance and worth a word.
@@ -49,8 +51,8 @@ fn unsteady(noise: &[Noise]) -> Option<String> {
     let slow = (times.len() >= 10).then(|| quantile(&times, 0.9) / quantile(&times, 0.5))?;
     (slow - 1.0 >= NOISY).then(|| {
         format!(
-            "The machine is noisy: one time in ten a fixed loop took {slow:.2} times its usual time or more; somebody else \
-             is at work on it, or its clock changes."
+            "the machine is noisy: one time in ten a fixed loop took {slow:.2} times its usual time or more; somebody else \
+             is at work on it, or its clock changes"
         )
     })
 }
@@ -105,14 +107,20 @@ mod tests {
 
     #[test]
     fn a_steady_run_needs_no_word() {
-        assert_eq!(drift(&loops(1, |_| 20.0), &points("a", 2, |_| 1.0)), Vec::<String>::new());
-        assert_eq!(drift(&[], &[]), Vec::<String>::new());
+        for told in [
+            machine_drift(&loops(1, |_| 20.0)),
+            arm_drift(&points("a", 2, |_| 1.0)),
+            machine_drift(&[]),
+            arm_drift(&[]),
+        ] {
+            assert_eq!(told, [""; 0]);
+        }
     }
 
     #[test]
     fn a_machine_that_slows_down_is_told() {
-        let told = drift(&loops(1, |part| 20.0 * (1.0 + 0.3 * part)), &points("a", 2, |_| 1.0));
-        assert!(told[0].starts_with("The machine drifted: a fixed loop took 2"), "{told:?}");
+        let told = machine_drift(&loops(1, |part| 20.0 * (1.0 + 0.3 * part)));
+        assert!(told[0].starts_with("the machine drifted: a fixed loop took 2"), "{told:?}");
         assert!(told[0].contains("longer"), "{told:?}");
     }
 
@@ -120,7 +128,7 @@ mod tests {
     fn one_arm_alone_can_drift() {
         let mut all = points("a", 2, |_| 1.0);
         all.extend(points("b", 3, |part| 1.0 - 0.3 * part));
-        let told = drift(&loops(1, |_| 20.0), &all);
+        let told = arm_drift(&all);
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with("b got ") && told[0].contains("slower"), "{told:?}");
     }
@@ -131,8 +139,8 @@ mod tests {
         for at in [2, 9, 13, 21, 29, 38] {
             noise[at].took *= 2.0;
         }
-        let told = drift(&noise, &[]);
+        let told = machine_drift(&noise);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("The machine is noisy: one time in ten a fixed loop took 2"), "{told:?}");
+        assert!(told[0].starts_with("the machine is noisy: one time in ten a fixed loop took 2"), "{told:?}");
     }
 }

@@ -9,13 +9,12 @@
 //! 3. Intervals by resampling the errors that are left (they hold noise and misfit alike), widened for the few degrees of
 //!    freedom by Student's distribution.
 //!
-//! A fit always says what speaks against it ([`Fit::doubts`]): a curve of another shape, growth faster than clients, a peak
-//! far beyond what was measured.
+//! A curve that the law does not describe has no fit: one of another shape, one that grows faster than
+//! its clients, one whose peak lies far beyond what was measured.
 
 use super::interval::{quantile, student, tail};
 use super::least_squares::{Columns, solve};
 use crate::client::Random;
-use crate::figures;
 use crate::record::{Fit, Interval, Peak, Point};
 
 /// Of the resampling; a constant, so that the same points give the same intervals.
@@ -27,56 +26,58 @@ const RESAMPLES: usize = 1_000;
 /// The law has three terms: of fewer points nothing would be left to judge it by.
 const LEAST_POINTS: usize = 4;
 
-/// A point missed by more than this part makes the fit doubtful where the curve is outside its interval as well.
+/// The law does not fit where it misses a point by more than this part and outside its interval,
 const MISSED: f64 = 0.10;
 
-/// And by more than this part where no interval is known.
+/// or by more than this part where no interval is known,
 const MISSED_UNKNOWN: f64 = 0.25;
 
-/// And so does a curve that explains less than this of how the points differ, where it also misses one by this part: of a
-/// level curve little is left to explain.
+/// or where it explains less than this of how the points differ and also misses one by this part (of a
+/// level curve little is left to explain),
 const UNEXPLAINED: (f64, f64) = (0.8, 0.10);
 
-/// Throughput that grows so much faster than clients is no noise.
+/// or where throughput grows so much faster than clients, for which it has no term: few clients leave
+/// the machine half asleep, or caches were cold,
 const TOO_FAST: f64 = 1.05;
 
-/// Fits the law to the points of one arm, workload and protocol.
-///
-/// # Errors
-/// Says why there is no fit: fewer than four numbers of clients were measured.
-pub fn fit(points: &[&Point]) -> Result<Fit, String> {
-    let mut curve: Vec<(f64, f64)> = points
-        .iter()
-        .map(|point| (point.clients as f64, point.tps.value))
-        .filter(|&(clients, tps)| clients >= 1.0 && tps.is_finite() && tps > 0.0)
-        .collect();
+/// or where its peak lies so many times beyond the most clients.
+const FAR: f64 = 2.0;
+
+/// Fits the law to the points of one arm, workload and protocol. `None` where it does not fit, or
+/// fewer than four numbers of clients gave throughput.
+pub fn fit(points: &[&Point]) -> Option<Fit> {
+    let curve = curve(points)?;
+    let law = Law::fit(&curve)?;
+    describes(&law, &curve, points).then(|| described(&law, &curve, points[0]))
+}
+
+/// Clients and throughput, by rising clients.
+fn curve(points: &[&Point]) -> Option<Vec<(f64, f64)>> {
+    let all = points.iter().map(|point| (point.clients as f64, point.tps.value));
+    let mut curve: Vec<_> =
+        all.filter(|&(clients, tps)| clients >= 1.0 && tps.is_finite() && tps > 0.0).collect();
     curve.sort_by(|one, other| one.0.total_cmp(&other.0));
     curve.dedup_by_key(|one| one.0);
-    if curve.len() < LEAST_POINTS {
-        let has = curve.len();
-        return Err(format!(
-            "the scalability law needs {LEAST_POINTS} different numbers of clients, and {has} gave throughput"
-        ));
-    }
-    let first = points[0];
-    let law =
-        Law::fit(&curve).ok_or("the scalability law does not fit at all: throughput is not above zero")?;
-    let spread = Spread::of(&law, &curve);
+    (curve.len() >= LEAST_POINTS).then_some(curve)
+}
+
+/// The law's terms with their intervals.
+fn described(law: &Law, curve: &[(f64, f64)], like: &Point) -> Fit {
+    let spread = Spread::of(law, curve);
     let peak = law.peak().map(|clients| Peak {
         clients: spread.interval(clients, |law| law.peak().unwrap_or(f64::INFINITY)),
         tps: law.tps(clients),
     });
-    Ok(Fit {
-        arm: first.arm.clone(),
-        workload: first.workload.clone(),
-        protocol: first.protocol,
+    Fit {
+        arm: like.arm.clone(),
+        workload: like.workload.clone(),
+        protocol: like.protocol,
         single: spread.interval(law.single, |law| law.single),
         contention: spread.interval(law.contention, |law| law.contention),
         coherence: spread.interval(law.coherence, |law| law.coherence),
         peak,
-        explained: explained(&law, &curve),
-        doubts: doubts(&law, &curve, points),
-    })
+        explained: explained(law, curve),
+    }
 }
 
 /// The three terms.
@@ -203,57 +204,27 @@ fn explained(law: &Law, curve: &[(f64, f64)]) -> f64 {
     1.0 - left / all
 }
 
-fn doubts(law: &Law, curve: &[(f64, f64)], points: &[&Point]) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if let Some((from, to, times)) = too_fast(curve) {
-        doubts.push(format!(
-            "from {from} to {to} clients throughput grows {times:.2} times as much as the number of clients, which the law \
-             knows no term for (few clients leave the machine half asleep, or caches were cold)"
-        ));
-    }
-    let off = |(clients, tps): &(f64, f64)| law.tps(*clients) / tps - 1.0;
-    let worst = curve
-        .iter()
-        .map(|point| (point.0, off(point)))
-        .max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()));
-    let missed = points.iter().filter_map(|point| missed(law, point));
-    if let Some((clients, part)) = missed.max_by(|one, other| one.1.abs().total_cmp(&other.1.abs())) {
-        let (percent, side) = (part.abs() * 100.0, if part > 0.0 { "above" } else { "below" });
-        doubts.push(format!(
-            "the curve lies {percent:.0}% {side} what was measured at {}: it has another shape",
-            figures::clients(clients)
-        ));
-    }
-    let explained = explained(law, curve);
-    if explained < UNEXPLAINED.0 && worst.is_some_and(|worst| worst.1.abs() > UNEXPLAINED.1) {
-        let percent = explained.max(0.0) * 100.0;
-        doubts.push(format!("it explains only {percent:.0}% of how the points differ"));
-    }
+/// Whether the law describes the curve.
+fn describes(law: &Law, curve: &[(f64, f64)], points: &[&Point]) -> bool {
+    let pairs = curve.windows(2).map(|pair| (pair[1].1 / pair[0].1) / (pair[1].0 / pair[0].0));
+    let off = |(clients, tps): &(f64, f64)| (law.tps(*clients) / tps - 1.0).abs();
+    let worst = curve.iter().map(off).fold(0.0, f64::max);
     let most = curve[curve.len() - 1].0;
-    if let Some(peak) = law.peak().filter(|peak| *peak > 2.0 * most) {
-        doubts.push(format!("the peak at {peak:.0} clients lies far beyond the {most} that were measured"));
-    }
-    doubts
+    pairs.fold(0.0, f64::max) <= TOO_FAST
+        && !points.iter().any(|point| misses(law, point))
+        && (explained(law, curve) >= UNEXPLAINED.0 || worst <= UNEXPLAINED.1)
+        && law.peak().is_none_or(|peak| peak <= FAR * most)
 }
 
-/// A point that the curve misses by more than noise would, and by which part.
-fn missed(law: &Law, point: &Point) -> Option<(usize, f64)> {
+/// Whether the curve misses a point by more than noise would.
+fn misses(law: &Law, point: &Point) -> bool {
     let fitted = law.tps(point.clients as f64);
-    let part = fitted / point.tps.value - 1.0;
-    let (most, outside) = match point.tps.contains(fitted) {
-        Some(inside) => (MISSED, !inside),
-        None => (MISSED_UNKNOWN, true),
-    };
-    (outside && part.is_finite() && part.abs() > most).then_some((point.clients, part))
-}
-
-/// The neighbours between which throughput grows fastest, where that is faster than clients, and how much.
-fn too_fast(curve: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
-    curve
-        .windows(2)
-        .map(|pair| (pair[0].0, pair[1].0, (pair[1].1 / pair[0].1) / (pair[1].0 / pair[0].0)))
-        .max_by(|one, other| one.2.total_cmp(&other.2))
-        .filter(|fastest| fastest.2 > TOO_FAST)
+    let part = (fitted / point.tps.value - 1.0).abs();
+    part.is_finite()
+        && match point.tps.contains(fitted) {
+            Some(inside) => !inside && part > MISSED,
+            None => part > MISSED_UNKNOWN,
+        }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod coverage;
 #[cfg(test)]
 pub(crate) mod test_noise;
 
-pub use drift::drift;
+pub(crate) use drift::{arm_drift, machine_drift};
 pub use interval::{estimate, estimate_positive, median};
 pub use law::fit;
 pub use ratio::{of_logs, ratio};

@@ -60,13 +60,35 @@ pub(super) struct Charts<'a> {
 }
 
 impl Charts<'_> {
-    /// All of them.
+    /// The plot that the report begins with: throughput against clients, or what is done of a
+    /// rising rate.
+    pub fn lead(&self) -> Section {
+        let heading = if self.group.rises() { "Done of what is due" } else { "Throughput" };
+        self.section(heading, "plots two", self.leading())
+    }
+
+    /// All others.
     pub fn sections(&self) -> Vec<Section> {
-        let first = std::iter::once(self.throughput()).chain(self.efficiency());
-        let first = self.section("", "plots two", first);
-        let latency = self.section("Latency", "plots", self.latency());
+        let efficiency = self.efficiency().map(|plot| self.section("", "plots two", [plot]));
+        let latency = self.section("Latency", "plots", self.latencies());
         let rest = [self.cpu(), self.costs(), self.seconds()];
-        [first, latency].into_iter().chain(rest.into_iter().flatten()).collect()
+        efficiency.into_iter().chain([latency]).chain(rest.into_iter().flatten()).collect()
+    }
+
+    fn leading(&self) -> Vec<Plot> {
+        match self.group.rises() {
+            true => self.group.clients.iter().map(|clients| self.done(*clients)).collect(),
+            false => vec![self.throughput()],
+        }
+    }
+
+    /// Percentiles of latency against clients, or against a rate that rises, for each number of
+    /// clients.
+    fn latencies(&self) -> Vec<Plot> {
+        match self.group.rises() {
+            true => self.group.clients.iter().flat_map(|clients| self.latency_by_rate(*clients)).collect(),
+            false => self.latency(),
+        }
     }
 
     fn section(
@@ -91,9 +113,9 @@ impl Charts<'_> {
     pub fn pictures(&self) -> Vec<(&'static str, String)> {
         let fewest = figures::clients(self.fewest());
         let all = [
-            ("tps", "transactions a second".into(), Some(self.throughput())),
+            ("tps", "transactions a second".into(), self.leading().pop()),
             ("efficiency", format!("efficiency, relative to {fewest}"), self.efficiency()),
-            ("p99", "latency p99, ms".into(), self.latency().pop()),
+            ("p99", "latency p99, ms".into(), self.latencies().pop()),
         ];
         let drawn = all.into_iter().filter_map(|(name, what, plot)| Some((name, what, plot?)));
         drawn
@@ -128,8 +150,8 @@ impl Charts<'_> {
         self.plot("tps", &caption, ("clients", "tps"), axes, lines)
     }
 
-    /// What each client does, relative to each arm's own point with the fewest clients; `None` in
-    /// an open loop, where it is told what to do.
+    /// Throughput of each client, relative to each arm's own point with the fewest clients; `None`
+    /// in an open loop.
     fn efficiency(&self) -> Option<Plot> {
         if self.group.is_open() {
             return None;
@@ -188,10 +210,10 @@ impl Charts<'_> {
     /// A plot for each percentile, all with the same axis, so that arms are told apart and plots
     /// can be compared.
     fn latency(&self) -> Vec<Plot> {
-        let all: [(&str, Percentile); 3] =
-            [("p50", |all| all.p50), ("p95", |all| all.p95), ("p99", |all| all.p99)];
-        let plots: Vec<_> =
-            all.iter().map(|(name, of)| (name, self.lines(&|_, point| Some(of(&point.latency()))))).collect();
+        let plots: Vec<_> = PERCENTILES
+            .iter()
+            .map(|(name, of)| (name, self.lines(&|_, point| Some(of(&point.latency())))))
+            .collect();
         let y = Axis::logarithmic(plots.iter().flat_map(|(_, lines)| values(lines)));
         let plot = |(name, lines): (&&str, Vec<Line>)| {
             let caption = format!("Latency {name} against clients, ms");
@@ -199,6 +221,41 @@ impl Charts<'_> {
             self.plot(name, &caption, ("clients", "ms"), axes, lines)
         };
         plots.into_iter().map(plot).collect()
+    }
+
+    /// The same at one number of clients against a rate that rises.
+    fn latency_by_rate(&self, clients: usize) -> Vec<Plot> {
+        let plot = |(name, of): &(&str, Percentile)| {
+            let lines = self.over_rate(clients, |point| {
+                point.latency_by_rate().iter().map(|(rate, latency)| (*rate, of(latency))).collect()
+            });
+            let caption = format!("{}: latency {name} against the rate, ms", figures::clients(clients));
+            let axes = (rates(&lines), Axis::logarithmic(values(&lines)));
+            self.plot(&format!("{name}-{clients}"), &caption, (DUE, "ms"), axes, lines)
+        };
+        PERCENTILES.iter().map(plot).collect()
+    }
+
+    /// Throughput against a rate that rises, at one number of clients.
+    fn done(&self, clients: usize) -> Plot {
+        let mut lines = self.over_rate(clients, Point::done_by_rate);
+        for line in &mut lines {
+            line.curve = line.runs.iter().flatten().map(|dot| (dot.x, dot.x)).collect();
+        }
+        let caption = format!("{}: transactions done a second; dashed: those due", figures::clients(clients));
+        let due = lines.iter().flat_map(|line| &line.curve).map(|(_, due)| *due);
+        let axes = (rates(&lines), Axis::from_zero(values(&lines).chain(due)));
+        self.plot(&format!("done-{clients}"), &caption, (DUE, "tps"), axes, lines)
+    }
+
+    /// A line for each arm of what its point with so many clients has over a rate that rises.
+    fn over_rate(&self, clients: usize, of: impl Fn(&Point) -> Vec<(f64, f64)>) -> Vec<Line> {
+        let line = |(at, arm): (usize, &&str)| {
+            let values = self.group.point(arm, clients).map(&of).unwrap_or_default();
+            let dots = values.into_iter().map(|(x, y)| Dot { x, y, bounds: None }).collect();
+            Line { runs: vec![dots], ..self.line(at, arm) }
+        };
+        self.group.arms.iter().enumerate().map(line).collect()
     }
 
     fn costs(&self) -> Option<Section> {
@@ -351,6 +408,18 @@ fn keys(lines: &[Line]) -> Vec<Key> {
         name: line.name.clone(),
     };
     lines.iter().map(key).collect()
+}
+
+/// Those that plots show.
+const PERCENTILES: [(&str, Percentile); 3] =
+    [("p50", |all| all.p50), ("p95", |all| all.p95), ("p99", |all| all.p99)];
+
+/// The axis of a rate.
+const DUE: &str = "transactions due a second";
+
+/// From 0 to the greatest rate.
+fn rates(lines: &[Line]) -> Axis {
+    Axis::from_zero(lines.iter().flat_map(|line| line.runs.iter().flatten()).map(|dot| dot.x))
 }
 
 /// Where the numbers of a plot are.

@@ -60,14 +60,15 @@ fn workload(report: &Report, group: &Group<'_>, id: String) -> Value {
     let both = [Shares::Symbols, Shares::Waits];
     let shifts = both.into_iter().filter_map(|what| shift::shift(report, group, what));
     let shares = both.map(|what| sheets::all_shares(group, what)).concat();
+    let charts = Charts { report, group, id: id.clone() };
     let first = [sheets::checks(group), sheets::errors(group), sheets::fits(group)];
     json!({
         "title": group.title(),
         "glance": sheets::glance(group, report),
-        "plots": Charts { report, group, id: id.clone() }.sections(),
+        "lead": charts.lead(),
+        "plots": charts.sections(),
         "shifts": shifts.collect::<Vec<_>>(),
         "first": first.into_iter().flatten().collect::<Vec<_>>(),
-        "doubts": sheets::doubts(group),
         "throughput": sheets::throughput(group, report),
         "rest": all.into_iter().flatten().chain(shares).chain(sheets::rounds(group)).collect::<Vec<_>>(),
         "id": id,

@@ -1,6 +1,6 @@
 //! Plots, small enough to be read at the width of a phone without being shrunk: lines with bounds
-//! and fitted curves over an axis of clients or seconds, and stacked bars. Here is worked out where
-//! everything stands; templates write it as SVG.
+//! and fitted curves over an axis of clients, rates or seconds, and stacked bars. Here is worked
+//! out where everything stands; templates write it as SVG.
 //!
 //! Each has a title and a description for those who don't see it. Colours are classes, so that the
 //! style sheet says what they are on dark and light ground; arms differ in the shape of their marks
@@ -104,6 +104,8 @@ struct Drawn {
     mark: &'static str,
     curve: Vec<String>,
     bounds: Vec<String>,
+    /// Heads at the ends of bounds that the scale cuts.
+    arrows: Vec<String>,
     joined: Vec<String>,
     dots: Vec<Tip>,
 }
@@ -196,15 +198,23 @@ impl Frame {
             mark: mark(line.style),
             curve,
             bounds: Vec::new(),
+            arrows: Vec::new(),
             joined: Vec::new(),
             dots: Vec::new(),
         };
         for run in &line.runs {
-            drawn.bounds.extend(run.iter().filter_map(|dot| {
-                let (x, (low, high)) = (self.across(dot.x)?, dot.bounds?);
-                let (low, high) = (self.y.place_within(low)?, self.y.place_within(high)?);
-                Some(format!("M{} {}V{}", round(x), round(height(low)), round(height(high))))
-            }));
+            for dot in run {
+                let (Some(x), Some((low, high))) = (self.across(dot.x), dot.bounds) else { continue };
+                let (Some(bottom), Some(top)) = (self.y.place_within(low), self.y.place_within(high)) else {
+                    continue;
+                };
+                let (x, bottom, top) = (round(x), round(height(bottom)), round(height(top)));
+                drawn.bounds.push(format!("M{x} {bottom}V{top}"));
+                // Beyond the scale's end, away from which its head points.
+                let head = |end: f64, away: f64| format!("M{x} {}l-4 {away}h8z", round(end - away));
+                drawn.arrows.extend(self.y.place(high).is_none().then(|| head(top, 6.0)));
+                drawn.arrows.extend(self.y.place(low).is_none().then(|| head(bottom, -6.0)));
+            }
             let parts = run.split(|dot| at(dot.x, dot.y).is_none()).filter(|part| part.len() > 1);
             drawn.joined.extend(parts.map(|part| path(part.iter().filter_map(|dot| at(dot.x, dot.y)))));
             for dot in run.iter().filter(|_| line.marked || run.len() == 1) {

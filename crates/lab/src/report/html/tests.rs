@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use scraper::{Html, Selector};
 
 use super::html;
-use crate::record::Report;
+use crate::record::{Latency, Offered, Report};
 use crate::report::samples;
 use crate::report::tests::any_report;
 
@@ -121,6 +121,65 @@ fn an_open_loop_shows_what_was_due_and_neither_efficiency_nor_best_points() {
     assert_eq!(names, ["oltp_read_write-prepared-tps.svg", "oltp_read_write-prepared-p99.svg"]);
 }
 
+/// An open loop whose rate rises from 1,000 to 9,000 a second.
+fn rising() -> Report {
+    let mut report = samples::open_loop();
+    for round in report.points.iter_mut().flat_map(|point| &mut point.rounds) {
+        round.offered = Some(Offered { from: 1_000.0, to: 9_000.0, even: false });
+        let step = |step| Latency { p99: f64::from(step), ..round.latency };
+        round.by_rate = (1..=20).map(step).collect();
+    }
+    report
+}
+
+#[test]
+fn a_rising_rate_has_what_was_done_and_its_latency_against_the_rate() {
+    let report = rising();
+    for clients in ["1 client", "8 clients", "64 clients"] {
+        for (what, found) in
+            [("transactions done a second", [1, 10]), ("latency p50", [0, 20]), ("latency p99", [0, 20])]
+        {
+            let caption = format!("{clients}: {what}");
+            let (_, marks) = figure(&report, &caption, ["path.curve", "g > path.mark"]).unwrap();
+            assert_eq!(marks, found, "{caption}");
+        }
+    }
+    assert!(figure(&report, "Latency p99 against clients", ["path"]).is_none());
+    let page = html(&report);
+    assert!(
+        page.contains("<title>pg: 1.00 at 1,200</title>")
+            && page.contains("<title>pg: 20.0 at 8,800</title>")
+    );
+}
+
+#[test]
+fn bounds_that_the_scale_cuts_end_in_arrows() {
+    let mut report = samples::two_arms();
+    let arrows = |report: &Report| {
+        ["Transactions a second", "Efficiency"]
+            .map(|caption| figure(report, caption, ["path.arrow"]).unwrap().1[0])
+    };
+    assert_eq!(arrows(&report), [0, 0]);
+    let last = report.points.last_mut().unwrap();
+    last.tps.high = 100.0 * last.tps.value;
+    assert_eq!(arrows(&report), [1, 0], "as efficiency it stays within the scale");
+}
+
+#[test]
+fn the_page_begins_with_the_verdict_then_the_plot_then_findings_then_what_is_missing() {
+    let page = html(&samples::one_point());
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    let order = [
+        "<li class=\"bad\">disqualified: broken data",
+        "<figcaption>Transactions a second",
+        "<h2 id=\"findings\">",
+        "<h2 id=\"missing\">",
+        "<h2 id=\"w0\">",
+        "<h2 id=\"setting\">",
+    ];
+    assert!(order.map(at).is_sorted(), "{:?}", order.map(at));
+}
+
 #[test]
 fn pictures_stand_alone_and_have_a_mark_for_each_point() {
     let report = samples::six_arms();
@@ -187,7 +246,7 @@ fn overflow(browser: &str, folder: &Path, report: &Report, width: usize) -> Stri
         const wide = document.documentElement.clientWidth, out = [];
         document.querySelectorAll('body *').forEach(one => {
             const box = one.getBoundingClientRect();
-            const scrolls = one.closest('.sheet > div') || one.closest('details:not([open])');
+            const scrolls = one.closest('.sheet > div') || one.closest('.card') || one.closest('details:not([open])');
             if (box.width && box.right > wide + 1 && !scrolls) out.push(one.tagName + ':' + one.textContent.slice(0, 40));
         });
         document.querySelectorAll('svg[role=img]').forEach(svg => {
@@ -249,6 +308,7 @@ fn a_browser_shows_pages_on_a_phone_on_a_desk_and_in_print() {
         ("six", samples::six_arms()),
         ("one", samples::one_point()),
         ("open", samples::open_loop()),
+        ("rising", rising()),
         ("lacking", lacking_the_first()),
         ("none", samples::nothing()),
     ];
