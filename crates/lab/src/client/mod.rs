@@ -193,8 +193,8 @@ impl Params {
     }
 }
 
-/// What a statement answered: its rows as text and how many rows it changed, as far as it is wanted
-/// ([`Wanted`]); of a text of several statements, what each answered.
+/// A statement's answer: its rows as text and how many rows it changed, as far as it is wanted
+/// ([`Wanted`]). Of several results the last counts.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     bytes: Vec<u8>,
@@ -203,18 +203,8 @@ pub struct Reply {
     names: String,
     /// Where each column's name ends.
     name_ends: Vec<u32>,
-    answers: Vec<Answer>,
-}
-
-/// What one statement answered: its part of a [`Reply`].
-#[derive(Debug, Clone, Copy)]
-struct Answer {
-    columns: u32,
-    /// Its first in [`Reply::ends`].
-    first: u32,
-    /// Its first in [`Reply::name_ends`].
-    first_name: u32,
-    affected: Option<u64>,
+    columns: usize,
+    affected: u64,
 }
 
 impl Reply {
@@ -224,14 +214,15 @@ impl Reply {
         self.ends.clear();
         self.names.clear();
         self.name_ends.clear();
-        self.answers.clear();
+        (self.columns, self.affected) = (0, 0);
     }
 
-    /// Begins a result of so many columns. The driver calls it when a statement's columns become known, then `name` for
-    /// each column where names are wanted, `push` for each value, and `set_affected` at the statement's end.
+    /// Begins a result of so many columns, in place of an earlier one. The driver calls it when a
+    /// statement's columns become known, then `name` for each column where names are wanted, `push`
+    /// for each value, and `set_affected` at the statement's end.
     pub fn set_columns(&mut self, columns: usize) {
-        let (first, first_name) = (self.ends.len() as u32, self.name_ends.len() as u32);
-        self.answers.push(Answer { columns: columns as u32, first, first_name, affected: None });
+        self.clear();
+        self.columns = columns;
     }
 
     /// Names the next column.
@@ -242,97 +233,48 @@ impl Reply {
 
     /// Adds the next value of the row, then of the next row.
     pub fn push(&mut self, value: Option<&[u8]>) {
-        match value {
-            Some(value) => {
-                self.bytes.extend_from_slice(value);
-                self.ends.push(Some(self.bytes.len() as u32));
-            }
-            None => self.ends.push(None),
-        }
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.ends.push(value.map(|_| self.bytes.len() as u32));
     }
 
-    /// Ends a statement's answer, noting how many rows it changed (or returned). A statement without a result has one
-    /// of no columns.
+    /// Ends the answer, noting how many rows were changed (or returned).
     pub fn set_affected(&mut self, rows: u64) {
-        if self.answers.last().is_none_or(|answer| answer.affected.is_some()) {
-            self.set_columns(0);
-        }
-        if let Some(answer) = self.answers.last_mut() {
-            answer.affected = Some(rows);
-        }
+        self.affected = rows;
     }
 
-    /// Rows changed by the last statement.
+    /// Rows changed.
     pub fn affected(&self) -> u64 {
-        self.answers.last().and_then(|answer| answer.affected).unwrap_or(0)
+        self.affected
     }
 
-    /// What each statement of the text answered, in order.
-    pub fn results(&self) -> impl DoubleEndedIterator<Item = Rows<'_>> {
-        (0..self.answers.len()).map(|index| Rows { reply: self, index })
-    }
-
-    /// Rows returned by the last statement.
+    /// Rows returned.
     pub fn rows(&self) -> usize {
-        self.results().next_back().map_or(0, |rows| rows.rows())
+        self.ends.len().checked_div(self.columns).unwrap_or(0)
     }
 
-    /// Columns of the last statement's rows.
-    pub fn columns(&self) -> usize {
-        self.results().next_back().map_or(0, |rows| rows.columns())
-    }
-
-    /// A value of the last statement's result as text; `None` for a NULL, for bytes that are no text, and outside the
-    /// result.
-    pub fn text(&self, row: usize, column: usize) -> Option<&str> {
-        self.results().next_back()?.text(row, column)
-    }
-
-    /// A value of the last statement's result as a whole number.
-    pub fn int(&self, row: usize, column: usize) -> Option<i64> {
-        self.text(row, column)?.parse().ok()
-    }
-}
-
-/// The rows that one statement answered.
-#[derive(Debug, Clone, Copy)]
-pub struct Rows<'a> {
-    reply: &'a Reply,
-    index: usize,
-}
-
-impl<'a> Rows<'a> {
     /// Columns of a row; 0 if the statement returns none.
     pub fn columns(&self) -> usize {
-        self.reply.answers[self.index].columns as usize
-    }
-
-    /// How many rows.
-    pub fn rows(&self) -> usize {
-        let first = self.reply.answers[self.index].first as usize;
-        let end =
-            self.reply.answers.get(self.index + 1).map_or(self.reply.ends.len(), |next| next.first as usize);
-        (end - first).checked_div(self.columns()).unwrap_or(0)
+        self.columns
     }
 
     /// A column's name; `None` where names were not wanted, and outside the result.
-    pub fn name(&self, column: usize) -> Option<&'a str> {
-        let first = self.reply.answers[self.index].first_name as usize;
-        let index = (column < self.columns()).then_some(first + column)?;
-        let end = *self.reply.name_ends.get(index)? as usize;
-        let start = index.checked_sub(1).map_or(0, |before| self.reply.name_ends[before] as usize);
-        self.reply.names.get(start..end)
+    pub fn column_name(&self, column: usize) -> Option<&str> {
+        let end = *self.name_ends.get(column)? as usize;
+        let start = column.checked_sub(1).map_or(0, |before| self.name_ends[before] as usize);
+        self.names.get(start..end)
     }
 
     /// A value as text; `None` for a NULL, for bytes that are no text, and outside the result.
-    pub fn text(&self, row: usize, column: usize) -> Option<&'a str> {
-        let inside = row < self.rows() && column < self.columns();
-        let index =
-            inside.then(|| self.reply.answers[self.index].first as usize + row * self.columns() + column)?;
-        let ends = &self.reply.ends;
-        let end = ends[index]? as usize;
-        let start = ends[..index].iter().rev().find_map(|end| *end).unwrap_or(0) as usize;
-        std::str::from_utf8(&self.reply.bytes[start..end]).ok()
+    pub fn text(&self, row: usize, column: usize) -> Option<&str> {
+        let index = (column < self.columns).then_some(row * self.columns + column)?;
+        let end = (*self.ends.get(index)?)? as usize;
+        let start = self.ends[..index].iter().rev().find_map(|end| *end).unwrap_or(0) as usize;
+        std::str::from_utf8(&self.bytes[start..end]).ok()
+    }
+
+    /// A value as a whole number.
+    pub fn int(&self, row: usize, column: usize) -> Option<i64> {
+        self.text(row, column)?.parse().ok()
     }
 }
 
@@ -361,35 +303,11 @@ mod tests {
         assert_eq!((reply.text(0, 0), reply.text(0, 1)), (None, Some("ab")));
         assert_eq!((reply.text(1, 0), reply.int(1, 1)), (Some(""), Some(12)));
         assert_eq!((reply.text(2, 0), reply.text(0, 2)), (None, None));
-    }
-
-    #[test]
-    fn a_reply_of_several_statements_keeps_them_apart() {
-        let mut reply = Reply::default();
-        reply.set_columns(1);
-        reply.name("a");
-        reply.push(Some(b"1"));
-        reply.push(Some(b"2"));
-        reply.set_affected(2);
         reply.set_affected(5);
         reply.set_columns(2);
+        assert_eq!((reply.rows(), reply.affected(), reply.text(0, 1)), (0, 0, None), "the last counts");
         reply.name("b");
         reply.name("cc");
-        reply.push(None);
-        reply.push(Some(b"x"));
-        reply.set_affected(1);
-
-        let results: Vec<_> = reply.results().collect();
-        assert_eq!(results.iter().map(Rows::rows).collect::<Vec<_>>(), [2, 0, 1]);
-        assert_eq!(results.iter().map(Rows::columns).collect::<Vec<_>>(), [1, 0, 2]);
-        assert_eq!(
-            (results[0].name(0), results[0].name(1), results[0].text(1, 0)),
-            (Some("a"), None, Some("2"))
-        );
-        assert_eq!((results[1].name(0), results[1].text(0, 0)), (None, None));
-        assert_eq!((results[2].name(0), results[2].name(1)), (Some("b"), Some("cc")));
-        assert_eq!((reply.text(0, 0), reply.text(0, 1), reply.affected()), (None, Some("x"), 1));
-        reply.clear();
-        assert_eq!((reply.rows(), reply.columns(), reply.affected(), reply.text(0, 0)), (0, 0, 0, None));
+        assert_eq!([0, 1, 2].map(|at| reply.column_name(at)), [Some("b"), Some("cc"), None]);
     }
 }

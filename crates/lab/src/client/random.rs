@@ -7,8 +7,6 @@
 pub mod sysbench;
 pub mod ycsb;
 
-use std::f64::consts::PI;
-
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -50,28 +48,6 @@ impl Random {
         self.0.random()
     }
 
-    /// pgbench's random_exponential: value i of the range has the density of an exponential distribution cut off at
-    /// `parameter`. `parameter` is above 0 and `high - low + 1` an i64.
-    pub(crate) fn exponential(&mut self, low: i64, high: i64, parameter: f64) -> i64 {
-        let cut = (-parameter).exp();
-        let uniform = 1.0 - self.unit();
-        let place = -(cut + (1.0 - cut) * uniform).ln() / parameter;
-        spread(low, high, place)
-    }
-
-    /// pgbench's random_gaussian: a normal distribution around the middle, cut off `parameter` standard deviations to
-    /// each side. `parameter` is at least 2.
-    pub(crate) fn gaussian(&mut self, low: i64, high: i64, parameter: f64) -> i64 {
-        loop {
-            // Box and Muller's transform; repeated in fewer than 5 cases of 100.
-            let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-            let deviation = radius * (2.0 * PI * self.unit()).sin();
-            if -parameter <= deviation && deviation < parameter {
-                return spread(low, high, (deviation + parameter) / (parameter * 2.0));
-            }
-        }
-    }
-
     /// pgbench's random_zipfian: the k-th value of the range is drawn in proportion to 1 / k^exponent, by the rejection
     /// method of Devroye, "Non-Uniform Random Variate Generation", p. 550-551. `exponent` is from 1.001 to 1000.
     pub(crate) fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> i64 {
@@ -89,11 +65,6 @@ impl Random {
             }
         }
     }
-}
-
-/// The value at `place`, from 0 (low) to 1 (past high).
-fn spread(low: i64, high: i64, place: f64) -> i64 {
-    low + ((high - low + 1) as f64 * place) as i64
 }
 
 #[cfg(test)]

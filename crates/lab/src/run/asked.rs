@@ -221,9 +221,8 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let name = file.path().to_str().unwrap().to_owned();
         for (text, why) in [
-            ("BEGIN;\nSELECT 1 AS one \\gset\nEND;", "2: \\gset and \\aset want an answer"),
+            ("BEGIN;\nSELECT 1 AS one \\gset\nEND;", "2: \\gset wants an answer"),
             ("SELECT 1;\n\\startpipeline\nSELECT 2;\n\\endpipeline", "2: the script says itself what is"),
-            ("SELECT 1;\nSELECT 1 \\; SELECT 2;", "2: statements joined by \\; go as text"),
         ] {
             std::fs::write(&name, text).unwrap();
             let error = refused(&["-f", &name, "--pipeline"]);

@@ -1,89 +1,103 @@
-//! Reads a script's commands, one after the other, with their arguments and expressions.
+//! Reads a script's commands, one after the other, into ops: expressions parsed, jumps resolved, SQL
+//! not yet cut at its variables, since other scripts may still name some.
 
-use super::Fault;
-use super::expression::Expression;
-use super::parse;
-use super::scan::{Ended, Scanner, Sql, Word};
-use super::variables::{Names, VariableId, is_name};
+use crate::client::StatementId;
 
-/// A command and where it begins.
-#[derive(Debug)]
-pub(super) struct Command {
-    pub start: usize,
-    /// Where that begins which may go wrong when it runs: its expression or amount, else the command.
-    pub risk: usize,
-    pub kind: Kind,
-}
-
-/// What a command does.
-#[derive(Debug)]
-pub(super) enum Kind {
-    Sql(Sql, Option<Keep>),
-    Set(VariableId, Expression),
-    If(Expression),
-    Elif(Expression),
-    Else,
-    EndIf,
-    Sleep(Amount, u32),
-    StartPipeline,
-    SyncPipeline,
-    EndPipeline,
-}
-
-/// What `\gset` (the last statement's row) and `\aset` (every statement's last row) keep in variables, named by the
-/// columns after a prefix.
-#[derive(Debug)]
-pub(super) struct Keep {
-    pub all: bool,
-    pub prefix: String,
-}
+use super::program::{Keep, Op, Place, Script};
+use super::scan::{Ended, Scanner, Word};
+use super::variables::{Names, is_name};
+use super::{Fault, expression::Expression, parse, place};
 
 /// How many units to sleep.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Amount {
     Constant(i64),
-    Variable(VariableId),
+    Variable(super::variables::VariableId),
 }
 
-/// All commands of a script.
-pub(super) fn read(script: &str, text: &str, names: &mut Names) -> Result<Vec<Command>, Fault> {
-    let mut reader = Reader { script, text, scanner: Scanner::new(text), names, commands: Vec::new() };
+/// An SQL command: the op that runs it, its text, and where it begins.
+pub(super) type Sql = (usize, String, usize);
+
+/// The script, and its SQL commands.
+pub(super) fn read(
+    name: &str,
+    text: &str,
+    weight: u32,
+    names: &mut Names,
+) -> Result<(Script, Vec<Sql>), Fault> {
+    let script = Script { ops: Vec::new(), places: Vec::new(), assigned: Vec::new(), weight: weight.into() };
+    let scanner = Scanner::new(text);
+    let mut reader =
+        Reader { name, text, scanner, names, script, sql: Vec::new(), last: None, open: Vec::new() };
+    let mut commands = 0;
     loop {
         let (sql, ended) = reader.scanner.sql();
-        if let Some(sql) = sql {
-            reader.commands.push(Command { start: sql.start, risk: sql.start, kind: Kind::Sql(sql, None) });
+        if let Some((sql, start)) = sql {
+            let op = Op::Run { statement: StatementId(0), variables: Box::default(), keep: None };
+            reader.push(op, start);
+            reader.sql.push((reader.script.ops.len() - 1, sql, start));
+            reader.last = Some(reader.script.ops.len() - 1);
+            commands += 1;
         }
         match ended {
             Ended::Semicolon => {}
-            Ended::Backslash(start) => reader.backslash(start)?,
+            Ended::Backslash(start) => {
+                commands += 1;
+                reader.backslash(start)?;
+            }
             Ended::End => break,
         }
     }
-    if reader.commands.is_empty() {
-        return Err(Fault::at(script, text, 0, None, "the script has no command".into()));
+    match reader.open.last() {
+        _ if commands == 0 => Err(Fault::at(name, text, 0, None, "the script has no command".into())),
+        Some(open) => Err(Fault::at(name, text, open.start, None, "\\if without matching \\endif".into())),
+        None => Ok((reader.script, reader.sql)),
     }
-    Ok(reader.commands)
 }
 
 struct Reader<'a, 'n> {
-    script: &'a str,
+    name: &'a str,
     text: &'a str,
     scanner: Scanner<'a>,
     names: &'n mut Names,
-    commands: Vec<Command>,
+    script: Script,
+    sql: Vec<Sql>,
+    /// The op of the SQL command that a `\gset` would follow.
+    last: Option<usize>,
+    open: Vec<Open>,
+}
+
+/// An `\if` that is open.
+struct Open {
+    start: usize,
+    /// The condition that still has to learn where to go on.
+    unless: Option<usize>,
+    /// Jumps to the end.
+    ends: Vec<usize>,
 }
 
 impl<'a> Reader<'a, '_> {
     fn fault(&self, offset: usize, command: &str, message: impl Into<String>) -> Fault {
-        Fault::at(self.script, self.text, offset, Some(command), message.into())
+        Fault::at(self.name, self.text, offset, Some(command), message.into())
+    }
+
+    /// Adds an op that may fail at this byte; its number.
+    fn push(&mut self, op: Op, risk: usize) -> usize {
+        let (_, line, column) = place(self.text, risk);
+        self.script.ops.push(op);
+        self.script.places.push(Place { line: line as u32, column: column as u32 });
+        self.script.ops.len() - 1
     }
 
     /// The command after a backslash; a lone backslash is none.
     fn backslash(&mut self, start: usize) -> Result<(), Fault> {
+        if self.text[start..].starts_with("\\;") {
+            let message = "\\; is not supported by the lab; --driver pgbench runs it".to_owned();
+            return Err(Fault::at(self.name, self.text, start, None, message));
+        }
         let Some(name) = self.scanner.word() else { return Ok(()) };
         let command = name.text.to_ascii_lowercase();
-        let risk;
-        let kind = match command.as_str() {
+        match command.as_str() {
             "set" => {
                 let missing = self.fault(name.start, name.text, "missing argument");
                 let variable = self.scanner.word().ok_or(missing)?;
@@ -91,22 +105,27 @@ impl<'a> Reader<'a, '_> {
                     let message = format!("invalid variable name: \"{}\"", variable.text);
                     return Err(self.fault(variable.start, name.text, message));
                 }
-                risk = self.scanner.next_word();
-                Kind::Set(self.names.intern(variable.text), self.expression(name.text)?)
+                let risk = self.scanner.next_word();
+                let op = Op::Set(self.names.intern(variable.text), self.expression(name.text)?);
+                self.push(op, risk);
             }
             "if" | "elif" => {
-                risk = self.scanner.next_word();
+                let risk = self.scanner.next_word();
                 let condition = self.expression(name.text)?;
-                if command == "if" { Kind::If(condition) } else { Kind::Elif(condition) }
+                if command == "if" {
+                    self.open.push(Open { start, unless: None, ends: Vec::new() });
+                } else {
+                    self.branch("elif", start)?;
+                }
+                let unless = self.push(Op::Unless(condition, 0), risk);
+                self.open.last_mut().expect("one is open").unless = Some(unless);
             }
             _ => {
                 let arguments: Vec<_> = std::iter::from_fn(|| self.scanner.word()).collect();
-                risk = arguments.first().map_or(start, |first| first.start);
-                let Some(kind) = self.of_words(name, &command, &arguments, start)? else { return Ok(()) };
-                kind
+                self.words(name, &command, &arguments, start)?;
             }
-        };
-        self.commands.push(Command { start, risk, kind });
+        }
+        self.last = None;
         Ok(())
     }
 
@@ -120,20 +139,40 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// A command whose arguments are words; `None` if it belongs to the one before.
-    fn of_words(
+    /// Ends a branch of the innermost `\if`; another follows.
+    fn branch(&mut self, command: &str, start: usize) -> Result<(), Fault> {
+        let at = |message: String| Fault::at(self.name, self.text, start, None, message);
+        let open = self.open.last_mut().ok_or_else(|| at(format!("\\{command} without matching \\if")))?;
+        let before = open.unless.take().ok_or_else(|| at(format!("\\{command} after \\else")))?;
+        let jump = self.script.ops.len();
+        open.ends.push(jump);
+        self.push(Op::Jump(0), start);
+        self.go_on(before);
+        Ok(())
+    }
+
+    /// Has a jump or a condition go on at the next op.
+    fn go_on(&mut self, op: usize) {
+        let next = self.script.ops.len();
+        if let Op::Unless(_, to) | Op::Jump(to) = &mut self.script.ops[op] {
+            *to = next;
+        }
+    }
+
+    /// A command whose arguments are words.
+    fn words(
         &mut self,
         name: Word<'a>,
         command: &str,
         arguments: &[Word<'a>],
         start: usize,
-    ) -> Result<Option<Kind>, Fault> {
+    ) -> Result<(), Fault> {
         let most = match command {
             "sleep" => 2,
-            "gset" | "aset" => 1,
+            "gset" => 1,
             "else" | "endif" | "startpipeline" | "syncpipeline" | "endpipeline" => 0,
-            "shell" | "setshell" => {
-                let message = "not supported: the lab starts no processes between statements";
+            "aset" | "shell" | "setshell" => {
+                let message = "not supported by the lab; --driver pgbench runs it";
                 return Err(self.fault(name.start, name.text, message));
             }
             _ => return Err(self.fault(name.start, name.text, "invalid command")),
@@ -142,27 +181,33 @@ impl<'a> Reader<'a, '_> {
             let message = if most == 0 { "unexpected argument" } else { "too many arguments" };
             return Err(self.fault(extra.start, name.text, message));
         }
-        Ok(Some(match command {
+        let at = |message: &str| Fault::at(self.name, self.text, start, None, message.to_owned());
+        let op = match command {
             "sleep" => self.sleep(name, arguments)?,
-            "else" => Kind::Else,
-            "endif" => Kind::EndIf,
-            "startpipeline" => Kind::StartPipeline,
-            "syncpipeline" => Kind::SyncPipeline,
-            "endpipeline" => Kind::EndPipeline,
-            _ => {
-                let prefix = arguments.first().map_or(String::new(), |prefix| prefix.text.to_owned());
-                let Some(Command { kind: Kind::Sql(_, keep @ None), .. }) = self.commands.last_mut() else {
-                    let message = format!("\\{command} must follow an SQL command");
-                    return Err(Fault::at(self.script, self.text, start, None, message));
-                };
-                *keep = Some(Keep { all: command == "aset", prefix });
-                return Ok(None);
+            "else" => return self.branch("else", start),
+            "endif" => {
+                let open = self.open.pop().ok_or_else(|| at("\\endif without matching \\if"))?;
+                open.unless.into_iter().chain(open.ends).for_each(|op| self.go_on(op));
+                return Ok(());
             }
-        }))
+            "startpipeline" => Op::StartPipeline,
+            "syncpipeline" => Op::SyncPipeline,
+            "endpipeline" => Op::EndPipeline,
+            _ => {
+                let last = self.last.ok_or_else(|| at("\\gset must follow an SQL command"))?;
+                if let Op::Run { keep, .. } = &mut self.script.ops[last] {
+                    *keep =
+                        Some(Keep(arguments.first().map_or(String::new(), |prefix| prefix.text.to_owned())));
+                }
+                return Ok(());
+            }
+        };
+        self.push(op, arguments.first().map_or(start, |first| first.start));
+        Ok(())
     }
 
     /// `10 ms`, `10ms`, `:pause us`, or seconds.
-    fn sleep(&mut self, name: Word<'a>, arguments: &[Word<'a>]) -> Result<Kind, Fault> {
+    fn sleep(&mut self, name: Word<'a>, arguments: &[Word<'a>]) -> Result<Op, Fault> {
         let Some(amount) = arguments.first() else {
             return Err(self.fault(name.start, name.text, "missing argument"));
         };
@@ -181,16 +226,16 @@ impl<'a> Reader<'a, '_> {
             }
             Amount::Constant(units)
         };
-        let microseconds = match unit.map(|unit| (unit, unit.text.to_ascii_lowercase())) {
-            None => 1_000_000,
-            Some((_, text)) if text == "s" => 1_000_000,
-            Some((_, text)) if text == "ms" => 1_000,
-            Some((_, text)) if text == "us" => 1,
-            Some((unit, _)) => {
+        let microseconds = match unit.map_or("s".to_owned(), |unit| unit.text.to_ascii_lowercase()).as_str() {
+            "s" => 1_000_000,
+            "ms" => 1_000,
+            "us" => 1,
+            _ => {
+                let unit = unit.unwrap_or(*amount);
                 let message = format!("unrecognized time unit, must be us, ms or s ({})", unit.text);
                 return Err(self.fault(unit.start, name.text, message));
             }
         };
-        Ok(Kind::Sleep(units, microseconds))
+        Ok(Op::Sleep(units, microseconds))
     }
 }

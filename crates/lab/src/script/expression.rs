@@ -1,12 +1,10 @@
 //! Expressions of `\set`, `\if` and `\elif`: their tree and what it evaluates to.
 
-use std::io::Write as _;
-
 use crate::client::Random;
 
-use super::function::{ARGUMENTS_MAX, Function, hash_fnv1a, hash_murmur2, permute};
+use super::function::{ARGUMENTS_MAX, Function};
 use super::value::Value;
-use super::variables::{Missing, Names, VariableId, Variables};
+use super::variables::{Names, VariableId, Variables};
 
 /// An expression.
 #[derive(Debug)]
@@ -26,8 +24,6 @@ pub(super) struct Context<'a> {
     pub names: &'a Names,
     pub variables: &'a Variables,
     pub random: &'a mut Random,
-    /// Where debug() prints: the script's and the command's number.
-    pub place: (usize, u32),
 }
 
 impl Expression {
@@ -35,13 +31,7 @@ impl Expression {
     pub(super) fn evaluate(&self, context: &mut Context<'_>) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(*value),
-            Self::Variable(id) => context.variables.value(*id).map_err(|missing| {
-                let name = context.names.name(*id);
-                match missing {
-                    Missing::Undefined => format!("undefined variable \"{name}\""),
-                    Missing::Malformed(text) => format!("malformed variable \"{name}\" value: \"{text}\""),
-                }
-            }),
+            Self::Variable(id) => context.variables.value(*id, context.names),
             Self::And(sides) => logic(sides, false, context),
             Self::Or(sides) => logic(sides, true, context),
             Self::Case(cases, otherwise) => {
@@ -79,10 +69,6 @@ fn call(function: Function, values: &[Value], context: &mut Context<'_>) -> Resu
     use Function as F;
     match function {
         F::Is => return Ok(Value::Bool(values[0] == values[1])),
-        F::Debug => {
-            debug(values[0], context.place);
-            return Ok(values[0]);
-        }
         _ if values.contains(&Value::Null) => return Ok(Value::Null),
         _ => {}
     }
@@ -114,21 +100,10 @@ fn call(function: Function, values: &[Value], context: &mut Context<'_>) -> Resu
         F::Int => values[0].int().map(Value::Int),
         F::Pi => Ok(Value::Double(std::f64::consts::PI)),
         F::Pow => Ok(Value::Double(values[0].double()?.powf(values[1].double()?))),
-        F::Greatest => extreme(values, |left, right| left > right, |left, right| left > right),
-        F::Least => extreme(values, |left, right| left < right, |left, right| left < right),
-        F::HashFnv1a => Ok(Value::Int(hash_fnv1a(values[0].int()?, values[1].int()?))),
-        F::HashMurmur2 => Ok(Value::Int(hash_murmur2(values[0].int()?, values[1].int()?))),
-        F::Permute => {
-            let (value, size, seed) = (values[0].int()?, values[1].int()?, values[2].int()?);
-            if size <= 0 {
-                return Err("permute size parameter must be greater than zero".into());
-            }
-            Ok(Value::Int(permute(value, size, seed)))
-        }
-        F::Random | F::RandomExponential | F::RandomGaussian | F::RandomZipfian => {
-            draw(function, values, context.random)
-        }
-        F::Is | F::Debug => unreachable!("answered above"),
+        F::Greatest => extreme(values, false),
+        F::Least => extreme(values, true),
+        F::Random | F::RandomZipfian => draw(function, values, context.random),
+        F::Is => unreachable!("answered above"),
     }
 }
 
@@ -175,26 +150,20 @@ fn compare(function: Function, left: Value, right: Value) -> Result<Value, Strin
     }))
 }
 
-/// The value that beats all others: a double if any is one.
-fn extreme(
-    values: &[Value],
-    beats: impl Fn(f64, f64) -> bool,
-    beats_int: impl Fn(i64, i64) -> bool,
-) -> Result<Value, String> {
+/// The least value, or the greatest: a double if any is one.
+fn extreme(values: &[Value], least: bool) -> Result<Value, String> {
     if values.iter().any(|value| matches!(value, Value::Double(_))) {
-        let mut best = values[0].double()?;
-        for value in &values[1..] {
-            let value = value.double()?;
-            best = if beats(best, value) { best } else { value };
-        }
-        return Ok(Value::Double(best));
+        let better = |best: f64, value: f64| if (best < value) == least { best } else { value };
+        let first = values[0].double()?;
+        let best: Result<f64, String> =
+            values[1..].iter().try_fold(first, |best, value| Ok(better(best, value.double()?)));
+        return best.map(Value::Double);
     }
-    let mut best = values[0].int()?;
-    for value in &values[1..] {
-        let value = value.int()?;
-        best = if beats_int(best, value) { best } else { value };
-    }
-    Ok(Value::Int(best))
+    let better = |best: i64, value: i64| if least { best.min(value) } else { best.max(value) };
+    let first = values[0].int()?;
+    let best: Result<i64, String> =
+        values[1..].iter().try_fold(first, |best, value| Ok(better(best, value.int()?)));
+    best.map(Value::Int)
 }
 
 fn draw(function: Function, values: &[Value], random: &mut Random) -> Result<Value, String> {
@@ -208,37 +177,11 @@ fn draw(function: Function, values: &[Value], random: &mut Random) -> Result<Val
     if function == Function::Random {
         return Ok(Value::Int(random.between(low, high)));
     }
-    let parameter = values[2].double()?;
-    // A NaN, which the generators would draw for ever with, is outside every range. pgbench lets it pass and hangs.
-    Ok(Value::Int(match function {
-        Function::RandomGaussian if !(2.0..).contains(&parameter) => {
-            return Err(format!("gaussian parameter must be at least 2.000000 (not {parameter:.6})"));
-        }
-        Function::RandomGaussian => random.gaussian(low, high, parameter),
-        Function::RandomZipfian if !(1.001..=1000.0).contains(&parameter) => {
-            return Err(format!("zipfian parameter must be in range [1.001, 1000] (not {parameter:.6})"));
-        }
-        Function::RandomZipfian => random.zipfian(low, high, parameter),
-        _ if parameter <= 0.0 || parameter.is_nan() => {
-            return Err(format!("exponential parameter must be greater than zero (not {parameter:.6})"));
-        }
-        _ => random.exponential(low, high, parameter),
-    }))
-}
-
-/// Prints what debug() was given, as pgbench does.
-fn debug(value: Value, (script, command): (usize, u32)) {
-    // Nobody looking is no reason to end a run.
-    let say = |what: &str| {
-        let _ = writeln!(std::io::stderr(), "debug(script={script},command={command}): {what}");
-    };
-    let kind = match value {
-        Value::Null => return say("null"),
-        Value::Bool(_) => "boolean",
-        Value::Int(_) => "int",
-        Value::Double(_) => "double",
-    };
-    let mut text = String::new();
-    value.write(&mut text);
-    say(&format!("{kind} {text}"));
+    let exponent = values[2].double()?;
+    // A NaN, which the generator would draw for ever with, is outside the range. pgbench lets it
+    // pass and hangs.
+    if !(1.001..=1000.0).contains(&exponent) {
+        return Err(format!("zipfian parameter must be in range [1.001, 1000] (not {exponent:.6})"));
+    }
+    Ok(Value::Int(random.zipfian(low, high, exponent)))
 }

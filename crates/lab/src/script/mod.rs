@@ -1,9 +1,9 @@
 //! pgbench's script language, as PostgreSQL 18's documentation has it: SQL commands, `\set` and its expressions, `\gset`,
-//! `\aset`, `\if`, `\sleep`, pipelines, weights, variables of the command line and automatic ones.
+//! `\if`, `\sleep`, pipelines, weights, variables of the command line and automatic ones.
 //!
-//! The way of a script: `scan` cuts its text into commands, `parse` reads their expressions, `program` puts all scripts
-//! of a mix together into one immutable [`Program`] in which variables are numbered and jumps are resolved. `run` steps
-//! one client through it.
+//! The way of a script: `scan` cuts its text into commands, `parse` reads their expressions, `command`
+//! makes ops of them, `program` puts all scripts of a mix together into one immutable [`Program`] in
+//! which variables are numbered. `run` steps one client through it.
 //!
 //! What must hold:
 //! 1. What pgbench computes without chance is computed alike, to the bit; what it refuses is refused.
@@ -15,7 +15,9 @@
 //! with the random numbers alone, so that `\set n :n + 1` counts transactions and not tries; a statement in a pipeline is
 //! prepared when it is first run, like any other, not when its pipeline begins.
 //!
-//! What is not here: `\shell` and `\setshell`, which would start processes between statements.
+//! Not here: `\shell` and `\setshell`, which would start processes between statements; `\aset`, `\;`, the
+//! bodies of functions in SQL; `random_gaussian`, `random_exponential`, `permute`, the hash functions,
+//! `debug`. The driver pgbench runs them.
 
 mod command;
 mod expression;

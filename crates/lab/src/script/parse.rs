@@ -43,44 +43,15 @@ enum Token<'a> {
     Double(f64),
     Variable(&'a str),
     Name(&'a str),
-    Keyword(Keyword),
+    Keyword(&'static str),
     Symbol(&'static str),
     End,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Keyword {
-    And,
-    Or,
-    Not,
-    Is,
-    IsNull,
-    NotNull,
-    Null,
-    True,
-    False,
-    Case,
-    When,
-    Then,
-    Else,
-    End,
-}
-
-const KEYWORDS: [(&str, Keyword); 14] = [
-    ("and", Keyword::And),
-    ("or", Keyword::Or),
-    ("not", Keyword::Not),
-    ("is", Keyword::Is),
-    ("isnull", Keyword::IsNull),
-    ("notnull", Keyword::NotNull),
-    ("null", Keyword::Null),
-    ("true", Keyword::True),
-    ("false", Keyword::False),
-    ("case", Keyword::Case),
-    ("when", Keyword::When),
-    ("then", Keyword::Then),
-    ("else", Keyword::Else),
-    ("end", Keyword::End),
+/// Words that are no names.
+const KEYWORDS: [&str; 14] = [
+    "and", "or", "not", "is", "isnull", "notnull", "null", "true", "false", "case", "when", "then", "else",
+    "end",
 ];
 
 /// The longer ones first.
@@ -148,8 +119,8 @@ impl<'a> Parser<'a, '_> {
             Some(byte) if begins_name(*byte) => {
                 self.at = run(start, continues_name);
                 let word = &self.text[start..self.at];
-                let keyword = KEYWORDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
-                keyword.map_or(Token::Name(word), |(_, keyword)| Token::Keyword(*keyword))
+                let keyword = KEYWORDS.into_iter().find(|known| known.eq_ignore_ascii_case(word));
+                keyword.map_or(Token::Name(word), Token::Keyword)
             }
             Some(_) => match SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
                 Some(symbol) => {
@@ -251,10 +222,10 @@ impl<'a> Parser<'a, '_> {
     /// After IS, ISNULL or NOTNULL.
     fn is(&mut self, left: Expression, token: Token<'_>) -> Result<Expression, Wrong> {
         let (not, value) = match token {
-            Token::Keyword(Keyword::IsNull) => (false, Value::Null),
-            Token::Keyword(Keyword::NotNull) => (true, Value::Null),
+            Token::Keyword("isnull") => (false, Value::Null),
+            Token::Keyword("notnull") => (true, Value::Null),
             _ => {
-                let not = self.take(Token::Keyword(Keyword::Not))?;
+                let not = self.take(Token::Keyword("not"))?;
                 let value = self.word_constant().ok_or_else(|| self.unexpected())?;
                 self.advance()?;
                 (not, value)
@@ -266,9 +237,9 @@ impl<'a> Parser<'a, '_> {
 
     fn word_constant(&self) -> Option<Value> {
         match self.token {
-            Token::Keyword(Keyword::Null) => Some(Value::Null),
-            Token::Keyword(Keyword::True) => Some(Value::Bool(true)),
-            Token::Keyword(Keyword::False) => Some(Value::Bool(false)),
+            Token::Keyword("null") => Some(Value::Null),
+            Token::Keyword("true") => Some(Value::Bool(true)),
+            Token::Keyword("false") => Some(Value::Bool(false)),
             _ => None,
         }
     }
@@ -283,10 +254,10 @@ impl<'a> Parser<'a, '_> {
         let constant = |value: Value| Expression::Constant(value);
         match token {
             Token::Name(name) => return self.call(name),
-            Token::Keyword(Keyword::Case) => return self.case(),
+            Token::Keyword("case") => return self.case(),
             Token::Integer(_) | Token::Double(_) | Token::Variable(_) => self.advance()?,
             Token::Symbol("(" | "+" | "-" | "~") => self.advance()?,
-            Token::Keyword(Keyword::Not) => {
+            Token::Keyword("not") => {
                 self.advance()?;
                 return Ok(Expression::Call(Function::Not, Box::new([self.binary(4)?])));
             }
@@ -320,6 +291,7 @@ impl<'a> Parser<'a, '_> {
 
     fn call(&mut self, name: &'a str) -> Result<Expression, Wrong> {
         let named = function::find(name).ok_or_else(|| self.wrong("unexpected function name", name))?;
+        let (known, function, fewest, most) = named;
         self.advance()?;
         self.expect(Token::Symbol("("))?;
         let mut arguments = Vec::new();
@@ -335,38 +307,34 @@ impl<'a> Parser<'a, '_> {
         if self.token != Token::Symbol(")") {
             return Err(self.unexpected());
         }
-        let (fewest, most) = named.arguments;
         if arguments.len() < fewest && most == usize::MAX {
-            return Err(self.wrong("at least one argument expected", named.name));
+            return Err(self.wrong("at least one argument expected", known));
         }
         if !(fewest..=most).contains(&arguments.len()) {
-            return Err(self.wrong("unexpected number of arguments", named.name));
+            return Err(self.wrong("unexpected number of arguments", known));
         }
         if arguments.len() > ARGUMENTS_MAX {
-            return Err(self.wrong("too many function arguments, maximum is 16", named.name));
-        }
-        if named.seeded && arguments.len() == fewest {
-            arguments.push(Expression::Variable(self.names.intern("default_seed")));
+            return Err(self.wrong("too many function arguments, maximum is 16", known));
         }
         self.advance()?;
-        Ok(Expression::Call(named.function, arguments.into()))
+        Ok(Expression::Call(function, arguments.into()))
     }
 
     fn case(&mut self) -> Result<Expression, Wrong> {
         self.advance()?;
         let mut cases = Vec::new();
-        while cases.is_empty() || self.token == Token::Keyword(Keyword::When) {
-            self.expect(Token::Keyword(Keyword::When))?;
+        while cases.is_empty() || self.token == Token::Keyword("when") {
+            self.expect(Token::Keyword("when"))?;
             let condition = self.binary(1)?;
-            self.expect(Token::Keyword(Keyword::Then))?;
+            self.expect(Token::Keyword("then"))?;
             cases.push((condition, self.binary(1)?));
         }
-        let otherwise = if self.take(Token::Keyword(Keyword::Else))? {
+        let otherwise = if self.take(Token::Keyword("else"))? {
             self.binary(1)?
         } else {
             Expression::Constant(Value::Null)
         };
-        self.expect(Token::Keyword(Keyword::End))?;
+        self.expect(Token::Keyword("end"))?;
         Ok(Expression::Case(cases.into(), Box::new(otherwise)))
     }
 }
@@ -389,9 +357,9 @@ fn operator(token: Token<'_>) -> Option<(u8, Operator)> {
     use Function as F;
     use Operator::{Call, Swapped};
     Some(match token {
-        Token::Keyword(Keyword::Or) => (1, Operator::Or),
-        Token::Keyword(Keyword::And) => (2, Operator::And),
-        Token::Keyword(Keyword::Is | Keyword::IsNull | Keyword::NotNull) => (4, Operator::Is),
+        Token::Keyword("or") => (1, Operator::Or),
+        Token::Keyword("and") => (2, Operator::And),
+        Token::Keyword("is" | "isnull" | "notnull") => (4, Operator::Is),
         Token::Symbol(symbol) => match symbol {
             "=" => (COMPARISON, Call(F::Equal)),
             "<>" | "!=" => (COMPARISON, Call(F::NotEqual)),

@@ -4,15 +4,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::client::{Prepare, Statement, Wanted};
-use crate::client::{Random, StatementId};
+use crate::client::{Prepare, Statement, StatementId, Wanted};
 
-use super::command::{self, Amount, Command, Keep, Kind};
+use super::Fault;
+use super::command::{self, Amount};
 use super::expression::Expression;
-use super::scan::Sql;
 use super::value::Value;
 use super::variables::{Names, VariableId, Variables, begins_name, continues_name, is_name};
-use super::{Fault, place};
 
 /// Most scripts of a mix, as in pgbench.
 const SCRIPTS_MAX: usize = 128;
@@ -62,7 +60,7 @@ pub struct Settings {
     pub defines: Vec<(String, String)>,
     /// `:scale`.
     pub scale: i64,
-    /// `:random_seed`, which `:default_seed` is drawn from.
+    /// `:random_seed`.
     pub seed: u64,
 }
 
@@ -117,8 +115,11 @@ pub(super) struct Script {
 pub(super) struct Place {
     pub line: u32,
     pub column: u32,
-    pub command: u32,
 }
+
+/// The prefix of the variables, named by the columns behind it, in which `\gset` keeps a row.
+#[derive(Debug)]
+pub(super) struct Keep(pub String);
 
 /// One step of a script.
 #[derive(Debug)]
@@ -151,42 +152,50 @@ impl Program {
             return Err("all scripts have weight 0: nothing would run".into());
         }
         let mut names = Names::default();
-        let automatic = ["client_id", "default_seed", "random_seed", "scale"].map(|name| names.intern(name));
-        let mut settable: BTreeSet<VariableId> = automatic.into();
-        settable.extend(settings.defines.iter().map(|(name, _)| names.intern(name)));
-
-        let read = |source: &Source| command::read(&source.name, &source.text, &mut names);
-        let commands: Vec<_> =
-            sources.iter().map(read).collect::<Result<_, _>>().map_err(|fault| fault.to_string())?;
-        let kinds = commands.iter().flatten().map(|command| &command.kind);
-        settable.extend(
-            kinds.clone().filter_map(|kind| if let Kind::Set(id, _) = kind { Some(*id) } else { None }),
-        );
-        let prefixes = kinds.filter_map(|kind| {
-            if let Kind::Sql(_, Some(keep)) = kind { Some(keep.prefix.clone()) } else { None }
-        });
-
-        let settable = Settable { ids: settable, prefixes: prefixes.collect() };
-        let mut linker = Linker { names, settable, statements: Vec::new() };
-        let mut scripts = Vec::new();
-        for (source, commands) in sources.iter().zip(commands) {
-            scripts.push(linker.link(source, commands).map_err(|fault| fault.to_string())?);
+        let automatic = ["client_id", "random_seed", "scale"].map(|name| names.intern(name));
+        let (mut scripts, mut sql) = (Vec::new(), Vec::new());
+        for source in sources {
+            let read = command::read(&source.name, &source.text, source.weight, &mut names);
+            let (script, commands) = read.map_err(|fault| fault.to_string())?;
+            scripts.push(script);
+            sql.push(commands);
         }
-        let Linker { names, statements, .. } = linker;
+        let mut settable = Settable { ids: automatic.into(), prefixes: Vec::new() };
+        settable.ids.extend(settings.defines.iter().map(|(name, _)| names.intern(name)));
+        for op in scripts.iter().flat_map(|script| &script.ops) {
+            match op {
+                Op::Set(id, _) => _ = settable.ids.insert(*id),
+                Op::Run { keep: Some(Keep(prefix)), .. } => settable.prefixes.push(prefix.clone()),
+                _ => {}
+            }
+        }
+        let mut statements = Vec::new();
+        for ((source, script), commands) in sources.iter().zip(&mut scripts).zip(sql) {
+            for (at, text, start) in commands {
+                let fault = |message| Fault::at(&source.name, &source.text, start, None, message).to_string();
+                let cut = settable.cut(&text, &mut names).map_err(fault)?;
+                let Op::Run { statement, variables, keep } = &mut script.ops[at] else { continue };
+                let number = u16::try_from(statements.len());
+                *statement =
+                    StatementId(number.map_err(|_| fault("too many statements: use up to 65536".into()))?);
+                *variables = cut.1.into();
+                let wanted = if keep.is_some() { Wanted::NamedRows } else { Wanted::Nothing };
+                // pgbench, too, prepares a command when it is first run.
+                statements.push(Statement { pieces: cut.0, prepare: Prepare::AtFirstUse, wanted });
+            }
+        }
         // Only now all names are known that a result may bring.
         for script in &mut scripts {
             script.assigned = assigned(script, &names);
         }
         let mut initial = Variables::new(names.len());
-        let [client_id, default_seed, random_seed, scale] = automatic;
-        initial.set(default_seed, Value::Int(Random::new(settings.seed, u64::MAX).bits() as i64));
+        let [client_id, random_seed, scale] = automatic;
         initial.set(random_seed, Value::Int(settings.seed as i64));
         initial.set(scale, Value::Int(settings.scale));
-        let sorted = names.sorted();
         for (name, text) in &settings.defines {
-            let place = sorted.binary_search_by(|(sorted, _)| sorted.cmp(name));
-            initial.set_text(sorted[place.expect("defines were interned")].1, text);
+            initial.set_text(names.intern(name), text);
         }
+        let sorted = names.sorted();
         let kinds = sources.iter().map(|source| source.name.clone()).collect();
         Ok(Self { scripts, sorted, names, initial, client_id, weight, statements, kinds })
     }
@@ -212,14 +221,7 @@ impl Program {
             let mut statements = 0;
             for (op, place) in script.ops.iter().zip(&script.places) {
                 let why = match op {
-                    Op::Run { keep: Some(_), .. } => {
-                        "\\gset and \\aset want an answer before the next statement"
-                    }
-                    Op::Run { statement, .. }
-                        if self.statements[usize::from(statement.0)].prepare == Prepare::Never =>
-                    {
-                        "statements joined by \\; go as text, which no pipeline takes"
-                    }
+                    Op::Run { keep: Some(_), .. } => "\\gset wants an answer before the next statement",
                     Op::Run { .. } => {
                         statements += 1;
                         continue;
@@ -260,11 +262,9 @@ fn assigned(script: &Script, names: &Names) -> Vec<VariableId> {
     let mut ids = BTreeSet::new();
     for op in &script.ops {
         match op {
-            Op::Set(id, _) => {
-                ids.insert(*id);
-            }
-            Op::Run { keep: Some(keep), .. } => {
-                let brought = names.sorted().into_iter().filter(|(name, _)| name.starts_with(&keep.prefix));
+            Op::Set(id, _) => _ = ids.insert(*id),
+            Op::Run { keep: Some(Keep(prefix)), .. } => {
+                let brought = names.sorted().into_iter().filter(|(name, _)| name.starts_with(prefix));
                 ids.extend(brought.map(|(_, id)| id));
             }
             _ => {}
@@ -279,140 +279,37 @@ struct Settable {
     prefixes: Vec<String>,
 }
 
-struct Linker {
-    names: Names,
-    settable: Settable,
-    statements: Vec<Statement>,
-}
-
-/// An `\if` that is open.
-struct Open {
-    start: usize,
-    /// The condition that still has to learn where to go on.
-    unless: Option<usize>,
-    /// Jumps to the end.
-    ends: Vec<usize>,
-}
-
-impl Linker {
-    fn link(&mut self, source: &Source, commands: Vec<Command>) -> Result<Script, Fault> {
-        let mut script = Script {
-            ops: Vec::new(),
-            places: Vec::new(),
-            assigned: Vec::new(),
-            weight: source.weight.into(),
-        };
-        let mut open: Vec<Open> = Vec::new();
-        for (number, Command { start, risk, kind }) in commands.into_iter().enumerate() {
-            let fault = |message: String| Fault::at(&source.name, &source.text, start, None, message);
-            let (_, line, column) = place(&source.text, risk);
-            let place = Place { line: line as u32, column: column as u32, command: number as u32 + 1 };
-            let mut push = |op: Op| {
-                script.ops.push(op);
-                script.places.push(place);
-                script.ops.len()
-            };
-            match kind {
-                Kind::Sql(sql, keep) => {
-                    let op = self.statement(sql, keep).map_err(fault)?;
-                    push(op);
-                }
-                Kind::Set(id, expression) => _ = push(Op::Set(id, expression)),
-                Kind::Sleep(amount, unit) => _ = push(Op::Sleep(amount, unit)),
-                Kind::StartPipeline => _ = push(Op::StartPipeline),
-                Kind::SyncPipeline => _ = push(Op::SyncPipeline),
-                Kind::EndPipeline => _ = push(Op::EndPipeline),
-                Kind::If(condition) => {
-                    let unless = push(Op::Unless(condition, 0)) - 1;
-                    open.push(Open { start, unless: Some(unless), ends: Vec::new() });
-                }
-                Kind::Elif(condition) => {
-                    let innermost =
-                        open.last_mut().ok_or_else(|| fault("\\elif without matching \\if".into()))?;
-                    let before =
-                        innermost.unless.take().ok_or_else(|| fault("\\elif after \\else".into()))?;
-                    let after = push(Op::Jump(0));
-                    innermost.ends.push(after - 1);
-                    innermost.unless = Some(push(Op::Unless(condition, 0)) - 1);
-                    go_on(&mut script.ops[before], after);
-                }
-                Kind::Else => {
-                    let innermost =
-                        open.last_mut().ok_or_else(|| fault("\\else without matching \\if".into()))?;
-                    let before =
-                        innermost.unless.take().ok_or_else(|| fault("\\else after \\else".into()))?;
-                    let after = push(Op::Jump(0));
-                    innermost.ends.push(after - 1);
-                    go_on(&mut script.ops[before], after);
-                }
-                Kind::EndIf => {
-                    let innermost =
-                        open.pop().ok_or_else(|| fault("\\endif without matching \\if".into()))?;
-                    let end = script.ops.len();
-                    innermost
-                        .unless
-                        .iter()
-                        .chain(&innermost.ends)
-                        .for_each(|op| go_on(&mut script.ops[*op], end));
-                }
-            }
-        }
-        match open.last() {
-            Some(Open { start, .. }) => Err(Fault::at(
-                &source.name,
-                &source.text,
-                *start,
-                None,
-                "\\if without matching \\endif".into(),
-            )),
-            None => Ok(script),
-        }
-    }
-
-    /// Cuts a command at its variables.
-    fn statement(&mut self, sql: Sql, keep: Option<Keep>) -> Result<Op, String> {
-        let (mut pieces, mut variables) = (vec![String::new()], Vec::new());
-        let mut rest = sql.text.as_str();
+impl Settable {
+    /// Cuts a command at its variables: its pieces, and the variables between them.
+    fn cut(&self, text: &str, names: &mut Names) -> Result<(Vec<String>, Vec<VariableId>), String> {
+        let (mut pieces, mut variables) = (Vec::new(), Vec::new());
+        let (mut piece, mut rest) = (String::new(), text);
         while let Some(colon) = rest.find(':') {
             let (before, after) = rest.split_at(colon);
-            let piece = pieces.last_mut().expect("there is always one");
             piece.push_str(before);
             let name = &after[1..];
             let length = name.bytes().take_while(|byte| continues_name(*byte)).count();
-            let colons = after.bytes().take_while(|byte| *byte == b':').count();
-            if length > 0 && begins_name(name.as_bytes()[0]) && self.can_be_set(&name[..length]) {
-                variables.push(self.names.intern(&name[..length]));
-                pieces.push(String::new());
+            if length > 0 && begins_name(name.as_bytes()[0]) && self.has(&name[..length], names) {
+                variables.push(names.intern(&name[..length]));
+                pieces.push(std::mem::take(&mut piece));
                 rest = &name[length..];
             } else {
                 // A cast's colons are passed together, so that its type is no variable.
+                let colons = after.bytes().take_while(|byte| *byte == b':').count();
                 piece.push_str(&after[..colons]);
                 rest = &after[colons..];
             }
         }
-        pieces.last_mut().expect("there is always one").push_str(rest);
+        piece.push_str(rest);
+        pieces.push(piece);
         if variables.len() > PLACES_MAX {
             return Err(format!("statement has too many arguments (maximum is {PLACES_MAX})"));
         }
-        let statement =
-            u16::try_from(self.statements.len()).map_err(|_| "too many statements: use up to 65536")?;
-        let wanted = if keep.is_some() { Wanted::NamedRows } else { Wanted::Nothing };
-        // pgbench, too, prepares a command when it is first run.
-        let prepare = if sql.combined { Prepare::Never } else { Prepare::AtFirstUse };
-        self.statements.push(Statement { pieces, prepare, wanted });
-        Ok(Op::Run { statement: StatementId(statement), variables: variables.into(), keep })
+        Ok((pieces, variables))
     }
 
-    fn can_be_set(&mut self, name: &str) -> bool {
-        let id = self.names.intern(name);
-        self.settable.ids.contains(&id)
-            || self.settable.prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
-    }
-}
-
-/// Tells a jump or a condition where to go on.
-fn go_on(op: &mut Op, at: usize) {
-    if let Op::Unless(_, to) | Op::Jump(to) = op {
-        *to = at;
+    fn has(&self, name: &str, names: &mut Names) -> bool {
+        self.ids.contains(&names.intern(name))
+            || self.prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
     }
 }

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::client::{Client, Params, Random, Reply, Rows, Step, Turn};
+use crate::client::{Client, Params, Random, Reply, Step, Turn};
 
 use super::command::Amount;
 use super::expression::Context;
-use super::program::{Op, Place, Program};
+use super::program::{Keep, Op, Place, Program};
 use super::value::Value;
 use super::variables::{Names, Variable, VariableId, Variables, Written, find, is_name};
 
@@ -67,7 +67,7 @@ impl ScriptClient {
     #[cfg(test)]
     pub(super) fn value(&self, name: &str) -> Value {
         let id = find(&self.program.sorted, "", name).expect("a script mentions it");
-        self.variables.value(id).expect("it has a value")
+        self.variables.value(id, &self.program.names).expect("it has a value")
     }
 
     /// Chooses a script, or goes back to where the last one began.
@@ -96,16 +96,15 @@ impl ScriptClient {
 
     /// The error's place and words.
     fn abort(&self, op: usize, message: &str) -> Step {
-        let Place { line, column, .. } = self.program.scripts[self.script].places[op];
+        let Place { line, column } = self.program.scripts[self.script].places[op];
         Step::Abort(Cow::Owned(format!("{}:{line}:{column}: {message}", self.program.kinds()[self.script])))
     }
 
     /// Does the op; a step if the driver has to do something.
     fn step(&mut self, op: usize, params: &mut Params) -> Result<Option<Step>, Cow<'static, str>> {
         let Self { program, variables, random, script, .. } = self;
-        let place = (*script, program.scripts[*script].places[op].command);
         let random = random.as_mut().expect("a transaction has begun");
-        let mut context = Context { names: &program.names, variables, random, place };
+        let mut context = Context { names: &program.names, variables, random };
         match &program.scripts[*script].ops[op] {
             Op::Set(id, expression) => {
                 let value = expression.evaluate(&mut context)?;
@@ -124,7 +123,7 @@ impl ScriptClient {
             }
             Op::Run { statement, variables: places, keep } => {
                 if self.pipeline && keep.is_some() {
-                    return Err("\\gset and \\aset are not allowed in pipeline mode".into());
+                    return Err("\\gset is not allowed in pipeline mode".into());
                 }
                 for id in places {
                     write_param(variables, &program.names, *id, params, &mut self.scratch);
@@ -158,45 +157,28 @@ impl ScriptClient {
         }
     }
 
-    /// Keeps what the op's reply brought.
+    /// Keeps the row that the op's reply brought; a NULL as an empty text, as pgbench does.
     fn keep(&mut self, op: usize, reply: &Reply) -> Result<(), String> {
         let program = &self.program;
-        let Op::Run { keep: Some(keep), .. } = &program.scripts[self.script].ops[op] else {
+        let Op::Run { keep: Some(Keep(prefix)), .. } = &program.scripts[self.script].ops[op] else {
             return Ok(());
         };
-        let sorted = &program.sorted;
-        if keep.all {
-            for rows in reply.results().filter(|rows| rows.rows() > 0) {
-                keep_row(&mut self.variables, sorted, &keep.prefix, rows)?;
+        if reply.rows() != 1 {
+            return Err(format!("\\gset: expected one row, got {}", reply.rows()));
+        }
+        for column in 0..reply.columns() {
+            let name = reply.column_name(column).unwrap_or_default();
+            match find(&program.sorted, prefix, name) {
+                Some(id) => self.variables.set_text(id, reply.text(0, column).unwrap_or_default()),
+                // No script reads it, but pgbench refuses its name.
+                None if !is_name(prefix.bytes().chain(name.bytes())) => {
+                    return Err(format!("invalid variable name: \"{prefix}{name}\""));
+                }
+                None => {}
             }
-            return Ok(());
         }
-        match reply.results().next_back() {
-            Some(rows) if rows.rows() == 1 => keep_row(&mut self.variables, sorted, &keep.prefix, rows),
-            rows => Err(format!("\\gset: expected one row, got {}", rows.map_or(0, |rows| rows.rows()))),
-        }
+        Ok(())
     }
-}
-
-/// Keeps a result's last row; a NULL as an empty text, as pgbench does.
-fn keep_row(
-    variables: &mut Variables,
-    sorted: &[(String, VariableId)],
-    prefix: &str,
-    rows: Rows<'_>,
-) -> Result<(), String> {
-    for column in 0..rows.columns() {
-        let name = rows.name(column).unwrap_or_default();
-        match find(sorted, prefix, name) {
-            Some(id) => variables.set_text(id, rows.text(rows.rows() - 1, column).unwrap_or_default()),
-            // No script reads it, but pgbench refuses its name.
-            None if !is_name(prefix.bytes().chain(name.bytes())) => {
-                return Err(format!("invalid variable name: \"{prefix}{name}\""));
-            }
-            None => {}
-        }
-    }
-    Ok(())
 }
 
 fn write_param(

@@ -1,7 +1,7 @@
 //! Cuts a script into SQL commands and backslash commands, by the rules of psql's scanner, which pgbench uses.
 //!
-//! A command ends at a semicolon outside of quotes, comments, parentheses and the body of a function written in SQL, or
-//! where a backslash begins a command of its own. `\;` is a semicolon that doesn't end it.
+//! A command ends at a semicolon outside of quotes, comments and parentheses, or where a backslash
+//! begins a command of its own.
 
 use super::variables::{begins_name, continues_name};
 
@@ -10,17 +10,6 @@ pub(super) struct Scanner<'a> {
     text: &'a str,
     /// The next byte to read.
     pub at: usize,
-}
-
-/// A piece of SQL.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Sql {
-    /// Its text without leading blanks and comments.
-    pub text: String,
-    /// Where it begins.
-    pub start: usize,
-    /// Whether `\;` joins several statements in it.
-    pub combined: bool,
 }
 
 /// What ended a piece of SQL.
@@ -47,15 +36,16 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next piece of SQL, if there is any before what ended it.
-    pub(super) fn sql(&mut self) -> (Option<Sql>, Ended) {
+    /// The next piece of SQL, if there is any, without leading blanks and comments, where it begins,
+    /// and what ended it.
+    pub(super) fn sql(&mut self) -> (Option<(String, usize)>, Ended) {
         let start = self.skip_blanks();
         let mut piece = Piece {
             bytes: self.text.as_bytes(),
             at: start,
             kept: start,
             text: String::new(),
-            ..Piece::default()
+            parentheses: 0,
         };
         let ended = piece.read(self.text);
         let (end, after) = match ended {
@@ -67,8 +57,7 @@ impl<'a> Scanner<'a> {
         let mut text = piece.text;
         text.push_str(&self.text[piece.kept..end]);
         text.truncate(text.trim_end().len());
-        let sql = (!text.is_empty()).then_some(Sql { text, start, combined: piece.combined });
-        (sql, ended)
+        ((!text.is_empty()).then_some((text, start)), ended)
     }
 
     /// The next word of a backslash command; `None` at its end, which is passed.
@@ -134,19 +123,13 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
 }
 
 /// A piece of SQL while it is read.
-#[derive(Default)]
 struct Piece<'a> {
     bytes: &'a [u8],
     at: usize,
     /// From here on it is not yet in `text`.
     kept: usize,
     text: String,
-    combined: bool,
     parentheses: usize,
-    /// First letters of its first words: a function's body may have semicolons.
-    words: Vec<u8>,
-    /// BEGINs and CASEs of such a body that are open.
-    begun: usize,
 }
 
 impl Piece<'_> {
@@ -167,8 +150,7 @@ impl Piece<'_> {
                     self.at += 1;
                 }
                 b'\\' => match self.bytes.get(self.at + 1) {
-                    Some(joined @ (b';' | b':')) => {
-                        self.combined |= *joined == b';';
+                    Some(b':') => {
                         self.text.push_str(&text[self.kept..self.at]);
                         self.kept = self.at + 1;
                         self.at += 2;
@@ -177,11 +159,11 @@ impl Piece<'_> {
                 },
                 b';' => {
                     self.at += 1;
-                    if self.parentheses == 0 && self.begun == 0 {
+                    if self.parentheses == 0 {
                         return Ended::Semicolon;
                     }
                 }
-                _ if begins_name(byte) => self.word(text),
+                _ if begins_name(byte) => self.word(),
                 _ => self.at += 1,
             }
         }
@@ -239,32 +221,14 @@ impl Piece<'_> {
         self.at = length.map_or(self.bytes.len(), |length| inside + length + delimiter.len());
     }
 
-    /// Passes a word; notes what tells the body of a function from other statements.
-    fn word(&mut self, text: &str) {
+    /// Passes a word, and a quoted text with escapes that it begins.
+    fn word(&mut self) {
         let start = self.at;
         while self.bytes.get(self.at).is_some_and(|byte| continues_name(*byte) || *byte == b'$') {
             self.at += 1;
         }
-        let word = &text[start..self.at];
-        if word.eq_ignore_ascii_case("e") && self.bytes.get(self.at) == Some(&b'\'') {
-            return self.quoted(b'\'', true);
-        }
-        if self.words.len() < 4 {
-            let known = ["create", "function", "procedure", "or", "replace"];
-            let letter = known
-                .iter()
-                .find(|known| known.eq_ignore_ascii_case(word))
-                .map_or(b' ', |known| known.as_bytes()[0]);
-            self.words.push(letter);
-        }
-        let makes_routine =
-            matches!(self.words[..], [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p']);
-        if makes_routine && self.parentheses == 0 {
-            if word.eq_ignore_ascii_case("begin") || (self.begun > 0 && word.eq_ignore_ascii_case("case")) {
-                self.begun += 1;
-            } else if word.eq_ignore_ascii_case("end") {
-                self.begun = self.begun.saturating_sub(1);
-            }
+        if self.bytes[start..self.at].eq_ignore_ascii_case(b"e") && self.bytes.get(self.at) == Some(&b'\'') {
+            self.quoted(b'\'', true);
         }
     }
 }
@@ -273,17 +237,17 @@ impl Piece<'_> {
 mod tests {
     use super::*;
 
-    fn pieces(text: &str) -> Vec<(String, bool)> {
+    fn pieces(text: &str) -> Vec<String> {
         let mut scanner = Scanner::new(text);
         let mut found = Vec::new();
         loop {
             let (sql, ended) = scanner.sql();
-            found.extend(sql.map(|sql| (sql.text, sql.combined)));
+            found.extend(sql.map(|(text, _)| text));
             match ended {
                 Ended::Semicolon => {}
                 Ended::Backslash(_) => {
                     let words: Vec<_> = std::iter::from_fn(|| scanner.word()).map(|word| word.text).collect();
-                    found.push((format!("\\{}", words.join("|")), false));
+                    found.push(format!("\\{}", words.join("|")));
                 }
                 Ended::End => return found,
             }
@@ -299,13 +263,7 @@ mod tests {
             ("SELECT $$;$$, $a_1$ ; $$ ; $a_1$, $1 ; z", &["SELECT $$;$$, $a_1$ ; $$ ; $a_1$, $1 ;", "z"]),
             ("-- no; \n /* a; /* b; */ c; */ SELECT 1 -- d;\n;", &["/* a; /* b; */ c; */ SELECT 1 -- d;\n;"]),
             ("CREATE RULE r AS (SELECT 1; SELECT 2); s", &["CREATE RULE r AS (SELECT 1; SELECT 2);", "s"]),
-            (
-                "create or replace function f() returns int begin atomic select case when 1=1 then 2 end; select 3; end; t",
-                &[
-                    "create or replace function f() returns int begin atomic select case when 1=1 then 2 end; select 3; end;",
-                    "t",
-                ],
-            ),
+            ("SELECT a\\:\\:b;", &["SELECT a::b;"]),
             (
                 "BEGIN; SELECT CASE WHEN a THEN b END; END;",
                 &["BEGIN;", "SELECT CASE WHEN a THEN b END;", "END;"],
@@ -318,9 +276,7 @@ mod tests {
             ("SELECT ')'; SELECT (';", &["SELECT ')';", "SELECT (';"]),
         ];
         for (text, expected) in cases {
-            let texts: Vec<_> = pieces(text).into_iter().map(|(text, _)| text).collect();
-            assert_eq!(texts, expected, "{text}");
+            assert_eq!(pieces(text), expected, "{text}");
         }
-        assert_eq!(pieces("SELECT 1 \\; SELECT a\\:\\:b;"), [("SELECT 1 ; SELECT a::b;".to_owned(), true)]);
     }
 }

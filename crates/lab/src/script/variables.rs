@@ -111,12 +111,14 @@ impl Variables {
     }
 
     /// Its value; the error says why it has none.
-    pub(super) fn value(&self, id: VariableId) -> Result<Value, Missing<'_>> {
+    pub(super) fn value(&self, id: VariableId, names: &Names) -> Result<Value, String> {
         let variable = &self.0[id.0 as usize];
         match variable.content {
             Content::Value(value) | Content::Text(Some(value)) => Ok(value),
-            Content::Text(None) => Err(Missing::Malformed(&variable.text)),
-            Content::Unset => Err(Missing::Undefined),
+            Content::Text(None) => {
+                Err(format!("malformed variable \"{}\" value: \"{}\"", names.name(id), variable.text))
+            }
+            Content::Unset => Err(format!("undefined variable \"{}\"", names.name(id))),
         }
     }
 
@@ -152,15 +154,6 @@ fn copy(from: &Variable, to: &mut Variable) {
         to.text.clear();
         to.text.push_str(&from.text);
     }
-}
-
-/// Why a variable has no value.
-#[derive(Debug)]
-pub(super) enum Missing<'a> {
-    /// Nothing has set it.
-    Undefined,
-    /// Its text is none of a value.
-    Malformed(&'a str),
 }
 
 /// What stands for a variable in a command.

@@ -1,11 +1,10 @@
 //! Against pgbench itself.
 
-use std::path::Path;
 use std::process::{Command, Output};
 
 use super::super::Value;
 use super::{Driver, program, refusal};
-use crate::arm::{Address, Dialect, Target};
+use crate::arm::{Dialect, Target};
 
 /// Expressions and what debug() prints of them.
 const ANSWERS: &[(&str, &str)] = &[
@@ -82,20 +81,8 @@ const ANSWERS: &[(&str, &str)] = &[
     ("least(5)", "int 5"),
     ("least(1, 2.5, 0)", "double 0"),
     ("least(1, null)", "null"),
-    ("hash(10, 5432)", "int -5817877081768721676"),
-    ("hash_murmur2(-3, 0)", "int -8410035145250080126"),
-    ("hash_fnv1a(10, 5432)", "int -7793829335365542153"),
-    ("hash_fnv1a(9223372036854775807, -1)", "int 9116682525541297170"),
-    ("permute(0, 2, 5432)", "int 0"),
-    ("permute(7, 10, 5432)", "int 4"),
-    ("permute(-1, 10, 5432)", "int 7"),
-    ("permute(12345678, 100000000000, 99)", "int 26670334216"),
-    ("permute(5, 9223372036854775807, -7)", "int 4951331677087439039"),
-    ("permute(0, 1, 5)", "int 0"),
     ("random(5, 5)", "int 5"),
-    ("random_gaussian(5, 5, 2)", "int 5"),
     ("random_zipfian(5, 5, 1.5)", "int 5"),
-    ("random_exponential(5, 5, 2)", "int 5"),
     ("RANDOM(5, 5) + Pi() * 0", "double 5"),
     ("abs(,-4)", "int 4"),
 ];
@@ -115,10 +102,7 @@ const FAILURES: &[(&str, &str)] = &[
     ("double(false)", "cannot coerce boolean to double"),
     ("random(2, 1)", "empty range given to random"),
     ("random(-9223372036854775808, 1)", "random range is too large"),
-    ("random_gaussian(1, 2, 1.9)", "gaussian parameter must be at least 2.000000 (not 1.900000)"),
     ("random_zipfian(1, 2, 1)", "zipfian parameter must be in range [1.001, 1000] (not 1.000000)"),
-    ("random_exponential(1, 2, 0)", "exponential parameter must be greater than zero (not 0.000000)"),
-    ("permute(1, 0, 1)", "permute size parameter must be greater than zero"),
     (":nosuch", "undefined variable \"nosuch\""),
 ];
 
@@ -135,8 +119,6 @@ const REFUSALS: &[(&str, &str)] = &[
     ("\\set a nosuch(1)", "unexpected function name (nosuch)"),
     ("\\set a abs(1, 2) + 1", "unexpected number of arguments (abs)"),
     ("\\set a least()", "at least one argument expected (least)"),
-    ("\\set a hash(1, 2, 3)", "unexpected number of arguments (hash)"),
-    ("\\set a permute(1)", "unexpected number of arguments (permute)"),
     ("\\set a 9223372036854775808", "syntax error"),
     ("\\set a 9223372036854775809 + 1", "bigint constant overflow (9223372036854775809)"),
     ("\\set a 1e400", "double constant overflow (1e400)"),
@@ -170,14 +152,8 @@ fn pgbench(target: Option<&Target>, script: &str) -> Option<Output> {
     let mut command = Command::new("pgbench");
     command.args(["-n", "-t", "1", "-f"]).arg(file.path());
     if let Some(target) = target {
-        match &target.address {
-            Address::Tcp(host, port) => command.args(["-h", host, "-p", &port.to_string()]),
-            Address::Unix(socket) => {
-                let port = socket.extension().and_then(|port| port.to_str()).unwrap_or("5432");
-                command.arg("-h").arg(socket.parent().unwrap_or(Path::new("/"))).args(["-p", port])
-            }
-        };
-        command.args(["-U", &target.user, &target.database]);
+        let (host, port) = target.address.libpq();
+        command.args(["-h", &host, "-p", &port.to_string(), "-U", &target.user, &target.database]);
         command.env("PGPASSWORD", target.password.as_deref().unwrap_or_default());
     }
     let output = command.output();
@@ -196,6 +172,8 @@ fn expressions_have_the_values_written_here() {
         let fault = answer(expression).unwrap_err();
         assert!(fault.starts_with("abort t.sql:1:8: ") && fault.contains(expected), "{expression}: {fault}");
     }
+    // pgbench hangs here.
+    assert!(answer("random_zipfian(1, 10, sqrt(-1))").unwrap_err().ends_with("[1.001, 1000] (not NaN)"));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use super::*;
-use crate::arm::Address;
 use crate::workload::tests::{Driver, Scratch, assert_allocates_nothing, assert_works};
 
 fn workload(names: &[&str], scale: i64) -> PgBench {
@@ -108,13 +107,8 @@ fn shape(control: &mut Control) -> Vec<crate::arm::control::Row> {
 /// The same of what `pgbench -i` makes, in place of the lab's tables.
 fn pgbench_shape(scratch: &Scratch) -> Vec<crate::arm::control::Row> {
     let mut command = Command::new("pgbench");
-    match &scratch.target.address {
-        Address::Tcp(host, port) => command.args(["-h", host, "-p", &port.to_string()]),
-        Address::Unix(socket) => {
-            let port = socket.extension().and_then(|port| port.to_str()).unwrap_or("5432");
-            command.arg("-h").arg(socket.parent().unwrap()).args(["-p", port])
-        }
-    };
+    let (host, port) = scratch.target.address.libpq();
+    command.args(["-h", &host, "-p", &port.to_string()]);
     command.args(["-q", "-i", "-U", &scratch.target.user, &scratch.target.database]);
     command.env("PGPASSWORD", scratch.target.password.as_deref().unwrap_or_default());
     match command.output() {
