@@ -102,9 +102,6 @@ pub struct RunOptions {
     /// How sysbench's row numbers are drawn: uniform or special, with sysbench's parameters
     #[arg(long, value_name = "HOW", help_heading = "Workload")]
     pub rand_type: Option<String>,
-    /// How YCSB's keys are chosen: uniform, zipfian or latest (each of its workloads has its own)
-    #[arg(long, value_name = "HOW", help_heading = "Workload")]
-    pub keys: Option<String>,
     /// Load the tables anew even if they are there; what is there in another size is only replaced with this
     #[arg(long, help_heading = "Workload")]
     pub reload: bool,
@@ -138,10 +135,6 @@ pub struct RunOptions {
     /// Pause of a client between two transactions
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Load")]
     pub think: Duration,
-    /// Have TPC-C's terminals key and think as long as its specification says (clause 5.2.5.7), which a transaction's
-    /// latency does not count; rounds want to be minutes then
-    #[arg(long, conflicts_with_all = ["rate", "think"], help_heading = "Load")]
-    pub keying: bool,
     /// How often a transaction is tried that a deadlock or a serialization failure ends (on MySQL also a lock waited for too
     /// long, or a row changed since it was read); sysbench's workloads try as often as it takes
     #[arg(long, value_name = "NUMBER", value_parser = count, default_value_t = 1, help_heading = "Load")]
@@ -190,8 +183,8 @@ What the clients do:
   eviction   select-only on tables larger than the server's buffers (--times, --buffers)
   oltp_point_select, oltp_read_only, oltp_read_write, oltp_write_only,
   oltp_update_index, oltp_update_non_index   sysbench's scripts (--tables, --table-size, --rand-type)
-  ycsb-a ... ycsb-f   YCSB's workloads (--table-size, --keys)
-  tpcc   TPC-C's full mix (--scale warehouses, --keying)
+  ycsb-a ... ycsb-f   YCSB's workloads (--table-size)
+  tpcc   TPC-C's full mix (--scale warehouses)
   connect   each transaction connects, asks one thing and disconnects, as pgbench -C does
 Tables, data and statements are the originals'; what is not there is loaded.";
 
@@ -356,7 +349,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let faults: [(&[&str], &str); 18] = [
+        let faults: [(&[&str], &str); 17] = [
             (&[], "--arm"),
             (&["--arm", "a=serve", "--round", "5 parsecs"], "is no time"),
             (&["--arm", "a=serve", "--round=-5s"], "is no time"),
@@ -368,7 +361,6 @@ pub(crate) mod tests {
             (&["--arm", "a=serve", "--times", "0"], "is no multiple"),
             (&["--arm", "a=serve", "--times", "4", "--scale", "5"], "--scale"),
             (&["--arm", "a=serve", "--buffers", "4 yards"], "is no size"),
-            (&["--arm", "a=serve", "--keying", "--think", "1s"], "--think"),
             (&["--arm", "a=serve", "--arrivals", "even"], "--rate"),
             (&["--arm", "a=serve", "--tries", "0"], "is no number from 1 on"),
             (&["--arm", "a=serve", "--threads", "0"], "is no number from 1 on"),

@@ -125,19 +125,18 @@ impl Control {
         Ok(first.and_then(|row| row.into_iter().next()).flatten())
     }
 
-    /// Loads rows into columns of a table, all in one transaction on PostgreSQL, in many on MySQL. `next` fills the
+    /// Loads rows of all columns of a table, all in one transaction on PostgreSQL, in many on MySQL. `next` fills the
     /// (empty) row and returns true, or false when there are no more. Numbers are [`Params::int`] or verbatim literals;
     /// everything else is text, dates and times too. Returns the number of rows.
     pub fn load(
         &mut self,
         table: &str,
-        columns: &[&str],
         progress: &Progress,
         mut next: impl FnMut(&mut Params) -> bool,
     ) -> Result<u64, Fault> {
         match &mut self.0 {
-            Link::Postgres(client) => bulk::copy(client, table, columns, progress, &mut next),
-            Link::Mysql(conn) => bulk::insert(conn, table, columns, progress, &mut next),
+            Link::Postgres(client) => bulk::copy(client, table, progress, &mut next),
+            Link::Mysql(conn) => bulk::insert(conn, table, progress, &mut next),
         }
     }
 }

@@ -63,8 +63,6 @@ pub enum Step {
     Fence,
     /// Do nothing for so long.
     Sleep(Duration),
-    /// Do nothing for so long, before anything else of a transaction: it begins only then, as far as its latency goes.
-    Pause(Duration),
     /// Set up a connection in place of the one there is, if any. A client has one at its beginning.
     Connect,
     /// Say good-bye and end the connection; what needs one comes after a `Connect`.

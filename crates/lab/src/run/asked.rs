@@ -86,9 +86,6 @@ impl Asked {
         if options.awake {
             add("CPUs", "kept awake".to_owned());
         }
-        if options.keying {
-            add("terminals", "key and think as TPC-C says".to_owned());
-        }
         if options.tries > 1 {
             add("tries", options.tries.to_string());
         }

@@ -12,8 +12,8 @@ use crate::workload::connect::{self, Connect};
 use crate::workload::pgbench::{self, Multiple, PgBench};
 use crate::workload::sysbench::{Oltp, Sysbench};
 use crate::workload::tpcc::Tpcc;
-use crate::workload::ycsb::{KeyChoice, Ycsb};
-use crate::workload::{Original, PgbenchScript, Workload, sysbench, ycsb};
+use crate::workload::ycsb::Ycsb;
+use crate::workload::{Original, PgbenchScript, Workload, sysbench};
 
 /// How many times the server's buffers `eviction` has of data, where nothing else is asked for.
 const TIMES: f64 = 4.0;
@@ -50,7 +50,6 @@ pub fn about(options: &RunOptions, planned: &dyn Workload) -> Vec<(String, Strin
         }
         (Family::Ycsb, _) => {
             add("records", options.table_size().to_string());
-            add("keys", options.keys.clone().unwrap_or_else(|| "the workload's own".into()));
         }
         (Family::Connect, _) => {}
     }
@@ -114,8 +113,8 @@ impl Family {
         match self {
             Self::Pgbench => &["--scale", "--times", "--buffers"],
             Self::Sysbench => &["--tables", "--table-size", "--rand-type"],
-            Self::Ycsb => &["--table-size", "--keys"],
-            Self::Tpcc => &["--scale", "--keying"],
+            Self::Ycsb => &["--table-size"],
+            Self::Tpcc => &["--scale"],
             Self::Connect => &[],
         }
     }
@@ -128,7 +127,6 @@ impl Family {
             ("--tables", options.tables.is_some()),
             ("--table-size", options.table_size.is_some()),
             ("--rand-type", options.rand_type.is_some()),
-            ("--keys", options.keys.is_some()),
         ];
         let known = self.takes();
         if let Some((other, _)) = given.iter().find(|(option, given)| *given && !known.contains(option)) {
@@ -196,11 +194,7 @@ fn sized(options: &RunOptions, scale: u32) -> Result<Box<dyn Workload>, String> 
             "--times gives pgbench's tables their size, {name} has others: take eviction, select-only, \
              simple-update or tpcb-like"
         )),
-        Some(_) if options.keying && name != "tpcc" => {
-            Err(format!("--keying is of TPC-C's terminals, {name} has none: take --think"))
-        }
         Some(other) => Ok(other),
-        None if options.keying => Err("--keying is of TPC-C's terminals: take -w tpcc, or --think".into()),
         None => Ok(Box::new(pgbench(options, scale)?)),
     }
 }
@@ -219,13 +213,10 @@ fn other(options: &RunOptions, name: &str) -> Result<Option<Box<dyn Workload>>, 
         return Ok(Some(Box::new(Sysbench::new(oltp, sizes, options.seed)?)));
     }
     if let Some(letter) = name.strip_prefix("ycsb-").and_then(single) {
-        let keys = options.keys.as_deref().map(KeyChoice::named).transpose()?;
-        let records = u64::from(options.table_size());
-        let sizes = ycsb::Options { records, keys };
-        return Ok(Some(Box::new(Ycsb::new(letter, sizes, options.seed)?)));
+        return Ok(Some(Box::new(Ycsb::new(letter, options.table_size().into(), options.seed)?)));
     }
     Ok(match name {
-        "tpcc" => Some(Box::new(Tpcc::new(options.scale(), options.seed, options.keying))),
+        "tpcc" => Some(Box::new(Tpcc::new(options.scale(), options.seed))),
         connect::NAME => Some(Box::new(Connect::default())),
         _ => None,
     })
@@ -321,20 +312,12 @@ mod tests {
         ] {
             assert!(planned(&options(words)).err().unwrap().starts_with("--times gives pgbench's tables"));
         }
-        for words in [&["--keying"][..], &["-w", "ycsb-a", "--keying"]] {
-            assert!(planned(&options(words)).err().unwrap().starts_with("--keying is of TPC-C's terminals"));
-        }
         for (words, expected) in [
             (&["-w", "eviction", "--scale", "50"][..], "--scale has no effect on eviction"),
             (&["--buffers", "1GB"], "--buffers has no effect without --times"),
-            (
-                &["-w", "tpcc", "--buffers", "1GB"],
-                "--buffers has no effect on tpcc, which takes --scale, --keying",
-            ),
-            (&["--keys", "uniform"], "--keys has no effect on tpcb-like"),
+            (&["-w", "tpcc", "--buffers", "1GB"], "--buffers has no effect on tpcc, which takes --scale: "),
             (&["-w", "ycsb-a", "--rand-type", "uniform"], "--rand-type has no effect on ycsb-a, which takes"),
             (&["--rand-type", "uniform"], "--rand-type has no effect on tpcb-like"),
-            (&["-w", "oltp_read_only", "--keys", "uniform"], "--keys has no effect on oltp_read_only"),
             (
                 &["-w", "oltp_read_only", "--scale", "2"],
                 "--scale has no effect on oltp_read_only, which takes --tables",
@@ -358,11 +341,11 @@ mod tests {
             assert!(error.starts_with(expected), "{error}");
         }
         for words in [
-            &["-w", "tpcc", "--keying", "--scale", "3"][..],
+            &["-w", "tpcc", "--scale", "3"][..],
             &["-w", "eviction", "--times", "4", "--buffers", "256MB"],
             &["--times", "0.5", "--buffers", "256MB"],
             &["-w", "oltp_read_write", "--tables", "1", "--table-size", "1000"],
-            &["-w", "ycsb-c", "--table-size", "1000", "--keys", "uniform"],
+            &["-w", "ycsb-c", "--table-size", "1000"],
             &["-w", "oltp_read_only", "--rand-type", "uniform"],
             &["-w", "connect"],
             &["-w", "connect", "-M", "simple"],
@@ -386,7 +369,7 @@ mod tests {
             said(&["-w", "oltp_read_only", "--tables", "2"]),
             "tables 2, rows of a table 100000, rows drawn special"
         );
-        assert_eq!(said(&["-w", "ycsb-a", "--keys", "latest"]), "records 100000, keys latest");
+        assert_eq!(said(&["-w", "ycsb-a"]), "records 100000");
         assert_eq!(said(&["-w", "connect"]), "");
     }
 }

@@ -78,7 +78,7 @@ impl Driver {
             Step::Sleep(time) => format!("sleep {}us", time.as_micros()),
             Step::Done(kind) => format!("done {kind}"),
             Step::Abort(message) => format!("abort {message}"),
-            Step::Pause(_) | Step::Connect | Step::Leave => unreachable!("no script says so"),
+            Step::Connect | Step::Leave => unreachable!("no script says so"),
         }
     }
 
@@ -334,7 +334,7 @@ fn a_warm_client_allocates_nothing() {
                 Step::Abort(message) => panic!("{message}"),
                 Step::Sleep(time) => assert_eq!(time, Duration::from_micros(1)),
                 Step::Run(_) | Step::Queue(_) | Step::Sync | Step::Fence => {}
-                Step::Pause(_) | Step::Connect | Step::Leave => unreachable!("no script says so"),
+                Step::Connect | Step::Leave => unreachable!("no script says so"),
             }
         }
     };

@@ -244,44 +244,22 @@ impl Tables for PgBench {
             // The rows lie in the primary key's order: it has to be there before them.
             Dialect::Mysql => format!(",primary key ({column})"),
         };
-        let table = |name: &str, definition: String, columns: [&str; 4], rows: u64| Table {
-            name: name.into(),
-            create: format!("create table {name}({definition}"),
-            columns: columns[..if rows > 0 { 4 } else { 0 }].iter().map(|column| (*column).into()).collect(),
+        let table = |name: &str, definition: String, rows: u64| Table {
+            name: format!("pgbench_{name}"),
+            create: format!("create table pgbench_{name}({definition}"),
             rows,
         };
+        let history = format!("tid int,bid int,aid    {aid},delta int,mtime {mtime},filler char(22))");
+        let tellers = format!("tid int not null,bid int,tbalance int,filler char(84){}){filled}", key("tid"));
+        let accounts =
+            format!("aid    {aid} not null,bid int,abalance int,filler char(84){}){filled}", key("aid"));
+        let branches = format!("bid int not null,bbalance int,filler char(88){}){filled}", key("bid"));
         vec![
-            table(
-                "pgbench_history",
-                format!("tid int,bid int,aid    {aid},delta int,mtime {mtime},filler char(22))"),
-                [""; 4],
-                0,
-            ),
-            table(
-                "pgbench_tellers",
-                format!("tid int not null,bid int,tbalance int,filler char(84){}){filled}", key("tid")),
-                ["tid", "bid", "tbalance", "filler"],
-                TELLERS * scale,
-            ),
-            table(
-                "pgbench_accounts",
-                format!("aid    {aid} not null,bid int,abalance int,filler char(84){}){filled}", key("aid")),
-                ["aid", "bid", "abalance", "filler"],
-                ACCOUNTS * scale,
-            ),
-            table(
-                "pgbench_branches",
-                format!("bid int not null,bbalance int,filler char(88){}){filled}", key("bid")),
-                ["bid", "bbalance", "filler", ""],
-                scale,
-            ),
+            table("history", history, 0),
+            table("tellers", tellers, TELLERS * scale),
+            table("accounts", accounts, ACCOUNTS * scale),
+            table("branches", branches, scale),
         ]
-        .into_iter()
-        .map(|mut table| {
-            table.columns.retain(|column| !column.is_empty());
-            table
-        })
-        .collect()
     }
 
     fn row(&self, table: usize, number: u64, _: &mut Random, row: &mut Params) {

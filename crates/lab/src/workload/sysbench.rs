@@ -180,7 +180,6 @@ impl Tables for Sysbench {
                 "CREATE TABLE sbtest{number}(\n  id {id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  \
                  c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  PRIMARY KEY (id)\n){engine}"
             ),
-            columns: ["id", "k", "c", "pad"].map(String::from).into(),
             rows: self.plan.options.table_size.into(),
         };
         (1..=self.plan.options.tables).map(table).collect()

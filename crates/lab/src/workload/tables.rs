@@ -21,9 +21,7 @@ pub struct Table {
     pub name: String,
     /// The statement that makes it.
     pub create: String,
-    /// Those that rows have values for, in order.
-    pub columns: Vec<String>,
-    /// How many there will be.
+    /// How many rows there will be, which have a value for each column.
     pub rows: u64,
 }
 
@@ -61,7 +59,6 @@ pub fn load(
     let early = |at: usize| all[at].rows - u64::from(Some(at) == last);
     let fill = |control: &mut Control, at: usize, mut numbers: Range<u64>| {
         let table = &all[at];
-        let columns: Vec<_> = table.columns.iter().map(String::as_str).collect();
         let next = |row: &mut Params| {
             numbers.next().is_some_and(|number| {
                 // A table's rows are a stream of their own each.
@@ -70,7 +67,7 @@ pub fn load(
                 true
             })
         };
-        control.load(&table.name, &columns, progress, next).map(drop)
+        control.load(&table.name, progress, next).map(drop)
     };
     let parts_of = |at: usize| (0..early(at).div_ceil(PART)).map(move |part| (at, part * PART));
     let parts: Vec<(usize, u64)> = (0..all.len()).flat_map(parts_of).collect();
@@ -127,7 +124,6 @@ mod tests {
             let table = |name: &str, rows| Table {
                 name: name.into(),
                 create: format!("create table {name}(id int)"),
-                columns: vec!["id".into()],
                 rows,
             };
             vec![table("ten", 10), table("none", 0)]

@@ -15,7 +15,7 @@ pub struct Driver {
     client: Box<dyn Client>,
     random: Random,
     params: Params,
-    reply: Reply,
+    pub reply: Reply,
 }
 
 impl Driver {
@@ -24,7 +24,7 @@ impl Driver {
         Self {
             statements: workload.statements(Dialect::Postgres),
             client: workload.client(index, of),
-            random: Random::new(11, 0),
+            random: Random::new(11, index as u64),
             params: Params::default(),
             reply: Reply::default(),
         }
@@ -36,7 +36,7 @@ impl Driver {
         self.client.next(Turn { random: &mut self.random, params: &mut self.params, reply: &self.reply })
     }
 
-    /// The statements up to the transaction's end, texts in quotes, and its kind.
+    /// The statements up to the transaction's end, and its kind.
     pub fn transaction(&mut self) -> (Vec<String>, u8) {
         let mut sent = Vec::new();
         loop {
@@ -48,7 +48,8 @@ impl Driver {
         }
     }
 
-    fn written(&self, id: u16) -> String {
+    /// A statement with the last step's parameters in it, texts in quotes.
+    pub fn written(&self, id: u16) -> String {
         let pieces = &self.statements[id as usize].pieces;
         assert_eq!(pieces.len(), self.params.len() + 1, "{pieces:?}");
         let mut text = pieces[0].clone();
@@ -82,10 +83,10 @@ impl Driver {
     }
 }
 
-/// So many transactions allocate nothing once as many have been done.
+/// Transactions, each statement of which gets this reply, allocate nothing once as many have been done.
 #[track_caller]
-pub fn assert_allocates_nothing(workload: &dyn Workload) {
-    let mut driver = Driver::new(workload, 0, 2);
+pub fn assert_allocates_nothing(workload: &dyn Workload, reply: &Reply) {
+    let mut driver = Driver { reply: reply.clone(), ..Driver::new(workload, 0, 2) };
     let work = |driver: &mut Driver| {
         let mut done = 0;
         while done < 300 {

@@ -3,7 +3,7 @@
 //! name its clauses.
 //!
 //! Where it leaves room: each client is a terminal that sends one statement at a time and waits for its reply; terminals
-//! neither key nor think unless that is asked for, so the load is not limited by the warehouses and a figure is no audited
+//! neither key nor think, so the load is not limited by the warehouses and a figure is no audited
 //! tpmC; what is only shown to the user (a total, brand or generic goods) is fetched and not computed. tpmC is the new orders done a minute, those
 //! rolled back on purpose included (clause 2.4.2.3).
 
@@ -50,15 +50,14 @@ enum Kind {
 pub struct Tpcc {
     warehouses: i64,
     seed: u64,
-    keying: bool,
     kinds: [String; 5],
 }
 
 impl Tpcc {
-    /// With so many warehouses; the seed is that of the initial data. Whether terminals key and think (5.2.5.7).
-    pub fn new(warehouses: u32, seed: u64, keying: bool) -> Self {
+    /// With so many warehouses; the seed is that of the initial data.
+    pub fn new(warehouses: u32, seed: u64) -> Self {
         let kinds = ["new_order", "payment", "order_status", "delivery", "stock_level"].map(str::to_owned);
-        Self { warehouses: i64::from(warehouses.max(1)), seed, keying, kinds }
+        Self { warehouses: i64::from(warehouses.max(1)), seed, kinds }
     }
 }
 
@@ -96,7 +95,7 @@ impl Workload for Tpcc {
     }
 
     fn client(&self, index: usize, _: usize) -> Box<dyn Client> {
-        Box::new(terminal::Terminal::new(index as i64, self.warehouses, self.keying))
+        Box::new(terminal::Terminal::new(index as i64, self.warehouses))
     }
 }
 

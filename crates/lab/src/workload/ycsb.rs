@@ -17,36 +17,13 @@ use crate::record::Check;
 use super::tables::{self, Table, Tables};
 use super::{Before, Found, Workload};
 
-/// How keys are chosen.
+/// How keys are chosen (`requestdistribution`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyChoice {
-    /// Each alike.
-    Uniform,
+enum KeyChoice {
     /// A few much more often than the others, lying anywhere.
     Zipfian,
     /// Those inserted last most often.
     Latest,
-}
-
-impl KeyChoice {
-    /// By YCSB's name (`requestdistribution`).
-    pub fn named(name: &str) -> Result<Self, String> {
-        match name {
-            "uniform" => Ok(Self::Uniform),
-            "zipfian" => Ok(Self::Zipfian),
-            "latest" => Ok(Self::Latest),
-            _ => Err(format!("there is no choice of keys '{name}': use uniform, zipfian or latest")),
-        }
-    }
-}
-
-/// Options of YCSB's; its others have its defaults, or are the workload's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Records loaded (`recordcount`).
-    pub records: u64,
-    /// `requestdistribution`, where it isn't the workload's own.
-    pub keys: Option<KeyChoice>,
 }
 
 /// `fieldcount`.
@@ -126,23 +103,18 @@ struct Plan {
 }
 
 impl Ycsb {
-    /// Workload `letter`, a to f. The error names what is out of range.
-    pub fn new(letter: char, options: Options, seed: u64) -> Result<Self, String> {
+    /// Workload `letter`, a to f, over so many records (`recordcount`). The error names what is out of range.
+    pub fn new(letter: char, records: u64, seed: u64) -> Result<Self, String> {
         let letter = letter.to_ascii_lowercase();
         let (_, mix, keys) = MIXES
             .into_iter()
             .find(|(name, ..)| *name == letter)
             .ok_or_else(|| format!("there is no YCSB workload '{letter}': use a to f"))?;
-        if options.records == 0 || options.records >= BLOCK {
-            return Err(format!("records {} is out of range: use 1 to {}", options.records, BLOCK - 1));
+        if records == 0 || records >= BLOCK {
+            return Err(format!("records {records} is out of range: use 1 to {}", BLOCK - 1));
         }
-        let plan = Plan {
-            mix,
-            keys: options.keys.unwrap_or(keys),
-            records: options.records,
-            scrambled: Scrambled::new(options.records),
-            latest: Zipfian::new(options.records),
-        };
+        let plan =
+            Plan { mix, keys, records, scrambled: Scrambled::new(records), latest: Zipfian::new(records) };
         Ok(Self {
             name: format!("ycsb-{letter}"),
             kinds: mix.iter().map(|(operation, _)| operation.name().to_owned()).collect(),
@@ -163,7 +135,6 @@ impl Tables for Ycsb {
         vec![Table {
             name: "usertable".into(),
             create: format!("CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY{definitions})"),
-            columns: std::iter::once("YCSB_KEY".to_owned()).chain(fields()).collect(),
             rows: self.plan.records,
         }]
     }
@@ -337,7 +308,6 @@ impl YcsbClient {
     fn choose_key(&mut self) {
         let (Some(random), records) = (&mut self.random, self.plan.records) else { return };
         self.key = match self.plan.keys {
-            KeyChoice::Uniform => random.between(0, records as i64 - 1) as u64,
             KeyChoice::Zipfian => self.plan.scrambled.draw(random),
             KeyChoice::Latest => {
                 let (age, inserts) = (self.latest.draw(random), self.inserted * self.clients);

@@ -146,11 +146,10 @@ fn in_portions(
 pub(super) fn copy(
     client: &mut postgres::Client,
     table: &str,
-    columns: &[&str],
     progress: &Progress,
     next: Source<'_>,
 ) -> Result<u64, Fault> {
-    let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
+    let sql = format!("COPY {table} FROM STDIN");
     let fault = |error: &postgres::Error| Fault::of_postgres(error).in_statement(&sql);
     let mut writer = client.copy_in(&sql).map_err(|error| fault(&error))?;
     let send = |portion: &[u8]| {
@@ -196,11 +195,10 @@ fn write_copied(row: &Params, to: &mut Vec<u8>) {
 pub(super) fn insert(
     conn: &mut mysql::Conn,
     table: &str,
-    columns: &[&str],
     progress: &Progress,
     next: Source<'_>,
 ) -> Result<u64, Fault> {
-    let head = format!("INSERT INTO {table} ({}) VALUES ", columns.join(", "));
+    let head = format!("INSERT INTO {table} VALUES ");
     let mut run = |sql: &[u8]| {
         let sql = std::str::from_utf8(sql).expect("rows are made of texts");
         conn.query_drop(sql).map_err(|error| Fault::of_mysql(&error).in_statement(&head))

@@ -13,7 +13,7 @@ fn does_all(dialect: Dialect) {
     let texts = [Some("plain"), Some("tab\tquote'\\ line\n"), Some(""), None];
     let mut at = 0;
     let progress = Progress::new(4);
-    let loaded = control.load("lab_control", &["a", "b"], &progress, |row: &mut Params| {
+    let loaded = control.load("lab_control", &progress, |row: &mut Params| {
         let Some(text) = texts.get(at) else { return false };
         row.int(at as i64);
         match text {
@@ -40,7 +40,7 @@ fn does_all(dialect: Dialect) {
     assert!(fault.is_unknown_table(), "{fault}");
     // A row that is refused is said so, on the connection that goes on.
     let mut once = true;
-    let again = control.load("lab_control", &["a", "b"], &Progress::new(1), |row| {
+    let again = control.load("lab_control", &Progress::new(1), |row| {
         row.int(1);
         row.text("twice");
         std::mem::take(&mut once)

@@ -104,8 +104,6 @@ enum Doing {
     Between,
     /// For the end of a sleep, in `timers`.
     Sleeping,
-    /// For its transaction's beginning, in `timers`.
-    Pausing,
     /// For a connection; in `timers` where the server's queue is full.
     Connecting,
     /// For an answer the client wants.
@@ -324,10 +322,6 @@ impl<'a, W: Wire> Thread<'a, W> {
             _ if seat.link.is_lost() => (),
             Doing::Connecting => self.connect(place, now),
             Doing::Sleeping => self.advance(place, now),
-            Doing::Pausing => {
-                seat.begun = now;
-                self.advance(place, now);
-            }
             _ => {
                 if self.next_transaction(place, now, false) {
                     self.advance(place, now);
@@ -419,10 +413,6 @@ impl<'a, W: Wire> Thread<'a, W> {
                 Step::Fence => _ = self.wire.sync(&mut seat.session, &mut self.out),
                 Step::Sleep(time) => {
                     self.idle(place, Doing::Sleeping, now + time.as_nanos() as u64);
-                    break;
-                }
-                Step::Pause(time) => {
-                    self.idle(place, Doing::Pausing, now + time.as_nanos() as u64);
                     break;
                 }
                 Step::Connect => return self.connect(place, now),
@@ -570,7 +560,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             }
             Doing::RollingBack(after) => self.rolled_back(place, after, now),
             // Nobody waited for it: it is given to nobody.
-            Doing::Between | Doing::Sleeping | Doing::Pausing | Doing::Connecting => {
+            Doing::Between | Doing::Sleeping | Doing::Connecting => {
                 seat.answer.reply.clear();
             }
         }

@@ -15,7 +15,7 @@ fn load() -> Load {
 
 #[test]
 fn a_caller_allocates_nothing() {
-    assert_allocates_nothing(&Connect::default());
+    assert_allocates_nothing(&Connect::default(), &Default::default());
 }
 
 #[test]

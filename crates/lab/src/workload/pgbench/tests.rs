@@ -52,8 +52,8 @@ fn a_transaction_is_tpcb_s() {
         PgBench::new(&[builtin("tpcb-like").unwrap()], &Settings { defines: vec![], scale: 0, seed: 1 })
             .is_err()
     );
-    assert_allocates_nothing(&workload);
-    assert_allocates_nothing(&self::workload(&["select-only", "simple-update"], 100));
+    assert_allocates_nothing(&workload, &Default::default());
+    assert_allocates_nothing(&self::workload(&["select-only", "simple-update"], 100), &Default::default());
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn clients_allocate_nothing_and_options_are_checked() {
     for (name, oltp) in Oltp::ALL {
         let workload = workload(oltp, |options| options.tables = 3);
         assert_eq!(workload.name(), name);
-        assert_allocates_nothing(&workload);
+        assert_allocates_nothing(&workload, &Default::default());
     }
     let with = |change: fn(&mut Options)| {
         let mut options = SMALL;

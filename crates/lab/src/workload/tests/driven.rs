@@ -14,7 +14,7 @@ use crate::workload::Workload;
 use crate::workload::pgbench::{Multiple, PgBench, builtin, eviction};
 use crate::workload::sysbench::{Oltp, Options, Sysbench};
 use crate::workload::tpcc::Tpcc;
-use crate::workload::ycsb::{self, Ycsb};
+use crate::workload::ycsb::Ycsb;
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
 
@@ -64,7 +64,7 @@ fn assert_runs(scratch: &Scratch, workload: &dyn Workload) {
 }
 
 fn ycsb(letter: char) -> Ycsb {
-    Ycsb::new(letter, ycsb::Options { records: 1000, keys: None }, 1).unwrap()
+    Ycsb::new(letter, 1000, 1).unwrap()
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn workloads_run_under_every_protocol() {
         for letter in ['a', 'd', 'e', 'f'] {
             assert_runs(&scratch, &ycsb(letter));
         }
-        assert_runs(&scratch, &Tpcc::new(1, 1, false));
+        assert_runs(&scratch, &Tpcc::new(1, 1));
     }
 }
 

@@ -65,19 +65,16 @@ impl Load<'_> {
         &self,
         control: &mut Control,
         table: &str,
-        columns: &[&str],
         mut numbers: impl Iterator<Item = i64>,
         mut fill: impl FnMut(i64, &mut Params),
     ) -> Result<(), Fault> {
         let next = |row: &mut Params| numbers.next().map(|number| fill(number, row)).is_some();
-        control.load(table, columns, self.progress, next).map(drop)
+        control.load(table, self.progress, next).map(drop)
     }
 
     fn items(&self, control: &mut Control, random: &mut Random) -> Result<(), Fault> {
-        let columns = ["i_id", "i_im_id", "i_name", "i_price", "i_data"];
-        self.rows(control, "item", &columns, 1..=ITEMS, |item, row| {
-            row.int(item);
-            row.int(random.between(1, 10_000));
+        self.rows(control, "item", 1..=ITEMS, |item, row| {
+            row.ints(&[item, random.between(1, 10_000)]);
             row.text(letters::<24>(random, 14, 24).as_str());
             money::push(row, random.between(100, 10_000));
             row.text(random::goods(random).as_str());
@@ -85,95 +82,32 @@ impl Load<'_> {
     }
 
     fn stock(&self, control: &mut Control, random: &mut Random, warehouse: i64) -> Result<(), Fault> {
-        let columns = [
-            "s_i_id",
-            "s_w_id",
-            "s_quantity",
-            "s_dist_01",
-            "s_dist_02",
-            "s_dist_03",
-            "s_dist_04",
-            "s_dist_05",
-            "s_dist_06",
-            "s_dist_07",
-            "s_dist_08",
-            "s_dist_09",
-            "s_dist_10",
-            "s_ytd",
-            "s_order_cnt",
-            "s_remote_cnt",
-            "s_data",
-        ];
-        self.rows(control, "stock", &columns, 1..=ITEMS, |item, row| {
-            row.int(item);
-            row.int(warehouse);
-            row.int(random.between(10, 100));
+        self.rows(control, "stock", 1..=ITEMS, |item, row| {
+            row.ints(&[item, warehouse, random.between(10, 100)]);
             for _ in 0..DISTRICTS {
                 row.text(letters::<24>(random, 24, 24).as_str());
             }
-            for _ in ["ytd", "orders", "remote"] {
-                row.int(0);
-            }
+            row.ints(&[0; 3]);
             row.text(random::goods(random).as_str());
         })
     }
 
     /// The districts of a warehouse, their customers, and the payment that each has made.
     fn customers(&self, control: &mut Control, random: &mut Random, warehouse: i64) -> Result<(), Fault> {
-        let columns = [
-            "d_id",
-            "d_w_id",
-            "d_name",
-            "d_street_1",
-            "d_street_2",
-            "d_city",
-            "d_state",
-            "d_zip",
-            "d_tax",
-            "d_ytd",
-            "d_next_o_id",
-        ];
-        self.rows(control, "district", &columns, 1..=DISTRICTS, |district, row| {
-            row.int(district);
-            row.int(warehouse);
+        self.rows(control, "district", 1..=DISTRICTS, |district, row| {
+            row.ints(&[district, warehouse]);
             row.text(letters::<10>(random, 6, 10).as_str());
             address(random, row);
             money::push_rate(row, random.between(0, 2000));
             money::push(row, 30_000 * 100);
             row.int(CUSTOMERS + 1);
         })?;
-        let columns = [
-            "c_id",
-            "c_d_id",
-            "c_w_id",
-            "c_first",
-            "c_middle",
-            "c_last",
-            "c_street_1",
-            "c_street_2",
-            "c_city",
-            "c_state",
-            "c_zip",
-            "c_phone",
-            "c_since",
-            "c_credit",
-            "c_credit_lim",
-            "c_discount",
-            "c_balance",
-            "c_ytd_payment",
-            "c_payment_cnt",
-            "c_delivery_cnt",
-            "c_data",
-        ];
-        self.rows(control, "customer", &columns, 0..DISTRICTS * CUSTOMERS, |number, row| {
+        self.rows(control, "customer", 0..DISTRICTS * CUSTOMERS, |number, row| {
             self.customer(random, warehouse, number, row);
         })?;
-        let columns = ["h_c_id", "h_c_d_id", "h_c_w_id", "h_d_id", "h_w_id", "h_date", "h_amount", "h_data"];
-        self.rows(control, "history", &columns, 0..DISTRICTS * CUSTOMERS, |number, row| {
+        self.rows(control, "history", 0..DISTRICTS * CUSTOMERS, |number, row| {
             let district = number / CUSTOMERS + 1;
-            for value in [number % CUSTOMERS + 1, district, warehouse, district, warehouse] {
-                row.int(value);
-            }
+            row.ints(&[number % CUSTOMERS + 1, district, warehouse, district, warehouse]);
             row.text(&self.now);
             money::push(row, 10 * 100);
             row.text(letters::<24>(random, 12, 24).as_str());
@@ -182,9 +116,7 @@ impl Load<'_> {
 
     fn customer(&self, random: &mut Random, warehouse: i64, number: i64, row: &mut Params) {
         let customer = number % CUSTOMERS + 1;
-        row.int(customer);
-        row.int(number / CUSTOMERS + 1);
-        row.int(warehouse);
+        row.ints(&[customer, number / CUSTOMERS + 1, warehouse]);
         row.text(letters::<16>(random, 8, 16).as_str());
         row.text("OE");
         // Each name once, then as they come.
@@ -198,8 +130,7 @@ impl Load<'_> {
         money::push_rate(row, random.between(0, 5000));
         row.verbatim("-10.00");
         money::push(row, 10 * 100);
-        row.int(1);
-        row.int(0);
+        row.ints(&[1, 0]);
         row.text(letters::<500>(random, 300, 500).as_str());
     }
 
@@ -207,50 +138,29 @@ impl Load<'_> {
     fn orders(&self, control: &mut Control, random: &mut Random, warehouse: i64) -> Result<(), Fault> {
         let mut lines: Vec<i64> = (0..DISTRICTS * CUSTOMERS).map(|_| random.between(5, 15)).collect();
         let mut customers: Vec<i64> = (1..=CUSTOMERS).collect();
-        let columns =
-            ["o_id", "o_d_id", "o_w_id", "o_c_id", "o_entry_d", "o_carrier_id", "o_ol_cnt", "o_all_local"];
-        self.rows(control, "orders", &columns, 0..DISTRICTS * CUSTOMERS, |number, row| {
+        self.rows(control, "orders", 0..DISTRICTS * CUSTOMERS, |number, row| {
             let at = number % CUSTOMERS;
             if at == 0 {
                 shuffle(random, &mut customers);
             }
-            row.int(at + 1);
-            row.int(number / CUSTOMERS + 1);
-            row.int(warehouse);
-            row.int(customers[at as usize]);
+            row.ints(&[at + 1, number / CUSTOMERS + 1, warehouse, customers[at as usize]]);
             row.text(&self.now);
             if at < DELIVERED {
                 row.int(random.between(1, 10))
             } else {
                 row.null()
             }
-            row.int(lines[number as usize]);
-            row.int(1);
+            row.ints(&[lines[number as usize], 1]);
         })?;
-        let columns = [
-            "ol_o_id",
-            "ol_d_id",
-            "ol_w_id",
-            "ol_number",
-            "ol_i_id",
-            "ol_supply_w_id",
-            "ol_delivery_d",
-            "ol_quantity",
-            "ol_amount",
-            "ol_dist_info",
-        ];
         let numbers = lines
             .drain(..)
             .zip(0..)
             .flat_map(|(count, number)| (1..=count).map(move |line| number * 16 + line));
-        self.rows(control, "order_line", &columns, numbers, |number, row| {
+        self.rows(control, "order_line", numbers, |number, row| {
             let (number, line) = (number / 16, number % 16);
             let at = number % CUSTOMERS;
-            for value in
-                [at + 1, number / CUSTOMERS + 1, warehouse, line, random.between(1, ITEMS), warehouse]
-            {
-                row.int(value);
-            }
+            let (district, item) = (number / CUSTOMERS + 1, random.between(1, ITEMS));
+            row.ints(&[at + 1, district, warehouse, line, item, warehouse]);
             if at < DELIVERED {
                 row.text(&self.now)
             } else {
@@ -261,19 +171,15 @@ impl Load<'_> {
             row.text(letters::<24>(random, 24, 24).as_str());
         })?;
         let new = (0..DISTRICTS * CUSTOMERS).filter(|number| number % CUSTOMERS >= DELIVERED);
-        self.rows(control, "new_order", &["no_o_id", "no_d_id", "no_w_id"], new, |number, row| {
-            row.int(number % CUSTOMERS + 1);
-            row.int(number / CUSTOMERS + 1);
-            row.int(warehouse);
+        self.rows(control, "new_order", new, |number, row| {
+            row.ints(&[number % CUSTOMERS + 1, number / CUSTOMERS + 1, warehouse]);
         })
     }
 
     /// All warehouses.
     fn warehouses(&self, control: &mut Control, warehouses: i64) -> Result<(), Fault> {
         let random = &mut Random::new(self.seed, u64::MAX);
-        let columns =
-            ["w_id", "w_name", "w_street_1", "w_street_2", "w_city", "w_state", "w_zip", "w_tax", "w_ytd"];
-        self.rows(control, "warehouse", &columns, 1..=warehouses, |warehouse, row| {
+        self.rows(control, "warehouse", 1..=warehouses, |warehouse, row| {
             row.int(warehouse);
             row.text(letters::<10>(random, 6, 10).as_str());
             address(random, row);

@@ -2,7 +2,7 @@
 
 use super::random::{self, Text};
 use super::statements::Sql;
-use super::step::{Home, Next};
+use super::step::{Home, Next, Transaction};
 use super::{DISTRICTS, money};
 use crate::client::{Params, Random, Reply};
 
@@ -18,7 +18,7 @@ struct Line {
     quantity: i64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct NewOrder {
     warehouse: i64,
     district: i64,
@@ -33,9 +33,8 @@ pub(super) struct NewOrder {
     info: Text<24>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 enum At {
-    #[default]
     Customer,
     Take,
     Next,
@@ -70,100 +69,71 @@ impl NewOrder {
             customer: random::customer(random),
             lines,
             count,
-            at: At::default(),
+            at: At::Customer,
             order: 0,
             line: 0,
             price: 0,
             info: Text::new(),
         }
     }
+}
 
-    pub(super) fn begin_again(&mut self) {
-        (self.at, self.line) = (At::default(), 0);
-    }
-
+impl Transaction for NewOrder {
     /// 2.4.2.2.
-    pub(super) fn next(&mut self, params: &mut Params, reply: &Reply) -> Next {
-        let mut ints = |values: &[i64]| values.iter().for_each(|&value| params.int(value));
+    fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
         let (warehouse, district) = (self.warehouse, self.district);
-        match self.at {
+        let line = self.lines[self.line.min(LINES - 1)];
+        let (at, sql) = match self.at {
             At::Customer => {
-                ints(&[warehouse, district, self.customer]);
-                self.at = At::Take;
-                Next::Run(Sql::CustomerAndWarehouse)
+                params.ints(&[warehouse, district, self.customer]);
+                (At::Take, Sql::CustomerAndWarehouse)
             }
+            At::Take if reply.rows() == 0 => return Err("a customer"),
             At::Take => {
-                if reply.rows() == 0 {
-                    return Next::Missing("a customer of TPC-C's initial data is not there; load it again");
-                }
-                ints(&[warehouse, district]);
-                self.at = At::Next;
-                Next::Run(Sql::TakeOrderNumber)
+                params.ints(&[warehouse, district]);
+                (At::Next, Sql::TakeOrderNumber)
             }
             At::Next => {
-                let Some(order) = reply.int(0, 0) else {
-                    return Next::Missing("a district of TPC-C's initial data is not there; load it again");
-                };
-                self.order = order;
-                ints(&[order + 1, warehouse, district]);
-                self.at = At::Order;
-                Next::Run(Sql::NextOrderNumber)
+                self.order = reply.int(0, 0).ok_or("a district")?;
+                params.ints(&[self.order + 1, warehouse, district]);
+                (At::Order, Sql::NextOrderNumber)
             }
             At::Order => {
-                let all_local = self.lines[..self.count].iter().all(|line| line.supply == warehouse);
-                let local = i64::from(all_local);
-                ints(&[self.order, district, warehouse, self.customer, self.count as i64, local]);
-                self.at = At::NewOrder;
-                Next::Run(Sql::InsertOrder)
+                let local = i64::from(self.lines[..self.count].iter().all(|line| line.supply == warehouse));
+                params.ints(&[self.order, district, warehouse, self.customer, self.count as i64, local]);
+                (At::NewOrder, Sql::InsertOrder)
             }
             At::NewOrder => {
-                ints(&[self.order, district, warehouse]);
-                self.at = At::Item;
-                Next::Run(Sql::InsertNewOrder)
+                params.ints(&[self.order, district, warehouse]);
+                (At::Item, Sql::InsertNewOrder)
             }
-            At::Over => Next::Commit,
-            At::Item | At::Stock | At::UpdateStock | At::Line => self.next_line(params, reply),
-        }
-    }
-
-    fn next_line(&mut self, params: &mut Params, reply: &Reply) -> Next {
-        let mut ints = |values: &[i64]| values.iter().for_each(|&value| params.int(value));
-        let line = self.lines[self.line];
-        match self.at {
+            At::Item => {
+                params.int(line.item);
+                (At::Stock, Sql::Item)
+            }
+            At::Stock if line.item == UNUSED && reply.rows() == 0 => return Ok(Next::RollBack),
             At::Stock => {
-                if line.item == UNUSED && reply.rows() == 0 {
-                    return Next::RollBack;
-                }
-                let Some(price) = money::cents(reply.text(0, 0)) else {
-                    return Next::Missing(
-                        "an item of TPC-C's initial data is not there, or has no price; load it again",
-                    );
-                };
-                self.price = price;
-                ints(&[line.item, line.supply]);
-                self.at = At::UpdateStock;
-                Next::Run(Sql::Stock)
+                self.price = money::cents(reply.text(0, 0)).ok_or("an item or its price")?;
+                params.ints(&[line.item, line.supply]);
+                (At::UpdateStock, Sql::Stock)
             }
             At::UpdateStock => {
-                let info = reply.text(0, 1 + self.district as usize);
-                let (Some(stock), Some(info)) = (reply.int(0, 0), info) else {
-                    return Next::Missing("an item of TPC-C's stock is not there; load the data again");
-                };
+                let info = reply.text(0, 1 + district as usize);
+                let (stock, info) = reply.int(0, 0).zip(info).ok_or("an item's stock")?;
                 self.info = Text::new();
                 self.info.push(info);
                 let left = stock - line.quantity;
                 let left = if left >= 10 { left } else { left + 91 };
-                let remote = i64::from(line.supply != self.warehouse);
-                ints(&[left, line.quantity, remote, line.item, line.supply]);
-                self.at = At::Line;
-                Next::Run(Sql::UpdateStock)
+                let remote = i64::from(line.supply != warehouse);
+                params.ints(&[left, line.quantity, remote, line.item, line.supply]);
+                (At::Line, Sql::UpdateStock)
             }
             At::Line => {
                 let number = self.line as i64 + 1;
-                ints(&[
+                params.ints(&[
                     self.order,
-                    self.district,
-                    self.warehouse,
+                    district,
+                    warehouse,
                     number,
                     line.item,
                     line.supply,
@@ -172,14 +142,11 @@ impl NewOrder {
                 money::push(params, line.quantity * self.price);
                 params.text(self.info.as_str());
                 self.line += 1;
-                self.at = if self.line < self.count { At::Item } else { At::Over };
-                Next::Run(Sql::InsertLine)
+                (if self.line < self.count { At::Item } else { At::Over }, Sql::InsertLine)
             }
-            _ => {
-                ints(&[line.item]);
-                self.at = At::Stock;
-                Next::Run(Sql::Item)
-            }
-        }
+            At::Over => return Ok(Next::Commit),
+        };
+        self.at = at;
+        Ok(Next::Run(sql))
     }
 }

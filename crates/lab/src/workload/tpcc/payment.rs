@@ -2,11 +2,11 @@
 
 use super::random::Text;
 use super::statements::Sql;
-use super::step::{Home, Next, Who, by_name, middle};
+use super::step::{Home, Next, Transaction, Who, middle};
 use super::{DISTRICTS, money};
 use crate::client::{Params, Random, Reply};
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Payment {
     warehouse: i64,
     district: i64,
@@ -21,9 +21,8 @@ pub(super) struct Payment {
     names: Text<24>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 enum At {
-    #[default]
     PayWarehouse,
     Warehouse,
     PayDistrict,
@@ -51,105 +50,9 @@ impl Payment {
             customer_district,
             who: Who::draw(random),
             amount: random.between(100, 500_000),
-            at: At::default(),
+            at: At::PayWarehouse,
             customer: 0,
             names: Text::new(),
-        }
-    }
-
-    pub(super) fn begin_again(&mut self) {
-        self.at = At::default();
-    }
-
-    /// 2.5.2.2.
-    pub(super) fn next(&mut self, params: &mut Params, reply: &Reply) -> Next {
-        match self.at {
-            At::PayWarehouse => {
-                money::push(params, self.amount);
-                params.int(self.warehouse);
-                self.at = At::Warehouse;
-                Next::Run(Sql::PayWarehouse)
-            }
-            At::Warehouse => {
-                params.int(self.warehouse);
-                self.at = At::PayDistrict;
-                Next::Run(Sql::Warehouse)
-            }
-            At::PayDistrict => {
-                let Some(name) = reply.text(0, 5) else {
-                    return Next::Missing("a warehouse of TPC-C's initial data is not there; load it again");
-                };
-                self.names = Text::new();
-                self.names.push(name);
-                money::push(params, self.amount);
-                params.ints(&[self.warehouse, self.district]);
-                self.at = At::District;
-                Next::Run(Sql::PayDistrict)
-            }
-            At::District => {
-                params.ints(&[self.warehouse, self.district]);
-                self.at = At::Find;
-                Next::Run(Sql::District)
-            }
-            At::Find => {
-                let Some(name) = reply.text(0, 5) else {
-                    return Next::Missing("a district of TPC-C's initial data is not there; load it again");
-                };
-                self.names.push("    ");
-                self.names.push(name);
-                match self.who {
-                    Who::Number(number) => self.read_customer(number, params),
-                    Who::Name(name) => {
-                        self.at = At::Found;
-                        by_name(name, [self.customer_warehouse, self.customer_district], params)
-                    }
-                }
-            }
-            At::Found => match middle(reply) {
-                Some(number) => self.read_customer(number, params),
-                None => Next::Missing("no customer of TPC-C's initial data has a name; load it again"),
-            },
-            At::PayCustomer | At::History | At::Over => self.pay(params, reply),
-        }
-    }
-
-    fn read_customer(&mut self, number: i64, params: &mut Params) -> Next {
-        self.customer = number;
-        self.push_customer(params);
-        self.at = At::PayCustomer;
-        Next::Run(Sql::Customer)
-    }
-
-    fn push_customer(&self, params: &mut Params) {
-        params.ints(&[self.customer_warehouse, self.customer_district, self.customer]);
-    }
-
-    fn pay(&mut self, params: &mut Params, reply: &Reply) -> Next {
-        match self.at {
-            At::PayCustomer => {
-                let (Some(credit), Some(data)) = (reply.text(0, 10), reply.text(0, 14)) else {
-                    return Next::Missing("a customer of TPC-C's initial data is not there; load it again");
-                };
-                money::push(params, self.amount);
-                money::push(params, self.amount);
-                self.at = At::History;
-                if credit == "BC" {
-                    params.text(self.noted(data).as_str());
-                    self.push_customer(params);
-                    return Next::Run(Sql::PayBadCustomer);
-                }
-                self.push_customer(params);
-                Next::Run(Sql::PayCustomer)
-            }
-            At::History => {
-                params.ints(&[self.customer, self.customer_district, self.customer_warehouse]);
-                params.ints(&[self.district, self.warehouse]);
-                money::push(params, self.amount);
-                params.text(self.names.as_str());
-                self.at = At::Over;
-                Next::Run(Sql::InsertHistory)
-            }
-            _ => Next::Commit,
         }
     }
 
@@ -163,5 +66,74 @@ impl Payment {
         }
         noted.push(data);
         noted
+    }
+
+    fn push_customer(&self, params: &mut Params) {
+        params.ints(&[self.customer_warehouse, self.customer_district, self.customer]);
+    }
+}
+
+impl Transaction for Payment {
+    /// 2.5.2.2.
+    fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
+        let (at, sql) = match self.at {
+            At::PayWarehouse => {
+                money::push(params, self.amount);
+                params.int(self.warehouse);
+                (At::Warehouse, Sql::PayWarehouse)
+            }
+            At::Warehouse => {
+                params.int(self.warehouse);
+                (At::PayDistrict, Sql::Warehouse)
+            }
+            At::PayDistrict => {
+                self.names.push(reply.text(0, 5).ok_or("a warehouse")?);
+                money::push(params, self.amount);
+                params.ints(&[self.warehouse, self.district]);
+                (At::District, Sql::PayDistrict)
+            }
+            At::District => {
+                params.ints(&[self.warehouse, self.district]);
+                (At::Find, Sql::District)
+            }
+            At::Find | At::Found => {
+                if matches!(self.at, At::Find) {
+                    self.names.push("    ");
+                    self.names.push(reply.text(0, 5).ok_or("a district")?);
+                }
+                self.customer = match (self.at, self.who) {
+                    (At::Find, Who::Name(name)) => {
+                        self.at = At::Found;
+                        let place = [self.customer_warehouse, self.customer_district];
+                        return Ok(Who::ask(name, place, params));
+                    }
+                    (_, Who::Name(_)) => middle(reply)?,
+                    (_, Who::Number(number)) => number,
+                };
+                self.push_customer(params);
+                (At::PayCustomer, Sql::Customer)
+            }
+            At::PayCustomer => {
+                let (credit, data) = reply.text(0, 10).zip(reply.text(0, 14)).ok_or("a customer")?;
+                money::push(params, self.amount);
+                money::push(params, self.amount);
+                let bad = credit == "BC";
+                if bad {
+                    params.text(self.noted(data).as_str());
+                }
+                self.push_customer(params);
+                (At::History, if bad { Sql::PayBadCustomer } else { Sql::PayCustomer })
+            }
+            At::History => {
+                params.ints(&[self.customer, self.customer_district, self.customer_warehouse]);
+                params.ints(&[self.district, self.warehouse]);
+                money::push(params, self.amount);
+                params.text(self.names.as_str());
+                (At::Over, Sql::InsertHistory)
+            }
+            At::Over => return Ok(Next::Commit),
+        };
+        self.at = at;
+        Ok(Next::Run(sql))
     }
 }

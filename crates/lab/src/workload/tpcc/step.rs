@@ -32,8 +32,12 @@ pub(super) enum Next {
     Commit,
     /// It ends, and changes nothing.
     RollBack,
-    /// Nothing: a row that it needs is not there.
-    Missing(&'static str),
+}
+
+/// A transaction under way.
+pub(super) trait Transaction {
+    /// Its next step after its BEGIN. The error names what the data lacks.
+    fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str>;
 }
 
 /// Which customer a transaction is about (2.5.1.2, 2.6.1.2): in 60 of 100 cases one is asked for by last name.
@@ -51,16 +55,17 @@ impl Who {
             Self::Number(random::customer(random))
         }
     }
-}
 
-/// Asks for the customers of a warehouse and district with this last name.
-pub(super) fn by_name(name: i64, place: [i64; 2], params: &mut Params) -> Next {
-    params.ints(&place);
-    params.text(random::last_name(name).as_str());
-    Next::Run(Sql::CustomersByName)
+    /// Asks for the customers of a warehouse and district with this last name.
+    pub(super) fn ask(name: i64, place: [i64; 2], params: &mut Params) -> Next {
+        params.ints(&place);
+        params.text(random::last_name(name).as_str());
+        Next::Run(Sql::CustomersByName)
+    }
 }
 
 /// Of the customers with a name, sorted by first name, the one in the middle, rounded up (2.5.2.2).
-pub(super) fn middle(reply: &Reply) -> Option<i64> {
-    reply.int(reply.rows().checked_sub(1)? / 2, 0)
+pub(super) fn middle(reply: &Reply) -> Result<i64, &'static str> {
+    let middle = reply.rows().checked_sub(1).and_then(|last| reply.int(last / 2, 0));
+    middle.ok_or("the customers of a name")
 }

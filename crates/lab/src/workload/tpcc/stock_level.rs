@@ -1,10 +1,10 @@
 //! Stock-Level (2.8): how many items of the last 20 orders of the terminal's district run out.
 
 use super::statements::Sql;
-use super::step::{Home, Next};
+use super::step::{Home, Next, Transaction};
 use crate::client::{Params, Random, Reply};
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct StockLevel {
     warehouse: i64,
     district: i64,
@@ -12,9 +12,8 @@ pub(super) struct StockLevel {
     at: At,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 enum At {
-    #[default]
     Order,
     Count,
     Over,
@@ -24,31 +23,27 @@ impl StockLevel {
     /// 2.8.1.
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let threshold = random.between(10, 20);
-        Self { warehouse: home.warehouse, district: home.district, threshold, at: At::default() }
+        Self { warehouse: home.warehouse, district: home.district, threshold, at: At::Order }
     }
+}
 
-    pub(super) fn begin_again(&mut self) {
-        self.at = At::default();
-    }
-
+impl Transaction for StockLevel {
     /// 2.8.2.2.
-    pub(super) fn next(&mut self, params: &mut Params, reply: &Reply) -> Next {
+    fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
         let (warehouse, district) = (self.warehouse, self.district);
-        match self.at {
+        let (at, sql) = match self.at {
             At::Order => {
                 params.ints(&[warehouse, district]);
-                self.at = At::Count;
-                Next::Run(Sql::OrderNumber)
+                (At::Count, Sql::OrderNumber)
             }
             At::Count => {
-                let Some(next) = reply.int(0, 0) else {
-                    return Next::Missing("a district of TPC-C's initial data is not there; load it again");
-                };
+                let next = reply.int(0, 0).ok_or("a district")?;
                 params.ints(&[warehouse, district, next, next - 20, warehouse, self.threshold]);
-                self.at = At::Over;
-                Next::Run(Sql::LowStock)
+                (At::Over, Sql::LowStock)
             }
-            At::Over => Next::Commit,
-        }
+            At::Over => return Ok(Next::Commit),
+        };
+        self.at = at;
+        Ok(Next::Run(sql))
     }
 }

@@ -3,56 +3,30 @@
 use std::thread;
 
 use super::*;
-use crate::client::{Param, Params, Random, Reply, Step, Turn};
+use crate::client::{Reply, Step};
 use crate::tests::target;
+use crate::workload::tests::{Driver, assert_allocates_nothing};
 
 /// Steps a client over a control connection until it has done so many transactions; returns how many of each kind.
-fn run(control: &mut Control, client: &mut dyn Client, statements: &[Statement], count: usize) -> [u64; 5] {
-    let mut random = Random::new(5, count as u64);
-    let (mut params, mut reply) = (Params::default(), Reply::default());
+fn run(control: &mut Control, mut driver: Driver, count: usize) -> [u64; 5] {
     let mut done = [0; 5];
     while done.iter().sum::<u64>() < count as u64 {
-        params.clear();
-        match client.next(Turn { random: &mut random, params: &mut params, reply: &reply }) {
-            Step::Run(id) => {
-                let sql = text(&statements[usize::from(id.0)], &params);
-                match crate::arm::Ask::ask(control, &sql) {
-                    Ok(told) => reply = told,
-                    // A deadlock, or what MariaDB calls a record that has changed: begun again, as drivers do.
-                    Err(error)
-                        if ["40P01", "40001", "1213", "1020"].iter().any(|code| error.contains(code)) =>
-                    {
-                        control.execute("ROLLBACK").unwrap();
-                        client.failed(true);
-                        reply.clear();
-                    }
-                    Err(error) => panic!("{error}"),
+        match driver.next() {
+            Step::Run(id) => match crate::arm::Ask::ask(control, &driver.written(id.0)) {
+                Ok(told) => driver.reply = told,
+                // A deadlock, or what MariaDB calls a record that has changed: begun again, as drivers do.
+                Err(error) if ["40P01", "40001", "1213", "1020"].iter().any(|code| error.contains(code)) => {
+                    control.execute("ROLLBACK").unwrap();
+                    driver.failed(true);
+                    driver.reply.clear();
                 }
-            }
+                Err(error) => panic!("{error}"),
+            },
             Step::Done(kind) => done[usize::from(kind)] += 1,
             other => panic!("{other:?}"),
         }
     }
     done
-}
-
-/// A statement with its parameters' values in it.
-fn text(statement: &Statement, params: &Params) -> String {
-    assert_eq!(statement.pieces.len(), params.len() + 1, "{statement:?}");
-    let mut sql = statement.pieces[0].clone();
-    for (param, piece) in params.iter().zip(&statement.pieces[1..]) {
-        match param {
-            Param::Null => sql.push_str("NULL"),
-            Param::Verbatim(value) | Param::Unset(value) => {
-                sql.push_str(std::str::from_utf8(value).unwrap());
-            }
-            Param::Text(value) => {
-                sql.push_str(&format!("'{}'", std::str::from_utf8(value).unwrap().replace('\'', "''")));
-            }
-        }
-        sql.push_str(piece);
-    }
-    sql
 }
 
 fn faults(tpcc: &Tpcc, control: &mut Control) -> Vec<String> {
@@ -64,7 +38,7 @@ fn faults(tpcc: &Tpcc, control: &mut Control) -> Vec<String> {
 /// Loads two warehouses, runs terminals side by side, and checks before and after.
 fn holds(dialect: Dialect) {
     let Some(target) = target(dialect) else { return };
-    let tpcc = Tpcc::new(2, 1, false);
+    let tpcc = Tpcc::new(2, 1);
     let mut control = Control::connect(&target).unwrap();
     assert_eq!(tpcc.found(&mut control).unwrap(), Found::Nothing);
     let progress = Progress::new(0);
@@ -72,7 +46,7 @@ fn holds(dialect: Dialect) {
     // The total is what is expected, as the lines of orders are random.
     assert!(progress.rows().abs_diff(progress.total()) < progress.total() / 100, "{progress:?}");
     assert_eq!(tpcc.found(&mut control).unwrap(), Found::Loaded);
-    assert!(matches!(Tpcc::new(3, 1, false).found(&mut control).unwrap(), Found::Other(_)));
+    assert!(matches!(Tpcc::new(3, 1).found(&mut control).unwrap(), Found::Other(_)));
     assert_eq!(faults(&tpcc, &mut control), Vec::<String>::new());
     for (table, rows) in [("item", 100_000), ("stock", 200_000), ("customer", 60_000), ("new_order", 18_000)]
     {
@@ -80,14 +54,13 @@ fn holds(dialect: Dialect) {
         assert_eq!(found, Some(rows.to_string()), "{table}");
     }
 
-    let statements = tpcc.statements(dialect);
     let done: Vec<[u64; 5]> = thread::scope(|scope| {
         let terminal = |index| {
-            let (target, tpcc, statements) = (&target, &tpcc, &statements);
+            let (target, tpcc) = (&target, &tpcc);
             scope.spawn(move || {
                 let mut control = Control::connect(target).unwrap();
                 // Ten decks: the mix is exact.
-                run(&mut control, &mut *tpcc.client(index, 4), statements, 230)
+                run(&mut control, Driver::new(tpcc, index, 4), 230)
             })
         };
         let running: Vec<_> = (0..4).map(terminal).collect();
@@ -146,55 +119,41 @@ fn conditions_hold_on_mysql() {
 
 #[test]
 fn a_repetition_keeps_its_inputs() {
-    let statements = statements::all();
-    let mut terminal = terminal::Terminal::new(0, 1, false);
-    let mut random = Random::new(3, 3);
+    let mut driver = Driver::new(&Tpcc::new(1, 1), 0, 1);
     // The first two statements of a transaction with their parameters.
-    let mut begin = |terminal: &mut terminal::Terminal| -> Vec<String> {
-        let mut step = || {
-            let (mut params, reply) = (Params::default(), Reply::default());
-            match terminal.next(Turn { random: &mut random, params: &mut params, reply: &reply }) {
-                Step::Run(id) => text(&statements[usize::from(id.0)], &params),
-                other => panic!("{other:?}"),
-            }
-        };
-        vec![step(), step()]
-    };
-    let first = begin(&mut terminal);
-    let kind = terminal.failed(true);
-    assert_eq!(begin(&mut terminal), first);
-    assert_eq!(terminal.failed(false), kind);
-    let others: Vec<Vec<String>> = (0..5)
+    let begin = |driver: &mut Driver| [driver.statement(), driver.statement()];
+    let first = begin(&mut driver);
+    let kind = driver.failed(true);
+    assert_eq!(begin(&mut driver), first);
+    assert_eq!(driver.failed(false), kind);
+    let others: Vec<_> = (0..5)
         .map(|_| {
-            let other = begin(&mut terminal);
-            terminal.failed(false);
+            let other = begin(&mut driver);
+            driver.failed(false);
             other
         })
         .collect();
     assert!(others.iter().any(|other| *other != first), "{others:?}");
 }
 
+/// A row that every statement's reply could be, of so many columns.
+fn reply(values: &[Option<&[u8]>]) -> Reply {
+    let mut reply = Reply::default();
+    reply.set_columns(values.len().max(3));
+    values.iter().for_each(|value| reply.push(*value));
+    reply
+}
+
 /// Only the item that is never there rolls an order back (2.4.1.5): data that is not whole is no part of the mix.
 #[test]
 fn an_item_that_is_missing_or_has_no_price_ends_the_terminal() {
-    let statements = statements::all();
-    let reply = |values: &[Option<&[u8]>], columns: usize| {
-        let mut reply = Reply::default();
-        reply.set_columns(columns);
-        values.iter().for_each(|value| reply.push(*value));
-        reply
-    };
-    let whole = reply(&[Some(&b"1"[..]); 15], 15);
     let orders = |items: &Reply, item: fn(&str) -> bool| {
-        let mut terminal = terminal::Terminal::new(0, 1, false);
-        let mut random = Random::new(6, 6);
-        let (mut params, mut asked, mut ends) = (Params::default(), false, Vec::new());
+        let (mut driver, mut asked, mut ends) = (Driver::new(&Tpcc::new(1, 1), 0, 1), false, Vec::new());
         for _ in 0..60_000 {
-            params.clear();
-            let reply = if asked { items } else { &whole };
-            match terminal.next(Turn { random: &mut random, params: &mut params, reply }) {
+            driver.reply = if asked { items.clone() } else { reply(&[Some(&b"1"[..]); 15]) };
+            match driver.next() {
                 Step::Run(id) => {
-                    let sql = text(&statements[usize::from(id.0)], &params);
+                    let sql = driver.written(id.0);
                     asked = sql.contains("FROM item") && item(&sql);
                     if sql == "ROLLBACK" {
                         ends.push(sql);
@@ -209,82 +168,15 @@ fn an_item_that_is_missing_or_has_no_price_ends_the_terminal() {
         }
         ends
     };
-    let unused = |sql: &str| sql.ends_with("100001");
-    let rolled_back = orders(&reply(&[], 3), unused);
+    let rolled_back = orders(&reply(&[]), |sql| sql.ends_with("100001"));
     assert!(rolled_back.len() > 3 && rolled_back.iter().all(|end| end == "ROLLBACK"), "{rolled_back:?}");
-    let missing = "an item of TPC-C's initial data is not there, or has no price; load it again";
-    for items in [reply(&[], 3), reply(&[None, Some(b"x"), Some(b"x")], 3)] {
+    let missing = "TPC-C's data lacks an item or its price: load it again (--reload)";
+    for items in [reply(&[]), reply(&[None, Some(b"x"), Some(b"x")])] {
         assert_eq!(orders(&items, |sql| !sql.ends_with("100001")), [missing]);
     }
 }
 
 #[test]
 fn a_terminal_allocates_nothing() {
-    let mut terminal = terminal::Terminal::new(3, 2, false);
-    let (mut random, mut params, mut reply) = (Random::new(4, 4), Params::default(), Reply::default());
-    // A row that every statement's reply could be.
-    reply.set_columns(15);
-    (0..15).for_each(|_| reply.push(Some(b"1")));
-    let mut steps = |count: usize| {
-        let mut done = 0;
-        while done < count {
-            params.clear();
-            match terminal.next(Turn { random: &mut random, params: &mut params, reply: &reply }) {
-                Step::Run(_) => {}
-                Step::Done(_) => done += 1,
-                other => panic!("{other:?}"),
-            }
-        }
-    };
-    steps(230);
-    let counted = allocation_counter::measure(|| steps(2300));
-    assert_eq!(counted.count_total, 0);
-}
-
-#[test]
-fn a_terminal_that_keys_does_so_before_each_transaction_and_thinks_after_it() {
-    let mut terminal = terminal::Terminal::new(3, 2, true);
-    let (mut random, mut params, mut reply) = (Random::new(4, 4), Params::default(), Reply::default());
-    reply.set_columns(15);
-    (0..15).for_each(|_| reply.push(Some(b"1")));
-    // (keying, mean thinking) by kind, and the pauses seen: the first has no thinking in it.
-    let times = [(18.0, 12.0), (3.0, 12.0), (2.0, 10.0), (2.0, 5.0), (2.0, 5.0)];
-    let (mut before, mut pause, mut thought) = (None::<usize>, 0.0, [(0.0, 0u32); 5]);
-    let mut done = 0;
-    while done < 23_000 {
-        params.clear();
-        match terminal.next(Turn { random: &mut random, params: &mut params, reply: &reply }) {
-            Step::Pause(time) => pause = time.as_secs_f64(),
-            Step::Run(_) => {}
-            Step::Done(kind) => {
-                let kind = usize::from(kind);
-                let thinking = pause - times[kind].0;
-                if let Some(before) = before {
-                    assert!((-1e-6..=10.0 * times[before].1 + 1e-6).contains(&thinking), "{thinking}");
-                    thought[before] = (thought[before].0 + thinking, thought[before].1 + 1);
-                } else {
-                    assert!(thinking.abs() < 1e-6, "{thinking}");
-                }
-                before = Some(kind);
-                pause = f64::NAN;
-                done += 1;
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    for ((sum, count), (_, mean)) in thought.iter().zip(times) {
-        let seen = sum / f64::from(*count);
-        // Of the rarest there are 1,000, whose mean has a deviation of 3%.
-        assert!((0.85..1.15).contains(&(seen / mean)), "{seen} instead of {mean}");
-    }
-    // A repetition is none of the user's: nothing is keyed.
-    let mut next = |terminal: &mut terminal::Terminal| {
-        terminal.next(Turn { random: &mut random, params: &mut params, reply: &reply })
-    };
-    assert!(matches!(next(&mut terminal), Step::Pause(_)));
-    assert!(matches!(next(&mut terminal), Step::Run(_)));
-    terminal.failed(true);
-    assert!(matches!(next(&mut terminal), Step::Run(_)));
-    terminal.failed(false);
-    assert!(matches!(next(&mut terminal), Step::Pause(_)));
+    assert_allocates_nothing(&Tpcc::new(2, 1), &reply(&[Some(&b"1"[..]); 15]));
 }
