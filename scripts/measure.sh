@@ -84,7 +84,7 @@ results() {
     measure oltp_read_only 2048 -w oltp_read_only
     measure oltp_read_write 2048 -w oltp_read_write
     measure tpcc 2048 -w tpcc --scale 10 --tries 5
-    measure eviction 256 -w eviction --times 4 --buffers 256MB
+    measure eviction 256 -w select-only --scale 87
     "$lab" bench report "${runs[@]}" --markdown docs/results.md --plots docs/results
 }
 

@@ -87,12 +87,6 @@ pub struct RunOptions {
     /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C (10)
     #[arg(long, short, value_name = "NUMBER", value_parser = count, help_heading = "Workload")]
     pub scale: Option<u32>,
-    /// Give pgbench's tables so many times the size of the server's buffers, in place of --scale (eviction: 4)
-    #[arg(long, value_name = "NUMBER", value_parser = times, conflicts_with = "scale", help_heading = "Workload")]
-    pub times: Option<f64>,
-    /// The server's buffers for --times, where it does not say them itself or all arms shall have the same data: 512MB
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Workload")]
-    pub buffers: Option<u64>,
     /// sysbench's tables (4)
     #[arg(long, value_name = "NUMBER", value_parser = count, help_heading = "Workload")]
     pub tables: Option<u32>,
@@ -161,9 +155,10 @@ pub struct RunOptions {
     /// The seed of all random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
-    /// Give client and servers CPUs of their own: by itself, or as in 'client=0-1;server=2-7'
-    #[arg(long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "", help_heading = "Servers")]
-    pub pin: Option<String>,
+    /// Give client and servers cores of their own, of those that this process may use: a quarter
+    /// and the others
+    #[arg(long, help_heading = "Servers")]
+    pub pin: bool,
     /// Keep this machine's CPUs from sleeping, from which they take time to wake, most of all on a virtual machine
     #[arg(long, help_heading = "Servers")]
     pub awake: bool,
@@ -179,8 +174,7 @@ pub struct RunOptions {
 /// The workloads there are.
 const WORKLOADS: &str = "\
 What the clients do:
-  tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale or --times)
-  eviction   select-only on tables larger than the server's buffers (--times, --buffers)
+  tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale)
   oltp_point_select, oltp_read_only, oltp_read_write, oltp_write_only,
   oltp_update_index, oltp_update_non_index   sysbench's scripts (--tables, --table-size, --rand-type)
   ycsb-a ... ycsb-f   YCSB's workloads (--table-size)
@@ -264,18 +258,6 @@ fn count(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("'{text}' is no number from 1 on"))
 }
 
-/// A number of times above 0.
-fn times(text: &str) -> Result<f64, String> {
-    let number = text.trim().parse::<f64>().ok().filter(|times| *times > 0.0 && times.is_finite());
-    number.ok_or_else(|| format!("'{text}' is no multiple: write 4, or 0.5"))
-}
-
-/// `512MB`, `1GiB`, or bytes.
-fn size(text: &str) -> Result<u64, String> {
-    let size = crate::arm::about::size(text).filter(|size| *size > 0);
-    size.ok_or_else(|| format!("'{text}' is no size: write 512MB or 1GB"))
-}
-
 /// The highest rate: more than any server answers and few enough to be counted one by one.
 const HIGHEST_RATE: f64 = 1e7;
 
@@ -349,7 +331,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let faults: [(&[&str], &str); 17] = [
+        let faults: [(&[&str], &str); 14] = [
             (&[], "--arm"),
             (&["--arm", "a=serve", "--round", "5 parsecs"], "is no time"),
             (&["--arm", "a=serve", "--round=-5s"], "is no time"),
@@ -358,9 +340,6 @@ pub(crate) mod tests {
             (&["--arm", "a=serve", "--rounds", "5..3"], "is no number of rounds"),
             (&["--arm", "a=serve", "--rate", "5", "--think", "1s"], "--think"),
             (&["--arm", "a=serve", "-w", "tpcc", "--file", "x.sql"], "--file"),
-            (&["--arm", "a=serve", "--times", "0"], "is no multiple"),
-            (&["--arm", "a=serve", "--times", "4", "--scale", "5"], "--scale"),
-            (&["--arm", "a=serve", "--buffers", "4 yards"], "is no size"),
             (&["--arm", "a=serve", "--arrivals", "even"], "--rate"),
             (&["--arm", "a=serve", "--tries", "0"], "is no number from 1 on"),
             (&["--arm", "a=serve", "--threads", "0"], "is no number from 1 on"),

@@ -55,24 +55,6 @@ pub struct About {
     pub settings: Vec<(String, String)>,
 }
 
-/// Settings that say how much of a database a server keeps in memory: PostgreSQL's, MySQL's, and that of `serve`.
-const BUFFERS: [&str; 3] = ["shared_buffers", "innodb_buffer_pool_size", "buffers"];
-
-/// `128MB`, `1GiB`, `2G` or a number of bytes; all units are powers of 1024, as servers have them.
-pub fn size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let power = match text[digits.len()..].to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
-        "" => 0,
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        _ => return None,
-    };
-    digits.trim().parse::<u64>().ok()?.checked_mul(1 << (10 * power))
-}
-
 /// MySQL's settings that are sizes, which it tells in bytes.
 const BYTES: [&str; 3] = ["innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity"];
 
@@ -86,12 +68,6 @@ fn short(bytes: &str) -> String {
 }
 
 impl About {
-    /// How much of a database it keeps in memory, where it says so.
-    pub fn buffers(&self) -> Option<u64> {
-        let mut settings = self.settings.iter();
-        settings.find_map(|(name, value)| BUFFERS.contains(&name.as_str()).then(|| size(value))?)
-    }
-
     /// Asks it.
     pub fn ask(control: &mut Control) -> Result<Self, Fault> {
         match control.dialect() {
@@ -132,23 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_read_as_each_server_writes_them() {
-        let about = |name: &str, value: &str| About {
-            server: String::new(),
-            settings: vec![("fsync".into(), "on".into()), (name.into(), value.into())],
-        };
-        for (name, value, bytes) in [
-            ("shared_buffers", "2GB", Some(2 << 30)),
-            ("shared_buffers", "16400kB", Some(16400 << 10)),
-            ("innodb_buffer_pool_size", "134217728", Some(128 << 20)),
-            ("innodb_buffer_pool_size", "2G", Some(2 << 30)),
-            ("buffers", "256MiB", Some(256 << 20)),
-            ("buffers", "many", None),
-            ("huge_pages", "2MB", None),
-        ] {
-            assert_eq!(about(name, value).buffers(), bytes, "{name} {value}");
-        }
-        assert_eq!(size("17000000TB"), None);
+    fn sizes_are_told_as_mysql_takes_them() {
         let shown = ["2147483648", "536870912", "1000", "0", "many"].map(short);
         assert_eq!(shown, ["2G", "512M", "1000", "0", "many"]);
     }

@@ -48,28 +48,6 @@ impl Split {
         Ok(Self { client: client.concat(), server: server.concat() })
     }
 
-    /// Reads `client=0-1;server=2-7,10`: both lists in the kernel's form, which must not overlap.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let usage = || format!("--pin {text}: write it as client=0-1;server=2-7,10");
-        let (client, server) = text.split_once(';').ok_or_else(usage)?;
-        let list = |text: &str, name: &str| -> Option<Vec<usize>> {
-            cpu_list(text.trim().strip_prefix(name)?.strip_prefix('=')?)
-        };
-        let client = list(client, "client").ok_or_else(usage)?;
-        let server = list(server, "server").ok_or_else(usage)?;
-        if let Some(both) = client.iter().find(|cpu| server.contains(cpu)) {
-            return Err(format!("--pin {text}: CPU {both} can't be both the client's and the server's"));
-        }
-        // Only known where the system says so; a CPU that isn't there pins to nothing, or not at all.
-        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
-        if let Some(online) = online.and_then(|list| cpu_list(&list))
-            && let Some(cpu) = client.iter().chain(&server).find(|cpu| !online.contains(cpu))
-        {
-            return Err(format!("--pin {text}: this machine has no CPU {cpu}"));
-        }
-        Ok(Self { client, server })
-    }
-
     /// Does what starts a server on the servers' CPUs, so that the server sizes itself for these; the calling thread is then
     /// where it was. Where that is not permitted, `work` is done anywhere: [`Pinned::pin`] is to say so.
     pub fn on_servers<T>(&self, work: impl FnOnce() -> T) -> T {
@@ -77,20 +55,6 @@ impl Split {
         let _ = there.one(rustix::thread::gettid(), &set(&self.server));
         work()
     }
-}
-
-/// CPUs of a list such as `0-3,8`; `None` where it is none.
-fn cpu_list(text: &str) -> Option<Vec<usize>> {
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-        if from > to || to >= CpuSet::MAX_CPU {
-            return None;
-        }
-        cpus.extend(from..=to);
-    }
-    Some(cpus)
 }
 
 /// Threads pinned; dropping it gives them their CPUs back.
@@ -213,29 +177,6 @@ mod tests {
         assert_eq!(split.server.len(), 12);
         assert_eq!(Split::of_cores(&cores[..2]).unwrap(), Split { client: vec![1, 9], server: vec![0, 8] });
         assert!(Split::of_cores(&cores[..1]).unwrap_err().contains("there is but one"));
-    }
-
-    #[test]
-    fn lists_are_read_and_refused() {
-        assert_eq!(cpu_list("2-4,7\n"), Some(vec![2, 3, 4, 7]));
-        if let Ok(Split { client, server }) = Split::of_this_machine() {
-            let split = Split::parse(&format!("client={}; server={}", client[0], server[0])).unwrap();
-            assert_eq!(split, Split { client: client[..1].to_vec(), server: server[..1].to_vec() });
-        }
-        let none = CpuSet::MAX_CPU - 1;
-        let error = Split::parse(&format!("client=0;server={none}")).unwrap_err();
-        assert!(error.contains(&format!("this machine has no CPU {none}")), "{error}");
-        for wrong in [
-            "",
-            "0-1;2-3",
-            "client=1;server=",
-            "client=3-1;server=4",
-            "server=1;client=2",
-            "client=0;server=9999",
-        ] {
-            assert!(Split::parse(wrong).unwrap_err().contains("write it as"), "{wrong}");
-        }
-        assert!(Split::parse("client=0-2;server=2-3").unwrap_err().contains("CPU 2 can't be both"));
     }
 
     #[test]

@@ -182,7 +182,7 @@ pub const CLIENT: &str = "for the client";
 /// How a state begins of which the server does not say whether it is a wait.
 pub const IN_STATE: &str = "in state ";
 
-/// A session that waits for a row of InnoDB's, which neither states nor wait events tell from work on tables.
+/// A session that waits for a row of InnoDB's, which states do not tell from work on tables.
 const ROW_LOCK: &str = "InnoDB row lock";
 
 /// The statement that counts this server's sessions by what they wait for.
@@ -202,38 +202,16 @@ fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
     let row_locks =
         "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
     let may = control.ask(row_locks).is_ok();
-    let row_lock = |session: &str| match may {
-        true => format!("WHEN {session} IN ({row_locks}) THEN '{ROW_LOCK}'"),
+    let row_lock = match may {
+        true => format!("WHEN id IN ({row_locks}) THEN '{ROW_LOCK}'"),
         false => String::new(),
     };
-    // Off unless somebody switched it on: it costs throughput, so it is not switched on here.
-    let consumer = "SELECT enabled FROM performance_schema.setup_consumers WHERE name = 'events_waits_current' \
-                    AND enabled = 'YES' AND @@performance_schema";
-    if control.ask(consumer).is_ok_and(|reply| reply.rows() > 0) {
-        // A thread has a row for each wait it is in, and waits lie in one another: the innermost is the one that began last.
-        // These tables have no index, so it is picked by one pass, behind its number's 20 digits. Work on a table is such an
-        // event, too, whatever it comes to.
-        return Ok(format!(
-            "SELECT CASE WHEN command = 'Sleep' OR innermost = 'idle' THEN '{CLIENT}' {} WHEN {} THEN state \
-             WHEN innermost = '' THEN '{RUNNING}' \
-             WHEN innermost LIKE 'wait/io/table/%' THEN concat('{IN_STATE}', innermost) ELSE innermost END, count(*) \
-             FROM (SELECT t.processlist_id AS id, t.processlist_command AS command, coalesce(t.processlist_state, '') AS state, \
-             coalesce(substr(max(concat(lpad(w.event_id, 20, '0'), CASE WHEN w.end_event_id IS NULL THEN w.event_name \
-             ELSE '' END)), 21), '') AS innermost \
-             FROM performance_schema.threads t LEFT JOIN performance_schema.events_waits_current w \
-             USING (thread_id) WHERE t.processlist_db = database() AND t.processlist_id <> connection_id() \
-             GROUP BY t.processlist_id, t.processlist_command, t.processlist_state) sessions GROUP BY 1",
-            row_lock("id"),
-            is_wait("state")
-        ));
-    }
+    let is_wait = "(state LIKE 'Waiting %' OR state LIKE '%lock' OR state = 'User sleep')";
     let of = |table: &str| {
         format!(
-            "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {} WHEN coalesce(state, '') IN ('', 'executing') \
-             THEN '{RUNNING}' WHEN {} THEN state ELSE concat('{IN_STATE}', state) END, count(*) FROM {table}.processlist \
-             WHERE db = database() AND id <> connection_id() GROUP BY 1",
-            row_lock("id"),
-            is_wait("state")
+            "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {row_lock} WHEN coalesce(state, '') IN ('', 'executing') \
+             THEN '{RUNNING}' WHEN {is_wait} THEN state ELSE concat('{IN_STATE}', state) END, count(*) FROM {table}.processlist \
+             WHERE db = database() AND id <> connection_id() GROUP BY 1"
         )
     };
     let (new, old) = (of("performance_schema"), of("information_schema"));
@@ -242,11 +220,6 @@ fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
         Ok(_) => Ok(new),
         Err(_) => control.ask(&old).map(|_| old),
     }
-}
-
-/// Whether a state says that its session waits.
-fn is_wait(state: &str) -> String {
-    format!("({state} LIKE 'Waiting %' OR {state} LIKE '%lock' OR {state} = 'User sleep')")
 }
 
 #[cfg(test)]

@@ -38,13 +38,9 @@ impl Asked {
     /// A line: what is wrong, and what to do.
     pub fn of(options: &RunOptions) -> Result<Self, String> {
         let servers = servers(options)?;
-        let split = match options.pin.as_deref() {
-            None => None,
-            Some("") => Some(Split::of_this_machine()?),
-            Some(text) => Some(Split::parse(text)?),
-        };
+        let split = options.pin.then(Split::of_this_machine).transpose()?;
         let plan = plan(options, split.as_ref())?;
-        let planned = named::planned(options)?;
+        let planned = named::named(options)?;
         if options.pipeline {
             pipelined(options, &servers, &*planned).map_err(|why| format!("--pipeline: {why}"))?;
         }

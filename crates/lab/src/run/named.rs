@@ -2,29 +2,43 @@
 //!
 //! What must hold: an option that a workload has no use for is refused, never silently without effect.
 
-use crate::arm::about::About;
 use crate::client::random::sysbench::Distribution;
 use crate::client::random::{FNV_BASIS, fnv1a};
 use crate::load::Protocol;
 use crate::options::RunOptions;
 use crate::script::{Settings, Source};
 use crate::workload::connect::{self, Connect};
-use crate::workload::pgbench::{self, Multiple, PgBench};
+use crate::workload::pgbench::{self, PgBench};
 use crate::workload::sysbench::{Oltp, Sysbench};
 use crate::workload::tpcc::Tpcc;
 use crate::workload::ycsb::Ycsb;
 use crate::workload::{Original, PgbenchScript, Workload, sysbench};
 
-/// How many times the server's buffers `eviction` has of data, where nothing else is asked for.
-const TIMES: f64 = 4.0;
-
-/// The workload that was asked for, as far as it can be said without a server: where its size follows from the server's,
-/// it has another.
+/// The workload that was asked for. Each arm has one of its own: a workload may count what it has
+/// given out.
 ///
 /// # Errors
 /// A line, or for a script its place and a line: what is wrong, and what there is.
-pub fn planned(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
-    let workload = sized(options, options.scale())?;
+pub fn named(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
+    let name = options.workload.as_str();
+    let workload: Box<dyn Workload> = if !options.file.is_empty() {
+        Box::new(pgbench(options)?)
+    } else if let Some((_, oltp)) = Oltp::ALL.into_iter().find(|(known, _)| *known == name) {
+        let sizes = sysbench::Options {
+            tables: options.tables(),
+            table_size: options.table_size(),
+            rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::Special), Distribution::named)?,
+        };
+        Box::new(Sysbench::new(oltp, sizes, options.seed)?)
+    } else if let Some(letter) = name.strip_prefix("ycsb-").and_then(single) {
+        Box::new(Ycsb::new(letter, options.table_size().into(), options.seed)?)
+    } else if name == "tpcc" {
+        Box::new(Tpcc::new(options.scale(), options.seed))
+    } else if name == connect::NAME {
+        Box::new(Connect::default())
+    } else {
+        Box::new(pgbench(options)?)
+    };
     Family::of(options).refuse_others(options)?;
     Ok(workload)
 }
@@ -34,24 +48,16 @@ pub fn planned(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
 pub fn about(options: &RunOptions, planned: &dyn Workload) -> Vec<(String, String)> {
     let mut about = Vec::new();
     let mut add = |name: &str, value: String| about.push((name.to_owned(), value));
-    let family = Family::of(options);
-    match (family, times(options)) {
-        (Family::Pgbench, Some(times)) => {
-            add("times the buffers", times.to_string());
-            let stated = options.buffers.map(|bytes| format!("{} MB", bytes >> 20));
-            add("buffers", stated.unwrap_or_else(|| "each server's own".into()));
-        }
-        (Family::Pgbench, None) => add("scale", options.scale().to_string()),
-        (Family::Tpcc, _) => add("warehouses", options.scale().to_string()),
-        (Family::Sysbench, _) => {
+    match Family::of(options) {
+        Family::Pgbench => add("scale", options.scale().to_string()),
+        Family::Tpcc => add("warehouses", options.scale().to_string()),
+        Family::Sysbench => {
             add("tables", options.tables().to_string());
             add("rows of a table", options.table_size().to_string());
             add("rows drawn", options.rand_type.clone().unwrap_or_else(|| "special".into()));
         }
-        (Family::Ycsb, _) => {
-            add("records", options.table_size().to_string());
-        }
-        (Family::Connect, _) => {}
+        Family::Ycsb => add("records", options.table_size().to_string()),
+        Family::Connect => {}
     }
     for define in &options.define {
         let (name, value) = define.split_once('=').unwrap_or((define, ""));
@@ -111,10 +117,9 @@ impl Family {
     /// What its workloads take of the options for sizes.
     fn takes(self) -> &'static [&'static str] {
         match self {
-            Self::Pgbench => &["--scale", "--times", "--buffers"],
+            Self::Pgbench | Self::Tpcc => &["--scale"],
             Self::Sysbench => &["--tables", "--table-size", "--rand-type"],
             Self::Ycsb => &["--table-size"],
-            Self::Tpcc => &["--scale"],
             Self::Connect => &[],
         }
     }
@@ -123,7 +128,6 @@ impl Family {
         let name = if options.file.is_empty() { options.workload.as_str() } else { "a script" };
         let given = [
             ("--scale", options.scale.is_some()),
-            ("--buffers", options.buffers.is_some()),
             ("--tables", options.tables.is_some()),
             ("--table-size", options.table_size.is_some()),
             ("--rand-type", options.rand_type.is_some()),
@@ -137,7 +141,6 @@ impl Family {
             return Err(format!("{other} has no effect on {name}, which {instead}: leave it out"));
         }
         match self {
-            Self::Pgbench => refuse_sizes(name, options),
             Self::Sysbench if options.tries > 1 => Err(format!(
                 "--tries has no effect on {name}, which begins what a deadlock or a serialization failure ends anew as \
                  often as it takes, as sysbench does: leave it out"
@@ -150,86 +153,14 @@ impl Family {
     }
 }
 
-/// Refuses sizes of pgbench's tables that would be without effect.
-fn refuse_sizes(name: &str, options: &RunOptions) -> Result<(), String> {
-    match times(options) {
-        Some(_) if options.scale.is_some() => Err(format!(
-            "--scale has no effect on {name}, whose size follows from the server's buffers: take --times, or \
-                 -w select-only"
-        )),
-        None if options.buffers.is_some() => Err(
-            "--buffers has no effect without --times, which says how many times as much data there shall be"
-                .into(),
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// The workload that was asked for, for a server. Each arm has one of its own: a workload may count what it has given out,
-/// and be as large as the arm's buffers want it.
-///
-/// # Errors
-/// As of [`planned`], or that the server's buffers are not known.
-pub fn named(options: &RunOptions, server: &About) -> Result<Box<dyn Workload>, String> {
-    let Some(times) = times(options) else { return sized(options, options.scale()) };
-    let buffers = options.buffers.or_else(|| server.buffers()).ok_or(
-        "the server does not say how large its buffers are, which the data shall be a multiple of: say it, as in \
-         --buffers 1GB",
-    )?;
-    let multiple = Multiple { times, buffers };
-    Ok(Box::new(pgbench(options, multiple.scale()?)?.with_multiple(multiple)))
-}
-
-/// The multiple of the server's buffers that pgbench's tables shall be.
-fn times(options: &RunOptions) -> Option<f64> {
-    options.times.or((options.workload == pgbench::EVICTION && options.file.is_empty()).then_some(TIMES))
-}
-
-/// The workload at a scale.
-fn sized(options: &RunOptions, scale: u32) -> Result<Box<dyn Workload>, String> {
-    let name = options.workload.as_str();
-    let other = other(options, name)?;
-    match other {
-        Some(_) if options.times.is_some() => Err(format!(
-            "--times gives pgbench's tables their size, {name} has others: take eviction, select-only, \
-             simple-update or tpcb-like"
-        )),
-        Some(other) => Ok(other),
-        None => Ok(Box::new(pgbench(options, scale)?)),
-    }
-}
-
-/// A workload that is none of pgbench's.
-fn other(options: &RunOptions, name: &str) -> Result<Option<Box<dyn Workload>>, String> {
-    if !options.file.is_empty() {
-        return Ok(None);
-    }
-    if let Some((_, oltp)) = Oltp::ALL.into_iter().find(|(known, _)| *known == name) {
-        let sizes = sysbench::Options {
-            tables: options.tables(),
-            table_size: options.table_size(),
-            rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::Special), Distribution::named)?,
-        };
-        return Ok(Some(Box::new(Sysbench::new(oltp, sizes, options.seed)?)));
-    }
-    if let Some(letter) = name.strip_prefix("ycsb-").and_then(single) {
-        return Ok(Some(Box::new(Ycsb::new(letter, options.table_size().into(), options.seed)?)));
-    }
-    Ok(match name {
-        "tpcc" => Some(Box::new(Tpcc::new(options.scale(), options.seed))),
-        connect::NAME => Some(Box::new(Connect::default())),
-        _ => None,
-    })
-}
-
-/// pgbench's builtin script, or the script files, on its tables at a scale.
-fn pgbench(options: &RunOptions, scale: u32) -> Result<PgBench, String> {
-    let mut settings = Settings { defines: Vec::new(), scale: i64::from(scale), seed: options.seed };
+/// pgbench's builtin script, or the script files, on its tables.
+fn pgbench(options: &RunOptions) -> Result<PgBench, String> {
+    let scale = options.scale().into();
+    let mut settings = Settings { defines: Vec::new(), scale, seed: options.seed };
     for define in &options.define {
         settings.define(define)?;
     }
     let sources = match (options.file.as_slice(), options.workload.as_str()) {
-        ([], pgbench::EVICTION) => vec![pgbench::eviction()],
         ([], name) => vec![pgbench::builtin(name).ok_or_else(|| unknown(name))?],
         (files, _) => files.iter().map(|file| Source::file(file)).collect::<Result<_, _>>()?,
     };
@@ -246,7 +177,7 @@ fn single(text: &str) -> Option<char> {
 fn unknown(name: &str) -> String {
     let known: Vec<&str> = Oltp::ALL.iter().map(|(name, _)| *name).collect();
     format!(
-        "there is no workload '{name}': take tpcb-like, simple-update, select-only, eviction, {}, ycsb-a to ycsb-f, tpcc, \
+        "there is no workload '{name}': take tpcb-like, simple-update, select-only, {}, ycsb-a to ycsb-f, tpcc, \
          connect, or a script by --file",
         known.join(", ")
     )
@@ -257,37 +188,16 @@ mod tests {
     use super::*;
     use crate::options::tests::options;
 
-    fn about(settings: &[(&str, &str)]) -> About {
-        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        About { server: "x".into(), settings: settings.iter().map(pair).collect() }
-    }
-
     #[test]
     fn every_workload_that_is_told_of_is_there() {
-        let error = planned(&options(&["-w", "nothing"])).err().unwrap();
+        let error = named(&options(&["-w", "nothing"])).err().unwrap();
         let (_, known) = error.split_once(": take ").unwrap();
         let names = known.replace("ycsb-a to ycsb-f", "ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e, ycsb-f");
         let names: Vec<&str> = names.split(", ").filter(|name| !name.contains("--file")).collect();
-        assert_eq!(names.len(), 18, "{names:?}");
+        assert_eq!(names.len(), 17, "{names:?}");
         for name in names {
-            let workload = named(&options(&["-w", name]), &about(&[("shared_buffers", "64MB")])).unwrap();
-            assert_eq!(workload.name(), name);
+            assert_eq!(named(&options(&["-w", name])).unwrap().name(), name);
         }
-    }
-
-    #[test]
-    fn the_size_follows_from_the_server_s_buffers_or_from_what_is_stated() {
-        let scale = |words: &[&str], settings: &[(&str, &str)]| {
-            named(&options(words), &about(settings)).map(|workload| workload.original().unwrap().scale)
-        };
-        let shared = [("shared_buffers", "256MB")];
-        assert_eq!(scale(&["-w", "eviction"], &shared), Ok(87));
-        assert_eq!(scale(&["-w", "eviction", "--times", "2"], &shared), Ok(44));
-        assert_eq!(scale(&["-w", "eviction", "--buffers", "512MB"], &shared), Ok(174));
-        assert_eq!(scale(&["-w", "tpcb-like", "--times", "0.5"], &shared), Ok(11));
-        assert_eq!(scale(&["-w", "tpcb-like"], &shared), Ok(10));
-        let error = scale(&["-w", "eviction"], &[]).unwrap_err();
-        assert!(error.contains("--buffers 1GB"), "{error}");
     }
 
     #[test]
@@ -296,26 +206,17 @@ mod tests {
         std::io::Write::write_all(&mut script, b"SELECT 1;\n\\startpipeline\nSELECT 2;\n\\endpipeline\n")
             .unwrap();
         let file = script.path().to_str().unwrap();
-        let error = planned(&options(&["-f", file, "-M", "simple"])).err().unwrap();
+        let error = named(&options(&["-f", file, "-M", "simple"])).err().unwrap();
         let expected = format!("{file}:2: cannot use pipeline mode with the simple query protocol");
         assert!(error.starts_with(&expected), "{error}");
-        assert!(planned(&options(&["-f", file])).is_ok());
-        assert!(planned(&options(&["-w", "select-only", "-M", "simple"])).is_ok());
+        assert!(named(&options(&["-f", file])).is_ok());
+        assert!(named(&options(&["-w", "select-only", "-M", "simple"])).is_ok());
     }
 
     #[test]
     fn options_of_other_workloads_are_refused() {
-        for words in [
-            &["-w", "tpcc", "--times", "4"][..],
-            &["-w", "oltp_read_only", "--times", "4"],
-            &["-w", "connect", "--times", "4"],
-        ] {
-            assert!(planned(&options(words)).err().unwrap().starts_with("--times gives pgbench's tables"));
-        }
         for (words, expected) in [
-            (&["-w", "eviction", "--scale", "50"][..], "--scale has no effect on eviction"),
-            (&["--buffers", "1GB"], "--buffers has no effect without --times"),
-            (&["-w", "tpcc", "--buffers", "1GB"], "--buffers has no effect on tpcc, which takes --scale: "),
+            (&["-w", "tpcc", "--tables", "2"][..], "--tables has no effect on tpcc, which takes --scale: "),
             (&["-w", "ycsb-a", "--rand-type", "uniform"], "--rand-type has no effect on ycsb-a, which takes"),
             (&["--rand-type", "uniform"], "--rand-type has no effect on tpcb-like"),
             (
@@ -337,20 +238,18 @@ mod tests {
             (&["-w", "tpcb"], "there is no workload 'tpcb'"),
             (&["-w", "select-only@2"], "there is no workload 'select-only@2'"),
         ] {
-            let error = planned(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"));
+            let error = named(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"));
             assert!(error.starts_with(expected), "{error}");
         }
         for words in [
             &["-w", "tpcc", "--scale", "3"][..],
-            &["-w", "eviction", "--times", "4", "--buffers", "256MB"],
-            &["--times", "0.5", "--buffers", "256MB"],
             &["-w", "oltp_read_write", "--tables", "1", "--table-size", "1000"],
             &["-w", "ycsb-c", "--table-size", "1000"],
             &["-w", "oltp_read_only", "--rand-type", "uniform"],
             &["-w", "connect"],
             &["-w", "connect", "-M", "simple"],
         ] {
-            assert!(planned(&options(words)).is_ok(), "{words:?}");
+            assert!(named(&options(words)).is_ok(), "{words:?}");
         }
     }
 
@@ -358,12 +257,10 @@ mod tests {
     fn a_run_says_how_large_its_data_is() {
         let said = |words: &[&str]| {
             let options = options(words);
-            let about = super::about(&options, &*planned(&options).unwrap_or_else(|error| panic!("{error}")));
+            let about = super::about(&options, &*named(&options).unwrap_or_else(|error| panic!("{error}")));
             about.into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(said(&["--scale", "7"]), "scale 7");
-        assert_eq!(said(&["-w", "eviction"]), "times the buffers 4, buffers each server's own");
-        assert_eq!(said(&["--times", "2", "--buffers", "1GB"]), "times the buffers 2, buffers 1024 MB");
         assert_eq!(said(&["-w", "tpcc"]), "warehouses 10");
         assert_eq!(
             said(&["-w", "oltp_read_only", "--tables", "2"]),

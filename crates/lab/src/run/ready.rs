@@ -76,7 +76,7 @@ impl Server {
         let start = || Running::start(spec, executable, stop);
         let running = asked.split.as_ref().map_or_else(start, |split| split.on_servers(start))?;
         let name = &spec.name;
-        let workload = named::named(options, &running.about).map_err(|why| format!("arm {name}: {why}"))?;
+        let workload = named::named(options).map_err(|why| format!("arm {name}: {why}"))?;
         let fail = |fault: control::Fault| format!("arm {name}: {fault}");
         let mut control = Control::connect(&running.target).map_err(fail)?;
         if options.as_is {

@@ -26,9 +26,6 @@ const BIGINT_SCALE: u32 = 20_000;
 /// The highest scale of pgbench.
 const SCALE_MAX: u32 = 21_474;
 
-/// The name of [`eviction`] on the command line.
-pub const EVICTION: &str = "eviction";
-
 /// The builtin scripts by name, as `pgbench --show-script` prints them.
 const BUILTINS: [(&str, &str); 3] = [
     (
@@ -70,12 +67,6 @@ pub fn builtin(name: &str) -> Option<Source> {
     Some(Source { name: (*name).into(), text: (*text).into(), weight: 1 })
 }
 
-/// Reads of accounts chosen uniformly, to be run on tables larger than the server's buffers. It is pgbench's select-only
-/// under a name of its own.
-pub fn eviction() -> Source {
-    Source { name: EVICTION.into(), ..builtin("select-only").expect("it is one of them") }
-}
-
 /// The name of the builtin script that this is.
 fn builtin_name(source: &Source) -> Option<&'static str> {
     BUILTINS.iter().find(|(name, text)| source.name == *name && source.text == *text).map(|(name, _)| *name)
@@ -97,63 +88,6 @@ pub struct PgBench {
     scale: u32,
     uses_tables: bool,
     conserves: Conserves,
-    multiple: Option<Multiple>,
-}
-
-/// What the tables are a multiple of.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Multiple {
-    /// How often.
-    pub times: f64,
-    /// The server's buffers, in bytes.
-    pub buffers: u64,
-}
-
-/// What accounts of one unit of scale take with their key, in bytes, on the server that packs them closest (MariaDB 12.6 MB,
-/// Allcore 13.3, PostgreSQL 15.7): the same rows for all, and on none fewer bytes than were asked for.
-const SCALE_BYTES: f64 = 12.4e6;
-
-impl Multiple {
-    /// The scale of pgbench's tables that are such a multiple. The error says what is out of range.
-    pub fn scale(self) -> Result<u32, String> {
-        let scale = (self.times * self.buffers as f64 / SCALE_BYTES).ceil().max(1.0);
-        if scale > f64::from(SCALE_MAX) {
-            return Err(format!(
-                "{} times buffers of {} MiB is more than pgbench's tables can hold (scale {SCALE_MAX})",
-                self.times,
-                self.buffers >> 20
-            ));
-        }
-        Ok(scale as u32)
-    }
-
-    /// What must hold of the tables' size; `None` where the server doesn't tell it.
-    fn check(self, control: &mut Control) -> Result<Option<Check>, Fault> {
-        let size = match control.dialect() {
-            Dialect::Postgres => "select pg_total_relation_size('pgbench_accounts')",
-            Dialect::Mysql => {
-                "select data_length + index_length from information_schema.tables \
-                 where table_schema = database() and table_name = 'pgbench_accounts'"
-            }
-        };
-        let size: f64 = match control.value(size) {
-            Ok(size) => match size.and_then(|size| size.parse().ok()) {
-                Some(size) => size,
-                None => return Ok(None),
-            },
-            Err(Fault::Statement { .. }) => return Ok(None),
-            Err(fault) => return Err(fault),
-        };
-        let Self { times, buffers } = self;
-        let seen = size / buffers as f64;
-        Ok(Some(Check {
-            claim: format!(
-                "pgbench_accounts takes {times} times the buffers of {} MiB or more",
-                buffers >> 20
-            ),
-            fault: (seen < times).then(|| format!("{seen:.2} times")),
-        }))
-    }
 }
 
 /// What the mix keeps equal.
@@ -202,13 +136,7 @@ impl PgBench {
             scale,
             uses_tables,
             conserves,
-            multiple: None,
         })
-    }
-
-    /// The same, whose tables were given such a size as to be a multiple of the server's buffers: that they are is checked.
-    pub fn with_multiple(self, multiple: Multiple) -> Self {
-        Self { multiple: Some(multiple), ..self }
     }
 
     /// Refuses, as pgbench does, a script with a pipeline under the simple protocol.
@@ -341,16 +269,12 @@ impl Workload for PgBench {
         let number = |text: &String| text.parse::<i128>().unwrap_or(0);
         let changes: Vec<i128> =
             after.iter().zip(&before.0).map(|(after, before)| number(after) - number(before)).collect();
-        let mut checks = Vec::new();
-        if let Some(multiple) = self.multiple {
-            checks.extend(multiple.check(control)?);
-        }
-        let Some((history, balances)) = changes.split_first() else { return Ok(checks) };
-        checks.extend(balances.iter().zip(&SUMS[1..]).map(|(change, (table, _))| Check {
+        let Some((history, balances)) = changes.split_first() else { return Ok(Vec::new()) };
+        let check = |(change, (table, _)): (&i128, &(&str, &str))| Check {
             claim: format!("balances of {table} changed by what pgbench_history says"),
             fault: (change != history).then(|| format!("by {change} instead of {history}")),
-        }));
-        Ok(checks)
+        };
+        Ok(balances.iter().zip(&SUMS[1..]).map(check).collect())
     }
 
     fn original(&self) -> Option<Original> {

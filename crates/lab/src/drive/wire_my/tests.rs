@@ -157,15 +157,6 @@ fn a_key_that_is_none_and_numbers_that_begin_anew_are_no_panic() {
 }
 
 #[test]
-fn several_statements_in_a_text_are_asked_for() {
-    let wire = wire(Protocol::Simple, unix());
-    let (mut state, mut out) = (wire.greet(&mut Vec::new()), Vec::new());
-    wire.welcome(&mut state, &greeting("mysql_native_password"), &mut out).unwrap();
-    let capabilities = u32::from_le_bytes(out[4..8].try_into().unwrap());
-    assert_ne!(capabilities & 0x1_0000, 0, "CLIENT_MULTI_STATEMENTS");
-}
-
-#[test]
 fn values_are_quoted_in_a_query_and_typed_in_an_execution() {
     let simple = wire(Protocol::Simple, unix());
     let mut out = Vec::new();

@@ -12,10 +12,9 @@ use super::{Known, Mysql, Prepared, Session, UNPREPARABLE, prepare};
 use crate::drive::wire::{Failure, Refusal, each_message};
 use crate::load::Protocol;
 
-/// Asked for: long passwords, a database at once, protocol 4.1, transactions, 20 bytes of nonce, several statements in a
-/// text, several results (prepared or not), plug-in authentication with responses of any length.
-const CAPABILITIES: u32 =
-    0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x1_0000 | 0x2_0000 | 0x4_0000 | 0x8_0000 | 0x20_0000;
+/// Asked for: long passwords, a database at once, protocol 4.1, transactions, 20 bytes of nonce,
+/// several results (prepared or not), plug-in authentication with responses of any length.
+const CAPABILITIES: u32 = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | 0x4_0000 | 0x8_0000 | 0x20_0000;
 /// utf8mb4_general_ci, which both servers know.
 const CHARSET: u8 = 45;
 const PACKET_MAX: u32 = 1 << 24;

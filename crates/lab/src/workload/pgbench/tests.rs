@@ -117,11 +117,3 @@ fn pgbench_shape(scratch: &Scratch) -> Vec<crate::arm::control::Row> {
     }
     shape(&mut scratch.control())
 }
-
-#[test]
-fn tables_that_are_a_multiple_of_the_buffers_have_a_scale() {
-    let scale = |times, buffers| Multiple { times, buffers }.scale();
-    assert_eq!(scale(4.0, 2 << 30), Ok(693));
-    assert_eq!(scale(0.01, 1 << 20), Ok(1));
-    assert!(scale(400.0, 1 << 30).unwrap_err().contains("more than pgbench's tables can hold"));
-}

@@ -11,7 +11,7 @@ use crate::drive::{Driver, Live, Measured, Native};
 use crate::load::{Load, Protocol};
 use crate::script::{Settings, Source};
 use crate::workload::Workload;
-use crate::workload::pgbench::{Multiple, PgBench, builtin, eviction};
+use crate::workload::pgbench::{PgBench, builtin};
 use crate::workload::sysbench::{Oltp, Options, Sysbench};
 use crate::workload::tpcc::Tpcc;
 use crate::workload::ycsb::Ycsb;
@@ -145,26 +145,6 @@ fn what_sysbench_tolerates_fails_no_transaction() {
         let counted: u64 = measured.errors.iter().map(|error| error.count).sum();
         // One may be rolled back in the time and its error have come before.
         assert!(counted.abs_diff(only.retried) <= 6, "{dialect:?}: {counted} and {}", only.retried);
-    }
-}
-
-#[test]
-fn eviction_has_as_much_data_as_was_asked_for() {
-    for dialect in [Dialect::Postgres, Dialect::Mysql] {
-        let Some(scratch) = Scratch::new(dialect, "eviction") else { continue };
-        let multiple = Multiple { times: 2.5, buffers: 5 << 20 };
-        let settings = Settings { defines: Vec::new(), scale: i64::from(multiple.scale().unwrap()), seed: 1 };
-        let of = |multiple| PgBench::new(&[eviction()], &settings).unwrap().with_multiple(multiple);
-        let workload = of(multiple);
-        assert_runs(&scratch, &workload);
-        let mut control = scratch.control();
-        let before = workload.prepare(&mut control).unwrap();
-        let checks = workload.check(&mut control, &before).unwrap();
-        assert_eq!(checks.len(), 1, "{dialect:?}");
-        assert!(checks[0].claim.contains("2.5 times the buffers of 5 MiB"), "{}", checks[0].claim);
-        // The same tables are no twenty times as much.
-        let checks = of(Multiple { times: 50.0, ..multiple }).check(&mut control, &before).unwrap();
-        assert!(checks[0].fault.is_some(), "{checks:?}");
     }
 }
 
