@@ -1,19 +1,12 @@
-//! Reads a script's commands, one after the other, into ops: expressions parsed, jumps resolved, SQL
-//! not yet cut at its variables, since other scripts may still name some.
+//! Reads a script's commands, one after the other, into ops: expressions parsed, jumps resolved,
+//! SQL not yet cut at its variables, since other scripts may still name some.
 
 use crate::client::StatementId;
 
-use super::program::{Keep, Op, Place, Script};
+use super::op::{Amount, Keep, Op, Place, Script};
 use super::scan::{Ended, Scanner, Word};
 use super::variables::{Names, is_name};
 use super::{Fault, expression::Expression, parse, place};
-
-/// How many units to sleep.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Amount {
-    Constant(i64),
-    Variable(super::variables::VariableId),
-}
 
 /// An SQL command: the op that runs it, its text, and where it begins.
 pub(super) type Sql = (usize, String, usize);

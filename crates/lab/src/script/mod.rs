@@ -1,27 +1,32 @@
-//! pgbench's script language, as PostgreSQL 18's documentation has it: SQL commands, `\set` and its expressions, `\gset`,
-//! `\if`, `\sleep`, pipelines, weights, variables of the command line and automatic ones.
+//! pgbench's script language, as PostgreSQL 18's documentation has it: SQL commands, `\set` and its
+//! expressions, `\gset`, `\if`, `\sleep`, pipelines, weights, variables of the command line and
+//! automatic ones.
 //!
-//! The way of a script: `scan` cuts its text into commands, `parse` reads their expressions, `command`
-//! makes ops of them, `program` puts all scripts of a mix together into one immutable [`Program`] in
-//! which variables are numbered. `run` steps one client through it.
+//! The way of a script: `scan` cuts its text into commands, `parse` reads their expressions,
+//! `command` makes ops of them, `program` puts all scripts of a mix together into one immutable
+//! [`Program`] in which variables are numbered. `run` steps one client through it.
 //!
 //! What must hold:
-//! 1. What pgbench computes without chance is computed alike, to the bit; what it refuses is refused.
+//! 1. What pgbench computes without chance is computed alike, to the bit; what it refuses is
+//!    refused.
 //! 2. A running client allocates nothing once each of its variables has held its longest text.
-//! 3. `:name` is replaced wherever it stands in a command, in quotes and comments too, because pgbench does so. A name that
+//! 3. `:name` is replaced wherever it stands in a command, in quotes and comments too, because
+//!    pgbench does so. A name that
 //!    nothing can ever set stays as it is; one that nothing has set yet stays in a text, and is NULL where it is bound.
 //!
-//! What is done otherwise than in pgbench: a transaction that is tried again begins with the variables it began with, not
-//! with the random numbers alone, so that `\set n :n + 1` counts transactions and not tries; a statement in a pipeline is
-//! prepared when it is first run, like any other, not when its pipeline begins.
+//! What is done otherwise than in pgbench: a transaction that is tried again begins with the
+//! variables it began with, not with the random numbers alone, so that `\set n :n + 1` counts
+//! transactions and not tries; a statement in a pipeline is prepared when it is first run, like any
+//! other, not when its pipeline begins.
 //!
-//! Not here: `\shell` and `\setshell`, which would start processes between statements; `\aset`, `\;`, the
-//! bodies of functions in SQL; `random_gaussian`, `random_exponential`, `permute`, the hash functions,
-//! `debug`. The driver pgbench runs them.
+//! Not here: `\shell` and `\setshell`, which would start processes between statements; `\aset`,
+//! `\;`, the bodies of functions in SQL; `random_gaussian`, `random_exponential`, `permute`, the
+//! hash functions, `debug`. The driver pgbench runs them.
 
 mod command;
 mod expression;
 mod function;
+mod op;
 mod parse;
 mod program;
 mod run;
@@ -68,7 +73,8 @@ impl Fault {
     }
 }
 
-/// Where the line of byte `offset` begins, its number, and which of its characters that is, both from 1.
+/// Where the line of byte `offset` begins, its number, and which of its characters that is, both
+/// from 1.
 fn place(text: &str, offset: usize) -> (usize, usize, usize) {
     let offset = (0..=offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);

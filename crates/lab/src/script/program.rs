@@ -7,8 +7,8 @@ use std::fs;
 use crate::client::{Prepare, Statement, StatementId, Wanted};
 
 use super::Fault;
-use super::command::{self, Amount};
-use super::expression::Expression;
+use super::command;
+use super::op::{Keep, Op, Script};
 use super::value::Value;
 use super::variables::{Names, VariableId, Variables, begins_name, continues_name, is_name};
 
@@ -97,48 +97,6 @@ pub struct Program {
     pub(super) weight: i64,
     statements: Vec<Statement>,
     kinds: Vec<String>,
-}
-
-/// One script.
-#[derive(Debug)]
-pub(super) struct Script {
-    pub ops: Vec<Op>,
-    /// Of each op.
-    pub places: Vec<Place>,
-    /// The variables that it may set.
-    pub assigned: Vec<VariableId>,
-    pub weight: i64,
-}
-
-/// Where an op stands; all from 1.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub line: u32,
-    pub column: u32,
-}
-
-/// The prefix of the variables, named by the columns behind it, in which `\gset` keeps a row.
-#[derive(Debug)]
-pub(super) struct Keep(pub String);
-
-/// One step of a script.
-#[derive(Debug)]
-pub(super) enum Op {
-    Set(VariableId, Expression),
-    /// Variables are the statement's parameters, in order.
-    Run {
-        statement: StatementId,
-        variables: Box<[VariableId]>,
-        keep: Option<Keep>,
-    },
-    /// Goes on elsewhere unless the condition holds.
-    Unless(Expression, usize),
-    Jump(usize),
-    /// Units, and microseconds of each.
-    Sleep(Amount, u32),
-    StartPipeline,
-    SyncPipeline,
-    EndPipeline,
 }
 
 impl Program {

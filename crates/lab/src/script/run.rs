@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::client::{Client, Params, Random, Reply, Step, Turn};
 
-use super::command::Amount;
 use super::expression::Context;
-use super::program::{Keep, Op, Place, Program};
+use super::op::{Amount, Keep, Op, Place};
+use super::program::Program;
 use super::value::Value;
 use super::variables::{Names, Variable, VariableId, Variables, Written, find, is_name};
 

@@ -1,4 +1,5 @@
-//! What the workloads' tests share: clients stepped without a server, and databases of their own on a real one.
+//! What the workloads' tests share: clients stepped without a server, and databases of their own on
+//! a real one.
 
 mod driven;
 
@@ -83,7 +84,8 @@ impl Driver {
     }
 }
 
-/// Transactions, each statement of which gets this reply, allocate nothing once as many have been done.
+/// Transactions, each statement of which gets this reply, allocate nothing once as many have been
+/// done.
 #[track_caller]
 pub fn assert_allocates_nothing(workload: &dyn Workload, reply: &Reply) {
     let mut driver = Driver { reply: reply.clone(), ..Driver::new(workload, 0, 2) };
@@ -130,8 +132,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Loads the workload, which must be found then, and runs transactions of two clients statement by statement. The checks
-/// hold afterwards and see a row that was spoiled behind their back.
+/// Loads the workload, which must be found then, and runs transactions of two clients statement by
+/// statement. The checks hold afterwards and see a row that was spoiled behind their back.
 #[track_caller]
 pub fn assert_works(scratch: &Scratch, workload: &dyn Workload, spoil: Option<&str>) {
     let mut control = scratch.control();

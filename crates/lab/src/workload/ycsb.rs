@@ -1,8 +1,11 @@
-//! YCSB's core workloads A to F over its table for SQL databases: `usertable` with `ycsb_key` and ten fields.
+//! YCSB's core workloads A to F over its table for SQL databases: `usertable` with `ycsb_key` and
+//! ten fields.
 //!
-//! Keys that clients insert are numbered in blocks of their own, one for each client ever made in this process, so that
-//! nothing is shared while a round runs, and arms whose rounds take turns on one database insert other keys each. The latest keys of a client are then its own inserts and the loaded ones, in YCSB's proportion: a
-//! client takes it that the others have inserted as many as it has.
+//! Keys that clients insert are numbered in blocks of their own, one for each client ever made in
+//! this process, so that nothing is shared while a round runs, and arms whose rounds take turns on
+//! one database insert other keys each. The latest keys of a client are then its own inserts and
+//! the loaded ones, in YCSB's proportion: a client takes it that the others have inserted as many
+//! as it has.
 
 use std::sync::Arc;
 
@@ -79,7 +82,8 @@ const UPDATE: u16 = 3;
 /// Numbers of a client's block of keys.
 const BLOCK: u64 = 1 << 32;
 
-/// Blocks given out, to clients of all arms: several may share a database. The first has the records loaded.
+/// Blocks given out, to clients of all arms: several may share a database. The first has the
+/// records loaded.
 static BLOCKS: AtomicU64 = AtomicU64::new(1);
 
 /// One of YCSB's workloads.
@@ -103,7 +107,8 @@ struct Plan {
 }
 
 impl Ycsb {
-    /// Workload `letter`, a to f, over so many records (`recordcount`). The error names what is out of range.
+    /// Workload `letter`, a to f, over so many records (`recordcount`). The error names what is out
+    /// of range.
     pub fn new(letter: char, records: u64, seed: u64) -> Result<Self, String> {
         let letter = letter.to_ascii_lowercase();
         let (_, mix, keys) = MIXES
@@ -165,7 +170,8 @@ impl Workload for Ycsb {
         tables::load(self, to, self.seed, threads, progress)
     }
 
-    /// A table that an earlier run has inserted into counts as something else: its keys would be inserted again.
+    /// A table that an earlier run has inserted into counts as something else: its keys would be
+    /// inserted again.
     fn found(&self, control: &mut Control) -> Result<Found, Fault> {
         tables::found(self, control)
     }
@@ -330,7 +336,8 @@ impl YcsbClient {
         Step::Run(StatementId(UPDATE + field))
     }
 
-    /// Counts an insert. One that failed has taken its number all the same: nobody knows how far it came.
+    /// Counts an insert. One that failed has taken its number all the same: nobody knows how far it
+    /// came.
     fn inserted(&mut self) {
         self.inserted += 1;
         self.latest.grow(self.clients);
@@ -370,7 +377,8 @@ fn write_record(number: u64, random: &mut Random, row: &mut Params, scratch: &mu
     (0..FIELD_COUNT).for_each(|_| write_field(random, row, scratch));
 }
 
-/// A record's key: its number's hash, so that neighbours in number are none in key (`insertorder=hashed`).
+/// A record's key: its number's hash, so that neighbours in number are none in key
+/// (`insertorder=hashed`).
 fn write_key(number: u64, to: &mut Params, scratch: &mut String) {
     scratch.clear();
     scratch.push_str("user");

@@ -3,12 +3,12 @@
 use super::{FNV_BASIS, Random, fnv1a};
 
 /// Skew of YCSB's zipfian distributions.
-pub const THETA: f64 = 0.99;
+pub(crate) const THETA: f64 = 0.99;
 
 /// Zipf's distribution over records 0 to `records - 1`, 0 the most frequent: the method of J. Gray et al., "Quickly
 /// Generating Billion-Record Synthetic Databases", SIGMOD 1994, which YCSB's ZipfianGenerator uses.
 #[derive(Debug, Clone, Copy)]
-pub struct Zipfian {
+pub(crate) struct Zipfian {
     records: u64,
     /// Sum of 1 / i^THETA over all records.
     zeta: f64,
@@ -53,7 +53,7 @@ impl Zipfian {
 /// YCSB's ScrambledZipfianGenerator: popular records lie anywhere. A rank among ten thousand million is drawn and hashed
 /// onto the records.
 #[derive(Debug, Clone, Copy)]
-pub struct Scrambled {
+pub(crate) struct Scrambled {
     ranks: Zipfian,
     records: u64,
 }

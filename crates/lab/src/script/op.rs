@@ -1,0 +1,55 @@
+//! The ops of a script, which a client steps through.
+
+use crate::client::StatementId;
+
+use super::expression::Expression;
+use super::variables::VariableId;
+
+/// One script.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub ops: Vec<Op>,
+    /// The place of each op.
+    pub places: Vec<Place>,
+    /// The variables that it may set.
+    pub assigned: Vec<VariableId>,
+    pub weight: i64,
+}
+
+/// Where an op stands; all from 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// The prefix of the variables, named by the columns behind it, in which `\gset` keeps a row.
+#[derive(Debug)]
+pub(super) struct Keep(pub String);
+
+/// One step of a script.
+#[derive(Debug)]
+pub(super) enum Op {
+    Set(VariableId, Expression),
+    /// Variables are the statement's parameters, in order.
+    Run {
+        statement: StatementId,
+        variables: Box<[VariableId]>,
+        keep: Option<Keep>,
+    },
+    /// Goes on elsewhere unless the condition holds.
+    Unless(Expression, usize),
+    Jump(usize),
+    /// Units, and microseconds of each.
+    Sleep(Amount, u32),
+    StartPipeline,
+    SyncPipeline,
+    EndPipeline,
+}
+
+/// How many units to sleep.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Amount {
+    Constant(i64),
+    Variable(VariableId),
+}
