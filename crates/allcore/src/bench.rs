@@ -3,12 +3,9 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use lab::interrupt::{self, STOPPED};
+use lab::interrupt;
 use lab::options::Bench;
-use lab::run::{Ending, bench};
-
-/// Exit status of a run that has measured a part only, or whose data failed a check.
-const LACKING: u8 = 3;
+use lab::run::bench;
 
 /// Runs the lab. An error may have several lines: a script's error shows its place.
 pub fn run(options: &Bench) -> ExitCode {
@@ -18,9 +15,7 @@ pub fn run(options: &Bench) -> ExitCode {
         bench(options, &executable, &stop)
     });
     match ended {
-        Ok(Ending::Whole) => ExitCode::SUCCESS,
-        Ok(Ending::Lacking) => ExitCode::from(LACKING),
-        Ok(Ending::Stopped) => ExitCode::from(STOPPED),
+        Ok(ending) => ExitCode::from(ending.status()),
         Err(fault) => {
             // Fails if Ctrl-C has also ended the reader of a pipe; then nobody reads it.
             let _ = writeln!(std::io::stderr(), "allcore bench: {}", fault.trim_end());

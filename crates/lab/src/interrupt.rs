@@ -17,7 +17,7 @@ use sync::atomic::{AtomicBool, Ordering};
 use crate::observe::give_back;
 
 /// Exit status of a program that a Ctrl-C ended.
-pub const STOPPED: u8 = 130;
+pub(crate) const STOPPED: u8 = 130;
 
 /// What the first signal sets.
 pub fn watch() -> Result<Arc<AtomicBool>, String> {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::load::{Arrivals, Pace, Protocol};
+use crate::stats::Limit;
 use crate::workload::connect;
 
 /// `allcore bench`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, args_override_self = true)]
+#[command(args_conflicts_with_subcommands = true, args_override_self = true, after_help = STATUSES)]
 pub struct Bench {
     /// What to do with stored runs; without it, a run is made.
     #[command(subcommand)]
@@ -20,15 +21,33 @@ pub struct Bench {
     pub run: RunOptions,
 }
 
+/// The exit statuses, which docs/lab.md has as well.
+pub(crate) const STATUSES: &str = "\
+Exit status:
+  0    everything was measured; compare: no threshold was crossed
+  1    nothing could be measured, or a request cannot be met
+  2    the command line cannot be read
+  3    something is missing: an arm, a point, or the checks of the data
+  4    an interval stayed wider than asked
+  5    a check of the data failed; compare: in either run
+  6    compare: nothing is comparable between the two runs
+  7    compare: a threshold of --fail-if was crossed
+  130  Ctrl-C";
+
 /// What is done with stored runs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Hold a stored run against an earlier one, point by point
+    #[command(after_help = STATUSES)]
     Compare {
         /// The earlier run, written by --json
         first: PathBuf,
         /// The later one
         second: PathBuf,
+        /// Fail (status 7) if a point's ratio, second / first, crosses this beyond the noise.
+        /// FIGURE is tps, mean, p50, p90, p95, p99, p999 or max: 'tps < 0.95', 'p99 > 1.2'
+        #[arg(long, value_name = "FIGURE<RATIO", value_parser = Limit::parse)]
+        fail_if: Vec<Limit>,
     },
     /// Show a stored run again: its table, and its reports where asked for; or several on one
     /// page of Markdown

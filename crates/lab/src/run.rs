@@ -1,12 +1,14 @@
-//! A run from the command line to the report: arms are reached or started, tables loaded, the sweep run, what must hold
-//! checked, and every output written.
+//! A run from the command line to the report: arms are reached or started, tables loaded, the sweep
+//! run, what must hold checked, and every output written.
 //!
 //! What must hold:
-//! 1. What can't be done as it was asked for is refused before anything is started (`asked`, `outputs`).
-//! 2. An arm that can't be reached, loaded or prepared is named with its reason; the others go on. Only without any arm
-//!    there is no run.
-//! 3. Whatever was measured is written, however the run ends: stored as soon as the sweep is over, and again with what
-//!    the checks say. Nobody reading what is said meanwhile is no reason to end.
+//! 1. What can't be done as it was asked for is refused before anything is started (`asked`,
+//!    `outputs`).
+//! 2. An arm that can't be reached, loaded or prepared is named with its reason; the others go on.
+//!    Only without any arm there is no run.
+//! 3. Whatever was measured is written, however the run ends: stored as soon as the sweep is over,
+//!    and again with what the checks say. Nobody reading what is said meanwhile is no reason to
+//!    end.
 
 mod asked;
 mod named;
@@ -19,6 +21,7 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use crate::figures;
 use crate::findings;
+use crate::interrupt::STOPPED;
 use crate::observe::{self, Awake, Pinned, Split};
 use crate::options::{Bench, Outputs, RunOptions, Verb};
 use crate::record::{self, Report};
@@ -30,28 +33,57 @@ use asked::Asked;
 use outputs::Files;
 use ready::Arm;
 
-/// How a run ended.
+/// How a run or a comparison ended; where several hold, the first of them from [`Ending::Stopped`]
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// All that was asked for was measured, and what must hold does.
+    /// All that was asked for was measured, and what must hold does; no threshold was crossed.
     Whole,
-    /// Something is missing or does not hold; the report says what.
-    Lacking,
     /// It was stopped; the report has what was measured until then.
     Stopped,
+    /// A check of the data failed.
+    Broken,
+    /// Something is missing; the report says what.
+    Missing,
+    /// An interval stayed wider than asked.
+    Wide,
+    /// Two runs have no point in common.
+    Incomparable,
+    /// A threshold of a comparison was crossed.
+    Crossed,
 }
 
-/// Does what the command line says. `executable` is what has a `serve` of its own; `stop` is set by who wants the run to
-/// end early.
+impl Ending {
+    /// The program's exit status; 1 is an error's, 2 that of a wrong command line.
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Whole => 0,
+            Self::Missing => 3,
+            Self::Wide => 4,
+            Self::Broken => 5,
+            Self::Incomparable => 6,
+            Self::Crossed => 7,
+            Self::Stopped => STOPPED,
+        }
+    }
+}
+
+/// Does what the command line says. `executable` is what has a `serve` of its own; `stop` is set by
+/// who wants the run to end early.
 ///
-/// # Errors
-/// A line for people: nothing could be measured at all, or a report could not be written.
+/// # Errors A line for people: nothing could be measured at all, or a report could not be written.
 pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<Ending, String> {
     match &options.verb {
-        Some(Verb::Compare { first, second }) => {
-            let compared = report::compare::compare(&outputs::stored(first)?, &outputs::stored(second)?);
+        Some(Verb::Compare { first, second, fail_if }) => {
+            let (first, second) = (outputs::stored(first)?, outputs::stored(second)?);
+            let compared = report::compare::compare(&first, &second, fail_if);
             outputs::say(&compared.table(outputs::width()))?;
-            Ok(Ending::Whole)
+            Ok(match () {
+                () if !compared.broken.is_empty() => Ending::Broken,
+                () if !compared.is_any() => Ending::Incomparable,
+                () if !compared.crossed.is_empty() => Ending::Crossed,
+                () => Ending::Whole,
+            })
         }
         Some(Verb::Report { runs, outputs }) => match &runs[..] {
             [run] => shown_again(run, outputs),
@@ -121,7 +153,8 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let pinned = asked.split.as_ref().and_then(|split| pin(split, &arms, &servers, &mut facts, &mut missing));
     let swept = swept(&mut arms, &asked, &machine, stop);
     drop(pinned);
-    missing.extend(swept.missing);
+    let wide = swept.wide.len();
+    missing.extend(swept.missing.into_iter().chain(swept.wide));
     let mut report = Report {
         version: record::VERSION,
         began,
@@ -145,18 +178,21 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     }
     // Servers may take long to stop: not before all is written.
     drop(arms);
-    ending(&report, stop)
+    ending(&report, wide, is_set(stop))
 }
 
-fn ending(report: &Report, stop: &AtomicBool) -> Result<Ending, String> {
-    if report.points.is_empty() && !is_set(stop) {
+/// How a run ended of which so many lines of what is missing are intervals that stayed wide.
+fn ending(report: &Report, wide: usize, stopped: bool) -> Result<Ending, String> {
+    if report.points.is_empty() && !stopped {
         return Err("nothing was measured".into());
     }
     let broken = report.points.iter().flat_map(|point| &point.checks).any(|check| check.fault.is_some());
-    Ok(match is_set(stop) {
-        true => Ending::Stopped,
-        false if broken || !report.missing.is_empty() => Ending::Lacking,
-        false => Ending::Whole,
+    Ok(match report.missing.len() {
+        _ if stopped => Ending::Stopped,
+        _ if broken => Ending::Broken,
+        missing if missing > wide => Ending::Missing,
+        1.. => Ending::Wide,
+        0 => Ending::Whole,
     })
 }
 
@@ -165,7 +201,8 @@ fn is_set(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed)
 }
 
-/// Gives client and servers CPUs of their own. What can't be had is said under Missing; the run goes on.
+/// Gives client and servers CPUs of their own. What can't be had is said under Missing; the run
+/// goes on.
 fn pin(
     split: &Split,
     arms: &[Arm],

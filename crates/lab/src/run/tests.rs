@@ -82,7 +82,7 @@ fn a_script_or_a_weight_that_has_changed_is_told_where_runs_are_compared() {
         report.load = Asked::of(&options).unwrap().note(&options);
         report
     };
-    let changes = |from: &Report, to: &Report| report::compare::compare(from, to).changes;
+    let changes = |from: &Report, to: &Report| report::compare::compare(from, to, &[]).changes;
     let first = run("SELECT 1;\n", &[]);
     let told = format!("script {file}");
     let note = first.load.iter().find(|(name, _)| *name == told).map(|(_, value)| value.as_str());
@@ -158,6 +158,68 @@ fn outputs_are_tried_out_and_leave_nothing_behind() {
 struct All {
     #[command(flatten)]
     bench: Bench,
+}
+
+#[test]
+fn a_run_that_lacks_something_ends_by_the_worst_of_it() {
+    let (whole, broken) = (samples::two_arms(), samples::one_point());
+    let lacking = Report { missing: ["an arm", "a wide one"].map(String::from).into(), ..whole.clone() };
+    let wide = Report { missing: vec!["a wide one".into()], ..whole.clone() };
+    for (report, wide, stopped, status) in [
+        (&whole, 0, false, 0),
+        (&lacking, 1, false, 3),
+        (&wide, 1, false, 4),
+        (&broken, 0, false, 5),
+        (&broken, 0, true, 130),
+        (&samples::nothing(), 0, true, 130),
+    ] {
+        assert_eq!(ending(report, wide, stopped).unwrap().status(), status);
+    }
+    assert_eq!(ending(&samples::nothing(), 0, false).unwrap_err(), "nothing was measured");
+}
+
+#[test]
+fn a_comparison_ends_by_what_it_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut slow = samples::two_arms();
+    slow.points.iter_mut().for_each(|point| point.tps = point.tps.map(|tps| 0.8 * tps));
+    let mut other = slow.clone();
+    other.points.iter_mut().for_each(|point| point.workload = "another".into());
+    let stored = |name: &str, report: &Report| {
+        let path = folder.path().join(name);
+        fs::write(&path, report.to_json()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let [fast, slow, other, broken] = [
+        ("fast", &samples::two_arms()),
+        ("slow", &slow),
+        ("other", &other),
+        ("broken", &samples::one_point()),
+    ]
+    .map(|(name, report)| stored(name, report));
+    for (first, second, limits, status) in [
+        (&fast, &slow, &[][..], 0),
+        (&fast, &slow, &["--fail-if", "tps < 0.7"], 0),
+        (&fast, &slow, &["--fail-if", "p99 > 1.1", "--fail-if", "tps < 0.95"], 7),
+        (&slow, &fast, &["--fail-if=tps<0.95"], 0),
+        (&fast, &other, &["--fail-if=tps<0.95"], 6),
+        (&broken, &broken, &[], 5),
+    ] {
+        let words = [&["bench", "compare", first.as_str(), second.as_str()], limits].concat();
+        let all = <All as clap::Parser>::parse_from(&words);
+        let ended = bench(&all.bench, Path::new("allcore"), &AtomicBool::new(false));
+        assert_eq!(ended.unwrap().status(), status, "{words:?}");
+    }
+}
+
+#[test]
+fn the_statuses_of_the_help_are_those_of_the_documentation() {
+    let page = include_str!("../../../../docs/lab.md");
+    for line in crate::options::STATUSES.lines().skip(1) {
+        let (status, meaning) = line.trim().split_once(' ').unwrap();
+        let row = format!("| {status} | {} |", meaning.trim());
+        assert!(page.replace('`', "").contains(&row), "{row}");
+    }
 }
 
 #[test]

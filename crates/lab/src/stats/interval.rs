@@ -1,10 +1,12 @@
 //! A median and the interval it lies in 95 times in 100.
 //!
-//! From five values on, the interval is the bootstrap's expanded percentile interval (Hesterberg, "What Teachers Should Know
-//! About the Bootstrap", The American Statistician 69(4), 2015, section 3.2): the plain percentile interval is too narrow
-//! for few values, so its tails are those of Student's distribution, widened by the root of n/(n-1). Two to four values
-//! can't be resampled into an interval of 95% (the lowest and the highest of three hold the median 3 times in 4): there it
-//! is Student's interval of the mean, stretched to hold the median, which takes the noise as normal.
+//! From five values on, the interval is the bootstrap's expanded percentile interval (Hesterberg,
+//! "What Teachers Should Know About the Bootstrap", The American Statistician 69(4), 2015, section
+//! 3.2): the plain percentile interval is too narrow for few values, so its tails are those of
+//! Student's distribution, widened by the root of n/(n-1). Two to four values can't be resampled
+//! into an interval of 95% (the lowest and the highest of three hold the median 3 times in 4):
+//! there it is Student's interval of the mean, stretched to hold the median, which takes the noise
+//! as normal.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -14,7 +16,8 @@ use crate::record::Interval;
 /// Of the resampling; a constant, so that the same values give the same interval.
 const SEED: u64 = 0x0a11_c09e_5eed;
 
-/// How often values are drawn anew. The tails of five values are at 1 in 1,000; this has 5 beyond them.
+/// How often values are drawn anew. The tails of five values are at 1 in 1,000; this has 5 beyond
+/// them.
 const RESAMPLES: usize = 5_000;
 
 /// From so many values on, they are resampled.
@@ -39,8 +42,9 @@ pub fn estimate(values: &[f64]) -> Interval {
     Interval { value, low: low.min(value), high: high.max(value) }
 }
 
-/// The same of values above zero whose noise grows with them, as that of throughput does: the interval is that of their
-/// logarithms, so that it can't reach below zero. Other values are left out of it.
+/// The same of values above zero whose noise grows with them, as that of throughput does: the
+/// interval is that of their logarithms, so that it can't reach below zero. Other values are left
+/// out of it.
 pub fn estimate_positive(values: &[f64]) -> Interval {
     let value = median(values);
     let logs: Vec<f64> = values.iter().filter(|value| **value > 0.0).map(|value| value.ln()).collect();
@@ -48,6 +52,18 @@ pub fn estimate_positive(values: &[f64]) -> Interval {
         Some((low, high)) => Interval { value, low: low.exp().min(value), high: high.exp().max(value) },
         None => Interval::alone(value),
     }
+}
+
+/// `to` over `from`, as independent measurements: the distances of each side add up as independent
+/// ones do, on logarithms (recovered variances, after Zou and Donner 2008).
+pub(crate) fn independent_ratio(from: &Interval, to: &Interval) -> Interval {
+    let value = to.value / from.value;
+    let (Some((from_low, from_high)), Some((to_low, to_high))) = (from.bounds(), to.bounds()) else {
+        return Interval::alone(value);
+    };
+    let below = (to.value / to_low).ln().hypot((from_high / from.value).ln());
+    let above = (to_high / to.value).ln().hypot((from.value / from_low).ln());
+    Interval { value, low: value * (-below).exp(), high: value * above.exp() }
 }
 
 /// Student's interval of the mean.
@@ -144,7 +160,8 @@ mod tests {
         assert_eq!(estimate(&values), estimate(&values));
     }
 
-    /// How often of 400 the interval holds the true median, 100, with noise of 2% and with skewed noise.
+    /// How often of 400 the interval holds the true median, 100, with noise of 2% and with skewed
+    /// noise.
     fn held(count: usize, skewed: bool) -> usize {
         let mut noisy = Noisy::new(count as u64);
         (0..400)
@@ -164,7 +181,8 @@ mod tests {
     fn intervals_hold_the_true_median_about_95_times_in_100() {
         for count in [2, 3, 4, 5, 7, 10, 20] {
             let held = held(count, false);
-            // Five values: their lowest and highest hold the median 15 times in 16, and no interval of theirs can do more.
+            // Five values: their lowest and highest hold the median 15 times in 16, and no interval
+            // of theirs can do more.
             assert!(held >= 360, "{count} values: {held} of 400");
             assert!(count < 10 || held <= 398, "{count} values: {held} of 400, wider than need be");
         }
@@ -172,6 +190,16 @@ mod tests {
             let held = held(count, true);
             assert!(held >= 360, "{count} skewed values: {held} of 400");
         }
+    }
+
+    #[test]
+    fn bounds_of_a_ratio_hold_the_truth_as_often_as_those_of_its_parts() {
+        let from = Interval { value: 100.0, low: 97.0, high: 104.0 };
+        let to = Interval { value: 200.0, low: 192.0, high: 206.0 };
+        let both = independent_ratio(&from, &to);
+        assert!((both.low - 1.890).abs() < 0.001 && (both.high - 2.087).abs() < 0.001, "{both:?}");
+        let back = independent_ratio(&to, &from);
+        assert!((back.low - 1.0 / both.high).abs() < 1e-9 && (back.high - 1.0 / both.low).abs() < 1e-9);
     }
 
     proptest! {

@@ -12,6 +12,7 @@ mod drift;
 mod interval;
 mod law;
 mod least_squares;
+mod limit;
 mod ratio;
 mod trend;
 
@@ -21,7 +22,9 @@ mod coverage;
 pub(crate) mod test_noise;
 
 pub(crate) use drift::{arm_drift, machine_drift};
+pub(crate) use interval::independent_ratio;
 pub use interval::{estimate, estimate_positive, median};
 pub use law::fit;
+pub use limit::Limit;
 pub use ratio::{of_logs, ratio};
 pub use trend::{Trend, trend};

@@ -36,8 +36,9 @@ impl Failure {
 }
 
 impl Missing {
-    /// All of it, at the sweep's end, a sentence for what has one reason.
-    pub(super) fn sentences(self, cells: &Cells, plan: &Plan, end: End) -> Vec<String> {
+    /// All of it at the sweep's end, a sentence for what has one reason; and the arms with
+    /// intervals wider than asked.
+    pub(super) fn sentences(self, cells: &Cells, plan: &Plan, end: End) -> (Vec<String>, Vec<String>) {
         let mut alike: Vec<Failure> = Vec::new();
         for failure in self.failures {
             match alike.iter_mut().find(|one| one.is_like(&failure)) {
@@ -52,11 +53,9 @@ impl Missing {
             End::Time => ", for the time was up",
             End::Stopped => ", for the run was stopped",
         };
-        for arm in cells.arms() {
-            sentences.extend(unmeasured(&arm).map(|sentence| sentence + why));
-            sentences.extend(too_wide(&arm, plan).map(|sentence| sentence + why));
-        }
-        sentences
+        let because = |sentence: String| sentence + why;
+        sentences.extend(cells.arms().filter_map(|arm| unmeasured(&arm)).map(because));
+        (sentences, cells.arms().filter_map(|arm| too_wide(&arm, plan)).map(because).collect())
     }
 }
 

@@ -112,8 +112,10 @@ pub struct Swept {
     pub points: Vec<Point>,
     /// Times of the fixed loop, one before each round.
     pub noise: Vec<Noise>,
-    /// What was asked for and not measured, or not well enough, and why: a sentence each.
+    /// What was asked for and not measured, and why: a sentence each.
     pub missing: Vec<String>,
+    /// Arms with intervals wider than asked, and why: a sentence each.
+    pub wide: Vec<String>,
 }
 
 /// Goes through the plan until all points are narrow enough, its time is up, or `stop` is set.
@@ -129,8 +131,8 @@ pub fn sweep(
     let mut sweep =
         Sweep { plan, machine, stop, progress, began, cells, noise: Vec::new(), missing: Missing::default() };
     let why = sweep.passes(contenders);
-    let missing = sweep.missing.sentences(&sweep.cells, plan, why);
-    Swept { points: sweep.cells.into_points(), noise: sweep.noise, missing }
+    let (missing, wide) = sweep.missing.sentences(&sweep.cells, plan, why);
+    Swept { points: sweep.cells.into_points(), noise: sweep.noise, missing, wide }
 }
 
 /// Why a sweep ended.

@@ -199,7 +199,7 @@ fn arms_take_turns_and_turn_round() {
     let seeds: Vec<u64> = bench.ran.borrow().iter().map(|one| one.2).collect();
     assert_eq!((seeds[0], seeds[1], seeds[4], seeds[11]), (7, 7, 8, 9), "rounds of a pass draw alike");
 
-    assert_eq!(swept.missing, Vec::<String>::new());
+    assert_eq!((swept.missing.len(), swept.wide.len()), (0, 0), "{swept:?}");
     assert_eq!(swept.noise.len(), 12);
     assert_eq!(*bench.settled.borrow(), (0..12).collect::<Vec<_>>(), "before each round");
     let points: Vec<(&str, usize, usize)> =
@@ -242,7 +242,7 @@ fn a_wide_point_is_measured_again_with_all_its_arms() {
     assert!(rounds[2] == rounds[3] && rounds[3] > 3 && rounds[3] < 40, "{rounds:?}");
     let tps = swept.points[3].tps;
     assert!((tps.high - tps.low) / tps.value <= 0.03, "{tps:?}");
-    assert_eq!(swept.missing, Vec::<String>::new());
+    assert_eq!((swept.missing.len(), swept.wide.len()), (0, 0), "{swept:?}");
 }
 
 #[test]
@@ -253,8 +253,8 @@ fn a_point_that_stays_wide_is_said() {
     let wide: Script<'_> = Box::new(move |_, round| Ok(values[round]));
     let (swept, _) = swept(&bench, &plan(&[8]), vec![wide]);
     assert_eq!(swept.points[0].rounds.len(), 10);
-    assert_eq!(swept.missing.len(), 1, "{:?}", swept.missing);
-    let line = &swept.missing[0];
+    assert_eq!((swept.missing.len(), swept.wide.len()), (0, 1), "{:?}", swept.missing);
+    let line = &swept.wide[0];
     assert!(line.starts_with("a has intervals wider than the 3.0% that were wanted, by clients: "), "{line}");
     assert!(line.ends_with("% with 8 after 10 rounds"), "{line}");
 }
@@ -380,11 +380,11 @@ fn when_time_is_up_points_are_missing_and_pairs_whole() {
     assert_eq!(rounds, [2, 2, 1, 1]);
     assert!(
         swept
-            .missing
+            .wide
             .iter()
             .any(|line| line.ends_with("unknown with 8 after a single round, for the time was up")),
         "{:?}",
-        swept.missing
+        swept.wide
     );
 
     let bench = Bench::default();
@@ -460,12 +460,12 @@ fn a_stop_keeps_what_was_measured() {
     let rounds: Vec<usize> = swept.points.iter().map(|point| point.rounds.len()).collect();
     assert_eq!(rounds, [2, 2, 2, 2, 1, 1]);
     assert!(
-        swept.missing.iter().all(|line| line.ends_with(", for the run was stopped")),
+        swept.missing.iter().chain(&swept.wide).all(|line| line.ends_with(", for the run was stopped")),
         "{:?}",
         swept.missing
     );
     assert!(
-        swept.missing.iter().any(|line| line.contains("by clients: unknown with 64 after a single round")),
+        swept.wide.iter().any(|line| line.contains("by clients: unknown with 64 after a single round")),
         "{:?}",
         swept.missing
     );
