@@ -11,7 +11,6 @@ use sql::database::{Database, Options};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PAGE: usize = 8192;
@@ -51,155 +50,6 @@ fn failure(client: &mut postgres::Client, sql: &str) -> SqlState {
 
 fn count(client: &mut postgres::Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}")).get(0)
-}
-
-/// The output of a command that must fail, and may not wait for anything.
-fn refused(command: &mut std::process::Command) -> String {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > Duration::from_secs(60) {
-            child.kill().unwrap();
-            panic!("{command:?} hangs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().unwrap();
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
-    said
-}
-
-/// Puts something of a kind at a path.
-fn put(kind: &str, path: &Path) {
-    match kind {
-        "FIFO" => succeed(std::process::Command::new("mkfifo").args(["-m", "600"]).arg(path), ""),
-        "socket" => {
-            drop(std::os::unix::net::UnixListener::bind(path).unwrap());
-            fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
-            String::new()
-        }
-        "folder" => succeed(std::process::Command::new("mkdir").args(["-m", "700"]).arg(path), ""),
-        "device" => {
-            // Where none may be made: one that is there, open to everybody.
-            let mut make = std::process::Command::new("mknod");
-            match make.args(["-m", "600"]).arg(path).args(["c", "1", "5"]).output() {
-                Ok(output) if output.status.success() => String::new(),
-                _ => succeed(std::process::Command::new("ln").args(["-s", "/dev/zero"]).arg(path), ""),
-            }
-        }
-        _ => succeed(std::process::Command::new("ln").arg("-s").args([path, path]), ""),
-    };
-}
-
-#[test]
-fn what_is_no_regular_file_is_refused_by_name() {
-    let mut server = Server::start(&[]);
-    let data = server.data();
-    let typed = data.parent().unwrap().join("typed");
-    fs::write(&typed, "secret\n").unwrap();
-    let password = |data: &Path| {
-        let mut command = allcore();
-        command.args(["passwd", "postgres", "--data"]).arg(data).stdin(fs::File::open(&typed).unwrap());
-        command
-    };
-    succeed(&mut password(&data), "");
-    server.stop();
-    let mut segments: Vec<_> =
-        fs::read_dir(data.join("log")).unwrap().map(|one| one.unwrap().path()).collect();
-    segments.sort();
-    let segment = format!("log/{}", segments[0].file_name().unwrap().to_str().unwrap());
-    let check = |data: &Path| {
-        let mut command = allcore();
-        command.args(["check", "--data"]).arg(data);
-        command
-    };
-    let serve = |data: &Path| {
-        let mut command = allcore();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--buffers", "16MiB", "--auth", "scram", "--data"]);
-        command.arg(data);
-        command
-    };
-    let kinds = ["FIFO", "socket", "folder", "device", "link to itself"];
-    for name in
-        ["ALLCORE", "lock", "control", "durable", "pages", &segment, "temp", "login-secret", "passwords"]
-    {
-        let (path, kept) = (data.join(name), data.join("kept"));
-        let is_kept = fs::rename(&path, &kept).is_ok();
-        for kind in kinds {
-            put(kind, &path);
-            let mut commands = Vec::new();
-            if !matches!(name, "temp" | "login-secret" | "passwords") {
-                commands.push(check(&data));
-            }
-            if kind == "FIFO" {
-                commands.push(serve(&data));
-            }
-            if name == "passwords" {
-                commands.push(password(&data));
-            }
-            for mut command in commands {
-                let said = refused(&mut command);
-                let why = match kind {
-                    "link to itself" => "Too many levels of symbolic links".to_owned(),
-                    // A device that everybody may open is refused for that.
-                    "device" if path.is_symlink() && said.contains("open to others") => {
-                        "run 'chmod 600".to_owned()
-                    }
-                    kind => format!("is a {kind}, not a regular file"),
-                };
-                assert!(said.contains(&format!("/{name}")) && said.contains(&why), "{name}, {kind}: {said}");
-            }
-            if kind == "folder" { fs::remove_dir(&path) } else { fs::remove_file(&path) }.unwrap();
-        }
-        if is_kept {
-            fs::rename(&kept, &path).unwrap();
-        }
-    }
-    server.check();
-}
-
-#[test]
-fn settings_and_certificates_that_are_no_regular_files_are_refused_by_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let (certificate, key) = common::certificate(folder.path());
-    let config = path("allcore.toml");
-    fs::write(&config, "").unwrap();
-    let options = [("--config", &config), ("--tls-cert", &certificate), ("--tls-key", &key)];
-    let mut server = Server::start(&[]);
-    let data = server.data();
-    server.stop();
-    for (name, file) in options {
-        let kept = path("kept");
-        fs::rename(file, &kept).unwrap();
-        for kind in ["FIFO", "socket", "folder", "device", "link to itself", "nothing", "wrong text"] {
-            match kind {
-                "nothing" => {}
-                "wrong text" => {
-                    fs::write(file, "no such thing\n").unwrap();
-                    fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
-                }
-                kind => put(kind, file),
-            }
-            let mut command = allcore();
-            command.args(["serve", "--listen", "127.0.0.1:0", "--buffers", "16MiB", "--data"]).arg(&data);
-            for (name, file) in options {
-                command.arg(name).arg(file);
-            }
-            let said = refused(&mut command);
-            let why = match kind {
-                "link to itself" => "Too many levels of symbolic links".to_owned(),
-                "nothing" => "No such file".to_owned(),
-                "wrong text" => String::new(),
-                kind => format!("is a {kind}, not a regular file"),
-            };
-            let line = said.lines().last().unwrap();
-            assert!(line.contains(file.to_str().unwrap()) && line.contains(&why), "{name}, {kind}: {said}");
-            drop(fs::remove_file(file).or_else(|_| fs::remove_dir(file)));
-        }
-        fs::rename(&kept, file).unwrap();
-    }
 }
 
 #[test]
@@ -398,7 +248,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
 
 /// A dropped tree has damaged inner nodes: the rest is freed, and the log names what stays.
 #[test]
-fn a_dropped_table_with_a_damaged_inner_page_is_told_of() {
+fn the_log_names_a_dropped_table_with_a_damaged_inner_page() {
     const INNER: u8 = 3;
     let mut server = Server::start(&[]);
     server.psql(
@@ -421,10 +271,10 @@ fn a_dropped_table_with_a_damaged_inner_page_is_told_of() {
     server.launch();
     server.psql("drop table torn");
     server.psql("drop table sound");
-    let told = |log: &str| log.lines().filter(|line| line.contains("cannot be freed")).count();
+    let reports = |log: &str| log.lines().filter(|line| line.contains("cannot be freed")).count();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while told(&server.log()) == 0 {
-        assert!(Instant::now() < deadline, "nobody is told\n{}", server.log());
+    while reports(&server.log()) == 0 {
+        assert!(Instant::now() < deadline, "nothing is logged\n{}", server.log());
         std::thread::sleep(Duration::from_millis(10));
     }
     // Trees dropped before and after are freed, and the log does not repeat the message.
@@ -432,7 +282,7 @@ fn a_dropped_table_with_a_damaged_inner_page_is_told_of() {
     assert_eq!(server.psql("select count(*) from pg_class where relname in ('torn', 'sound')"), "0");
     server.stop();
     let log = server.log();
-    assert_eq!(told(&log), 1, "{log}");
+    assert_eq!(reports(&log), 1, "{log}");
     assert!(
         log.contains(&format!("dropped tree {tree} ")) && log.contains(&format!("page {inner}")),
         "{log}"
@@ -448,7 +298,7 @@ fn a_dropped_table_with_a_damaged_inner_page_is_told_of() {
 }
 
 #[test]
-fn what_is_dropped_is_used_again() {
+fn pages_of_a_dropped_table_are_used_again() {
     let mut server = Server::start(&[]);
     let size = |server: &Server| fs::metadata(server.data().join("pages")).unwrap().len();
     let fill = "create table filled (id int primary key, note text not null);
@@ -554,7 +404,7 @@ fn asynchronous_commits_are_lost_from_the_end_only() {
 }
 
 #[test]
-fn what_is_too_big_is_refused_plainly() {
+fn a_row_or_value_beyond_the_limits_is_refused_plainly() {
     let mut server = Server::start(&[]);
     let mut client = server.connect();
     client.batch_execute("create table wide (id int primary key, note text, label text)").unwrap();

@@ -1,4 +1,4 @@
-//! Waits: row locks, table locks, queues, deadlocks, timeouts, interrupts.
+//! Waits for rows: locks, queues, deadlocks, timeouts, interrupts.
 
 mod common;
 
@@ -7,44 +7,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::aside::{Later, aside, waiters};
 use common::{Bench, Short, table, text, until};
 use runtime::fiber;
 use runtime::interrupt::{Interrupt, Interrupted, Reason};
 use txn::{
-    AdvisoryKey, AdvisoryLock, Engine, Error, InsertOutcome, Isolation, LockOutcome, LockedObject, Outcome,
-    RowLock, TableGrant, TableLock, TxnSession, Wait,
+    AdvisoryKey, AdvisoryLock, Engine, Error, InsertOutcome, Isolation, LockOutcome, Outcome, RowLock,
+    TableLock, TxnSession, Wait,
 };
 
 use AdvisoryLock::{Exclusive, Share};
 use Isolation::{ReadCommitted, RepeatableRead};
-
-const KEY: AdvisoryKey = AdvisoryKey { database: 1, key: 1, class: 1 };
-
-/// The result of a fiber, once it has one.
-struct Later<T>(Rc<RefCell<Option<T>>>);
-
-impl<T> Later<T> {
-    fn is_done(&self) -> bool {
-        self.0.borrow().is_some()
-    }
-
-    fn wait(self) -> T {
-        until(|| self.is_done());
-        self.0.take().expect("done")
-    }
-}
-
-/// Runs `body` in another fiber of this core, on a session of its own.
-fn aside<T: 'static>(engine: &Arc<Engine>, body: impl FnOnce(&TxnSession) -> T + 'static) -> Later<T> {
-    let result = Rc::new(RefCell::new(None));
-    let (place, session) = (Rc::clone(&result), engine.session().unwrap());
-    fiber::spawn_local(move || *place.borrow_mut() = Some(body(&session)));
-    Later(result)
-}
-
-fn waiters(engine: &Engine) -> usize {
-    engine.locks().iter().filter(|lock| !lock.granted).count()
-}
 
 fn lock(session: &TxnSession, key: &str, lock: RowLock, wait: Wait) -> Result<Option<String>, Error> {
     let mut row = Vec::new();
@@ -54,6 +27,8 @@ fn lock(session: &TxnSession, key: &str, lock: RowLock, wait: Wait) -> Result<Op
         LockOutcome::Skipped => None,
     })
 }
+
+const KEY: AdvisoryKey = AdvisoryKey { database: 1, key: 1, class: 1 };
 
 #[test]
 fn an_insert_waits_for_another_of_the_same_key() {
@@ -225,7 +200,7 @@ fn writers_respect_explicit_locks_and_the_other_way_round() {
 }
 
 /// Makes two transactions that each hold a row and want the other's.
-fn embrace(engine: &Arc<Engine>, first: &'static str, second: &'static str) -> Later<Result<Outcome, Error>> {
+fn embrace(engine: &Arc<Engine>, first: &'static str, second: &'static str) -> Result<Outcome, Error> {
     let met = Rc::new(Cell::new(0));
     let run = |own: &'static str, other: &'static str| {
         let met = Rc::clone(&met);
@@ -248,7 +223,7 @@ fn embrace(engine: &Arc<Engine>, first: &'static str, second: &'static str) -> L
     until(|| a.is_done() && b.is_done());
     let (a, b) = (a.wait(), b.wait());
     assert!(a.is_ok() != b.is_ok(), "one victim: {a:?} {b:?}");
-    Later(Rc::new(RefCell::new(Some(a.and(b)))))
+    a.and(b)
 }
 
 #[test]
@@ -257,7 +232,7 @@ fn deadlocks_are_found_and_have_one_victim() {
         let s = engine.session().unwrap();
         s.alone(|| (s.put("a", "0"), s.put("b", "0")));
         for _ in 0..3 {
-            assert_eq!(embrace(engine, "a", "b").wait(), Err(Error::Deadlock));
+            assert_eq!(embrace(engine, "a", "b"), Err(Error::Deadlock));
         }
         assert!(engine.locks().is_empty(), "{:?}", engine.locks());
     });
@@ -407,269 +382,6 @@ fn a_duplicate_is_visible_from_the_next_statement_on() {
         assert_eq!(s.read("k"), Some("1".to_owned()));
         s.commit(true).unwrap();
         committing.wait();
-    });
-}
-
-const TABLE_MODES: [TableLock; 8] = [
-    TableLock::AccessShare,
-    TableLock::RowShare,
-    TableLock::RowExclusive,
-    TableLock::ShareUpdateExclusive,
-    TableLock::Share,
-    TableLock::ShareRowExclusive,
-    TableLock::Exclusive,
-    TableLock::AccessExclusive,
-];
-
-#[test]
-fn table_locks_conflict_as_postgresql_says() {
-    // PostgreSQL's table, one string for each held mode; x marks an asked mode that conflicts.
-    let conflicts =
-        [".......x", "......xx", "....xxxx", "...xxxxx", "..xx.xxx", "..xxxxxx", ".xxxxxxx", "xxxxxxxx"];
-    Bench::new("tables").run(|engine| {
-        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        for (held, row) in TABLE_MODES.into_iter().zip(conflicts) {
-            for (asked, conflict) in TABLE_MODES.into_iter().zip(row.chars()) {
-                a.begin(ReadCommitted, false);
-                b.begin(ReadCommitted, false);
-                assert_eq!(a.lock_table(5, held, Wait::Block), Ok(true));
-                assert_eq!(b.lock_table(5, asked, Wait::Skip), Ok(conflict == '.'), "{held:?} {asked:?}");
-                assert_eq!(b.lock_table(6, asked, Wait::NoWait), Ok(true), "another table is free");
-                b.commit(true).unwrap();
-                a.commit(true).unwrap();
-                assert!(engine.locks().is_empty(), "{held:?} {asked:?}: {:?}", engine.locks());
-            }
-        }
-    });
-}
-
-#[test]
-fn strong_table_locks_wait_for_weak_ones_and_hold_newcomers_back() {
-    Bench::new("strong").run(|engine| {
-        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        a.set_label(71);
-        a.begin(ReadCommitted, false);
-        a.lock_table(5, TableLock::AccessShare, Wait::Block).unwrap();
-        let fast = engine.locks();
-        assert_eq!(fast.len(), 1);
-        assert!(fast[0].fast_path && fast[0].session == 71 && fast[0].object == LockedObject::Table(5));
-        let strong = aside(engine, |s| {
-            s.begin(ReadCommitted, false);
-            s.lock_table(5, TableLock::AccessExclusive, Wait::Block).unwrap();
-            s.commit(true).unwrap();
-        });
-        until(|| waiters(engine) == 1);
-        b.begin(ReadCommitted, false);
-        assert_eq!(b.lock_table(5, TableLock::AccessShare, Wait::Skip), Ok(false));
-        assert_eq!(a.lock_table(5, TableLock::RowExclusive, Wait::Skip), Ok(true), "a holder may take more");
-        a.commit(true).unwrap();
-        strong.wait();
-        assert_eq!(b.lock_table(5, TableLock::AccessShare, Wait::Skip), Ok(true));
-        b.commit(true).unwrap();
-        assert!(engine.locks().is_empty());
-    });
-}
-
-#[test]
-fn a_session_holds_more_table_locks_than_fit_its_slot() {
-    Bench::new("many").run(|engine| {
-        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        a.begin(ReadCommitted, false);
-        b.begin(ReadCommitted, false);
-        for table in 1..100 {
-            assert_eq!(a.lock_table(table, TableLock::RowExclusive, Wait::Block), Ok(true));
-            assert_eq!(b.lock_table(table, TableLock::Share, Wait::Skip), Ok(false));
-        }
-        a.commit(true).unwrap();
-        for table in 1..100 {
-            assert_eq!(b.lock_table(table, TableLock::AccessExclusive, Wait::Skip), Ok(true));
-        }
-        b.rollback().unwrap();
-        assert!(engine.locks().is_empty());
-    });
-}
-
-#[test]
-fn a_table_lock_given_up_leaves_those_taken_before() {
-    use TableLock::{AccessExclusive, AccessShare, RowExclusive};
-    Bench::new("given-up").run(|engine| {
-        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        // The lock is taken alone, beside locks of the same table, and after a strong locker has
-        // moved those.
-        for (before, taken) in
-            [(None, AccessShare), (None, AccessExclusive), (Some(AccessShare), RowExclusive)]
-                .into_iter()
-                .chain([(Some(AccessShare), AccessExclusive), (Some(AccessExclusive), AccessShare)])
-        {
-            for moved in [false, true] {
-                a.begin(ReadCommitted, false);
-                b.begin(ReadCommitted, false);
-                if let Some(before) = before {
-                    assert_eq!(a.grant_table(5, before, Wait::Block), Ok(TableGrant::New));
-                }
-                assert_eq!(a.grant_table(5, taken, Wait::Block), Ok(TableGrant::New));
-                assert_eq!(a.grant_table(5, taken, Wait::Block), Ok(TableGrant::Held));
-                if moved {
-                    assert_eq!(b.grant_table(5, AccessExclusive, Wait::Skip), Ok(TableGrant::Refused));
-                }
-                a.unlock_table(5, taken);
-                assert!(!a.holds_table(5, taken) || before.is_some_and(|before| before > taken));
-                let kept = match before {
-                    None => Ok(true),
-                    Some(_) => Ok(false),
-                };
-                assert_eq!(
-                    b.lock_table(5, AccessExclusive, Wait::Skip),
-                    kept,
-                    "{before:?} {taken:?} {moved}"
-                );
-                assert_eq!(b.lock_table(5, AccessShare, Wait::Skip), Ok(before != Some(AccessExclusive)));
-                b.rollback().unwrap();
-                assert_eq!(a.lock_table(5, taken, Wait::Skip), Ok(true));
-                a.commit(true).unwrap();
-                assert!(engine.locks().is_empty(), "{:?}", engine.locks());
-            }
-        }
-    });
-}
-
-#[test]
-fn a_table_lock_given_up_lets_a_waiter_go_on() {
-    Bench::new("given-up-waiter").run(|engine| {
-        let a = engine.session().unwrap();
-        a.begin(ReadCommitted, false);
-        a.lock_table(4, TableLock::RowExclusive, Wait::Block).unwrap();
-        let savepoint = a.savepoint();
-        a.lock_table(5, TableLock::AccessExclusive, Wait::Block).unwrap();
-        a.lock_table(6, TableLock::AccessExclusive, Wait::Block).unwrap();
-        let b = aside(engine, |b| {
-            b.begin(ReadCommitted, false);
-            b.lock_table(5, TableLock::RowExclusive, Wait::Block).unwrap();
-            b.commit(true).unwrap();
-        });
-        until(|| waiters(engine) == 1);
-        a.unlock_table(5, TableLock::AccessExclusive);
-        b.wait();
-        a.rollback_to(savepoint).unwrap();
-        assert_eq!(engine.locks().len(), 1, "the lock from before the savepoint stays");
-        a.commit(true).unwrap();
-        assert!(engine.locks().is_empty());
-    });
-}
-
-#[test]
-fn a_stronger_table_lock_goes_with_its_savepoint() {
-    Bench::new("raised").run(|engine| {
-        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        let is_free = |mode| {
-            b.begin(ReadCommitted, false);
-            let free = b.lock_table(5, mode, Wait::Skip).unwrap();
-            b.rollback().unwrap();
-            free
-        };
-        for _ in 0..2 {
-            a.begin(ReadCommitted, false);
-            a.lock_table(5, TableLock::AccessShare, Wait::Block).unwrap();
-            let outer = a.savepoint();
-            a.lock_table(5, TableLock::Share, Wait::Block).unwrap();
-            let inner = a.savepoint();
-            a.lock_table(5, TableLock::AccessExclusive, Wait::Block).unwrap();
-            assert!(!is_free(TableLock::AccessShare));
-            a.rollback_to(inner).unwrap();
-            assert!(is_free(TableLock::AccessShare));
-            assert!(!is_free(TableLock::RowExclusive));
-            a.lock_table(5, TableLock::AccessExclusive, Wait::Block).unwrap();
-            a.release(inner).unwrap();
-            a.rollback_to(outer).unwrap();
-            assert!(is_free(TableLock::RowExclusive));
-            assert!(!is_free(TableLock::AccessExclusive));
-            a.release(outer).unwrap();
-            a.lock_table(5, TableLock::Exclusive, Wait::Block).unwrap();
-            let last = a.savepoint();
-            a.rollback_to(last).unwrap();
-            assert!(!is_free(TableLock::RowExclusive), "a mode from before the savepoint stays");
-            a.commit(true).unwrap();
-            assert!(engine.locks().is_empty(), "{:?}", engine.locks());
-        }
-    });
-}
-
-#[test]
-fn advisory_locks_outlive_transactions() {
-    Bench::new("advisory").run(|engine| {
-        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        a.begin(ReadCommitted, false);
-        assert_eq!(a.lock_advisory(KEY, Share, true, Wait::Block), Ok(true));
-        a.rollback().unwrap();
-        assert_eq!(b.lock_advisory(KEY, Share, true, Wait::Skip), Ok(true));
-        assert_eq!(b.lock_advisory(KEY, Exclusive, true, Wait::Skip), Ok(false));
-        assert!(!a.unlock_advisory(KEY, Exclusive));
-        assert!(a.unlock_advisory(KEY, Share));
-        assert!(!a.unlock_advisory(KEY, Share));
-        assert_eq!(b.lock_advisory(KEY, Exclusive, true, Wait::Skip), Ok(true));
-        assert!(b.unlock_advisory(KEY, Exclusive));
-        assert_eq!(a.lock_advisory(KEY, Share, true, Wait::Skip), Ok(true));
-        a.unlock_all_advisory();
-        b.unlock_all_advisory();
-        assert!(engine.locks().is_empty());
-        for class in [1, 2] {
-            let other = AdvisoryKey { database: 2, ..KEY };
-            assert_eq!(a.lock_advisory(AdvisoryKey { class, ..KEY }, Exclusive, true, Wait::Skip), Ok(true));
-            assert_eq!(
-                b.lock_advisory(AdvisoryKey { class, ..other }, Exclusive, true, Wait::Skip),
-                Ok(true)
-            );
-        }
-        drop((a, b));
-        until(|| engine.locks().is_empty());
-    });
-}
-
-#[test]
-fn advisory_locks_are_counted() {
-    Bench::new("counted").run(|engine| {
-        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
-        let is_free = || {
-            let free = b.lock_advisory(KEY, Exclusive, true, Wait::Skip) == Ok(true);
-            free && b.unlock_advisory(KEY, Exclusive)
-        };
-        let take = |for_session| a.lock_advisory(KEY, Exclusive, for_session, Wait::Block).unwrap();
-        a.begin(ReadCommitted, false);
-        take(false);
-        take(true);
-        take(true);
-        take(false);
-        a.commit(true).unwrap();
-        assert!(!is_free());
-        assert!(a.unlock_advisory(KEY, Exclusive) && !is_free());
-        assert!(a.unlock_advisory(KEY, Exclusive) && is_free());
-        // A savepoint takes back later locks and leaves earlier ones.
-        a.begin(ReadCommitted, false);
-        take(false);
-        let first = a.savepoint();
-        take(false);
-        take(true);
-        take(false);
-        let second = a.savepoint();
-        take(false);
-        a.rollback_to(second).unwrap();
-        assert!(!a.unlock_advisory(KEY, Share) && a.unlock_advisory(KEY, Exclusive) && !is_free());
-        take(false);
-        a.rollback_to(first).unwrap();
-        assert!(!a.unlock_advisory(KEY, Exclusive) && !is_free());
-        a.rollback().unwrap();
-        assert!(is_free());
-        a.begin(ReadCommitted, false);
-        let only = a.savepoint();
-        take(false);
-        a.rollback_to(only).unwrap();
-        assert!(is_free());
-        take(false);
-        a.unlock_all_advisory();
-        assert!(!is_free());
-        a.commit(true).unwrap();
-        assert!(is_free());
-        assert!(engine.locks().is_empty());
     });
 }
 

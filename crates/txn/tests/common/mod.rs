@@ -1,6 +1,8 @@
 //! A store and an engine in a folder of their own, and short helpers for tests.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod aside;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
