@@ -25,6 +25,7 @@ mod literals;
 mod locks;
 mod long;
 mod maintain;
+mod planning;
 mod plans;
 mod portal;
 mod prepared;

@@ -1,27 +1,26 @@
-//! From a text to its execution: finds or makes the plan, locks the tables, sends the rows.
+//! From a text to its execution: gets the plan, locks the tables, sends the rows.
 
 use crate::clock::clock;
 use execution::RunningSession as _;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use runtime::{account, fiber, interrupt};
+use runtime::{fiber, interrupt};
 
 use super::characteristics::read_only_error;
 use super::environment::Deferred;
 use super::literals::literal_values;
-use super::long::{LONG_TEXT, read_beside, shared};
-use super::plans::{self, Planned, Scope};
+use super::long::{LONG_TEXT, read_beside};
+use super::plans::{self, Planned};
 use super::portal::Portal;
 use super::resolve::TakenLocks;
 use super::rows::KeptRows;
 use super::{Executed, Session};
-use catalog::Catalog;
 use execution::client::Client;
 use execution::{Executor, Flow, from_txn, scratch};
 use query::normalize::Normalized;
-use query::plan::{Body, ColumnDesc, Command, Plan, QueryTag, Statement};
-use query::request::{Context, Request};
+use query::plan::{Body, ColumnDesc, Plan, QueryTag, Statement};
+use query::request::Request;
 use values::error::{SqlError, SqlState};
 use values::memory;
 use values::types::Datum;
@@ -445,141 +444,6 @@ impl Session {
         self.tag.push_str(word);
         self.tag.push_str(itoa::Buffer::new().format(count));
         client.complete(&self.tag);
-    }
-
-    pub(super) fn scope(&self) -> Scope {
-        Scope {
-            instance: self.shared.instance,
-            database: self.environment.definitions.oid,
-            path: self.environment.table.path_key,
-        }
-    }
-
-    /// Whether a plan fits the present definitions.
-    fn is_current(&self, planned: &Planned) -> bool {
-        !self.block.has_definitions()
-            && planned
-                .generation()
-                .is_none_or(|generation| self.environment.definitions.is_current(generation))
-    }
-
-    /// A plan for what was planned that fits the present definitions.
-    pub(super) fn current_plan(
-        &mut self,
-        planned: &Arc<Planned>,
-        taken: &mut TakenLocks,
-    ) -> Result<Arc<Planned>, SqlError> {
-        self.refresh_catalog();
-        if self.is_current(planned) { Ok(Arc::clone(planned)) } else { self.replan(planned, taken) }
-    }
-
-    /// Commands that hold plans of their own.
-    fn depends_on_catalog(&self, statement: &Statement) -> bool {
-        match &statement.body {
-            Body::Command(command) => matches!(
-                **command,
-                Command::Copy(_)
-                    | Command::Explain(_)
-                    | Command::CreateTableAs { .. }
-                    | Command::DeclareCursor(_)
-                    | Command::AlterTable { .. }
-                    | Command::CreateIndex(_)
-                    | Command::CreateTable(_)
-            ),
-            Body::Query { .. } => true,
-        }
-    }
-
-    /// The plan for a text that is being prepared. The tables that a query reads or writes are
-    /// locked as if it ran: who prepares it may be told of their columns.
-    pub(super) fn plan_prepared(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
-        let mut taken = TakenLocks::default();
-        loop {
-            let planned = self.plan_text(text, types, &mut taken)?;
-            let Some(compiled) = planned.compiled.as_ref().filter(|_| self.status() != b'E') else {
-                return Ok(planned);
-            };
-            let statement = &compiled.statement;
-            if matches!(statement.body, Body::Command(_)) && !statement.analyzes_query()
-                || self.lock_tables_of(statement, &mut taken)?
-            {
-                return Ok(planned);
-            }
-        }
-    }
-
-    /// The plan for a text with declared parameter types.
-    pub(super) fn plan_text(
-        &mut self,
-        text: &str,
-        types: &[u32],
-        taken: &mut TakenLocks,
-    ) -> Result<Arc<Planned>, SqlError> {
-        loop {
-            self.refresh_catalog();
-            let scope = self.scope();
-            if !self.block.has_definitions()
-                && let Some(planned) = plans::by_text(scope, text, types)
-                && self.is_current(&planned)
-            {
-                return Ok(planned);
-            }
-            taken.compiles_for(&self.environment.catalog);
-            match self.compile(&Request { parameters: Some(types), ..Request::plain(text) }) {
-                Ok(planned) => {
-                    if !self.block.has_definitions() {
-                        plans::keep_text(scope, &planned);
-                    }
-                    return Ok(planned);
-                }
-                Err(error) => self.lock_resolved(error, taken)?,
-            }
-        }
-    }
-
-    /// A stale plan made anew. Its result must have the columns it had, which the client may have
-    /// been told.
-    fn replan(&mut self, planned: &Arc<Planned>, taken: &mut TakenLocks) -> Result<Arc<Planned>, SqlError> {
-        let fresh = self.plan_text(&planned.text, &planned.types, taken)?;
-        let columns = |planned: &Planned| planned.compiled.as_ref().map(|c| Arc::clone(&c.statement.columns));
-        let same = match (columns(planned), columns(&fresh)) {
-            (Some(old), Some(new)) => {
-                old.len() == new.len() && old.iter().zip(new.iter()).all(|(a, b)| a.type_ == b.type_)
-            }
-            _ => true,
-        };
-        match same {
-            true => Ok(fresh),
-            // Drivers know by the routine that preparing again will help.
-            false => {
-                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
-                    .with_routine("RevalidateCachedQuery"))
-            }
-        }
-    }
-
-    pub(super) fn compile(&self, request: &Request<'_>) -> Result<Arc<Planned>, SqlError> {
-        let catalog = &self.environment.catalog;
-        let rows = |catalog: &Catalog, table| catalog.statistics(table).map(|statistics| statistics.rows);
-        let context = Context { catalog, search_path: &self.environment.table.search_path, rows };
-        let text = &request.text[request.start..request.end];
-        let (compiled, bytes) = account::measure(|| query::compile::compile(&context, request));
-        let compiled = compiled.map_err(|error| {
-            if self.block.status() != b'E' || error.code.is_stop() {
-                return error;
-            }
-            // The client learns of a text that PostgreSQL's grammar refuses there too.
-            match query::parse::split(text) {
-                Ok(parts) if parts.len() > 1 => error,
-                Ok(_) => SqlError::new(
-                    SqlState::IN_FAILED_SQL_TRANSACTION,
-                    "current transaction is aborted, commands ignored until end of transaction block",
-                ),
-                Err(stopped) if stopped.code.is_stop() => stopped,
-                Err(_) => error,
-            }
-        })?;
-        Ok(Arc::new(Planned::new(shared(text)?, request.parameters.unwrap_or_default(), compiled, bytes)))
     }
 }
 

@@ -1,0 +1,161 @@
+//! From a text to its plan: taken from the caches while it fits the present definitions, else
+//! compiled, with the tables locked that the text names.
+
+use std::sync::Arc;
+
+use runtime::account;
+
+use super::Session;
+use super::long::shared;
+use super::plans::{self, Planned, Scope};
+use super::resolve::TakenLocks;
+use catalog::Catalog;
+use query::plan::{Body, Command, Statement};
+use query::request::{Context, Request};
+use values::error::{SqlError, SqlState};
+
+impl Session {
+    /// The part of the plan caches that this session uses.
+    #[inline]
+    pub(super) fn scope(&self) -> Scope {
+        Scope {
+            instance: self.shared.instance,
+            database: self.environment.definitions.oid,
+            path: self.environment.table.path_key,
+        }
+    }
+
+    /// Whether a plan fits the present definitions.
+    #[inline]
+    pub(super) fn is_current(&self, planned: &Planned) -> bool {
+        !self.block.has_definitions()
+            && planned
+                .generation()
+                .is_none_or(|generation| self.environment.definitions.is_current(generation))
+    }
+
+    /// The same plan if it fits the present definitions, else a new one.
+    #[inline]
+    pub(super) fn current_plan(
+        &mut self,
+        planned: &Arc<Planned>,
+        taken: &mut TakenLocks,
+    ) -> Result<Arc<Planned>, SqlError> {
+        self.refresh_catalog();
+        if self.is_current(planned) { Ok(Arc::clone(planned)) } else { self.replan(planned, taken) }
+    }
+
+    /// Whether the statement depends on definitions: queries, and commands that hold plans.
+    #[inline]
+    pub(super) fn depends_on_catalog(&self, statement: &Statement) -> bool {
+        match &statement.body {
+            Body::Command(command) => matches!(
+                **command,
+                Command::Copy(_)
+                    | Command::Explain(_)
+                    | Command::CreateTableAs { .. }
+                    | Command::DeclareCursor(_)
+                    | Command::AlterTable { .. }
+                    | Command::CreateIndex(_)
+                    | Command::CreateTable(_)
+            ),
+            Body::Query { .. } => true,
+        }
+    }
+
+    /// The plan for a text that is being prepared. The tables that a query reads or writes are
+    /// locked as if it ran, since the client may ask for their columns.
+    pub(super) fn plan_prepared(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
+        let mut taken = TakenLocks::default();
+        loop {
+            let planned = self.plan_text(text, types, &mut taken)?;
+            let Some(compiled) = planned.compiled.as_ref().filter(|_| self.status() != b'E') else {
+                return Ok(planned);
+            };
+            let statement = &compiled.statement;
+            if matches!(statement.body, Body::Command(_)) && !statement.analyzes_query()
+                || self.lock_tables_of(statement, &mut taken)?
+            {
+                return Ok(planned);
+            }
+        }
+    }
+
+    /// The plan for a text with declared parameter types.
+    pub(super) fn plan_text(
+        &mut self,
+        text: &str,
+        types: &[u32],
+        taken: &mut TakenLocks,
+    ) -> Result<Arc<Planned>, SqlError> {
+        loop {
+            self.refresh_catalog();
+            let scope = self.scope();
+            if !self.block.has_definitions()
+                && let Some(planned) = plans::by_text(scope, text, types)
+                && self.is_current(&planned)
+            {
+                return Ok(planned);
+            }
+            taken.compiles_for(&self.environment.catalog);
+            match self.compile(&Request { parameters: Some(types), ..Request::plain(text) }) {
+                Ok(planned) => {
+                    if !self.block.has_definitions() {
+                        plans::keep_text(scope, &planned);
+                    }
+                    return Ok(planned);
+                }
+                Err(error) => self.lock_resolved(error, taken)?,
+            }
+        }
+    }
+
+    /// Makes a stale plan anew. Its result must have the former columns, which the client may know.
+    pub(super) fn replan(
+        &mut self,
+        planned: &Arc<Planned>,
+        taken: &mut TakenLocks,
+    ) -> Result<Arc<Planned>, SqlError> {
+        let fresh = self.plan_text(&planned.text, &planned.types, taken)?;
+        let columns = |planned: &Planned| planned.compiled.as_ref().map(|c| Arc::clone(&c.statement.columns));
+        let same = match (columns(planned), columns(&fresh)) {
+            (Some(old), Some(new)) => {
+                old.len() == new.len() && old.iter().zip(new.iter()).all(|(a, b)| a.type_ == b.type_)
+            }
+            _ => true,
+        };
+        match same {
+            true => Ok(fresh),
+            // Drivers know by the routine that preparing again will help.
+            false => {
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+                    .with_routine("RevalidateCachedQuery"))
+            }
+        }
+    }
+
+    /// Compiles a text against the present definitions.
+    pub(super) fn compile(&self, request: &Request<'_>) -> Result<Arc<Planned>, SqlError> {
+        let catalog = &self.environment.catalog;
+        let rows = |catalog: &Catalog, table| catalog.statistics(table).map(|statistics| statistics.rows);
+        let context = Context { catalog, search_path: &self.environment.table.search_path, rows };
+        let text = &request.text[request.start..request.end];
+        let (compiled, bytes) = account::measure(|| query::compile::compile(&context, request));
+        let compiled = compiled.map_err(|error| {
+            if self.block.status() != b'E' || error.code.is_stop() {
+                return error;
+            }
+            // The client learns of a text that PostgreSQL's grammar refuses there too.
+            match query::parse::split(text) {
+                Ok(parts) if parts.len() > 1 => error,
+                Ok(_) => SqlError::new(
+                    SqlState::IN_FAILED_SQL_TRANSACTION,
+                    "current transaction is aborted, commands ignored until end of transaction block",
+                ),
+                Err(stopped) if stopped.code.is_stop() => stopped,
+                Err(_) => error,
+            }
+        })?;
+        Ok(Arc::new(Planned::new(shared(text)?, request.parameters.unwrap_or_default(), compiled, bytes)))
+    }
+}
