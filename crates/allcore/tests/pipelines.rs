@@ -1,5 +1,5 @@
-//! Portals and pipelines of the extended protocol: what each Execute answers, and which statements a
-//! pipeline takes. The expected answers are PostgreSQL's.
+//! Portals and pipelines of the extended protocol: the answers to each Execute, and the statements
+//! that a pipeline takes. The expected answers are PostgreSQL's.
 #![allow(missing_docs)]
 
 mod common;
