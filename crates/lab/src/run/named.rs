@@ -9,7 +9,7 @@ use crate::options::RunOptions;
 use crate::script::{Settings, Source};
 use crate::workload::connect::{self, Connect};
 use crate::workload::pgbench::{self, PgBench};
-use crate::workload::sysbench::{Oltp, Sysbench};
+use crate::workload::sysbench::Sysbench;
 use crate::workload::tpcc::Tpcc;
 use crate::workload::ycsb::Ycsb;
 use crate::workload::{Original, PgbenchScript, Workload, sysbench};
@@ -23,13 +23,13 @@ pub fn named(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
     let name = options.workload.as_str();
     let workload: Box<dyn Workload> = if !options.file.is_empty() {
         Box::new(pgbench(options)?)
-    } else if let Some((_, oltp)) = Oltp::ALL.into_iter().find(|(known, _)| *known == name) {
+    } else if sysbench::names().any(|known| known == name) {
         let sizes = sysbench::Options {
             tables: options.tables(),
             table_size: options.table_size(),
             rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::Special), Distribution::named)?,
         };
-        Box::new(Sysbench::new(oltp, sizes, options.seed)?)
+        Box::new(Sysbench::new(name, sizes, options.seed)?)
     } else if let Some(letter) = name.strip_prefix("ycsb-").and_then(single) {
         Box::new(Ycsb::new(letter, options.table_size().into(), options.seed)?)
     } else if name == "tpcc" {
@@ -175,7 +175,7 @@ fn single(text: &str) -> Option<char> {
 }
 
 fn unknown(name: &str) -> String {
-    let known: Vec<&str> = Oltp::ALL.iter().map(|(name, _)| *name).collect();
+    let known: Vec<&str> = sysbench::names().collect();
     format!(
         "there is no workload '{name}': take tpcb-like, simple-update, select-only, {}, ycsb-a to ycsb-f, tpcc, \
          connect, or a script by --file",

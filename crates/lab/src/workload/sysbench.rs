@@ -13,33 +13,29 @@ use crate::record::Check;
 use super::tables::{self, Table, Tables};
 use super::{Before, Found, Workload};
 
-/// Which of sysbench's scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Oltp {
-    /// oltp_point_select.
-    PointSelect,
-    /// oltp_read_only.
-    ReadOnly,
-    /// oltp_read_write.
-    ReadWrite,
-    /// oltp_write_only.
-    WriteOnly,
-    /// oltp_update_index.
-    UpdateIndex,
-    /// oltp_update_non_index.
-    UpdateNonIndex,
-}
+/// The scripts: the queries of a transaction in order, and whether BEGIN and COMMIT enclose them. A
+/// row that is deleted is inserted again.
+const SCRIPTS: [(&str, &[Query], bool); 6] = [
+    ("oltp_point_select", &[Query::Point], false),
+    ("oltp_read_only", READS, true),
+    (
+        "oltp_read_write",
+        &[READS[0], READS[1], READS[2], READS[3], READS[4], WRITES[0], WRITES[1], WRITES[2]],
+        true,
+    ),
+    ("oltp_write_only", WRITES, true),
+    ("oltp_update_index", &[Query::IndexUpdate], false),
+    ("oltp_update_non_index", &[Query::NonIndexUpdate], false),
+];
+const READS: &[Query] = &[Query::Point, Query::Simple, Query::Sum, Query::Order, Query::Distinct];
+const WRITES: &[Query] = &[Query::IndexUpdate, Query::NonIndexUpdate, Query::Delete];
 
-impl Oltp {
-    /// All, with sysbench's names.
-    pub const ALL: [(&'static str, Self); 6] = [
-        ("oltp_point_select", Self::PointSelect),
-        ("oltp_read_only", Self::ReadOnly),
-        ("oltp_read_write", Self::ReadWrite),
-        ("oltp_write_only", Self::WriteOnly),
-        ("oltp_update_index", Self::UpdateIndex),
-        ("oltp_update_non_index", Self::UpdateNonIndex),
-    ];
+/// How often a transaction reads a single row (`point_selects`), each time of the same table.
+const POINT_SELECTS: u32 = 10;
+
+/// sysbench's names of the scripts.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SCRIPTS.iter().map(|(name, ..)| *name)
 }
 
 /// Options of these scripts, by sysbench's names; its others have its defaults.
@@ -56,7 +52,7 @@ pub struct Options {
 /// Rows that a range query reads (`range_size`).
 const RANGE_SIZE: i64 = 100;
 
-/// The statements on a table, in the order of [`QUERIES`].
+/// A statement on a table: its place in [`QUERIES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Query {
     Point,
@@ -71,24 +67,17 @@ enum Query {
 }
 
 /// Their texts; T is the table's number, ? a parameter.
-const QUERIES: [(Query, &str); 9] = [
-    (Query::Point, "SELECT c FROM sbtestT WHERE id=?"),
-    (Query::Simple, "SELECT c FROM sbtestT WHERE id BETWEEN ? AND ?"),
-    (Query::Sum, "SELECT SUM(k) FROM sbtestT WHERE id BETWEEN ? AND ?"),
-    (Query::Order, "SELECT c FROM sbtestT WHERE id BETWEEN ? AND ? ORDER BY c"),
-    (Query::Distinct, "SELECT DISTINCT c FROM sbtestT WHERE id BETWEEN ? AND ? ORDER BY c"),
-    (Query::IndexUpdate, "UPDATE sbtestT SET k=k+1 WHERE id=?"),
-    (Query::NonIndexUpdate, "UPDATE sbtestT SET c=? WHERE id=?"),
-    (Query::Delete, "DELETE FROM sbtestT WHERE id=?"),
-    (Query::Insert, "INSERT INTO sbtestT (id, k, c, pad) VALUES (?, ?, ?, ?)"),
+const QUERIES: [&str; 9] = [
+    "SELECT c FROM sbtestT WHERE id=?",
+    "SELECT c FROM sbtestT WHERE id BETWEEN ? AND ?",
+    "SELECT SUM(k) FROM sbtestT WHERE id BETWEEN ? AND ?",
+    "SELECT c FROM sbtestT WHERE id BETWEEN ? AND ? ORDER BY c",
+    "SELECT DISTINCT c FROM sbtestT WHERE id BETWEEN ? AND ? ORDER BY c",
+    "UPDATE sbtestT SET k=k+1 WHERE id=?",
+    "UPDATE sbtestT SET c=? WHERE id=?",
+    "DELETE FROM sbtestT WHERE id=?",
+    "INSERT INTO sbtestT (id, k, c, pad) VALUES (?, ?, ?, ?)",
 ];
-
-/// What a transaction that reads does how often.
-const READS: [(Query, u32); 5] =
-    [(Query::Point, 10), (Query::Simple, 1), (Query::Sum, 1), (Query::Order, 1), (Query::Distinct, 1)];
-
-/// What a transaction that writes does how often; a row that is deleted is inserted again.
-const WRITES: [(Query, u32); 3] = [(Query::IndexUpdate, 1), (Query::NonIndexUpdate, 1), (Query::Delete, 1)];
 
 const BEGIN: StatementId = StatementId(0);
 const COMMIT: StatementId = StatementId(1);
@@ -107,49 +96,32 @@ pub struct Sysbench {
     plan: Arc<Plan>,
 }
 
-/// A transaction: what it does how often, each on a table of its own choice.
+/// A transaction: its queries, each on a table of its own choice.
 #[derive(Debug)]
 struct Plan {
-    groups: Vec<(Query, u32)>,
-    /// By query: its place among those that the groups are made of, where it is one: sysbench prepares no others.
-    places: [Option<u16>; QUERIES.len()],
-    /// Statements a table has.
-    used: u16,
+    queries: &'static [Query],
+    /// Queries that the script uses, in the order of their statements: sysbench prepares no others.
+    used: Vec<Query>,
     transaction: bool,
     options: Options,
 }
 
 impl Sysbench {
-    /// The script of this kind. The error names the option that is out of range.
-    pub fn new(oltp: Oltp, options: Options, seed: u64) -> Result<Self, String> {
+    /// The script of this name. The error names the option that is out of range.
+    pub fn new(name: &str, options: Options, seed: u64) -> Result<Self, String> {
         if !(1..=TABLES_MAX).contains(&options.tables) {
             return Err(format!("tables {} is out of range: use 1 to {TABLES_MAX}", options.tables));
         }
         if options.table_size == 0 || options.table_size > i32::MAX as u32 {
             return Err(format!("table_size {} is out of range: use 1 to {}", options.table_size, i32::MAX));
         }
-        let (groups, transaction) = match oltp {
-            Oltp::PointSelect => (vec![(Query::Point, 1)], false),
-            Oltp::ReadOnly => (READS.to_vec(), true),
-            Oltp::ReadWrite => ([&READS[..], &WRITES].concat(), true),
-            Oltp::WriteOnly => (WRITES.to_vec(), true),
-            Oltp::UpdateIndex => (vec![(Query::IndexUpdate, 1)], false),
-            Oltp::UpdateNonIndex => (vec![(Query::NonIndexUpdate, 1)], false),
-        };
-        // What was deleted is inserted again.
-        let uses = |query: Query| {
-            let group = if query == Query::Insert { Query::Delete } else { query };
-            groups.iter().any(|(used, _)| *used == group)
-        };
-        let mut used = 0;
-        let places = QUERIES.map(|(query, _)| {
-            uses(query).then(|| {
-                used += 1;
-                used - 1
-            })
-        });
-        let plan = Plan { places, used, groups, transaction, options };
-        let name = Oltp::ALL.iter().find(|(_, kind)| *kind == oltp).map_or("", |(name, _)| name);
+        let script = SCRIPTS.into_iter().find(|(known, ..)| *known == name);
+        let (_, queries, transaction) = script.ok_or_else(|| format!("sysbench has no script '{name}'"))?;
+        let mut used = queries.to_vec();
+        if used.contains(&Query::Delete) {
+            used.push(Query::Insert);
+        }
+        let plan = Plan { queries, used, transaction, options };
         Ok(Self { kinds: [name.into()], seed, plan: Arc::new(plan) })
     }
 }
@@ -160,11 +132,11 @@ impl Plan {
         self.options.rand_type.draw(1, self.options.table_size.into(), random)
     }
 
-    /// The number of a query on a table, counted from 0.
+    /// The statement of a query on a table, counted from 0.
     fn statement(&self, table: u16, query: Query) -> StatementId {
         let first = if self.transaction { COMMIT.0 + 1 } else { 0 };
-        let place = self.places[query as usize].expect("a query of the script's groups");
-        StatementId(first + table * self.used + place)
+        let place = self.used.iter().position(|used| *used == query).expect("a query of the script");
+        StatementId(first + table * self.used.len() as u16 + place as u16)
     }
 }
 
@@ -273,24 +245,23 @@ impl Workload for Sysbench {
             let begin = if dialect == Dialect::Mysql { Prepare::Never } else { Prepare::AtConnect };
             all = vec![statement("BEGIN", begin), statement("COMMIT", Prepare::AtConnect)];
         }
-        let used = || QUERIES.iter().filter(|(query, _)| self.plan.places[*query as usize].is_some());
         for number in 1..=self.plan.options.tables {
-            let table = format!("sbtest{number}");
-            all.extend(
-                used().map(|(_, text)| statement(&text.replace("sbtestT", &table), Prepare::AtConnect)),
-            );
+            let text =
+                |query: &Query| QUERIES[*query as usize].replace("sbtestT", &format!("sbtest{number}"));
+            all.extend(self.plan.used.iter().map(|query| statement(&text(query), Prepare::AtConnect)));
         }
         all
     }
 
     fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
+        let plan = Arc::clone(&self.plan);
         Box::new(SysbenchClient {
-            plan: Arc::clone(&self.plan),
+            plan,
             random: None,
             saved: None,
             state: State::Begin,
             table: 0,
-            inserted: None,
+            deleted: None,
         })
     }
 }
@@ -304,10 +275,10 @@ struct SysbenchClient {
     /// As it was when the transaction began.
     saved: Option<Random>,
     state: State,
-    /// The group's table, from 0.
+    /// The query's table, from 0.
     table: u16,
     /// Id and k of the row that has been deleted.
-    inserted: Option<(i64, i64)>,
+    deleted: Option<(i64, i64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -315,46 +286,43 @@ enum State {
     Begin,
     /// The transaction begins again with the same random numbers.
     Again,
-    /// Group, and how often it has been done.
-    Group(usize, u32),
+    /// Query, and how often it has been done.
+    Query(usize, u32),
     Done,
 }
 
 impl Client for SysbenchClient {
     fn next(&mut self, turn: Turn<'_>) -> Step {
-        let Self { plan, state, .. } = self;
+        let Self { plan, state, deleted, .. } = self;
         if matches!(state, State::Begin | State::Again) {
             let random = self.random.get_or_insert_with(|| turn.random.fork());
             match (&*state, &self.saved) {
                 (State::Again, Some(saved)) => random.clone_from(saved),
                 _ => self.saved = Some(random.clone()),
             }
-            self.inserted = None;
-            *state = State::Group(0, 0);
+            *deleted = None;
+            *state = State::Query(0, 0);
             if plan.transaction {
                 return Step::Run(BEGIN);
             }
         }
-        let State::Group(group, times) = *state else {
+        let State::Query(at, times) = *state else {
             *state = State::Begin;
             return Step::Done(0);
         };
-        let (Some((query, repeats)), Some(random)) = (plan.groups.get(group), &mut self.random) else {
+        let (Some(query), Some(random)) = (plan.queries.get(at), &mut self.random) else {
             *state = if plan.transaction { State::Done } else { State::Begin };
             return if plan.transaction { Step::Run(COMMIT) } else { Step::Done(0) };
         };
-        if times == 0 && self.inserted.is_none() {
+        if times == 0 && deleted.is_none() {
             self.table = random.between(0, i64::from(plan.options.tables) - 1) as u16;
         }
-        let query = if self.inserted.is_some() { Query::Insert } else { *query };
-        fill(query, plan, random, &mut self.inserted, turn.params);
-        // A deleted row is inserted before its group is over.
-        if self.inserted.is_none() {
-            *state = if times + 1 < *repeats {
-                State::Group(group, times + 1)
-            } else {
-                State::Group(group + 1, 0)
-            };
+        let query = if deleted.is_some() { Query::Insert } else { *query };
+        fill(query, plan, random, deleted, turn.params);
+        // A deleted row is inserted before the next query.
+        if deleted.is_none() {
+            let again = query == Query::Point && plan.transaction && times + 1 < POINT_SELECTS;
+            *state = if again { State::Query(at, times + 1) } else { State::Query(at + 1, 0) };
         }
         Step::Run(plan.statement(self.table, query))
     }
@@ -370,7 +338,7 @@ fn fill(
     query: Query,
     plan: &Plan,
     random: &mut Random,
-    inserted: &mut Option<(i64, i64)>,
+    deleted: &mut Option<(i64, i64)>,
     params: &mut Params,
 ) {
     match query {
@@ -387,10 +355,10 @@ fn fill(
         Query::Delete => {
             let (id, k) = (plan.draw(random), plan.draw(random));
             params.int(id);
-            *inserted = Some((id, k));
+            *deleted = Some((id, k));
         }
         Query::Insert => {
-            let (id, k) = inserted.take().unwrap_or_default();
+            let (id, k) = deleted.take().unwrap_or_default();
             params.int(id);
             params.int(k);
             GROUPS.iter().for_each(|groups| digits(*groups, random, params));

@@ -12,7 +12,7 @@ use crate::load::{Load, Protocol};
 use crate::script::{Settings, Source};
 use crate::workload::Workload;
 use crate::workload::pgbench::{PgBench, builtin};
-use crate::workload::sysbench::{Oltp, Options, Sysbench};
+use crate::workload::sysbench::{Options, Sysbench};
 use crate::workload::tpcc::Tpcc;
 use crate::workload::ycsb::Ycsb;
 
@@ -75,7 +75,7 @@ fn workloads_run_under_every_protocol() {
         let sources = [builtin("tpcb-like").unwrap(), builtin("select-only").unwrap()];
         assert_runs(&scratch, &PgBench::new(&sources, &settings).unwrap());
         let options = Options { tables: 2, table_size: 10_000, rand_type: Distribution::Uniform };
-        assert_runs(&scratch, &Sysbench::new(Oltp::ReadWrite, options, 1).unwrap());
+        assert_runs(&scratch, &Sysbench::new("oltp_read_write", options, 1).unwrap());
         for letter in ['a', 'd', 'e', 'f'] {
             assert_runs(&scratch, &ycsb(letter));
         }
@@ -135,7 +135,7 @@ fn what_sysbench_tolerates_fails_no_transaction() {
             drop(scratch.control().execute(&set));
         }
         let options = Options { tables: 1, table_size: 8, rand_type: Distribution::Uniform };
-        let workload = Sysbench::new(Oltp::WriteOnly, options, 1).unwrap();
+        let workload = Sysbench::new("oltp_write_only", options, 1).unwrap();
         workload.load(&scratch.target, 1, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
         let measured = run(&scratch, &workload, Protocol::Prepared);
         let only = &measured.kinds[0];
