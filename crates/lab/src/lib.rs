@@ -15,23 +15,23 @@
 //! 3. Whatever was measured before an error or Ctrl-C is in the report, with what is missing.
 #![forbid(unsafe_code)]
 
-pub mod arm;
-pub mod client;
-pub mod drive;
+pub(crate) mod arm;
+pub(crate) mod client;
+pub(crate) mod drive;
 pub(crate) mod figures;
-pub mod findings;
+pub(crate) mod findings;
 pub mod interrupt;
-pub mod load;
-pub mod observe;
+pub(crate) mod load;
+pub(crate) mod observe;
 pub mod options;
-pub mod record;
-pub mod report;
+pub(crate) mod record;
+pub(crate) mod report;
 pub mod run;
-pub mod script;
-pub mod stats;
-pub mod sweep;
-pub mod view;
-pub mod workload;
+pub(crate) mod script;
+pub(crate) mod stats;
+pub(crate) mod sweep;
+pub(crate) mod view;
+pub(crate) mod workload;
 
 #[cfg(test)]
 mod tests;

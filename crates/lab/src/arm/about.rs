@@ -46,12 +46,9 @@ const MYSQL: [&str; 16] = [
     "tx_isolation",
 ];
 
-/// What a server says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// Its name and version.
     pub server: String,
-    /// Settings that matter, as name and value.
     pub settings: Vec<(String, String)>,
 }
 
@@ -68,7 +65,6 @@ fn short(bytes: &str) -> String {
 }
 
 impl About {
-    /// Asks it.
     pub fn ask(control: &mut Control) -> Result<Self, Fault> {
         match control.dialect() {
             Dialect::Postgres => {

@@ -40,7 +40,6 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Connects to the target's database.
     pub fn connect(to: &Target) -> Result<Self, Fault> {
         Self::connect_to(to, &to.database)
     }
@@ -70,7 +69,6 @@ impl Control {
         link.map(Self)
     }
 
-    /// What the server speaks.
     pub fn dialect(&self) -> Dialect {
         match self.0 {
             Link::Postgres(_) => Dialect::Postgres,
@@ -97,7 +95,6 @@ impl Control {
         }
     }
 
-    /// Runs one statement; returns its rows.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, Fault> {
         match &mut self.0 {
             Link::Postgres(client) => {
@@ -149,7 +146,6 @@ impl crate::arm::Ask for Control {
         for value in rows.iter().flatten() {
             reply.push(value.as_deref().map(str::as_bytes));
         }
-        reply.set_affected(rows.len() as u64);
         Ok(reply)
     }
 }

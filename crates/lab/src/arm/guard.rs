@@ -76,7 +76,6 @@ impl Guard {
         output.map_err(|error| format!("can't wait for {}: {error}", program.display()))
     }
 
-    /// Starts the server.
     pub(super) fn start(&mut self, command: &mut Command) -> Result<(), String> {
         let program = command.get_program().to_owned();
         let server = command.process_group(0).spawn();

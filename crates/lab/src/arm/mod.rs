@@ -18,7 +18,6 @@ use sync::atomic::AtomicBool;
 
 use crate::client::Reply;
 
-/// What a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Dialect {
     /// PostgreSQL's protocol 3.0 and SQL.
@@ -27,10 +26,8 @@ pub enum Dialect {
     Mysql,
 }
 
-/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// Host and port.
     Tcp(String, u16),
     /// The socket's file itself.
     Unix(PathBuf),
@@ -50,20 +47,13 @@ impl Address {
     }
 }
 
-/// A server that can be connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The arm's name.
     pub arm: String,
-    /// What it speaks.
     pub dialect: Dialect,
-    /// Where it listens.
     pub address: Address,
-    /// Who connects.
     pub user: String,
-    /// With which password.
     pub password: Option<String>,
-    /// To which database.
     pub database: String,
     /// Processes of the server whose work counts as the server's, where they run on this machine: the first of each is
     /// the parent of the others.
@@ -73,7 +63,6 @@ pub struct Target {
 /// An arm that can be measured. A server that the lab has started is stopped when the last arm on it is dropped.
 #[derive(Debug)]
 pub struct Running {
-    /// Where it is.
     pub target: Target,
     /// What it says it is; settings that it was given and says nothing of come first.
     pub about: about::About,
@@ -126,7 +115,6 @@ impl Running {
         }
     }
 
-    /// Whether the lab has started its server.
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }

@@ -19,16 +19,13 @@ use super::guard::Guard;
 use super::spec::{Kind, PLACES, Recipe};
 use super::{Address, Dialect, Target};
 
-/// The database that the lab makes in a server of its own.
 const DATABASE: &str = "bench";
 
 /// Sessions that a server of the lab's own admits unless its settings say otherwise.
 const CONNECTIONS: &str = "1100";
 
-/// How long a server may take to answer.
 const START: Duration = Duration::from_secs(120);
 
-/// How a server is started.
 struct Plan {
     /// The command, without its standard streams.
     command: Command,
@@ -103,7 +100,6 @@ fn new_folder(recipe: &Recipe) -> Result<PathBuf, String> {
     Ok(folder.keep())
 }
 
-/// Waits until the server answers.
 fn await_answer(
     guard: &mut Guard,
     target: &Target,
@@ -136,7 +132,6 @@ fn await_answer(
     }
 }
 
-/// The last line of a log.
 fn last_line(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -4,7 +4,6 @@
 
 use super::{Dialect, Target, url};
 
-/// An arm that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// Its name in every output.
@@ -13,11 +12,9 @@ pub struct Spec {
     given: String,
     /// Settings in which it differs from them.
     varied: Vec<String>,
-    /// Where the server comes from.
     pub source: Source,
 }
 
-/// Where an arm's server comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// It runs already.
@@ -29,16 +26,13 @@ pub enum Source {
 /// Settings that are the lab's: the folder of a server's programs, and the one in which its data folder is made.
 pub const PLACES: [&str; 2] = ["bin", "in"];
 
-/// A server that the lab starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
-    /// Which.
     pub kind: Kind,
     /// Its settings, as name and value, [`PLACES`] among them; one without a value is a switch.
     pub settings: Vec<(String, Option<String>)>,
 }
 
-/// Which server the lab starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `serve` of the running executable, or of its like in another folder.
@@ -90,7 +84,6 @@ impl Kind {
 }
 
 impl Spec {
-    /// From `NAME=URL` or `NAME=KIND[:SETTINGS]`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, source) = match text.split_once('=') {
             Some((name, source)) if !name.is_empty() && !name.contains([':', '/']) => (name, source),
@@ -113,7 +106,6 @@ impl Spec {
         Ok(Self { name: name.to_owned(), given: name.to_owned(), varied: Vec::new(), source })
     }
 
-    /// Which protocol its server speaks.
     pub fn dialect(&self) -> Dialect {
         match &self.source {
             Source::Runs(target) => target.dialect,

@@ -20,12 +20,10 @@ const POSTGRES_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 /// Where distributions put MySQL's socket.
 const MYSQL_SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
 
-/// The target that a URL names, as arm `arm`.
 pub fn parse(arm: &str, url: &str) -> Result<Target, String> {
     parse_with(arm, url, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
-/// An environment.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 fn parse_with(arm: &str, url: &str, environment: Environment<'_>) -> Result<Target, String> {
@@ -39,7 +37,6 @@ fn parse_with(arm: &str, url: &str, environment: Environment<'_>) -> Result<Targ
     Ok(target)
 }
 
-/// A URL's parts, decoded.
 #[derive(Default)]
 struct Parts {
     scheme: String,

@@ -21,13 +21,10 @@ pub struct StatementId(pub u16);
 pub struct Statement {
     /// One more than there are parameters.
     pub pieces: Vec<String>,
-    /// When it is prepared, under a protocol that prepares.
     pub prepare: Prepare,
-    /// What the client looks at of its reply.
     pub wanted: Wanted,
 }
 
-/// When a statement is prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepare {
     /// Never: it is sent as text under every protocol (BEGIN and END are where a protocol can't prepare them).
@@ -41,15 +38,11 @@ pub enum Prepare {
 /// The part of a statement's reply that a client looks at: a driver reads the rest past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Not even how many rows were changed.
     Nothing,
-    /// The rows, and how many were changed.
     Rows,
-    /// These, and the names of the columns.
     NamedRows,
 }
 
-/// What a client wants done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Run this statement with the parameters in [`Turn::params`]; `next` is called with its [`Reply`].
@@ -57,11 +50,9 @@ pub enum Step {
     /// Send this statement without waiting for its reply; the driver waits at the next `Sync`. Where the driver or the
     /// protocol can't pipeline, it is a `Run` whose reply is not given.
     Queue(StatementId),
-    /// Wait for the replies of all queued statements.
     Sync,
     /// What is queued ends here, so that an error in it passes over nothing that comes after it; nothing is waited for.
     Fence,
-    /// Do nothing for so long.
     Sleep(Duration),
     /// Set up a connection in place of the one there is, if any. A client has one at its beginning.
     Connect,
@@ -85,9 +76,7 @@ pub struct Turn<'a> {
     pub reply: &'a Reply,
 }
 
-/// One simulated client.
 pub trait Client: Send {
-    /// The next step.
     fn next(&mut self, turn: Turn<'_>) -> Step;
 
     /// The transaction that was under way failed and was rolled back: the next call of `next` begins it again with the
@@ -114,10 +103,8 @@ enum End {
     Unset(u32),
 }
 
-/// One parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param<'a> {
-    /// NULL.
     Null,
     /// A text: to be quoted where it becomes part of a statement.
     Text(&'a [u8]),
@@ -128,13 +115,11 @@ pub enum Param<'a> {
 }
 
 impl Params {
-    /// Takes all out.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 
-    /// Adds a text.
     pub fn text(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());
         self.ends.push(End::Text(self.bytes.len() as u32));
@@ -152,33 +137,27 @@ impl Params {
         self.ends.push(End::Unset(self.bytes.len() as u32));
     }
 
-    /// Adds a number.
     pub fn int(&mut self, value: i64) {
         let mut digits = itoa::Buffer::new();
         self.verbatim(digits.format(value));
     }
 
-    /// Adds numbers.
     pub(crate) fn ints(&mut self, values: &[i64]) {
         values.iter().for_each(|value| self.int(*value));
     }
 
-    /// Adds a NULL.
     pub fn null(&mut self) {
         self.ends.push(End::Null);
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Each in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Param<'_>> {
         let mut start = 0;
         let mut upto = move |end: u32| &self.bytes[std::mem::replace(&mut start, end as usize)..end as usize];
@@ -191,39 +170,34 @@ impl Params {
     }
 }
 
-/// A statement's answer: its rows as text and how many rows it changed, as far as it is wanted
-/// ([`Wanted`]). Of several results the last counts.
+/// A statement's answer: its rows as text, as far as they are wanted ([`Wanted`]). Of several results the last counts.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     bytes: Vec<u8>,
     /// Where each value ends, row after row; `None` for a NULL.
     ends: Vec<Option<u32>>,
     names: String,
-    /// Where each column's name ends.
     name_ends: Vec<u32>,
     columns: usize,
-    affected: u64,
 }
 
 impl Reply {
-    /// Takes all out.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
         self.names.clear();
         self.name_ends.clear();
-        (self.columns, self.affected) = (0, 0);
+        self.columns = 0;
     }
 
     /// Begins a result of so many columns, in place of an earlier one. The driver calls it when a
-    /// statement's columns become known, then `name` for each column where names are wanted, `push`
-    /// for each value, and `set_affected` at the statement's end.
+    /// statement's columns become known, then `name` for each column where names are wanted, and `push`
+    /// for each value.
     pub fn set_columns(&mut self, columns: usize) {
         self.clear();
         self.columns = columns;
     }
 
-    /// Names the next column.
     pub fn name(&mut self, name: &str) {
         self.names.push_str(name);
         self.name_ends.push(self.names.len() as u32);
@@ -235,17 +209,6 @@ impl Reply {
         self.ends.push(value.map(|_| self.bytes.len() as u32));
     }
 
-    /// Ends the answer, noting how many rows were changed (or returned).
-    pub fn set_affected(&mut self, rows: u64) {
-        self.affected = rows;
-    }
-
-    /// Rows changed.
-    pub fn affected(&self) -> u64 {
-        self.affected
-    }
-
-    /// Rows returned.
     pub fn rows(&self) -> usize {
         self.ends.len().checked_div(self.columns).unwrap_or(0)
     }
@@ -270,7 +233,6 @@ impl Reply {
         std::str::from_utf8(&self.bytes[start..end]).ok()
     }
 
-    /// A value as a whole number.
     pub fn int(&self, row: usize, column: usize) -> Option<i64> {
         self.text(row, column)?.parse().ok()
     }
@@ -301,9 +263,8 @@ mod tests {
         assert_eq!((reply.text(0, 0), reply.text(0, 1)), (None, Some("ab")));
         assert_eq!((reply.text(1, 0), reply.int(1, 1)), (Some(""), Some(12)));
         assert_eq!((reply.text(2, 0), reply.text(0, 2)), (None, None));
-        reply.set_affected(5);
         reply.set_columns(2);
-        assert_eq!((reply.rows(), reply.affected(), reply.text(0, 1)), (0, 0, None), "the last counts");
+        assert_eq!((reply.rows(), reply.text(0, 1)), (0, None), "the last counts");
         reply.name("b");
         reply.name("cc");
         assert_eq!([0, 1, 2].map(|at| reply.column_name(at)), [Some("b"), Some("cc"), None]);

@@ -18,7 +18,6 @@ pub(crate) fn fnv1a(begin: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(begin, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A generator.
 #[derive(Debug, Clone)]
 pub struct Random(SmallRng);
 
@@ -33,7 +32,6 @@ impl Random {
         Self(SmallRng::seed_from_u64(self.bits()))
     }
 
-    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }

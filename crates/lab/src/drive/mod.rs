@@ -28,7 +28,6 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, HOUR, 3).expect("these bounds are valid")
 }
 
-/// What a round gave for one kind of transaction.
 #[derive(Debug, Clone)]
 pub struct Kind {
     /// Committed within the measured time.
@@ -41,7 +40,6 @@ pub struct Kind {
     pub latency: Histogram<u64>,
 }
 
-/// What a round gave.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// How long was counted; shorter than asked for when it was interrupted.
@@ -67,7 +65,6 @@ pub struct Measured {
     pub client_cpu: CpuTime,
 }
 
-/// How far a round is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Connecting, ramp and warm-up: nothing is counted.
@@ -93,7 +90,6 @@ pub struct Live {
     threads: Box<[CachePadded<Counter>]>,
 }
 
-/// What one thread has done.
 #[derive(Debug, Default)]
 struct Counter {
     done: AtomicU64,
@@ -141,7 +137,6 @@ impl Live {
         self.phase.fetch_max(phase as u8, Ordering::Relaxed);
     }
 
-    /// How far the round is.
     pub fn phase(&self) -> Phase {
         // Relaxed: as above.
         match self.phase.load(Ordering::Relaxed) {
@@ -159,7 +154,6 @@ impl Live {
         self.threads[thread].spent.store(spent, Ordering::Relaxed);
     }
 
-    /// Transactions done so far.
     pub fn done(&self) -> u64 {
         // Relaxed: as above.
         self.threads.iter().map(|one| one.done.load(Ordering::Relaxed)).sum()
@@ -172,20 +166,17 @@ impl Live {
         Duration::from_nanos(all.fold(0, u64::saturating_add))
     }
 
-    /// Ends the round.
     pub fn stop(&self) {
         // Relaxed: nothing else is handed over by it.
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the round is to end.
     pub fn is_stopped(&self) -> bool {
         // Relaxed: as above.
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// What makes the load.
 pub trait Driver {
     /// Whether it can make such a load of this workload, whatever the number of clients and the server; the error says what
     /// it can't.

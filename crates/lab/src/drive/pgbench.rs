@@ -25,7 +25,6 @@ use tool::{Event, Tool, between};
 /// and a share of few would say little.
 const LOGGED_WHOLLY: f64 = 1000.0;
 
-/// The driver.
 #[derive(Debug, Clone)]
 pub struct Pgbench {
     /// The program; a bare name is looked for in PATH.
@@ -116,9 +115,7 @@ struct Plan {
     arguments: Vec<String>,
     password: Option<String>,
     kinds: usize,
-    /// Seconds before what is counted.
     skipped: u64,
-    /// Seconds that are counted.
     counted: u64,
     logged: f64,
     open: bool,
@@ -332,7 +329,6 @@ const END: Duration = Duration::from_secs(20);
 /// How long it may say nothing: longer than thousands of connections take.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// A progress line.
 #[derive(Debug, PartialEq)]
 struct Progress {
     /// Seconds since 1970.
@@ -368,15 +364,12 @@ impl Progress {
     }
 }
 
-/// A line of the log.
 #[derive(Debug, PartialEq)]
 struct Logged {
     script: usize,
     /// Its end, in seconds since 1970.
     at: f64,
-    /// In microseconds.
     latency: u64,
-    /// In microseconds.
     lag: Option<u64>,
 }
 
@@ -396,7 +389,6 @@ impl Logged {
     }
 }
 
-/// Reads all log files of a folder.
 fn for_each_logged(folder: &Path, open: bool, each: &mut dyn FnMut(Logged)) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("can't read pgbench's log: {error}");
     for entry in fs::read_dir(folder).map_err(failed)? {

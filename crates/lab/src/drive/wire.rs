@@ -10,12 +10,9 @@ use std::fmt;
 use crate::arm::Dialect;
 use crate::client::{Param, Params, Reply, StatementId};
 
-/// The code of a server's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// PostgreSQL's SQLSTATE.
     State([u8; 5]),
-    /// MySQL's number.
     Number(u16),
 }
 
@@ -28,7 +25,6 @@ impl fmt::Display for Code {
     }
 }
 
-/// What can be done after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// The transaction may succeed when it is repeated.
@@ -40,7 +36,6 @@ pub(crate) enum Remedy {
 }
 
 impl Code {
-    /// What can be done after it.
     pub(crate) fn remedy(self) -> Remedy {
         match self {
             Self::State(state) => match &state {
@@ -106,11 +101,9 @@ impl Code {
 /// An error a server answered. Its text is reused by the next.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// Its code.
     pub(crate) code: Code,
     /// Its text, and where in the statement it is, if the server says so.
     pub(crate) message: String,
-    /// How many statements of the same answer went well before it.
     pub(crate) behind: usize,
 }
 
@@ -181,7 +174,6 @@ pub(crate) fn each_message<T>(
     Ok(None)
 }
 
-/// Why a connection could not be set up.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The server said so.
@@ -196,16 +188,13 @@ impl From<String> for Refusal {
     }
 }
 
-/// What a server answered.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// Rows and counts of the statement.
     pub(crate) reply: Reply,
     /// The error, where `decode` says that there is one.
     pub(crate) failure: Failure,
 }
 
-/// How far an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// It is not whole.
@@ -222,9 +211,7 @@ pub(crate) enum Progress {
 
 /// A protocol, made for the statements of a workload.
 pub(crate) trait Wire: Sync {
-    /// A connection being set up.
     type Greeting: Send;
-    /// A connection in use.
     type Session: Send;
 
     /// Begins a connection, putting what is to be sent first into `out`.
@@ -270,7 +257,6 @@ pub(crate) trait Wire: Sync {
     /// A statement's text, with its places as the protocol has them.
     fn text(&self, statement: StatementId) -> &str;
 
-    /// Says good-bye.
     fn leave(&self, out: &mut Vec<u8>);
 }
 

@@ -37,7 +37,6 @@ impl Time {
 pub(super) struct Cpus(BTreeMap<usize, Time>);
 
 impl Cpus {
-    /// Now.
     pub(super) fn read() -> Result<Self, String> {
         let text = std::fs::read_to_string("/proc/stat");
         let cpus = Self::parse(&text.map_err(|error| format!("/proc/stat can't be read: {error}"))?);
@@ -56,7 +55,6 @@ impl Cpus {
         Self(text.lines().filter_map(time).collect())
     }
 
-    /// Of all.
     pub(super) fn time(&self) -> Time {
         self.0.values().fold(Time::default(), |sum, time| sum + *time)
     }

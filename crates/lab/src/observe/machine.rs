@@ -85,7 +85,6 @@ impl Machine<'_> {
         Some(format!("{cpus:.1} CPUs by cgroup"))
     }
 
-    /// So much as is called `name`.
     fn memory(&self, name: &str) -> Option<String> {
         let kib = self.value("proc/meminfo", name)?.strip_suffix(" kB")?.parse::<f64>().ok()?;
         Some(format!("{:.1} GiB", kib / 1024.0 / 1024.0))

@@ -51,7 +51,6 @@ const MOST_SAMPLED: usize = 64;
 /// Samples a second of each CPU: a prime, so as not to beat with the kernel's ticks.
 const FREQUENCY: &str = "499";
 
-/// perf at work on one round.
 pub(super) struct Sampling {
     /// The program, and what comes before its arguments.
     program: Vec<String>,
@@ -64,7 +63,6 @@ pub(super) struct Sampling {
     stage: Stage,
     /// perf of stages that are over.
     ended: Vec<Child>,
-    /// Starts of this stage so far.
     tries: u32,
     /// Whether the whole machine is sampled, as far as is known.
     all: bool,
@@ -72,7 +70,6 @@ pub(super) struct Sampling {
     without: Option<i32>,
     /// Whether the sampling was told to end before its time.
     cut: bool,
-    /// Whether the round is over.
     interrupted: bool,
     /// System calls a second.
     calls: Result<f64, String>,
@@ -145,7 +142,6 @@ impl Sampling {
         self.without = process.map(|process| process as i32);
     }
 
-    /// Whether the CPU is sampled now.
     pub(super) fn is_recording(&self) -> bool {
         matches!(self.stage, Stage::Recording(_))
     }
@@ -290,7 +286,6 @@ impl Sampling {
         self.folder.path().join("begun")
     }
 
-    /// Starts perf, for so long.
     fn start(&mut self, arguments: &[&str], length: Duration) -> Result<Child, String> {
         self.tries += 1;
         let said = File::create(self.folder.path().join("said"))
@@ -314,7 +309,6 @@ impl Sampling {
 }
 
 impl Stage {
-    /// perf in this stage.
     fn perf(&self) -> Option<&Child> {
         match self {
             Self::Recording(perf) | Self::Counting(perf) => Some(perf),

@@ -11,12 +11,9 @@ use procfs::process::all_processes;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Which CPUs are whose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
-    /// The load driver's.
     pub client: Vec<usize>,
-    /// The servers'.
     pub server: Vec<usize>,
 }
 
@@ -149,7 +146,6 @@ fn set(cpus: &[usize]) -> CpuSet {
     set
 }
 
-/// All threads of the processes at or below these.
 fn threads(roots: &[u32]) -> Result<Vec<Pid>, String> {
     let processes: Vec<_> =
         all_processes().map_err(|error| format!("/proc can't be read: {error}"))?.flatten().collect();

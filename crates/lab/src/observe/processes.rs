@@ -30,7 +30,6 @@ pub(super) struct Spent {
     pub(super) nanos: u64,
 }
 
-/// Nanoseconds of so many clock ticks.
 pub(super) fn nanos(ticks: u64) -> u64 {
     ticks * (1_000_000_000 / procfs::ticks_per_second())
 }
@@ -46,25 +45,19 @@ pub(super) struct Thread {
     pub(super) worked: Option<u64>,
 }
 
-/// By the thread's number.
 pub(super) type Threads = HashMap<i32, Thread>;
 
 /// The machine at one moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Snapshot {
-    /// All CPUs'.
     pub(super) machine: Time,
     /// That of the CPUs the server may use, where these are not all.
     pub(super) servers: Option<Time>,
     /// The load driver's, likewise.
     pub(super) clients: Option<Time>,
-    /// The server's.
     pub(super) server: Spent,
-    /// The load driver's.
     pub(super) client: Spent,
-    /// The server's threads.
     pub(super) threads: Threads,
-    /// The server's processes.
     pub(super) processes: Vec<i32>,
 }
 
@@ -115,7 +108,6 @@ fn parsed(path: &str, text: &[u8]) -> Result<Stat, String> {
     Stat::from_read(text).map_err(|error| format!("{path} can't be understood: {error}"))
 }
 
-/// Adds a process's threads.
 fn add_threads(stat: &Stat, threads: &mut Threads) -> Result<(), String> {
     let process = stat.pid;
     if stat.num_threads == 1 {

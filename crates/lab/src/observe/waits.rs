@@ -21,10 +21,8 @@ use crate::record::{Profile, Share};
 /// How often sessions are looked at.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Makes a connection to ask.
 pub type Connect = Box<dyn FnMut() -> Result<Box<dyn arm::Ask>, String> + Send>;
 
-/// Makes control connections to a target.
 pub fn connect_to(target: &Target) -> Connect {
     let target = target.clone();
     Box::new(move || match Control::connect(&target) {
@@ -57,7 +55,6 @@ pub(super) struct Waits {
     orders: Sender<Order>,
     samples: Receiver<(u64, Samples)>,
     round: u64,
-    /// Whether it is asked in this round.
     asks: bool,
     /// Of the connection's session.
     process: Arc<AtomicU32>,
@@ -91,7 +88,6 @@ impl Waits {
         self.order(Order::Begin(self.round));
     }
 
-    /// Asks from now on.
     pub(super) fn ask(&mut self) {
         if !std::mem::replace(&mut self.asks, true) {
             self.order(Order::Ask);
@@ -104,7 +100,6 @@ impl Waits {
         Some(self.process.load(Ordering::Relaxed)).filter(|process| *process != NO_PROCESS)
     }
 
-    /// Until now.
     pub(super) fn end(&self) {
         self.order(Order::End);
     }

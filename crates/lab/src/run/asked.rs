@@ -14,7 +14,6 @@ use crate::run::named;
 use crate::sweep::{Plan, steps};
 use crate::workload::Workload;
 
-/// All of it.
 pub(super) struct Asked {
     pub servers: Vec<Server>,
     pub plan: Plan,

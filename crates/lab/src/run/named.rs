@@ -90,7 +90,6 @@ fn scripts(planned: &dyn Workload) -> Vec<(String, String)> {
     scripts.into_iter().enumerate().map(note).collect()
 }
 
-/// Workloads that take the same options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
     /// pgbench's scripts, and those of files.
@@ -102,7 +101,6 @@ enum Family {
 }
 
 impl Family {
-    /// Of the workload that was asked for, which there must be.
     fn of(options: &RunOptions) -> Self {
         match options.workload.as_str() {
             _ if !options.file.is_empty() => Self::Pgbench,

@@ -155,7 +155,6 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     beside.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// A stored run.
 pub(super) fn stored(path: &Path) -> Result<Report, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Report::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))

@@ -22,7 +22,6 @@ use crate::run::named;
 use crate::view;
 use crate::workload::{Before, Found, Workload};
 
-/// An arm that is ready.
 pub(super) struct Arm {
     pub running: Running,
     pub driver: Box<dyn Driver>,
@@ -97,7 +96,6 @@ impl Server {
         Ok(Self { running, workload: workload.into(), before: Some(before) })
     }
 
-    /// An arm on it.
     fn arm(&self, name: &str, driver: DriverName) -> Arm {
         let running = self.running.under(name);
         let connect = observe::connect_to(&running.target);
@@ -114,7 +112,6 @@ impl Arm {
         self.workload.check(&mut Control::connect(&self.running.target)?, before)
     }
 
-    /// As the report has it.
     pub fn note(&self) -> record::Arm {
         record::Arm {
             name: self.running.target.arm.clone(),

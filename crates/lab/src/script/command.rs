@@ -11,7 +11,6 @@ use super::{Fault, expression::Expression, parse, place};
 /// An SQL command: the op that runs it, its text, and where it begins.
 pub(super) type Sql = (usize, String, usize);
 
-/// The script, and its SQL commands.
 pub(super) fn read(
     name: &str,
     text: &str,
@@ -60,7 +59,6 @@ struct Reader<'a, 'n> {
     open: Vec<Open>,
 }
 
-/// An `\if` that is open.
 struct Open {
     start: usize,
     /// The condition that still has to learn where to go on.
@@ -82,7 +80,6 @@ impl<'a> Reader<'a, '_> {
         self.script.ops.len() - 1
     }
 
-    /// The command after a backslash; a lone backslash is none.
     fn backslash(&mut self, start: usize) -> Result<(), Fault> {
         if self.text[start..].starts_with("\\;") {
             let message = "\\; is not supported by the lab; --driver pgbench runs it".to_owned();

@@ -6,7 +6,6 @@ use super::function::{ARGUMENTS_MAX, Function};
 use super::value::Value;
 use super::variables::{Names, VariableId, Variables};
 
-/// An expression.
 #[derive(Debug)]
 pub(super) enum Expression {
     Constant(Value),
@@ -27,7 +26,6 @@ pub(super) struct Context<'a> {
 }
 
 impl Expression {
-    /// Its value, or why it has none.
     pub(super) fn evaluate(&self, context: &mut Context<'_>) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(*value),

@@ -33,13 +33,11 @@ pub(super) enum Function {
     Sqrt,
 }
 
-/// Most arguments of a call.
 pub(super) const ARGUMENTS_MAX: usize = 16;
 
 /// A function that a script names, and its fewest and most arguments.
 pub(super) type Named = (&'static str, Function, usize, usize);
 
-/// All of them.
 const FUNCTIONS: [Named; 14] = [
     ("mod", Function::Modulo, 2, 2),
     ("abs", Function::Abs, 1, 1),

@@ -36,24 +36,20 @@ mod variables;
 
 pub use program::{Program, Settings, Source};
 pub use run::ScriptClient;
-pub use value::Value;
+#[cfg(test)]
+use value::Value;
 
 use std::fmt;
 
 /// What is wrong with a script, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The script's file or name.
     pub script: String,
-    /// From 1.
     pub line: usize,
-    /// From 1, in characters.
     pub column: usize,
-    /// What is wrong.
     pub message: String,
     /// The backslash command it is in.
     pub command: Option<String>,
-    /// The line's text.
     pub text: String,
 }
 

@@ -5,11 +5,9 @@ use crate::client::StatementId;
 use super::expression::Expression;
 use super::variables::VariableId;
 
-/// One script.
 #[derive(Debug)]
 pub(super) struct Script {
     pub ops: Vec<Op>,
-    /// The place of each op.
     pub places: Vec<Place>,
     /// The variables that it may set.
     pub assigned: Vec<VariableId>,
@@ -27,7 +25,6 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Keep(pub String);
 
-/// One step of a script.
 #[derive(Debug)]
 pub(super) enum Op {
     Set(VariableId, Expression),
@@ -47,7 +44,6 @@ pub(super) enum Op {
     EndPipeline,
 }
 
-/// How many units to sleep.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Amount {
     Constant(i64),

@@ -10,7 +10,6 @@ use super::function::{self, ARGUMENTS_MAX, Function};
 use super::value::Value;
 use super::variables::{Names, begins_name, continues_name};
 
-/// What is wrong, and where.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub offset: usize,
@@ -61,7 +60,6 @@ const SYMBOLS: [&str; 20] = [
 
 struct Parser<'a, 'n> {
     text: &'a str,
-    /// After the token.
     at: usize,
     token: Token<'a>,
     names: &'n mut Names,
@@ -80,7 +78,6 @@ impl<'a> Parser<'a, '_> {
         self.wrong("syntax error", "")
     }
 
-    /// Reads the next token.
     fn advance(&mut self) -> Result<(), Wrong> {
         let bytes = self.text.as_bytes();
         loop {
@@ -339,7 +336,6 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// The level of comparisons.
 const COMPARISON: u8 = 5;
 
 enum Operator {

@@ -18,12 +18,10 @@ const SCRIPTS_MAX: usize = 128;
 /// Most variables of a statement, as in pgbench.
 const PLACES_MAX: usize = 255;
 
-/// A script's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// Its file or name, for errors and results.
     pub name: String,
-    /// What it says.
     pub text: String,
     /// How often it is chosen, in proportion to those of the others.
     pub weight: u32,
@@ -44,7 +42,6 @@ impl Source {
         }
     }
 
-    /// Reads the file of `file@weight`.
     pub fn file(option: &str) -> Result<Self, String> {
         let (name, weight) = Self::weighted(option)?;
         let text =
@@ -58,9 +55,7 @@ impl Source {
 pub struct Settings {
     /// Variables of the command line, and their texts.
     pub defines: Vec<(String, String)>,
-    /// `:scale`.
     pub scale: i64,
-    /// `:random_seed`.
     pub seed: u64,
 }
 
@@ -93,7 +88,6 @@ pub struct Program {
     /// What a client begins with, but for `client_id`.
     pub(super) initial: Variables,
     pub(super) client_id: VariableId,
-    /// Sum of the scripts' weights.
     pub(super) weight: i64,
     statements: Vec<Statement>,
     kinds: Vec<String>,
@@ -158,7 +152,6 @@ impl Program {
         Ok(Self { scripts, sorted, names, initial, client_id, weight, statements, kinds })
     }
 
-    /// All statements, by [`StatementId`].
     pub fn statements(&self) -> &[Statement] {
         &self.statements
     }
@@ -209,7 +202,6 @@ impl Program {
         found.expect("each statement is run by an op")
     }
 
-    /// The scripts' names.
     pub fn kinds(&self) -> &[String] {
         &self.kinds
     }

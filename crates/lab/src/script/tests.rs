@@ -100,7 +100,6 @@ impl Driver {
         self.reply.set_columns(names.len());
         names.iter().for_each(|name| self.reply.name(name));
         rows.iter().flat_map(|row| row.iter()).for_each(|value| self.reply.push(value.map(str::as_bytes)));
-        self.reply.set_affected(rows.len() as u64);
     }
 }
 

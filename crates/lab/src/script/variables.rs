@@ -34,7 +34,6 @@ impl Names {
         &self.names[id.0 as usize]
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.names.len()
     }
@@ -92,17 +91,14 @@ enum Content {
 pub(super) struct Variables(Vec<Variable>);
 
 impl Variables {
-    /// So many, all unset.
     pub(super) fn new(count: usize) -> Self {
         Self(vec![Variable::default(); count])
     }
 
-    /// Gives it a value.
     pub(super) fn set(&mut self, id: VariableId, value: Value) {
         self.0[id.0 as usize].content = Content::Value(value);
     }
 
-    /// Gives it a text.
     pub(super) fn set_text(&mut self, id: VariableId, text: &str) {
         let variable = &mut self.0[id.0 as usize];
         variable.text.clear();

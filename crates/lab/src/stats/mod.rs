@@ -22,9 +22,10 @@ mod coverage;
 pub(crate) mod test_noise;
 
 pub(crate) use drift::{arm_drift, machine_drift};
+#[cfg(test)]
+pub use interval::estimate;
 pub(crate) use interval::independent_ratio;
-pub use interval::{estimate, estimate_positive, median};
+pub use interval::{estimate_positive, median};
 pub use law::fit;
 pub use limit::Limit;
 pub use ratio::{of_logs, ratio};
-pub use trend::{Trend, trend};

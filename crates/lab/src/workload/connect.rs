@@ -12,10 +12,8 @@ use super::{Original, PgbenchScript, Workload};
 /// Its name on the command line, and of its only kind of transactions.
 pub const NAME: &str = "connect";
 
-/// What is asked.
 const ASKED: &str = "SELECT 1;";
 
-/// The workload.
 #[derive(Debug)]
 pub struct Connect {
     kinds: [String; 1],

@@ -15,9 +15,7 @@ use crate::record::Check;
 /// What lies in a database already, as far as a workload is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// None of its tables.
     Nothing,
-    /// What it would load.
     Loaded,
     /// Something else, which loading would replace: what.
     Other(String),
@@ -40,16 +38,13 @@ pub struct Original {
     pub reconnect: bool,
 }
 
-/// A script of pgbench.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PgbenchScript {
     /// By its name, as `tpcb-like`.
     Builtin(String),
-    /// The text of a script file.
     Text(String),
 }
 
-/// A workload at a scale.
 pub trait Workload: Sync {
     /// Its name on the command line.
     fn name(&self) -> &str;

@@ -78,7 +78,6 @@ pub fn loaded_scale(control: &mut Control) -> Result<Option<u64>, Fault> {
     Ok(tables::rows(control, "pgbench_tellers")?.map(|tellers| tellers / TELLERS))
 }
 
-/// A mix of builtin scripts and script files.
 #[derive(Debug)]
 pub struct PgBench {
     name: String,

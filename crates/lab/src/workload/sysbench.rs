@@ -41,11 +41,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// Options of these scripts, by sysbench's names; its others have its defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// How many tables.
     pub tables: u32,
-    /// Rows of each.
     pub table_size: u32,
-    /// How row numbers are drawn.
     pub rand_type: Distribution,
 }
 
@@ -88,7 +85,6 @@ const TABLES_MAX: u32 = (u16::MAX - 2) as u32 / QUERIES.len() as u32;
 /// Groups of 11 digits in column c, and in column pad.
 const GROUPS: [usize; 2] = [10, 5];
 
-/// One of sysbench's workloads.
 #[derive(Debug)]
 pub struct Sysbench {
     kinds: [String; 1],
@@ -96,7 +92,6 @@ pub struct Sysbench {
     plan: Arc<Plan>,
 }
 
-/// A transaction: its queries, each on a table of its own choice.
 #[derive(Debug)]
 struct Plan {
     queries: &'static [Query],
@@ -127,7 +122,6 @@ impl Sysbench {
 }
 
 impl Plan {
-    /// A row's number.
     fn draw(&self, random: &mut Random) -> i64 {
         self.options.rand_type.draw(1, self.options.table_size.into(), random)
     }

@@ -14,12 +14,9 @@ use super::Found;
 /// Rows of one part: enough that a connection's round trips are nothing, few enough that threads end together.
 const PART: u64 = 50_000;
 
-/// A table to be filled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
     pub name: String,
-    /// The statement that makes it.
     pub create: String,
     /// How many rows there will be, which have a value for each column.
     pub rows: u64,

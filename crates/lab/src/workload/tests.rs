@@ -31,7 +31,6 @@ impl Driver {
         }
     }
 
-    /// The next step.
     pub fn next(&mut self) -> Step {
         self.params.clear();
         self.client.next(Turn { random: &mut self.random, params: &mut self.params, reply: &self.reply })
@@ -65,7 +64,6 @@ impl Driver {
         text
     }
 
-    /// The next statement.
     pub fn statement(&mut self) -> String {
         match self.next() {
             Step::Run(id) => self.written(id.0),
@@ -116,7 +114,6 @@ impl Scratch {
         Some(Self { target, admin })
     }
 
-    /// A connection to it.
     pub fn control(&self) -> Control {
         Control::connect(&self.target).unwrap()
     }

@@ -45,7 +45,6 @@ enum Kind {
     StockLevel,
 }
 
-/// TPC-C at a number of warehouses.
 #[derive(Debug, Clone)]
 pub struct Tpcc {
     warehouses: i64,

@@ -38,7 +38,6 @@ const FIELD_LENGTH: usize = 100;
 /// Records of the longest scan (`maxscanlength`, as workloade has it).
 const MAX_SCAN_LENGTH: i64 = 100;
 
-/// What a client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Read,
@@ -86,7 +85,6 @@ const BLOCK: u64 = 1 << 32;
 /// records loaded.
 static BLOCKS: AtomicU64 = AtomicU64::new(1);
 
-/// One of YCSB's workloads.
 #[derive(Debug)]
 pub struct Ycsb {
     name: String,
@@ -99,7 +97,6 @@ pub struct Ycsb {
 struct Plan {
     mix: Mix,
     keys: KeyChoice,
-    /// How many are loaded.
     records: u64,
     scrambled: Scrambled,
     /// Over the records loaded.
@@ -129,7 +126,6 @@ impl Ycsb {
     }
 }
 
-/// Names of the fields.
 fn fields() -> impl Iterator<Item = String> {
     (0..FIELD_COUNT).map(|field| format!("FIELD{field}"))
 }
@@ -233,14 +229,12 @@ impl Workload for Ycsb {
     }
 }
 
-/// A client.
 #[derive(Debug)]
 struct YcsbClient {
     plan: Arc<Plan>,
     /// Its own, so that a repeated operation draws the same.
     random: Option<Random>,
     saved: Option<Random>,
-    /// Keys that it has inserted.
     inserted: u64,
     /// Over the records loaded and as many inserts of each client.
     latest: Zipfian,
@@ -371,7 +365,6 @@ impl Client for YcsbClient {
     }
 }
 
-/// Key and fields of a record.
 fn write_record(number: u64, random: &mut Random, row: &mut Params, scratch: &mut String) {
     write_key(number, row, scratch);
     (0..FIELD_COUNT).for_each(|_| write_field(random, row, scratch));

@@ -17,7 +17,6 @@ const PORTION: usize = 512 << 10;
 /// INSERTs of one MySQL transaction: few enough waits for its log, and no transaction too big to undo.
 const PORTIONS_PER_COMMIT: usize = 16;
 
-/// How far a load is, seen from other threads.
 #[derive(Debug)]
 pub struct Progress {
     rows: AtomicU64,
@@ -26,12 +25,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a load of so many rows.
     pub fn new(total: u64) -> Self {
         Self { rows: AtomicU64::new(0), total: AtomicU64::new(total), stop: AtomicBool::new(false) }
     }
 
-    /// Rows sent so far.
     pub fn rows(&self) -> u64 {
         // Relaxed: the number alone is wanted.
         self.rows.load(Ordering::Relaxed)
@@ -62,7 +59,6 @@ impl Progress {
         self.go_on()
     }
 
-    /// Fails once the load is to end.
     pub fn go_on(&self) -> Result<(), Fault> {
         // Relaxed: as above.
         match self.stop.load(Ordering::Relaxed) {
@@ -142,7 +138,6 @@ fn in_portions(
     Ok(all)
 }
 
-/// By COPY in text form.
 pub(super) fn copy(
     client: &mut postgres::Client,
     table: &str,
@@ -191,7 +186,6 @@ fn write_copied(row: &Params, to: &mut Vec<u8>) {
     to.push(b'\n');
 }
 
-/// By INSERTs of many rows.
 pub(super) fn insert(
     conn: &mut mysql::Conn,
     table: &str,
@@ -227,7 +221,6 @@ pub(super) fn insert(
     Ok(all)
 }
 
-/// A row's values as literals.
 fn write_inserted(row: &Params, to: &mut Vec<u8>) {
     for (at, value) in row.iter().enumerate() {
         if at > 0 {

@@ -5,35 +5,25 @@ use std::fmt;
 
 use crate::arm::{Address, Target};
 
-/// Why a connection or a statement failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// Nobody answered, or the connection broke.
     Unreachable {
-        /// What was to be reached, once known.
         what: String,
-        /// Why not.
         why: String,
     },
     /// The server refused the connection.
     Refused {
-        /// What was to be reached, once known.
         what: String,
-        /// SQLSTATE, or MySQL's number.
         code: String,
-        /// Its words.
         message: String,
     },
     /// The server refused a statement.
     Statement {
-        /// SQLSTATE, or MySQL's number.
         code: String,
-        /// Its words.
         message: String,
-        /// The statement's beginning.
         statement: String,
     },
-    /// It was ended before it was done.
     Stopped,
 }
 
@@ -62,7 +52,6 @@ impl Fault {
         Self::Unreachable { what: String::new(), why: line(why) }
     }
 
-    /// Names what was to be reached.
     pub(super) fn at(mut self, to: &Target, database: &str) -> Self {
         let server = match &to.address {
             Address::Tcp(host, port) => format!("{host}:{port}"),
@@ -78,7 +67,6 @@ impl Fault {
         self
     }
 
-    /// Names the statement that was refused.
     pub(super) fn in_statement(self, sql: &str) -> Self {
         match self {
             Self::Refused { code, message, .. } => {
@@ -138,7 +126,6 @@ fn deepest(error: &dyn Error) -> String {
     }
 }
 
-/// In one line.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

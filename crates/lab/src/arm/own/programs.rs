@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 
 use crate::arm::guard::Guard;
 
-/// A server's programs.
 pub(super) struct Programs {
     folder: PathBuf,
     /// Of a build that was moved: where its libraries are.
@@ -80,7 +79,6 @@ impl Programs {
         Ok(command)
     }
 
-    /// Runs a program that makes the server's data to its end.
     pub(super) fn run(&self, command: &mut Command, guard: &mut Guard) -> Result<(), String> {
         let output = guard.run(command)?;
         if output.status.success() {

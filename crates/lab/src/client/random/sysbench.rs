@@ -2,7 +2,6 @@
 
 use super::Random;
 
-/// How row numbers are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
     /// Each value alike.

@@ -23,7 +23,6 @@ impl Zipfian {
         zipfian
     }
 
-    /// Over so many more records.
     pub fn grow(&mut self, by: u64) {
         self.zeta += tail(self.records, self.records + by);
         self.records += by;
@@ -35,7 +34,6 @@ impl Zipfian {
         self.eta = (1.0 - (2.0 / records).powf(1.0 - THETA)) / (1.0 - zeta(2) / self.zeta);
     }
 
-    /// The next record.
     pub fn draw(&self, random: &mut Random) -> u64 {
         let uniform = random.unit();
         let scaled = uniform * self.zeta;
@@ -59,12 +57,10 @@ pub(crate) struct Scrambled {
 }
 
 impl Scrambled {
-    /// Over so many records.
     pub fn new(records: u64) -> Self {
         Self { ranks: Zipfian::new(10_000_000_000), records: records.max(1) }
     }
 
-    /// The next record.
     pub fn draw(&self, random: &mut Random) -> u64 {
         hash(self.ranks.draw(random)) % self.records
     }

@@ -88,7 +88,6 @@ fn forward(from: impl Read + Send + 'static, to: Sender<String>) {
     });
 }
 
-/// CPU time from one moment to another.
 pub(super) fn between(from: CpuTime, to: CpuTime) -> CpuTime {
     CpuTime { user: to.user - from.user, system: to.system - from.system }
 }

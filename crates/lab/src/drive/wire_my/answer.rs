@@ -7,27 +7,22 @@ use crate::client::Reply;
 use crate::client::Wanted;
 use crate::drive::wire::{Answer, Code, Failure, Progress};
 
-/// What comes next.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Expect {
-    /// Nothing.
     Nothing,
     /// The answer to COM_STMT_PREPARE.
     Prepared,
     /// So many packets that describe parameters and columns, before the statement can be executed.
     Described {
-        /// The statement.
         id: u32,
         /// Packets to come.
         left: u32,
     },
     /// A count, an error, or the number of columns.
     First,
-    /// So many columns.
     Columns(u64),
     /// The end of the columns.
     ColumnsEnd,
-    /// Rows, or their end.
     Rows,
 }
 
@@ -110,7 +105,8 @@ impl Session {
             Expect::Described { id, left } => self.described(id, left - 1, out),
             Expect::First if first == OK => {
                 let mut rest = &body[1..];
-                answer.reply.set_affected(take_length(&mut rest)?);
+                // The rows that it changed, and the last number it gave out.
+                take_length(&mut rest)?;
                 take_length(&mut rest)?;
                 return self.result_ends(status(rest)?);
             }
@@ -134,7 +130,6 @@ impl Session {
             }
             Expect::ColumnsEnd => Expect::Rows,
             Expect::Rows if first == EOF && body.len() < 9 => {
-                answer.reply.set_affected(answer.reply.rows() as u64);
                 return self.result_ends(status(body.get(3..)?)?);
             }
             Expect::Rows => {
@@ -226,7 +221,6 @@ pub(super) fn prepared(body: &[u8]) -> Option<(u32, u32)> {
     Some((id, packets(params) + packets(columns)))
 }
 
-/// Reads an error.
 pub(super) fn error(body: &[u8], failure: &mut Failure) -> Option<()> {
     let mut rest = body.strip_prefix(&[ERR])?;
     let number = status(take(&mut rest, 2)?)?;

@@ -38,7 +38,6 @@ const TYPE_NULL: u8 = 0x06;
 const TYPE_DECIMAL: u8 = 0xf6;
 const TYPE_VARCHAR: u8 = 0xfd;
 
-/// The protocol for one server and one workload.
 pub(crate) struct Mysql {
     user: String,
     password: String,
@@ -48,13 +47,11 @@ pub(crate) struct Mysql {
     statements: Vec<Prepared>,
 }
 
-/// A statement.
 struct Prepared {
     pieces: Vec<String>,
     wanted: Wanted,
     /// How it is sent; [`Protocol::Simple`] where it can't be prepared.
     protocol: Protocol,
-    /// It is prepared when it is first used.
     late: bool,
     /// Its text with a `?` for each parameter.
     text: String,
@@ -71,7 +68,6 @@ enum Known {
     Text,
 }
 
-/// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// By our numbers of the statements.
@@ -87,7 +83,6 @@ pub(crate) struct Session {
     wanted: Wanted,
     /// Columns of the result under way: type, and whether it is unsigned.
     columns: Vec<(u8, bool)>,
-    /// COM_STMT_EXECUTE that is sent when its statement is prepared.
     execute: Vec<u8>,
     /// COM_QUERY that is sent when its statement can't be.
     query: Vec<u8>,

@@ -22,7 +22,6 @@ const NATIVE: &[u8] = b"mysql_native_password";
 const SHA2: &[u8] = b"caching_sha2_password";
 const NONCE: usize = 20;
 
-/// A connection being set up.
 #[derive(Default)]
 pub(crate) struct Greeting {
     input: Vec<u8>,

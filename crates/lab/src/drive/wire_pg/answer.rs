@@ -24,7 +24,6 @@ pub(super) fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, &'static str> {
 }
 
 impl Session {
-    /// A connection that is ready.
     pub(super) fn new(statements: usize) -> Self {
         Self {
             asked: 0,
@@ -57,12 +56,7 @@ impl Session {
                         return (used, Progress::Broken("a row is shorter than it says"));
                     }
                 }
-                b'C' | b'I' => {
-                    self.went_well += 1;
-                    if tag == b'C' && self.wanted != Wanted::Nothing {
-                        answer.reply.set_affected(affected(body));
-                    }
-                }
+                b'C' | b'I' => self.went_well += 1,
                 b'Z' => {
                     self.status = body.first().copied().unwrap_or(b'I');
                     self.ready();
@@ -131,20 +125,6 @@ fn names(body: &[u8], reply: &mut Reply) -> Option<()> {
         rest = rest.get(end + 1 + 18..)?;
     }
     Some(())
-}
-
-/// The number at the end of a command's tag.
-fn affected(tag: &[u8]) -> u64 {
-    let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
-    let mut digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit());
-    let mut scale = 1u64;
-    digits
-        .try_fold(0u64, |sum, digit| {
-            let sum = sum.checked_add(u64::from(digit - b'0').checked_mul(scale)?);
-            scale = scale.saturating_mul(10);
-            sum
-        })
-        .unwrap_or(0)
 }
 
 /// Reads an ErrorResponse; whether it ends the connection.

@@ -19,7 +19,6 @@ use crate::load::Protocol;
 
 pub(crate) use welcome::Greeting;
 
-/// The protocol for one server and one workload.
 pub(crate) struct Postgres {
     user: String,
     password: Option<String>,
@@ -43,7 +42,6 @@ struct Prepared {
     bind: usize,
 }
 
-/// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// ReadyForQuery messages asked for, and those that have come.
@@ -53,7 +51,6 @@ pub(crate) struct Session {
     prepared: Vec<bool>,
     /// Statements whose ParseComplete is to come, and before which ReadyForQuery.
     parsing: VecDeque<(u64, u16)>,
-    /// Statements were sent without Sync.
     queued: bool,
     /// An error has come since the last answer.
     failed: bool,
@@ -114,7 +111,6 @@ impl Prepared {
         Self { pieces: statement.pieces.clone(), wanted: statement.wanted, protocol, text, late, head, bind }
     }
 
-    /// As a Query message, values in it.
     fn encode_simple(&self, params: &Params, out: &mut Vec<u8>) {
         message(out, b'Q', |out| {
             put_statement(&self.pieces, params, quote, out);
@@ -122,7 +118,6 @@ impl Prepared {
         });
     }
 
-    /// As Bind, Describe and Execute.
     fn encode_bound(&self, params: &Params, out: &mut Vec<u8>) {
         let start = out.len() + self.bind;
         out.extend_from_slice(&self.head);
@@ -258,7 +253,6 @@ fn name(id: usize) -> String {
     format!("s{id}")
 }
 
-/// A message with its length.
 fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
     let start = out.len();

@@ -8,7 +8,6 @@ use super::{Postgres, SYNC, Session, message, name, parse, put_text};
 use crate::drive::wire::{Failure, Refusal, each_message};
 use crate::load::Protocol;
 
-/// A connection being set up.
 pub(crate) struct Greeting {
     input: Vec<u8>,
     scram: Option<Box<sasl::ScramSha256>>,

@@ -6,7 +6,6 @@ use super::step::{Home, Next, Transaction};
 use super::{DISTRICTS, money};
 use crate::client::{Params, Random, Reply};
 
-/// The most lines of an order.
 const LINES: usize = 15;
 /// An item that is never there (2.4.1.5).
 const UNUSED: i64 = super::ITEMS + 1;

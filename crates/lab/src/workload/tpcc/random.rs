@@ -19,12 +19,10 @@ fn nurand(random: &mut Random, a: i64, c: i64, low: i64, high: i64) -> i64 {
     (bits + c) % (high - low + 1) + low
 }
 
-/// A customer's number.
 pub(super) fn customer(random: &mut Random) -> i64 {
     nurand(random, 1023, C_CUSTOMER, 1, super::CUSTOMERS)
 }
 
-/// An item's number.
 pub(super) fn item(random: &mut Random) -> i64 {
     nurand(random, 8191, C_ITEM, 1, super::ITEMS)
 }
@@ -47,12 +45,10 @@ pub(super) struct Text<const N: usize> {
 }
 
 impl<const N: usize> Text<N> {
-    /// Nothing.
     pub(super) const fn new() -> Self {
         Self { bytes: [0; N], len: 0 }
     }
 
-    /// What it is.
     pub(super) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.len]).expect("only whole characters are put in")
     }
@@ -67,7 +63,6 @@ impl<const N: usize> Text<N> {
         self.len += taken;
     }
 
-    /// Adds a number.
     pub(super) fn push_int(&mut self, value: i64) {
         self.push(itoa::Buffer::new().format(value));
     }

@@ -50,11 +50,9 @@ const INDEXES: [&str; 2] = [
     "CREATE INDEX orders_customer ON orders (o_w_id, o_d_id, o_c_id, o_id)",
 ];
 
-/// The tables' names.
 pub(super) const NAMES: [&str; 9] =
     ["warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock"];
 
-/// Statements before the load.
 pub(super) fn before(dialect: Dialect) -> impl Iterator<Item = String> {
     let time = match dialect {
         Dialect::Postgres => "timestamp",
@@ -64,7 +62,6 @@ pub(super) fn before(dialect: Dialect) -> impl Iterator<Item = String> {
     drops.chain(TABLES.iter().map(move |table| table.replace("{time}", time)))
 }
 
-/// Statements after it.
 pub(super) fn after(dialect: Dialect) -> impl Iterator<Item = String> {
     let analyze = match dialect {
         Dialect::Postgres => "VACUUM ANALYZE",

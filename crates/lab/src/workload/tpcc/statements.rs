@@ -96,13 +96,11 @@ statements! {
 }
 
 impl Sql {
-    /// The step that runs it.
     pub(super) fn run(self) -> Step {
         Step::Run(StatementId(self as u16))
     }
 }
 
-/// All, in order.
 pub(super) fn all() -> Vec<Statement> {
     let statement = |&(sql, wanted, text): &(Sql, Wanted, &str)| {
         let ends = matches!(sql, Sql::Begin | Sql::Commit | Sql::Rollback);

@@ -26,15 +26,12 @@ impl Home {
 
 /// What a transaction does next, after its BEGIN.
 pub(super) enum Next {
-    /// This statement.
     Run(Sql),
-    /// It ends.
     Commit,
     /// It ends, and changes nothing.
     RollBack,
 }
 
-/// A transaction under way.
 pub(super) trait Transaction {
     /// Its next step after its BEGIN. The error names what the data lacks.
     fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str>;

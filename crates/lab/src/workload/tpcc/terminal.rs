@@ -28,7 +28,6 @@ const DECK: [Kind; 23] = {
     deck
 };
 
-/// A transaction.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::large_enum_variant, reason = "a terminal holds two, in place, and never allocates")]
 enum Work {
@@ -72,7 +71,6 @@ enum Stage {
     Over,
 }
 
-/// A terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     home: Home,
