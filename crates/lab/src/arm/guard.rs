@@ -122,14 +122,18 @@ impl Drop for Guard {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn sleeper() -> Command {
         let mut command = Command::new("sleep");
         command.arg("600");
         command
+    }
+
+    fn guarded() -> (std::path::PathBuf, Guard) {
+        let folder = tempfile::tempdir().unwrap().keep();
+        let guard = Guard::new(&folder, "TERM").unwrap();
+        (folder, guard)
     }
 
     fn is_there(process: u32) -> bool {
@@ -146,8 +150,7 @@ mod tests {
 
     #[test]
     fn a_dropped_guard_stops_the_server_and_removes_the_folder() {
-        let folder = tempfile::tempdir().unwrap().keep();
-        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        let (folder, mut guard) = guarded();
         guard.start(&mut sleeper()).unwrap();
         let server = guard.server().unwrap();
         assert!(is_there(server) && folder.exists());
@@ -157,8 +160,7 @@ mod tests {
 
     #[test]
     fn a_lab_that_is_killed_leaves_nothing_behind() {
-        let folder = tempfile::tempdir().unwrap().keep();
-        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        let (folder, mut guard) = guarded();
         guard.start(&mut sleeper()).unwrap();
         let server = guard.server().unwrap();
         // What the kernel does for a killed process: it closes the pipe and runs none of its code.
@@ -171,19 +173,16 @@ mod tests {
 
     #[test]
     fn a_lab_that_is_killed_while_data_is_made_leaves_nothing_behind() {
-        let folder = tempfile::tempdir().unwrap().keep();
+        let (folder, mut guard) = guarded();
         // As an installation script: it writes by a child of its own, and as fast as it can.
         let mut installer = Command::new("sh");
         let script = r#"while :; do mkdir -p "$0/data"; echo x > "$0/data/$((n += 1))"; done & echo $! > "$0.pid"; wait"#;
         installer.args(["-c", script]).arg(&folder).process_group(0);
         let mut installer = installer.spawn().unwrap();
-        let mut guard = Guard::new(&folder, "TERM").unwrap();
         guard.tell(&format!("installer {}", installer.id())).unwrap();
         let pid = folder.with_extension("pid");
         let read = || std::fs::read_to_string(&pid).unwrap_or_default().trim().parse::<u32>().ok();
-        while read().is_none() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        crate::tests::wait_until(|| read().is_some());
         let child = read().unwrap();
         assert!(is_there(child));
         // What is written without an end of its own is written on until the group is killed.
@@ -197,8 +196,7 @@ mod tests {
 
     #[test]
     fn what_makes_data_is_waited_for_and_its_complaints_are_kept() {
-        let folder = tempfile::tempdir().unwrap().keep();
-        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        let (folder, mut guard) = guarded();
         let output = guard.run(Command::new("sh").args(["-c", "echo no >&2; exit 3"])).unwrap();
         assert_eq!((output.status.code(), output.stderr), (Some(3), b"no\n".to_vec()));
         assert!(guard.run(&mut Command::new("/nowhere/initdb")).unwrap_err().contains("/nowhere/initdb"));
@@ -208,15 +206,12 @@ mod tests {
 
     #[test]
     fn a_folder_without_a_server_is_removed_too() {
-        let folder = tempfile::tempdir().unwrap().keep();
-        drop(Guard::new(&folder, "TERM").unwrap());
+        let (folder, guard) = guarded();
+        drop(guard);
         assert!(!folder.exists());
-        let folder = tempfile::tempdir().unwrap().keep();
-        let mut guard = Guard::new(&folder, "TERM").unwrap();
+        let (folder, mut guard) = guarded();
         guard.start(&mut Command::new("true")).unwrap();
-        while guard.server().is_some() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        crate::tests::wait_until(|| guard.server().is_none());
         drop(guard);
         assert!(!folder.exists());
     }

@@ -1,10 +1,14 @@
 //! Which process of this machine a server is: by the credentials of its socket, or by who listens on its port.
 
+use std::collections::HashSet;
 use std::fs;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
+
+use procfs::net::TcpState;
+use procfs::process::{FDTarget, Process, all_processes};
 
 use super::Address;
 
@@ -81,34 +85,17 @@ fn is_here(host: &str, port: u16) -> bool {
 
 /// The processes that listen on a TCP port, those of the lowest numbers first: a parent comes before its children.
 fn listeners(port: u16) -> Vec<u32> {
-    let tables =
-        ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
-    let sockets: Vec<String> = tables.iter().flat_map(|table| listening(table, port)).collect();
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let mut processes: Vec<u32> = numbers.filter(|process| holds(*process, &sockets)).collect();
+    let tables = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
+    let listening = tables.filter(|one| one.state == TcpState::Listen && one.local_address.port() == port);
+    let sockets: HashSet<u64> = listening.map(|one| one.inode).collect();
+    let is_one = |target| matches!(target, FDTarget::Socket(number) if sockets.contains(&number));
+    let holds = |process: &Process| {
+        process.fd().is_ok_and(|mut all| all.any(|fd| fd.is_ok_and(|fd| is_one(fd.target))))
+    };
+    let all = all_processes().into_iter().flatten().flatten();
+    let mut processes: Vec<u32> = all.filter(holds).map(|process| process.pid as u32).collect();
     processes.sort_unstable();
     processes
-}
-
-/// Names, as in /proc/PID/fd, of the sockets of a table that listen on a port.
-fn listening(table: &str, port: u16) -> Vec<String> {
-    const LISTEN: &str = "0A";
-    let socket = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let local = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
-        (local == port && *fields.get(3)? == LISTEN)
-            .then(|| Some(format!("socket:[{}]", fields.get(9)?)))
-            .flatten()
-    };
-    table.lines().skip(1).filter_map(socket).collect()
-}
-
-fn holds(process: u32, sockets: &[String]) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-    let held =
-        |path: &Path| fs::read_link(path).is_ok_and(|name| sockets.iter().any(|one| Path::new(one) == name));
-    descriptors.filter_map(Result::ok).any(|entry| held(&entry.path()))
 }
 
 #[cfg(test)]

@@ -88,7 +88,8 @@ impl Own {
     /// How it has ended, if it has: in words.
     pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.guard.ended()?;
-        Some(format!("its server has ended ({status}); last it said: {}", last_line(&self.log)))
+        let last = lines(&self.log).pop().unwrap_or("nothing".to_owned());
+        Some(format!("its server has ended ({status}); last it said: {last}"))
     }
 }
 
@@ -132,20 +133,18 @@ fn await_answer(
     }
 }
 
-fn last_line(log: &Path) -> String {
+/// The lines of a log.
+fn lines(log: &Path) -> Vec<String> {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing").to_owned()
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 /// The line of a log that says why a server ended.
 fn reason(log: &Path) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let telling = |line: &&str| ["FATAL", "ERROR", "error:"].iter().any(|word| line.contains(word));
-    let last = lines.clone().next_back();
-    lines.find(telling).or(last).unwrap_or("it said nothing").to_owned()
+    let lines = lines(log);
+    let telling = |line: &&String| ["FATAL", "ERROR", "error:"].iter().any(|word| line.contains(word));
+    lines.iter().find(telling).or(lines.last()).map_or("it said nothing".to_owned(), String::clone)
 }
 
 impl Recipe {

@@ -45,7 +45,7 @@ struct Parts {
     host: Option<String>,
     port: Option<String>,
     database: Option<String>,
-    options: Vec<(String, String)>,
+    socket: Option<String>,
 }
 
 /// What to do about a character that ends a part of a URL.
@@ -72,22 +72,36 @@ impl Parts {
             }
             None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
         };
-        let mut options = Vec::new();
-        for option in query.split('&').filter(|option| !option.is_empty()) {
-            let (name, value) =
-                option.split_once('=').ok_or_else(|| format!("a parameter has no value ({ENCODE})"))?;
-            options.push((decode(name)?, decode(value)?));
-        }
         let filled = |part: &str| Some(part).filter(|part| !part.is_empty()).map(decode).transpose();
-        Ok(Self {
+        let mut parts = Self {
             scheme: scheme.to_ascii_lowercase(),
             user: filled(user)?,
             password: password.map(decode).transpose()?,
             host: filled(host)?,
             port: port.map(decode).transpose()?,
             database: filled(database)?,
-            options,
-        })
+            socket: None,
+        };
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) =
+                option.split_once('=').ok_or_else(|| format!("a parameter has no value ({ENCODE})"))?;
+            let value = Some(decode(value)?);
+            match decode(name)?.as_str() {
+                "host" => parts.host = value,
+                "port" => parts.port = value,
+                "user" => parts.user = value,
+                "password" => parts.password = value,
+                "dbname" => parts.database = value,
+                "socket" => parts.socket = value,
+                "sslmode" if matches!(value.as_deref(), Some("disable" | "allow" | "prefer")) => {}
+                "sslmode" => return Err("this sslmode asks for TLS, which the lab doesn't speak".into()),
+                _ => {
+                    let known = "host, port, user, password, dbname, socket, sslmode";
+                    return Err(format!("there is an unknown parameter; known are {known} ({ENCODE})"));
+                }
+            }
+        }
+        Ok(parts)
     }
 }
 
@@ -95,9 +109,6 @@ fn decode(text: &str) -> Result<String, String> {
     let decoded = percent_decode_str(text).decode_utf8();
     decoded.map(std::borrow::Cow::into_owned).map_err(|_| "a part is not UTF-8 once decoded".into())
 }
-
-/// Parameters that are no secret.
-const PUBLIC: [&str; 6] = ["host", "port", "user", "dbname", "sslmode", "socket"];
 
 /// A text with a URL in it, such as a word of a command line, as it may be shown: of what may belong to a password,
 /// rather too much is left out than too little.
@@ -121,81 +132,42 @@ pub fn shown(text: &str) -> String {
             }
         }
     };
-    let Some((place, query)) = rest.split_once('?') else { return format!("{before}{rest}") };
-    let mut options: Vec<String> = Vec::new();
-    let mut hidden = false;
-    for option in query.split('&') {
-        let name = decode(option.split_once('=').map_or(option, |(name, _)| name)).unwrap_or_default();
-        hidden = name == "password" || (hidden && !PUBLIC.contains(&name.as_str()));
-        options.push(match (name == "password", hidden) {
-            (true, _) => "password=***".to_owned(),
-            // What follows an & that may be the password's own.
-            (_, true) => "***".to_owned(),
-            _ => option.to_owned(),
-        });
+    // What follows an & may be the password's own: of a query with one nothing is shown.
+    match rest.split_once('?') {
+        Some((place, query)) if !decode(query).is_ok_and(|query| !query.contains("password")) => {
+            format!("{before}{place}?***")
+        }
+        _ => format!("{before}{rest}"),
     }
-    format!("{before}{place}?{}", options.join("&"))
 }
 
-fn postgres(mut parts: Parts, environment: Environment<'_>) -> Result<Target, String> {
-    for (name, value) in std::mem::take(&mut parts.options) {
-        match name.as_str() {
-            "host" => parts.host = Some(value),
-            "port" => parts.port = Some(value),
-            "user" => parts.user = Some(value),
-            "password" => parts.password = Some(value),
-            "dbname" => parts.database = Some(value),
-            "sslmode" if matches!(value.as_str(), "disable" | "allow" | "prefer") => {}
-            "sslmode" => return Err("this sslmode asks for TLS, which the lab doesn't speak".into()),
-            _ => return Err(unknown("host, port, user, password, dbname, sslmode")),
-        }
-    }
+fn postgres(parts: Parts, environment: Environment<'_>) -> Result<Target, String> {
     let port = port(parts.port.or_else(|| environment("PGPORT")), 5432)?;
-    let socket = |folder: &Path| folder.join(format!(".s.PGSQL.{port}"));
+    let socket = |folder: &str| Path::new(folder).join(format!(".s.PGSQL.{port}"));
     let address = match parts.host.or_else(|| environment("PGHOST")) {
-        Some(host) if host.starts_with('/') => Address::Unix(socket(Path::new(&host))),
+        Some(host) if host.starts_with('/') => Address::Unix(socket(&host)),
         Some(host) => Address::Tcp(host, port),
-        None => usual_socket(POSTGRES_FOLDERS.iter().map(|folder| socket(Path::new(folder))), port),
+        None => usual_socket(POSTGRES_FOLDERS.map(socket), port),
     };
-    let user = parts
-        .user
-        .or_else(|| environment("PGUSER"))
-        .or_else(|| own_name(environment))
-        .ok_or("it names no user")?;
+    let user = parts.user.or_else(|| environment("PGUSER")).or_else(|| own_name(environment));
+    let user = user.ok_or("it names no user")?;
     let database = parts.database.or_else(|| environment("PGDATABASE")).unwrap_or_else(|| user.clone());
     let password = parts.password.or_else(|| environment("PGPASSWORD"));
-    Ok(target(Dialect::Postgres, address, user, password, database))
+    let (arm, dialect, processes) = (String::new(), Dialect::Postgres, Vec::new());
+    Ok(Target { arm, dialect, address, user, password, database, processes })
 }
 
-fn mysql(mut parts: Parts, environment: Environment<'_>) -> Result<Target, String> {
-    let mut file = None;
-    for (name, value) in std::mem::take(&mut parts.options) {
-        match name.as_str() {
-            "socket" => file = Some(PathBuf::from(value)),
-            "user" => parts.user = Some(value),
-            "password" => parts.password = Some(value),
-            _ => return Err(unknown("socket, user, password")),
-        }
-    }
+fn mysql(parts: Parts, environment: Environment<'_>) -> Result<Target, String> {
     let port = port(parts.port, 3306)?;
-    let address = match (file, parts.host) {
-        (Some(file), _) => Address::Unix(file),
+    let address = match (parts.socket, parts.host) {
+        (Some(file), _) => Address::Unix(file.into()),
         (None, Some(host)) => Address::Tcp(host, port),
-        (None, None) => usual_socket(MYSQL_SOCKETS.iter().map(PathBuf::from), port),
+        (None, None) => usual_socket(MYSQL_SOCKETS.map(PathBuf::from), port),
     };
     let user = parts.user.or_else(|| own_name(environment)).ok_or("it names no user")?;
     let database = parts.database.ok_or("it names no database: mysql://.../DATABASE")?;
-    Ok(target(Dialect::Mysql, address, user, parts.password, database))
-}
-
-fn target(
-    dialect: Dialect,
-    address: Address,
-    user: String,
-    password: Option<String>,
-    database: String,
-) -> Target {
-    Target { arm: String::new(), dialect, address, user, password, database, processes: Vec::new() }
+    let (arm, dialect, processes) = (String::new(), Dialect::Mysql, Vec::new());
+    Ok(Target { arm, dialect, address, user, password: parts.password, database, processes })
 }
 
 fn port(given: Option<String>, usual: u16) -> Result<u16, String> {
@@ -203,15 +175,10 @@ fn port(given: Option<String>, usual: u16) -> Result<u16, String> {
     given.map_or(Ok(usual), |port| port.parse().map_err(|_| none()))
 }
 
-fn unknown(known: &str) -> String {
-    format!("there is an unknown parameter; known are {known} ({ENCODE})")
-}
-
 /// The first socket that is there, else this machine's port.
-fn usual_socket(mut sockets: impl Iterator<Item = PathBuf>, port: u16) -> Address {
-    sockets
-        .find(|socket| socket.exists())
-        .map_or_else(|| Address::Tcp("localhost".to_owned(), port), Address::Unix)
+fn usual_socket<const N: usize>(sockets: [PathBuf; N], port: u16) -> Address {
+    let found = sockets.into_iter().find(|socket| socket.exists());
+    found.map_or_else(|| Address::Tcp("localhost".to_owned(), port), Address::Unix)
 }
 
 fn own_name(environment: Environment<'_>) -> Option<String> {
@@ -308,11 +275,8 @@ mod tests {
             ("--arm=a=postgres://u:p@h:5/d", "--arm=a=postgres://u:***@h:5/d"),
             ("a=postgres://u:p?w@x@h/d?host=/s", "a=postgres://u:***@h/d?host=/s"),
             ("a=postgres://u:p/w@h/d", "a=postgres://u:***@h/d"),
-            (
-                "a=postgres:///d?host=/s&password=x&y&z=1&port=6",
-                "a=postgres:///d?host=/s&password=***&***&***&port=6",
-            ),
-            ("a=mysql://u@h/d?pass%77ord=x", "a=mysql://u@h/d?password=***"),
+            ("a=postgres:///d?host=/s&password=x&y&z=1&port=6", "a=postgres:///d?***"),
+            ("a=mysql://u@h/d?pass%77ord=x", "a=mysql://u@h/d?***"),
             ("a=postgres:///d?host=/s&port=5433", "a=postgres:///d?host=/s&port=5433"),
             ("a=postgres://h:5/d", "a=postgres://h:5/d"),
             ("a=postgres://[::1]:5/d", "a=postgres://[::1]:5/d"),

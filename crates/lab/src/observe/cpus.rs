@@ -44,7 +44,7 @@ impl Cpus {
     }
 
     /// Lines such as `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`: CPUs that are off have none.
-    fn parse(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         let time = |line: &str| {
             let (cpu, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
             let ticks: Vec<u64> = ticks.split_whitespace().map_while(|tick| tick.parse().ok()).collect();

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use super::cpus::{Cpus, Time};
 use crate::record::{LOAD_AT_START, MEMORY_AT_START};
 
 /// The machine's facts, read below `root` (`/`). Takes a third of a second, in which others' load is measured: call it
@@ -137,24 +138,16 @@ impl Machine<'_> {
 
     fn load(&self) -> Option<String> {
         const WHILE: Duration = Duration::from_millis(300);
-        let before = self.busy()?;
+        let before = self.cpus()?;
         std::thread::sleep(WHILE);
-        let after = self.busy()?;
-        let passed = after.1.saturating_sub(before.1);
-        let busy = after.0.saturating_sub(before.0) as f64 / passed.max(1) as f64;
+        let busy = 1.0 - self.cpus()?.idle_since(before).unwrap_or(1.0);
         let average = self.text("proc/loadavg")?;
         let minute = average.split(' ').next()?;
         Some(format!("{:.0}% of the CPUs busy, load average {minute}", busy * 100.0))
     }
 
-    /// Ticks of all CPUs: busy, all.
-    fn busy(&self) -> Option<(u64, u64)> {
-        let text = self.text("proc/stat")?;
-        let line = text.lines().next()?.strip_prefix("cpu ")?;
-        // user nice system idle iowait irq softirq steal; what follows is in these already.
-        let ticks: Vec<u64> = line.split_whitespace().take(8).filter_map(|word| word.parse().ok()).collect();
-        let (all, idle) = (ticks.iter().sum::<u64>(), ticks.get(3)? + ticks.get(4)?);
-        Some((all - idle, all))
+    fn cpus(&self) -> Option<Time> {
+        Some(Cpus::parse(&self.text("proc/stat")?).time())
     }
 }
 

@@ -266,42 +266,35 @@ mod tests {
         Stat::from_read(line.as_bytes()).unwrap()
     }
 
-    #[test]
-    fn a_tree_is_what_lies_below_but_for_servers_the_driver_started() {
-        let stats = [
-            stat(10, 1, (1, 1), (0, 0)),
-            stat(11, 10, (2, 2), (0, 0)),
-            stat(12, 11, (4, 4), (8, 8)),
-            stat(20, 1, (16, 16), (0, 0)),
-        ];
-        let server = tree(&stats, &[11], &HashSet::new());
-        assert_eq!(spent(&stats, &server, &Threads::new()), Spent { user: 14, kernel: 14, nanos: nanos(28) });
-        let client = driver(&stats, 10, &server, &[]);
-        assert_eq!(spent(&stats, &client, &Threads::new()), Spent { user: 1, kernel: 1, nanos: nanos(2) });
-        assert_eq!(tree(&stats, &[99], &HashSet::new()), HashSet::new(), "a process that has ended");
+    fn user(stats: &[Stat], of: &HashSet<i32>) -> u64 {
+        spent(stats, of, &Threads::new()).user
     }
 
     #[test]
-    fn another_arms_server_and_perf_are_not_the_drivers() {
+    fn the_drivers_tree_leaves_out_servers_it_started_and_perf() {
         let stats = [
-            stat(10, 1, (1, 0), (0, 0)),
-            stat(11, 10, (2, 0), (0, 0)),
+            stat(10, 1, (1, 1), (0, 0)),
+            stat(11, 10, (2, 2), (0, 0)),
             stat(12, 10, (4, 0), (0, 0)),
             stat(13, 12, (8, 0), (0, 0)),
             stat(14, 10, (16, 0), (32, 0)),
             stat(15, 10, (64, 0), (0, 0)),
+            stat(16, 11, (4, 4), (8, 8)),
+            stat(20, 1, (16, 16), (0, 0)),
         ];
         let server = tree(&stats, &[11], &HashSet::new());
+        assert_eq!(spent(&stats, &server, &Threads::new()), Spent { user: 14, kernel: 14, nanos: nanos(28) });
         // 12 is another arm's server with 13 below it, 14 perf, 15 pgbench.
-        let of = |apart: &[i32]| spent(&stats, &driver(&stats, 10, &server, apart), &Threads::new()).user;
+        let of = |apart: &[i32]| user(&stats, &driver(&stats, 10, &server, apart));
         assert_eq!((of(&[]), of(&[11, 12, 14])), (125, 65));
+        assert_eq!(tree(&stats, &[99], &HashSet::new()), HashSet::new(), "a process that has ended");
     }
 
     #[test]
     fn an_ended_child_counts_once() {
         let before = [stat(10, 1, (5, 0), (0, 0)), stat(11, 10, (7, 0), (0, 0))];
         let after = [stat(10, 1, (6, 0), (9, 0))];
-        let of = |stats: &[Stat]| spent(stats, &tree(stats, &[10], &HashSet::new()), &Threads::new()).user;
+        let of = |stats: &[Stat]| user(stats, &tree(stats, &[10], &HashSet::new()));
         assert_eq!(of(&after) - of(&before), 3, "one tick of its own, two of the child before it ended");
     }
 

@@ -63,6 +63,14 @@ fn assert_runs(scratch: &Scratch, workload: &dyn Workload) {
     assert!(checks.iter().all(|check| check.fault.is_none()), "{checks:?}");
 }
 
+/// A script on pgbench's tables of scale 1.
+fn script(name: &str, text: &str) -> PgBench {
+    let source = Source { name: name.into(), text: text.into(), weight: 1 };
+    PgBench::new(&[source], &SETTINGS).unwrap()
+}
+
+const SETTINGS: Settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
+
 fn ycsb(letter: char) -> Ycsb {
     Ycsb::new(letter, 1000, 1).unwrap()
 }
@@ -71,9 +79,8 @@ fn ycsb(letter: char) -> Ycsb {
 fn workloads_run_under_every_protocol() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "driven") else { continue };
-        let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
         let sources = [builtin("tpcb-like").unwrap(), builtin("select-only").unwrap()];
-        assert_runs(&scratch, &PgBench::new(&sources, &settings).unwrap());
+        assert_runs(&scratch, &PgBench::new(&sources, &SETTINGS).unwrap());
         let options = Options { tables: 2, table_size: 10_000, rand_type: Distribution::Uniform };
         assert_runs(&scratch, &Sysbench::new("oltp_read_write", options, 1).unwrap());
         for letter in ['a', 'd', 'e', 'f'] {
@@ -113,9 +120,7 @@ fn booleans_of_a_script_are_booleans_of_the_server() {
                     SELECT count(*) AS many FROM flags WHERE flag = :yes \\gset\n\
                     SELECT count(*) AS few FROM flags WHERE flag = :no \\gset\n\
                     \\if :many <> 2 or :few <> 1\nSELECT no_such_column FROM flags;\n\\endif\n";
-        let source = Source { name: "flags".into(), text: text.into(), weight: 1 };
-        let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-        let workload = PgBench::new(&[source], &settings).unwrap();
+        let workload = script("flags", text);
         for protocol in PROTOCOLS {
             let measured = run(&scratch, &workload, protocol);
             assert!(measured.errors.is_empty(), "{dialect:?} {protocol:?}: {:?}", measured.errors);
@@ -163,16 +168,11 @@ fn scripts_see_what_the_server_answers() {
     let plain = text.replace("SELECT length(':p_none') = 0 AS empty \\gset\n", "");
     for protocol in PROTOCOLS {
         let text = if protocol == Protocol::Simple { text } else { &plain };
-        let source = Source { name: "all.sql".into(), text: text.into(), weight: 1 };
-        let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-        let script = PgBench::new(&[source], &settings).unwrap();
-        let measured = run(&scratch, &script, protocol);
+        let measured = run(&scratch, &script("all.sql", text), protocol);
         assert_eq!((measured.lost_clients, measured.errors), (None, Vec::new()), "{protocol:?}");
         assert!(measured.kinds[0].done > 5, "{protocol:?}");
     }
-    let source = Source { name: "bad.sql".into(), text: "SELECT 1;\n\\set a 1 / 0".into(), weight: 1 };
-    let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-    let measured = run(&scratch, &PgBench::new(&[source], &settings).unwrap(), Protocol::Simple);
+    let measured = run(&scratch, &script("bad.sql", "SELECT 1;\n\\set a 1 / 0"), Protocol::Simple);
     assert_eq!(measured.lost_clients, Some((6, "bad.sql:2:8: division by zero".into())));
 }
 
@@ -180,11 +180,7 @@ fn scripts_see_what_the_server_answers() {
 #[test]
 fn errors_of_the_server_have_the_place_of_their_statement() {
     let Some(scratch) = Scratch::new(Dialect::Postgres, "places") else { return };
-    let script = |text: &str| {
-        let source = Source { name: "bad.sql".into(), text: text.into(), weight: 1 };
-        let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-        PgBench::new(&[source], &settings).unwrap()
-    };
+    let script = |text: &str| script("bad.sql", text);
     let unknown = script("\\set x 1\nBEGIN;\nSELECT 1;\n\nSELECT :x::int,\n  nothing;\nSELECT 2;\nEND;\n");
     let divided = script("BEGIN;\nSELECT 1;\nSELECT 1 / (:client_id::int - :client_id::int);\nEND;\n");
     for (protocol, pipeline) in
@@ -213,11 +209,7 @@ fn errors_of_the_server_have_the_place_of_their_statement() {
 fn scripts_prepare_a_statement_when_they_first_run_it() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "late") else { continue };
-        let settings = Settings { defines: Vec::new(), scale: 1, seed: 1 };
-        let run = |text: &str, protocol: Protocol| {
-            let source = Source { name: "late.sql".into(), text: text.into(), weight: 1 };
-            run(&scratch, &PgBench::new(&[source], &settings).unwrap(), protocol)
-        };
+        let run = |text: &str, protocol| run(&scratch, &script("late.sql", text), protocol);
         let text = match dialect {
             Dialect::Postgres => "CREATE TEMP TABLE IF NOT EXISTS fresh (x int);\n",
             // What MariaDB or MySQL can't prepare.
