@@ -6,8 +6,8 @@
 //! 2. Every round bears the same cheap looks (two readings of /proc, four questions a second to the server). The costly
 //!    ones, by perf, are for short parts of few rounds of a point: for which is decided for all its arms alike, so that
 //!    rounds that are held against each other bear the same.
-//! 3. The looks don't show each other: no question is asked while the CPU is sampled, and the session that asks is left out
-//!    of what is sampled and counted where it is a process.
+//! 3. The looks don't show each other: no question is asked while the CPU is sampled, and the session
+//!    that asks begins only then.
 //! 4. The last look at the server is quick, since its sessions are held for it; whatever takes time comes after.
 
 mod awake;
@@ -129,7 +129,6 @@ impl Observer {
 impl Observe for Observer {
     fn begin(&mut self, window: Duration, deep: bool) {
         self.window = None;
-        // Its session is there before perf looks, to be told apart.
         if let Some(waits) = &mut self.waits {
             waits.begin();
         }
@@ -144,9 +143,6 @@ impl Observe for Observer {
 
     fn tick(&mut self) {
         if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut self.window {
-            // A server without a process for each session has numbers of its own for them.
-            let process = self.waits.as_ref().and_then(Waits::process);
-            sampling.leave_out(process.filter(|process| !self.roots.contains(process)));
             sampling.tick();
         }
         self.ask_unless_sampled();
@@ -154,7 +150,7 @@ impl Observe for Observer {
 
     fn end(&mut self) {
         let ended = Instant::now();
-        if let Some(waits) = &self.waits {
+        if let Some(waits) = &mut self.waits {
             waits.end();
         }
         // First of all, or sessions that are held count as time in which nothing is called.
@@ -172,7 +168,7 @@ impl Observe for Observer {
         let Some(Window { before, sampling, after: Some((after, lasted)), .. }) = self.window.take() else {
             return observed;
         };
-        match self.waits.as_ref().map(Waits::samples) {
+        match self.waits.as_mut().map(Waits::samples) {
             None => {}
             Some(Ok(waits)) => (observed.waits, observed.looks) = (waits.shares, waits.samples),
             Some(Err(reason)) => observed.unseen.push(format!("{NO_WAITS}{reason}")),

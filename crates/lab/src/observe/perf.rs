@@ -66,8 +66,6 @@ pub(super) struct Sampling {
     tries: u32,
     /// Whether the whole machine is sampled, as far as is known.
     all: bool,
-    /// A process among them, or yet to come, that is not to be seen.
-    without: Option<i32>,
     /// Whether the sampling was told to end before its time.
     cut: bool,
     interrupted: bool,
@@ -108,7 +106,6 @@ impl Sampling {
             ended: Vec::new(),
             tries: 0,
             all: true,
-            without: None,
             cut: false,
             interrupted: false,
             calls: Err("the round ended before they were counted".into()),
@@ -137,11 +134,6 @@ impl Sampling {
         self.tell(Signal::INT);
     }
 
-    /// From now on this process of the server is not to be seen.
-    pub(super) fn leave_out(&mut self, process: Option<u32>) {
-        self.without = process.map(|process| process as i32);
-    }
-
     pub(super) fn is_recording(&self) -> bool {
         matches!(self.stage, Stage::Recording(_))
     }
@@ -164,9 +156,7 @@ impl Sampling {
         }
         let recorded = std::mem::replace(&mut self.recorded, Ok(()));
         let symbols = recorded.and_then(|()| {
-            let of =
-                self.processes.iter().copied().filter(|process| Some(*process) != self.without).collect();
-            let read = samples::read(&self.program, &self.data(), of, self.without);
+            let read = samples::read(&self.program, &self.data(), self.processes.iter().copied().collect());
             // Cut short before it sampled, it has nothing to say of its own.
             read.map_err(
                 |reason| if self.cut && self.sampled_from.is_none() { UNSAMPLED.into() } else { reason },
@@ -269,11 +259,9 @@ impl Sampling {
         self.start(&["stat", "-e", "raw_syscalls:sys_enter", "-p", &list(&living)], length)
     }
 
-    /// The server's processes that have not ended meanwhile and may be seen.
+    /// The server's processes that have not ended meanwhile.
     fn living(&self) -> Vec<i32> {
-        let living = |process: &&i32| {
-            Some(**process) != self.without && Path::new("/proc").join(process.to_string()).exists()
-        };
+        let living = |process: &&i32| Path::new("/proc").join(process.to_string()).exists();
         self.processes.iter().filter(living).copied().collect()
     }
 

@@ -162,7 +162,7 @@ impl crate::arm::Ask for Watched {
 fn nothing_is_asked_while_the_cpu_is_sampled_and_everything_once_it_is_not() {
     let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let to = std::sync::Arc::clone(&asked);
-    let connect: Connect = Box::new(move || Ok(Box::new(Watched(std::sync::Arc::clone(&to)))));
+    let connect: Connect = std::sync::Arc::new(move || Ok(Box::new(Watched(std::sync::Arc::clone(&to)))));
     let questions = || asked.lock().unwrap().iter().filter(|sql| sql.contains("pg_stat_activity")).count();
     let mut observer = Observer::new(&target(vec![std::process::id()]), None, Some(connect));
     // By a perf that samples until it is told to end.

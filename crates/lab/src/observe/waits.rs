@@ -4,15 +4,14 @@
 //! What must hold:
 //! 1. Only waits are called so. A MySQL server's states tell what a session does as well, which is marked ([`IN_STATE`]).
 //! 2. The connection is asked on a thread of its own, so that a server too busy to answer holds up nobody.
-//! 3. A connection is made for each round, and ends with it: other arms' rounds on the same database would have it as a
-//!    session that waits for its client.
+//! 3. A connection is made for each round when perf no longer samples, so that perf never sees it. It
+//!    ends with the round: other arms' rounds on the same database would have it as a session that
+//!    waits for its client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
-
-use sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::arm::control::Control;
 use crate::arm::{self, Dialect, Target};
@@ -21,11 +20,11 @@ use crate::record::{Profile, Share};
 /// How often sessions are looked at.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-pub type Connect = Box<dyn FnMut() -> Result<Box<dyn arm::Ask>, String> + Send>;
+pub type Connect = Arc<dyn Fn() -> Result<Box<dyn arm::Ask>, String> + Send + Sync>;
 
 pub fn connect_to(target: &Target) -> Connect {
     let target = target.clone();
-    Box::new(move || match Control::connect(&target) {
+    Arc::new(move || match Control::connect(&target) {
         Ok(control) => Ok(Box::new(control)),
         Err(fault) => Err(fault.to_string()),
     })
@@ -34,103 +33,56 @@ pub fn connect_to(target: &Target) -> Connect {
 /// Samples of one round, or why there are none.
 pub(super) type Samples = Result<Profile, String>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    /// The round with this number, for which a connection is made.
-    Begin(u64),
-    /// It is asked for the first time.
-    Ask,
-    End,
-}
-
 /// Why there is nothing of a round in which nobody was asked.
 const NOT_ASKED: &str = "the round was over before perf had sampled, beside which nothing is asked; longer rounds (--round) \
                          show more";
 
-/// In place of a process where there is none.
-const NO_PROCESS: u32 = 0;
-
-/// Reads what sessions wait for, on its own thread, which ends with it.
+/// Reads what sessions wait for.
 pub(super) struct Waits {
-    orders: Sender<Order>,
-    samples: Receiver<(u64, Samples)>,
-    round: u64,
-    asks: bool,
-    /// Of the connection's session.
-    process: Arc<AtomicU32>,
+    dialect: Dialect,
+    connect: Connect,
+    /// The end of the questions, for which this is dropped, and what they gave.
+    asking: Option<(Option<Sender<()>>, Receiver<Samples>)>,
 }
 
 impl Waits {
-    pub(super) fn new(dialect: Dialect, mut connect: Connect) -> Self {
-        let (orders, taken) = channel();
-        let (given, samples) = channel();
-        let process = Arc::new(AtomicU32::new(NO_PROCESS));
-        let known = Arc::clone(&process);
-        std::thread::spawn(move || {
-            while let Ok(order) = taken.recv() {
-                let Order::Begin(round) = order else { continue };
-                let result = sample(dialect, &mut connect, &known, &taken);
-                known.store(NO_PROCESS, Ordering::Relaxed);
-                if given.send((round, result)).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { orders, samples, round: 0, asks: false, process }
+    pub(super) fn new(dialect: Dialect, connect: Connect) -> Self {
+        Self { dialect, connect, asking: None }
     }
 
-    /// A round begins: connects, and asks nothing yet.
+    /// A round begins: nothing is asked yet.
     pub(super) fn begin(&mut self) {
-        self.round += 1;
-        self.asks = false;
-        // The round before, where it failed, may not have been ended.
-        self.order(Order::End);
-        self.order(Order::Begin(self.round));
+        self.asking = None;
     }
 
+    /// Connects and asks from now on.
     pub(super) fn ask(&mut self) {
-        if !std::mem::replace(&mut self.asks, true) {
-            self.order(Order::Ask);
+        if self.asking.is_none() {
+            let (dialect, connect) = (self.dialect, Arc::clone(&self.connect));
+            let ((end, ended), (give, given)) = (channel(), channel());
+            // Nobody listens any more where the round was given up.
+            std::thread::spawn(move || _ = give.send(sample(dialect, &connect, &ended)));
+            self.asking = Some((Some(end), given));
         }
     }
 
-    /// The process of the session that asks, where the server has one for each.
-    pub(super) fn process(&self) -> Option<u32> {
-        // Relaxed: nothing else is handed over by it.
-        Some(self.process.load(Ordering::Relaxed)).filter(|process| *process != NO_PROCESS)
-    }
-
-    pub(super) fn end(&self) {
-        self.order(Order::End);
+    pub(super) fn end(&mut self) {
+        if let Some((end, _)) = &mut self.asking {
+            drop(end.take());
+        }
     }
 
     /// What was seen from the first question to the end.
-    pub(super) fn samples(&self) -> Samples {
+    pub(super) fn samples(&mut self) -> Samples {
         const PATIENCE: Duration = Duration::from_secs(5);
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.samples.recv_timeout(left) {
-                Ok((round, samples)) if round == self.round => return samples,
-                // Of an earlier round, whose end nobody waited for.
-                Ok(_) => {}
-                Err(_) => return Err("the server did not answer within 5 seconds".into()),
-            }
-        }
-    }
-
-    fn order(&self, order: Order) {
-        self.orders.send(order).expect("the sampling thread ends after this one");
+        let (_, given) = self.asking.take().ok_or(NOT_ASKED)?;
+        given.recv_timeout(PATIENCE).map_err(|_| "the server did not answer within 5 seconds")?
     }
 }
 
-fn sample(dialect: Dialect, connect: &mut Connect, process: &AtomicU32, orders: &Receiver<Order>) -> Samples {
+fn sample(dialect: Dialect, connect: &Connect, ended: &Receiver<()>) -> Samples {
     let mut control = connect()?;
     let sql = statement(dialect, control.as_mut())?;
-    process.store(own_process(dialect, control.as_mut()).unwrap_or(NO_PROCESS), Ordering::Relaxed);
-    if orders.recv() != Ok(Order::Ask) {
-        return Err(NOT_ASKED.into());
-    }
     let mut counts = HashMap::new();
     let mut looks = 0;
     loop {
@@ -141,18 +93,9 @@ fn sample(dialect: Dialect, connect: &mut Connect, process: &AtomicU32, orders: 
                 *counts.entry(name.to_string()).or_insert(0) += count.max(0) as u64;
             }
         }
-        match orders.recv_timeout(INTERVAL) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(profile(counts, looks)),
+        if ended.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+            return Ok(profile(counts, looks));
         }
-    }
-}
-
-/// The process of this session, of a server that has one for each.
-fn own_process(dialect: Dialect, control: &mut dyn arm::Ask) -> Option<u32> {
-    match dialect {
-        Dialect::Postgres => control.ask("SELECT pg_backend_pid()").ok()?.int(0, 0)?.try_into().ok(),
-        Dialect::Mysql => None,
     }
 }
 

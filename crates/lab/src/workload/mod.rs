@@ -103,4 +103,4 @@ pub trait Workload: Sync {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,13 +12,8 @@ use crate::record::{Profile, Share};
 /// So many symbols are kept.
 const KEPT: usize = 25;
 
-/// What a recording has of these processes and all they start, but for the process `without`.
-pub(super) fn read(
-    program: &[String],
-    data: &Path,
-    of: HashSet<i32>,
-    without: Option<i32>,
-) -> Result<Profile, String> {
+/// What a recording has of these processes and all they start.
+pub(super) fn read(program: &[String], data: &Path, of: HashSet<i32>) -> Result<Profile, String> {
     let output = perf(program)
         .args(["script", "--show-task-events", "-F", "pid,period,ip,sym,dso", "-i"])
         .arg(data)
@@ -27,7 +22,7 @@ pub(super) fn read(
     if !output.status.success() {
         return Err(reason(&String::from_utf8_lossy(&output.stderr)));
     }
-    let profile = profile(&String::from_utf8_lossy(&output.stdout), of, without);
+    let profile = profile(&String::from_utf8_lossy(&output.stdout), of);
     if profile.samples == 0 {
         return Err("perf took no samples: the server did not run".into());
     }
@@ -35,11 +30,11 @@ pub(super) fn read(
 }
 
 /// Adds samples up by symbol, by the time they stand for.
-fn profile(script: &str, mut of: HashSet<i32>, without: Option<i32>) -> Profile {
+fn profile(script: &str, mut of: HashSet<i32>) -> Profile {
     let (mut samples, mut all, mut symbols) = (0, 0.0, Vec::<Share>::new());
     for line in script.lines() {
         if let Some((child, parent)) = fork(line) {
-            if of.contains(&parent) && without != Some(child) {
+            if of.contains(&parent) {
                 of.insert(child);
             }
             continue;
@@ -97,14 +92,12 @@ mod tests {
          \x20   30    5025125      55ac83713196 not_the_servers (/usr/bin/other)\n\
          \x20 PERF_RECORD_FORK(21:21):(20:20)\n\
          \x20   21   10050250      7f05af35a010 [unknown] (/usr/lib/libc.so.6 (deleted))\n\
-         \x20 PERF_RECORD_FORK(22:22):(20:20)\n\
-         \x20   22    5025125      55ac83713196 asked_by_the_lab (/usr/bin/postgres)\n\
          \x20   21    5025125      55ac8371319a operator()(Flags, (anonymous namespace)::F) (/usr/sbin/mariadbd)\n\
          no line of it\n";
 
     #[test]
-    fn samples_are_the_servers_and_its_childrens_but_for_one() {
-        let read = profile(SCRIPT, HashSet::from([20]), Some(22));
+    fn samples_are_the_servers_and_its_childrens() {
+        let read = profile(SCRIPT, HashSet::from([20]));
         assert_eq!(read.samples, 4);
         let shares: Vec<(&str, f64)> = read.shares.iter().map(|one| (one.name.as_str(), one.share)).collect();
         let expected = [
@@ -114,14 +107,13 @@ mod tests {
             ("operator()(Flags, (anonymous namespace)::F)", 0.2),
         ];
         assert_eq!(shares, expected);
-        assert_eq!(profile(SCRIPT, HashSet::from([20]), None).samples, 5);
-        assert_eq!(profile(SCRIPT, HashSet::from([99]), None).samples, 0);
+        assert_eq!(profile(SCRIPT, HashSet::from([99])).samples, 0);
     }
 
     #[test]
     fn only_the_first_symbols_are_kept_and_shares_are_of_all() {
         let script: String = (0..40).map(|at| format!(" 20 {} 1000 s{at} (x)\n", 100 + at)).collect();
-        let read = profile(&script, HashSet::from([20]), None);
+        let read = profile(&script, HashSet::from([20]));
         assert_eq!((read.samples, read.shares.len()), (40, KEPT));
         assert_eq!(read.shares[0].name, "s39");
         let sum: f64 = read.shares.iter().map(|one| one.share).sum();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::*;
 use crate::client::Reply;
@@ -27,12 +28,11 @@ fn rows(rows: &[(&str, u64)]) -> Result<Reply, String> {
     Ok(reply)
 }
 
-/// Of PostgreSQL: the session's process, then these, which are left over in the second.
+/// A PostgreSQL that gives these answers, of which the second are left over.
 fn scripted(answers: Vec<Result<Reply, String>>) -> (Connect, Answers) {
-    let answers = std::iter::once(rows(&[("4711", 0)])).chain(answers);
-    let answers = Arc::new(Mutex::new(answers.collect::<VecDeque<_>>()));
+    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let left = Arc::clone(&answers);
-    (Box::new(move || Ok(Box::new(Scripted(Arc::clone(&answers))))), left)
+    (Arc::new(move || Ok(Box::new(Scripted(Arc::clone(&answers))))), left)
 }
 
 type Answers = Arc<Mutex<VecDeque<Result<Reply, String>>>>;
@@ -59,12 +59,10 @@ fn samples_of_a_round_are_added_up() {
 }
 
 #[test]
-fn it_connects_when_the_round_begins_and_asks_when_it_is_told_to() {
+fn it_asks_when_it_is_told_to() {
     let (connect, left) = scripted(vec![rows(&[(RUNNING, 3)]), rows(&[])]);
     let mut waits = Waits::new(Dialect::Postgres, connect);
     waits.begin();
-    wait_until(|| waits.process().is_some());
-    assert_eq!(waits.process(), Some(4711));
     // Long enough for a question, were there one.
     std::thread::sleep(2 * INTERVAL);
     assert_eq!(left.lock().unwrap().len(), 2);
@@ -90,39 +88,34 @@ fn a_round_that_nobody_ended_does_not_take_the_next_ones_place() {
 
 #[test]
 fn a_lost_connection_is_said_and_made_anew() {
-    let (connect, left) =
-        scripted(vec![Err("the connection is gone".into()), rows(&[("4712", 0)]), rows(&[(RUNNING, 1)])]);
+    let (connect, left) = scripted(vec![Err("the connection is gone".into()), rows(&[(RUNNING, 1)])]);
     let mut waits = Waits::new(Dialect::Postgres, connect);
-    assert_eq!(round(&mut waits, &left, 2), Err("the connection is gone".into()));
-    waits.begin();
-    wait_until(|| waits.process() == Some(4712));
-    assert_eq!(waits.process(), Some(4712), "the next round has a session of its own");
-    waits.ask();
-    wait_until(|| left.lock().unwrap().len() == 1);
-    waits.end();
-    assert_eq!(waits.samples().unwrap().shares[0].name, RUNNING);
+    assert_eq!(round(&mut waits, &left, 1), Err("the connection is gone".into()));
+    assert_eq!(round(&mut waits, &left, 1).unwrap().shares[0].name, RUNNING);
 }
 
 #[test]
 fn a_session_that_asks_ends_with_its_round() {
-    let Some(target) = crate::tests::target(Dialect::Postgres) else { return };
-    let mut waits = Waits::new(target.dialect, connect_to(&target));
+    let Some(scratch) = crate::workload::tests::Scratch::new(Dialect::Postgres, "waits") else { return };
+    let (target, mut control) = (&scratch.target, scratch.control());
+    let asks = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT CASE WHEN wait_event IS NULL%' \
+                AND datname = current_database()";
+    let mut asking = |expected: &str| {
+        wait_until(|| control.value(asks).unwrap().as_deref() == Some(expected));
+        assert_eq!(control.value(asks).unwrap().as_deref(), Some(expected));
+    };
+    let mut waits = Waits::new(target.dialect, connect_to(target));
     waits.begin();
-    wait_until(|| waits.process().is_some());
-    let process = waits.process().expect("PostgreSQL has a process for each session");
     waits.ask();
+    asking("1");
     waits.end();
     waits.samples().unwrap();
-    assert_eq!(waits.process(), None);
-    let mut control = Control::connect(&target).unwrap();
-    let lives = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {process}");
-    wait_until(|| control.value(&lives).unwrap().as_deref() == Some("0"));
-    assert_eq!(control.value(&lives).unwrap().as_deref(), Some("0"));
+    asking("0");
 }
 
 #[test]
 fn a_server_that_refuses_says_why_each_time() {
-    let refusing: Connect = Box::new(|| Err("no such user".into()));
+    let refusing: Connect = Arc::new(|| Err("no such user".into()));
     let mut waits = Waits::new(Dialect::Postgres, refusing);
     for _ in 0..2 {
         waits.begin();
