@@ -1,8 +1,9 @@
 //! What one simulated client does, as a state machine that a driver steps.
 //!
-//! A workload makes one [`Client`] for each connection. The driver calls [`Client::next`] whenever the client's last step
-//! is over, does what the returned [`Step`] says, and calls it again. A client never touches a socket or a clock, so the
-//! same one runs under every driver and in tests without a server.
+//! A workload makes one [`Client`] for each connection. The driver calls [`Client::next`] whenever
+//! the client's last step is over, does what the returned [`Step`] says, and calls it again. A
+//! client never touches a socket or a clock, so the same one runs under every driver and in tests
+//! without a server.
 
 pub mod random;
 
@@ -15,8 +16,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StatementId(pub u16);
 
-/// A statement with places for parameters: `pieces[0] $1 pieces[1] $2 ...`. A driver writes the places as its protocol
-/// has them (`$1`, `?`, or the values themselves).
+/// A statement with places for parameters: `pieces[0] $1 pieces[1] $2 ...`. A driver writes the
+/// places as its protocol has them (`$1`, `?`, or the values themselves).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// One more than there are parameters.
@@ -27,7 +28,8 @@ pub struct Statement {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepare {
-    /// Never: it is sent as text under every protocol (BEGIN and END are where a protocol can't prepare them).
+    /// Never: it is sent as text under every protocol (BEGIN and END are where a protocol can't
+    /// prepare them).
     Never,
     /// When the connection is set up.
     AtConnect,
@@ -45,21 +47,23 @@ pub enum Wanted {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Run this statement with the parameters in [`Turn::params`]; `next` is called with its [`Reply`].
+    /// Run this statement with the parameters in [`Turn::params`]; `next` is called with its
+    /// [`Reply`].
     Run(StatementId),
-    /// Send this statement without waiting for its reply; the driver waits at the next `Sync`. Where the driver or the
-    /// protocol can't pipeline, it is a `Run` whose reply is not given.
+    /// Send this statement without waiting for its reply; the driver waits at the next `Sync`.
+    /// Where the driver or the protocol can't pipeline, it is a `Run` whose reply is not given.
     Queue(StatementId),
     Sync,
-    /// What is queued ends here, so that an error in it passes over nothing that comes after it; nothing is waited for.
+    /// What is queued ends here, so that an error in it passes over nothing that comes after it;
+    /// nothing is waited for.
     Fence,
     Sleep(Duration),
     /// Set up a connection in place of the one there is, if any. A client has one at its beginning.
     Connect,
     /// Say good-bye and end the connection; what needs one comes after a `Connect`.
     Leave,
-    /// The transaction is over; of a mix, its kind (its place among those of its workload). The driver counts
-    /// it once what was queued is answered, and begins the next when that is due.
+    /// The transaction is over; of a mix, its kind (its place among those of its workload). The
+    /// driver counts it once what was queued is answered, and begins the next when that is due.
     Done(u8),
     /// The client can't go on: the text says why. It ends its connection, the others go on.
     Abort(Cow<'static, str>),
@@ -79,9 +83,10 @@ pub struct Turn<'a> {
 pub trait Client: Send {
     fn next(&mut self, turn: Turn<'_>) -> Step;
 
-    /// The transaction that was under way failed and was rolled back: the next call of `next` begins it again with the
-    /// same choices if `again` (after a deadlock or a serialization failure, which a repetition may overcome), a new one
-    /// otherwise. Returns the kind of the transaction that failed.
+    /// The transaction that was under way failed and was rolled back: the next call of `next`
+    /// begins it again with the same choices if `again` (after a deadlock or a serialization
+    /// failure, which a repetition may overcome), a new one otherwise. Returns the kind of the
+    /// transaction that failed.
     fn failed(&mut self, again: bool) -> u8;
 }
 
@@ -170,7 +175,8 @@ impl Params {
     }
 }
 
-/// A statement's answer: its rows as text, as far as they are wanted ([`Wanted`]). Of several results the last counts.
+/// A statement's answer: its rows as text, as far as they are wanted ([`Wanted`]). Of several
+/// results the last counts.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     bytes: Vec<u8>,
@@ -191,8 +197,8 @@ impl Reply {
     }
 
     /// Begins a result of so many columns, in place of an earlier one. The driver calls it when a
-    /// statement's columns become known, then `name` for each column where names are wanted, and `push`
-    /// for each value.
+    /// statement's columns become known, then `name` for each column where names are wanted, and
+    /// `push` for each value.
     pub fn set_columns(&mut self, columns: usize) {
         self.clear();
         self.columns = columns;
