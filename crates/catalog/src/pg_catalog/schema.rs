@@ -124,17 +124,6 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
                 (types::TEXT | types::VARCHAR | types::BPCHAR, _) => Value::Int4(1 << 30),
                 _ => Value::Null,
             };
-            let fraction = match type_.oid {
-                types::DATE => Value::Int4(0),
-                types::TIME | types::TIMESTAMP | types::TIMESTAMPTZ if type_.modifier >= 0 => {
-                    Value::Int4(type_.modifier)
-                }
-                types::INTERVAL if type_.modifier >= 0 && type_.modifier & 0xffff != 0xffff => {
-                    Value::Int4(type_.modifier & 0xffff)
-                }
-                types::TIME | types::TIMESTAMP | types::TIMESTAMPTZ | types::INTERVAL => Value::Int4(6),
-                _ => Value::Null,
-            };
             let identity = column.identity.map_or(Value::Null, |identity| {
                 text(if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" })
             });
@@ -160,7 +149,7 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
                 ("numeric_precision", precision),
                 ("numeric_precision_radix", radix),
                 ("numeric_scale", scale),
-                ("datetime_precision", fraction),
+                ("datetime_precision", fraction_digits(type_)),
                 ("dtd_identifier", text((position + 1).to_string())),
                 ("is_self_referencing", text("NO")),
                 ("udt_catalog", text(&catalog.database.name)),
@@ -179,6 +168,21 @@ fn columns(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The digits of a type's fraction of a second; NULL for a type without one.
+fn fraction_digits(type_: values::types::Type) -> Value {
+    match type_.oid {
+        types::DATE => Value::Int4(0),
+        types::TIME | types::TIMESTAMP | types::TIMESTAMPTZ if type_.modifier >= 0 => {
+            Value::Int4(type_.modifier)
+        }
+        types::INTERVAL if type_.modifier >= 0 && type_.modifier & 0xffff != 0xffff => {
+            Value::Int4(type_.modifier & 0xffff)
+        }
+        types::TIME | types::TIMESTAMP | types::TIMESTAMPTZ | types::INTERVAL => Value::Int4(6),
+        _ => Value::Null,
+    }
 }
 
 fn plain_name(type_: values::types::Type) -> String {

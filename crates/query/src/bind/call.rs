@@ -200,31 +200,7 @@ impl Binder<'_> {
                 *argument = self.sortable(untyped, location(node))?;
             }
         }
-        let mut order = Vec::with_capacity(call.agg_order.len());
-        for item in &call.agg_order {
-            let mut key = self.plain_sort_key(item)?;
-            self.find_twins();
-            let twins = self.twins();
-            if call.agg_distinct {
-                // The argument may have been cast to the type that the function takes.
-                let cast = |argument: &&Expr| {
-                    functions::cast(key.expr.clone(), argument.type_(), CastContext::Implicit)
-                        .is_ok_and(|cast| twins.same(argument, &cast))
-                };
-                if let Some(argument) = arguments.iter().find(cast) {
-                    key.expr = argument.clone();
-                }
-            }
-            if call.agg_distinct && !arguments.iter().any(|argument| twins.same(argument, &key.expr)) {
-                let NodeEnum::SortBy(sort) = inner(item)? else { continue };
-                return Err(self.error(
-                    SqlState::INVALID_COLUMN_REFERENCE,
-                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
-                    sort.node.as_deref().map_or(-1, location),
-                ));
-            }
-            order.push(key);
-        }
+        let order = self.aggregate_order(call, &arguments)?;
         self.no_sets_since(
             before.sets,
             "aggregate function calls cannot contain set-returning function calls",
@@ -274,6 +250,40 @@ impl Binder<'_> {
             output,
         });
         Ok(Expr::column(output, function.result))
+    }
+
+    /// The sort keys of an aggregate's ORDER BY. With DISTINCT each must be one of the arguments.
+    fn aggregate_order(
+        &mut self,
+        call: &FuncCall,
+        arguments: &[Expr],
+    ) -> Result<Vec<crate::plan::SortKey>, SqlError> {
+        let mut order = Vec::with_capacity(call.agg_order.len());
+        for item in &call.agg_order {
+            let mut key = self.plain_sort_key(item)?;
+            self.find_twins();
+            let twins = self.twins();
+            if call.agg_distinct {
+                // The argument may have been cast to the type that the function takes.
+                let cast = |argument: &&Expr| {
+                    functions::cast(key.expr.clone(), argument.type_(), CastContext::Implicit)
+                        .is_ok_and(|cast| twins.same(argument, &cast))
+                };
+                if let Some(argument) = arguments.iter().find(cast) {
+                    key.expr = argument.clone();
+                }
+            }
+            if call.agg_distinct && !arguments.iter().any(|argument| twins.same(argument, &key.expr)) {
+                let NodeEnum::SortBy(sort) = inner(item)? else { continue };
+                return Err(self.error(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                    sort.node.as_deref().map_or(-1, location),
+                ));
+            }
+            order.push(key);
+        }
+        Ok(order)
     }
 
     /// A subquery in an expression.

@@ -219,36 +219,12 @@ impl Binder<'_> {
             matches!(kind, JoinKind::Right | JoinKind::Full),
             matches!(kind, JoinKind::Left | JoinKind::Full),
         );
-        let names: Vec<String> = if join.is_natural {
-            let right_names: SeededSet<String> =
-                shown(&right_entries).map(|(_, _, c)| c.name.clone()).collect();
-            shown(&left_entries).map(|(_, _, c)| c.name.clone()).filter(|n| right_names.contains(n)).collect()
-        } else {
-            strings(&join.using_clause).into_iter().map(str::to_owned).collect()
-        };
-        let mut condition = Vec::new();
-        let mut merged = Vec::new();
-        for name in &names {
-            let (a, b) = (
-                self.using_column(&mut left_entries, name, "left")?,
-                self.using_column(&mut right_entries, name, "right")?,
-            );
-            condition.push(functions::operator("=", Some(a.clone()), b.clone())?);
-            let value = merged_value(kind, &a, &b)?;
-            merged.push(EntryColumn { name: name.clone(), value: ColumnValue::Value(value), hidden: false });
-        }
+        let (merged, mut condition) =
+            self.merged_columns(join, kind, &mut left_entries, &mut right_entries)?;
         let mut entries = Vec::new();
         if !merged.is_empty() {
             let name = join.join_using_alias.as_ref().map(|alias| alias.aliasname.clone());
-            entries.push(Entry {
-                name,
-                schema: None,
-                columns: merged,
-                source: None,
-                table: None,
-                scalar: false,
-                nullable: false,
-            });
+            entries.push(joined_entry(name, merged));
         }
         let left_side = entries.len()..entries.len() + left_entries.len();
         entries.extend(left_entries);
@@ -262,20 +238,41 @@ impl Binder<'_> {
         if let Some(alias) = &join.alias {
             let columns = shown(&entries).map(|(_, _, column)| column.clone()).collect();
             // The joined row is present even if one side is missing.
-            let mut entry = Entry {
-                name: None,
-                schema: None,
-                columns,
-                source: None,
-                table: None,
-                scalar: false,
-                nullable: false,
-            };
+            let mut entry = joined_entry(None, columns);
             self.apply_alias(&mut entry, Some(alias))?;
             entries = vec![entry];
         }
         let item = FromItem::Join { kind, left: Box::new(left), right: Box::new(right), condition };
         Ok((item, entries))
+    }
+
+    /// The columns that NATURAL or USING merges, and the conditions that they are equal. Hides them
+    /// on both sides.
+    fn merged_columns(
+        &mut self,
+        join: &JoinExpr,
+        kind: JoinKind,
+        left_entries: &mut [Entry],
+        right_entries: &mut [Entry],
+    ) -> Result<(Vec<EntryColumn>, Vec<Expr>), SqlError> {
+        let names: Vec<String> = if join.is_natural {
+            let right_names: SeededSet<String> =
+                shown(right_entries).map(|(_, _, c)| c.name.clone()).collect();
+            shown(left_entries).map(|(_, _, c)| c.name.clone()).filter(|n| right_names.contains(n)).collect()
+        } else {
+            strings(&join.using_clause).into_iter().map(str::to_owned).collect()
+        };
+        let (mut merged, mut condition) = (Vec::new(), Vec::new());
+        for name in names {
+            let (a, b) = (
+                self.using_column(left_entries, &name, "left")?,
+                self.using_column(right_entries, &name, "right")?,
+            );
+            condition.push(functions::operator("=", Some(a.clone()), b.clone())?);
+            let value = merged_value(kind, &a, &b)?;
+            merged.push(EntryColumn { name, value: ColumnValue::Value(value), hidden: false });
+        }
+        Ok((merged, condition))
     }
 
     /// The conjuncts of ON. ON sees only the names of the join's two sides.
@@ -311,6 +308,11 @@ impl Binder<'_> {
             )),
         }
     }
+}
+
+/// The entry of a joined row that is no table's.
+fn joined_entry(name: Option<String>, columns: Vec<EntryColumn>) -> Entry {
+    Entry { name, schema: None, columns, source: None, table: None, scalar: false, nullable: false }
 }
 
 /// The value of a column that USING merges, with the common type of both sides. It reads a side

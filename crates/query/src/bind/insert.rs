@@ -53,31 +53,7 @@ impl Binder<'_> {
                 }
             }
             Some(NodeEnum::SelectStmt(select)) => {
-                let query = self.query(select, Some(false))?;
-                if query.output.len() != columns.len()
-                    && (query.output.len() > columns.len() || !insert.cols.is_empty())
-                {
-                    return Err(self.wrong_width(
-                        query.output.len(),
-                        columns.len(),
-                        &select.target_list,
-                        insert,
-                    ));
-                }
-                let mut query = query;
-                for (index, &column) in columns.iter().enumerate().take(query.output.len()) {
-                    let definition = &table.columns[column];
-                    self.check_identity(definition, overriding)?;
-                    if query.output[index].type_.oid == oid::UNKNOWN {
-                        self.coerce_output(&mut query, index, definition.type_)?;
-                    }
-                    let output = &query.output[index];
-                    let value = Expr::column(output.register, output.type_);
-                    let start = select.target_list.get(index).map_or(-1, location);
-                    let value = self.assigned(value, definition, start)?;
-                    exprs[column] = (!overridden(definition, overriding)).then_some(value);
-                }
-                input = Some(query);
+                input = Some(self.inserted_query(select, insert, &table, &columns, overriding, &mut exprs)?);
             }
             Some(_) => return Err(self.unsupported("this source of INSERT", range.location)),
         }
@@ -107,6 +83,37 @@ impl Binder<'_> {
             conflict,
             returning,
         })))
+    }
+
+    /// The query whose rows are inserted. Puts its columns into `exprs`, as the table's columns
+    /// take them.
+    fn inserted_query(
+        &mut self,
+        select: &SelectStmt,
+        insert: &InsertStmt,
+        table: &Table,
+        columns: &[usize],
+        overriding: OverridingKind,
+        exprs: &mut [Option<Expr>],
+    ) -> Result<Query, SqlError> {
+        let mut query = self.query(select, Some(false))?;
+        let width = query.output.len();
+        if width != columns.len() && (width > columns.len() || !insert.cols.is_empty()) {
+            return Err(self.wrong_width(width, columns.len(), &select.target_list, insert));
+        }
+        for (index, &column) in columns.iter().enumerate().take(width) {
+            let definition = &table.columns[column];
+            self.check_identity(definition, overriding)?;
+            if query.output[index].type_.oid == oid::UNKNOWN {
+                self.coerce_output(&mut query, index, definition.type_)?;
+            }
+            let output = &query.output[index];
+            let value = Expr::column(output.register, output.type_);
+            let start = select.target_list.get(index).map_or(-1, location);
+            let value = self.assigned(value, definition, start)?;
+            exprs[column] = (!overridden(definition, overriding)).then_some(value);
+        }
+        Ok(query)
     }
 
     /// The positions of an INSERT's listed columns; all columns without a list.

@@ -155,38 +155,15 @@ impl Binder<'_> {
         let binary = kind == CopyKind::Binary;
         let refused = |state: SqlState, message: String| Err(SqlError::new(state, message));
         // PostgreSQL checks in this order.
-        for name in ["delimiter", "null"] {
-            if binary && find(name).is_some() {
-                let message = format!("cannot specify {} in BINARY mode", name.to_uppercase());
-                return refused(SqlState::SYNTAX_ERROR, message);
-            }
+        if let Some(name) = ["delimiter", "null"].into_iter().find(|name| binary && find(name).is_some()) {
+            let message = format!("cannot specify {} in BINARY mode", name.to_uppercase());
+            return refused(SqlState::SYNTAX_ERROR, message);
         }
-        let single = |name: &str, default: u8| match find(name) {
-            None => Ok(default),
-            Some(option) => match option_text(option).as_bytes() {
-                [byte] => Ok(*byte),
-                _ => {
-                    let message = format!("COPY {name} must be a single one-byte character");
-                    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
-                }
-            },
-        };
+        let single = |name: &str, default: u8| find(name).map_or(Ok(default), single_byte);
         let delimiter = single("delimiter", if csv { b',' } else { b'\t' })?;
         let null =
             find("null").map_or_else(|| if csv { String::new() } else { "\\N".to_owned() }, option_text);
-        let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
-        if ends_line(&delimiter) {
-            let message = "COPY delimiter cannot be newline or carriage return".to_owned();
-            return refused(SqlState::INVALID_PARAMETER_VALUE, message);
-        }
-        if null.as_bytes().iter().any(ends_line) {
-            let message = "COPY null representation cannot use newline or carriage return".to_owned();
-            return refused(SqlState::INVALID_PARAMETER_VALUE, message);
-        }
-        if !csv && matches!(delimiter, b'\\' | b'.' | b'a'..=b'z' | b'0'..=b'9') {
-            let message = format!("COPY delimiter cannot be \"{}\"", char::from(delimiter));
-            return refused(SqlState::INVALID_PARAMETER_VALUE, message);
-        }
+        check_signs(delimiter, &null, csv)?;
         let header = find("header").map(|option| self.header(option)).transpose()?.unwrap_or(false);
         if binary && header {
             return refused(
@@ -194,13 +171,7 @@ impl Binder<'_> {
                 "cannot specify HEADER in BINARY mode".to_owned(),
             );
         }
-        let only_csv = |name: &str| match find(name) {
-            Some(_) if !csv => {
-                let message = format!("COPY {} requires CSV mode", name.to_uppercase());
-                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
-            }
-            _ => Ok(()),
-        };
+        let only_csv = |name: &str| if csv { Ok(()) } else { find(name).map_or(Ok(()), needs_csv) };
         only_csv("quote")?;
         let quote = single("quote", b'"')?;
         if csv && delimiter == quote {
@@ -313,4 +284,36 @@ impl Binder<'_> {
             )),
         }
     }
+}
+
+/// The one byte of an option's text.
+fn single_byte(option: &DefElem) -> Result<u8, SqlError> {
+    match option_text(option).as_bytes() {
+        [byte] => Ok(*byte),
+        _ => {
+            let message = format!("COPY {} must be a single one-byte character", option.defname);
+            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+        }
+    }
+}
+
+/// The refusal of an option outside of CSV mode.
+fn needs_csv(option: &DefElem) -> Result<(), SqlError> {
+    let message = format!("COPY {} requires CSV mode", option.defname.to_uppercase());
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+}
+
+/// Refuses a delimiter or a text for NULL that lines of data cannot hold unambiguously.
+fn check_signs(delimiter: u8, null: &str, csv: bool) -> Result<(), SqlError> {
+    let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let message = if ends_line(&delimiter) {
+        "COPY delimiter cannot be newline or carriage return".to_owned()
+    } else if null.as_bytes().iter().any(ends_line) {
+        "COPY null representation cannot use newline or carriage return".to_owned()
+    } else if !csv && matches!(delimiter, b'\\' | b'.' | b'a'..=b'z' | b'0'..=b'9') {
+        format!("COPY delimiter cannot be \"{}\"", char::from(delimiter))
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }

@@ -238,37 +238,48 @@ impl Binder<'_> {
                 values.meet(self, kind, constraint.location)?;
                 attributes.meet(self, kind, constraint.location)?;
             }
-            match ConstrType::try_from(constraint.contype) {
-                Ok(ConstrType::ConstrNotnull) => column.not_null = true,
-                Ok(ConstrType::ConstrDefault) => column.default = self.default_text(constraint, &column)?,
-                Ok(ConstrType::ConstrIdentity) => {
-                    let mut owned = self.identity(constraint)?;
-                    owned.options.type_ = owned.options.type_.or(Some(column.type_));
-                    column.not_null = true;
-                    column.sequence = Some(owned);
-                }
-                Ok(ConstrType::ConstrGenerated) => {
-                    return Err(self.unsupported("a generated column", constraint.location));
-                }
-                Ok(ConstrType::ConstrAttrDeferrable | ConstrType::ConstrAttrDeferred) => {
-                    return Err(self.unsupported("a deferrable constraint", constraint.location));
-                }
-                Ok(ConstrType::ConstrAttrNotEnforced) => {
-                    return Err(self.unsupported("a constraint that is not enforced", constraint.location));
-                }
-                Ok(
-                    ConstrType::ConstrNull
-                    | ConstrType::ConstrAttrNotDeferrable
-                    | ConstrType::ConstrAttrImmediate
-                    | ConstrType::ConstrAttrEnforced,
-                ) => {}
-                _ => constraints.push(self.constraint(constraint, Some(&definition.colname))?),
-            }
+            constraints.extend(self.column_constraint(constraint, &mut column)?);
         }
         if serial.is_some() {
             values.meet(self, ConstrType::ConstrDefault, -1)?;
         }
         Ok(column)
+    }
+
+    /// Puts a clause of a column's definition into the column, or returns it as a constraint of the
+    /// table.
+    fn column_constraint(
+        &mut self,
+        constraint: &Constraint,
+        column: &mut ColumnDefinition,
+    ) -> Result<Option<ConstraintDefinition>, SqlError> {
+        match ConstrType::try_from(constraint.contype) {
+            Ok(ConstrType::ConstrNotnull) => column.not_null = true,
+            Ok(ConstrType::ConstrDefault) => column.default = self.default_text(constraint, column)?,
+            Ok(ConstrType::ConstrIdentity) => {
+                let mut owned = self.identity(constraint)?;
+                owned.options.type_ = owned.options.type_.or(Some(column.type_));
+                column.not_null = true;
+                column.sequence = Some(owned);
+            }
+            Ok(ConstrType::ConstrGenerated) => {
+                return Err(self.unsupported("a generated column", constraint.location));
+            }
+            Ok(ConstrType::ConstrAttrDeferrable | ConstrType::ConstrAttrDeferred) => {
+                return Err(self.unsupported("a deferrable constraint", constraint.location));
+            }
+            Ok(ConstrType::ConstrAttrNotEnforced) => {
+                return Err(self.unsupported("a constraint that is not enforced", constraint.location));
+            }
+            Ok(
+                ConstrType::ConstrNull
+                | ConstrType::ConstrAttrNotDeferrable
+                | ConstrType::ConstrAttrImmediate
+                | ConstrType::ConstrAttrEnforced,
+            ) => {}
+            _ => return Ok(Some(self.constraint(constraint, Some(&column.name))?)),
+        }
+        Ok(None)
     }
 
     fn constraint(

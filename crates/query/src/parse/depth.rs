@@ -116,17 +116,22 @@ pub(super) fn check(text: &str) -> Result<Tokens, SqlError> {
     if !is_whole {
         deepest = deepest.max(comments(&text.as_bytes()[seen..]) * PARTS);
     }
-    if let Some((start, end)) = junk {
-        let of_name = |c: &char| c.is_ascii_alphanumeric() || matches!(*c, '_' | '$') || !c.is_ascii();
-        let name: String = text[end..].chars().take_while(of_name).collect();
-        let message = format!("trailing junk after parameter at or near \"{}{name}\"", &text[start..end]);
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(super::position(text, start)));
+    if let Some(parameter) = junk {
+        return Err(trailing_junk(text, parameter));
     }
     if deepest > MAX_DEPTH * PARTS {
         return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
             .with_hint(format!("The statement nests more than {MAX_DEPTH} levels deep.")));
     }
     Ok(tokens)
+}
+
+/// The error for a parameter followed by letters.
+fn trailing_junk(text: &str, (start, end): (usize, usize)) -> SqlError {
+    let of_name = |c: &char| c.is_ascii_alphanumeric() || matches!(*c, '_' | '$') || !c.is_ascii();
+    let name: String = text[end..].chars().take_while(of_name).collect();
+    let message = format!("trailing junk after parameter at or near \"{}{name}\"", &text[start..end]);
+    SqlError::new(SqlState::SYNTAX_ERROR, message).at(super::position(text, start))
 }
 
 /// The nesting depth of comments in a comment, or in a token without an end.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    AlterTableCmd, AlterTableStmt, AlterTableType as Kind, ConstrType, DropBehavior, Node, ObjectType,
-    RangeVar, RenameStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType as Kind, ColumnDef, ConstrType, Constraint, DropBehavior,
+    Node, ObjectType, RangeVar, RenameStmt,
 };
 use txn::TableLock;
 
@@ -21,6 +21,7 @@ use crate::plan::{AlterAction, ColumnDefinition, Command, ConstraintDefinition, 
 use catalog::system_columns;
 use catalog::{Relation, Table};
 use values::error::{SqlError, SqlState};
+use values::types::Type;
 
 impl Binder<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Result<Command, SqlError> {
@@ -68,42 +69,17 @@ impl Binder<'_> {
         let definition = command.def.as_deref().map(inner).transpose()?;
         actions.push(match (Kind::try_from(command.subtype), definition) {
             (Ok(Kind::AtAddColumn), Some(NodeEnum::ColumnDef(column))) => {
-                let mut constraints = Vec::new();
-                let column = self.column(column, &range.relname, &mut constraints).map_err(of_kept_text)?;
-                if let Some(Relation::Table(table)) = self.find_relation(range)?
-                    && table.column(&column.name).is_none()
-                {
-                    self.bind_checks_of_column(&table, &column, &mut constraints)?;
-                }
-                actions.push(AlterAction::AddColumn { column, constraints, if_not_exists: if_exists });
-                return Ok(());
+                self.add_column(column, range, if_exists)?
             }
             (Ok(Kind::AtDropColumn), _) => AlterAction::DropColumn { name, if_exists, cascade },
             (Ok(Kind::AtAddConstraint), Some(NodeEnum::Constraint(constraint))) => {
-                let mut constraint = self.constraint(constraint, None).map_err(of_kept_text)?;
-                if let ConstraintKind::Check { text, columns } = &mut constraint.kind
-                    && let Some(Relation::Table(table)) = self.find_relation(range)?
-                {
-                    *columns = self.check_columns(&table, text)?;
-                }
-                AlterAction::AddConstraint(constraint)
+                AlterAction::AddConstraint(self.new_constraint(constraint, range)?)
             }
             (Ok(Kind::AtValidateConstraint), _) => AlterAction::Validate(name),
             (Ok(Kind::AtDropConstraint), _) => AlterAction::DropConstraint { name, if_exists, cascade },
             (Ok(Kind::AtColumnDefault), _) => {
                 let default = match command.def.as_deref() {
-                    // The command itself reports a missing relation or one that is no table.
-                    Some(_) if !matches!(self.find_relation(range)?, Some(Relation::Table(_))) => None,
-                    Some(expression) => {
-                        let table = self.stored_table(range).map_err(without_position)?;
-                        if let Some(refused) = system_columns::unchangeable("alter", &name) {
-                            return Err(refused);
-                        }
-                        let position = self.named_column(&table, &name, -1)?;
-                        let type_ = table.columns[position].type_;
-                        let text = self.default_expression(expression, &name, type_);
-                        Some(text.map_err(without_position)?)
-                    }
+                    Some(expression) => self.new_default(expression, range, &name)?,
                     None => None,
                 };
                 AlterAction::SetDefault { column: name, default }
@@ -119,21 +95,7 @@ impl Binder<'_> {
             }
             (Ok(Kind::AtDropIdentity), _) => AlterAction::DropIdentity { column: name, if_exists },
             (Ok(Kind::AtAlterColumnType), Some(NodeEnum::ColumnDef(column))) => {
-                let type_name =
-                    column.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
-                if let Some(collate) = &column.coll_clause {
-                    self.collation(&collate.collname, collate.location)?;
-                }
-                let using = column.raw_default.as_deref();
-                if let Some(at) = using.and_then(subquery_in) {
-                    let message = "cannot use subquery in transform expression";
-                    return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
-                }
-                let using = using.map(crate::parse::expression_text).transpose()?;
-                let type_ = self.type_name(type_name)?;
-                if let Some(collate) = &column.coll_clause {
-                    self.collatable(type_, collate.location)?;
-                }
+                let (type_, using) = self.new_type(column)?;
                 AlterAction::SetType { column: name, type_, using }
             }
             (Ok(Kind::AtChangeOwner), _) => {
@@ -163,6 +125,75 @@ impl Binder<'_> {
             _ => return Err(self.unsupported("this form of ALTER TABLE", range.location)),
         });
         Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        column: &ColumnDef,
+        range: &RangeVar,
+        if_not_exists: bool,
+    ) -> Result<AlterAction, SqlError> {
+        let mut constraints = Vec::new();
+        let column = self.column(column, &range.relname, &mut constraints).map_err(of_kept_text)?;
+        if let Some(Relation::Table(table)) = self.find_relation(range)?
+            && table.column(&column.name).is_none()
+        {
+            self.bind_checks_of_column(&table, &column, &mut constraints)?;
+        }
+        Ok(AlterAction::AddColumn { column, constraints, if_not_exists })
+    }
+
+    fn new_constraint(
+        &mut self,
+        constraint: &Constraint,
+        range: &RangeVar,
+    ) -> Result<ConstraintDefinition, SqlError> {
+        let mut constraint = self.constraint(constraint, None).map_err(of_kept_text)?;
+        if let ConstraintKind::Check { text, columns } = &mut constraint.kind
+            && let Some(Relation::Table(table)) = self.find_relation(range)?
+        {
+            *columns = self.check_columns(&table, text)?;
+        }
+        Ok(constraint)
+    }
+
+    /// The text of a new default. None where the relation is missing or no table, which the command
+    /// itself reports.
+    fn new_default(
+        &mut self,
+        expression: &Node,
+        range: &RangeVar,
+        name: &str,
+    ) -> Result<Option<String>, SqlError> {
+        if !matches!(self.find_relation(range)?, Some(Relation::Table(_))) {
+            return Ok(None);
+        }
+        let table = self.stored_table(range).map_err(without_position)?;
+        if let Some(refused) = system_columns::unchangeable("alter", name) {
+            return Err(refused);
+        }
+        let position = self.named_column(&table, name, -1)?;
+        let type_ = table.columns[position].type_;
+        self.default_expression(expression, name, type_).map(Some).map_err(without_position)
+    }
+
+    /// A column's new type, and the expression that converts its values.
+    fn new_type(&mut self, column: &ColumnDef) -> Result<(Type, Option<String>), SqlError> {
+        let type_name = column.type_name.as_ref().ok_or_else(|| SqlError::internal("column without type"))?;
+        if let Some(collate) = &column.coll_clause {
+            self.collation(&collate.collname, collate.location)?;
+        }
+        let using = column.raw_default.as_deref();
+        if let Some(at) = using.and_then(subquery_in) {
+            let message = "cannot use subquery in transform expression";
+            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
+        }
+        let using = using.map(crate::parse::expression_text).transpose()?;
+        let type_ = self.type_name(type_name)?;
+        if let Some(collate) = &column.coll_clause {
+            self.collatable(type_, collate.location)?;
+        }
+        Ok((type_, using))
     }
 
     /// Finds the columns that CHECKs read which stand beside a new column.
