@@ -401,14 +401,7 @@ impl SettingsTable {
         let known = &KNOWN[at];
         let mut proper = spelled(known, value)?;
         match known.name {
-            "TimeZone" => {
-                let zone = time_zone(value).map_err(|why| {
-                    let error = invalid(known.name, value);
-                    if let Some(why) = why { error.with_detail(why) } else { error }
-                })?;
-                zone.name().clone_into(&mut proper);
-                self.formats.time_zone = zone;
-            }
+            "TimeZone" => proper = self.set_time_zone(value)?,
             "DateStyle" => proper = self.set_date_style(value).ok_or_else(|| invalid(known.name, value))?,
             "IntervalStyle" => {
                 self.formats.interval_style = match proper.as_str() {
@@ -437,25 +430,9 @@ impl SettingsTable {
             "log_min_duration_statement" => {
                 self.log_min_duration = parse_time(&proper).map(Duration::from_millis);
             }
-            "log_min_messages" | "log_min_error_statement" => {
-                if proper == "debug" {
-                    "debug2".clone_into(&mut proper);
-                }
-                let takes_errors = !matches!(proper.as_str(), "log" | "fatal" | "panic");
-                match known.name {
-                    "log_min_messages" => self.logs_errors = takes_errors,
-                    _ => self.logs_failed_statements = takes_errors,
-                }
-            }
-            "work_mem" | "maintenance_work_mem" | "statement_memory" => {
-                let bytes = parse_memory(known.name, value)? << 10;
-                match known.name {
-                    "work_mem" => self.wanted.0 = bytes as usize,
-                    "maintenance_work_mem" => self.wanted.1 = bytes as usize,
-                    _ => self.statement_memory = bytes,
-                }
-                self.bound_memory();
-            }
+            "log_min_messages" => self.logs_errors = logs_errors(&mut proper),
+            "log_min_error_statement" => self.logs_failed_statements = logs_errors(&mut proper),
+            "work_mem" | "maintenance_work_mem" | "statement_memory" => self.set_memory(known.name, value)?,
             "synchronous_commit" => self.synchronous = proper != "off",
             "client_min_messages" => {
                 self.least = least_loud(&mut proper);
@@ -489,6 +466,28 @@ impl SettingsTable {
             _ => {}
         }
         Ok(proper)
+    }
+
+    /// Puts a time zone into effect and gives its proper name.
+    fn set_time_zone(&mut self, value: &str) -> Result<String, SqlError> {
+        let zone = time_zone(value).map_err(|why| {
+            let error = invalid("TimeZone", value);
+            if let Some(why) = why { error.with_detail(why) } else { error }
+        })?;
+        let proper = zone.name().to_owned();
+        self.formats.time_zone = zone;
+        Ok(proper)
+    }
+
+    fn set_memory(&mut self, name: &'static str, value: &str) -> Result<(), SqlError> {
+        let bytes = parse_memory(name, value)? << 10;
+        match name {
+            "work_mem" => self.wanted.0 = bytes as usize,
+            "maintenance_work_mem" => self.wanted.1 = bytes as usize,
+            _ => self.statement_memory = bytes,
+        }
+        self.bound_memory();
+        Ok(())
     }
 
     /// Puts `statement_memory` into effect. Operators keep no more than a share of it, however much
@@ -550,6 +549,15 @@ fn no_deadlock_timeout() -> SqlError {
     let message =
         "0 ms is outside the valid range for parameter \"deadlock_timeout\" (1 ms .. 2147483647 ms)";
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Whether a least severity of the log lets errors through. Puts the value's proper spelling in
+/// place.
+fn logs_errors(value: &mut String) -> bool {
+    if value == "debug" {
+        "debug2".clone_into(value);
+    }
+    !matches!(value.as_str(), "log" | "fatal" | "panic")
 }
 
 /// The lowest severity that a value of `client_min_messages` lets through; None: errors only. Puts

@@ -161,18 +161,7 @@ fn act(
             add_column(session, table, column)
         }
         AlterAction::DropColumn { name, if_exists, cascade } => {
-            let Some(at) = table.column(name) else {
-                if let Some(refused) = system_columns::unchangeable("drop", name) {
-                    return Err(refused);
-                }
-                let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
-                if !if_exists {
-                    return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
-                }
-                skipping(session, client, format!("{message}, skipping"));
-                return Ok(());
-            };
-            drop_column(session, table, at, *cascade, client)
+            drop_named_column(session, table, name, (*if_exists, *cascade), client)
         }
         AlterAction::AddConstraint(definition) => constraint::add(session, table, definition, false),
         AlterAction::DropConstraint { name, if_exists, cascade } => {
@@ -203,31 +192,54 @@ fn act(
             table.name.clone_from(name);
             Ok(())
         }
-        AlterAction::RenameColumn { from, to } => {
-            let absent = || system_columns::unchangeable("rename", from).unwrap_or_else(|| no_column(from));
-            let at = table.column(from).ok_or_else(absent)?;
-            columns::check_column_name(to)?;
-            if table.column(to).is_some() {
-                let message = format!("column \"{to}\" of relation \"{}\" already exists", table.name);
-                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-            }
-            table.columns[at].name.clone_from(to);
-            for check in &mut table.checks {
-                check.text = query::parse::rewrite::bare_columns(&check.text, Some((from, to)))?;
-            }
-            // Each must still say what it said.
-            let catalog = Arc::clone(&session.environment.catalog);
-            match query::compile::row_checks(&catalog, &Arc::new(table.clone())) {
-                Err(stopped) if stopped.code.is_stop() => Err(stopped),
-                Err(_) => Err(SqlError::unsupported("renaming a column of such a check constraint")),
-                Ok(_) => Ok(()),
-            }
-        }
+        AlterAction::RenameColumn { from, to } => rename_column(session, table, from, to),
         AlterAction::RenameConstraint { from, to } => rename_constraint(table, from, to),
         AlterAction::SetSchema(name) => set_schema(session, table, name),
         AlterAction::Validate(name) => constraint::validate(session, table, name),
         AlterAction::Owner(role) => owner::check(session, role.as_deref()),
         AlterAction::NoEffect { .. } => Ok(()),
+    }
+}
+
+fn drop_named_column(
+    session: &mut Session,
+    table: &mut Table,
+    name: &str,
+    (if_exists, cascade): (bool, bool),
+    client: &mut dyn Client,
+) -> Result<(), SqlError> {
+    let Some(at) = table.column(name) else {
+        if let Some(refused) = system_columns::unchangeable("drop", name) {
+            return Err(refused);
+        }
+        let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+        if !if_exists {
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+        }
+        skipping(session, client, format!("{message}, skipping"));
+        return Ok(());
+    };
+    drop_column(session, table, at, cascade, client)
+}
+
+fn rename_column(session: &Session, table: &mut Table, from: &str, to: &str) -> Result<(), SqlError> {
+    let absent = || system_columns::unchangeable("rename", from).unwrap_or_else(|| no_column(from));
+    let at = table.column(from).ok_or_else(absent)?;
+    columns::check_column_name(to)?;
+    if table.column(to).is_some() {
+        let message = format!("column \"{to}\" of relation \"{}\" already exists", table.name);
+        return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+    }
+    to.clone_into(&mut table.columns[at].name);
+    for check in &mut table.checks {
+        check.text = query::parse::rewrite::bare_columns(&check.text, Some((from, to)))?;
+    }
+    // Each check must still have its meaning.
+    let catalog = Arc::clone(&session.environment.catalog);
+    match query::compile::row_checks(&catalog, &Arc::new(table.clone())) {
+        Err(stopped) if stopped.code.is_stop() => Err(stopped),
+        Err(_) => Err(SqlError::unsupported("renaming a column of such a check constraint")),
+        Ok(_) => Ok(()),
     }
 }
 
