@@ -43,6 +43,30 @@ struct Room {
     logins: usize,
 }
 
+/// The options with which the database of these settings opens. `tls` says whether clients may use
+/// it, and `sessions` bounds the sessions.
+fn database_options(
+    settings: &ServeSettings,
+    (addresses, tls): (&[Address], bool),
+    buffers: usize,
+    sessions: usize,
+) -> Result<sql::database::Options, String> {
+    Ok(sql::database::Options {
+        cores: Some(cores(settings)?),
+        pin: true,
+        memory: Some(buffers),
+        file_io: match settings.file_io.unwrap_or(FileIoKind::Auto) {
+            FileIoKind::Auto => runtime::FileIo::Auto,
+            FileIoKind::IoUring => runtime::FileIo::IoUring,
+            FileIoKind::Threads => runtime::FileIo::Threads,
+        },
+        max_connections: sessions,
+        discard_log_after: settings.discard_log_after,
+        read_only_settings: shown(settings, addresses, tls, access::reserved(settings, sessions)?),
+        ..sql::database::Options::default()
+    })
+}
+
 /// Serves until SIGTERM or SIGINT.
 pub fn run(command_line: ServeSettings) -> Result<(), String> {
     logger::install(LogFormat::Text, LogLevel::Info);
@@ -60,25 +84,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     let all = available_bytes()?;
     let beside = all.saturating_sub(buffers as u64 + memory.0);
     let room = room(&settings, beside)?;
-    let options = sql::database::Options {
-        cores: Some(cores(&settings)?),
-        pin: true,
-        memory: Some(buffers),
-        file_io: match settings.file_io.unwrap_or(FileIoKind::Auto) {
-            FileIoKind::Auto => runtime::FileIo::Auto,
-            FileIoKind::IoUring => runtime::FileIo::IoUring,
-            FileIoKind::Threads => runtime::FileIo::Threads,
-        },
-        max_connections: room.sessions,
-        discard_log_after: settings.discard_log_after,
-        read_only_settings: shown(
-            &settings,
-            &addresses,
-            tls.is_some(),
-            access::reserved(&settings, room.sessions)?,
-        ),
-        ..sql::database::Options::default()
-    };
+    let options = database_options(&settings, (&addresses, tls.is_some()), buffers, room.sessions)?;
     folder::keep_private(&data)?;
     // Before the first worker exists, so that every signal finds its handler.
     let mut signals =

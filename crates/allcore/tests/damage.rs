@@ -150,6 +150,36 @@ fn full_log_makes_room(server: &mut Server) {
     panic!("the log did not fill the disk");
 }
 
+/// A file that takes a quarter of the disk, until the test needs the room.
+fn put_ballast(path: &Path) {
+    // An open file would keep its room, so it is closed here.
+    let file = fs::File::create(path).unwrap();
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(b'b'), 100 << 20), &mut &file).unwrap();
+    file.sync_all().unwrap();
+    // A start refuses files that others may read.
+    file.set_permissions(Permissions::from_mode(0o600)).unwrap();
+}
+
+/// Runs batches of 1,000 rows until the disk is full; returns the number of rows.
+fn fill_disk(server: &Server, client: &mut postgres::Client, batch: &dyn Fn(i32) -> String) -> i32 {
+    // Old segments of the log soon become new ones; the disk is full if that has not helped.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let (mut rows, mut refused) = (0, 0);
+    while refused < 4 {
+        assert!(Instant::now() < deadline, "{rows} rows and no full disk");
+        match client.batch_execute(&batch(rows + 1)) {
+            Ok(()) => (rows, refused) = (rows + 1000, 0),
+            Err(error) => {
+                assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error}\n{}", server.log());
+                refused += 1;
+                std::thread::sleep(Duration::from_millis(500));
+            }
+        }
+    }
+    assert!(rows > 0);
+    rows
+}
+
 #[test]
 fn a_full_disk_stops_writes_and_nothing_else() {
     let mut server = Server::start(&["--buffers", "16MiB"]);
@@ -162,13 +192,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     };
     server.launch();
     let ballast = server.data().join("ballast");
-    let file = fs::File::create(&ballast).unwrap();
-    std::io::copy(&mut std::io::Read::take(std::io::repeat(b'b'), 100 << 20), &mut &file).unwrap();
-    file.sync_all().unwrap();
-    // A start refuses files that others may read.
-    file.set_permissions(Permissions::from_mode(0o600)).unwrap();
-    // Held open it would keep its room.
-    drop(file);
+    put_ballast(&ballast);
     let mut client = server.connect();
     client
         .batch_execute(
@@ -185,21 +209,7 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     };
     full_log_makes_room(&mut server);
     let mut client = server.connect();
-    // Old segments of the log soon become new ones; the disk is full if that has not helped.
-    let deadline = Instant::now() + Duration::from_secs(120);
-    let (mut rows, mut refused) = (0, 0);
-    while refused < 4 {
-        assert!(Instant::now() < deadline, "{rows} rows and no full disk");
-        match client.batch_execute(&batch(rows + 1)) {
-            Ok(()) => (rows, refused) = (rows + 1000, 0),
-            Err(error) => {
-                assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error}\n{}", server.log());
-                refused += 1;
-                std::thread::sleep(Duration::from_millis(500));
-            }
-        }
-    }
-    assert!(rows > 0);
+    let mut rows = fill_disk(&server, &mut client, &batch);
     let line = |line: &str| line.contains("sqlstate 53100") && line.contains("insert into full_of");
     assert!(server.log().lines().any(line), "no word of the full disk:\n{}", server.log());
     // Reads work, of old and new sessions.
@@ -208,7 +218,8 @@ fn a_full_disk_stops_writes_and_nothing_else() {
         assert_eq!(count(&mut reader, "select count(*) from full_of where id = 500"), 1);
         assert_eq!(count(&mut reader, "select count(*) from witness"), 100);
         assert_eq!(failure(&mut reader, &batch(rows + 1)), SqlState::DISK_FULL);
-        // So does what fits in memory; what doesn't fails alone, and gives back what it had.
+        // A query that fits in memory works, too. One that spills fails alone and returns its
+        // pages.
         let sort =
             "select count(*) from (select row_number() over (order by f.filler) from full_of f, witness) s";
         reader.batch_execute("set work_mem = '64kB'").unwrap();

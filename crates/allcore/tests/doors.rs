@@ -21,7 +21,7 @@ const ENGINE: [&str; 11] = [
 ];
 /// The head of each.
 const DENY: &str = "#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]";
-/// What the engine must not say, and where the door for it is.
+/// Words that only the door for them may use, and the door's path.
 const DOORS: [(&str, &str); 2] = [("thread_local!", "sync/src/machine/"), ("asm!", "sync/src/processor.rs")];
 
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -1,4 +1,4 @@
-//! What point selects and an update by primary key cost without sockets.
+//! The cost of point selects and of an update by primary key without sockets.
 //!
 //! `cargo run --release -p sql --example hot_path -- data`
 

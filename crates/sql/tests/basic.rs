@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Folder, fails, rows, run};
+use sql::embedded::EmbeddedSession;
 use values::types::Value;
 
 #[test]
@@ -183,21 +184,26 @@ fn joins_and_set_operations_return_the_expected_rows() {
     database.shutdown().expect("closes");
 }
 
+/// The table that the tests of lists search, with 43 rows of many types.
+fn fill_lists(s: &mut EmbeddedSession) {
+    run(
+        s,
+        "CREATE TABLE l (i int, b bigint, s smallint, n numeric, f float8, t text, c char(9), d date, ts timestamp)",
+    );
+    run(
+        s,
+        "INSERT INTO l SELECT g, g, g, g / 2.0, g / 2.0, 't' || g, 'c' || g, date '2020-01-01' + g, timestamp '2020-01-01' + g * interval '1 day'
+         FROM generate_series(1, 40) g",
+    );
+    run(s, "INSERT INTO l (n, f, t) VALUES ('NaN', 'NaN', ''), (0.000, '-0', ' '), (NULL, NULL, NULL)");
+}
+
 #[test]
 fn a_hashed_list_finds_what_a_search_finds() {
     let folder = Folder::new("lists");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");
-    run(
-        &mut s,
-        "CREATE TABLE l (i int, b bigint, s smallint, n numeric, f float8, t text, c char(9), d date, ts timestamp)",
-    );
-    run(
-        &mut s,
-        "INSERT INTO l SELECT g, g, g, g / 2.0, g / 2.0, 't' || g, 'c' || g, date '2020-01-01' + g, timestamp '2020-01-01' + g * interval '1 day'
-         FROM generate_series(1, 40) g",
-    );
-    run(&mut s, "INSERT INTO l (n, f, t) VALUES ('NaN', 'NaN', ''), (0.000, '-0', ' '), (NULL, NULL, NULL)");
+    fill_lists(&mut s);
     let many = |item: &dyn Fn(u32) -> String| (5..20).map(item).collect::<Vec<_>>().join(", ");
     let lists = [
         ("i", many(&|n| n.to_string()), "2"),
@@ -237,6 +243,16 @@ fn a_hashed_list_finds_what_a_search_finds() {
             }
         }
     }
+    drop(s);
+    database.shutdown().expect("closes");
+}
+
+#[test]
+fn a_list_of_parameters_or_outer_columns_is_hashed_for_each_value() {
+    let folder = Folder::new("list-parameters");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    fill_lists(&mut s);
     // Other values of the parameters make another hash table.
     let parameters = (1..=10).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
     for (operator, first, expected) in

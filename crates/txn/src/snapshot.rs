@@ -1,4 +1,5 @@
-//! What a reader sees: a snapshot is one log position and the reader's own place in its transaction.
+//! The view of a reader: a snapshot is one log position and the reader's own place in its
+//! transaction.
 
 use storage::Lsn;
 

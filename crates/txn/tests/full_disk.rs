@@ -127,7 +127,11 @@ fn a_rollback_works_on_a_full_disk() {
     });
     drop(bench);
 
-    // Recovery rolls back in the same way.
+    recovery_works_on_a_full_disk();
+}
+
+/// Recovery rolls back in the same way.
+fn recovery_works_on_a_full_disk() {
     let folder = test_folder("full-disk-recovery");
     let _ = std::fs::remove_dir_all(&folder);
     let runtime = start_runtime();

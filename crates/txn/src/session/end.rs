@@ -19,7 +19,7 @@
 //! is used up, it waits for space and logs the wait. An entry that can never be put back ends the
 //! process, and recovery puts it back.
 //!
-//! A dropped session's leftovers are taken back on its own core or by recovery, never anywhere else.
+//! A dropped session's own core, or recovery, takes its leftovers back; nothing else does.
 
 use std::sync::Arc;
 use std::time::Duration;
