@@ -50,13 +50,6 @@ pub enum Step {
     /// Run this statement with the parameters in [`Turn::params`]; `next` is called with its
     /// [`Reply`].
     Run(StatementId),
-    /// Send this statement without waiting for its reply; the driver waits at the next `Sync`.
-    /// Where the driver or the protocol can't pipeline, it is a `Run` whose reply is not given.
-    Queue(StatementId),
-    Sync,
-    /// What is queued ends here, so that an error in it passes over nothing that comes after it;
-    /// nothing is waited for.
-    Fence,
     Sleep(Duration),
     /// Set up a connection in place of the one there is, if any. A client has one at its beginning.
     Connect,
@@ -74,7 +67,7 @@ pub enum Step {
 pub struct Turn<'a> {
     /// The thread's own random numbers.
     pub random: &'a mut Random,
-    /// Empty; filled by the client before it returns [`Step::Run`] or [`Step::Queue`].
+    /// Empty; filled by the client before it returns [`Step::Run`].
     pub params: &'a mut Params,
     /// The reply of the statement that ran last; empty at the first step.
     pub reply: &'a Reply,

@@ -212,10 +212,7 @@ mod tests {
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         let name = file.path().to_str().unwrap().to_owned();
-        for (text, why) in [
-            ("BEGIN;\nSELECT 1 AS one \\gset\nEND;", "2: \\gset wants an answer"),
-            ("SELECT 1;\n\\startpipeline\nSELECT 2;\n\\endpipeline", "2: the script says itself what is"),
-        ] {
+        for (text, why) in [("BEGIN;\nSELECT 1 AS one \\gset\nEND;", "2: \\gset wants an answer")] {
             std::fs::write(&name, text).unwrap();
             let error = refused(&["-f", &name, "--pipeline"]);
             assert!(error.starts_with(&format!("--pipeline: {name}:{why}")), "{error}");

@@ -162,9 +162,7 @@ fn pgbench(options: &RunOptions) -> Result<PgBench, String> {
         ([], name) => vec![pgbench::builtin(name).ok_or_else(|| unknown(name))?],
         (files, _) => files.iter().map(|file| Source::file(file)).collect::<Result<_, _>>()?,
     };
-    let workload = PgBench::new(&sources, &settings)?;
-    workload.check_protocol(options.protocol())?;
-    Ok(workload)
+    PgBench::new(&sources, &settings)
 }
 
 fn single(text: &str) -> Option<char> {
@@ -196,19 +194,6 @@ mod tests {
         for name in names {
             assert_eq!(named(&options(&["-w", name])).unwrap().name(), name);
         }
-    }
-
-    #[test]
-    fn a_pipeline_is_refused_under_the_simple_protocol() {
-        let mut script = tempfile::NamedTempFile::new().unwrap();
-        std::io::Write::write_all(&mut script, b"SELECT 1;\n\\startpipeline\nSELECT 2;\n\\endpipeline\n")
-            .unwrap();
-        let file = script.path().to_str().unwrap();
-        let error = named(&options(&["-f", file, "-M", "simple"])).err().unwrap();
-        let expected = format!("{file}:2: cannot use pipeline mode with the simple query protocol");
-        assert!(error.starts_with(&expected), "{error}");
-        assert!(named(&options(&["-f", file])).is_ok());
-        assert!(named(&options(&["-w", "select-only", "-M", "simple"])).is_ok());
     }
 
     #[test]

@@ -160,7 +160,11 @@ impl<'a> Reader<'a, '_> {
         let most = match command {
             "sleep" => 2,
             "gset" => 1,
-            "else" | "endif" | "startpipeline" | "syncpipeline" | "endpipeline" => 0,
+            "else" | "endif" => 0,
+            "startpipeline" => {
+                let message = "not supported by the lab; --pipeline makes one of each transaction";
+                return Err(self.fault(name.start, name.text, message));
+            }
             "aset" | "shell" | "setshell" => {
                 let message = "not supported by the lab; --driver pgbench runs it";
                 return Err(self.fault(name.start, name.text, message));
@@ -180,9 +184,6 @@ impl<'a> Reader<'a, '_> {
                 open.unless.into_iter().chain(open.ends).for_each(|op| self.go_on(op));
                 return Ok(());
             }
-            "startpipeline" => Op::StartPipeline,
-            "syncpipeline" => Op::SyncPipeline,
-            "endpipeline" => Op::EndPipeline,
             _ => {
                 let last = self.last.ok_or_else(|| at("\\gset must follow an SQL command"))?;
                 if let Op::Run { keep, .. } = &mut self.script.ops[last] {

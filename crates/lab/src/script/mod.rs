@@ -1,5 +1,5 @@
 //! pgbench's script language, as PostgreSQL 18's documentation has it: SQL commands, `\set` and its
-//! expressions, `\gset`, `\if`, `\sleep`, pipelines, weights, variables of the command line and
+//! expressions, `\gset`, `\if`, `\sleep`, weights, variables of the command line and
 //! automatic ones.
 //!
 //! The way of a script: `scan` cuts its text into commands, `parse` reads their expressions,

@@ -39,9 +39,6 @@ pub(super) enum Op {
     Jump(usize),
     /// Units, and microseconds of each.
     Sleep(Amount, u32),
-    StartPipeline,
-    SyncPipeline,
-    EndPipeline,
 }
 
 #[derive(Debug, Clone, Copy)]

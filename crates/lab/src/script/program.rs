@@ -156,16 +156,8 @@ impl Program {
         &self.statements
     }
 
-    /// Where the first pipeline begins, if any: the simple protocol has none.
-    pub fn pipeline(&self) -> Option<String> {
-        self.scripts.iter().zip(&self.kinds).find_map(|(script, kind)| {
-            let at = script.ops.iter().position(|op| matches!(op, Op::StartPipeline))?;
-            Some(format!("{kind}:{}", script.places[at].line))
-        })
-    }
-
-    /// Whether each script can go as one pipeline: nothing in it wants an answer before its end, it has none of its own, and
-    /// there is something to gain. The error says where not and why.
+    /// Whether each script can go as one pipeline: nothing in it wants an answer before its end, and there is
+    /// something to gain. The error says where not and why.
     pub fn pipelines(&self) -> Result<(), String> {
         let mut most = 0;
         for (script, kind) in self.scripts.iter().zip(&self.kinds) {
@@ -176,9 +168,6 @@ impl Program {
                     Op::Run { .. } => {
                         statements += 1;
                         continue;
-                    }
-                    Op::StartPipeline | Op::SyncPipeline | Op::EndPipeline => {
-                        "the script says itself what is a pipeline"
                     }
                     _ => continue,
                 };

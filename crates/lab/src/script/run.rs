@@ -26,8 +26,6 @@ pub struct ScriptClient {
     /// The next op.
     at: usize,
     state: State,
-    /// Whether statements are queued.
-    pipeline: bool,
     /// A text that is put together.
     scratch: String,
 }
@@ -58,7 +56,6 @@ impl ScriptClient {
             script: 0,
             at: 0,
             state: State::Fresh,
-            pipeline: false,
             scratch: String::new(),
         }
     }
@@ -91,7 +88,6 @@ impl ScriptClient {
             self.saved_random.clone_from(&self.random);
         }
         self.at = 0;
-        self.pipeline = false;
     }
 
     /// The error's place and words.
@@ -122,16 +118,13 @@ impl ScriptClient {
                 Ok(None)
             }
             Op::Run { statement, variables: places, keep } => {
-                if self.pipeline && keep.is_some() {
-                    return Err("\\gset is not allowed in pipeline mode".into());
-                }
                 for id in places {
                     write_param(variables, &program.names, *id, params, &mut self.scratch);
                 }
                 if keep.is_some() {
                     self.state = State::Replied;
                 }
-                Ok(Some(if self.pipeline { Step::Queue(*statement) } else { Step::Run(*statement) }))
+                Ok(Some(Step::Run(*statement)))
             }
             Op::Sleep(amount, unit) => {
                 let units = match amount {
@@ -142,17 +135,6 @@ impl ScriptClient {
                 Ok(Some(Step::Sleep(Duration::from_micros(
                     u64::try_from(units).unwrap_or(0).saturating_mul(u64::from(*unit)),
                 ))))
-            }
-            Op::StartPipeline if self.pipeline => Err("already in pipeline mode".into()),
-            Op::StartPipeline => {
-                self.pipeline = true;
-                Ok(None)
-            }
-            Op::SyncPipeline | Op::EndPipeline if !self.pipeline => Err("not in pipeline mode".into()),
-            Op::SyncPipeline => Ok(Some(Step::Fence)),
-            Op::EndPipeline => {
-                self.pipeline = false;
-                Ok(Some(Step::Sync))
             }
         }
     }
@@ -248,9 +230,6 @@ impl Client for ScriptClient {
             }
         }
         self.state = State::Fresh;
-        if self.pipeline {
-            return self.abort(self.at - 1, "end of script reached with pipeline open");
-        }
         Step::Done(self.script as u8)
     }
 

@@ -72,9 +72,6 @@ impl Driver {
         };
         match step {
             Step::Run(id) => sent("run ", id),
-            Step::Queue(id) => sent("queue ", id),
-            Step::Sync => "sync".into(),
-            Step::Fence => "fence".into(),
             Step::Sleep(time) => format!("sleep {}us", time.as_micros()),
             Step::Done(kind) => format!("done {kind}"),
             Step::Abort(message) => format!("abort {message}"),
@@ -201,20 +198,6 @@ fn sleeps_have_units() {
 }
 
 #[test]
-fn pipelines_queue() {
-    let text = "SELECT 0;\n\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;";
-    let expected =
-        ["run SELECT 0;", "queue SELECT 1;", "fence", "queue SELECT 2;", "sync", "run SELECT 3;", "done 0"];
-    assert_eq!(steps(text), expected);
-    assert_eq!(steps("\\startpipeline\n\\startpipeline"), ["abort t.sql:2:1: already in pipeline mode"]);
-    assert_eq!(steps("\\endpipeline"), ["abort t.sql:1:1: not in pipeline mode"]);
-    let open = ["queue SELECT 1;", "abort t.sql:2:1: end of script reached with pipeline open"];
-    assert_eq!(steps("\\startpipeline\nSELECT 1;"), open);
-    let gset = ["abort t.sql:2:1: \\gset is not allowed in pipeline mode"];
-    assert_eq!(steps("\\startpipeline\nSELECT 1 \\gset\n\\endpipeline"), gset);
-}
-
-#[test]
 fn weights_choose_scripts() {
     let text = |number: usize| Source {
         name: format!("s{number}"),
@@ -283,6 +266,7 @@ fn the_seed_decides_and_clients_differ() {
 fn what_cannot_be_is_refused_with_its_place() {
     let cases = [
         ("\\shell ls", "t.sql:1:2: not supported by the lab; --driver pgbench runs it in command \"shell\""),
+        ("\\startpipeline", "t.sql:1:2: not supported by the lab; --pipeline makes one of each transaction"),
         ("SELECT 1 \\; SELECT 2;", "t.sql:1:10: \\; is not supported by the lab; --driver pgbench runs it"),
         ("SELECT 1;\n\\nosuch 1", "t.sql:2:2: invalid command in command \"nosuch\""),
         ("\\set", "t.sql:1:2: missing argument in command \"set\""),
@@ -332,7 +316,7 @@ fn a_warm_client_allocates_nothing() {
                 Step::Done(_) => done += 1,
                 Step::Abort(message) => panic!("{message}"),
                 Step::Sleep(time) => assert_eq!(time, Duration::from_micros(1)),
-                Step::Run(_) | Step::Queue(_) | Step::Sync | Step::Fence => {}
+                Step::Run(_) => {}
                 Step::Connect | Step::Leave => unreachable!("no script says so"),
             }
         }

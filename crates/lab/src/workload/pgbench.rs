@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
 use crate::client::{Client, Params, Prepare, Random, Statement, StatementId};
-use crate::load::Protocol;
 use crate::record::Check;
 use crate::script::{Program, ScriptClient, Settings, Source};
 
@@ -136,16 +135,6 @@ impl PgBench {
             uses_tables,
             conserves,
         })
-    }
-
-    /// Refuses, as pgbench does, a script with a pipeline under the simple protocol.
-    pub fn check_protocol(&self, protocol: Protocol) -> Result<(), String> {
-        match self.program.pipeline() {
-            Some(place) if protocol == Protocol::Simple => Err(format!(
-                "{place}: cannot use pipeline mode with the simple query protocol: take --protocol extended or prepared"
-            )),
-            _ => Ok(()),
-        }
     }
 
     fn sums(&self, control: &mut Control) -> Result<Vec<String>, Fault> {

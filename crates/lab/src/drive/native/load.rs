@@ -396,21 +396,13 @@ impl<'a, W: Wire> Thread<'a, W> {
                     seat.sent.push(id);
                     break;
                 }
-                Step::Run(id) | Step::Queue(id) => {
+                Step::Run(id) => {
                     seat.sent.push(id);
                     if self.wire.encode(&mut seat.session, id, &self.params, false, &mut self.out) {
                         seat.doing = Doing::Silent;
                         break;
                     }
                 }
-                Step::Sync => {
-                    seat.answer.reply.clear();
-                    if self.wire.sync(&mut seat.session, &mut self.out) {
-                        seat.doing = Doing::Silent;
-                        break;
-                    }
-                }
-                Step::Fence => _ = self.wire.sync(&mut seat.session, &mut self.out),
                 Step::Sleep(time) => {
                     self.idle(place, Doing::Sleeping, now + time.as_nanos() as u64);
                     break;

@@ -161,7 +161,6 @@ fn scripts_see_what_the_server_answers() {
                 SELECT :x::int AS same, :x::int + 1 AS more, NULL AS none, 'a text' AS text \\gset p_\n\
                 \\if :p_same <> :x or :p_more <> :x + 1\n\\set wrong 1 / 0\n\\endif\n\
                 SELECT length(':p_none') = 0 AS empty \\gset\n\
-                \\startpipeline\nSELECT 1;\nSELECT :x::int;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\n\
                 SELECT :p_more::int - :p_same::int AS one \\gset\n\
                 \\if :one = 1\n\\else\n\\set wrong 1 / 0\n\\endif\n";
     // Quoted variables go by the simple protocol only, as in pgbench.

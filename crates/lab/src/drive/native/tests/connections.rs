@@ -49,17 +49,6 @@ fn a_full_server_fails_a_transaction_and_another_refusal_ends_the_client() {
     assert!(lost == 1 && why.contains("28P01: no luck; give a user and password"), "{why}");
 }
 
-/// The server's end of a connection that was given up says nothing to the next one.
-#[test]
-fn what_is_left_unread_of_a_connection_does_not_reach_the_next() {
-    let fake = Fake::new(|_| Act::Row);
-    let steps = [Step::Queue(SELECT), Step::Connect, Step::Run(SELECT), Step::Done(0)];
-    let workload = Steps { most: 20, ..Steps::new(&steps) };
-    let measured = run(&fake.target, &workload, &load(3, 2, 20_000)).unwrap();
-    assert_eq!((measured.kinds[0].done, measured.errors.len()), (60, 0));
-    assert_eq!(measured.lost_clients, Some((3, "enough".to_owned())));
-}
-
 #[test]
 fn that_the_machine_has_no_port_left_is_said_with_what_to_do() {
     let peer = Peer::resolve(&Address::Tcp("127.0.0.1".to_owned(), 5432)).unwrap();

@@ -120,7 +120,7 @@ impl Client for Stepper {
         self.at = (self.at + 1) % self.steps.len();
         match step {
             Step::Done(_) => self.left -= 1,
-            Step::Run(SELECT) | Step::Queue(SELECT) => turn.params.int(turn.random.between(1, 1000)),
+            Step::Run(SELECT) => turn.params.int(turn.random.between(1, 1000)),
             _ => (),
         }
         step
@@ -167,25 +167,6 @@ fn each_protocol_brings_the_row_and_sends_what_it_says() {
             Protocol::Extended => assert_eq!(fake.count("P"), fake.count("B")),
             Protocol::Simple => assert_eq!(fake.count("P"), 0),
         }
-    }
-}
-
-#[test]
-fn queued_statements_go_with_one_sync_and_only_the_last_reply_is_given() {
-    let workload = Steps::new(&[Step::Queue(SELECT), Step::Queue(SELECT), Step::Run(SELECT), Step::Done(0)]);
-    let fake = Fake::new(|_| Act::Row);
-    let measured = run(&fake.target, &Steps { most: 50, ..workload }, &load(1, 1, 5_000)).unwrap();
-    assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
-    assert_eq!((measured.kinds[0].done, fake.count("E"), fake.count("S")), (50, 150, 51));
-
-    // Whether Sync or the end of the transaction asks for them, all are answered before it is counted.
-    for steps in
-        [&[Step::Queue(SELECT), Step::Sync, Step::Done(0)][..], &[Step::Queue(SELECT), Step::Done(0)]]
-    {
-        let fake = Fake::new(|_| Act::Row);
-        let measured =
-            run(&fake.target, &Steps { most: 50, ..Steps::new(steps) }, &load(1, 1, 5_000)).unwrap();
-        assert_eq!((measured.kinds[0].done, fake.count("E"), fake.count("S")), (50, 50, 51));
     }
 }
 
@@ -325,14 +306,11 @@ fn set_up_errors_say_what_to_do() {
 
 #[test]
 fn a_transaction_left_open_at_a_script_s_end_ends_its_client() {
-    // Whether its last answer was waited for or not.
-    for last in [Step::Run(SELECT), Step::Queue(SELECT)] {
-        let fake = Fake::new(|_| Act::Row);
-        let open = Steps::new(&[Step::Run(BEGIN), last, Step::Done(0)]);
-        let measured = run(&fake.target, &open, &load(2, 1, 20_000)).unwrap();
-        let why = "end of script reached without completing the last transaction".to_owned();
-        assert_eq!((measured.lost_clients, measured.kinds[0].done), (Some((2, why)), 0));
-    }
+    let fake = Fake::new(|_| Act::Row);
+    let open = Steps::new(&[Step::Run(BEGIN), Step::Run(SELECT), Step::Done(0)]);
+    let measured = run(&fake.target, &open, &load(2, 1, 20_000)).unwrap();
+    let why = "end of script reached without completing the last transaction".to_owned();
+    assert_eq!((measured.lost_clients, measured.kinds[0].done), (Some((2, why)), 0));
 }
 
 /// A workload whose statements are prepared when they are first used: SELECT and another.
@@ -351,12 +329,14 @@ const OTHER: StatementId = StatementId(3);
 
 #[test]
 fn a_statement_that_is_prepared_when_it_is_first_used_is_prepared_once() {
-    for steps in [
-        &[Step::Run(SELECT), Step::Done(0)][..],
-        &[Step::Queue(SELECT), Step::Queue(SELECT), Step::Sync, Step::Done(0)],
+    for (steps, pipeline) in [
+        (&[Step::Run(SELECT), Step::Done(0)][..], false),
+        (&[Step::Run(SELECT), Step::Run(SELECT), Step::Done(0)], true),
     ] {
         let fake = Fake::new(|_| Act::Row);
-        let measured = run(&fake.target, &late(steps), &load(2, 1, 20_000)).unwrap();
+        let workload = Steps { row: None, ..late(steps) };
+        let load = Load { pipeline, ..load(2, 1, 20_000) };
+        let measured = run(&fake.target, &workload, &load).unwrap();
         assert_eq!((measured.kinds[0].done, fake.count("P")), (40, 2));
         // Sent together with its first use, not asked for by itself: nothing of the other statement was sent.
         assert_eq!(fake.count("S"), 40);
@@ -378,29 +358,15 @@ fn what_was_passed_over_behind_an_error_is_prepared_again() {
     assert_eq!((only.done, only.retried, fake.count("P")), (20, 1, 2));
     assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
 
-    // The statement before it fails: in the same pipeline its Parse is passed over; behind a fence it is not.
-    let one = [Step::Queue(SELECT), Step::Queue(OTHER), Step::Sync, Step::Done(0)];
-    let two = [Step::Queue(SELECT), Step::Fence, Step::Queue(OTHER), Step::Sync, Step::Done(0)];
-    for (steps, parses) in [(&one[..], 3), (&two, 2)] {
-        let fake = failing(b"40001", |executed| executed == 0);
-        let measured = run(&fake.target, &late(steps), &load(1, 1, 20_000)).unwrap();
-        let only = &measured.kinds[0];
-        assert_eq!((only.done, only.retried, fake.count("P")), (20, 1, parses));
-        assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
-    }
-}
-
-#[test]
-fn a_fence_is_not_waited_for() {
-    let fake = Fake::new(|asked| match asked.tag {
-        b'E' => Act::After(Duration::from_secs(60)),
-        _ => Act::Row,
-    });
-    let steps = [Step::Queue(SELECT), Step::Fence, Step::Abort("on".into())];
-    let begun = Instant::now();
-    let measured = run(&fake.target, &Steps::new(&steps), &load(1, 1, 20_000)).unwrap();
-    assert_eq!(measured.lost_clients, Some((1, "on".to_owned())));
-    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    // The statement before it fails: in the same pipeline its Parse is passed over.
+    let fake = failing(b"40001", |executed| executed == 0);
+    let both = Steps { row: None, ..late(&[Step::Run(SELECT), Step::Run(OTHER), Step::Done(0)]) };
+    let load = Load { pipeline: true, ..load(1, 1, 20_000) };
+    let measured = run(&fake.target, &both, &load).unwrap();
+    let only = &measured.kinds[0];
+    // The client takes the one that failed for one of its twenty: it is seen at its end.
+    assert_eq!((only.done, only.retried, fake.count("P")), (19, 1, 3));
+    assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
 }
 
 #[test]

@@ -89,16 +89,3 @@ fn a_transaction_left_open_ends_its_client_here_too() {
     let why = "end of script reached without completing the last transaction".to_owned();
     assert_eq!((measured.lost_clients, measured.kinds[0].done), (Some((2, why)), 0));
 }
-
-#[test]
-fn a_client_whose_queue_failed_while_it_slept_goes_on_once() {
-    let fake = failing(b"40001", |executed| executed == 0);
-    let sleep = Step::Sleep(Duration::from_millis(20));
-    let steps = [Step::Queue(SELECT), Step::Fence, sleep, Step::Run(SELECT), Step::Done(0)];
-    let workload = Steps { most: 10, ..Steps::new(&steps) };
-    let measured = run(&fake.target, &workload, &load(1, 1, 20_000)).unwrap();
-    assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
-    assert_eq!((measured.kinds[0].done, measured.kinds[0].retried), (10, 1));
-    // The one that failed, and two for each that did not.
-    assert_eq!(fake.count("E"), 1 + 2 * 10);
-}

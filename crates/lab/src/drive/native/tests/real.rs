@@ -3,7 +3,6 @@
 use super::{Steps, load, point, run, transaction};
 use crate::arm::control::Control;
 use crate::arm::{Dialect, Target};
-use crate::client::Step;
 use crate::load::{Load, Protocol};
 
 /// The server, with 1,000 rows that all have 42.
@@ -20,11 +19,7 @@ fn prepared(dialect: Dialect) -> Option<Target> {
 fn every_protocol_works(dialect: Dialect) {
     let Some(target) = prepared(dialect) else { return };
     for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
-        for workload in [
-            point(),
-            transaction(),
-            Steps::new(&[Step::Queue(super::SELECT), Step::Run(super::SELECT), Step::Done(0)]),
-        ] {
+        for workload in [point(), transaction()] {
             let workload = Steps { most: 20, ..workload };
             let measured = run(&target, &workload, &Load { protocol, ..load(8, 2, 60_000) }).unwrap();
             assert_eq!(measured.lost_clients, Some((8, "enough".to_owned())), "{protocol:?}");
