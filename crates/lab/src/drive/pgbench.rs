@@ -18,7 +18,7 @@ use crate::arm::{Dialect, Target};
 use crate::drive::{Driver, Kind, Live, Measured, Phase, histogram};
 use crate::load::{Arrivals, Load, Pace};
 use crate::record::CpuTime;
-use crate::workload::{Original, PgbenchScript, Workload};
+use crate::workload::{Original, Workload};
 use tool::{Event, Tool, between};
 
 /// Transactions a second, at a given rate, up to which the log has all of them: it weighs little,
@@ -56,8 +56,8 @@ impl Driver for Pgbench {
     ) -> Result<Measured, String> {
         let folder =
             tempfile::tempdir().map_err(|error| format!("can't make a folder for pgbench's log: {error}"))?;
-        let plan = Plan::of(self, to, workload, load, folder.path())?;
-        let mut tool = Tool::start(&mut plan.command(&self.program))?;
+        let mut plan = Plan::of(self, to, workload, load, folder.path())?;
+        let mut tool = Tool::start(&mut plan.command)?;
         let watched = Watched::of(&mut tool, &plan, live)?;
         drop(tool);
         plan.measured(&watched, folder.path())
@@ -110,10 +110,9 @@ fn rate(load: &Load) -> Result<Option<f64>, String> {
     }
 }
 
-/// The command to run.
+/// The command to run, and what is counted of it.
 struct Plan {
-    arguments: Vec<String>,
-    password: Option<String>,
+    command: Command,
     kinds: usize,
     skipped: u64,
     counted: u64,
@@ -136,61 +135,40 @@ impl Plan {
         let (skipped, counted) = times(load)?;
         let rate = rate(load)?;
         let logged = if rate.is_some_and(|rate| rate <= LOGGED_WHOLLY) { 1.0 } else { driver.logged };
-        let mut arguments = vec!["-n".to_owned(), "--log".to_owned(), "--progress-timestamp".to_owned()];
-        let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-        add("--log-prefix", folder.join("log").display().to_string());
-        add("--sampling-rate", logged.to_string());
-        add("-P", "1".to_owned());
+        let mut command = Command::new(&driver.program);
+        command.env("LC_ALL", "C").envs(PLAIN).args(["-n", "--log", "--progress-timestamp"]);
+        let mut add = |name: &str, value: &str| _ = command.args([name, value]);
+        add("--log-prefix", &folder.join("log").display().to_string());
+        add("--sampling-rate", &logged.to_string());
+        add("-P", "1");
         // One second more: the last line comes before the end.
-        add("-T", (skipped + counted + 1).to_string());
-        add("-c", load.clients.to_string());
-        add("-j", load.threads.clamp(1, load.clients.max(1)).to_string());
-        add("-M", load.protocol.name().to_owned());
-        add("--random-seed", load.seed.to_string());
+        add("-T", &(skipped + counted + 1).to_string());
+        add("-c", &load.clients.to_string());
+        add("-j", &load.threads.clamp(1, load.clients.max(1)).to_string());
+        add("-M", load.protocol.name());
+        add("--random-seed", &load.seed.to_string());
+        add("-s", &scale.to_string());
         if load.tries != 1 {
-            add("--max-tries", load.tries.to_string());
+            add("--max-tries", &load.tries.to_string());
         }
         if let Some(rate) = rate {
-            add("-R", rate.to_string());
+            add("-R", &rate.to_string());
         }
         for (at, (script, weight)) in scripts.iter().enumerate() {
-            match script {
-                PgbenchScript::Builtin(name) => add("-b", format!("{name}@{weight}")),
-                PgbenchScript::Text(text) => {
-                    let file = folder.join(format!("script{at}"));
-                    fs::write(&file, text)
-                        .map_err(|error| format!("can't write {}: {error}", file.display()))?;
-                    add("-f", format!("{}@{weight}", file.display()));
-                }
-            }
-        }
-        // With builtin scripts only, pgbench counts the branches itself and warns about the option.
-        if scripts.iter().any(|(script, _)| matches!(script, PgbenchScript::Text(_))) {
-            add("-s", scale.to_string());
+            let file = folder.join(format!("script{at}"));
+            fs::write(&file, script).map_err(|error| format!("can't write {}: {error}", file.display()))?;
+            add("-f", &format!("{}@{weight}", file.display()));
         }
         for (name, value) in variables {
-            add("-D", format!("{name}={value}"));
+            add("-D", &format!("{name}={value}"));
         }
-        if reconnect {
-            arguments.push("-C".to_owned());
-        }
-        let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
         let (host, port) = to.address.libpq();
-        add("-h", host);
-        add("-p", port.to_string());
-        add("-U", to.user.clone());
-        arguments.push(to.database.clone());
-        let (password, kinds) = (to.password.clone(), scripts.len());
-        Ok(Self { arguments, password, kinds, skipped, counted, logged, open: rate.is_some() })
-    }
-
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.args(&self.arguments).env("LC_ALL", "C").envs(PLAIN);
-        if let Some(password) = &self.password {
-            command.env("PGPASSWORD", password);
-        }
-        command
+        add("-h", &host);
+        add("-p", &port.to_string());
+        add("-U", &to.user);
+        command.args(reconnect.then_some("-C")).arg(&to.database);
+        command.envs(to.password.iter().map(|password| ("PGPASSWORD", password)));
+        Ok(Self { command, kinds: scripts.len(), skipped, counted, logged, open: rate.is_some() })
     }
 
     /// Puts together what was watched and what was logged.

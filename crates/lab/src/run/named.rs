@@ -12,7 +12,7 @@ use crate::workload::pgbench::{self, PgBench};
 use crate::workload::sysbench::Sysbench;
 use crate::workload::tpcc::Tpcc;
 use crate::workload::ycsb::Ycsb;
-use crate::workload::{Original, PgbenchScript, Workload, sysbench};
+use crate::workload::{Original, Workload, sysbench};
 
 /// The workload that was asked for. Each arm has one of its own: a workload may count what it has
 /// given out.
@@ -73,19 +73,13 @@ pub fn about(options: &RunOptions, planned: &dyn Workload) -> Vec<(String, Strin
 fn scripts(planned: &dyn Workload) -> Vec<(String, String)> {
     let Some(Original { scripts, .. }) = planned.original() else { return Vec::new() };
     let names = planned.kinds();
-    let note = |(at, (script, weight)): (usize, (PgbenchScript, u32))| {
+    let note = |(at, (text, weight)): (usize, (String, u32))| {
         let name = match names[..at].iter().filter(|name| **name == names[at]).count() {
             0 => format!("script {}", names[at]),
             before => format!("script {} ({})", names[at], before + 1),
         };
-        let text = match script {
-            PgbenchScript::Text(text) => {
-                let (lines, sum) = (text.lines().count(), fnv1a(FNV_BASIS, text.as_bytes()));
-                format!("lines {lines}, bytes {}, checksum {sum:016x}", text.len())
-            }
-            PgbenchScript::Builtin(builtin) => format!("pgbench's {builtin}"),
-        };
-        (name, format!("weight {weight}, {text}"))
+        let (lines, sum) = (text.lines().count(), fnv1a(FNV_BASIS, text.as_bytes()));
+        (name, format!("weight {weight}, lines {lines}, bytes {}, checksum {sum:016x}", text.len()))
     };
     scripts.into_iter().enumerate().map(note).collect()
 }

@@ -7,7 +7,7 @@
 use crate::arm::Dialect;
 use crate::client::{Client, Prepare, Statement, StatementId, Step, Turn, Wanted};
 
-use super::{Original, PgbenchScript, Workload};
+use super::{Original, Workload};
 
 /// Its name on the command line, and of its only kind of transactions.
 pub const NAME: &str = "connect";
@@ -35,12 +35,7 @@ impl Workload for Connect {
     }
 
     fn original(&self) -> Option<Original> {
-        Some(Original {
-            scripts: vec![(PgbenchScript::Text(ASKED.into()), 1)],
-            scale: 1,
-            variables: Vec::new(),
-            reconnect: true,
-        })
+        Some(Original { scripts: vec![(ASKED.into(), 1)], scale: 1, variables: Vec::new(), reconnect: true })
     }
 
     fn pipelines(&self) -> Result<(), String> {

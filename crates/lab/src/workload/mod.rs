@@ -28,21 +28,14 @@ pub struct Before(pub Vec<String>);
 /// A workload as pgbench has it, for the driver that runs it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Original {
-    /// Scripts in the order of [`Workload::kinds`], and their weights.
-    pub scripts: Vec<(PgbenchScript, u32)>,
-    /// `-s`, which builtin scripts read from the tables themselves.
+    /// Texts of its scripts in the order of [`Workload::kinds`], and their weights.
+    pub scripts: Vec<(String, u32)>,
+    /// `-s`.
     pub scale: u64,
     /// `-D`: names and values.
     pub variables: Vec<(String, String)>,
     /// `-C`: a connection for each transaction.
     pub reconnect: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PgbenchScript {
-    /// By its name, as `tpcb-like`.
-    Builtin(String),
-    Text(String),
 }
 
 pub trait Workload: Sync {

@@ -11,7 +11,7 @@ use crate::record::Check;
 use crate::script::{Program, ScriptClient, Settings, Source};
 
 use super::tables::{self, Table, Tables};
-use super::{Before, Found, Original, PgbenchScript, Workload};
+use super::{Before, Found, Original, Workload};
 
 /// Rows of pgbench_accounts for each unit of scale.
 const ACCOUNTS: u64 = 100_000;
@@ -266,10 +266,7 @@ impl Workload for PgBench {
     }
 
     fn original(&self) -> Option<Original> {
-        let script = |source: &Source| match builtin_name(source) {
-            Some(name) => (PgbenchScript::Builtin(name.into()), source.weight),
-            None => (PgbenchScript::Text(source.text.clone()), source.weight),
-        };
+        let script = |source: &Source| (source.text.clone(), source.weight);
         Some(Original {
             scripts: self.sources.iter().map(script).collect(),
             scale: self.scale.into(),

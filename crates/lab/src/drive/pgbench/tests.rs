@@ -45,8 +45,7 @@ fn load(pace: Pace) -> Load {
 const CLOSED: Pace = Pace::Closed { think: Duration::ZERO };
 
 fn scripts(texts: &[(&str, u32)]) -> Only {
-    let scripts =
-        texts.iter().map(|(text, weight)| (PgbenchScript::Text((*text).to_owned()), *weight)).collect();
+    let scripts = texts.iter().map(|(text, weight)| ((*text).to_owned(), *weight)).collect();
     let variables = vec![("x".to_owned(), "3".to_owned())];
     Only::new(Some(Original { scripts, scale: 1, variables, reconnect: false }))
 }

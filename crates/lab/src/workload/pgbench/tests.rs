@@ -42,10 +42,7 @@ fn a_transaction_is_tpcb_s() {
     let own = Source { name: "tpcb-like".into(), text: "SELECT :x;".into(), weight: 2 };
     let settings = Settings { defines: vec![("x".into(), "1".into())], scale: 4, seed: 1 };
     let mixed = PgBench::new(&[builtin("select-only").unwrap(), own], &settings).unwrap();
-    let scripts = vec![
-        (PgbenchScript::Builtin("select-only".into()), 1),
-        (PgbenchScript::Text("SELECT :x;".into()), 2),
-    ];
+    let scripts = vec![(BUILTINS[2].1.to_owned(), 1), ("SELECT :x;".to_owned(), 2)];
     let original = Original { scripts, scale: 4, variables: settings.defines.clone(), reconnect: false };
     assert_eq!(mixed.original(), Some(original));
     assert!(
