@@ -84,8 +84,8 @@ pub struct RunOptions {
     /// the others are held against the first
     #[arg(long = "arm", value_name = "NAME=SERVER", required = true, help_heading = "Servers")]
     pub arms: Vec<String>,
-    /// Make several arms of one that the lab starts, which differ in this setting only: shared_buffers=1GB,4GB (with
-    /// several such arms ARM:shared_buffers=1GB,4GB). Given twice, all combinations
+    /// Make several arms of each that the lab starts, which differ in this setting only:
+    /// shared_buffers=1GB,4GB. Given twice, all combinations
     #[arg(long, value_name = "SETTING=A,B,...", help_heading = "Servers")]
     pub vary: Vec<String>,
     /// What the clients do

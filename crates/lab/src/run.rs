@@ -96,7 +96,7 @@ pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<En
 fn shown_again(run: &Path, outputs: &Outputs) -> Result<Ending, String> {
     let mut report = outputs::stored(run)?;
     let files = Files { json: None, outputs };
-    files.writable(Some(run))?;
+    files.writable()?;
     // They follow from the points alone: an older program may have found less in them.
     findings::conclude(&mut report);
     files.write(&report)?;
@@ -132,7 +132,7 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let command = outputs::command(std::env::args_os());
     let asked = Asked::of(options)?;
     let files = Files { json: options.json.as_deref(), outputs: &options.outputs };
-    files.writable(None)?;
+    files.writable()?;
     let _awake = options.awake.then(Awake::keep).transpose().map_err(|why| format!("--awake: {why}"))?;
     let began = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let machine = ThisMachine::begin();

@@ -8,9 +8,7 @@ use super::{Dialect, Target, url};
 pub struct Spec {
     /// Its name in every output.
     pub name: String,
-    /// The name it was given, which arms that differ in settings have in common.
-    given: String,
-    /// Settings in which it differs from them.
+    /// Settings in which it differs from arms that were one with it.
     varied: Vec<String>,
     pub source: Source,
 }
@@ -103,7 +101,7 @@ impl Spec {
             }
             None => Source::Runs(url::parse(name, source)?),
         };
-        Ok(Self { name: name.to_owned(), given: name.to_owned(), varied: Vec::new(), source })
+        Ok(Self { name: name.to_owned(), varied: Vec::new(), source })
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -148,40 +146,31 @@ fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)
     Ok(settings)
 }
 
-/// Makes several arms of one that differ in one setting only: `setting=a,b,c`, or `ARM:setting=a,b,c` where the lab starts
-/// more than one server. They are named `ARM setting=a` and stand where the arm stood. Of arms that differ already, each
+/// Makes several arms of each that the lab starts, which differ in one setting only: `setting=a,b,c`.
+/// They are named `ARM setting=a` and stand where the arm stood. Of arms that differ already, each
 /// becomes several.
 pub fn vary(specs: &[Spec], text: &str) -> Result<Vec<Spec>, String> {
-    let malformed = || format!("{text}: what varies is written setting=a,b,c or ARM:setting=a,b,c");
-    let (left, values) = text.split_once('=').ok_or_else(malformed)?;
-    let (arm, setting) = left.split_once(':').map_or((None, left), |(arm, setting)| (Some(arm), setting));
+    let malformed = || format!("{text}: what varies is written setting=a,b,c");
+    let (setting, values) = text.split_once('=').ok_or_else(malformed)?;
     let setting = setting.trim_start_matches("--");
     let values: Vec<&str> = values.split(',').collect();
     if setting.is_empty() || values.iter().any(|value| value.is_empty()) {
         return Err(malformed());
     }
-    let own = |spec: &&Spec| matches!(spec.source, Source::Own(_)) && arm.is_none_or(|arm| arm == spec.given);
-    let mut found: Vec<&Spec> = specs.iter().filter(own).collect();
-    found.dedup_by(|one, other| one.given == other.given);
-    let varied = match (&found[..], arm) {
-        ([one], _) => *one,
-        ([], Some(arm)) => return Err(format!("{text}: no arm {arm} is started by the lab")),
-        ([], None) => {
-            return Err(format!(
-                "{text}: only servers that the lab starts can vary in a setting; name one, as in pg=serve-postgres"
-            ));
-        }
-        _ => return Err(format!("{text}: say which arm's setting varies: ARM:{text}")),
-    };
-    if varied.varied.iter().any(|other| other == setting) {
-        return Err(format!("{text}: {setting} varies already: name all its values at once"));
+    if !specs.iter().any(|spec| matches!(spec.source, Source::Own(_))) {
+        return Err(format!(
+            "{text}: only servers that the lab starts can vary in a setting; name one, as in pg=serve-postgres"
+        ));
     }
     let expand = |spec: &Spec| match &spec.source {
-        Source::Own(recipe) if spec.given == varied.given => {
+        Source::Own(_) if spec.varied.iter().any(|other| other == setting) => {
+            Err(format!("{text}: {setting} varies already: name all its values at once"))
+        }
+        Source::Own(recipe) => {
             recipe.kind.takes(setting).map_err(|error| format!("{text}: {error}"))?;
             Ok(values.iter().map(|value| with(spec, recipe, setting, value)).collect())
         }
-        _ => Ok(vec![spec.clone()]),
+        Source::Runs(_) => Ok(vec![spec.clone()]),
     };
     let all: Vec<Vec<Spec>> = specs.iter().map(expand).collect::<Result<_, String>>()?;
     Ok(all.concat())
@@ -194,7 +183,7 @@ fn with(spec: &Spec, recipe: &Recipe, setting: &str, value: &str) -> Spec {
     let mut varied = spec.varied.clone();
     varied.push(setting.to_owned());
     let name = format!("{} {setting}={value}", spec.name);
-    Spec { name, given: spec.given.clone(), varied, source: Source::Own(recipe) }
+    Spec { name, varied, source: Source::Own(recipe) }
 }
 
 #[cfg(test)]
@@ -266,15 +255,12 @@ mod tests {
         assert_eq!(names[1..], expected.map(|rest| format!("pg shared_buffers={rest}")));
         let Source::Own(recipe) = &both[4].source else { panic!("{both:?}") };
         assert_eq!(recipe.settings, [pair("shared_buffers", Some("4GB")), pair("fsync", Some("off"))]);
-        assert!(vary(&both, "pg:fsync=x").unwrap_err().contains("fsync varies already"));
-        assert_eq!(vary(&both, "pg:jit=on").unwrap().len(), 5);
+        assert!(vary(&both, "fsync=x").unwrap_err().contains("fsync varies already"));
         assert!(vary(&specs, "port=1,2").unwrap_err().contains("port is set by the lab"));
 
         let two = [read("a=serve"), read("b=serve")];
-        assert!(vary(&two, "cores=1,2").unwrap_err().contains("ARM:cores=1,2"));
-        assert_eq!(vary(&two, "b:cores=1,2").unwrap().len(), 3);
-        assert!(vary(&two, "c:cores=1,2").unwrap_err().contains("no arm c"));
+        assert_eq!(vary(&two, "cores=1,2").unwrap().len(), 4);
         assert!(vary(&specs[..1], "x=1").unwrap_err().contains("only servers that the lab starts"));
-        assert!(vary(&two, "a:cores=1,,2").unwrap_err().contains("is written"));
+        assert!(vary(&two, "cores=1,,2").unwrap_err().contains("is written"));
     }
 }

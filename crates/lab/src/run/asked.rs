@@ -111,12 +111,6 @@ fn pipelined(options: &RunOptions, servers: &[Server], planned: &dyn Workload) -
 
 fn servers(options: &RunOptions) -> Result<Vec<Server>, String> {
     let mut specs = options.arms.iter().map(|arm| Spec::parse(arm)).collect::<Result<Vec<_>, _>>()?;
-    // Before they vary, since arms of one name would vary together.
-    for (index, spec) in specs.iter().enumerate() {
-        if specs[..index].iter().any(|other| other.name == spec.name) {
-            return Err(format!("two arms are named {}: give each a name of its own", spec.name));
-        }
-    }
     for vary in &options.vary {
         specs = spec::vary(&specs, vary)?;
     }
@@ -129,7 +123,7 @@ fn servers(options: &RunOptions) -> Result<Vec<Server>, String> {
     let names: Vec<&String> = servers.iter().flat_map(|server| &server.arms).map(|(name, _)| name).collect();
     for (index, name) in names.iter().enumerate() {
         if names[..index].contains(name) {
-            return Err(format!("two arms are named {name}: give each value and driver once"));
+            return Err(format!("two arms are named {name}: give each arm, value and driver once"));
         }
     }
     Ok(servers)
@@ -260,7 +254,7 @@ mod tests {
             ]
         );
         let error = refused(&["--driver", "native,native"]);
-        assert_eq!(error, "two arms are named a by native: give each value and driver once");
+        assert_eq!(error, "two arms are named a by native: give each arm, value and driver once");
     }
 
     #[test]

@@ -29,9 +29,8 @@ impl<'a> Files<'a> {
         [self.json, self.outputs.markdown.as_deref(), self.outputs.html.as_deref()].into_iter().flatten()
     }
 
-    /// Tries out whether all can be written, each apart from the others and from `read`.
-    pub fn writable(self, read: Option<&Path>) -> Result<(), String> {
-        let mut known: Vec<PathBuf> = read.and_then(place).into_iter().collect();
+    /// Tries out whether all can be written.
+    pub fn writable(self) -> Result<(), String> {
         for path in self.reports() {
             if STANDARD_OUTPUT.iter().any(|name| path == Path::new(name)) {
                 return Err(format!(
@@ -42,11 +41,6 @@ impl<'a> Files<'a> {
             try_out(path).map_err(|error| {
                 format!("{} can't be written: {error}: name a file in a folder that is there", path.display())
             })?;
-            let Some(place) = place(path) else { continue };
-            if known.contains(&place) {
-                return Err(format!("{} is named twice: give each output a file of its own", path.display()));
-            }
-            known.push(place);
         }
         match &self.outputs.plots {
             Some(folder) if !folder.is_dir() => {
@@ -107,14 +101,6 @@ const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1
 fn is_stream(path: &Path) -> bool {
     ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|name| path.starts_with(name))
         || fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir())
-}
-
-/// A file by a name that no other has; `None` for a stream.
-fn place(path: &Path) -> Option<PathBuf> {
-    if is_stream(path) {
-        return None;
-    }
-    fs::canonicalize(path).ok().or_else(|| Some(fs::canonicalize(folder(path)).ok()?.join(path.file_name()?)))
 }
 
 fn folder(path: &Path) -> &Path {

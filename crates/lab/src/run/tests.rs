@@ -22,8 +22,8 @@ fn what_would_be_without_effect_is_refused_before_anything_starts() {
         ),
         (&["--driver", "native,pgbench", "--rate", "1..9"], "--driver pgbench: pgbench keeps one rate"),
         (&["-w", "tpcc", "--driver", "pgbench"], "--driver pgbench: tpcc is no workload of pgbench"),
-        (&["--vary", "cores=1,1"], "two arms are named a cores=1: give each value"),
-        (&["--arm", "a=serve-postgres", "--vary", "a:cores=1,2"], "two arms are named a:"),
+        (&["--vary", "cores=1,1"], "two arms are named a cores=1: give each arm"),
+        (&["--arm", "a=serve-postgres", "--vary", "cores=1,2"], "two arms are named a cores=1:"),
     ] {
         let error = refused(words);
         assert!(error.starts_with(expected), "{error}");
@@ -133,20 +133,16 @@ fn outputs_are_tried_out_and_leave_nothing_behind() {
     let at = |name: &str| folder.path().join(name);
     let to = |json: &str, html: &str| {
         let outputs = Outputs { markdown: None, html: Some(at(html)), plots: None };
-        Files { json: Some(&at(json)), outputs: &outputs }.writable(Some(&at("read.json")))
+        Files { json: Some(&at(json)), outputs: &outputs }.writable()
     };
-    fs::write(at("read.json"), "x").unwrap();
     fs::create_dir(at("sub")).unwrap();
     assert_eq!(to("a.json", "a.html"), Ok(()));
     assert!(!at("a.json").exists() && !at("a.html").exists());
-    for (json, html) in [("a.json", "a.json"), ("a.json", "sub/../a.json"), ("a.json", "read.json")] {
-        assert!(to(json, html).unwrap_err().contains("is named twice"), "{json} {html}");
-    }
     assert!(to("no/a.json", "a.html").unwrap_err().contains("no/a.json can't be written"));
     assert!(to("sub", "a.html").unwrap_err().contains("can't be written"));
     let null = Path::new("/dev/null");
     let outputs = Outputs { markdown: Some(null.into()), html: Some(null.into()), plots: None };
-    assert_eq!(Files { json: Some(null), outputs: &outputs }.writable(None), Ok(()));
+    assert_eq!(Files { json: Some(null), outputs: &outputs }.writable(), Ok(()));
     if !rustix::process::geteuid().is_root() {
         fs::write(at("fixed.json"), "x").unwrap();
         fs::set_permissions(at("fixed.json"), fs::Permissions::from_mode(0o444)).unwrap();

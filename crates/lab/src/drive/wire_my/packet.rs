@@ -1,17 +1,12 @@
 //! MySQL's packets and the lengths in them.
 
-/// Writes a packet with its length and number; what is too long for one goes on in the next, of which the last is never full.
-pub(super) fn packet(out: &mut Vec<u8>, mut number: u8, body: impl FnOnce(&mut Vec<u8>)) {
-    let mut start = out.len();
+/// Writes a packet with its length and number. No statement of a workload fills one.
+pub(super) fn packet(out: &mut Vec<u8>, number: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
     out.extend_from_slice(&[0, 0, 0, number]);
     body(out);
-    while out.len() - start - 4 >= PACKET_FULL {
-        out[start..start + 3].fill(0xff);
-        start += 4 + PACKET_FULL;
-        number = number.wrapping_add(1);
-        out.splice(start..start, [0, 0, 0, number]);
-    }
     let length = out.len() - start - 4;
+    assert!(length < PACKET_FULL, "a statement of 16 MiB or more");
     out[start..start + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
 }
 
@@ -88,20 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_longer_than_a_packet_goes_on_in_the_next() {
-        for (length, tail) in [(PACKET_FULL - 1, None), (PACKET_FULL, Some(0)), (PACKET_FULL + 7, Some(7))] {
-            let mut out = b"before".to_vec();
-            packet(&mut out, 255, |out| out.resize(out.len() + length, b'x'));
-            let (head, rest) = out[6..].split_at(4);
-            match tail {
-                None => assert_eq!((head, rest.len()), (&[0xfe, 0xff, 0xff, 255][..], length)),
-                Some(tail) => {
-                    assert_eq!(head, [0xff, 0xff, 0xff, 255]);
-                    let last = [&[tail, 0, 0, 0][..], &vec![b'x'; usize::from(tail)]].concat();
-                    assert_eq!(rest[PACKET_FULL..], last);
-                }
-            }
-        }
+    fn a_row_that_fills_a_packet_is_refused() {
         assert!(frame(&[0xff, 0xff, 0xff, 1]).unwrap_err().contains("16 MiB"));
     }
 
