@@ -67,13 +67,13 @@ pub enum Verb {
 pub struct Outputs {
     /// Write the report as Markdown
     #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    pub(crate) markdown: Option<PathBuf>,
     /// Write the report as one HTML page with plots, which needs nothing else
     #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
     /// Write the plots of throughput, efficiency and p99 as SVG files into this folder
     #[arg(long, value_name = "FOLDER")]
-    pub plots: Option<PathBuf>,
+    pub(crate) plots: Option<PathBuf>,
 }
 
 /// What a run consists of.
@@ -83,14 +83,14 @@ pub struct RunOptions {
     /// 'NAME=serve:--cores 2', 'NAME=serve-postgres:shared_buffers=1GB', NAME=serve-mariadb. May be given several times;
     /// the others are held against the first
     #[arg(long = "arm", value_name = "NAME=SERVER", required = true, help_heading = "Servers")]
-    pub arms: Vec<String>,
+    pub(crate) arms: Vec<String>,
     /// Make several arms of each that the lab starts, which differ in this setting only:
     /// shared_buffers=1GB,4GB. Given twice, all combinations
     #[arg(long, value_name = "SETTING=A,B,...", help_heading = "Servers")]
-    pub vary: Vec<String>,
+    pub(crate) vary: Vec<String>,
     /// What the clients do
     #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", long_help = WORKLOADS, help_heading = "Workload")]
-    pub workload: String,
+    pub(crate) workload: String,
     /// A script for pgbench instead of a workload; several, with weights, make a mix
     #[arg(
         long,
@@ -99,95 +99,95 @@ pub struct RunOptions {
         conflicts_with = "workload",
         help_heading = "Workload"
     )]
-    pub file: Vec<String>,
+    pub(crate) file: Vec<String>,
     /// A variable of the scripts, but for scale, which is --scale's
     #[arg(long, short = 'D', value_name = "NAME=VALUE", requires = "file", help_heading = "Workload")]
-    pub define: Vec<String>,
+    pub(crate) define: Vec<String>,
     /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C (10)
     #[arg(long, short, value_name = "NUMBER", value_parser = count, help_heading = "Workload")]
-    pub scale: Option<u32>,
+    pub(crate) scale: Option<u32>,
     /// sysbench's tables (4)
     #[arg(long, value_name = "NUMBER", value_parser = count, help_heading = "Workload")]
-    pub tables: Option<u32>,
+    pub(crate) tables: Option<u32>,
     /// Rows of each of sysbench's tables, or YCSB's records (100,000)
     #[arg(long, value_name = "ROWS", value_parser = count, help_heading = "Workload")]
-    pub table_size: Option<u32>,
+    pub(crate) table_size: Option<u32>,
     /// How sysbench's row numbers are drawn: uniform or special, with sysbench's parameters
     #[arg(long, value_name = "HOW", help_heading = "Workload")]
-    pub rand_type: Option<String>,
+    pub(crate) rand_type: Option<String>,
     /// Load the tables anew even if they are there; what is there in another size is only replaced with this
     #[arg(long, help_heading = "Workload")]
-    pub reload: bool,
+    pub(crate) reload: bool,
     /// Take the tables as they are: they are neither looked at nor loaded, prepared or checked
     #[arg(long, conflicts_with = "reload", help_heading = "Workload")]
     pub(crate) as_is: bool,
 
     /// Connections of each point: a range in sensible steps, a list, or both mixed
     #[arg(long, short, value_name = "LIST", default_value = "1..64", help_heading = "Load")]
-    pub clients: String,
+    pub(crate) clients: String,
     /// What makes the load; several, as in native,pgbench, give each server an arm with each, to be held against one another
     #[arg(long, value_enum, value_delimiter = ',', default_value = "native", help_heading = "Load")]
-    pub driver: Vec<DriverName>,
+    pub(crate) driver: Vec<DriverName>,
     /// How statements are sent (prepared; that of connect simple)
     #[arg(long, short = 'M', value_enum, help_heading = "Load")]
-    pub protocol: Option<Protocol>,
+    pub(crate) protocol: Option<Protocol>,
     /// Send all statements of a transaction at once and wait for their answers together (PostgreSQL's protocol, prepared or
     /// extended; workloads in which no statement follows from an earlier one's answer)
     #[arg(long, help_heading = "Load")]
-    pub pipeline: bool,
+    pub(crate) pipeline: bool,
     /// Threads of the driver (as many as CPUs, with --pin as many as the client has of them)
     #[arg(long, short = 'j', value_name = "NUMBER", value_parser = count, help_heading = "Load")]
-    pub threads: Option<u32>,
+    pub(crate) threads: Option<u32>,
     /// Transactions a second over all clients, whether or not the server keeps up, or a rate that rises over each round:
     /// 500..5000. Latency counts from when a transaction was due
     #[arg(long, short = 'R', value_name = "TPS", value_parser = rate, conflicts_with = "think", help_heading = "Load")]
-    pub rate: Option<(f64, f64)>,
+    pub(crate) rate: Option<(f64, f64)>,
     /// How the transactions of a rate are spaced (poisson)
     #[arg(long, value_enum, requires = "rate", help_heading = "Load")]
-    pub arrivals: Option<Arrivals>,
+    pub(crate) arrivals: Option<Arrivals>,
     /// Pause of a client between two transactions
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Load")]
-    pub think: Duration,
+    pub(crate) think: Duration,
     /// How often a transaction is tried that a deadlock or a serialization failure ends (on MySQL also a lock waited for too
     /// long, or a row changed since it was read); sysbench's workloads try as often as it takes
     #[arg(long, value_name = "NUMBER", value_parser = count, default_value_t = 1, help_heading = "Load")]
-    pub tries: u32,
+    pub(crate) tries: u32,
 
     /// What is counted of a round
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s", help_heading = "Rounds")]
-    pub round: Duration,
+    pub(crate) round: Duration,
     /// Before it, not counted
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s", help_heading = "Rounds")]
-    pub warmup: Duration,
+    pub(crate) warmup: Duration,
     /// Before that, over which the clients begin one after the other
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Rounds")]
-    pub ramp: Duration,
+    pub(crate) ramp: Duration,
     /// Rounds of a point: at least and at most
     #[arg(long, value_name = "LEAST..MOST", value_parser = rounds, default_value = "3..10", help_heading = "Rounds")]
-    pub rounds: (u32, u32),
+    pub(crate) rounds: (u32, u32),
     /// A point is done when its interval is at most so wide, in percent of its median
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0, help_heading = "Rounds")]
-    pub width: f64,
+    pub(crate) width: f64,
     /// No round begins that would end later
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Rounds")]
-    pub time: Option<Duration>,
+    pub(crate) time: Option<Duration>,
     /// The seed of all random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Load")]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Give client and servers cores of their own, of those that this process may use: a quarter
     /// and the others
     #[arg(long, help_heading = "Servers")]
-    pub pin: bool,
+    pub(crate) pin: bool,
     /// Keep this machine's CPUs from sleeping, from which they take time to wake, most of all on a virtual machine
     #[arg(long, help_heading = "Servers")]
-    pub awake: bool,
+    pub(crate) awake: bool,
 
     /// Store the run, for `compare`, `report` and other programs
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
-    pub json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
     /// Reports beside the table.
     #[command(flatten)]
-    pub outputs: Outputs,
+    pub(crate) outputs: Outputs,
 }
 
 /// The workloads there are.

@@ -20,15 +20,6 @@ use crate::record::Check;
 use super::tables::{self, Table, Tables};
 use super::{Before, Found, Workload};
 
-/// How keys are chosen (`requestdistribution`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum KeyChoice {
-    /// A few much more often than the others, lying anywhere.
-    Zipfian,
-    /// Those inserted last most often.
-    Latest,
-}
-
 /// `fieldcount`.
 const FIELD_COUNT: u16 = 10;
 
@@ -47,29 +38,23 @@ enum Operation {
     ReadModifyWrite,
 }
 
-impl Operation {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Update => "update",
-            Self::Insert => "insert",
-            Self::Scan => "scan",
-            Self::ReadModifyWrite => "read-modify-write",
-        }
-    }
-}
+/// Operations with their names and their shares in percent.
+type Mix = &'static [(Operation, &'static str, i64)];
 
-/// Operations and their shares in percent.
-type Mix = &'static [(Operation, i64)];
+const READ_HALF: (Operation, &str, i64) = (Operation::Read, "read", 50);
+const READ_MOST: (Operation, &str, i64) = (Operation::Read, "read", 95);
+const INSERT_FEW: (Operation, &str, i64) = (Operation::Insert, "insert", 5);
 
-/// The workloads, as YCSB's files workloada to workloadf have them.
-const MIXES: [(char, Mix, KeyChoice); 6] = [
-    ('a', &[(Operation::Read, 50), (Operation::Update, 50)], KeyChoice::Zipfian),
-    ('b', &[(Operation::Read, 95), (Operation::Update, 5)], KeyChoice::Zipfian),
-    ('c', &[(Operation::Read, 100)], KeyChoice::Zipfian),
-    ('d', &[(Operation::Read, 95), (Operation::Insert, 5)], KeyChoice::Latest),
-    ('e', &[(Operation::Scan, 95), (Operation::Insert, 5)], KeyChoice::Zipfian),
-    ('f', &[(Operation::Read, 50), (Operation::ReadModifyWrite, 50)], KeyChoice::Zipfian),
+/// The workloads, as YCSB's files workloada to workloadf have them, and whether those keys are
+/// chosen most often that were inserted last (`requestdistribution=latest`). Elsewhere a few keys,
+/// lying anywhere, are chosen much more often than the others (`zipfian`).
+const MIXES: [(char, Mix, bool); 6] = [
+    ('a', &[READ_HALF, (Operation::Update, "update", 50)], false),
+    ('b', &[READ_MOST, (Operation::Update, "update", 5)], false),
+    ('c', &[(Operation::Read, "read", 100)], false),
+    ('d', &[READ_MOST, INSERT_FEW], true),
+    ('e', &[(Operation::Scan, "scan", 95), INSERT_FEW], false),
+    ('f', &[READ_HALF, (Operation::ReadModifyWrite, "read-modify-write", 50)], false),
 ];
 
 const READ: StatementId = StatementId(0);
@@ -96,7 +81,8 @@ pub struct Ycsb {
 #[derive(Debug)]
 struct Plan {
     mix: Mix,
-    keys: KeyChoice,
+    /// Whether the latest keys are chosen.
+    latest_keys: bool,
     records: u64,
     scrambled: Scrambled,
     /// Over the records loaded.
@@ -108,18 +94,23 @@ impl Ycsb {
     /// of range.
     pub fn new(letter: char, records: u64, seed: u64) -> Result<Self, String> {
         let letter = letter.to_ascii_lowercase();
-        let (_, mix, keys) = MIXES
+        let (_, mix, latest_keys) = MIXES
             .into_iter()
             .find(|(name, ..)| *name == letter)
             .ok_or_else(|| format!("there is no YCSB workload '{letter}': use a to f"))?;
         if records == 0 || records >= BLOCK {
             return Err(format!("records {records} is out of range: use 1 to {}", BLOCK - 1));
         }
-        let plan =
-            Plan { mix, keys, records, scrambled: Scrambled::new(records), latest: Zipfian::new(records) };
+        let plan = Plan {
+            mix,
+            latest_keys,
+            records,
+            scrambled: Scrambled::new(records),
+            latest: Zipfian::new(records),
+        };
         Ok(Self {
             name: format!("ycsb-{letter}"),
-            kinds: mix.iter().map(|(operation, _)| operation.name().to_owned()).collect(),
+            kinds: mix.iter().map(|(_, name, _)| (*name).to_owned()).collect(),
             seed,
             plan: Arc::new(plan),
         })
@@ -174,7 +165,7 @@ impl Workload for Ycsb {
 
     fn check(&self, control: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
         let (records, inserts) =
-            (self.plan.records, self.plan.mix.iter().any(|(kind, _)| *kind == Operation::Insert));
+            (self.plan.records, self.plan.mix.iter().any(|(kind, ..)| *kind == Operation::Insert));
         let rows = tables::rows(control, "usertable")?.unwrap_or(0);
         let holds = if inserts { rows >= records } else { rows == records };
         let claim =
@@ -269,7 +260,7 @@ impl YcsbClient {
             _ => self.saved = Some(random.clone()),
         }
         let mut drawn = random.between(0, 99);
-        let chosen = self.plan.mix.iter().position(|(_, share)| {
+        let chosen = self.plan.mix.iter().position(|(.., share)| {
             drawn -= share;
             drawn < 0
         });
@@ -307,17 +298,15 @@ impl YcsbClient {
     /// Draws a record's number.
     fn choose_key(&mut self) {
         let (Some(random), records) = (&mut self.random, self.plan.records) else { return };
-        self.key = match self.plan.keys {
-            KeyChoice::Zipfian => self.plan.scrambled.draw(random),
-            KeyChoice::Latest => {
-                let (age, inserts) = (self.latest.draw(random), self.inserted * self.clients);
-                // All clients' inserts are its own, which it knows to be there.
-                if age < inserts {
-                    self.block + self.inserted - 1 - age / self.clients
-                } else {
-                    records - 1 - (age - inserts)
-                }
-            }
+        if !self.plan.latest_keys {
+            self.key = self.plan.scrambled.draw(random);
+            return;
+        }
+        let (age, inserts) = (self.latest.draw(random), self.inserted * self.clients);
+        // All clients' inserts are its own, which it knows to be there.
+        self.key = match age < inserts {
+            true => self.block + self.inserted - 1 - age / self.clients,
+            false => records - 1 - (age - inserts),
         };
     }
 
