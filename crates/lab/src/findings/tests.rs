@@ -276,46 +276,89 @@ fn states_are_told_apart_from_waits() {
     }
 }
 
-#[test]
-fn without_observations_only_the_curve_is_told() {
-    let points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (64, 3_000.0)]);
-    let findings = findings(points);
-    assert!(findings.len() == 2 && findings[1].contains("throughput halves"), "{findings:#?}");
-}
+/// Clients, throughput, and how far its interval reaches; not a number for a single round.
+type Shape = (usize, f64, f64);
+
+/// How far the interval of a single round reaches.
+const ONCE: f64 = f64::NAN;
+
+/// Curves, and how what is found of each begins.
+const SHAPES: [(&[Shape], &[&str]); 12] = [
+    (&[(8, 7e3, 70.0)], &["7,000 transactions a second (6,930 to 7,070) with 8 clients."]),
+    (
+        &[(1, 1e3, 10.0), (8, 7e3, 70.0), (64, 30e3, 300.0)],
+        &[
+            "throughput still grows from 8 to 64 clients, the most that were measured: 30,000 transactions a second (29,700 to 30,300).",
+        ],
+    ),
+    (
+        &[(1, 1e3, 10.0), (8, 7e3, 70.0), (64, 6.9e3, 69.0)],
+        &[
+            "throughput grows up to 8 clients and stays level up to 64 clients: 7,000 transactions a second (6,930 to 7,070) at best.",
+        ],
+    ),
+    (
+        &[(1, 1e3, 10.0), (8, 1_010.0, 10.0), (64, 990.0, 10.0)],
+        &[
+            "throughput is level from 1 to 64 clients, more clients do not raise it: 1,010 transactions a second (1,000 to 1,020) at best.",
+        ],
+    ),
+    (
+        &[(1, 1e3, 10.0), (8, 500.0, 5.0), (64, 1_010.0, 10.0)],
+        &[
+            "throughput dips to 500 transactions a second (495 to 505) with 8 clients, and comes back to 1,010 ",
+        ],
+    ),
+    (
+        &[(1, 1e3, 10.0), (8, 6e3, 60.0), (64, 5.3e3, 53.0)],
+        &[
+            "throughput is highest with 8 clients, 6,000 ",
+            "from 8 to 64 clients throughput falls by 12%, from 6,000 to 5,300 a second.",
+        ],
+    ),
+    // The fall is inside the noise.
+    (
+        &[(1, 1e3, 10.0), (8, 6e3, 2e3), (64, 5.3e3, 53.0)],
+        &[
+            "throughput grows up to 8 clients: 6,000 transactions a second (4,000 to 8,000).",
+            "the rounds are too noisy to tell whether throughput falls from 8 to 64 clients: 6,000 transactions a second (4,000 to 8,000) with 8 clients, then 5,300 ",
+        ],
+    ),
+    // A lower point beyond the fall is too noisy.
+    (
+        &[(8, 6e3, 60.0), (64, 5e3, 50.0), (256, 4.9e3, 2e3)],
+        &[
+            "throughput is highest with 8 clients",
+            "from 8 to 64 clients throughput falls by 17%, from 6,000 to 5,000 a second.",
+        ],
+    ),
+    (
+        &[(1, 1e3, 500.0), (8, 1.1e3, 700.0)],
+        &[
+            "the rounds are too noisy to tell whether throughput grows from 1 to 8 clients: 1,000 transactions a second (500 to 1,500) with 1 client, then 1,100 transactions a second (400 to 1,800) with 8 clients.",
+        ],
+    ),
+    (&[(1, 1e3, ONCE), (8, 6e3, ONCE)], &["throughput still grows from 1 to 8 clients"]),
+    (
+        &[(1, 6e3, ONCE), (8, 1e3, ONCE)],
+        &["throughput is highest with 1 client", "from 1 to 8 clients throughput falls by 83%"],
+    ),
+    (&[(1, 1e3, ONCE), (8, 1_010.0, ONCE)], &["throughput is level from 1 to 8 clients"]),
+];
 
 #[test]
-fn a_fall_inside_the_noise_is_none() {
-    let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (64, 5_300.0)]);
-    assert!(findings(points.clone()).iter().any(|one| one.contains("throughput falls by 12%")));
-    for (round, tps) in points[1].rounds.iter_mut().zip([4_000.0, 6_000.0, 8_000.0, 7_000.0, 5_000.0]) {
-        round.tps = tps;
+fn curves_are_told_by_their_shape_and_their_noise() {
+    const SEEN: &str = ", as seen in single rounds, which tell nothing of the noise.";
+    for (shape, expected) in SHAPES {
+        let points =
+            shape.iter().map(|&(clients, value, far)| within(clients, value, value - far, value + far));
+        let findings = findings(points.collect());
+        assert_eq!(findings.len(), expected.len(), "{findings:#?}");
+        for (found, expected) in findings.iter().zip(expected) {
+            assert!(found.starts_with(&format!("pg, select-only: {expected}")), "{expected}\n{found}");
+        }
+        assert_eq!(findings.last().unwrap().ends_with(SEEN), shape[0].2.is_nan(), "{findings:#?}");
     }
-    points[1].tps = estimate(&points[1].rounds.iter().map(|round| round.tps).collect::<Vec<_>>());
-    let findings = findings(points);
-    let told = findings.iter().find(|one| one.contains("too noisy")).unwrap();
-    assert!(
-        told.contains("whether throughput falls from 8 to 64 clients: 6,000 transactions a second ("),
-        "{told}"
-    );
-    assert!(!findings.iter().any(|one| one.contains("falls by") || one.contains("level")), "{findings:#?}");
-}
-
-#[test]
-fn growth_and_levels_are_told() {
-    let growing = findings(curve("pg", &[(1, 1_000.0), (8, 7_000.0), (64, 30_000.0)]));
-    says(
-        &growing,
-        "pg, select-only: throughput still grows from 8 to 64 clients, the most that were measured: 30,000 transactions a \
-                    second (29,700 to 30,300).",
-    );
-    let level = findings(curve("pg", &[(1, 1_000.0), (8, 7_000.0), (16, 7_100.0), (64, 6_900.0)]));
-    says(
-        &level,
-        "pg, select-only: throughput grows up to 8 clients and stays level up to 64 clients: 7,100 transactions a second \
-                  (7,029 to 7,171) at best.",
-    );
-    let single = findings(curve("pg", &[(8, 7_000.0)]));
-    assert_eq!(single, ["pg, select-only: 7,000 transactions a second (6,930 to 7,070) with 8 clients."]);
 }
 
 #[test]
@@ -332,66 +375,6 @@ fn a_best_point_is_told_with_those_it_is_not_told_apart_from() {
     ] {
         let findings = curve(width);
         assert!(findings[0].starts_with(&highest(told)), "{findings:#?}");
-    }
-}
-
-#[test]
-fn a_fall_is_told_though_a_lower_point_beyond_is_too_noisy() {
-    let points =
-        vec![point("pg", 8, 6_000.0), point("pg", 64, 5_000.0), within(256, 4_900.0, 3_000.0, 7_000.0)];
-    says(
-        &findings(points),
-        "pg, select-only: from 8 to 64 clients throughput falls by 17%, from 6,000 to 5,000 a second.",
-    );
-}
-
-#[test]
-fn growth_inside_the_noise_is_none() {
-    let findings = findings(vec![within(1, 1_000.0, 500.0, 2_000.0), within(8, 1_100.0, 400.0, 3_000.0)]);
-    assert_eq!(
-        findings[0],
-        "pg, select-only: the rounds are too noisy to tell whether throughput grows from 1 to 8 clients: 1,000 transactions a \
-         second (500 to 2,000) with 1 client, then 1,100 transactions a second (400 to 3,000) with 8 clients."
-    );
-    assert!(
-        !findings.iter().any(|one| one.contains("still grows") || one.contains("level")),
-        "{findings:#?}"
-    );
-}
-
-#[test]
-fn flat_curves_and_dips_have_their_own_sentences() {
-    let flat = findings(curve("pg", &[(1, 1_000.0), (8, 1_010.0), (64, 990.0)]));
-    says(
-        &flat,
-        "pg, select-only: throughput is level from 1 to 64 clients, more clients do not raise it: 1,010 transactions a second \
-         (1,000 to 1,020) at best.",
-    );
-    let dip = findings(curve("pg", &[(1, 1_000.0), (8, 500.0), (64, 1_010.0)]));
-    assert!(
-        dip[0].contains(
-            "dips to 500 transactions a second (495 to 505) with 8 clients, and comes back to 1,010 "
-        ),
-        "{dip:#?}"
-    );
-    assert!(!dip.iter().any(|one| one.contains("level")), "{dip:#?}");
-}
-
-#[test]
-fn what_single_rounds_show_is_told_as_no_more() {
-    let once = |tps: &[(usize, f64)]| -> Vec<String> {
-        let points: Vec<Point> =
-            tps.iter().map(|(clients, tps)| of_rounds("pg", *clients, &[*tps])).collect();
-        findings(points)
-    };
-    for (tps, told) in [
-        ([(1, 1_000.0), (8, 6_000.0)], "throughput still grows from 1 to 8 clients"),
-        ([(1, 6_000.0), (8, 1_000.0)], "throughput falls by 83%"),
-        ([(1, 1_000.0), (8, 1_010.0)], "throughput is level from 1 to 8 clients"),
-    ] {
-        let findings = once(&tps);
-        let told = findings.iter().find(|one| one.contains(told)).unwrap_or_else(|| panic!("{findings:#?}"));
-        assert!(told.ends_with(", as seen in single rounds, which tell nothing of the noise."), "{told}");
     }
 }
 

@@ -1,8 +1,8 @@
-//! The record of a run, as it is stored: its arms, points and rounds, what was seen beside them, and what was made of
-//! them.
+//! The record of a run, as it is stored: its arms, points and rounds, what was seen beside them,
+//! and what was made of them.
 //!
-//! What must hold: a report may hold anything: no arms, no points, points without rounds, numbers that are none (NaN). Every
-//! output shows the rest and leaves a dash where there is no number.
+//! What must hold: a report may hold anything: no arms, no points, points without rounds, numbers
+//! that are none (NaN). Every output shows the rest and leaves a dash where there is no number.
 
 mod number;
 mod store;
@@ -10,33 +10,45 @@ mod store;
 use crate::arm::Dialect;
 use crate::load::Protocol;
 
+/// A structure of numbers, which are stored by their names. One that is no number is stored as
+/// null.
+macro_rules! numbers {
+    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        pub struct $name {
+            $($(#[$field_about])* #[serde(deserialize_with = "number::read")] pub $field: f64,)*
+        }
+
+        impl $name {
+            /// One whose fields are `of` a way to read the field of others.
+            #[allow(dead_code)]
+            pub(crate) fn each(of: impl Fn(fn(&Self) -> f64) -> f64) -> Self {
+                Self { $($field: of(|one| one.$field),)* }
+            }
+        }
+    };
+}
+
 /// Of the stored form; raised when it changes.
 pub const VERSION: u32 = 1;
 
-/// A number, and the bounds within which it lies 95 times in 100.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Interval {
-    /// The best guess: a median, or what was fitted.
-    #[serde(deserialize_with = "number::read")]
-    pub value: f64,
-    /// Not below; NaN when there was too little to tell (a single round).
-    #[serde(deserialize_with = "number::read")]
-    pub low: f64,
-    /// Not above; NaN with `low`.
-    #[serde(deserialize_with = "number::read")]
-    pub high: f64,
+numbers! {
+    /// A number, and the bounds within which it lies 95 times in 100.
+    Interval {
+        /// The best guess: a median, or what was fitted.
+        value,
+        /// Not below; NaN when there was too little to tell (a single round).
+        low,
+        /// Not above; NaN with `low`.
+        high,
+    }
 }
 
 impl Interval {
     /// A number of which no bounds are known.
     pub fn alone(value: f64) -> Self {
         Self { value, low: f64::NAN, high: f64::NAN }
-    }
-
-    /// Each of its numbers made another by `of`, which rises.
-    #[cfg(test)]
-    pub(crate) fn map(self, of: impl Fn(f64) -> f64) -> Self {
-        Self { value: of(self.value), low: of(self.low), high: of(self.high) }
     }
 
     /// The bounds, where they are known.
@@ -89,7 +101,8 @@ pub struct Fit {
     pub contention: Interval,
     /// The cost of agreeing with each other client, as a share of one's work (kappa).
     pub coherence: Interval,
-    /// Where the curve turns: clients, and the transactions a second there. `None` where it never does.
+    /// Where the curve turns: clients, and the transactions a second there. `None` where it never
+    /// does.
     pub peak: Option<Peak>,
     /// The share of the points' variance that the curve explains (R squared).
     #[serde(deserialize_with = "number::read")]
@@ -129,7 +142,8 @@ pub struct Report {
     pub command: Vec<String>,
     /// What it ran on.
     pub machine: Machine,
-    /// How the load was made, as name and value: driver, pace, seconds of warm-up and of counting, seed.
+    /// How the load was made, as name and value: driver, pace, seconds of warm-up and of counting,
+    /// seed.
     pub load: Vec<(String, String)>,
     /// What was compared; the others are held against the first.
     pub arms: Vec<Arm>,
@@ -168,15 +182,14 @@ pub const MEMORY_AT_START: &str = "memory available at start";
 /// The fact of how busy others were, which is as well.
 pub const LOAD_AT_START: &str = "load of others at start";
 
-/// One run of the fixed loop.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Noise {
-    /// Seconds since the run's beginning.
-    #[serde(deserialize_with = "number::read")]
-    pub at: f64,
-    /// Milliseconds it took.
-    #[serde(deserialize_with = "number::read")]
-    pub took: f64,
+numbers! {
+    /// One run of the fixed loop.
+    Noise {
+        /// Seconds since the run's beginning.
+        at,
+        /// Milliseconds it took.
+        took,
+    }
 }
 
 /// One server, in one setting.
@@ -205,8 +218,9 @@ pub struct Point {
     pub clients: usize,
     /// Transactions a second: the rounds' median.
     pub tps: Interval,
-    /// What the point is judged by ([`Round::judged`]) over that of the first arm with the same workload, protocol and
-    /// clients; `None` for the first arm itself, and where that one has no such point.
+    /// What the point is judged by ([`Round::judged`]) over that of the first arm with the same
+    /// workload, protocol and clients; `None` for the first arm itself, and where that one has no
+    /// such point.
     pub ratio: Option<Interval>,
     /// All rounds.
     pub rounds: Vec<Round>,
@@ -224,8 +238,8 @@ impl Point {
 /// One round.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Round {
-    /// Which pass over the points it belongs to, from 0: rounds of two arms with the same clients and the same pass were
-    /// measured one right after the other, and are compared with each other.
+    /// Which pass over the points it belongs to, from 0: rounds of two arms with the same clients
+    /// and the same pass were measured one right after the other, and are compared with each other.
     pub pass: u32,
     /// Seconds since the run's beginning.
     #[serde(deserialize_with = "number::read")]
@@ -265,7 +279,8 @@ pub struct Round {
 }
 
 impl Round {
-    /// What it is judged by: throughput, and in an open loop, where that is what was asked for, p99.
+    /// What it is judged by: throughput, and in an open loop, where that is what was asked for,
+    /// p99.
     pub fn judged(&self) -> f64 {
         if self.offered.is_some() { self.latency.p99 } else { self.tps }
     }
@@ -310,43 +325,31 @@ pub struct KindCounts {
     pub retried: u64,
 }
 
-/// Latencies in milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Latency {
-    /// Mean.
-    #[serde(deserialize_with = "number::read")]
-    pub mean: f64,
-    /// Half are below.
-    #[serde(deserialize_with = "number::read")]
-    pub p50: f64,
-    /// Nine in ten are below.
-    #[serde(deserialize_with = "number::read")]
-    pub p90: f64,
-    /// 95 in 100.
-    #[serde(deserialize_with = "number::read")]
-    pub p95: f64,
-    /// 99 in 100.
-    #[serde(deserialize_with = "number::read")]
-    pub p99: f64,
-    /// 999 in 1000.
-    #[serde(deserialize_with = "number::read")]
-    pub p999: f64,
-    /// The longest.
-    #[serde(deserialize_with = "number::read")]
-    pub max: f64,
+numbers! {
+    /// Latencies in milliseconds.
+    Latency {
+        /// Mean.
+        mean,
+        /// Half are below.
+        p50,
+        /// Nine in ten are below.
+        p90,
+        /// 95 in 100.
+        p95,
+        /// 99 in 100.
+        p99,
+        /// 999 in 1000.
+        p999,
+        /// The longest.
+        max,
+    }
 }
 
 impl Latency {
     /// Nobody knows any.
-    pub(crate) const NONE: Self = Self {
-        mean: f64::NAN,
-        p50: f64::NAN,
-        p90: f64::NAN,
-        p95: f64::NAN,
-        p99: f64::NAN,
-        p999: f64::NAN,
-        max: f64::NAN,
-    };
+    pub(crate) fn none() -> Self {
+        Self::each(|_| f64::NAN)
+    }
 }
 
 /// What was seen beside a round.
@@ -371,30 +374,30 @@ pub struct Observed {
     pub samples: u64,
     /// What the server's sessions were seen waiting for, by their share of all that were seen.
     pub waits: Vec<Share>,
-    /// How often all sessions were looked at for them. Sessions of one look are no samples apart from each other: one commit
-    /// that they wait for together is seen in all of them.
+    /// How often all sessions were looked at for them. Sessions of one look are no samples apart
+    /// from each other: one commit that they wait for together is seen in all of them.
     #[serde(default)]
     pub looks: u64,
     /// What could not be seen, and why: a sentence each.
     pub unseen: Vec<String>,
 }
 
-/// How sentences in [`Observed::unseen`] begin where system calls are missing, which not every round looks for.
+/// How sentences in [`Observed::unseen`] begin where system calls are missing, which not every
+/// round looks for.
 pub const NO_CALLS: &str = "no system calls: ";
 /// The same of symbols.
 pub const NO_SYMBOLS: &str = "no symbols: ";
 /// The same of wait events, after which not all of a round asks.
 pub const NO_WAITS: &str = "no wait events: ";
 
-/// Context switches for each transaction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Switches {
-    /// A thread had to wait for something.
-    #[serde(deserialize_with = "number::read")]
-    pub voluntary: f64,
-    /// A thread's time was up, or another one's turn came first.
-    #[serde(deserialize_with = "number::read")]
-    pub involuntary: f64,
+numbers! {
+    /// Context switches for each transaction.
+    Switches {
+        /// A thread had to wait for something.
+        voluntary,
+        /// A thread's time was up, or another one's turn came first.
+        involuntary,
+    }
 }
 
 /// A part of something counted in samples.
@@ -416,35 +419,30 @@ pub struct Profile {
     pub shares: Vec<Share>,
 }
 
-/// What was idle of CPUs that are not all the machine has, from 0 to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct OwnCpus {
-    /// The idle share of the CPUs that the server may use.
-    #[serde(deserialize_with = "number::read")]
-    pub server_idle: f64,
-    /// Of those that the load driver may use.
-    #[serde(deserialize_with = "number::read")]
-    pub client_idle: f64,
+numbers! {
+    /// What was idle of CPUs that are not all the machine has, from 0 to 1.
+    OwnCpus {
+        /// The idle share of the CPUs that the server may use.
+        server_idle,
+        /// Of those that the load driver may use.
+        client_idle,
+    }
 }
 
-/// Shares of the machine's CPU time; they add up to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct CpuSplit {
-    /// The load driver.
-    #[serde(deserialize_with = "number::read")]
-    pub client: f64,
-    /// The server, in its own code.
-    #[serde(deserialize_with = "number::read")]
-    pub server_user: f64,
-    /// The server, in the kernel.
-    #[serde(deserialize_with = "number::read")]
-    pub server_kernel: f64,
-    /// Anything else.
-    #[serde(deserialize_with = "number::read")]
-    pub other: f64,
-    /// Nothing.
-    #[serde(deserialize_with = "number::read")]
-    pub idle: f64,
+numbers! {
+    /// Shares of the machine's CPU time; they add up to 1.
+    CpuSplit {
+        /// The load driver.
+        client,
+        /// The server, in its own code.
+        server_user,
+        /// The server, in the kernel.
+        server_kernel,
+        /// Anything else.
+        other,
+        /// Nothing.
+        idle,
+    }
 }
 
 /// Errors of one code.
@@ -460,15 +458,14 @@ pub struct Errors {
     pub tolerated: bool,
 }
 
-/// CPU time of the driver's threads in the measured time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct CpuTime {
-    /// In seconds.
-    #[serde(deserialize_with = "number::read")]
-    pub user: f64,
-    /// In seconds.
-    #[serde(deserialize_with = "number::read")]
-    pub system: f64,
+numbers! {
+    /// CPU time of the driver's threads in the measured time.
+    CpuTime {
+        /// In seconds.
+        user,
+        /// In seconds.
+        system,
+    }
 }
 
 /// Something that must hold after a run, and whether it does.

@@ -266,7 +266,8 @@ mod tests {
     fn faster(by: f64) -> Report {
         let mut report = samples::two_arms();
         for point in &mut report.points {
-            point.tps = point.tps.map(|tps| if point.clients > 8 { tps * by } else { tps });
+            let (tps, by) = (point.tps, if point.clients > 8 { by } else { 1.0 });
+            point.tps = Interval::each(|of| by * of(&tps));
         }
         report
     }
@@ -296,7 +297,10 @@ mod tests {
             .flat_map(|point| &mut point.rounds)
             .for_each(|round| round.latency.p99 *= 100.0);
         // More was due, and done.
-        more.points.iter_mut().for_each(|point| point.tps = point.tps.map(|tps| 4.0 * tps));
+        for tps in more.points.iter_mut().map(|point| &mut point.tps) {
+            let one = *tps;
+            *tps = Interval::each(|of| 4.0 * of(&one));
+        }
         for (first, second, told) in [
             (&runs, &runs, "Of 18 points 0 became faster, 0 slower, 18 neither."),
             (&faster(1.3), &runs, "Of 18 points 0 became faster, 10 slower, 8 neither."),

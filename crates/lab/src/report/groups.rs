@@ -28,17 +28,14 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for point in &report.points {
         let same = |group: &Group<'_>| group.workload == point.workload && group.protocol == point.protocol;
-        let at = match groups.iter().position(same) {
-            Some(at) => at,
-            None => {
-                groups.push(Group::new(report, point));
-                groups.len() - 1
-            }
-        };
-        let group = &mut groups[at];
-        group.clients.push(point.clients);
-        if !group.arms.contains(&point.arm.as_str()) {
-            group.arms.push(&point.arm);
+        let at = groups.iter().position(same).unwrap_or(groups.len());
+        if at == groups.len() {
+            let (workload, protocol) = (&point.workload, point.protocol);
+            groups.push(Group { report, workload, protocol, clients: Vec::new(), arms: Vec::new() });
+        }
+        groups[at].clients.push(point.clients);
+        if !groups[at].arms.contains(&point.arm.as_str()) {
+            groups[at].arms.push(&point.arm);
         }
     }
     for group in &mut groups {
@@ -50,17 +47,6 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
 }
 
 impl<'a> Group<'a> {
-    /// Of this point's kind, still without any.
-    fn new(report: &'a Report, like: &'a Point) -> Self {
-        Self {
-            report,
-            workload: &like.workload,
-            protocol: like.protocol,
-            clients: Vec::new(),
-            arms: Vec::new(),
-        }
-    }
-
     /// What it is called.
     pub(crate) fn title(&self) -> String {
         let pipelined = self.report.load.iter().any(|(name, _)| name == PIPELINE);
@@ -138,7 +124,7 @@ impl Point {
 
     /// The rounds' medians.
     pub(crate) fn latency(&self) -> Latency {
-        self.medians(|round| Some(round.latency)).unwrap_or(Latency::NONE)
+        self.medians(|round| Some(round.latency)).unwrap_or(Latency::none())
     }
 
     /// The rounds' medians of how late transactions began (open loop).
@@ -195,15 +181,7 @@ impl Point {
     fn medians(&self, of: impl Fn(&Round) -> Option<Latency>) -> Option<Latency> {
         let all: Vec<Latency> = self.rounds.iter().filter_map(of).collect();
         let one = |of: fn(&Latency) -> f64| median(all.iter().map(of)).unwrap_or(f64::NAN);
-        (!all.is_empty()).then(|| Latency {
-            mean: one(|all| all.mean),
-            p50: one(|all| all.p50),
-            p90: one(|all| all.p90),
-            p95: one(|all| all.p95),
-            p99: one(|all| all.p99),
-            p999: one(|all| all.p999),
-            max: one(|all| all.max),
-        })
+        (!all.is_empty()).then(|| Latency::each(one))
     }
 
     /// Over all rounds.
@@ -226,24 +204,13 @@ impl Point {
     /// The rounds' mean, so that the shares still add up.
     pub(crate) fn cpu(&self) -> Option<CpuSplit> {
         let all: Vec<CpuSplit> = self.rounds.iter().filter_map(|round| round.observed.cpu).collect();
-        let mean = |of: fn(&CpuSplit) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
-        (!all.is_empty()).then(|| CpuSplit {
-            client: mean(|all| all.client),
-            server_user: mean(|all| all.server_user),
-            server_kernel: mean(|all| all.server_kernel),
-            other: mean(|all| all.other),
-            idle: mean(|all| all.idle),
-        })
+        (!all.is_empty()).then(|| CpuSplit::each(|of| all.iter().map(of).sum::<f64>() / all.len() as f64))
     }
 
     /// The rounds' mean.
     pub(crate) fn own_cpus(&self) -> Option<OwnCpus> {
         let all: Vec<OwnCpus> = self.rounds.iter().filter_map(|round| round.observed.own_cpus).collect();
-        let mean = |of: fn(&OwnCpus) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
-        (!all.is_empty()).then(|| OwnCpus {
-            server_idle: mean(|all| all.server_idle),
-            client_idle: mean(|all| all.client_idle),
-        })
+        (!all.is_empty()).then(|| OwnCpus::each(|of| all.iter().map(of).sum::<f64>() / all.len() as f64))
     }
 
     /// How many of the server's threads worked all the time: the rounds' median.
@@ -254,9 +221,8 @@ impl Point {
 
     /// Context switches of the server for each transaction: the rounds' medians.
     pub(crate) fn switches(&self) -> Option<Switches> {
-        let seen = || self.rounds.iter().filter_map(|round| round.observed.switches);
-        let voluntary = median(seen().map(|one| one.voluntary))?;
-        Some(Switches { voluntary, involuntary: median(seen().map(|one| one.involuntary))? })
+        let all: Vec<Switches> = self.rounds.iter().filter_map(|round| round.observed.switches).collect();
+        (!all.is_empty()).then(|| Switches::each(|of| median(all.iter().map(of)).unwrap_or(f64::NAN)))
     }
 
     /// System calls of the server for each transaction: the rounds' median.

@@ -3,6 +3,7 @@
 use crate::arm::Dialect;
 use crate::load::Protocol;
 use crate::record::*;
+use crate::stats::test_noise;
 
 /// An arm's behaviour.
 struct Curve {
@@ -83,6 +84,17 @@ pub(crate) fn open_loop() -> Report {
             round.lag = Some(round.latency);
             round.unstarted = Some(((5_000.0 - done) * round.elapsed) as u64);
         }
+    }
+    report
+}
+
+/// An open loop whose rate rises from 1,000 to 9,000 a second.
+pub(crate) fn rising() -> Report {
+    let mut report = open_loop();
+    for round in report.points.iter_mut().flat_map(|point| &mut point.rounds) {
+        round.offered = Some(Offered { from: 1_000.0, to: 9_000.0, even: false });
+        let step = |step| Latency { p99: f64::from(step), ..round.latency };
+        round.by_rate = (1..=20).map(step).collect();
     }
     report
 }
@@ -179,15 +191,15 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
     let spin = (n / 400.0 * curve.contention * 12.0).min(0.7);
     let message = "deadlock detected".into();
     let deadlock = Errors { code: "40P01".into(), message, count: 3, tolerated: false };
+    let done = (tps * 10.0) as u64;
+    let second = |second: u32| (tps * (1.0 + 0.02 * f64::from((second * 7 + pass) % 5))) as u64;
     Round {
-        pass,
         at: f64::from(pass) * 300.0 + n,
         elapsed: 10.0,
         tps,
-        offered: None,
         kinds: vec![KindCounts {
             name: "transaction".into(),
-            done: (tps * 10.0) as u64,
+            done,
             failed: (clients / 200) as u64,
             retried: 0,
         }],
@@ -200,15 +212,8 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
             p999: mean * 9.0,
             max: mean * 40.0,
         },
-        lag: None,
-        own_lag: None,
-        by_rate: Vec::new(),
-        seconds: (0..10)
-            .map(|second| (tps * (1.0 + 0.02 * f64::from((second * 7 + pass) % 5))) as u64)
-            .collect(),
+        seconds: (0..10).map(second).collect(),
         errors: if clients > 200 { vec![deadlock] } else { Vec::new() },
-        unstarted: Some(0),
-        lost_clients: None,
         client_cpu: CpuTime { user: 2.1, system: 3.3 },
         observed: Observed {
             cpu: Some(CpuSplit {
@@ -242,5 +247,6 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
             looks: 40,
             unseen: Vec::new(),
         },
+        ..test_noise::round(pass, tps)
     }
 }

@@ -1,7 +1,9 @@
-//! A report as tables of text: what the terminal, Markdown and HTML all show, each in its own dress.
+//! A report as tables of text: what the terminal, Markdown and HTML all show, each in its own
+//! dress.
 //!
-//! A [`Sheet`] has a key column (clients, mostly) and blocks of columns beside it (an arm each, mostly), so that an output
-//! with little room can put the blocks below each other and repeat the keys.
+//! A [`Sheet`] has a key column (clients, mostly) and blocks of columns beside it (an arm each,
+//! mostly), so that an output with little room can put the blocks below each other and repeat the
+//! keys.
 
 use super::groups::Group;
 use crate::figures::{self, NONE};
@@ -97,7 +99,8 @@ fn ratio_within(ratio: &Interval) -> String {
     }
 }
 
-/// Transactions a second with their bounds, and each arm's ratio to the first one; in an open loop the part of those due.
+/// Transactions a second with their bounds, and each arm's ratio to the first one; in an open loop
+/// the part of those due.
 pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
     let open = group.is_open();
     let heads = if open { &["tps", "±", "of those due"][..] } else { &["tps", "±"] };
@@ -111,38 +114,8 @@ pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
     sheet
 }
 
-/// Each arm's best point, what it keeps of that with most clients, and its ratio to the first arm there; `None` without
-/// numbers, and in an open loop, where no point is the best.
-pub fn glance(group: &Group<'_>, report: &Report) -> Option<Sheet> {
-    if group.is_open() {
-        return None;
-    }
-    let heads = ["best tps", "at clients", "p99 there, ms", "keeps", "ratio there"];
-    let heads = if report.arms.len() > 1 { &heads[..] } else { &heads[..4] };
-    let row = |arm: &&str| {
-        let turn = group.turn(arm)?;
-        let (best, last) = (turn.best, turn.last);
-        let kept = figures::factor(last.tps.value / best.tps.value);
-        let ratio = best
-            .ratio
-            .as_ref()
-            .map(|ratio| format!("{arm} / {} {}", report.arms[0].name, figures::ratio(ratio)));
-        let mut row = vec![
-            arm.to_string(),
-            figures::bounded(&best.tps, figures::number),
-            best.clients.to_string(),
-            figures::number(best.latency().p99),
-            format!("{kept} at {}", last.clients),
-            ratio.unwrap_or(NONE.into()),
-        ];
-        row.truncate(1 + heads.len());
-        Some(row)
-    };
-    let rows = group.arms.iter().filter_map(row).collect();
-    Sheet::plain(&format!("{}: best points", group.title()), "arm", heads, rows)
-}
-
-/// The latencies one looks at first; in an open loop with each arm's ratio of p99 to the first one's.
+/// The latencies one looks at first; in an open loop with each arm's ratio of p99 to the first
+/// one's.
 pub fn latency(group: &Group<'_>, report: &Report) -> Sheet {
     let mut sheet = Sheet::of_points("Latency, ms", group, &["p50", "p95", "p99"], |point| {
         let Latency { p50, p95, p99, .. } = point.latency();
@@ -168,14 +141,16 @@ pub fn lag(group: &Group<'_>) -> Option<Sheet> {
     let heads = ["p50", "p95", "p99", "driver's own p95", "never begun"];
     open.then(|| {
         Sheet::of_points("Begun later than due, ms", group, &heads, |point| {
-            let (lag, own) = (point.lag().unwrap_or(Latency::NONE), point.own_lag().unwrap_or(Latency::NONE));
+            let (lag, own) =
+                (point.lag().unwrap_or(Latency::none()), point.own_lag().unwrap_or(Latency::none()));
             let unstarted = point.unstarted().map_or(NONE.into(), |count| count.to_string());
             [lag.p50, lag.p95, lag.p99, own.p95].map(figures::number).into_iter().chain([unstarted]).collect()
         })
     })
 }
 
-/// What went wrong, with those numbers of clients with which anything did; `None` where nothing did.
+/// What went wrong, with those numbers of clients with which anything did; `None` where nothing
+/// did.
 pub fn failures(group: &Group<'_>) -> Option<Sheet> {
     let heads = ["failed", "retried", "errors", "lost clients"];
     let mut sheet = Sheet::of_points("Failures, over all rounds", group, &heads, |point| {
@@ -193,30 +168,35 @@ pub fn failures(group: &Group<'_>) -> Option<Sheet> {
     (!kept.is_empty()).then_some(sheet)
 }
 
-/// Errors by code, where there were any.
-pub fn errors(group: &Group<'_>) -> Option<Sheet> {
-    let mut rows: Vec<(String, usize, &str, String, u64)> = Vec::new();
-    for point in group.points() {
-        for error in point.rounds.iter().flat_map(|round| &round.errors) {
-            let same = |row: &&mut (String, usize, &str, String, u64)| {
-                row.0 == point.arm && row.1 == point.clients && row.2 == error.code
-            };
-            match rows.iter_mut().find(same) {
-                Some(row) => row.4 = row.4.saturating_add(error.count),
-                None => {
-                    let tolerated = if error.tolerated { " (tolerated: begun anew)" } else { "" };
-                    let message = format!("{}{tolerated}", error.message);
-                    rows.push((point.arm.clone(), point.clients, &error.code, message, error.count));
-                }
+/// Sums of what has the same key, in the order in which keys come first.
+fn sums<K: PartialEq, const N: usize>(all: impl Iterator<Item = (K, [u64; N])>) -> Vec<(K, [u64; N])> {
+    let mut sums: Vec<(K, [u64; N])> = Vec::new();
+    for (key, counts) in all {
+        match sums.iter_mut().find(|sum| sum.0 == key) {
+            Some((_, sum)) => {
+                sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(count))
             }
-        }
-        let lost = point.rounds.iter().filter_map(|round| round.lost_clients.as_ref());
-        for (clients, why) in lost {
-            rows.push((point.arm.clone(), point.clients, "lost clients", why.clone(), *clients as u64));
+            None => sums.push((key, counts)),
         }
     }
-    let row = |(arm, clients, code, message, count): (String, usize, &str, String, u64)| {
-        vec![arm, clients.to_string(), code.into(), count.to_string(), message]
+    sums
+}
+
+/// Errors by code, where there were any.
+pub fn errors(group: &Group<'_>) -> Option<Sheet> {
+    let mut rows = Vec::new();
+    for point in group.points() {
+        let errors = || point.rounds.iter().flat_map(|round| &round.errors);
+        for (code, [count]) in sums(errors().map(|error| (&error.code, [error.count]))) {
+            let first = errors().find(|error| error.code == *code).expect("it was counted");
+            let tolerated = if first.tolerated { " (tolerated: begun anew)" } else { "" };
+            rows.push((point, code.as_str(), count, format!("{}{tolerated}", first.message)));
+        }
+        let lost = point.rounds.iter().filter_map(|round| round.lost_clients.as_ref());
+        rows.extend(lost.map(|(clients, why)| (point, "lost clients", *clients as u64, why.clone())));
+    }
+    let row = |(point, code, count, message): (&Point, &str, u64, String)| {
+        vec![point.arm.clone(), point.clients.to_string(), code.into(), count.to_string(), message]
     };
     let rows = rows.into_iter().map(row).collect();
     Sheet::plain("Errors", "arm", &["clients", "code", "count", "first message"], rows)
@@ -283,8 +263,8 @@ impl Shares {
     }
 }
 
-/// An arm's shares at some of its points: names down, greatest anywhere first, at most `most` of them, and the points'
-/// shares in their order. A share that was not among those seen is `None`.
+/// An arm's shares at some of its points: names down, greatest anywhere first, at most `most` of
+/// them, and the points' shares in their order. A share that was not among those seen is `None`.
 pub fn shares(points: &[&Point], what: Shares, most: usize) -> Vec<(String, Vec<Option<f64>>)> {
     let all: Vec<Vec<Share>> = points.iter().map(|point| what.of(point)).collect();
     let mut names: Vec<(&str, f64)> = Vec::new();
@@ -321,56 +301,20 @@ pub fn all_shares(group: &Group<'_>, what: Shares) -> Vec<Sheet> {
     group.arms.iter().filter_map(|arm| shares_sheet(group, arm, what)).collect()
 }
 
-/// Every round; `None` without any.
-pub fn rounds(group: &Group<'_>) -> Option<Sheet> {
-    let mut rows = Vec::new();
-    for arm in &group.arms {
-        for point in group.line(arm) {
-            for round in &point.rounds {
-                let numbers = [
-                    round.at,
-                    round.elapsed,
-                    round.tps,
-                    round.latency.p50,
-                    round.latency.p95,
-                    round.latency.p99,
-                    round.latency.max,
-                ];
-                let texts = [arm.to_string(), point.clients.to_string(), round.pass.to_string()];
-                rows.push(texts.into_iter().chain(numbers.map(figures::number)).collect());
-            }
-        }
-    }
-    let heads = ["clients", "pass", "at, s", "counted, s", "tps", "p50, ms", "p95, ms", "p99, ms", "max, ms"];
-    Sheet::plain("Every round", "arm", &heads, rows)
-}
-
 /// By kind of transaction, over all rounds; `None` where a workload has but one kind.
 pub fn kinds(group: &Group<'_>) -> Option<Sheet> {
-    let mut rows: Vec<(&str, usize, &str, [u64; 3])> = Vec::new();
-    let mut mixed = false;
-    for arm in &group.arms {
-        for point in group.line(arm) {
-            for round in &point.rounds {
-                mixed |= round.kinds.len() > 1;
-                for kind in &round.kinds {
-                    let counts = [kind.done, kind.failed, kind.retried];
-                    let same = |row: &&mut (&str, usize, &str, [u64; 3])| {
-                        row.0 == *arm && row.1 == point.clients && row.2 == kind.name
-                    };
-                    match rows.iter_mut().find(same) {
-                        Some(row) => (0..3).for_each(|at| row.3[at] = row.3[at].saturating_add(counts[at])),
-                        None => rows.push((arm, point.clients, &kind.name, counts)),
-                    }
-                }
-            }
-        }
-    }
-    let row = |(arm, clients, kind, counts): (&str, usize, &str, [u64; 3])| {
-        let texts = [arm.to_string(), clients.to_string(), kind.to_string()];
-        texts.into_iter().chain(counts.map(|count| count.to_string())).collect()
+    let points = || group.arms.iter().flat_map(|arm| group.line(arm));
+    let mixed = points().flat_map(|point| &point.rounds).any(|round| round.kinds.len() > 1);
+    let of_point = |point: &Point| {
+        let kinds = point.rounds.iter().flat_map(|round| &round.kinds);
+        let sums = sums(kinds.map(|kind| (&kind.name, [kind.done, kind.failed, kind.retried])));
+        let row = |(kind, counts): (&String, [u64; 3])| {
+            let texts = [point.arm.clone(), point.clients.to_string(), kind.clone()];
+            texts.into_iter().chain(counts.map(|count| count.to_string())).collect()
+        };
+        sums.into_iter().map(row).collect::<Vec<Vec<String>>>()
     };
-    let rows = if mixed { rows.into_iter().map(row).collect() } else { Vec::new() };
+    let rows = points().filter(|_| mixed).flat_map(of_point).collect();
     Sheet::plain("By kind of transaction", "arm", &["clients", "kind", "done", "failed", "retried"], rows)
 }
 
@@ -393,36 +337,23 @@ pub fn fits(group: &Group<'_>) -> Option<Sheet> {
     Sheet::plain("Universal scalability law", "arm", &heads, group.arms.iter().filter_map(row).collect())
 }
 
-/// What must hold after the runs, each once for an arm, and where it didn't; `None` where nothing was checked.
+/// What must hold after the runs, each once for an arm, and where it didn't; `None` where nothing
+/// was checked.
 pub fn checks(group: &Group<'_>) -> Option<Sheet> {
-    let mut rows = Vec::new();
-    for arm in &group.arms {
-        let line = group.line(arm);
-        let all: Vec<_> =
-            line.iter().flat_map(|point| point.checks.iter().map(|check| (point.clients, check))).collect();
-        let mut claims: Vec<&str> = Vec::new();
-        for (_, check) in &all {
-            if !claims.contains(&check.claim.as_str()) {
-                claims.push(&check.claim);
-            }
-        }
-        for claim in claims {
-            let of_claim = || all.iter().filter(|(_, check)| check.claim == claim);
-            let mut row = |clients: String, outcome: String| {
-                rows.push(vec![arm.to_string(), claim.to_string(), clients, outcome]);
-            };
-            let holds: Vec<_> = of_claim().filter(|(_, check)| check.fault.is_none()).collect();
-            if !holds.is_empty() {
-                let clients: Vec<_> = holds.iter().map(|(clients, _)| clients.to_string()).collect();
-                row(clients.join(", "), "holds".into());
-            }
-            for (clients, check) in of_claim() {
-                if let Some(fault) = &check.fault {
-                    row(clients.to_string(), format!("BROKEN: {fault}"));
-                }
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    for point in group.arms.iter().flat_map(|arm| group.line(arm)) {
+        for check in &point.checks {
+            let outcome = check.fault.as_ref().map_or("holds".into(), |fault| format!("BROKEN: {fault}"));
+            let clients = point.clients.to_string();
+            let same =
+                |row: &&mut [String; 4]| (&row[0], &row[1], &row[3]) == (&point.arm, &check.claim, &outcome);
+            match rows.iter_mut().find(same) {
+                Some(row) => row[2] += &format!(", {clients}"),
+                None => rows.push([point.arm.clone(), check.claim.clone(), clients, outcome]),
             }
         }
     }
+    let rows = rows.into_iter().map(Vec::from).collect();
     Sheet::plain("Checks", "arm", &["what must hold", "clients", "whether it does"], rows)
 }
 
@@ -444,7 +375,8 @@ pub fn broken_checks(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What is missing: what was asked for and not measured, and what observers could not see in any round of a point.
+/// What is missing: what was asked for and not measured, and what observers could not see in any
+/// round of a point.
 pub fn missing(report: &Report) -> Vec<String> {
     let mut unseen: Vec<(&str, &str, Vec<usize>)> = Vec::new();
     for point in &report.points {
@@ -483,7 +415,8 @@ fn is_seen_elsewhere(point: &Point, reason: &str) -> bool {
         || (reason.starts_with(NO_WAITS) && any(|one| one.looks > 0))
 }
 
-/// How long the machine took for the same loop, from the quickest to the slowest; `None` if it was never asked.
+/// How long the machine took for the same loop, from the quickest to the slowest; `None` if it was
+/// never asked.
 pub fn noise(report: &Report) -> Option<String> {
     let took = || report.machine.noise.iter().map(|noise| noise.took).filter(|took| took.is_finite());
     let least = took().min_by(f64::total_cmp)?;

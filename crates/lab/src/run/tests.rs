@@ -178,7 +178,10 @@ fn a_run_that_lacks_something_ends_by_the_worst_of_it() {
 fn a_comparison_ends_by_what_it_finds() {
     let folder = tempfile::tempdir().unwrap();
     let mut slow = samples::two_arms();
-    slow.points.iter_mut().for_each(|point| point.tps = point.tps.map(|tps| 0.8 * tps));
+    for tps in slow.points.iter_mut().map(|point| &mut point.tps) {
+        let one = *tps;
+        *tps = crate::record::Interval::each(|of| 0.8 * of(&one));
+    }
     let mut other = slow.clone();
     other.points.iter_mut().for_each(|point| point.workload = "another".into());
     let stored = |name: &str, report: &Report| {

@@ -20,13 +20,13 @@ impl Noisy {
     }
 }
 
-/// A point with a round in each pass.
-pub(crate) fn point(arm: &str, clients: usize, tps: &[f64]) -> Point {
-    let round = |(pass, tps): (usize, &f64)| Round {
-        pass: pass as u32,
-        at: pass as f64,
+/// A round of a second, of which nothing but throughput was seen.
+pub(crate) fn round(pass: u32, tps: f64) -> Round {
+    Round {
+        pass,
+        at: f64::from(pass),
         elapsed: 1.0,
-        tps: *tps,
+        tps,
         offered: None,
         kinds: Vec::new(),
         latency: Latency::default(),
@@ -39,7 +39,11 @@ pub(crate) fn point(arm: &str, clients: usize, tps: &[f64]) -> Point {
         lost_clients: None,
         client_cpu: CpuTime::default(),
         observed: Observed::default(),
-    };
+    }
+}
+
+/// A point with a round in each pass.
+pub(crate) fn point(arm: &str, clients: usize, tps: &[f64]) -> Point {
     Point {
         arm: arm.into(),
         workload: "select-only".into(),
@@ -47,7 +51,7 @@ pub(crate) fn point(arm: &str, clients: usize, tps: &[f64]) -> Point {
         clients,
         tps: Interval::alone(super::median(tps)),
         ratio: None,
-        rounds: tps.iter().enumerate().map(round).collect(),
+        rounds: (0..).zip(tps).map(|(pass, tps)| round(pass, *tps)).collect(),
         checks: Vec::new(),
     }
 }

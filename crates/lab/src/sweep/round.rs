@@ -167,7 +167,7 @@ fn together<'a>(all: impl Iterator<Item = &'a Histogram<u64>>) -> Histogram<u64>
 /// Of none there is none: pgbench logs a share of its transactions only.
 fn latency(nanoseconds: &Histogram<u64>) -> Latency {
     if nanoseconds.is_empty() {
-        return Latency::NONE;
+        return Latency::none();
     }
     let at = |quantile: f64| nanoseconds.value_at_quantile(quantile) as f64 / 1e6;
     Latency {

@@ -24,7 +24,7 @@ struct Plot {
 /// Plots under a heading.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Section {
-    heading: &'static str,
+    heading: String,
     /// The layout of its figures.
     class: &'static str,
     /// One for all plots, where the arms are many; fewer arms are named at each plot.
@@ -63,13 +63,12 @@ impl Charts<'_> {
     /// The plot that the report begins with: throughput against clients, or what is done of a
     /// rising rate.
     pub fn lead(&self) -> Section {
-        let heading = if self.group.rises() { "Done of what is due" } else { "Throughput" };
-        self.section(heading, "plots two", self.leading())
+        self.section(&self.group.title(), "plots two", self.leading())
     }
 
     /// All others.
     pub fn sections(&self) -> Vec<Section> {
-        let efficiency = self.efficiency().map(|plot| self.section("", "plots two", [plot]));
+        let efficiency = self.efficiency().map(|plot| self.section("Efficiency", "plots two", [plot]));
         let latency = self.section("Latency", "plots", self.latencies());
         let rest = [self.cpu(), self.costs(), self.seconds()];
         efficiency.into_iter().chain([latency]).chain(rest.into_iter().flatten()).collect()
@@ -91,16 +90,11 @@ impl Charts<'_> {
         }
     }
 
-    fn section(
-        &self,
-        heading: &'static str,
-        class: &'static str,
-        plots: impl IntoIterator<Item = Plot>,
-    ) -> Section {
+    fn section(&self, heading: &str, class: &'static str, plots: impl IntoIterator<Item = Plot>) -> Section {
         let lines = self.lines(&|_, _| None);
         let legend = if lines.len() > LEGENDS { keys(&lines) } else { Vec::new() };
         Section {
-            heading,
+            heading: heading.into(),
             class,
             legend,
             figures: plots.into_iter().map(figure).collect(),
@@ -304,7 +298,7 @@ impl Charts<'_> {
             let plot = Some(frame.stacks(&PARTS, &bars));
             figures.push(Figure { caption: (*arm).to_owned(), legend: Vec::new(), plot });
         }
-        let heading = "Where the machine's CPU time went";
+        let heading = "Where the machine's CPU time went".into();
         let section =
             Section { heading, class: "plots", parts: PARTS.to_vec(), figures, ..Section::default() };
         (!section.figures.is_empty()).then_some(section)

@@ -64,13 +64,12 @@ fn workload(report: &Report, group: &Group<'_>, id: String) -> Value {
     let first = [sheets::checks(group), sheets::errors(group), sheets::fits(group)];
     json!({
         "title": group.title(),
-        "glance": sheets::glance(group, report),
         "lead": charts.lead(),
         "plots": charts.sections(),
         "shifts": shifts.collect::<Vec<_>>(),
         "first": first.into_iter().flatten().collect::<Vec<_>>(),
         "throughput": sheets::throughput(group, report),
-        "rest": all.into_iter().flatten().chain(shares).chain(sheets::rounds(group)).collect::<Vec<_>>(),
+        "rest": all.into_iter().flatten().chain(shares).collect::<Vec<_>>(),
         "id": id,
     })
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use scraper::{Html, Selector};
 
 use super::html;
-use crate::record::{Latency, Offered, Report};
+use crate::record::Report;
 use crate::report::samples;
 use crate::report::tests::any_report;
 
@@ -121,20 +121,9 @@ fn an_open_loop_shows_what_was_due_and_neither_efficiency_nor_best_points() {
     assert_eq!(names, ["oltp_read_write-prepared-tps.svg", "oltp_read_write-prepared-p99.svg"]);
 }
 
-/// An open loop whose rate rises from 1,000 to 9,000 a second.
-fn rising() -> Report {
-    let mut report = samples::open_loop();
-    for round in report.points.iter_mut().flat_map(|point| &mut point.rounds) {
-        round.offered = Some(Offered { from: 1_000.0, to: 9_000.0, even: false });
-        let step = |step| Latency { p99: f64::from(step), ..round.latency };
-        round.by_rate = (1..=20).map(step).collect();
-    }
-    report
-}
-
 #[test]
 fn a_rising_rate_has_what_was_done_and_its_latency_against_the_rate() {
-    let report = rising();
+    let report = samples::rising();
     for clients in ["1 client", "8 clients", "64 clients"] {
         for (what, found) in
             [("transactions done a second", [1, 10]), ("latency p50", [0, 20]), ("latency p99", [0, 20])]
@@ -308,7 +297,7 @@ fn a_browser_shows_pages_on_a_phone_on_a_desk_and_in_print() {
         ("six", samples::six_arms()),
         ("one", samples::one_point()),
         ("open", samples::open_loop()),
-        ("rising", rising()),
+        ("rising", samples::rising()),
         ("lacking", lacking_the_first()),
         ("none", samples::nothing()),
     ];
