@@ -58,39 +58,3 @@ impl<'a> Turn<'a> {
 pub(crate) fn lowest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<&'a Point> {
     points.min_by(|one, other| one.tps.value.total_cmp(&other.tps.value))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Interval;
-    use crate::stats::test_noise;
-
-    fn points(all: &[(usize, f64, f64)]) -> Vec<Point> {
-        let one = |&(clients, value, width): &(usize, f64, f64)| Point {
-            tps: Interval { value, low: value - width, high: value + width },
-            ..test_noise::point("pg", clients, &[value])
-        };
-        all.iter().map(one).collect()
-    }
-
-    fn turn(all: &[(usize, f64, f64)]) -> Option<(usize, Option<usize>, usize)> {
-        let points = points(all);
-        let turn = Turn::of(&points.iter().collect::<Vec<_>>())?;
-        Some((turn.best.clients, turn.fallen.map(|point| point.clients), turn.last.clients))
-    }
-
-    #[test]
-    fn a_lower_point_is_a_fall_only_beyond_the_noise() {
-        let curve =
-            |width| turn(&[(1, 100.0, 1.0), (8, 200.0, width), (16, 150.0, width), (64, 170.0, width)]);
-        assert_eq!(curve(5.0), Some((8, Some(16), 64)));
-        assert_eq!(curve(f64::NAN), Some((8, Some(16), 64)), "as single rounds show it");
-        assert_eq!(curve(26.0), Some((8, None, 64)));
-    }
-
-    #[test]
-    fn points_without_a_number_are_none() {
-        assert_eq!(turn(&[(1, 100.0, 1.0), (8, f64::NAN, 1.0)]), Some((1, None, 1)));
-        assert_eq!(turn(&[(1, f64::NAN, 1.0)]), None);
-    }
-}
