@@ -9,6 +9,7 @@ use pg_query::protobuf::{
 };
 
 use super::location::location;
+use super::order::DistinctTargets;
 use super::target::Target;
 use super::{Binder, Clause, Level, MAX_TARGETS, inner};
 use crate::bound::{Distinct, FromItem, OutputColumn, Query, QueryBody, Select, Source, SourceId};
@@ -104,14 +105,10 @@ impl Binder<'_> {
         let visible = targets.len();
         let mut ordering = self.order_clause(&select.sort_clause, &mut targets, visible)?;
         let distinct = self.distinct_clause(select, &mut targets, visible, &mut ordering)?;
-        let all_distinct = matches!(distinct, super::order::DistinctTargets::All);
+        let all_distinct = matches!(distinct, DistinctTargets::All);
         for target in &mut targets {
-            if target.expr.type_().oid == oid::UNKNOWN
-                && (resolve || all_distinct || targets_is_hidden(target))
-            {
-                let expr = std::mem::replace(&mut target.expr, Expr::null(Type::TEXT));
-                let cast = functions::cast(expr, Type::TEXT, CastContext::Implicit);
-                target.set(self.built(cast, target.location)?);
+            if resolve || all_distinct || targets_is_hidden(target) {
+                self.resolve_unknown(target)?;
             }
         }
         self.unused_windows(&mut targets)?;
@@ -136,11 +133,12 @@ impl Binder<'_> {
         let output = self.outputs(&targets[..visible], &registers);
         let order = self.sort_keys(&ordering, &registers, &targets);
         body.distinct = match distinct {
-            super::order::DistinctTargets::No => Distinct::No,
-            super::order::DistinctTargets::All => Distinct::All(
-                output.iter().map(|column| Expr::column(column.register, column.type_)).collect(),
-            ),
-            super::order::DistinctTargets::On(list) => Distinct::On(
+            DistinctTargets::No => Distinct::No,
+            DistinctTargets::All => {
+                let column = |column: &OutputColumn| Expr::column(column.register, column.type_);
+                Distinct::All(output.iter().map(column).collect())
+            }
+            DistinctTargets::On(list) => Distinct::On(
                 list.iter().map(|&i| Expr::column(registers[i], targets[i].expr.type_())).collect(),
             ),
         };
@@ -148,21 +146,21 @@ impl Binder<'_> {
         body.aggregates = std::mem::take(&mut level.aggregates);
         body.sublinks = std::mem::take(&mut level.sublinks);
         let matched = level.twins.any();
-        let mut query = Query {
-            tables: Vec::new(),
-            body: QueryBody::Select(Box::new(body)),
-            output,
-            order,
-            limit: None,
-            offset: None,
-            limit_sublinks: Vec::new(),
-            ties: false,
-            locks,
-        };
+        let mut query = Query { order, locks, ..Query::of(QueryBody::Select(Box::new(body)), output) };
         if matched {
             super::alike::drop_unread(&mut query);
         }
         Ok(query)
+    }
+
+    /// Makes a target of an unknown type text.
+    fn resolve_unknown(&mut self, target: &mut Target) -> Result<(), SqlError> {
+        if target.expr.type_().oid == oid::UNKNOWN {
+            let expr = std::mem::replace(&mut target.expr, Expr::null(Type::TEXT));
+            let cast = functions::cast(expr, Type::TEXT, CastContext::Implicit);
+            target.set(self.built(cast, target.location)?);
+        }
+        Ok(())
     }
 
     /// Binds the target list and expands stars.

@@ -172,6 +172,27 @@ fn is_all(range: &KeyRange) -> bool {
     range.equal.is_empty() && range.low.is_none() && range.high.is_none()
 }
 
+/// A plan's subqueries and the plan below them, the lowest first. An expression with thousands of
+/// subqueries has one node above the other for each, so this is a loop and no recursion.
+fn subqueries(plan: &Plan) -> Vec<&Plan> {
+    let (mut below, mut inputs) = (plan, Vec::new());
+    while let Plan::Subquery { input, subquery, .. } = below {
+        inputs.push(&**subquery);
+        below = input;
+    }
+    inputs.push(below);
+    inputs.reverse();
+    inputs
+}
+
+fn set_title(kind: SetKind) -> &'static str {
+    match kind {
+        SetKind::Union => "Append",
+        SetKind::Intersect => "SetOp Intersect",
+        SetKind::Except => "SetOp Except",
+    }
+}
+
 /// Whether EXPLAIN shows a condition on a plan's rows at the plan's own node, as PostgreSQL does.
 /// That would be wrong for a node that takes fewer rows, or computes different rows from fewer.
 fn tests_rows(plan: &Plan) -> bool {
@@ -304,11 +325,9 @@ impl Explainer<'_> {
             Plan::HashJoin { kind, left, right, keys, condition, test, .. } => {
                 let title =
                     if *kind == JoinKind::Inner { "Hash Join".to_owned() } else { join("Hash", *kind) };
-                let equal =
-                    |(a, b): &(Expr, Expr)| format!("({} = {})", self.show.text(a), self.show.text(b));
                 let mut shown = self
                     .over(title, &[left])?
-                    .with("Hash Cond", all_of(keys.iter().map(equal).collect()))
+                    .with("Hash Cond", self.equalities(keys))
                     .with("Join Filter", self.shown(condition.as_ref()));
                 shown.children.push(self.over("Hash", &[right])?);
                 if let Some(test) = test {
@@ -316,18 +335,7 @@ impl Explainer<'_> {
                 }
                 shown
             }
-            // An expression with thousands of subqueries has one node above the other for each. A
-            // loop handles them without recursion.
-            Plan::Subquery { .. } => {
-                let (mut below, mut inputs) = (plan, Vec::new());
-                while let Plan::Subquery { input, subquery, .. } = below {
-                    inputs.push(&**subquery);
-                    below = input;
-                }
-                inputs.push(below);
-                inputs.reverse();
-                self.over("SubPlan", &inputs)?
-            }
+            Plan::Subquery { .. } => self.over("SubPlan", &subqueries(plan))?,
             Plan::Aggregate { input, groups, .. } => {
                 let keys: Vec<String> = groups.iter().map(|(expr, _)| self.show.text(expr)).collect();
                 let title = if groups.is_empty() { "Aggregate" } else { "HashAggregate" };
@@ -341,14 +349,9 @@ impl Explainer<'_> {
             Plan::Distinct { input, .. } => self.over("Unique", &[input])?,
             Plan::SetOperation { first, stages, .. } => {
                 stages.iter().try_fold(self.node(&first.0)?, |left, stage| {
-                    let title = match stage.kind {
-                        SetKind::Union => "Append",
-                        SetKind::Intersect => "SetOp Intersect",
-                        SetKind::Except => "SetOp Except",
-                    };
                     let right = stage.sides.iter().map(|(side, _)| self.node(side));
                     let children = std::iter::once(Ok(left)).chain(right).collect::<Result<_>>()?;
-                    Ok::<_, SqlError>(Node { children, ..leaf(title) })
+                    Ok::<_, SqlError>(Node { children, ..leaf(set_title(stage.kind)) })
                 })?
             }
             Plan::With { tables, body } => {
@@ -361,15 +364,20 @@ impl Explainer<'_> {
             Plan::CommonScan { .. } => leaf("CTE Scan"),
             Plan::Joined { .. } => leaf("Result"),
             Plan::LockRows { input, .. } => self.over("LockRows", &[input])?,
-            Plan::Insert(insert) => {
-                self.over(format!("Insert on {}", quoted(&insert.table.name)), &[&insert.input])?
-            }
-            Plan::Update(update) => {
-                self.over(format!("Update on {}", quoted(&update.target.table.name)), &[&update.input])?
-            }
-            Plan::Delete(delete) => {
-                self.over(format!("Delete on {}", quoted(&delete.target.table.name)), &[&delete.input])?
-            }
+            Plan::Insert(insert) => self.written("Insert", &insert.table.name, &insert.input)?,
+            Plan::Update(update) => self.written("Update", &update.target.table.name, &update.input)?,
+            Plan::Delete(delete) => self.written("Delete", &delete.target.table.name, &delete.input)?,
         })
+    }
+
+    /// The node of a command that writes rows of its input.
+    fn written(&self, command: &str, table: &str, input: &Plan) -> Result<Node> {
+        self.over(format!("{command} on {}", quoted(table)), &[input])
+    }
+
+    /// The condition of a hash join: its keys are equal.
+    fn equalities(&self, keys: &[(Expr, Expr)]) -> Option<String> {
+        let equal = |(a, b): &(Expr, Expr)| format!("({} = {})", self.show.text(a), self.show.text(b));
+        all_of(keys.iter().map(equal).collect())
     }
 }

@@ -15,8 +15,8 @@ use super::top::{Top, copy_key};
 use super::written::written;
 use super::{Planned, Planner};
 use crate::bound::reads::{item_reads, query_reads};
-use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
-use crate::plan::{Again, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey};
+use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink, Window};
+use crate::plan::{Again, AggregateCall, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::functions;
@@ -85,6 +85,42 @@ impl Planner<'_, '_> {
         Ok(Part { plan: common::with_tables(tables, plan), ..part })
     }
 
+    /// Groups the rows and computes the aggregates of each group.
+    fn aggregated(
+        &mut self,
+        part: Part,
+        groups: Vec<(Expr, Reg)>,
+        calls: Vec<AggregateCall>,
+    ) -> Result<Part, SqlError> {
+        let inputs = groups.iter().map(|(expr, _)| expr);
+        let arguments = calls.iter().flat_map(|call| {
+            call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
+        });
+        let part = self.attached(part, inputs.chain(arguments))?;
+        let rows = if groups.is_empty() { 1.0 } else { (part.rows * GROUPS).max(1.0) };
+        let cost = part.cost + part.rows * cost::HASH_PROBE;
+        let plan = Plan::Aggregate { input: Box::new(part.plan), groups, calls, keep: Vec::new() };
+        Ok(Part { plan, rows, cost, ordered: false })
+    }
+
+    /// Computes the calls over one window.
+    fn windowed(&mut self, part: Part, window: Window) -> Result<Part, SqlError> {
+        let inputs = window.partition.iter().chain(window.order.iter().map(|key| &key.expr));
+        let mut part =
+            self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)))?;
+        if !(window.partition.is_empty() && window.order.is_empty()) {
+            part.cost += cost::sort(part.rows);
+        }
+        part.plan = Plan::Window {
+            input: Box::new(part.plan),
+            partition: window.partition,
+            order: window.order,
+            calls: window.calls,
+            keep: Vec::new(),
+        };
+        Ok(part)
+    }
+
     fn select(&mut self, select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
         let mut around = outside.clone();
         if let Some(from) = &select.from {
@@ -120,20 +156,7 @@ impl Planner<'_, '_> {
         if gate {
             part = self.filtered(part, select.having)?;
         } else if select.grouped {
-            let inputs = select.groups.iter().map(|(expr, _)| expr);
-            let arguments = select.aggregates.iter().flat_map(|call| {
-                call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
-            });
-            part = self.attached(part, inputs.chain(arguments))?;
-            let rows = if select.groups.is_empty() { 1.0 } else { (part.rows * GROUPS).max(1.0) };
-            let plan = Plan::Aggregate {
-                input: Box::new(part.plan),
-                groups: select.groups,
-                calls: select.aggregates,
-                keep: Vec::new(),
-            };
-            let cost = part.cost + part.rows * cost::HASH_PROBE;
-            part = Part { plan, rows, cost, ordered: false };
+            part = self.aggregated(part, select.groups, select.aggregates)?;
             part = self.filtered(part, select.having)?;
         }
         let mut windows = select.windows;
@@ -150,18 +173,7 @@ impl Planner<'_, '_> {
         let (windowed, calls) = select.sets.into_iter().partition(early);
         part = self.with_sets(part, Sets { calls: windowed, ordinality: None })?;
         for window in windows {
-            let inputs = window.partition.iter().chain(window.order.iter().map(|key| &key.expr));
-            part = self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)))?;
-            if !(window.partition.is_empty() && window.order.is_empty()) {
-                part.cost += cost::sort(part.rows);
-            }
-            part.plan = Plan::Window {
-                input: Box::new(part.plan),
-                partition: window.partition,
-                order: window.order,
-                calls: window.calls,
-                keep: Vec::new(),
-            };
+            part = self.windowed(part, window)?;
         }
         let sets = Sets { calls, ordinality: select.ordinality };
         let mut targets = select.targets;
