@@ -140,8 +140,8 @@ fn run_alone(
     Ok(redo)
 }
 
-/// Takes checkpoints in the background: after a fixed volume of log, after 300 s with anything
-/// logged, or after 1 s when the disk is full, since a checkpoint turns old log segments into new
+/// Takes checkpoints in the background: after a fixed volume of log, or after 300 s with anything
+/// logged. When the disk is full, one is due after 1 s, since it turns old log segments into new
 /// ones.
 #[derive(Debug)]
 pub struct Checkpointer {

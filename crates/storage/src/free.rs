@@ -6,8 +6,8 @@
 //! The lists are linked through the frame headers, without allocation.
 //!
 //! A fiber that finds no frame asks its core's page writer and parks. The writer wakes one waiter
-//! for each frame that it frees. It fails all waiters when it has gone round several times without
-//! freeing any.
+//! for each frame that it frees. It fails all waiters after a bounded number of revolutions that
+//! freed none.
 
 use runtime::wait_event::{self, WaitEvent};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

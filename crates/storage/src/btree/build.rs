@@ -3,8 +3,8 @@
 //!
 //! The builder collects entries outside the tree until they fill a leaf. Meanwhile the tree's last
 //! leaf is empty. When a leaf is full and the next key is known, one change gives the last leaf all
-//! its entries and its upper fence, and makes the next empty leaf behind it. So each page is logged
-//! once, as a whole, without undo of its entries. What must hold:
+//! its entries and its upper fence. The same change makes the next empty leaf behind it. So each
+//! page is logged once, as a whole, without undo of its entries. What must hold:
 //!
 //! - The tree is sound after each change: it has some of the entries, and the root reaches every
 //!   page. A crash in the middle leaves a tree like any other. The undo of the tree's creation
