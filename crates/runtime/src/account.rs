@@ -36,7 +36,7 @@ use sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use sync::core_local;
 
 use crate::interrupt::{Interrupt, Interrupted, Reason};
-use crate::os;
+use crate::mapping;
 
 pub use groups::available_bytes;
 pub(crate) use reserve::Call;
@@ -446,7 +446,7 @@ pub fn taken() -> u64 {
 pub fn set_limit(bytes: u64) {
     // Relaxed: set before there are sessions; a number that orders nothing.
     LIMIT.store(bytes.min(i64::MAX as u64), Ordering::Relaxed);
-    os::memory::configure_heap(MAPPED, HEAP_END);
+    mapping::configure_heap(MAPPED, HEAP_END);
 }
 
 /// Limit of all sessions together, in bytes.

@@ -147,6 +147,11 @@ impl Interrupt {
         if let Some(waker) = waker {
             waker.wake();
         }
+        self.wake_session();
+    }
+
+    /// Has the session served soon, even if no bytes have come.
+    pub(crate) fn wake_session(&self) {
         if let Some((_, session)) = self.session.get() {
             session.wake_by_ref();
         }

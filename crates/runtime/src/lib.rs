@@ -20,6 +20,8 @@ pub mod file;
 pub mod hash;
 pub mod interrupt;
 pub mod memory;
+#[cfg(model)]
+pub mod model;
 pub mod net;
 pub mod producer;
 pub mod random;
@@ -31,15 +33,20 @@ pub mod watchdog;
 pub mod work;
 
 mod call;
+mod device;
 mod fail_stop;
 mod mailbox;
-mod opening;
+mod mapping;
+#[cfg(not(model))]
 mod os;
 mod reactor;
 mod shared;
 mod stack;
 mod start;
 mod worker;
+
+#[cfg(model)]
+use model as os;
 
 pub use fail_stop::{Cause, Critical, fail_stop};
 pub use sync::core_local;

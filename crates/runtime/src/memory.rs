@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sync::SpinLock;
 use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::os::memory::{self, Purpose, advise_huge, discard, map};
+use crate::mapping::{self, Purpose, advise_huge, discard, map};
 use crate::os::{self, thread::JoinHandle};
 
 const PAGE: usize = 4096;
@@ -179,7 +179,8 @@ fn touch(start: *mut u8, range: Range<usize>, step: usize) {
         // nothing even if somebody writes there at the same time, and is a write to the machine (an
         // add of zero is left out by the compiler).
         let word = unsafe { AtomicU32::from_ptr(start.add(offset).cast()) };
-        let _ = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed); // Relaxed: no order
+        // Relaxed: no order.
+        let _ = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -201,7 +202,7 @@ fn map_aligned(len: usize, alignment: usize) -> io::Result<*mut u8> {
 
 fn unmap(start: *mut u8, len: usize) {
     // SAFETY: called with parts of mappings made here that nothing refers to any more.
-    unsafe { memory::unmap(start, len) };
+    unsafe { mapping::unmap(start, len) };
 }
 
 /// The atomics an [`AtomicArray`] may hold: valid when all their bytes are zero.
@@ -219,7 +220,8 @@ mod sealed {
 
 impl ZeroAtomic for AtomicU32 {
     fn clear(&self) {
-        self.store(0, Ordering::Relaxed); // Relaxed: whoever releases orders it, as for the pages given back whole
+        // Relaxed: the release orders it, as for the pages given back whole.
+        self.store(0, Ordering::Relaxed);
     }
 }
 

@@ -6,7 +6,8 @@
 use std::cell::RefCell;
 use std::io;
 
-use crate::os::poll::{self, Event, Happened, Interest, Poll};
+use crate::device::{Happened, Interest};
+use crate::os::poll::{self, Event, Poll};
 use crate::os::{self, Descriptor, Fd};
 
 /// Events taken from the kernel at once.

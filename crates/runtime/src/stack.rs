@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use corosensei::stack::StackPointer;
 use sync::core_local;
 
-use crate::os::memory::{self, Purpose};
+use crate::mapping::{self, Purpose};
 
 /// Usable bytes of a fiber's stack. Only what is touched takes memory.
 pub(crate) const STACK_BYTES: usize = 4 << 20;
@@ -51,14 +51,14 @@ pub(crate) struct Stack {
 
 impl Stack {
     pub(crate) fn map() -> io::Result<Self> {
-        let start = memory::map(MAPPED_BYTES, Purpose::Stack)?;
+        let start = mapping::map(MAPPED_BYTES, Purpose::Stack)?;
         let stack = Self { mapping: NonZeroUsize::new(start.addr()).expect("a mapping is not at zero") };
         // A huge page for the first word that is touched would take 2 MiB a fiber. Kernels without
         // huge pages refuse the advice, and need none.
         // SAFETY: our own mapping, whole.
-        unsafe { memory::advise_huge(start, MAPPED_BYTES, false) };
+        unsafe { mapping::advise_huge(start, MAPPED_BYTES, false) };
         // SAFETY: the lowest page of our own mapping.
-        unsafe { memory::forbid(start, GUARD_BYTES) }?;
+        unsafe { mapping::forbid(start, GUARD_BYTES) }?;
         Ok(stack)
     }
 
@@ -75,14 +75,14 @@ pub(crate) fn shed(lowest: usize, bytes: usize) {
     if bytes > 0 {
         // SAFETY: the caller says that these pages of a stack's own mapping are not in use. Nothing
         // changes where it fails.
-        unsafe { memory::discard(lowest as *mut u8, bytes) };
+        unsafe { mapping::discard(lowest as *mut u8, bytes) };
     }
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: our own mapping, whole, and no fiber runs on it any more.
-        unsafe { memory::unmap(self.mapping.get() as *mut u8, MAPPED_BYTES) };
+        unsafe { mapping::unmap(self.mapping.get() as *mut u8, MAPPED_BYTES) };
     }
 }
 

@@ -188,7 +188,8 @@ impl Core {
                 if self.busy.get() == 0 {
                     panic!("no stack for a single fiber: {error}");
                 }
-                os::thread::sleep(Duration::from_millis(1)); // the fibers that run will give theirs back
+                // The fibers that run will give theirs back.
+                os::thread::sleep(Duration::from_millis(1));
                 None
             }
         }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{blocking, open_to_read};
-use crate::opening::How;
+use crate::device::How;
 use crate::os::folder;
 use crate::os::regular::{self, RegularFile};
 

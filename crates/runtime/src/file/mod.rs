@@ -27,11 +27,11 @@ use std::sync::Arc;
 
 use sync::core_local;
 
-use crate::opening::How;
-pub use crate::opening::Unusable;
-use crate::os::operation::{self, Operation};
+use crate::device::How;
+pub use crate::device::Unusable;
+use crate::device::{self, Operation};
 pub use crate::os::regular::RegularFile;
-use crate::os::{Fd, regular};
+use crate::os::{self, Fd, regular};
 use ring::Ring;
 pub use word::MappedWord;
 
@@ -172,9 +172,9 @@ impl File {
             run_all(&operations, &mut results);
             for ((offset, piece), &result) in batch.iter().zip(&results) {
                 // A short or interrupted write goes on by itself.
-                let written = match operation::outcome(result) {
+                let written = match device::outcome(result) {
                     Ok(written) => self.write_at(&piece[written..], offset + written as u64),
-                    Err(error) if operation::is_transient(&error) => self.write_at(piece, *offset),
+                    Err(error) if device::is_transient(&error) => self.write_at(piece, *offset),
                     Err(error) => Err(error),
                 };
                 first_error = first_error.or(written.err());
@@ -224,8 +224,8 @@ impl File {
         loop {
             let mut result = [0];
             run_all(std::slice::from_ref(&operation), &mut result);
-            match operation::outcome(result[0]) {
-                Err(error) if operation::is_transient(&error) => {}
+            match device::outcome(result[0]) {
+                Err(error) if device::is_transient(&error) => {}
                 outcome => return outcome,
             }
         }
@@ -245,7 +245,10 @@ pub fn open_to_read(path: &Path) -> io::Result<RegularFile> {
 /// numbers.
 fn run_all(operations: &[Operation], results: &mut [i32]) {
     match fiber::current() {
-        None => operations.iter().zip(results).for_each(|(operation, result)| *result = operation.execute()),
+        None => operations
+            .iter()
+            .zip(results)
+            .for_each(|(operation, result)| *result = os::operation::execute(operation)),
         Some((_, fiber)) => match &here() {
             Disk { ring: Some(ring), .. } => ring.run_all(fiber, operations, results),
             Disk { pool, .. } => pool.execute_all(fiber, operations, results),

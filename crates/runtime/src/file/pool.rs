@@ -12,9 +12,9 @@ use std::task::Waker;
 use sync::WorkQueue;
 use sync::atomic::{AtomicUsize, Ordering};
 
+use crate::device::Operation;
 use crate::fiber::Fiber;
 use crate::os;
-use crate::os::operation::Operation;
 use crate::{Cause, fail_stop};
 
 const THREADS_MAX: usize = 8;
@@ -123,12 +123,12 @@ impl Pool {
         results: &mut [i32],
     ) {
         if let ([operation], [result]) = (operations, &mut *results) {
-            return self.run_all(fiber, &mut [&mut || *result = operation.execute()]);
+            return self.run_all(fiber, &mut [&mut || *result = os::operation::execute(operation)]);
         }
         let mut bodies: Vec<_> = operations
             .iter()
             .zip(results)
-            .map(|(operation, result)| move || *result = operation.execute())
+            .map(|(operation, result)| move || *result = os::operation::execute(operation))
             .collect();
         let mut bodies: Vec<&mut (dyn FnMut() + Send)> =
             bodies.iter_mut().map(|body| body as &mut (dyn FnMut() + Send)).collect();

@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::ptr;
 
+use crate::device::Operation;
 use crate::fiber::Fiber;
-use crate::os::operation::Operation;
 use crate::os::{self, Descriptor, Fd, ring};
 
 /// Entries of the submission queue: more operations in one turn are submitted in several calls.

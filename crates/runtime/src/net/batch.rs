@@ -20,8 +20,8 @@ use super::Net;
 use super::arrivals::{MOST, SLOT, length};
 use super::replies::Replies;
 use super::session::Session;
+use crate::device::Operation;
 use crate::os;
-use crate::os::operation::Operation;
 use crate::os::ring::{self, Ring};
 use crate::{Cause, fail_stop};
 

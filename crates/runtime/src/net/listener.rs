@@ -13,8 +13,9 @@ use sync::atomic::Ordering;
 
 use super::session::{FIRST_QUEUE, Moved};
 use super::{Net, Peer, Serve};
+use crate::device::Origin;
 use crate::fiber::core::{self, contain};
-use crate::os::socket::{self, Origin};
+use crate::os::socket;
 use crate::os::{self, Descriptor, Fd};
 use crate::shared::Shared;
 use crate::{call, mailbox, timer};

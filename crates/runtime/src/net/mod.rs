@@ -30,7 +30,6 @@ pub(crate) use listener::listen_at;
 pub use listener::{Accept, Accepted, Address, Bound, Listener};
 pub use round::SessionIo;
 pub(crate) use round::serve_round;
-pub use session::WakeHandle;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -42,9 +41,10 @@ use std::sync::Arc;
 use sync::atomic::Ordering;
 use sync::core_local;
 
+use crate::device::Happened;
 use crate::interrupt::Reason;
 use crate::mailbox;
-use crate::os::{self, poll::Happened};
+use crate::os;
 use crate::reactor::Reactor;
 use crate::shared::Shared;
 use arrivals::{Arrivals, MOST};
@@ -259,7 +259,8 @@ impl Net {
             return;
         }
         let gone = slot.session.take();
-        slot.generation = (generation + 1) & 0x3fff_ffff; // keys stay below the reactor's other tokens
+        // Keys stay below the reactor's other tokens.
+        slot.generation = (generation + 1) & 0x3fff_ffff;
         drop(slots);
         self.free.borrow_mut().push(index);
         self.reactor.remove(session.socket());

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::session::{Session, WakeHandle};
+use super::session::Session;
 use super::{Net, Next, Peer, Serve};
 use crate::account;
 use crate::fiber;
@@ -425,10 +425,5 @@ impl SessionIo<'_> {
     /// Whether the peer has closed its side: nothing more will come.
     pub fn at_end(&self) -> bool {
         self.session.at_end.get()
-    }
-
-    /// A handle that wakes this session from outside.
-    pub fn wake_handle(&self) -> WakeHandle {
-        self.session.wake.clone()
     }
 }

@@ -36,7 +36,7 @@ impl Serve for Echo {
             Ok(()) => {}
         }
         if self.restless {
-            io.wake_handle().wake();
+            io.interrupt().wake_session();
         }
         while io.input().len() >= 5 {
             let len = u32::from_le_bytes(io.input()[..4].try_into().unwrap()) as usize + 4;
@@ -54,7 +54,7 @@ impl Serve for Echo {
                 b'q' => return Next::Close,
                 b'r' => {
                     self.restless = true;
-                    io.wake_handle().wake();
+                    io.interrupt().wake_session();
                 }
                 b'w' => {
                     let raised = io.interrupt().clone();

@@ -5,8 +5,7 @@
 //!
 //! - [`clock`]: monotonic and calendar time;
 //! - [`folder`]: folders, and what is known of a path;
-//! - [`memory`]: mapped memory, and the C library's heap;
-//! - [`operation`]: reads, writes and syncs of an open file, sends and receives;
+//! - [`operation`]: carrying an operation of a file or socket out;
 //! - [`poll`]: waiting for many descriptors, and waking who waits;
 //! - [`process`]: how the process ends, and what the system tells of it;
 //! - [`processor`]: the processors, and where a thread runs;
@@ -21,7 +20,6 @@
 
 pub(crate) mod clock;
 pub(crate) mod folder;
-pub(crate) mod memory;
 pub(crate) mod operation;
 pub(crate) mod poll;
 pub(crate) mod process;

@@ -4,38 +4,16 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, check_len};
+use crate::device::{Happened, Interest};
 
-/// Events that an entry of the set is watched for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Interest {
-    /// Input, as long as there is some.
-    Input,
-    /// New input or the peer's end, once.
-    NewInput,
-    /// As [`Interest::NewInput`], or room for output, once.
-    NewInputAndOutput,
-}
-
-impl Interest {
-    fn flags(self) -> u32 {
-        let flags = match self {
-            Self::Input => libc::EPOLLIN,
-            Self::NewInput => libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET,
-            Self::NewInputAndOutput => libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET | libc::EPOLLOUT,
-        };
-        flags as u32
-    }
-}
-
-/// What happened at a descriptor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Happened {
-    /// There may be input, or the end.
-    pub(crate) input: bool,
-    /// There may be room for output.
-    pub(crate) room: bool,
-    /// The peer has ended, or the connection is broken.
-    pub(crate) hung_up: bool,
+/// The kernel's flags.
+fn flags(interest: Interest) -> u32 {
+    let flags = match interest {
+        Interest::Input => libc::EPOLLIN,
+        Interest::NewInput => libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET,
+        Interest::NewInputAndOutput => libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET | libc::EPOLLOUT,
+    };
+    flags as u32
 }
 
 /// Something happened at a descriptor that was added with this token.
@@ -55,7 +33,7 @@ impl Event {
         self.0.u64
     }
 
-    /// What happened.
+    /// The descriptor's events.
     #[inline]
     pub(crate) fn happened(&self) -> Happened {
         let flags = self.0.events;
@@ -81,12 +59,12 @@ impl Poll {
 
     /// Watches a descriptor; its events carry `token`.
     pub(crate) fn add(&self, fd: RawFd, interest: Interest, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, interest.flags(), token)
+        self.control(libc::EPOLL_CTL_ADD, fd, flags(interest), token)
     }
 
     /// Watches a descriptor of the set for something else.
     pub(crate) fn change(&self, fd: RawFd, interest: Interest, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, interest.flags(), token)
+        self.control(libc::EPOLL_CTL_MOD, fd, flags(interest), token)
     }
 
     /// Watches a descriptor no longer.
@@ -109,7 +87,8 @@ impl Poll {
         // SAFETY: the kernel writes at most as many events as the buffer has room for.
         let count =
             unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr().cast(), room, timeout) };
-        check_len(count as isize).unwrap_or(0) // EINTR, the only possible failure: the caller comes again
+        // EINTR is the only possible failure: the caller comes again.
+        check_len(count as isize).unwrap_or(0)
     }
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::check;
-use crate::opening::{How, Unusable};
+use crate::device::{How, Unusable};
 
 /// Permissions of files made here: their owner reads and writes them, nobody else opens them.
 const PRIVATE_FILE: u32 = 0o600;

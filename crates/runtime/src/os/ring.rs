@@ -3,9 +3,9 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use io_uring::{IoUring, Probe, opcode};
+use io_uring::{IoUring, Probe, opcode, squeue, types};
 
-use super::operation::Operation;
+use crate::device::Operation;
 
 /// A ring of this thread.
 pub(crate) struct Ring(IoUring);
@@ -53,7 +53,7 @@ impl Ring {
     #[inline]
     pub(crate) unsafe fn push(&mut self, operation: &Operation, tag: u64) -> bool {
         // SAFETY: by contract.
-        unsafe { self.0.submission().push(&operation.entry().user_data(tag)) }.is_ok()
+        unsafe { self.0.submission().push(&entry(operation).user_data(tag)) }.is_ok()
     }
 
     /// Gives the kernel what is queued; how many operations it has taken.
@@ -88,4 +88,29 @@ impl Ring {
 /// what is left.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ENOMEM].contains(&error.raw_os_error().unwrap_or(0))
+}
+
+/// As an entry of a ring's submission queue.
+fn entry(operation: &Operation) -> squeue::Entry {
+    match *operation {
+        Operation::Read { fd, to, len, offset } => {
+            opcode::Read::new(types::Fd(fd), to, len).offset(offset).build()
+        }
+        Operation::Write { fd, from, len, offset, durable } => {
+            let flags = if durable { libc::RWF_DSYNC } else { 0 };
+            opcode::Write::new(types::Fd(fd), from, len).offset(offset).rw_flags(flags).build()
+        }
+        Operation::Sync { fd } => {
+            opcode::Fsync::new(types::Fd(fd)).flags(types::FsyncFlags::DATASYNC).build()
+        }
+        Operation::Send { fd, from, len } => {
+            opcode::Send::new(types::Fd(fd), from, len).flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).build()
+        }
+        Operation::Receive { fd, to, len } => {
+            opcode::Recv::new(types::Fd(fd), to, len).flags(libc::MSG_DONTWAIT).build()
+        }
+        Operation::Allocate { fd, offset, len } => {
+            opcode::Fallocate::new(types::Fd(fd), len).offset(offset).build()
+        }
+    }
 }

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::{check, check_len};
+use crate::device::Origin;
 
 /// Connections the kernel keeps until they are accepted.
 const BACKLOG: i32 = 4096;
@@ -66,15 +67,6 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 pub(crate) fn remove(path: &Path) {
     // Failing means that somebody has removed it already.
     let _ = std::fs::remove_file(path);
-}
-
-/// The other side of a connection that was accepted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Origin {
-    /// Over TCP, from this address.
-    Tcp(SocketAddr),
-    /// Over a Unix socket, from this user's process, where it is known.
-    Unix { user: u32, process: Option<i32> },
 }
 
 /// Takes a connection that waits at a listening socket. A Unix socket's send queue gets the length

@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use sync::atomic::AtomicU64;
 
 use super::regular;
-use crate::opening::How;
+use crate::device::How;
 
 /// Bytes of the file that are mapped.
 const LENGTH: usize = 4096;

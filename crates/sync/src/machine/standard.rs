@@ -1,4 +1,5 @@
-//! What `std` has for the operating system's machine and for loom's, which does not explore it.
+//! The parts of `std` that the operating system's machine and loom's share. Loom does not explore
+//! them.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
 

@@ -11,14 +11,13 @@ use std::sync::Arc;
 use super::arrivals::Arrival;
 use super::{Net, Peer, Serve};
 use crate::account;
+use crate::device::Happened;
 use crate::fiber::Fiber;
 use crate::interrupt::Interrupt;
-use crate::os::poll::Happened;
 use crate::os::{self, Descriptor, Fd};
 use crate::reactor::Watch;
 pub(super) use queue::FIRST as FIRST_QUEUE;
 use queue::Queue;
-pub use wake::WakeHandle;
 
 /// Bytes of one receive at most. A call with more room goes on for as long as the peer sends.
 const RECEIVED_AT_ONCE: usize = 256 * 1024;
@@ -34,7 +33,6 @@ pub(super) struct Session {
     pub(super) key: u64,
     pub(super) peer: Peer,
     pub(super) interrupt: Arc<Interrupt>,
-    pub(super) wake: WakeHandle,
     /// Taken while it is served, and for good once it is closed.
     pub(super) handler: Cell<Option<Box<dyn Serve>>>,
     /// The socket may have bytes.
@@ -94,15 +92,13 @@ impl Moved {
 impl Session {
     pub(super) fn new(net: &Net, key: u64, moved: Moved) -> Self {
         let Moved { socket, peer, handler, partial, unsent } = moved;
-        let wake = WakeHandle::new(net, key);
         let interrupt = Interrupt::new();
-        interrupt.attach(net.core, wake.waker());
+        interrupt.attach(net.core, wake::waker(net, key));
         Self {
             socket,
             key,
             peer,
             interrupt,
-            wake,
             handler: Cell::new(Some(handler)),
             readable: Cell::new(false),
             hung_up: Cell::new(false),

@@ -141,6 +141,17 @@ macro_rules! integers {
             operations!($name, $value,
                 fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min);
 
+            impl $name {
+                /// The atomic at this address.
+                ///
+                /// # Safety
+                /// As `std`'s: valid, aligned, and touched as an atomic only, as long as 'a.
+                pub const unsafe fn from_ptr<'a>(at: *mut $value) -> &'a Self {
+                    // SAFETY: by contract; the type is transparent.
+                    unsafe { &*at.cast() }
+                }
+            }
+
             impl From<$value> for $name {
                 fn from(value: $value) -> Self {
                     Self::new(value)

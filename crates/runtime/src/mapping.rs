@@ -1,11 +1,12 @@
-//! Mapped memory: reserved address space, whose pages come as they are touched.
+//! Mapped memory: reserved address space, whose pages come as they are touched. It is the host's on
+//! every machine.
+
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
 
 use std::io;
 use std::ptr;
 
-use super::check;
-
-/// What a mapping is for.
+/// The use of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Ordinary pages.
@@ -66,7 +67,8 @@ pub(crate) unsafe fn advise_huge(start: *mut u8, len: usize, wanted: bool) -> bo
 /// The range is part of a mapping of [`map`], and nothing refers to it.
 pub(crate) unsafe fn forbid(start: *mut u8, len: usize) -> io::Result<()> {
     // SAFETY: by contract.
-    check(unsafe { libc::mprotect(start.cast(), len, libc::PROT_NONE) }).map(drop)
+    let done = unsafe { libc::mprotect(start.cast(), len, libc::PROT_NONE) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Has the C library's allocator map blocks from `mapped` bytes on, and keep at most `end` free

@@ -1,0 +1,65 @@
+//! Folders, and what is known of a path.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::disk::disk;
+use super::machine::here;
+
+/// Time of a call, in nanoseconds.
+const CALL: u64 = 3_000;
+/// Bytes of the disk; none of them is ever used up.
+const DISK: u64 = 1 << 40;
+
+/// Paths of a folder's entries.
+pub(crate) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    here().spend(CALL);
+    disk().list(folder)
+}
+
+/// Creates a folder, and the folders that lead to it.
+pub(crate) fn create(folder: &Path) -> io::Result<()> {
+    here().spend(CALL);
+    disk().make_folder(folder);
+    Ok(())
+}
+
+/// Whether something is at the path.
+pub(crate) fn exists(path: &Path) -> io::Result<bool> {
+    here().spend(CALL);
+    Ok(disk().exists(path))
+}
+
+/// The owner's user number and the permission bits of what is at the path.
+pub(crate) fn access(path: &Path) -> io::Result<(u32, u32)> {
+    let disk = disk();
+    match disk.exists(path) {
+        true => Ok((0, if disk.is_folder(path) { 0o700 } else { 0o600 })),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+/// Renames a file.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    here().spend(CALL);
+    let mut disk = disk();
+    let file = disk.unname(from)?;
+    disk.name(to, file)
+}
+
+/// Removes a file.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    here().spend(CALL);
+    disk().unname(path).map(drop)
+}
+
+/// Makes the folder's entries durable: they always are.
+pub(crate) fn sync(folder: &Path) -> io::Result<()> {
+    here().sleep(10 * CALL);
+    if disk().is_folder(folder) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// Bytes that the disk has room for, and that it has in all.
+pub(crate) fn room(_: &Path) -> io::Result<(u64, u64)> {
+    Ok((DISK, DISK))
+}

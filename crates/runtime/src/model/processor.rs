@@ -1,0 +1,22 @@
+//! Virtual processors: one for each thread.
+
+/// The processors this process may run on.
+pub(crate) fn processors() -> Vec<usize> {
+    (0..4).collect()
+}
+
+/// Binds this thread to one processor: each has its own.
+pub(crate) fn pin(_: usize) -> bool {
+    true
+}
+
+/// Lets this thread run on all of these processors.
+pub(crate) fn unpin(_: &[usize]) {}
+
+/// Makes this thread so much less urgent: it has a processor of its own.
+pub(crate) fn be_nice(_: i32) {}
+
+/// NUMA nodes of the machine.
+pub(crate) fn numa_nodes() -> usize {
+    1
+}
