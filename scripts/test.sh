@@ -57,6 +57,9 @@ cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$
 step "model checks"
 make --no-print-directory loom 2>&1 | tee -a "$log"
 
+step "the engine on the model machine"
+scripts/model.sh --seeds 5 --one-build 2>&1 | tee -a "$log"
+
 step "instruction counts"
 scripts/instructions.py --build --check docs/instructions.md 2>&1 | tee -a "$log"
 

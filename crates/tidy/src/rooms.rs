@@ -48,12 +48,17 @@ fn room(line: &str) -> Option<&str> {
     line.strip_prefix("| `")?.split_once("` |").map(|(name, _)| name)
 }
 
+/// The tables of a manifest, and of each of its targets, that name dependencies.
+const TABLES: [&str; 3] = ["dependencies", "build-dependencies", "dev-dependencies"];
+
 /// The workspace's crates that a member depends on, those of its tests included.
 fn imports(workspace: &Workspace, member: &Member) -> Vec<String> {
-    let tables = ["dependencies", "build-dependencies", "dev-dependencies"];
-    let named = tables
-        .iter()
-        .filter_map(|table| member.manifest.get(*table)?.as_table())
+    let targets = member.manifest.get("target").and_then(|targets| targets.as_table());
+    let manifests = targets.into_iter().flat_map(|targets| targets.values());
+    let named = manifests
+        .filter_map(|target| target.as_table())
+        .chain([&member.manifest])
+        .flat_map(|manifest| TABLES.iter().filter_map(|table| manifest.get(*table)?.as_table()))
         .flat_map(|table| table.keys());
     named
         .filter(|name| {

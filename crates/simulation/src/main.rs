@@ -1,0 +1,54 @@
+//! `allcore-model`: the engine on the model machine, one simulation a process.
+//!
+//! A simulation opens a database on a disk in memory and serves concurrent transfers over sockets
+//! in memory, on virtual cores. Its seed decides everything. It prints the hash of its events: the
+//! same seed prints the same hash, in another process and from another build. What must hold:
+//!
+//! 1. A run that finds a wrong sum, or an error that is no deadlock, panics: the process fails.
+//! 2. It prints nothing that depends on the host.
+//!
+//! `make model` builds it with `--cfg model`; without that it only says so.
+
+#![forbid(unsafe_code)]
+
+#[cfg(model)]
+mod client;
+#[cfg(model)]
+mod transfers;
+
+use clap::Parser;
+
+/// Runs the engine on the model machine: 200 concurrent transfers over virtual cores.
+#[derive(Debug, Parser)]
+#[command(name = "allcore-model", version)]
+struct Arguments {
+    /// The number that decides everything
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Virtual cores
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
+    cores: u64,
+}
+
+#[cfg(model)]
+fn main() {
+    let Arguments { seed, cores } = Arguments::parse();
+    let cores = usize::try_from(cores).expect("at most 64");
+    let (outcome, deadlocks) = runtime::model::simulate(seed, move || transfers::run(cores));
+    println!(
+        "seed {seed}: hash {:016x}, {deadlocks} deadlocks, {} switches, {} accesses, {:.3} ms",
+        outcome.hash,
+        outcome.switches,
+        outcome.accesses,
+        outcome.nanoseconds as f64 / 1e6
+    );
+    // The virtual threads that are left have nobody to end them.
+    std::process::exit(0);
+}
+
+#[cfg(not(model))]
+fn main() {
+    let Arguments { .. } = Arguments::parse();
+    eprintln!("allcore-model: this build has no model machine; build it with: make model");
+    std::process::exit(2);
+}

@@ -1,0 +1,122 @@
+//! Concurrent transfers between accounts, and the sums that must come out.
+//!
+//! Clients speak the wire protocol over sockets in memory. The database lies on a disk in memory,
+//! and is closed and opened again in the end.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::net::{Address, Bound};
+use server::{Policy, Server};
+use sql::database::{Database, Options};
+use sync::atomic::{AtomicUsize, Ordering};
+
+use crate::client::Client;
+
+/// Clients that transfer at the same time, each once.
+const TRANSFERS: usize = 200;
+/// Accounts, so few that many transfers meet.
+const ACCOUNTS: usize = 10;
+/// Balance of each account at first.
+const BALANCE: i64 = 1_000;
+/// Clients that add all balances up meanwhile.
+const READERS: usize = 4;
+/// Times that each of them does.
+const LOOKS: usize = 5;
+/// Frames of the pool, in bytes.
+const BUFFERS: usize = 32 << 20;
+
+/// Opens a database, transfers, and looks at the sums, before and after it was closed and opened
+/// again. Returns the number of deadlocks.
+pub fn run(cores: usize) -> usize {
+    let deadlocks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&deadlocks);
+    with_server(cores, move |address| {
+        let mut client = Client::connect(address);
+        expect(&mut client, "CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL)");
+        expect(&mut client, "CREATE TABLE transfers (id int PRIMARY KEY, amount bigint NOT NULL)");
+        let accounts = format!("SELECT n, {BALANCE} FROM generate_series(1, {ACCOUNTS}) n");
+        expect(&mut client, &format!("INSERT INTO accounts {accounts}"));
+        let left = Arc::new(AtomicUsize::new(TRANSFERS + READERS));
+        for number in 0..TRANSFERS {
+            let deadlocks = Arc::clone(&counted);
+            start(address, &left, move |client| transfer(client, number, &deadlocks));
+        }
+        for _ in 0..READERS {
+            start(address, &left, |client| (0..LOOKS).for_each(|_| expect_sum(client)));
+        }
+        // Acquire: what the clients did is seen.
+        while left.load(Ordering::Acquire) > 0 {
+            runtime::time::sleep_thread(Duration::from_millis(1));
+        }
+        expect_all(&mut client);
+    });
+    with_server(cores, |address| expect_all(&mut Client::connect(address)));
+    deadlocks.load(Ordering::Relaxed) // Relaxed: the clients have ended
+}
+
+/// Calls `body` with the address of a server on the database, which is closed then.
+fn with_server(cores: usize, body: impl FnOnce(&Address)) {
+    let options = Options { cores: Some(cores), memory: Some(BUFFERS), ..Options::default() };
+    let database = Database::open(Path::new("/data"), options).expect("the database opens");
+    let place = Bound::new(Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 5432))));
+    let places = vec![place.expect("the address is free")];
+    let address = places[0].address().clone();
+    let options = server::Options { places, policy: Policy::default() };
+    let server = Server::start(database.clone(), options).expect("the server starts");
+    body(&address);
+    server.stop();
+    database.shutdown().expect("the database closes");
+}
+
+/// Starts a client on a virtual thread.
+fn start(address: &Address, left: &Arc<AtomicUsize>, body: impl FnOnce(&mut Client) + Send + 'static) {
+    let (address, left) = (address.clone(), Arc::clone(left));
+    let client = move || {
+        body(&mut Client::connect(&address));
+        // Release: the main thread sees what was done.
+        left.fetch_sub(1, Ordering::Release);
+    };
+    runtime::spawn_thread("client", client).expect("a virtual thread");
+}
+
+/// Moves an amount from one account to another; a deadlock begins it anew.
+fn transfer(client: &mut Client, number: usize, deadlocks: &AtomicUsize) {
+    let from = runtime::random::u64() as usize % ACCOUNTS;
+    let to = (from + 1 + runtime::random::u64() as usize % (ACCOUNTS - 1)) % ACCOUNTS;
+    let amount = 1 + runtime::random::u64() % 50;
+    let steps = [
+        "BEGIN".to_owned(),
+        format!("UPDATE accounts SET balance = balance - {amount} WHERE id = {}", from + 1),
+        format!("UPDATE accounts SET balance = balance + {amount} WHERE id = {}", to + 1),
+        format!("INSERT INTO transfers VALUES ({number}, {amount})"),
+        "COMMIT".to_owned(),
+    ];
+    while let Err((code, message)) = steps.iter().try_for_each(|step| client.run(step).map(drop)) {
+        assert_eq!(code, "40P01", "{message}");
+        deadlocks.fetch_add(1, Ordering::Relaxed); // Relaxed: a count orders nothing else
+        expect(client, "ROLLBACK");
+    }
+}
+
+/// Runs a statement that must succeed; the first column of its rows.
+fn expect(client: &mut Client, sql: &str) -> Vec<String> {
+    client.run(sql).unwrap_or_else(|(code, message)| panic!("{sql}: {code}: {message}"))
+}
+
+fn number(client: &mut Client, sql: &str) -> i64 {
+    expect(client, sql)[0].parse().expect("a number")
+}
+
+/// All balances add up to what was there at first, in every snapshot.
+fn expect_sum(client: &mut Client) {
+    let sum = number(client, "SELECT sum(balance) FROM accounts");
+    assert_eq!(sum, BALANCE * ACCOUNTS as i64, "money was made or lost");
+}
+
+fn expect_all(client: &mut Client) {
+    expect_sum(client);
+    assert_eq!(number(client, "SELECT count(*) FROM transfers"), TRANSFERS as i64);
+}
