@@ -4,47 +4,14 @@ use super::Dialect;
 use super::control::{Control, Fault};
 
 /// PostgreSQL's settings that matter; a server that knows some of them not is asked for the others.
-const POSTGRES: [&str; 19] = [
-    "shared_buffers",
-    "synchronous_commit",
-    "fsync",
-    "full_page_writes",
-    "wal_level",
-    "wal_compression",
-    "wal_buffers",
-    "max_wal_size",
-    "checkpoint_timeout",
-    "commit_delay",
-    "huge_pages",
-    "huge_pages_status",
-    "io_method",
-    "update_process_title",
-    "max_connections",
-    "jit",
-    "autovacuum",
-    "default_transaction_isolation",
-    "data_checksums",
-];
+const POSTGRES: &str = "shared_buffers synchronous_commit fsync full_page_writes wal_level wal_compression wal_buffers \
+    max_wal_size checkpoint_timeout commit_delay huge_pages huge_pages_status io_method update_process_title \
+    max_connections jit autovacuum default_transaction_isolation data_checksums";
 
 /// MySQL's and MariaDB's.
-const MYSQL: [&str; 16] = [
-    "innodb_buffer_pool_size",
-    "innodb_flush_log_at_trx_commit",
-    "innodb_flush_method",
-    "innodb_doublewrite",
-    "innodb_log_file_size",
-    "innodb_redo_log_capacity",
-    "innodb_io_capacity",
-    "log_bin",
-    "sync_binlog",
-    "large_pages",
-    "max_connections",
-    "performance_schema",
-    "thread_handling",
-    "thread_pool_size",
-    "transaction_isolation",
-    "tx_isolation",
-];
+const MYSQL: &str = "innodb_buffer_pool_size innodb_flush_log_at_trx_commit innodb_flush_method innodb_doublewrite \
+    innodb_log_file_size innodb_redo_log_capacity innodb_io_capacity log_bin sync_binlog large_pages max_connections \
+    performance_schema thread_handling thread_pool_size transaction_isolation tx_isolation";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
@@ -70,7 +37,7 @@ impl About {
             Dialect::Postgres => {
                 let server = control.value("SELECT version()")?.unwrap_or_default();
                 let mut settings = Vec::new();
-                for name in POSTGRES {
+                for name in POSTGRES.split(' ') {
                     match control.value(&format!("SHOW {name}")) {
                         Ok(Some(value)) => settings.push((name.to_owned(), value)),
                         // Not known to this server.
@@ -83,9 +50,9 @@ impl About {
             Dialect::Mysql => {
                 let version = "SELECT concat(@@version_comment, ' ', version())";
                 let server = control.value(version)?.unwrap_or_default();
-                let names = MYSQL.map(|name| format!("'{name}'")).join(", ");
+                let names = MYSQL.replace(' ', "', '");
                 let rows =
-                    control.query(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?;
+                    control.query(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('{names}')"))?;
                 let pair = |row: Vec<Option<String>>| match <[Option<String>; 2]>::try_from(row) {
                     Ok([Some(name), Some(value)]) if BYTES.contains(&name.as_str()) => {
                         Some((name, short(&value)))

@@ -14,28 +14,8 @@ use super::Address;
 
 /// Programs that listen in a server's place and pass on what they hear, by their names in /proc/PID/comm, which are cut
 /// there: what they do is not the server's work, and the server may be in another container or on another machine.
-const PROXIES: [&str; 20] = [
-    "docker-proxy",
-    "rootlessport",
-    "rootlesskit",
-    "slirp4netns",
-    "gvproxy",
-    "conmon",
-    "kubectl",
-    "ssh",
-    "sshd",
-    "sshd-session",
-    "socat",
-    "systemd",
-    "systemd-socket-",
-    "pgbouncer",
-    "pgpool",
-    "odyssey",
-    "haproxy",
-    "envoy",
-    "proxysql",
-    "maxscale",
-];
+const PROXIES: &str = "docker-proxy rootlessport rootlesskit slirp4netns gvproxy conmon kubectl ssh sshd sshd-session \
+    socat systemd systemd-socket- pgbouncer pgpool odyssey haproxy envoy proxysql maxscale";
 
 /// The server's parent process, `None` if it runs elsewhere or can't be seen from here (in another container). The error
 /// says who listens in its place.
@@ -45,16 +25,16 @@ pub(super) fn process(of: &Address) -> Result<Option<u32>, String> {
         Address::Tcp(host, port) if is_here(host, *port) => listeners(*port),
         Address::Tcp(..) => Vec::new(),
     };
-    first(&listening, &PROXIES)
+    first(&listening, PROXIES)
 }
 
 /// The first of these processes that is no proxy; the name of a proxy where there are but such.
-fn first(processes: &[u32], proxies: &[&str]) -> Result<Option<u32>, String> {
+fn first(processes: &[u32], proxies: &str) -> Result<Option<u32>, String> {
     let name = |process: u32| fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
     let mut proxy = None;
     for process in processes {
         let name = name(*process);
-        if !proxies.contains(&name.trim()) {
+        if proxies.split(' ').all(|proxy| proxy != name.trim()) {
             return Ok(Some(*process));
         }
         proxy.get_or_insert_with(|| name.trim().to_owned());
@@ -125,11 +105,11 @@ mod tests {
         while fs::read_to_string(format!("/proc/{}/comm", sleeper.id())).unwrap() != "sleep\n" {
             std::thread::sleep(Duration::from_millis(2));
         }
-        let proxies = ["sleep"];
-        assert_eq!(first(&[sleeper.id(), own], &proxies), Ok(Some(own)));
-        let error = first(&[sleeper.id()], &proxies).unwrap_err();
+        let proxies = "cat sleep";
+        assert_eq!(first(&[sleeper.id(), own], proxies), Ok(Some(own)));
+        let error = first(&[sleeper.id()], proxies).unwrap_err();
         assert!(error.starts_with("sleep listens in its server's place"), "{error}");
-        assert_eq!(first(&[], &proxies), Ok(None));
+        assert_eq!(first(&[], proxies), Ok(None));
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
     }

@@ -57,22 +57,15 @@ impl Kind {
 
     /// Refuses a setting by which the lab itself says where such a server lies and listens.
     fn takes(self, setting: &str) -> Result<(), String> {
-        let own: &[&str] = match self {
-            Self::Serve => &["data", "socket-dir", "listen"],
-            Self::Postgres => &[
-                "port",
-                "listen-addresses",
-                "unix-socket-directories",
-                "data-directory",
-                "config-file",
-                "external-pid-file",
-            ],
-            Self::MariaDb => {
-                &["port", "socket", "datadir", "pid-file", "bind-address", "skip-networking", "defaults-file"]
+        let own = match self {
+            Self::Serve => "data socket-dir listen",
+            Self::Postgres => {
+                "port listen-addresses unix-socket-directories data-directory config-file external-pid-file"
             }
+            Self::MariaDb => "port socket datadir pid-file bind-address skip-networking defaults-file",
         };
         let name = setting.to_ascii_lowercase().replace('_', "-");
-        match own.contains(&name.as_str()) {
+        match own.split(' ').any(|own| own == name) {
             true => {
                 Err(format!("{setting} is set by the lab, in a folder of the server's own: leave it out"))
             }

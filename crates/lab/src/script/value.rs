@@ -215,13 +215,4 @@ mod tests {
             assert_eq!(Value::of_text(text), expected, "{text}");
         }
     }
-
-    #[test]
-    fn doubles_become_ints_by_rounding_to_even() {
-        let int = |value: f64| Value::Double(value).int();
-        assert_eq!((int(2.5), int(3.5), int(-0.5)), (Ok(2), Ok(4), Ok(0)));
-        assert_eq!(int(i64::MIN as f64), Ok(i64::MIN));
-        assert!(int(9.3e18).unwrap_err().contains("overflow"));
-        assert!(int(f64::NAN).is_err());
-    }
 }

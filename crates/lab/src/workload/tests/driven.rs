@@ -90,24 +90,6 @@ fn workloads_run_under_every_protocol() {
     }
 }
 
-/// Arms may share a database, and their rounds take turns.
-#[test]
-fn arms_on_one_database_insert_other_keys_each() {
-    for dialect in [Dialect::Postgres, Dialect::Mysql] {
-        let Some(scratch) = Scratch::new(dialect, "shared") else { continue };
-        for letter in ['d', 'e'] {
-            let arms = [(); 2].map(|()| ycsb(letter));
-            arms[0].load(&scratch.target, 2, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
-            for (round, arm) in [0, 1, 1, 0].into_iter().enumerate() {
-                let measured = run(&scratch, &arms[arm], Protocol::Prepared);
-                let inserted = &measured.kinds[1];
-                assert!(measured.errors.is_empty(), "{letter}, round {round}: {:?}", measured.errors);
-                assert!(inserted.done > 0 && inserted.failed == 0, "{letter}, round {round}");
-            }
-        }
-    }
-}
-
 /// A script's booleans compare with a column's, under every protocol and on every server.
 #[test]
 fn booleans_of_a_script_are_booleans_of_the_server() {
