@@ -129,7 +129,7 @@ impl Fit {
 }
 
 /// The name in [`Report::load`] under which a run says that its transactions went as pipelines.
-pub const PIPELINE: &str = "pipeline";
+pub(crate) const PIPELINE: &str = "pipeline";
 
 /// A whole run.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -177,10 +177,10 @@ pub struct Machine {
 }
 
 /// The fact of how much memory was free, which is another one at each run on the same machine.
-pub const MEMORY_AT_START: &str = "memory available at start";
+pub(crate) const MEMORY_AT_START: &str = "memory available at start";
 
 /// The fact of how busy others were, which is as well.
-pub const LOAD_AT_START: &str = "load of others at start";
+pub(crate) const LOAD_AT_START: &str = "load of others at start";
 
 numbers! {
     /// One run of the fixed loop.
@@ -384,11 +384,11 @@ pub struct Observed {
 
 /// How sentences in [`Observed::unseen`] begin where system calls are missing, which not every
 /// round looks for.
-pub const NO_CALLS: &str = "no system calls: ";
+pub(crate) const NO_CALLS: &str = "no system calls: ";
 /// The same of symbols.
-pub const NO_SYMBOLS: &str = "no symbols: ";
+pub(crate) const NO_SYMBOLS: &str = "no symbols: ";
 /// The same of wait events, after which not all of a round asks.
-pub const NO_WAITS: &str = "no wait events: ";
+pub(crate) const NO_WAITS: &str = "no wait events: ";
 
 numbers! {
     /// Context switches for each transaction.
@@ -412,7 +412,7 @@ pub struct Share {
 
 /// Shares, and how many samples they are of: 0 where that is not known.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Profile {
+pub(crate) struct Profile {
     /// How many.
     pub samples: u64,
     /// The largest first. Where they don't add up to 1, the smallest were left out.

@@ -1,6 +1,6 @@
 //! The plots of one workload.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::axis::Axis;
 use super::plot::{self, Bar, Dot, Frame, Line};
@@ -21,37 +21,6 @@ struct Plot {
     lines: Vec<Line>,
 }
 
-/// Plots under a heading.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Section {
-    heading: String,
-    /// The layout of its figures.
-    class: &'static str,
-    /// One for all plots, where the arms are many; fewer arms are named at each plot.
-    legend: Vec<Key>,
-    /// The parts of its bars.
-    parts: Vec<&'static str>,
-    figures: Vec<Figure>,
-    /// To be opened.
-    folded: Vec<Figure>,
-}
-
-#[derive(Debug, Serialize)]
-struct Figure {
-    caption: String,
-    legend: Vec<Key>,
-    /// `None` where there are no numbers.
-    plot: Option<plot::Plot>,
-}
-
-/// How an arm is drawn.
-#[derive(Debug, Serialize)]
-struct Key {
-    style: usize,
-    mark: Option<&'static str>,
-    name: String,
-}
-
 /// Draws a workload's plots; ids begin with `id`.
 pub(super) struct Charts<'a> {
     pub report: &'a Report,
@@ -62,12 +31,12 @@ pub(super) struct Charts<'a> {
 impl Charts<'_> {
     /// The plot that the report begins with: throughput against clients, or what is done of a
     /// rising rate.
-    pub fn lead(&self) -> Section {
+    pub fn lead(&self) -> Value {
         self.section(&self.group.title(), "plots two", self.leading())
     }
 
     /// All others.
-    pub fn sections(&self) -> Vec<Section> {
+    pub fn sections(&self) -> Vec<Value> {
         let efficiency = self.efficiency().map(|plot| self.section("Efficiency", "plots two", [plot]));
         let latency = self.section("Latency", "plots", self.latencies());
         let rest = [self.cpu(), self.costs(), self.seconds()];
@@ -90,16 +59,12 @@ impl Charts<'_> {
         }
     }
 
-    fn section(&self, heading: &str, class: &'static str, plots: impl IntoIterator<Item = Plot>) -> Section {
+    /// Plots under a heading, in a layout. Many arms are named once, few at each plot.
+    fn section(&self, heading: &str, class: &str, plots: impl IntoIterator<Item = Plot>) -> Value {
         let lines = self.lines(&|_, _| None);
         let legend = if lines.len() > LEGENDS { keys(&lines) } else { Vec::new() };
-        Section {
-            heading: heading.into(),
-            class,
-            legend,
-            figures: plots.into_iter().map(figure).collect(),
-            ..Section::default()
-        }
+        let figures: Vec<Value> = plots.into_iter().map(figure).collect();
+        json!({ "heading": heading, "class": class, "legend": legend, "figures": figures })
     }
 
     /// The plots of throughput, efficiency and the 99th percentile as pictures of their own: what
@@ -252,7 +217,7 @@ impl Charts<'_> {
         self.group.arms.iter().enumerate().map(line).collect()
     }
 
-    fn costs(&self) -> Option<Section> {
+    fn costs(&self) -> Option<Value> {
         let switches: Of<'_> = &|_, point| point.switches().map(|one| one.voluntary + one.involuntary);
         let calls: Of<'_> = &|_, point| point.calls();
         let all = [("switches", "Context switches", switches), ("calls", "System calls", calls)];
@@ -268,7 +233,7 @@ impl Charts<'_> {
         (!plots.is_empty()).then(|| self.section(heading, "plots two", plots))
     }
 
-    fn cpu(&self) -> Option<Section> {
+    fn cpu(&self) -> Option<Value> {
         let mut figures = Vec::new();
         for (at, arm) in self.group.arms.iter().enumerate() {
             let bar = |point: &Point| -> Option<Bar> {
@@ -295,17 +260,15 @@ impl Charts<'_> {
                 x: Axis::unmarked(),
                 y,
             };
-            let plot = Some(frame.stacks(&PARTS, &bars));
-            figures.push(Figure { caption: (*arm).to_owned(), legend: Vec::new(), plot });
+            figures.push(json!({ "caption": arm, "plot": frame.stacks(&PARTS, &bars) }));
         }
-        let heading = "Where the machine's CPU time went".into();
-        let section =
-            Section { heading, class: "plots", parts: PARTS.to_vec(), figures, ..Section::default() };
-        (!section.figures.is_empty()).then_some(section)
+        let heading = "Where the machine's CPU time went";
+        (!figures.is_empty())
+            .then(|| json!({ "heading": heading, "class": "plots", "parts": PARTS, "figures": figures }))
     }
 
     /// Where any arm is best, and with most clients; the others to be opened.
-    fn seconds(&self) -> Option<Section> {
+    fn seconds(&self) -> Option<Value> {
         let seen = |clients: &&usize| {
             let mut here = self.group.points().filter(|point| point.clients == **clients);
             here.any(|point| point.rounds.iter().any(|round| round.seconds.len() > 1))
@@ -317,10 +280,10 @@ impl Charts<'_> {
         let (shown, rest): (Vec<usize>, Vec<usize>) =
             all.into_iter().partition(|one| bests.contains(one) || *one == most);
         let heading = "Throughput over the seconds of all rounds";
-        let section =
+        let mut section =
             self.section(heading, "plots", shown.into_iter().map(|clients| self.seconds_at(clients)));
-        let folded = rest.into_iter().map(|clients| figure(self.seconds_at(clients))).collect();
-        Some(Section { folded, ..section })
+        section["folded"] = rest.into_iter().map(|clients| figure(self.seconds_at(clients))).collect();
+        Some(section)
     }
 
     fn seconds_at(&self, clients: usize) -> Plot {
@@ -389,17 +352,18 @@ impl Charts<'_> {
     }
 }
 
-fn figure(plot: Plot) -> Figure {
+/// A plot with what stands above it; without one where there are no numbers.
+fn figure(plot: Plot) -> Value {
     let Plot { caption, frame, lines } = plot;
     let legend = if lines.len() <= LEGENDS { keys(&lines) } else { Vec::new() };
-    Figure { caption, legend, plot: any(&lines).then(|| frame.lines(&lines)) }
+    json!({ "caption": caption, "legend": legend, "plot": any(&lines).then(|| frame.lines(&lines)) })
 }
 
-fn keys(lines: &[Line]) -> Vec<Key> {
-    let key = |line: &Line| Key {
-        style: line.style % plot::STYLES,
-        mark: line.marked.then(|| plot::mark(line.style)),
-        name: line.name.clone(),
+/// How each arm is drawn, with its name.
+fn keys(lines: &[Line]) -> Vec<Value> {
+    let key = |line: &Line| {
+        let mark = line.marked.then(|| plot::mark(line.style));
+        json!({ "style": line.style % plot::STYLES, "mark": mark, "name": line.name })
     };
     lines.iter().map(key).collect()
 }

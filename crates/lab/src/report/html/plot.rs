@@ -6,8 +6,7 @@
 //! style sheet says what they are on dark and light ground; arms differ in the shape of their marks
 //! as well.
 
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::axis::Axis;
 use crate::figures;
@@ -71,62 +70,6 @@ pub(super) struct Dot {
     pub bounds: Option<(f64, f64)>,
 }
 
-/// A plot whose parts have their places.
-#[derive(Debug, Serialize)]
-pub(super) struct Plot {
-    title: String,
-    description: String,
-    id: String,
-    x_name: &'static str,
-    y_name: &'static str,
-    width: f64,
-    height: f64,
-    left: f64,
-    right: f64,
-    bottom: f64,
-    x_ticks: Vec<Tick>,
-    y_ticks: Vec<Tick>,
-    lines: Vec<Drawn>,
-    bars: Vec<Part>,
-}
-
-#[derive(Debug, Serialize)]
-struct Tick {
-    at: f64,
-    /// Where a label beside it stands.
-    beside: f64,
-    label: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Drawn {
-    style: usize,
-    mark: &'static str,
-    curve: Vec<String>,
-    bounds: Vec<String>,
-    /// Heads at the ends of bounds that the scale cuts.
-    arrows: Vec<String>,
-    joined: Vec<String>,
-    dots: Vec<Tip>,
-}
-
-#[derive(Debug, Serialize)]
-struct Tip {
-    x: f64,
-    y: f64,
-    tip: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Part {
-    part: usize,
-    x: f64,
-    y: f64,
-    width: f64,
-    height: f64,
-    tip: String,
-}
-
 impl Frame {
     fn across(&self, value: f64) -> Option<f64> {
         self.x.place(value).map(|at| LEFT + at * (WIDTH - LEFT - RIGHT))
@@ -136,31 +79,32 @@ impl Frame {
         self.y.place(value).map(height)
     }
 
-    fn plot(&self, x_ticks: &[(f64, &str)], lines: Vec<Drawn>, bars: Vec<Part>) -> Plot {
+    /// The plot with the places of its parts, as the template takes it.
+    fn plot(&self, x_ticks: &[(f64, &str)], lines: Vec<Value>, bars: Vec<Value>) -> Value {
         let y_tick = |(value, label): &(f64, String)| {
-            let at = self.down(*value)?;
-            Some(Tick { at: round(at), beside: round(round(at) + 4.0), label: label.clone() })
+            let at = round(self.down(*value)?);
+            Some(json!({ "at": at, "beside": round(at + 4.0), "label": label }))
         };
-        Plot {
-            title: self.title.clone(),
-            description: self.description.clone(),
-            id: self.id.clone(),
-            x_name: self.x_name,
-            y_name: self.y_name,
-            width: WIDTH,
-            height: HEIGHT,
-            left: LEFT,
-            right: WIDTH - RIGHT,
-            bottom: HEIGHT - BOTTOM,
-            x_ticks: x_labels(x_ticks),
-            y_ticks: self.y.ticks.iter().filter_map(y_tick).collect(),
-            lines,
-            bars,
-        }
+        json!({
+            "title": self.title,
+            "description": self.description,
+            "id": self.id,
+            "x_name": self.x_name,
+            "y_name": self.y_name,
+            "width": WIDTH,
+            "height": HEIGHT,
+            "left": LEFT,
+            "right": WIDTH - RIGHT,
+            "bottom": HEIGHT - BOTTOM,
+            "x_ticks": x_labels(x_ticks),
+            "y_ticks": self.y.ticks.iter().filter_map(y_tick).collect::<Vec<_>>(),
+            "lines": lines,
+            "bars": bars,
+        })
     }
 
     /// Lines over the axes.
-    pub fn lines(&self, lines: &[Line]) -> Plot {
+    pub fn lines(&self, lines: &[Line]) -> Value {
         let ticks = self.x.ticks.iter();
         let ticks: Vec<(f64, &str)> =
             ticks.filter_map(|(value, label)| Some((self.across(*value)?, label.as_str()))).collect();
@@ -189,19 +133,12 @@ impl Frame {
         )
     }
 
-    fn line(&self, line: &Line) -> Drawn {
+    fn line(&self, line: &Line) -> Value {
         let at = |x: f64, y: f64| Some((self.across(x)?, self.down(y)?));
         let parts = line.curve.split(|(x, y)| at(*x, *y).is_none()).filter(|part| part.len() > 1);
-        let curve = parts.map(|part| path(part.iter().filter_map(|(x, y)| at(*x, *y)))).collect();
-        let mut drawn = Drawn {
-            style: line.style % STYLES,
-            mark: mark(line.style),
-            curve,
-            bounds: Vec::new(),
-            arrows: Vec::new(),
-            joined: Vec::new(),
-            dots: Vec::new(),
-        };
+        let curve: Vec<String> =
+            parts.map(|part| path(part.iter().filter_map(|(x, y)| at(*x, *y)))).collect();
+        let (mut bounds, mut arrows, mut joined, mut dots) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for run in &line.runs {
             for dot in run {
                 let (Some(x), Some((low, high))) = (self.across(dot.x), dot.bounds) else { continue };
@@ -209,25 +146,33 @@ impl Frame {
                     continue;
                 };
                 let (x, bottom, top) = (round(x), round(height(bottom)), round(height(top)));
-                drawn.bounds.push(format!("M{x} {bottom}V{top}"));
+                bounds.push(format!("M{x} {bottom}V{top}"));
                 // Beyond the scale's end, away from which its head points.
                 let head = |end: f64, away: f64| format!("M{x} {}l-4 {away}h8z", round(end - away));
-                drawn.arrows.extend(self.y.place(high).is_none().then(|| head(top, 6.0)));
-                drawn.arrows.extend(self.y.place(low).is_none().then(|| head(bottom, -6.0)));
+                arrows.extend(self.y.place(high).is_none().then(|| head(top, 6.0)));
+                arrows.extend(self.y.place(low).is_none().then(|| head(bottom, -6.0)));
             }
             let parts = run.split(|dot| at(dot.x, dot.y).is_none()).filter(|part| part.len() > 1);
-            drawn.joined.extend(parts.map(|part| path(part.iter().filter_map(|dot| at(dot.x, dot.y)))));
+            joined.extend(parts.map(|part| path(part.iter().filter_map(|dot| at(dot.x, dot.y)))));
             for dot in run.iter().filter(|_| line.marked || run.len() == 1) {
                 let Some((x, y)) = at(dot.x, dot.y) else { continue };
                 let tip = format!("{}: {} at {}", line.name, figures::number(dot.y), figures::number(dot.x));
-                drawn.dots.push(Tip { x: round(x), y: round(y), tip });
+                dots.push(json!({ "x": round(x), "y": round(y), "tip": tip }));
             }
         }
-        drawn
+        json!({
+            "style": line.style % STYLES,
+            "mark": mark(line.style),
+            "curve": curve,
+            "bounds": bounds,
+            "arrows": arrows,
+            "joined": joined,
+            "dots": dots,
+        })
     }
 
     /// Bars of parts that add up to 1.
-    pub fn stacks(&self, parts: &[&str], bars: &[Bar]) -> Plot {
+    pub fn stacks(&self, parts: &[&str], bars: &[Bar]) -> Value {
         let room = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
         let width = round((room * 0.72).min(48.0));
         let (mut labels, mut drawn) = (Vec::new(), Vec::new());
@@ -242,14 +187,14 @@ impl Frame {
                 };
                 sum += share;
                 let name = parts.get(part).copied().unwrap_or_default();
-                drawn.push(Part {
-                    part,
-                    x: round(middle - width / 2.0),
-                    y: round(height(top)),
-                    width,
-                    height: round(height(bottom) - height(top)),
-                    tip: format!("{label}: {name} {}", figures::percent(*share)),
-                });
+                drawn.push(json!({
+                    "part": part,
+                    "x": round(middle - width / 2.0),
+                    "y": round(height(top)),
+                    "width": width,
+                    "height": round(height(bottom) - height(top)),
+                    "tip": format!("{label}: {name} {}", figures::percent(*share)),
+                }));
             }
         }
         self.plot(&labels, Vec::new(), drawn)
@@ -290,7 +235,7 @@ pub(super) fn mark(style: usize) -> &'static str {
 }
 
 /// Labels below the horizontal axis, left out where they would touch; the last one always stands.
-fn x_labels(ticks: &[(f64, &str)]) -> Vec<Tick> {
+fn x_labels(ticks: &[(f64, &str)]) -> Vec<Value> {
     let half = |label: &str| label.chars().count() as f64 * CHARACTER / 2.0 + 3.0;
     let mut taken = WIDTH + RIGHT;
     let tick = |(x, label): &(f64, &str)| {
@@ -298,8 +243,7 @@ fn x_labels(ticks: &[(f64, &str)]) -> Vec<Tick> {
         if fits {
             taken = x - half(label);
         }
-        let label = if fits { (*label).to_owned() } else { String::new() };
-        Tick { at: round(*x), beside: 0.0, label }
+        json!({ "at": round(*x), "label": if fits { label } else { "" } })
     };
     ticks.iter().rev().map(tick).collect()
 }

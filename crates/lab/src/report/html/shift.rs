@@ -1,6 +1,6 @@
 //! Shares at an arm's best point and where throughput has fallen, as bars.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::plot;
 use crate::figures;
@@ -12,48 +12,21 @@ use crate::report::turn::Turn;
 /// How many shares are drawn of an arm.
 const MOST: usize = 12;
 
-/// The bars of all arms.
-#[derive(Debug, Serialize)]
-pub(super) struct Shift {
-    title: String,
-    arms: Vec<Arm>,
-}
-
-#[derive(Debug, Serialize)]
-struct Arm {
-    name: String,
-    style: usize,
-    heads: Vec<String>,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    name: String,
-    cells: Vec<Bar>,
-}
-
-/// A share, and how long its bar is in percent of the longest.
-#[derive(Debug, Serialize)]
-struct Bar {
-    text: String,
-    length: Option<String>,
-}
-
 /// Each arm's greatest shares at its best point, and where throughput has fallen beyond or else
 /// with the most clients. In an open loop no point is better than another: there it is at those
 /// with the fewest and the most clients.
-pub(super) fn shift(report: &Report, group: &Group<'_>, what: Shares) -> Option<Shift> {
+pub(super) fn shift(report: &Report, group: &Group<'_>, what: Shares) -> Option<Value> {
     let seen = |arm: &&&str| group.line(arm).iter().any(|point| !what.of(point).is_empty());
-    let arms: Vec<Arm> = group.arms.iter().filter(seen).map(|name| arm(report, group, name, what)).collect();
+    let arms: Vec<Value> =
+        group.arms.iter().filter(seen).map(|name| arm(report, group, name, what)).collect();
     let at = match group.is_open() {
         true => "with the fewest and with the most clients",
         false => "at the best point, and where it has fallen beyond or with the most clients",
     };
-    (!arms.is_empty()).then(|| Shift { title: format!("{}, {at}", what.title()), arms })
+    (!arms.is_empty()).then(|| json!({ "title": format!("{}, {at}", what.title()), "arms": arms }))
 }
 
-fn arm(report: &Report, group: &Group<'_>, name: &str, what: Shares) -> Arm {
+fn arm(report: &Report, group: &Group<'_>, name: &str, what: Shares) -> Value {
     let line = group.line(name);
     let (names, points): (_, Vec<&Point>) = match group.turn(name) {
         _ if group.is_open() && line.len() > 1 => (["fewest", "most"], vec![line[0], line[line.len() - 1]]),
@@ -65,23 +38,22 @@ fn arm(report: &Report, group: &Group<'_>, name: &str, what: Shares) -> Arm {
     };
     let rows = sheets::shares(&points, what, MOST);
     let greatest = rows.iter().flat_map(|(_, shares)| shares).flatten().fold(0.0, |a: f64, b| a.max(*b));
-    let bar = |share: &Option<f64>| Bar {
-        text: share.map_or(figures::NONE.into(), figures::percent),
-        length: share
-            .map(|share| share / greatest * 100.0)
-            .filter(|length| *length > 0.0 && *length <= 100.0)
-            .map(|length| format!("{length:.1}")),
+    // How long each bar is, in percent of the longest.
+    let bar = |share: &Option<f64>| {
+        let length = share.map(|share| share / greatest * 100.0);
+        let length = length.filter(|length| *length > 0.0 && *length <= 100.0);
+        let text = share.map_or(figures::NONE.into(), figures::percent);
+        json!({ "text": text, "length": length.map(|length| format!("{length:.1}")) })
     };
     let heads = points
         .iter()
         .zip(names)
         .map(|(point, which)| format!("{which}: {}", figures::clients(point.clients)));
-    let row =
-        |(name, shares): (String, Vec<Option<f64>>)| Row { name, cells: shares.iter().map(bar).collect() };
-    Arm {
-        name: name.into(),
-        style: report.arm_number(name) % plot::STYLES,
-        heads: std::iter::once(what.key().into()).chain(heads).collect(),
-        rows: rows.into_iter().map(row).collect(),
-    }
+    let row = |(name, shares): (String, Vec<Option<f64>>)| json!({ "name": name, "cells": shares.iter().map(bar).collect::<Vec<_>>() });
+    json!({
+        "name": name,
+        "style": report.arm_number(name) % plot::STYLES,
+        "heads": std::iter::once(what.key().into()).chain(heads).collect::<Vec<String>>(),
+        "rows": rows.into_iter().map(row).collect::<Vec<_>>(),
+    })
 }
