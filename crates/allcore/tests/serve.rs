@@ -167,19 +167,6 @@ fn a_live_server_s_folder_and_port_are_taken() {
 }
 
 #[test]
-fn a_newer_format_is_refused() {
-    let mut server = Server::start(&[]);
-    server.stop();
-    let version = server.data().join("ALLCORE");
-    let text = fs::read_to_string(&version).unwrap();
-    fs::write(&version, text.replace(char::is_numeric, "9")).unwrap();
-    let said = refusal(&[], &server.data());
-    assert!(said.contains("has the format \"allcore 9\", this version reads \"allcore"), "{said}");
-    fs::write(&version, text).unwrap();
-    server.launch();
-}
-
-#[test]
 fn too_few_file_descriptors_are_noticed_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("bash");
