@@ -142,12 +142,17 @@ fn a_run_gives_a_table_and_every_report_which_can_be_had_again_and_compared() {
     ];
     let arms =
         ["--arm", OWN, "--arm", "b=serve:--buffers 32MiB --cores 1", "--clients", "1,2,4", "--width", "0.1"];
-    // Two short rounds have wide intervals, which is said: something is missing.
-    let output = ended(folder.path(), &[&arms[..], &SMALL, &SHORT, &reports].concat(), 3);
+    // Two short rounds have wide intervals, which the exit status says.
+    let output = ended(folder.path(), &[&arms[..], &SMALL, &SHORT, &reports].concat(), 4);
     let table = out(&output);
-    for word in
-        ["oltp_point_select, prepared", "Transactions a second", "Latency, ms", "Findings:", "clients |"]
-    {
+    for word in [
+        "Verdict:",
+        "oltp_point_select, prepared",
+        "Transactions a second",
+        "b / a",
+        "Findings:",
+        "Latency, ms",
+    ] {
         assert!(table.contains(word), "{word}: {table}");
     }
     let progress = err(&output);
@@ -208,7 +213,8 @@ fn a_run_gives_a_table_and_every_report_which_can_be_had_again_and_compared() {
     let again = ended(folder.path(), &["report", "run.json", "--html", "again.html"], 0);
     assert_eq!(out(&again), table, "the stored run holds all that the table has");
     assert_eq!(fs::read_to_string(at("again.html")).unwrap(), page);
-    let compared = out(&ended(folder.path(), &["compare", "run.json", "run.json"], 0));
+    let same = ["compare", "run.json", "run.json", "--fail-if", "tps < 0.95"];
+    let compared = out(&ended(folder.path(), &same, 0));
     assert!(compared.contains("no difference") && compared.contains("oltp_point_select"), "{compared}");
 }
 
