@@ -128,22 +128,12 @@ fn a_run_gives_a_table_and_every_report_which_can_be_had_again_and_compared() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("plots")).unwrap();
-    let reports = [
-        "--json",
-        "run.json",
-        "--markdown",
-        "run.md",
-        "--html",
-        "run.html",
-        "--plots",
-        "plots",
-        "--rounds",
-        "2",
-    ];
+    let reports = "--json run.json --markdown run.md --html run.html --plots plots --rounds 2";
+    let reports: Vec<&str> = reports.split(' ').collect();
     let arms =
         ["--arm", OWN, "--arm", "b=serve:--buffers 32MiB --cores 1", "--clients", "1,2,4", "--width", "0.1"];
     // Two short rounds have wide intervals, which the exit status says.
-    let output = ended(folder.path(), &[&arms[..], &SMALL, &SHORT, &reports].concat(), 4);
+    let output = ended(folder.path(), &[&arms[..], &SMALL, &SHORT, &reports[..]].concat(), 4);
     let table = out(&output);
     for word in [
         "Verdict:",
