@@ -5,7 +5,7 @@
 //! What must hold:
 //!
 //! 1. No fiber suspends with a latch held (checked at every suspend point).
-//! 2. A core sleeps only when nothing on it can run, and whoever gives it work then wakes it.
+//! 2. A core sleeps only when nothing on it can run. A sender of work wakes it.
 //! 3. Nothing here knows of pages or SQL; nothing above takes threads, time, files or randomness
 //!    from elsewhere.
 

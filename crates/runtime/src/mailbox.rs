@@ -1,7 +1,7 @@
 //! How other cores and threads hand something to a core: a lock-free list that the core takes
 //! whole, and an eventfd written only when the core sleeps.
 //!
-//! What is sent embeds a [`Link`] as its first field, so a wake-up allocates nothing. Law of the
+//! A message embeds a [`Link`] as its first field, so a wake-up allocates nothing. Law of the
 //! sleeper: the core says that it sleeps, then looks into its mailbox again; a sender pushes, then
 //! looks whether the core sleeps. Both steps are SeqCst, so one of the two sees the other.
 //!
@@ -34,7 +34,7 @@ impl Link {
     }
 }
 
-/// What the list of a closed mailbox begins with: the address of no link.
+/// The first entry of a closed mailbox's list: the address of no link.
 const CLOSED: *mut Link = ptr::dangling_mut();
 
 /// One core's mailbox.

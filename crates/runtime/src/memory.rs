@@ -12,11 +12,11 @@ use crate::os::{self, thread::JoinHandle};
 
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
-/// What a thread touches at a time.
+/// Bytes that a thread touches at a time.
 const PART: usize = 8 * HUGE_PAGE;
 /// A place no part begins at.
 const GIVEN_UP: usize = usize::MAX / 2;
-/// Of `setpriority`: whatever else wants the core goes first.
+/// A priority of `setpriority`: every other thread goes first.
 const LOWEST_PRIORITY: i32 = 19;
 
 /// Whether huge pages are tried.
@@ -29,7 +29,7 @@ pub enum HugePages {
     Off,
 }
 
-/// What a region was granted.
+/// The kind of pages that a region was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegionKind {
     /// 2 MiB pages from the kernel's pool.
@@ -83,7 +83,7 @@ impl Region {
         self.len
     }
 
-    /// What was granted.
+    /// The kind of pages that it was granted.
     pub fn kind(&self) -> RegionKind {
         self.kind
     }
@@ -282,7 +282,7 @@ impl<T: ZeroAtomic> AtomicArray<T> {
         }
         (range.start..pages.start).chain(pages.end..range.end).for_each(|index| self.get(index).clear());
         // SAFETY: whole pages inside our mapping. They read zero afterwards, which is a value of
-        // `T`; to whoever reads or writes them meanwhile it looks like stores of zero.
+        // `T`; a concurrent reader or writer sees stores of zero.
         let released = unsafe {
             let start = self.start.add(pages.start);
             discard(start.cast(), pages.len() * size_of::<T>())
@@ -313,7 +313,7 @@ mod tests {
             done.recv().unwrap();
             assert_eq!(prefault.shared.working.load(Ordering::Relaxed), 0);
             assert_eq!(resident(&region), region.len(), "not every page is there");
-            // Given up at once: nothing is told, and nobody touches the region any more.
+            // Given up at once: `done` does not run, and no thread touches the region any more.
             let (told, done) = std::sync::mpsc::channel();
             let other = Arc::new(Region::frames(64 << 20, pages).unwrap());
             let begun = Prefault::start(&other, 1, move |_| told.send(()).unwrap());

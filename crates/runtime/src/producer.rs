@@ -121,7 +121,7 @@ mod tests {
                 self.0.set(self.0.get() + 1);
             }
         }
-        // It ends when it is told, or is unwound when it goes on.
+        // It ends when nothing more is wanted, or is unwound when it goes on.
         for obeys in [true, false] {
             let gone = Cell::new(0);
             let mut producer = Producer::new(|demand| {

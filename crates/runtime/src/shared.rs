@@ -1,4 +1,4 @@
-//! What all workers of a runtime share: their mailboxes, counts and flags.
+//! The state that all workers of a runtime share: mailboxes, counts and flags.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::mailbox::Mailbox;
 /// Workers that are no cores: the reserve worker and the service worker.
 pub(crate) const WORKERS_BESIDE: usize = 2;
 
-/// What all workers of a runtime share.
+/// The state that all workers of a runtime share.
 pub(crate) struct Shared {
     /// One for each core, and behind them those of the reserve worker and of the service worker.
     pub(crate) mailboxes: Box<[Mailbox]>,
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) held: PerCore<AtomicU64>,
     /// Sessions placed on each worker.
     pub(crate) sessions: PerCore<AtomicUsize>,
-    /// Sessions are told to end and new ones are refused.
+    /// Sessions end, and new ones are refused.
     pub(crate) draining: AtomicBool,
     /// Workers end once nothing runs on them.
     pub(crate) exiting: AtomicBool,

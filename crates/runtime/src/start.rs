@@ -51,7 +51,7 @@ impl Default for Options {
     }
 }
 
-/// What was chosen at start.
+/// The choices made at start.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// Number of workers.
@@ -245,7 +245,7 @@ impl Runtime {
         self.shared.session_count()
     }
 
-    /// What was chosen at start.
+    /// The choices made at start.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }

@@ -33,7 +33,7 @@ const VARIABLE: &str = "ALLCORE_STOP";
 static ARMED: AtomicBool = AtomicBool::new(false);
 static POINTS: Mutex<Vec<Point>> = Mutex::new(Vec::new());
 
-/// What happens at an armed point.
+/// The action at an armed point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// The process kills itself with SIGKILL.
@@ -44,7 +44,7 @@ pub enum Action {
     Sleep(Duration),
     /// Waits until released.
     Park,
-    /// What is done there fails with this error of the operating system.
+    /// The operation there fails with this error of the operating system.
     Fail(i32),
 }
 
@@ -176,7 +176,7 @@ pub fn arm_all(text: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Lets go whoever is parked at the point, and makes it pass from now on.
+/// Releases the fibers parked at the point, and lets all pass from now on.
 pub fn release(name: &str) {
     points().iter_mut().filter(|point| point.name == name).for_each(|point| point.released = true);
 }

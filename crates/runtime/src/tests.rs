@@ -276,7 +276,8 @@ fn what_is_sent_to_a_core_that_has_ended_is_let_go() {
             drop(kept);
         }
     };
-    // What waits in the mailbox when the loop ends, and what its sender still finds open.
+    // A message that waits in the mailbox when the loop ends, and one that its sender still finds
+    // open.
     let (inside, before_the_end) = (Arc::clone(&runtime), keeper(|| {}));
     runtime.spawn(1, move || inside.spawn(0, before_the_end));
     runtime.shutdown();

@@ -40,8 +40,8 @@ pub enum WaitEvent {
     Sleep = 14,
     /// Its turn on the core: its time slice is used up.
     Turn = 15,
-    /// Nothing: it runs, and has held its core for longer than the watchdog's limit. Said by
-    /// whoever looks.
+    /// Nothing: it runs, and has held its core for longer than the watchdog's limit. The reader of
+    /// the event finds this out, not the session.
     Held = 16,
 }
 

@@ -18,7 +18,7 @@ const SMALL: usize = 256 << 10;
 const LARGE: usize = 640 << 10;
 /// Least of what the growth leaves in holes that no new table fits.
 const HOLES: usize = TABLES * SMALL;
-/// What the grown tables take, and half of the holes.
+/// The memory of the grown tables and of half the holes.
 const MOST: usize = TABLES * LARGE + HOLES / 2;
 const LIMIT: u64 = 400 << 20;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use runtime::stop::{self, Action};
 use runtime::{FileIo, Options, Runtime};
 
-/// What takes longer than this never happens.
+/// A wait that takes longer than this never ends.
 const LONG: Duration = Duration::from_secs(60);
 const CORES: u64 = 3;
 

@@ -1,12 +1,12 @@
 //! Large blocks that were freed, given back to the system beside the cores.
 //!
-//! To unmap 100 MiB takes the kernel 5 to 20 ms, and whoever frees them stands still meanwhile. So
-//! a core puts a large block into a list, and the thread of [`mod@super::watch`] unmaps it, piece
-//! by piece. What must hold:
+//! To unmap 100 MiB takes the kernel 5 to 20 ms, and the thread that frees them stands still
+//! meanwhile. So a core puts a large block into a list, and the thread of [`mod@super::watch`]
+//! unmaps it, piece by piece. What must hold:
 //!
 //! 1. A block in the list counts for the process until it is given back.
-//! 2. Memory is never refused because of a list that waits: whoever finds memory short empties it
-//!    first.
+//! 2. Memory is never refused because of a list that waits: a thread that finds memory short
+//!    empties it first.
 //! 3. Nothing here allocates, takes a lock or parks. A block is its own entry of the list.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -23,10 +23,10 @@ const MOVED: usize = 64 << 10;
 /// Bytes unmapped at a time: meanwhile nobody else can map memory.
 const PIECE: usize = 2 << 20;
 const PAGE: usize = 4096;
-/// A share of the limit that may wait in the list. What comes beyond it is freed where it is.
+/// A share of the limit that may wait in the list. A block beyond it is freed where it is.
 const SHARE: i64 = 4;
 
-/// What the first bytes of a block in the list hold.
+/// The first bytes of a block in the list.
 struct Entry {
     next: *mut Entry,
     layout: Layout,
@@ -60,8 +60,8 @@ pub(super) unsafe fn free(start: *mut u8, layout: Layout) {
         // SAFETY: the block is larger than an entry and aligned for it (tested above), and nobody
         // else uses it any more.
         unsafe { entry.write(Entry { next, layout }) };
-        // Release: whoever takes the list sees the entry. Relaxed: what was there instead is only
-        // written to the entry.
+        // Release: the thread that takes the list sees the entry. Relaxed: what was there instead
+        // is only written to the entry.
         match LIST.compare_exchange_weak(next, entry, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => break,
             Err(now) => next = now,

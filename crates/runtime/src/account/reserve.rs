@@ -8,12 +8,13 @@
 //!    threads beside the cores stay free of them. Neither binds a session that holds little.
 //! 2. No thread waits for memory. Work with a budget ends, and begins anew beside the core. A call
 //!    beside the cores ends ([`Call`]), its fiber waits, and the call begins anew with all that it
-//!    lacked. So whoever waits holds no reservation, and the others come to their end.
+//!    lacked. So a waiting fiber holds no reservation, and the others come to their end.
 //! 3. A call that does not fit waits while large reservations are held: those end, and no new ones
 //!    come before it. Small ones come at all times. While only they are held, a call is refused
 //!    that would not fit if they ended.
 //! 4. A call that holds a reservation and asks for another (an expression of the catalog is parsed
-//!    for a statement) uses up its own, and gets the rest at once where it fits, whoever waits.
+//!    for a statement) uses up its own, and gets the rest at once where it fits, even while others
+//!    wait.
 //! 5. A call's reservation lasts until the heaps have been trimmed: each of some threads would
 //!    otherwise keep, in a heap of its own, what it has freed and nobody counts.
 //! 6. Fibers get their reservations in the order in which they began to wait. Only the first one
@@ -112,7 +113,7 @@ struct Progress {
     needs: Option<i64>,
 }
 
-/// What becomes of a reservation that is asked for.
+/// The answer to a request for a reservation.
 enum Attempt {
     Granted(Part),
     Refused,

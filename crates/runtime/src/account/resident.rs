@@ -6,9 +6,9 @@
 //!
 //! 1. The watch looks at what is resident every second, and while more than half of the limit is
 //!    taken at each lease that a thread takes or gives back, at most every [`BETWEEN`].
-//! 2. Where more is resident than the process may have, the heaps are trimmed. What a trim leaves
-//!    beyond it counts as taken, so that memory is short: sessions are refused and stopped before
-//!    the system kills the process. What grows between two trims counts once it is far beyond.
+//! 2. Where more is resident than the process may have, the heaps are trimmed. The excess that a
+//!    trim leaves counts as taken, so that memory is short: sessions are refused and stopped before
+//!    the system kills the process. Growth between two trims counts once it is far beyond.
 
 use std::io;
 
@@ -39,7 +39,7 @@ pub fn excess() -> i64 {
     EXCESS.load(Ordering::Relaxed)
 }
 
-/// What the process may have resident, and what it has.
+/// The resident memory of the process, and its limit.
 pub(super) struct Resident {
     most: i64,
     /// Pages: in all, resident, and those of them that belong to files.

@@ -58,7 +58,7 @@ const STACK_UNCOUNTED: usize = 64 << 10;
 /// Stack below the caller of [`shed_stack`] that it leaves alone: its own calls stand there.
 const STACK_LEFT: usize = 16 << 10;
 
-/// What a pooled fiber is given to do.
+/// A pooled fiber's task.
 pub(crate) enum Job {
     /// Run a closure.
     Run(Box<dyn FnOnce()>),
@@ -87,7 +87,7 @@ pub(crate) struct Fiber {
     local: Local,
 }
 
-/// What only the home worker's thread touches.
+/// State that the home worker's thread alone touches.
 struct Local {
     phase: Cell<Phase>,
     coroutine: UnsafeCell<Option<Coroutine<(), (), (), Stack>>>,
@@ -307,8 +307,8 @@ fn run(fiber: &Fiber, yielder: &Yielder<(), ()>) {
             Job::Call(body) => body(),
         }));
         if ended.is_err() {
-            // The panic hook has logged it. What the job held is dropped; the fiber itself is as
-            // good as new.
+            // The panic hook has logged it. The unwinding has dropped the job's values; the fiber
+            // itself is as good as new.
             fiber.local.on_worker_stack.set(false);
         }
         account::leave();

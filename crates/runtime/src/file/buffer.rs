@@ -17,7 +17,7 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// What the start is a multiple of.
+    /// The start is a multiple of this.
     pub const ALIGNMENT: usize = 4096;
 
     /// `len` zeroed bytes; `len` is rounded up to a multiple of 4 KiB.

@@ -2,7 +2,7 @@
 //! just blocks.
 //!
 //! Two ways behind one surface, chosen at start: a ring (io_uring) for each core, or a pool of I/O
-//! threads. What is rare (open, rename, folders) goes through the pool in both. What must hold: an
+//! threads. Rare operations (open, rename, folders) go through the pool in both. What must hold: an
 //! operation's buffer outlives it, because its fiber does not leave before the operation has ended,
 //! whatever interrupts it.
 

@@ -7,7 +7,7 @@
 //! kernel, not before the other replies are out.
 //!
 //! What must hold:
-//! 1. What an entry points to stays where it is until `exchange` returns.
+//! 1. An entry's bytes stay where they are until `exchange` returns.
 //! 2. A session has one send and one receive at most among the entries, so its bytes keep their
 //!    order.
 
@@ -87,8 +87,8 @@ impl Batch {
     }
 }
 
-/// What keeps the kernel from taking entries for the moment is no matter: the next call takes what
-/// is left. With any other error nobody knows what the kernel does with the entries it took.
+/// Some errors keep the kernel from taking entries for the moment: the next call takes the rest.
+/// With any other error nobody knows what the kernel does with the entries it took.
 fn passes_or_die(error: &io::Error) {
     if !ring::is_passing(error) {
         fail_stop(Cause::System, format_args!("sockets can't be used through io_uring: {error}"));

@@ -18,15 +18,15 @@ use crate::os::{self, Descriptor, Fd};
 /// Clients the door answers at one time; others wait to be accepted.
 const CALLERS: usize = 64;
 /// Longest talk, in nanoseconds.
-const PATIENCE: u64 = 60_000_000_000;
+const TALK_LIMIT: u64 = 60_000_000_000;
 /// Longest wait for input before the thread looks at the clock, in milliseconds.
 const LOOK: i32 = 100;
 /// Most bytes that a talk may leave for when more have come.
 const LONGEST: usize = 10_000;
 
-/// What is said to one client. Runs on the door's thread: it must not wait.
+/// One side of a talk with a client. Runs on the door's thread: it must not wait.
 pub trait Talk: Send {
-    /// Takes from `input` what has come, and appends what is said to `out`: some thousand bytes at
+    /// Takes from `input` what has come, and appends its answer to `out`: some thousand bytes at
     /// most, which a socket takes at once. False when nothing more is to be said.
     fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool;
 }
@@ -123,7 +123,7 @@ impl Porter {
     fn accept(&mut self, listener: Fd) {
         while self.callers.len() < CALLERS {
             let Ok((socket, peer)) = accept_one(listener) else { return };
-            let until = crate::time::precise() + PATIENCE;
+            let until = crate::time::precise() + TALK_LIMIT;
             let talk = (self.greet)(peer);
             self.callers.push(Caller { socket, talk, seen: Vec::new(), until });
         }

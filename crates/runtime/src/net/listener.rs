@@ -223,7 +223,7 @@ impl Listening {
     /// fewest sessions.
     fn place(&self, net: &Net, socket: Descriptor, peer: Peer) {
         let shared = &net.shared;
-        // Relaxed: a flag; a session that slips in is told to end when it is attached.
+        // Relaxed: a flag; a session that slips in ends when it is attached.
         if shared.draining.load(Ordering::Relaxed) {
             return;
         }

@@ -77,7 +77,7 @@ pub(crate) fn send_replies() {
     here().send_replies();
 }
 
-/// What a session wants after it has served what had come.
+/// A session's wish after it has served its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// More bytes of its client.
@@ -390,9 +390,9 @@ impl Net {
         !self.ready.borrow().is_empty()
     }
 
-    /// Those that are ready now are served in this turn. Who is ready again before its end (a
-    /// client may send faster than it is served) waits for the next, so that what else the loop has
-    /// to do gets its turn.
+    /// Those that are ready now are served in this turn. A session that is ready again before the
+    /// turn's end waits for the next turn: a client may send faster than it is served, and the
+    /// loop's other work gets its turn.
     pub(crate) fn begin_serving(&self) {
         self.due.set(self.ready.borrow().len());
     }

@@ -303,7 +303,7 @@ impl std::fmt::Debug for SessionIo<'_> {
 }
 
 impl SessionIo<'_> {
-    /// What was received and not consumed, contiguous.
+    /// The bytes that were received and not consumed, contiguous.
     #[inline]
     pub fn input(&self) -> &[u8] {
         &self.input.bytes[self.input.start..]

@@ -160,7 +160,7 @@ impl Server {
     }
 
     /// Waits until `count` sessions were told of their end and `left` live. A session is counted
-    /// out after it is told.
+    /// out after its end.
     fn wait_closed(&self, count: usize, left: usize) {
         let now = || (self.closed.load(Ordering::Relaxed), self.runtime.session_count());
         for _ in 0..60_000 {
@@ -542,7 +542,7 @@ fn pour(runtime: &Arc<Runtime>, address: Address, pours: &Arc<OnceLock<Arc<Inter
 
 /// The tests' allocator counts nothing, so all that is held is what the kernel holds.
 fn replies_that_the_kernel_holds_are_counted(way: FileIo) {
-    /// What was held before the client read anything, and after it had read a reply.
+    /// Bytes that were held before the client read anything, and after it had read a reply.
     fn check(mut client: impl Read + Write, pours: &OnceLock<Arc<Interrupt>>) -> (i64, i64) {
         let held = || pours.get().map_or(0, |interrupt| interrupt.held_with_unread());
         let until = |is_so: &dyn Fn(i64) -> bool| {

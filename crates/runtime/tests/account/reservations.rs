@@ -65,7 +65,7 @@ fn reserving_call<R: Send + 'static>(body: impl Fn() -> R + Clone + Send + 'stat
 /// A call that holds a reservation, and what ends it.
 type Holder = (std::thread::JoinHandle<()>, Sender<()>);
 
-/// Holds a reservation beside the core until it is told to end; notes what happens.
+/// Holds a reservation beside the core until the sender sends a message; notes each step.
 fn hold(runtime: &Arc<Runtime>, notes: &Sender<&'static str>) -> Holder {
     hold_so_much(runtime, notes, MORE_THAN_HALF)
 }
@@ -362,7 +362,7 @@ const SESSIONS: u64 = 40;
 const CALLS: usize = 200;
 const IMPATIENT: u64 = 20;
 
-/// What the calls of the storm hold together.
+/// The memory that the calls of the storm hold together.
 #[derive(Default)]
 struct Together {
     calls: AtomicUsize,

@@ -49,7 +49,7 @@ pub(super) struct Session {
     said_end: Cell<bool>,
     /// To be served although no bytes have come.
     pub(super) woken: Cell<bool>,
-    /// What has come for it, received before its turn.
+    /// Bytes that were received for it before its turn.
     pub(super) arrived: Cell<Option<Arrival>>,
     /// A reply of it is collected and not sent.
     pub(super) replied: Cell<bool>,
@@ -67,7 +67,8 @@ pub(super) struct Session {
     pub(super) is_closed: Cell<bool>,
     /// The fiber that serves it and waits for the socket.
     pub(super) waiter: Cell<Option<Arc<Fiber>>>,
-    /// What its handler left behind. Dropped behind the socket, since it comes behind it here.
+    /// The rest that its handler left behind. Dropped behind the socket, since it comes behind it
+    /// here.
     pub(super) remains: Cell<Option<Box<dyn Send>>>,
 }
 

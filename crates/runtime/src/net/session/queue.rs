@@ -5,7 +5,7 @@
 //!
 //! 1. A session's queue is looked at after every [`LOOKED`] bytes that were sent, when its socket
 //!    is full, when the session is closed, and each second while it was not empty at the last look.
-//!    What is found counts for the process, and as what the session would give back.
+//!    The bytes found count for the process, and as memory that the session would give back.
 //! 2. A session that is closed with more than [`LEFT`] in its queue stays, without its handler,
 //!    until its client has read or has closed. So there are no more such queues than connections
 //!    may be.

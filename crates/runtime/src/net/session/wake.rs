@@ -10,8 +10,8 @@ use crate::mailbox::Link;
 use crate::net::{self, Net};
 use crate::shared::Shared;
 
-/// A waker that calls a session's `serve` soon, even if no bytes have come. It works from any core or
-/// thread and does nothing when the session has ended.
+/// A waker that calls a session's `serve` soon, even if no bytes have come. It works from any core
+/// or thread and does nothing when the session has ended.
 pub(super) fn waker(net: &Net, key: u64) -> Waker {
     Waker::from(Arc::new(Remote {
         link: Link::new(deliver),
