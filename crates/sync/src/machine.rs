@@ -6,6 +6,7 @@
 //! - `atomic`: the atomic types, `Ordering` and `fence`;
 //! - [`Mutex`], [`MutexGuard`], [`Condvar`]: locks in which a thread may sleep;
 //! - [`core_local!`](crate::core_local): state of which each core has its own;
+//! - `racy_access`: called before each read of memory that others may be changing;
 //! - `spin_loop`, `yield_thread`, `park_thread`, `thread_waker`: how a thread that is no core
 //!   waits;
 //! - `next_number`: numbers that tell threads apart;

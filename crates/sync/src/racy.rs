@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
+use crate::machine::racy_access;
 use crate::processor::{LINE, LONG_COPY, copy_long, prefetch_line};
 
 /// A read-only view on `len` bytes that may change while they are read.
@@ -62,6 +63,7 @@ impl<'a> RacyBytes<'a> {
     #[inline]
     fn load<T: Copy>(&self, offset: usize) -> T {
         debug_assert!(self.inside(offset, size_of::<T>()));
+        racy_access();
         // SAFETY: the bytes are inside the view, which `new` promises to be mapped; `T` is an
         // integer or an array of bytes, for which every bit pattern is a value; packed, so no
         // alignment is asked for.
@@ -116,7 +118,8 @@ impl<'a> RacyBytes<'a> {
         if !self.inside(offset, to.len()) {
             return false;
         }
-        if to.len() >= LONG_COPY {
+        // On the model machine others may change the bytes while they are copied.
+        if to.len() >= LONG_COPY && !cfg!(model) {
             // SAFETY: both ranges hold `to.len()` bytes and don't overlap, since `to` is
             // exclusively borrowed.
             unsafe { copy_long(self.start.add(offset), to.as_mut_ptr(), to.len()) };

@@ -19,9 +19,12 @@ use crate::mapping::{self, Purpose};
 const START: u64 = 1_000_000_000;
 /// Most that one access to shared memory takes, in nanoseconds.
 const ACCESS_MOST: u64 = 16;
-/// One access in so many is slow: the thread loses its processor for a while.
-const SLOW_ONE_IN: u64 = 2048;
-const SLOW_MOST: u64 = 30_000;
+/// One access in so many is slow: the thread loses its processor for a while. A seed chooses one of
+/// them: where many accesses are slow, short windows between two of them are hit; where few are, long
+/// ones.
+const SLOW_ONE_IN: [u64; 4] = [16, 64, 256, 2048];
+/// Most that the slow accesses take together, in nanoseconds for each access.
+const SLOW_EACH: u64 = 16;
 /// A spinning thread looks again after so many nanoseconds.
 const SPIN: u64 = 40;
 /// Most from a wake-up until the thread runs.
@@ -58,6 +61,8 @@ pub(super) struct Machine {
     /// When the next thread is to run.
     horizon: Cell<u64>,
     random: Cell<u64>,
+    /// One access in so many is slow.
+    slow_one_in: u64,
     hash: Cell<u64>,
     switches: Cell<u64>,
     accesses: Cell<u64>,
@@ -113,6 +118,7 @@ pub fn simulate<R: 'static>(seed: u64, body: impl FnOnce() -> R + 'static) -> (O
         clock: Cell::new(START),
         horizon: Cell::new(0),
         random: Cell::new(seed),
+        slow_one_in: SLOW_ONE_IN[(seed % SLOW_ONE_IN.len() as u64) as usize],
         hash: Cell::new(0xcbf2_9ce4_8422_2325),
         switches: Cell::new(0),
         accesses: Cell::new(0),
@@ -337,8 +343,8 @@ impl sync::Scheduler for Machine {
             return;
         }
         let drawn = self.random();
-        let slow = drawn % SLOW_ONE_IN == 0;
-        let most = if slow { SLOW_MOST } else { ACCESS_MOST };
+        let is_slow = drawn % self.slow_one_in == 0;
+        let most = if is_slow { SLOW_EACH * self.slow_one_in } else { ACCESS_MOST };
         self.spend(1 + (drawn >> 32) % most);
     }
 

@@ -65,6 +65,9 @@ macro_rules! core_local {
     };
 }
 
+/// A read of memory that others may be changing: loom does not explore it.
+pub(crate) fn racy_access() {}
+
 /// Lets loom run another thread.
 pub fn spin_loop() {
     loom::thread::yield_now();

@@ -97,6 +97,10 @@ macro_rules! core_local {
     ($($declaration:tt)*) => { ::std::thread_local! { $($declaration)* } };
 }
 
+/// A read of memory that others may be changing: the processor needs no help.
+#[inline(always)]
+pub(crate) fn racy_access() {}
+
 /// Tells the processor that this thread spins.
 #[inline]
 pub fn spin_loop() {

@@ -57,6 +57,12 @@ pub(crate) fn access() {
     }
 }
 
+/// A read of memory that others may be changing: they may do so before it.
+#[inline]
+pub(crate) fn racy_access() {
+    access();
+}
+
 /// The running virtual thread; 0 outside a simulation.
 #[inline]
 pub(crate) fn current() -> usize {
