@@ -3,13 +3,11 @@
 use crate::passwords::Passwords;
 use crate::settings::{AuthKind, DEFAULT_RESERVED, ServeSettings, TlsKind};
 use crate::units::Span;
-use runtime::file::Unusable;
+use runtime::file::{self, Stamp, Unusable};
 use runtime::net::Address;
 use server::scram::Verifier;
 use server::{PasswordSource, Policy};
-use std::fs;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sync::SpinLock;
@@ -83,15 +81,6 @@ pub fn policy(
     })
 }
 
-/// A file's identity, size and times of change. They differ if the file was replaced or written, or
-/// if its permissions were changed.
-type Stamp = (u64, u64, i64, i64);
-
-fn stamp(path: &Path) -> io::Result<Stamp> {
-    let about = fs::metadata(path)?;
-    Ok((about.ino(), about.len(), about.ctime(), about.ctime_nsec()))
-}
-
 /// The passwords as last read. They are read again when the file has changed; a file that cannot be
 /// read leaves them as they were.
 struct Known {
@@ -101,7 +90,7 @@ struct Known {
 
 impl Known {
     fn now(&self) -> Arc<Passwords> {
-        let stamp = stamp(&Passwords::file(&self.data));
+        let stamp = file::stamp(&Passwords::file(&self.data));
         let (seen, passwords) = self.last.lock().clone();
         let new = match stamp {
             Ok(stamp) if seen == Some(stamp) => return passwords,
@@ -131,7 +120,7 @@ impl Known {
 
 fn password_source(data: &Path) -> Result<Arc<PasswordSource>, String> {
     // Before the file is read: the first login sees a change in between.
-    let stamp = stamp(&Passwords::file(data)).ok();
+    let stamp = file::stamp(&Passwords::file(data)).ok();
     let passwords = Passwords::read(data)?;
     if passwords.is_empty() {
         return Err(format!(

@@ -1,9 +1,9 @@
 //! Permissions of the data folder: only the server's own user may read it.
 
-use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use runtime::file;
 
 /// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
@@ -13,18 +13,18 @@ const OTHERS: u32 = 0o077;
 /// closed to others.
 pub fn keep_private(data: &Path) -> Result<(), String> {
     let fault = |fault: io::Error| at(data, &fault);
-    let mode = match mode(data) {
-        Ok(mode) => mode,
+    let mode = match file::access(data) {
+        Ok(access) => access.mode,
         // The open that follows makes the folder.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(fault(error)),
     };
-    if !data.join("ALLCORE").exists() {
-        let mut found = fs::read_dir(data).map_err(fault)?.flatten();
+    if !file::exists(&data.join("ALLCORE")).map_err(fault)? {
+        let found = file::list(data).map_err(fault)?;
         // An unfinished first start leaves the lock file alone. A folder with anything else is
         // refused later.
-        if mode & OTHERS != 0 && found.all(|entry| entry.file_name() == "lock") {
-            fs::set_permissions(data, Permissions::from_mode(0o700)).map_err(fault)?;
+        if mode & OTHERS != 0 && found.iter().all(|path| path.ends_with("lock")) {
+            file::set_mode(data, 0o700).map_err(fault)?;
         }
         return Ok(());
     }
@@ -56,25 +56,19 @@ fn at(path: &Path, fault: &io::Error) -> String {
     format!("{}: {fault}", path.display())
 }
 
-fn mode(path: &Path) -> io::Result<u32> {
-    Ok(fs::metadata(path)?.permissions().mode() & 0o7777)
-}
-
 /// The first file or folder within a folder that others may open.
 fn open_within(folder: &Path) -> Result<Option<(std::path::PathBuf, u32)>, String> {
-    let within = |fault: io::Error| at(folder, &fault);
-    for entry in fs::read_dir(folder).map_err(within)? {
-        let path = entry.map_err(within)?.path();
-        let mode = match mode(&path) {
-            Ok(mode) => mode,
+    for path in file::list(folder).map_err(|fault| at(folder, &fault))? {
+        let access = match file::access(&path) {
+            Ok(access) => access,
             // A server that has the folder open may remove files of its log.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(at(&path, &error)),
         };
-        if mode & OTHERS != 0 {
-            return Ok(Some((path, mode)));
+        if access.mode & OTHERS != 0 {
+            return Ok(Some((path, access.mode)));
         }
-        if path.is_dir()
+        if access.is_folder
             && let Some(open) = open_within(&path)?
         {
             return Ok(Some(open));

@@ -9,13 +9,13 @@ mod line;
 use crate::settings::{LogFormat, LogLevel};
 use log::{LevelFilter, Log, Metadata, Record};
 use std::io::Write;
-use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
-use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sync::OnceLock;
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use sync::channel::{Receiver, Sender, channel};
 
 /// Most lines that wait to be written; a line has at most [`line::LONGEST`] bytes.
-const WAITING: usize = 1024;
+const WAITING_MOST: usize = 1024;
 /// Longest time that [`flush`] waits for the log's reader.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
@@ -23,12 +23,14 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 enum Order {
     Line(String),
     /// Answered once all earlier lines are written.
-    Flush(SyncSender<()>),
+    Flush(Sender<()>),
 }
 
 struct Lines;
 
-static QUEUE: OnceLock<SyncSender<Order>> = OnceLock::new();
+static QUEUE: OnceLock<Sender<Order>> = OnceLock::new();
+/// Lines in the queue.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
 static JSON: AtomicBool = AtomicBool::new(false);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
@@ -41,10 +43,12 @@ impl Log for Lines {
         // Relaxed: a line that is logged during a change may have either format.
         let line = line::of(record, runtime::time::wall(), JSON.load(Ordering::Relaxed));
         let Some(queue) = QUEUE.get() else { return write(&line) };
-        if let Err(TrySendError::Full(_)) = queue.try_send(Order::Line(line)) {
-            // Relaxed: a count orders nothing else.
-            DROPPED.fetch_add(1, Ordering::Relaxed);
+        // Relaxed, here and below: counts order nothing else.
+        if WAITING.fetch_add(1, Ordering::Relaxed) < WAITING_MOST && queue.send(Order::Line(line)).is_ok() {
+            return;
         }
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+        DROPPED.fetch_add(1, Ordering::Relaxed);
     }
 
     fn flush(&self) {
@@ -65,9 +69,12 @@ fn write_all(orders: &Receiver<Order>) {
             write(&line::dropped(dropped, runtime::time::wall(), json));
         }
         match order {
-            Order::Line(line) => write(&line),
+            Order::Line(line) => {
+                write(&line);
+                WAITING.fetch_sub(1, Ordering::Relaxed);
+            }
             // The caller may have given up.
-            Order::Flush(done) => drop(done.try_send(())),
+            Order::Flush(done) => drop(done.send(())),
         }
     }
 }
@@ -75,7 +82,7 @@ fn write_all(orders: &Receiver<Order>) {
 /// Sends all log lines to standard error.
 pub fn install(format: LogFormat, level: LogLevel) {
     if log::set_logger(&Lines).is_ok() {
-        let (queue, orders) = sync_channel(WAITING);
+        let (queue, orders) = channel();
         if runtime::spawn_thread("log", move || write_all(&orders)).is_ok() {
             let _ = QUEUE.set(queue);
         }
@@ -109,18 +116,8 @@ pub fn last_line(fault: &str) {
 /// Waits until the lines logged so far are written, for at most [`FLUSH_LIMIT`].
 pub fn flush() {
     let Some(queue) = QUEUE.get() else { return };
-    let (done, answer) = sync_channel(1);
-    let mut order = Order::Flush(done);
-    let step = Duration::from_millis(10);
-    for _ in 0..FLUSH_LIMIT.as_millis() / step.as_millis() {
-        match queue.try_send(order) {
-            Ok(()) => {
-                let _ = answer.recv_timeout(FLUSH_LIMIT);
-                return;
-            }
-            Err(TrySendError::Full(back)) => order = back,
-            Err(TrySendError::Disconnected(_)) => return,
-        }
-        std::thread::sleep(step);
+    let (done, answer) = channel();
+    if queue.send(Order::Flush(done)).is_ok() {
+        let _ = answer.recv_timeout(FLUSH_LIMIT);
     }
 }

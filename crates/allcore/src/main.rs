@@ -1,4 +1,5 @@
 //! The `allcore` command: serve a data folder, check one, set passwords, measure servers.
+#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 mod access;

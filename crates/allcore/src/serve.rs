@@ -73,7 +73,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     let settings = command_line.clone().with_file()?;
     set_log(&settings);
     let data = settings.data.clone().ok_or("which folder? name one with --data DIR")?;
-    if data.is_file() {
+    if runtime::file::access(&data).is_ok_and(|access| !access.is_folder) {
         return Err(format!("{} is no data folder: it is a file", data.display()));
     }
     let tls = access::tls(&settings)?;
@@ -232,7 +232,7 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
         }
     }
     if let Some(folder) = &settings.socket_dir {
-        if !folder.is_dir() {
+        if !runtime::file::access(folder).is_ok_and(|access| access.is_folder) {
             return Err(format!("--socket-dir {} is no folder", folder.display()));
         }
         addresses.push(Address::Unix { path: folder.join(format!(".s.PGSQL.{port}")), mode: 0o777 });

@@ -30,6 +30,27 @@ impl How {
         How { read: false, write: true, create: true, truncate: true, ..How::READ };
 }
 
+/// The owner and permissions of a file or folder.
+#[derive(Debug, Clone, Copy)]
+pub struct Access {
+    /// The owner's user number.
+    pub owner: u32,
+    /// The permission bits.
+    pub mode: u32,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+}
+
+/// A file's identity, size and times of change. They differ if the file was replaced or written, or
+/// if its permissions were changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its number on its file system, and its length.
+    pub(crate) file: (u64, u64),
+    /// Seconds and nanoseconds.
+    pub(crate) changed: (i64, i64),
+}
+
 /// Why a path can't be a file: it names the path. The inner error of an [`std::io::Error`].
 #[derive(Debug)]
 pub struct Unusable(pub(crate) String);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{blocking, open_to_read};
-use crate::device::How;
+use crate::device::{Access, How, Stamp};
 use crate::os::folder;
 use crate::os::regular::{self, RegularFile};
 
@@ -77,18 +77,19 @@ pub fn exists(path: &Path) -> io::Result<bool> {
     blocking(|| folder::exists(path)).map_err(|error| regular::at(path, error))
 }
 
-/// A file's owner and mode.
-#[derive(Debug, Clone, Copy)]
-pub struct Access {
-    /// The owner's user number.
-    pub owner: u32,
-    /// The permission bits.
-    pub mode: u32,
-}
-
 /// The owner and permissions of what is at the path.
 pub fn access(path: &Path) -> io::Result<Access> {
-    blocking(|| folder::access(path)).map(|(owner, mode)| Access { owner, mode })
+    blocking(|| folder::access(path))
+}
+
+/// The identity, size and times of change of what is at the path.
+pub fn stamp(path: &Path) -> io::Result<Stamp> {
+    blocking(|| folder::stamp(path))
+}
+
+/// Sets the permission bits of what is at the path.
+pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    blocking(|| folder::set_mode(path, mode))
 }
 
 /// Renames within a file system; durable after `sync_dir`.

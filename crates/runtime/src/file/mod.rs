@@ -14,8 +14,8 @@ mod word;
 
 pub use buffer::AlignedBuf;
 pub use folder::{
-    Access, FileLock, access, copy, create_dir, disk_bytes, exists, free_bytes, list, lock_exclusive,
-    lock_existing, remove, rename, replace, sync_dir,
+    FileLock, access, copy, create_dir, disk_bytes, exists, free_bytes, list, lock_exclusive, lock_existing,
+    remove, rename, replace, set_mode, stamp, sync_dir,
 };
 pub(crate) use pool::Pool;
 
@@ -28,8 +28,8 @@ use std::sync::Arc;
 use sync::core_local;
 
 use crate::device::How;
-pub use crate::device::Unusable;
 use crate::device::{self, Operation};
+pub use crate::device::{Access, Stamp, Unusable};
 pub use crate::os::regular::RegularFile;
 use crate::os::{self, Fd, regular};
 use ring::Ring;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::disk::disk;
 use super::machine::here;
+use crate::device::{Access, Stamp};
 
 /// Time of a call, in nanoseconds.
 const CALL: u64 = 3_000;
@@ -30,13 +31,26 @@ pub(crate) fn exists(path: &Path) -> io::Result<bool> {
     Ok(disk().exists(path))
 }
 
-/// The owner's user number and the permission bits of what is at the path.
-pub(crate) fn access(path: &Path) -> io::Result<(u32, u32)> {
+/// The owner and permissions of what is at the path.
+pub(crate) fn access(path: &Path) -> io::Result<Access> {
     let disk = disk();
+    let is_folder = disk.is_folder(path);
     match disk.exists(path) {
-        true => Ok((0, if disk.is_folder(path) { 0o700 } else { 0o600 })),
+        true => Ok(Access { owner: 0, mode: if is_folder { 0o700 } else { 0o600 }, is_folder }),
         false => Err(io::ErrorKind::NotFound.into()),
     }
+}
+
+/// The identity, size and times of change of what is at the path: it has no times.
+pub(crate) fn stamp(path: &Path) -> io::Result<Stamp> {
+    let file = disk().find(path)?;
+    let len = disk().file(file).len();
+    Ok(Stamp { file: (file as u64, len), changed: (0, 0) })
+}
+
+/// Sets the permission bits of what is at the path: they are always the same.
+pub(crate) fn set_mode(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
 }
 
 /// Renames a file.

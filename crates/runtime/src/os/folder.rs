@@ -2,8 +2,10 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use crate::device::{Access, Stamp};
 
 /// Permissions of folders made here: their owner alone may list and enter them.
 const PRIVATE_FOLDER: u32 = 0o700;
@@ -30,17 +32,29 @@ pub(crate) fn exists(path: &Path) -> io::Result<bool> {
     path.try_exists()
 }
 
-/// The owner's user number and the permission bits of what is at the path.
-pub(crate) fn access(path: &Path) -> io::Result<(u32, u32)> {
-    std::fs::metadata(path).map(|about| (about.uid(), about.mode() & 0o7777))
+/// The owner and permissions of what is at the path.
+pub(crate) fn access(path: &Path) -> io::Result<Access> {
+    let about = std::fs::metadata(path)?;
+    Ok(Access { owner: about.uid(), mode: about.mode() & 0o7777, is_folder: about.is_dir() })
 }
 
-/// Renames within a file system; durable after [`sync`].
+/// The identity, size and times of change of what is at the path.
+pub(crate) fn stamp(path: &Path) -> io::Result<Stamp> {
+    let about = std::fs::metadata(path)?;
+    Ok(Stamp { file: (about.ino(), about.len()), changed: (about.ctime(), about.ctime_nsec()) })
+}
+
+/// Sets the permission bits of what is at the path.
+pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// Renames within a file system; durable after [`sync()`].
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)
 }
 
-/// Removes a file; durable after [`sync`].
+/// Removes a file; durable after [`sync()`].
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }

@@ -14,22 +14,13 @@ pub type Once = std::sync::Once;
 /// Channels between threads of the operating system. A fiber must not wait at one: it would hold
 /// its core.
 pub mod channel {
-    pub use std::sync::mpsc::TrySendError;
-
     /// Takes messages out.
     pub type Receiver<T> = std::sync::mpsc::Receiver<T>;
     /// Puts messages in, without bound.
     pub type Sender<T> = std::sync::mpsc::Sender<T>;
-    /// Puts messages in while there is room.
-    pub type SyncSender<T> = std::sync::mpsc::SyncSender<T>;
 
     /// A channel without bound.
     pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
         std::sync::mpsc::channel()
-    }
-
-    /// A channel that holds so many messages.
-    pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
-        std::sync::mpsc::sync_channel(bound)
     }
 }

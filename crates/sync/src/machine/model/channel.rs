@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-pub use std::sync::mpsc::{RecvError, SendError, TrySendError};
+pub use std::sync::mpsc::{RecvError, SendError};
 
 use super::{Condvar, Mutex};
 
@@ -15,7 +15,6 @@ struct Shared<T> {
 #[derive(Debug)]
 struct State<T> {
     messages: VecDeque<T>,
-    bound: usize,
     senders: usize,
     has_receiver: bool,
 }
@@ -24,55 +23,26 @@ struct State<T> {
 #[derive(Debug)]
 pub struct Receiver<T>(Arc<Shared<T>>);
 
-/// Puts messages in.
+/// Puts messages in, without bound.
 #[derive(Debug)]
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// Puts messages in while there is room.
-pub type SyncSender<T> = Sender<T>;
-
 /// A channel without bound.
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    sync_channel(usize::MAX)
-}
-
-/// A channel that holds so many messages.
-pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
-    let state = State { messages: VecDeque::new(), bound, senders: 1, has_receiver: true };
+    let state = State { messages: VecDeque::new(), senders: 1, has_receiver: true };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 
 impl<T> Sender<T> {
-    /// Puts a message in, and waits for room.
+    /// Puts a message in.
     ///
     /// # Errors
     /// The message, when nobody will take it.
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         let mut state = self.0.state.lock();
-        while state.has_receiver && state.messages.len() >= state.bound {
-            state = self.0.changed.wait(state);
-        }
         if !state.has_receiver {
             return Err(SendError(message));
-        }
-        state.messages.push_back(message);
-        drop(state);
-        self.0.changed.notify_all();
-        Ok(())
-    }
-
-    /// Puts a message in if there is room.
-    ///
-    /// # Errors
-    /// The message, when there is no room or nobody will take it.
-    pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
-        let mut state = self.0.state.lock();
-        if !state.has_receiver {
-            return Err(TrySendError::Disconnected(message));
-        }
-        if state.messages.len() >= state.bound {
-            return Err(TrySendError::Full(message));
         }
         state.messages.push_back(message);
         drop(state);
@@ -104,8 +74,6 @@ impl<T> Receiver<T> {
         let mut state = self.0.state.lock();
         loop {
             if let Some(message) = state.messages.pop_front() {
-                drop(state);
-                self.0.changed.notify_all();
                 return Ok(message);
             }
             if state.senders == 0 {
