@@ -1,11 +1,13 @@
-//! How numbers and names are written, in every output and every finding alike. What is no number is a dash.
+//! The format of numbers and names, the same in every output and every finding. A value that is no
+//! number becomes a dash.
 
 use crate::record::{Interval, Verdict};
 
-/// In place of a number that isn't there.
+/// Stands for a missing number.
 pub(crate) const NONE: &str = "–";
 
-/// Three significant digits, whole from 100 on: transactions a second, milliseconds, counts for each transaction.
+/// Three significant digits, whole from 100 on: transactions a second, milliseconds, counts for
+/// each transaction.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 99.95 || size == 0.0 => return whole(value),
@@ -17,7 +19,7 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A number without what is behind the point, its thousands apart: `12,345`.
+/// A number rounded to a whole, with a comma between thousands: `12,345`.
 pub(crate) fn whole(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => return NONE.into(),
@@ -36,12 +38,12 @@ pub(crate) fn whole(value: f64) -> String {
     text
 }
 
-/// On one line, without what would move a cursor or change colours.
+/// A text on one line, without characters that move a cursor or change colours.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
 }
 
-/// As [`number`], where there may be none.
+/// As [`number`]; [`NONE`] for `None`.
 pub(crate) fn maybe(value: Option<f64>) -> String {
     value.map_or(NONE.into(), number)
 }
@@ -54,7 +56,7 @@ pub(crate) fn small(value: f64) -> String {
     }
 }
 
-/// So many clients.
+/// A number of clients in words.
 pub(crate) fn clients(count: usize) -> String {
     if count == 1 { "1 client".into() } else { format!("{} clients", whole(count as f64)) }
 }
@@ -68,7 +70,7 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
-/// A share of 1 as a percentage. What is nearly all is not all.
+/// A share of 1 as a percentage. Nearly all is not rounded to all.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
@@ -79,19 +81,20 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// How far the bounds are from the value, at most, as a share of it; empty where no bounds are known.
+/// The distance of the farther bound from the value, as a share of the value; empty where the
+/// bounds are unknown.
 pub(crate) fn spread(of: &Interval) -> String {
     let far = of.bounds().map(|(low, high)| (of.value - low).max(high - of.value) / of.value.abs());
     far.filter(|far| far.is_finite()).map_or(String::new(), |far| format!("±{}", wide(far)))
 }
 
-/// A share as a percentage; what is far beyond the whole is only said to be so.
+/// A share as a percentage; from 10 on, `>999%`.
 pub(crate) fn wide(share: f64) -> String {
     if share < 10.0 { percent(share) } else { ">999%".into() }
 }
 
-/// A ratio to the first arm; with two digits behind the point, "no difference" inside the noise, and marked where the noise
-/// is not known.
+/// A ratio to the first arm. It has two decimals, is "no difference" inside the noise, and has a
+/// mark where the noise is unknown.
 pub(crate) fn ratio(of: &Interval) -> String {
     match of.verdict() {
         Verdict::None => "no difference".into(),
@@ -100,12 +103,13 @@ pub(crate) fn ratio(of: &Interval) -> String {
     }
 }
 
-/// A factor, with two digits behind the point from 0.1 to 100.
+/// A factor, with two decimals from 0.1 to 100.
 pub(crate) fn factor(value: f64) -> String {
     if (0.095..99.995).contains(&value) { format!("{value:.2}") } else { number(value) }
 }
 
-/// A value with its bounds in brackets, written by `with`; where there is none above, with the one below.
+/// A value with its bounds in brackets, written by `with`; without an upper bound, it names the
+/// lower one.
 pub(crate) fn bounded(of: &Interval, with: fn(f64) -> String) -> String {
     let value = with(of.value);
     match of.bounds() {
@@ -115,7 +119,7 @@ pub(crate) fn bounded(of: &Interval, with: fn(f64) -> String) -> String {
     }
 }
 
-/// What stands at an axis: at most five characters for sizes that occur.
+/// A label of an axis: at most five characters for sizes that occur.
 pub(crate) fn short(value: f64) -> String {
     let trimmed = |value: f64| {
         let text = format!("{value:.3}");
@@ -172,7 +176,7 @@ mod tests {
         assert_eq!(spread(&Interval::alone(3.0)), "");
         let bounded = |low, high| bounded(&Interval { value: 167.0, low, high }, whole);
         assert_eq!(bounded(120.0, 210.0), "167 (120 to 210)");
-        // The second as it is read again.
+        // The second bound as the stored form reads it back.
         assert_eq!([f64::INFINITY, f64::NAN].map(|high| bounded(120.0, high)), ["167 (120 or more)"; 2]);
         assert_eq!(bounded(f64::NAN, f64::NAN), "167");
     }

@@ -1,9 +1,9 @@
-//! Signals: Ctrl-C or the signal to end ends a run with what it has measured, a second one the program; a terminal that
-//! goes away ends the run as the first one does.
+//! Signals. The first Ctrl-C or termination signal ends a run with its results so far, the second
+//! one ends the program. A closed terminal ends the run as the first signal does.
 //!
-//! What must hold: the CPUs of a server that was pinned are as they were on every way out. Servers
-//! that the lab started are stopped by their guards (`arm`), which notice that the lab is gone.
-//! A run is not paused: Ctrl-Z is not heeded, since what is measured around a pause is worth nothing.
+//! What must hold: the CPUs of a pinned server are restored on every way out. Servers that the lab
+//! started are stopped by their guards (`arm`), which notice that the lab is gone. The lab ignores
+//! Ctrl-Z: figures around a pause would be worthless.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::observe::give_back;
 /// Exit status of a program that a Ctrl-C ended.
 pub(crate) const STOPPED: u8 = 130;
 
-/// What the first signal sets.
+/// Returns the flag that the first signal sets.
 pub fn watch() -> Result<Arc<AtomicBool>, String> {
-    // What nohup has the program ignore stays ignored.
+    // A signal that nohup set to be ignored stays ignored.
     let heeded: Vec<i32> = [SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGHUP]
         .into_iter()
         .filter(|signal| *signal != SIGHUP || !is_ignored(*signal))
@@ -36,11 +36,11 @@ pub fn watch() -> Result<Arc<AtomicBool>, String> {
                 SIGTSTP => {}
                 SIGQUIT => {
                     give_back();
-                    // Returns only where it fails, and there is nothing else to do then.
+                    // This returns only where it fails, and then nothing else is left to do.
                     let _ = emulate_default_handler(signal);
                 }
-                // Relaxed: nothing else is handed over by it, here and below. A terminal that goes away is often told of
-                // more than once, by the kernel and by the shell, which is no second wish.
+                // Relaxed, here and below: the flag publishes nothing else. The kernel and the
+                // shell may both report a closed terminal, so a second SIGHUP is no second wish.
                 SIGHUP => set.store(true, Ordering::Relaxed),
                 _ if set.swap(true, Ordering::Relaxed) => end_at_once(),
                 _ => {}

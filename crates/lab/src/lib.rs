@@ -1,18 +1,21 @@
-//! The lab: drives PostgreSQL- and MySQL-speaking servers side by side over a sweep of clients and shows where each stops
-//! scaling, and why. It knows nothing of the engine.
+//! The lab: drives PostgreSQL- and MySQL-speaking servers side by side over a sweep of clients. It
+//! reports where each stops scaling, and why. It knows nothing of the engine.
 //!
-//! The way of a run: the command line (`options`) names arms (`arm`) and a workload (`workload`). The sweep goes through
-//! the points, arms alternating round by round, each round one [`drive::Driver::run`] with the observers beside it. What
-//! was measured becomes a [`record::Report`], which every output (table, JSON, Markdown, HTML) is made from.
+//! A run goes as follows. The command line (`options`) names arms (`arm`) and a workload
+//! (`workload`). The sweep goes through the points and alternates the arms round by round. Each
+//! round is one [`drive::Driver::run`] with the observers beside it. The measurements become a
+//! [`record::Report`], from which the lab makes every output (table, JSON, Markdown, HTML).
 //!
-//! Modules know those before them in this order, and no module knows itself again through another: `client` (statements
-//! and what a client does next), `load`, `arm`, `record`, `figures`, `stats`, `script`, `workload`, `drive`, `options`,
-//! `report`, `observe`, `findings`, `sweep`, `view`, `run`.
+//! A module uses only those before it in this order, and there are no circles: `client`
+//! (statements, and a client's next step), `load`, `arm`, `record`, `figures`, `stats`, `script`,
+//! `workload`, `drive`, `options`, `report`, `observe`, `findings`, `sweep`, `view`, `run`.
 //!
 //! What must hold:
-//! 1. Nothing on the load loop is shared between threads, allocates, or makes a system call beyond its socket work.
-//! 2. A statement's latency begins when it was due, not when it could be sent (open loop), or when it is sent (closed).
-//! 3. Whatever was measured before an error or Ctrl-C is in the report, with what is missing.
+//! 1. On the load loop no thread shares data with another, allocates, or makes a system call beyond
+//!    its socket work.
+//! 2. Latency counts from a transaction's arrival in an open loop, not from its sending; in a
+//!    closed loop it counts from the sending.
+//! 3. The report has all measurements before an error or Ctrl-C, and names those that are missing.
 #![forbid(unsafe_code)]
 
 pub(crate) mod arm;

@@ -1,4 +1,5 @@
-//! One round's load: how many clients, how their statements are sent, when their transactions begin.
+//! One round's load: the number of clients, the protocol of statements, and the pace of
+//! transactions.
 
 use std::time::Duration;
 
@@ -29,13 +30,13 @@ impl Protocol {
 /// When transactions begin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// As soon as the client's last is over, and it has thought so long.
+    /// As soon as the client's last transaction is over and its think time has passed.
     Closed {
         /// Between two transactions of a client.
         think: Duration,
     },
-    /// At this rate over all clients, whether or not the server keeps up; it rises or falls evenly over the round.
-    /// Latency counts from when a transaction was due.
+    /// At this rate over all clients, whether the server keeps up or not; the rate rises or falls
+    /// evenly over the round. Latency counts from a transaction's arrival.
     Open {
         /// Transactions a second at the round's beginning.
         from: f64,
@@ -64,18 +65,18 @@ pub struct Load {
     pub threads: usize,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// All statements of a transaction are sent at once and answered together, where the workload
-    /// [can be](crate::workload::Workload::pipelines).
+    /// The client sends all statements of a transaction at once and gets their answers together,
+    /// where the workload [allows it](crate::workload::Workload::pipelines).
     pub pipeline: bool,
     /// When transactions begin.
     pub pace: Pace,
-    /// Over which the clients begin, one after the other.
+    /// The time over which the clients begin, one after the other.
     pub ramp: Duration,
-    /// After the ramp, not counted.
+    /// Time after the ramp that the driver does not count.
     pub warmup: Duration,
-    /// Counted.
+    /// Time that the driver counts.
     pub measured: Duration,
-    /// How often a transaction is tried that failed by a deadlock or a serialization failure.
+    /// Number of tries for a transaction that fails by a deadlock or a serialization failure.
     pub tries: u32,
     /// The seed of all random numbers.
     pub seed: u64,
@@ -99,7 +100,8 @@ impl Load {
         }
     }
 
-    /// Transactions due a second where counting begins and where it ends, `counted` later; `None` in a closed loop.
+    /// Arrivals a second where counting begins and where it ends, `counted` later; `None` in a
+    /// closed loop.
     pub fn offered(&self, counted: Duration) -> Option<(f64, f64)> {
         let Pace::Open { from, to, .. } = self.pace else { return None };
         let before = self.ramp + self.warmup;

@@ -13,7 +13,7 @@ use crate::workload::connect;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, args_override_self = true, after_help = STATUSES)]
 pub struct Bench {
-    /// What to do with stored runs; without it, a run is made.
+    /// The command on stored runs; without one, the lab makes a run.
     #[command(subcommand)]
     pub verb: Option<Verb>,
     /// The run.
@@ -21,7 +21,7 @@ pub struct Bench {
     pub run: RunOptions,
 }
 
-/// The exit statuses, which docs/lab.md has as well.
+/// The exit statuses; docs/lab.md lists them, too.
 pub(crate) const STATUSES: &str = "\
 Exit status:
   0    everything was measured; compare: no threshold was crossed
@@ -34,41 +34,41 @@ Exit status:
   7    compare: a threshold of --fail-if was crossed
   130  Ctrl-C";
 
-/// What is done with stored runs.
+/// The commands on stored runs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Hold a stored run against an earlier one, point by point
+    /// Compare a stored run with an earlier one, point by point
     #[command(after_help = STATUSES)]
     Compare {
         /// The earlier run, written by --json
         first: PathBuf,
         /// The later one
         second: PathBuf,
-        /// Fail (status 7) if a point's ratio, second / first, crosses this beyond the noise.
-        /// FIGURE is tps, mean, p50, p90, p95, p99, p999 or max: 'tps < 0.95', 'p99 > 1.2'
+        /// Fail (status 7) if a point's ratio, second / first, crosses this threshold beyond the
+        /// noise. FIGURE is tps, mean, p50, p90, p95, p99, p999 or max: 'tps < 0.95', 'p99 > 1.2'
         #[arg(long, value_name = "FIGURE<RATIO", value_parser = Limit::parse)]
         fail_if: Vec<Limit>,
     },
-    /// Show a stored run again: its table, and its reports where asked for; or several on one
-    /// page of Markdown
+    /// Show a stored run again: its table, and the reports named below; or several runs on one page
+    /// of Markdown
     Report {
         /// The runs, written by --json
         #[arg(required = true)]
         runs: Vec<PathBuf>,
-        /// Where to.
+        /// The files to write.
         #[command(flatten)]
         outputs: Outputs,
     },
 }
 
-/// Reports of a run, beside the table.
+/// Reports of a run, besides the table.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reports")]
 pub struct Outputs {
     /// Write the report as Markdown
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write the report as one HTML page with plots, which needs nothing else
+    /// Write the report as one self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Write the plots of throughput, efficiency and p99 as SVG files into this folder
@@ -76,19 +76,20 @@ pub struct Outputs {
     pub(crate) plots: Option<PathBuf>,
 }
 
-/// What a run consists of.
+/// The options of a run.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// A server: NAME=postgres://..., NAME=mysql://..., or one the lab starts itself on an empty folder:
-    /// 'NAME=serve:--cores 2', 'NAME=serve-postgres:shared_buffers=1GB', NAME=serve-mariadb. May be given several times;
-    /// the others are held against the first
+    /// A server: NAME=postgres://..., NAME=mysql://..., or one the lab starts itself on an empty
+    /// folder: 'NAME=serve:--cores 2', 'NAME=serve-postgres:shared_buffers=1GB',
+    /// NAME=serve-mariadb. May be given several times; the report compares the others with the
+    /// first
     #[arg(long = "arm", value_name = "NAME=SERVER", required = true, help_heading = "Servers")]
     pub(crate) arms: Vec<String>,
     /// Make several arms of each that the lab starts, which differ in this setting only:
-    /// shared_buffers=1GB,4GB. Given twice, all combinations
+    /// shared_buffers=1GB,4GB. Given twice, it makes all combinations
     #[arg(long, value_name = "SETTING=A,B,...", help_heading = "Servers")]
     pub(crate) vary: Vec<String>,
-    /// What the clients do
+    /// The clients' transactions
     #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", long_help = WORKLOADS, help_heading = "Workload")]
     pub(crate) workload: String,
     /// A script for pgbench instead of a workload; several, with weights, make a mix
@@ -100,7 +101,7 @@ pub struct RunOptions {
         help_heading = "Workload"
     )]
     pub(crate) file: Vec<String>,
-    /// A variable of the scripts, but for scale, which is --scale's
+    /// A variable of the scripts, except scale, which --scale sets
     #[arg(long, short = 'D', value_name = "NAME=VALUE", requires = "file", help_heading = "Workload")]
     pub(crate) define: Vec<String>,
     /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C (10)
@@ -112,85 +113,88 @@ pub struct RunOptions {
     /// Rows of each of sysbench's tables, or YCSB's records (100,000)
     #[arg(long, value_name = "ROWS", value_parser = count, help_heading = "Workload")]
     pub(crate) table_size: Option<u32>,
-    /// How sysbench's row numbers are drawn: uniform or special, with sysbench's parameters
+    /// The distribution of sysbench's row numbers: uniform or special, with sysbench's parameters
     #[arg(long, value_name = "HOW", help_heading = "Workload")]
     pub(crate) rand_type: Option<String>,
-    /// Load the tables anew even if they are there; what is there in another size is only replaced with this
+    /// Reload the tables even if they are there; only this option replaces tables of another size
     #[arg(long, help_heading = "Workload")]
     pub(crate) reload: bool,
-    /// Take the tables as they are: they are neither looked at nor loaded, prepared or checked
+    /// Use the tables as they are: the lab neither inspects nor loads, prepares or checks them
     #[arg(long, conflicts_with = "reload", help_heading = "Workload")]
     pub(crate) as_is: bool,
 
     /// Connections of each point: a range in sensible steps, a list, or both mixed
     #[arg(long, short, value_name = "LIST", default_value = "1..64", help_heading = "Load")]
     pub(crate) clients: String,
-    /// What makes the load; several, as in native,pgbench, give each server an arm with each, to be held against one another
+    /// The program that makes the load; several, as in native,pgbench, give each server one arm
+    /// with each, to compare them
     #[arg(long, value_enum, value_delimiter = ',', default_value = "native", help_heading = "Load")]
     pub(crate) driver: Vec<DriverName>,
-    /// How statements are sent (prepared; that of connect simple)
+    /// The protocol for statements (prepared; for connect simple)
     #[arg(long, short = 'M', value_enum, help_heading = "Load")]
     pub(crate) protocol: Option<Protocol>,
-    /// Send all statements of a transaction at once and wait for their answers together (PostgreSQL's protocol, prepared or
-    /// extended; workloads in which no statement follows from an earlier one's answer)
+    /// Send all statements of a transaction at once and wait for their answers together
+    /// (PostgreSQL's protocol, prepared or extended; workloads in which no statement depends on an
+    /// earlier one's answer)
     #[arg(long, help_heading = "Load")]
     pub(crate) pipeline: bool,
-    /// Threads of the driver (as many as CPUs, with --pin as many as the client has of them)
+    /// Threads of the driver (as many as CPUs; with --pin, as many as the client's CPUs)
     #[arg(long, short = 'j', value_name = "NUMBER", value_parser = count, help_heading = "Load")]
     pub(crate) threads: Option<u32>,
-    /// Transactions a second over all clients, whether or not the server keeps up, or a rate that rises over each round:
-    /// 500..5000. Latency counts from when a transaction was due
+    /// Transactions a second over all clients, whether the server keeps up or not, or a rate that
+    /// rises over each round: 500..5000. Latency counts from a transaction's arrival
     #[arg(long, short = 'R', value_name = "TPS", value_parser = rate, conflicts_with = "think", help_heading = "Load")]
     pub(crate) rate: Option<(f64, f64)>,
-    /// How the transactions of a rate are spaced (poisson)
+    /// The spacing of arrivals at a rate (poisson)
     #[arg(long, value_enum, requires = "rate", help_heading = "Load")]
     pub(crate) arrivals: Option<Arrivals>,
     /// Pause of a client between two transactions
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Load")]
     pub(crate) think: Duration,
-    /// How often a transaction is tried that a deadlock or a serialization failure ends (on MySQL also a lock waited for too
-    /// long, or a row changed since it was read); sysbench's workloads try as often as it takes
+    /// Tries of a transaction that a deadlock or a serialization failure ends (on MySQL also a lock
+    /// wait timeout, or a row changed since it was read); sysbench's workloads try without limit
     #[arg(long, value_name = "NUMBER", value_parser = count, default_value_t = 1, help_heading = "Load")]
     pub(crate) tries: u32,
 
-    /// What is counted of a round
+    /// Time of a round that the lab counts
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s", help_heading = "Rounds")]
     pub(crate) round: Duration,
-    /// Before it, not counted
+    /// Time before it that the lab does not count
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s", help_heading = "Rounds")]
     pub(crate) warmup: Duration,
-    /// Before that, over which the clients begin one after the other
+    /// Time before the warm-up over which the clients begin, one after the other
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s", help_heading = "Rounds")]
     pub(crate) ramp: Duration,
     /// Rounds of a point: at least and at most
     #[arg(long, value_name = "LEAST..MOST", value_parser = rounds, default_value = "3..10", help_heading = "Rounds")]
     pub(crate) rounds: (u32, u32),
-    /// A point is done when its interval is at most so wide, in percent of its median
+    /// A point is done when its confidence interval is at most this wide, in percent of its median
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0, help_heading = "Rounds")]
     pub(crate) width: f64,
-    /// No round begins that would end later
+    /// Begin no round that would end later than this
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Rounds")]
     pub(crate) time: Option<Duration>,
     /// The seed of all random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Load")]
     pub(crate) seed: u64,
-    /// Give client and servers cores of their own, of those that this process may use: a quarter
-    /// and the others
+    /// Give client and servers separate cores, of those that this process may use: a quarter to the
+    /// client, the others to the servers
     #[arg(long, help_heading = "Servers")]
     pub(crate) pin: bool,
-    /// Keep this machine's CPUs from sleeping, from which they take time to wake, most of all on a virtual machine
+    /// Keep this machine's CPUs awake: a sleeping CPU takes time to wake, most of all on a virtual
+    /// machine
     #[arg(long, help_heading = "Servers")]
     pub(crate) awake: bool,
 
     /// Store the run, for `compare`, `report` and other programs
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub(crate) json: Option<PathBuf>,
-    /// Reports beside the table.
+    /// Reports besides the table.
     #[command(flatten)]
     pub(crate) outputs: Outputs,
 }
 
-/// The workloads there are.
+/// The workloads.
 const WORKLOADS: &str = "\
 What the clients do:
   tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale)
@@ -201,10 +205,10 @@ What the clients do:
   connect   each transaction connects, asks one thing and disconnects, as pgbench -C does
 Tables, data and statements are the originals'; what is not there is loaded.";
 
-/// What makes the load.
+/// The program that makes the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DriverName {
-    /// The lab's own: a thread a core, thousands of connections, any workload
+    /// The lab's own: a thread per core, thousands of connections, any workload
     Native,
     /// The real pgbench, which must be installed
     Pgbench,
@@ -221,12 +225,12 @@ impl DriverName {
 }
 
 impl RunOptions {
-    /// Of pgbench's tables or TPC-C.
+    /// Size of pgbench's tables or TPC-C's.
     pub fn scale(&self) -> u32 {
         self.scale.unwrap_or(10)
     }
 
-    /// Of sysbench.
+    /// Number of sysbench's tables.
     pub fn tables(&self) -> u32 {
         self.tables.unwrap_or(4)
     }
@@ -236,11 +240,11 @@ impl RunOptions {
         self.table_size.unwrap_or(100_000)
     }
 
-    /// How statements are sent.
+    /// The protocol for statements.
     pub fn protocol(&self) -> Protocol {
         match self.protocol {
             Some(protocol) => protocol,
-            // What is run once is not prepared first.
+            // The client runs each statement once, so it does not prepare it.
             None if self.file.is_empty() && self.workload == connect::NAME => Protocol::Simple,
             None => Protocol::Prepared,
         }
@@ -256,7 +260,7 @@ impl RunOptions {
     }
 }
 
-/// `5s`, `500ms`, `2m`, or seconds alone.
+/// Parses `5s`, `500ms`, `2m`, or seconds alone.
 fn time(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no time: write 500ms, 5s or 2m");
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -271,16 +275,16 @@ fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(value * unit).map_err(|_| wrong())
 }
 
-/// A number of things of which there is at least one.
+/// Parses a number of at least 1.
 fn count(text: &str) -> Result<u32, String> {
     let number = text.trim().parse::<u32>().ok().filter(|number| *number > 0);
     number.ok_or_else(|| format!("'{text}' is no number from 1 on"))
 }
 
-/// The highest rate: more than any server answers and few enough to be counted one by one.
+/// The highest rate: more than any server answers, and small enough to count each transaction.
 const HIGHEST_RATE: f64 = 1e7;
 
-/// `500` or `500..5000`.
+/// Parses `500` or `500..5000`.
 fn rate(text: &str) -> Result<(f64, f64), String> {
     let number =
         |text: &str| text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate <= HIGHEST_RATE);
@@ -292,7 +296,7 @@ fn rate(text: &str) -> Result<(f64, f64), String> {
     })
 }
 
-/// `3..10`, or `5` for exactly so many.
+/// Parses `3..10`, or `5` for exactly 5.
 fn rounds(text: &str) -> Result<(u32, u32), String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     match (least.trim().parse(), most.trim().parse()) {

@@ -1,14 +1,12 @@
-//! A run from the command line to the report: arms are reached or started, tables loaded, the sweep
-//! run, what must hold checked, and every output written.
+//! A run from the command line to the report: it reaches or starts arms, loads tables, runs the
+//! sweep, checks the data, and writes every output.
 //!
 //! What must hold:
-//! 1. What can't be done as it was asked for is refused before anything is started (`asked`,
-//!    `outputs`).
-//! 2. An arm that can't be reached, loaded or prepared is named with its reason; the others go on.
-//!    Only without any arm there is no run.
-//! 3. Whatever was measured is written, however the run ends: stored as soon as the sweep is over,
-//!    and again with what the checks say. Nobody reading what is said meanwhile is no reason to
-//!    end.
+//! 1. A run refuses an impossible request before it starts anything (`asked`, `outputs`).
+//! 2. The report names an arm that can't be reached, loaded or prepared, with its reason; the
+//!    others go on. Only without any arm is there no run.
+//! 3. A run writes all its measurements, however it ends: it stores them as soon as the sweep is
+//!    over, and again with the checks' results. A closed standard error does not end the run.
 
 mod asked;
 mod named;
@@ -33,13 +31,12 @@ use asked::Asked;
 use outputs::Files;
 use ready::Arm;
 
-/// How a run or a comparison ended; where several hold, the first of them from [`Ending::Stopped`]
-/// on.
+/// The outcome of a run or a comparison; from [`Ending::Stopped`] on, the first that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// All that was asked for was measured, and what must hold does; no threshold was crossed.
+    /// The run measured everything asked for, and all checks hold; no threshold was crossed.
     Whole,
-    /// It was stopped; the report has what was measured until then.
+    /// The run was stopped; the report has the measurements until then.
     Stopped,
     /// A check of the data failed.
     Broken,
@@ -54,7 +51,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The program's exit status; 1 is an error's, 2 that of a wrong command line.
+    /// The program's exit status. 1 stands for an error, 2 for a wrong command line.
     pub fn status(self) -> u8 {
         match self {
             Self::Whole => 0,
@@ -68,10 +65,11 @@ impl Ending {
     }
 }
 
-/// Does what the command line says. `executable` is what has a `serve` of its own; `stop` is set by
-/// who wants the run to end early.
+/// Runs the command line. `executable` is the program that has a `serve` command; setting `stop`
+/// ends the run early.
 ///
-/// # Errors A line for people: nothing could be measured at all, or a report could not be written.
+/// # Errors
+/// A line for people: nothing could be measured at all, or a report could not be written.
 pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<Ending, String> {
     match &options.verb {
         Some(Verb::Compare { first, second, fail_if }) => {
@@ -172,16 +170,16 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     check(&mut report, &arms, stop);
     findings::conclude(&mut report);
     match report.points.is_empty() {
-        // What an earlier run has measured is worth more.
+        // The measurements of an earlier run are worth more.
         true => files.write_where_there_is_none(&report)?,
         false => files.write(&report)?,
     }
-    // Servers may take long to stop: not before all is written.
+    // Servers may take long to stop: stop them after everything is written.
     drop(arms);
     ending(&report, wide, is_set(stop))
 }
 
-/// How a run ended of which so many lines of what is missing are intervals that stayed wide.
+/// The outcome of a run; `wide` of its missing lines are intervals that stayed wide.
 fn ending(report: &Report, wide: usize, stopped: bool) -> Result<Ending, String> {
     if report.points.is_empty() && !stopped {
         return Err("nothing was measured".into());
@@ -197,12 +195,11 @@ fn ending(report: &Report, wide: usize, stopped: bool) -> Result<Ending, String>
 }
 
 fn is_set(stop: &AtomicBool) -> bool {
-    // Relaxed: nothing else is handed over by it.
+    // Relaxed: the flag publishes nothing else.
     stop.load(Ordering::Relaxed)
 }
 
-/// Gives client and servers CPUs of their own. What can't be had is said under Missing; the run
-/// goes on.
+/// Pins client and servers to separate CPUs. A failure appears under Missing; the run goes on.
 fn pin(
     split: &Split,
     arms: &[Arm],
@@ -257,7 +254,7 @@ fn swept(arms: &mut [Arm], asked: &Asked, machine: &ThisMachine, stop: &AtomicBo
     sweep(&mut contenders, &asked.plan, machine, stop, &mut *progress)
 }
 
-/// Stores what was measured before the checks, which may take long and be ended.
+/// Stores the measurements before the checks, which may take long and be ended.
 fn store_unchecked(report: &mut Report, files: &Files<'_>) {
     if report.points.is_empty() {
         return;
@@ -267,13 +264,13 @@ fn store_unchecked(report: &mut Report, files: &Files<'_>) {
     match files.store(report) {
         Ok(Some(stored)) => view::say(&format!("{} has what was measured", stored.display())),
         Ok(None) => {}
-        // It is tried once more at the end.
+        // The run tries once more at the end.
         Err(error) => view::say(&error),
     }
     report.missing.pop();
 }
 
-/// Checks what must hold on each arm, and notes it at its last point.
+/// Checks each arm's data, and notes the results at its last point.
 fn check(report: &mut Report, arms: &[Arm], stop: &AtomicBool) {
     let stopped = is_set(stop);
     if stopped {

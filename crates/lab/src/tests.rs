@@ -1,4 +1,5 @@
-//! What the tests of several modules need: servers to test against, and a word on what can't be tried here.
+//! Shared parts of several modules' tests: servers to test against, and messages about skipped
+//! tests.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,8 +11,8 @@ use sync::atomic::AtomicBool;
 use crate::arm::spec::Spec;
 use crate::arm::{Address, Dialect, Running, Target};
 
-/// Says what cannot be tried here, past the harness, which keeps to itself what a test prints that succeeds. `make test`
-/// repeats these lines at its end.
+/// Says what cannot be tried here, past the harness, which keeps to itself what a test prints that
+/// succeeds. `make test` repeats these lines at its end.
 pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
 }
@@ -46,9 +47,9 @@ pub fn is_absent(error: &str) -> bool {
     absent
 }
 
-/// A server of this dialect: the one that the environment names (LAB_TEST_POSTGRES or LAB_TEST_MYSQL, an arm's URL), else
-/// one that all tests of this process share, started by the first who asks; it ends with the process (`arm::guard`).
-/// `None`, with a word on why the test is skipped, where neither can be had.
+/// A server of this dialect: an arm's URL in LAB_TEST_POSTGRES or LAB_TEST_MYSQL names it. Without
+/// that, the first test starts one that all tests of this process share; it ends with the process
+/// (`arm::guard`). `None`, with a message on why the test is skipped, where neither exists.
 pub fn target(dialect: Dialect) -> Option<Target> {
     static POSTGRES: OnceLock<Option<Running>> = OnceLock::new();
     static MARIADB: OnceLock<Option<Running>> = OnceLock::new();
@@ -57,7 +58,8 @@ pub fn target(dialect: Dialect) -> Option<Target> {
             ("LAB_TEST_POSTGRES", &POSTGRES, "test=serve-postgres:shared_buffers=64MB fsync=off")
         }
         Dialect::Mysql => {
-            // Room for all that tests load: reading it again from the disk takes minutes. Nobody pulls its plug here.
+            // Room for all that tests load: reading it again from the disk takes minutes. Nobody
+            // pulls its plug here.
             let arm = "test=serve-mariadb:innodb_buffer_pool_size=512M innodb_log_file_size=512M innodb_doublewrite=0 \
                        innodb_flush_log_at_trx_commit=0";
             ("LAB_TEST_MYSQL", &MARIADB, arm)

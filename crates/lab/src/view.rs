@@ -1,9 +1,9 @@
-//! The progress of a run on standard error, which leaves standard output to the report.
+//! The progress of a run on standard error; standard output belongs to the report.
 //!
 //! Each finished round and each note is a line. On a terminal, a bar below them shows the round
 //! under way.
 //!
-//! What must hold: a write that fails changes nothing about a run. Keys are left alone, so that
+//! What must hold: a failed write changes nothing about a run. The view reads no keys, so that
 //! Ctrl-C reaches the sweep.
 
 use std::io::{Write, stderr};
@@ -15,7 +15,7 @@ use crate::figures;
 use crate::record::{Point, Round};
 use crate::sweep::{Progress, Stage};
 
-/// The view that suits standard error.
+/// The view that suits standard error: a bar on a terminal, lines elsewhere.
 pub fn progress() -> Box<dyn Progress> {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let bar = ProgressBar::no_length();
@@ -26,7 +26,7 @@ pub fn progress() -> Box<dyn Progress> {
     Box::new(View::new(stderr(), bar))
 }
 
-/// Writes a line beside the run, such as what is done now.
+/// Writes a line beside the run, such as its present step.
 pub(crate) fn say(line: &str) {
     // Behind a pipe, Ctrl-C ends the reader as well.
     let _ = writeln!(stderr(), "{}", figures::plain(line));
@@ -37,7 +37,7 @@ struct View<W> {
     out: W,
     bar: ProgressBar,
     stage: Option<Stage>,
-    /// The last tick: transactions done, the time they took, and how long ago the round began.
+    /// The last tick: transactions done, their total time, and how long ago the round began.
     last: (u64, Duration, Duration),
 }
 
@@ -108,7 +108,7 @@ impl<W> Drop for View<W> {
     }
 }
 
-/// Rounds of the run, as far as they are planned.
+/// Rounds of the run: those done and those planned.
 fn rounds(stage: &Stage) -> u64 {
     (stage.rounds_done + 1 + stage.rounds_ahead) as u64
 }
@@ -119,7 +119,7 @@ fn point(stage: &Stage) -> String {
     format!("{workload}, {}, {}, {arm}", protocol.name(), figures::clients(*clients))
 }
 
-/// What went wrong in a round, with a comma before it; empty if nothing did.
+/// The failures of a round, with a comma before them; empty if it had none.
 fn failures(round: &Round) -> String {
     let failed: u64 = round.kinds.iter().fold(0, |sum, kind| sum.saturating_add(kind.failed));
     let mut text = String::new();
@@ -193,7 +193,7 @@ mod tests {
         view.tick(2_500, Duration::from_secs(9), Duration::from_secs(1));
         let message = "select-only, prepared, 1 client, allcore: 4,000 tps, mean 4.00 ms, 2:04 left";
         assert_eq!(view.bar.message(), message);
-        // A driver that knows no time, in a round that takes longer than was thought.
+        // A driver that does not know the time, in a round that takes longer than expected.
         view.tick(4_500, Duration::from_secs(9), Duration::from_secs(201));
         assert_eq!(view.bar.message(), "select-only, prepared, 1 client, allcore: 10.0 tps, 0 s left");
     }

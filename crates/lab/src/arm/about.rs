@@ -1,9 +1,9 @@
-//! What a server says it is: its version, and the settings that make a difference to a benchmark.
+//! A server's description of itself: its version, and the settings that matter for a benchmark.
 
 use super::Dialect;
 use super::control::{Control, Fault};
 
-/// PostgreSQL's settings that matter; a server that knows some of them not is asked for the others.
+/// PostgreSQL's settings that matter. A server that does not know some of them answers the others.
 const POSTGRES: &str = "shared_buffers synchronous_commit fsync full_page_writes wal_level wal_compression wal_buffers \
     max_wal_size checkpoint_timeout commit_delay huge_pages huge_pages_status io_method update_process_title \
     max_connections jit autovacuum default_transaction_isolation data_checksums";
@@ -19,10 +19,10 @@ pub struct About {
     pub settings: Vec<(String, String)>,
 }
 
-/// MySQL's settings that are sizes, which it tells in bytes.
+/// MySQL's settings that are sizes; the server reports them in bytes.
 const BYTES: [&str; 3] = ["innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity"];
 
-/// Bytes as MySQL's options take them: `2G`, `512M`.
+/// Formats bytes as MySQL's options take them: `2G`, `512M`.
 fn short(bytes: &str) -> String {
     match bytes.parse::<u64>() {
         Ok(bytes) if bytes > 0 && bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
@@ -40,7 +40,7 @@ impl About {
                 for name in POSTGRES.split(' ') {
                     match control.value(&format!("SHOW {name}")) {
                         Ok(Some(value)) => settings.push((name.to_owned(), value)),
-                        // Not known to this server.
+                        // The server does not know this setting.
                         Ok(None) | Err(Fault::Statement { .. }) => {}
                         Err(fault) => return Err(fault),
                     }

@@ -1,8 +1,8 @@
-//! A control connection: what makes tables, fills them, asks the server what it is and checks what it holds. It is never
-//! on the load loop, so it may allocate and wait.
+//! A control connection: it makes and fills tables, and asks the server for its settings and rows.
+//! It is never on the load loop, so it may allocate and wait.
 //!
-//! Statements and replies are text on both dialects. Rows are loaded by the fastest way that every server of the dialect
-//! has: COPY on PostgreSQL, multi-row INSERTs on MySQL.
+//! Statements and replies are text on both dialects. Rows are loaded by the fastest way that every
+//! server of the dialect has: COPY on PostgreSQL, multi-row INSERTs on MySQL.
 
 mod bulk;
 mod fault;
@@ -19,7 +19,7 @@ use crate::client::{Params, Reply};
 pub use bulk::{Progress, in_parallel};
 pub use fault::Fault;
 
-/// How long a server may take to accept a connection, and then to admit it.
+/// Time limit for a server to accept a connection, and again for it to admit the connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// A row of a result: its values as text, `None` for a NULL.
@@ -44,12 +44,14 @@ impl Control {
         Self::connect_to(to, &to.database)
     }
 
-    /// Connects to another database of the target's server: one that is surely there, to make the target's own.
+    /// Connects to another database of the target's server: one that certainly exists, to create
+    /// the target's own.
     pub fn connect_to(to: &Target, database: &str) -> Result<Self, Fault> {
         let (sender, receiver) = channel();
         let (target, name) = (to.clone(), database.to_owned());
-        // On a thread, which is given up: neither library has a limit for a server that accepts and then says nothing, as
-        // one does that speaks another protocol.
+        // A thread connects, and is abandoned at the time limit. Neither library limits the wait
+        // for a server that accepts and then stays silent, such as one that speaks another
+        // protocol.
         thread::spawn(move || sender.send(Self::open(&target, &name)));
         let silent = || Fault::unreachable(&format!("it does not answer as a {:?} server does", to.dialect));
         let opened = receiver.recv_timeout(2 * CONNECT).unwrap_or_else(|_| Err(silent()));
@@ -76,7 +78,7 @@ impl Control {
         }
     }
 
-    /// Runs one statement; returns how many rows it changed.
+    /// Runs one statement; returns the number of rows it changed.
     pub fn execute(&mut self, sql: &str) -> Result<u64, Fault> {
         match &mut self.0 {
             Link::Postgres(client) => {
@@ -122,9 +124,10 @@ impl Control {
         Ok(first.and_then(|row| row.into_iter().next()).flatten())
     }
 
-    /// Loads rows of all columns of a table, all in one transaction on PostgreSQL, in many on MySQL. `next` fills the
-    /// (empty) row and returns true, or false when there are no more. Numbers are [`Params::int`] or verbatim literals;
-    /// everything else is text, dates and times too. Returns the number of rows.
+    /// Loads rows with all columns of a table. PostgreSQL loads them in one transaction, MySQL in
+    /// many. `next` fills the (empty) row and returns true, or returns false at the end. Numbers
+    /// are [`Params::int`] or verbatim literals; everything else is text, including dates and
+    /// times. Returns the number of rows.
     pub fn load(
         &mut self,
         table: &str,
@@ -157,7 +160,7 @@ fn postgres_config(to: &Target, database: &str) -> postgres::Config {
         config.password(password);
     }
     let (host, port) = to.address.libpq();
-    // A host that begins with a slash is a folder to this library, too.
+    // This library, too, takes a host that begins with a slash as a folder.
     config.host(&host).port(port);
     config
 }
@@ -168,7 +171,7 @@ fn mysql_options(to: &Target, database: &str) -> mysql::Opts {
         .pass(to.password.as_deref())
         .db_name(Some(database).filter(|name| !name.is_empty()))
         .tcp_connect_timeout(Some(CONNECT))
-        // Never another way than the one that was asked for.
+        // Only the way that the URL asks for.
         .prefer_socket(false);
     let built = match &to.address {
         Address::Tcp(host, port) => base.ip_or_hostname(Some(host)).tcp_port(*port),

@@ -1,19 +1,21 @@
-//! What stops a server that the lab started and removes its folder, on every way the lab may end: regularly, by an error, a
-//! panic, a signal, or kill -9.
+//! The guard stops a server that the lab started and removes its folder. It does so however the lab
+//! ends: regularly, by an error, a panic, a signal, or kill -9.
 //!
-//! A small shell waits on a pipe whose other end only the lab holds. When that end closes, whatever closed it, the shell
-//! asks the server to stop, waits for half a minute, kills it, and removes the folder. What makes the server's data before
-//! is killed at once, with all it has started. The shell is in a process group of its own, as these are, so that Ctrl-C on
-//! the terminal reaches the lab alone.
+//! A small shell waits on a pipe whose other end only the lab holds. The pipe closes when the lab
+//! closes it or dies. Then the shell asks the server to stop, waits 30 s, kills it, and removes the
+//! folder. The shell kills an installation program, and everything that program started, at once.
+//! The shell and these programs have process groups of their own, so that Ctrl-C on the terminal
+//! reaches the lab alone.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 
-/// Arguments: the folder, the signal. Its input, the last line of which counts: `installer` or `server` with a process's id,
-/// or `ended` once that is known to have ended (its id may be another's by then). A folder is removed until it stays away:
-/// who is killed may write for a moment yet.
+/// Arguments: the folder, the signal. The last line of its input counts. It is `installer` or
+/// `server` with a process's id, or `ended` once that process has ended (another process may have
+/// its id by then). The shell removes the folder until it stays away: a killed process may still
+/// write for a moment.
 const SCRIPT: &str = r#"
 what= process=
 while read -r word id; do
@@ -43,13 +45,14 @@ done
 #[derive(Debug)]
 pub(super) struct Guard {
     shell: Child,
-    /// Closed to let it act.
+    /// The shell acts when this end closes.
     pipe: Option<ChildStdin>,
     server: Option<Child>,
 }
 
 impl Guard {
-    /// Guards a folder from now on, and the server that will run in it, which stops at this signal (its name without SIG).
+    /// Guards a folder from now on, and the server that will run in it. `signal` (its name without
+    /// SIG) stops that server.
     pub(super) fn new(folder: &Path, signal: &str) -> Result<Self, String> {
         let mut shell = Command::new("sh");
         shell
@@ -64,7 +67,7 @@ impl Guard {
         Ok(Self { shell, pipe, server: None })
     }
 
-    /// Runs a program that makes the server's data, to its end.
+    /// Runs a program that makes the server's data, until it ends.
     pub(super) fn run(&mut self, command: &mut Command) -> Result<Output, String> {
         let program = command.get_program().to_owned();
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -108,11 +111,11 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.server().is_none() {
-            // The shell is gone if this fails; then there is nobody to tell.
+            // This fails only if the shell is gone; then no one needs the message.
             let _ = self.tell("ended");
         }
         drop(self.pipe.take());
-        // The server is reaped first: the shell waits until its process is gone.
+        // Reap the server first: the shell waits until its process is gone.
         if let Some(mut server) = self.server.take() {
             let _ = server.wait();
         }
@@ -142,7 +145,7 @@ mod tests {
         state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
     }
 
-    /// Who was told to end does so in its own time.
+    /// Whether a process ends within 60 s: a process that got a signal ends in its own time.
     fn goes(process: u32) -> bool {
         crate::tests::wait_until(|| !is_there(process));
         !is_there(process)
@@ -163,10 +166,10 @@ mod tests {
         let (folder, mut guard) = guarded();
         guard.start(&mut sleeper()).unwrap();
         let server = guard.server().unwrap();
-        // What the kernel does for a killed process: it closes the pipe and runs none of its code.
+        // Do as the kernel does for a killed process: it closes the pipe and runs none of its code.
         drop(guard.pipe.take());
         assert!(goes(server), "the server still runs");
-        // Reaps the server, which init does for a lab that was killed; only then the shell sees that it has ended.
+        // This reaps the server, as init does for a killed lab; only then the shell sees its end.
         drop(guard);
         assert!(!folder.exists());
     }
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn a_lab_that_is_killed_while_data_is_made_leaves_nothing_behind() {
         let (folder, mut guard) = guarded();
-        // As an installation script: it writes by a child of its own, and as fast as it can.
+        // This stands for an installation script: a child of its own writes, as fast as it can.
         let mut installer = Command::new("sh");
         let script = r#"while :; do mkdir -p "$0/data"; echo x > "$0/data/$((n += 1))"; done & echo $! > "$0.pid"; wait"#;
         installer.args(["-c", script]).arg(&folder).process_group(0);
@@ -185,7 +188,7 @@ mod tests {
         crate::tests::wait_until(|| read().is_some());
         let child = read().unwrap();
         assert!(is_there(child));
-        // What is written without an end of its own is written on until the group is killed.
+        // The child writes without end until the shell kills the group.
         drop(guard.pipe.take());
         let _ = guard.shell.wait();
         assert!(!folder.exists());

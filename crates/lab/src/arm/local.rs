@@ -1,4 +1,5 @@
-//! Which process of this machine a server is: by the credentials of its socket, or by who listens on its port.
+//! Finds the process of this machine that a server is, by its socket's credentials or by the
+//! listener on its port.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,13 +13,14 @@ use procfs::process::{FDTarget, Process, all_processes};
 
 use super::Address;
 
-/// Programs that listen in a server's place and pass on what they hear, by their names in /proc/PID/comm, which are cut
-/// there: what they do is not the server's work, and the server may be in another container or on another machine.
+/// Programs that listen in a server's place and forward its traffic, by their names in
+/// /proc/PID/comm, which the kernel cuts. Their work is not the server's, and the server may be in
+/// another container or on another machine.
 const PROXIES: &str = "docker-proxy rootlessport rootlesskit slirp4netns gvproxy conmon kubectl ssh sshd sshd-session \
     socat systemd systemd-socket- pgbouncer pgpool odyssey haproxy envoy proxysql maxscale";
 
-/// The server's parent process, `None` if it runs elsewhere or can't be seen from here (in another container). The error
-/// says who listens in its place.
+/// The server's parent process. `None` if it runs elsewhere or is invisible from here (in another
+/// container). The error names the program that listens in its place.
 pub(super) fn process(of: &Address) -> Result<Option<u32>, String> {
     let listening = match of {
         Address::Unix(socket) => peer(socket).into_iter().collect(),
@@ -28,7 +30,8 @@ pub(super) fn process(of: &Address) -> Result<Option<u32>, String> {
     first(&listening, PROXIES)
 }
 
-/// The first of these processes that is no proxy; the name of a proxy where there are but such.
+/// The first of these processes that is no proxy; the name of a proxy where all of them are
+/// proxies.
 fn first(processes: &[u32], proxies: &str) -> Result<Option<u32>, String> {
     let name = |process: u32| fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
     let mut proxy = None;
@@ -47,14 +50,15 @@ fn first(processes: &[u32], proxies: &str) -> Result<Option<u32>, String> {
     })
 }
 
-/// Who listens on a socket. These are the credentials it had when it began to.
+/// The process that listens on a socket, from the credentials it had when it began to listen.
 fn peer(socket: &Path) -> Option<u32> {
     let stream = UnixStream::connect(socket).ok()?;
     let credentials = rustix::net::sockopt::socket_peercred(&stream).ok()?;
     u32::try_from(credentials.pid.as_raw_nonzero().get()).ok()
 }
 
-/// Whether a connection from an address to itself is one: it doesn't leave the machine.
+/// Whether a connection to this address stays on the machine: then its two ends have the same
+/// address.
 fn is_here(host: &str, port: u16) -> bool {
     let connect = |address| TcpStream::connect_timeout(&address, Duration::from_secs(3)).ok();
     let stream = (host, port).to_socket_addrs().ok().and_then(|mut addresses| addresses.find_map(connect));
@@ -63,7 +67,8 @@ fn is_here(host: &str, port: u16) -> bool {
     ends.is_some_and(|(own, other)| own == other)
 }
 
-/// The processes that listen on a TCP port, those of the lowest numbers first: a parent comes before its children.
+/// The processes that listen on a TCP port, by rising process number: a parent comes before its
+/// children.
 fn listeners(port: u16) -> Vec<u32> {
     let tables = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
     let listening = tables.filter(|one| one.state == TcpState::Listen && one.local_address.port() == port);
@@ -101,7 +106,7 @@ mod tests {
     fn who_only_passes_on_is_no_server() {
         let own = std::process::id();
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        // It has its own name once it runs.
+        // The process has its own name once it runs.
         while fs::read_to_string(format!("/proc/{}/comm", sleeper.id())).unwrap() != "sleep\n" {
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -1,7 +1,7 @@
-//! Arms: the servers that are measured side by side.
+//! Arms: the servers that the lab measures side by side.
 //!
-//! [`spec::Spec`] is what was asked for, [`Running`] what can be connected to: [`Running::start`] reaches the server, or
-//! starts it, and asks it what it is.
+//! [`spec::Spec`] is an arm as the user names it, [`Running`] an arm that clients can connect to.
+//! [`Running::start`] reaches or starts the server and asks it for its version and settings.
 
 pub mod about;
 pub mod control;
@@ -34,7 +34,8 @@ pub enum Address {
 }
 
 impl Address {
-    /// Host and port as PostgreSQL's clients name them: a socket is its folder and a port, folder/.s.PGSQL.port.
+    /// Host and port as PostgreSQL's clients name them. A socket folder/.s.PGSQL.port is its folder
+    /// and that port.
     pub fn libpq(&self) -> (String, u16) {
         match self {
             Self::Tcp(host, port) => (host.clone(), *port),
@@ -55,25 +56,27 @@ pub struct Target {
     pub user: String,
     pub password: Option<String>,
     pub database: String,
-    /// Processes of the server whose work counts as the server's, where they run on this machine: the first of each is
-    /// the parent of the others.
+    /// Processes whose work counts as the server's, where they run on this machine. The first of
+    /// each server is the parent of its others.
     pub processes: Vec<u32>,
 }
 
-/// An arm that can be measured. A server that the lab has started is stopped when the last arm on it is dropped.
+/// An arm that can be measured. Dropping the last arm on a server that the lab started stops the
+/// server.
 #[derive(Debug)]
 pub struct Running {
     pub target: Target,
-    /// What it says it is; settings that it was given and says nothing of come first.
+    /// The server's description of itself. Settings that it got from the lab and does not report
+    /// come first.
     pub about: about::About,
-    /// Who stands in the place of its server's processes, where these can't be told.
+    /// The program that stands in front of the server's processes, where the lab cannot find these.
     pub unseen: Option<String>,
     own: Option<Arc<Mutex<own::Own>>>,
 }
 
 impl Running {
-    /// Reaches or starts an arm's server. `executable` is what has a `serve` of its own; `stop` ends a start that takes too
-    /// long. Errors are one plain line that names the arm.
+    /// Reaches or starts an arm's server. `executable` is the program that has a `serve` command;
+    /// `stop` ends a start that takes too long. Errors are one line that names the arm.
     pub fn start(spec: &spec::Spec, executable: &Path, stop: &AtomicBool) -> Result<Self, String> {
         let (own, mut target) = match &spec.source {
             spec::Source::Runs(target) => (None, target.clone()),
@@ -85,7 +88,7 @@ impl Running {
         let ask = || about::About::ask(&mut control::Control::connect(&target)?);
         let mut about = ask().map_err(|fault| format!("arm {}: {fault}", spec.name))?;
         if let spec::Source::Own(recipe) = &spec.source {
-            // What it made of one may be another value.
+            // The server may report another value than the one it got.
             let is_told = |given: &str| {
                 let given = given.to_lowercase().replace('-', "_");
                 about.settings.iter().any(|(name, _)| *name == given)
@@ -119,15 +122,16 @@ impl Running {
         self.own.is_some()
     }
 
-    /// Where it is, and who is asked whether its server has ended, and how: known only of servers the lab has started.
+    /// The target, and a function that reports how its server has ended. The function knows only
+    /// servers that the lab started.
     pub fn watched(&self) -> (&Target, impl FnMut() -> Option<String> + '_) {
         let ended = |own: &Arc<Mutex<own::Own>>| own.lock().unwrap_or_else(PoisonError::into_inner).ended();
         (&self.target, move || self.own.as_ref().and_then(ended))
     }
 }
 
-/// Whom a server's own view of itself can be asked for beside the load: a control connection, or a scripted one in tests.
+/// Answers questions about a server beside the load: a control connection, or a script in tests.
 pub trait Ask: Send {
-    /// Runs one statement and gives its rows as text, or the server's own message.
+    /// Runs one statement and returns its rows as text, or the server's own message.
     fn ask(&mut self, sql: &str) -> Result<Reply, String>;
 }

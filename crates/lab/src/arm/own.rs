@@ -1,5 +1,6 @@
-//! Servers that the lab starts itself: an empty data folder of their own, a Unix socket and no port, as durable as they are
-//! by default, settings passed on. They end, and their folder goes, with the value that holds them (`guard`).
+//! Servers that the lab starts itself. Each has an empty data folder of its own, a Unix socket and
+//! no port. It is as durable as it is by default, and gets the settings of its arm. Dropping the
+//! value that holds a server ends it and removes its folder (`guard`).
 
 mod mariadb;
 mod postgres;
@@ -21,7 +22,7 @@ use super::{Address, Dialect, Target};
 
 const DATABASE: &str = "bench";
 
-/// Sessions that a server of the lab's own admits unless its settings say otherwise.
+/// Sessions that a server of the lab's own admits, unless its settings say otherwise.
 const CONNECTIONS: &str = "1100";
 
 const START: Duration = Duration::from_secs(120);
@@ -32,7 +33,7 @@ struct Plan {
     dialect: Dialect,
     socket: PathBuf,
     user: &'static str,
-    /// A database that is always there.
+    /// A database that always exists.
     first: &'static str,
 }
 
@@ -44,8 +45,8 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Starts a server for arm `arm` and makes its database. `executable` is what has `serve`. Ends early, with an error, once
-    /// `stop` is set.
+    /// Starts a server for arm `arm` and creates its database. `executable` is the program that has
+    /// `serve`. Ends early, with an error, once `stop` is set.
     pub(super) fn start(
         arm: &str,
         recipe: &Recipe,
@@ -85,7 +86,7 @@ impl Own {
         Ok((Self { guard, log }, target))
     }
 
-    /// How it has ended, if it has: in words.
+    /// How the server has ended, in words; `None` while it runs.
     pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.guard.ended()?;
         let last = lines(&self.log).pop().unwrap_or("nothing".to_owned());
@@ -93,7 +94,7 @@ impl Own {
     }
 }
 
-/// An empty folder with a short name: a socket's path has 107 bytes.
+/// Makes an empty folder with a short name: a socket's path has 107 bytes.
 fn new_folder(recipe: &Recipe) -> Result<PathBuf, String> {
     let parent = recipe.value("in").map_or_else(std::env::temp_dir, PathBuf::from);
     let made = tempfile::Builder::new().prefix("allcore-bench-").tempdir_in(&parent);
@@ -118,11 +119,11 @@ fn await_answer(
         if !runs {
             return Err(format!("the server ended at its start: {}", reason(log)));
         }
-        // PostgreSQL says that it is starting up; anything else it says is final.
+        // PostgreSQL reports that it is starting up (57P03); any other answer is final.
         if !matches!(&fault, Fault::Unreachable { .. }) && fault.code() != Some("57P03") {
             return Err(fault.into());
         }
-        // Relaxed: nothing else is handed over by it.
+        // Relaxed: the flag publishes nothing else.
         if stop.load(Ordering::Relaxed) {
             return Err("ended before its server had started".to_owned());
         }
@@ -140,7 +141,7 @@ fn lines(log: &Path) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// The line of a log that says why a server ended.
+/// The line of a log that explains why a server ended.
 fn reason(log: &Path) -> String {
     let lines = lines(log);
     let telling = |line: &&String| ["FATAL", "ERROR", "error:"].iter().any(|word| line.contains(word));
@@ -148,12 +149,12 @@ fn reason(log: &Path) -> String {
 }
 
 impl Recipe {
-    /// A setting's value, where it has one; the last one given counts.
+    /// A setting's value, where it has one; the last of several counts.
     fn value(&self, name: &str) -> Option<&str> {
         self.settings.iter().rev().find(|(one, _)| one == name)?.1.as_deref()
     }
 
-    /// The settings that are the server's own, not the lab's.
+    /// The settings that are for the server, not for the lab.
     fn passed_on(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let own = self.settings.iter().filter(|(name, _)| !PLACES.contains(&name.as_str()));
         own.map(|(name, value)| (name.as_str(), value.as_deref()))

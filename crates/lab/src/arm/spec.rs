@@ -1,6 +1,7 @@
-//! Arms as they are named on the command line: `NAME=URL` is a server that runs already; `NAME=serve:--cores 2`,
-//! `NAME=serve-postgres:shared_buffers=1GB fsync=on` and `NAME=serve-mariadb:innodb_buffer_pool_size=1G` are started by the
-//! lab itself. `vary` makes several of one, which differ in one setting only; varied again, all that differ in either.
+//! Arms as the command line names them. `NAME=URL` is a running server. The lab itself starts
+//! `NAME=serve:--cores 2`, `NAME=serve-postgres:shared_buffers=1GB fsync=on` and
+//! `NAME=serve-mariadb:innodb_buffer_pool_size=1G`. `vary` makes several arms of one, which differ
+//! in one setting only. Applied twice, it makes all combinations of both settings.
 
 use super::{Dialect, Target, url};
 
@@ -8,32 +9,33 @@ use super::{Dialect, Target, url};
 pub struct Spec {
     /// Its name in every output.
     pub name: String,
-    /// Settings in which it differs from arms that were one with it.
+    /// Settings in which this arm differs from the arms that `vary` made beside it.
     varied: Vec<String>,
     pub source: Source,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// It runs already.
+    /// A server that runs already.
     Runs(Target),
     /// The lab starts it, with an empty data folder, and stops it.
     Own(Recipe),
 }
 
-/// Settings that are the lab's: the folder of a server's programs, and the one in which its data folder is made.
+/// Settings for the lab: the folder of a server's programs, and the folder in which its data folder
+/// is made.
 pub const PLACES: [&str; 2] = ["bin", "in"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     pub kind: Kind,
-    /// Its settings, as name and value, [`PLACES`] among them; one without a value is a switch.
+    /// Its settings as name and value, including [`PLACES`]; one without a value is a switch.
     pub settings: Vec<(String, Option<String>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `serve` of the running executable, or of its like in another folder.
+    /// `serve` of the running executable, or of the same program in another folder.
     Serve,
     /// PostgreSQL, from PATH or the usual places.
     Postgres,
@@ -55,7 +57,7 @@ impl Kind {
         [Self::Serve, Self::Postgres, Self::MariaDb].into_iter().find(|kind| kind.word() == word)
     }
 
-    /// Refuses a setting by which the lab itself says where such a server lies and listens.
+    /// Refuses a setting that would move the server's data or its socket: the lab sets these.
     fn takes(self, setting: &str) -> Result<(), String> {
         let own = match self {
             Self::Serve => "data socket-dir listen",
@@ -139,9 +141,9 @@ fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)
     Ok(settings)
 }
 
-/// Makes several arms of each that the lab starts, which differ in one setting only: `setting=a,b,c`.
-/// They are named `ARM setting=a` and stand where the arm stood. Of arms that differ already, each
-/// becomes several.
+/// Makes several arms of each arm that the lab starts, which differ in one setting only:
+/// `setting=a,b,c`. They are named `ARM setting=a` and stand where the arm stood. Arms that `vary`
+/// made become several each.
 pub fn vary(specs: &[Spec], text: &str) -> Result<Vec<Spec>, String> {
     let malformed = || format!("{text}: what varies is written setting=a,b,c");
     let (setting, values) = text.split_once('=').ok_or_else(malformed)?;
@@ -240,7 +242,7 @@ mod tests {
         let Source::Own(recipe) = &varied[2].source else { panic!("{varied:?}") };
         assert_eq!(recipe.settings, [pair("fsync", Some("on")), pair("shared_buffers", Some("4GB"))]);
 
-        // Once more: each of these in each of those.
+        // The second call makes each value of one setting with each of the other.
         let both = vary(&varied, "fsync=on,off").unwrap();
         let names: Vec<&str> = both.iter().map(|spec| spec.name.as_str()).collect();
         let expected = ["1GB fsync=on", "1GB fsync=off", "4GB fsync=on", "4GB fsync=off"];

@@ -1,11 +1,14 @@
-//! An arm's URL: `postgres://user:password@host:port/database`, `postgres:///database?host=/socket/folder&port=5432`,
+//! An arm's URL: `postgres://user:password@host:port/database`,
+//! `postgres:///database?host=/socket/folder&port=5432`,
 //! `mysql://user:password@host:port/database`, `mysql:///database?socket=/file`.
 //!
-//! What a PostgreSQL URL leaves open is taken from PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE as libpq does; then
-//! come a socket in the usual folders, this machine's TCP port, and the name of who runs the lab. TLS is not spoken.
+//! PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE fill in the missing parts of a PostgreSQL URL,
+//! as in libpq. After them come a socket in the usual folders, this machine's TCP port, and the
+//! name of the user who runs the lab. The lab does not speak TLS.
 //!
-//! What must hold: no password is ever shown, neither in a report's command nor in an error. What can't be read may be a
-//! password with a character that wants to be written otherwise: errors say which part is wrong, and quote none of it.
+//! What must hold: the lab never shows a password, neither in a report's command nor in an error.
+//! Unreadable text may be a password with a character that must be percent-encoded. So errors name
+//! the part that is wrong, and quote none of it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,10 +17,10 @@ use percent_encoding::percent_decode_str;
 
 use super::{Address, Dialect, Target};
 
-/// Where distributions put PostgreSQL's socket.
+/// Folders where distributions put PostgreSQL's socket.
 const POSTGRES_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-/// Where distributions put MySQL's socket.
+/// Paths where distributions put MySQL's socket.
 const MYSQL_SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
 
 pub fn parse(arm: &str, url: &str) -> Result<Target, String> {
@@ -48,13 +51,14 @@ struct Parts {
     socket: Option<String>,
 }
 
-/// What to do about a character that ends a part of a URL.
+/// Advice about a character that ends a part of a URL.
 const ENCODE: &str = "in a name or password, @ is written %40, / %2F, ? %3F, & %26";
 
 impl Parts {
     fn of(url: &str) -> Result<Self, String> {
         let (scheme, rest) = url.split_once("://").ok_or("a URL begins with postgres:// or mysql://")?;
-        // As libpq has it: who connects stands before an @ that comes before any slash, and may hold a question mark.
+        // As in libpq, the user and password end at an @ that comes before any slash, and may hold
+        // a question mark.
         let before = &rest[..rest.find('/').unwrap_or(rest.len())];
         let (who, rest) = before.rfind('@').map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -110,8 +114,8 @@ fn decode(text: &str) -> Result<String, String> {
     decoded.map(std::borrow::Cow::into_owned).map_err(|_| "a part is not UTF-8 once decoded".into())
 }
 
-/// A text with a URL in it, such as a word of a command line, as it may be shown: of what may belong to a password,
-/// rather too much is left out than too little.
+/// Removes the password from a text with a URL in it, such as a word of a command line. In doubt it
+/// removes too much rather than too little.
 pub fn shown(text: &str) -> String {
     let (before, rest) = text.find("://").map_or(("", text), |at| text.split_at(at + 3));
     let rest = match rest.rsplit_once('@') {
@@ -122,7 +126,7 @@ pub fn shown(text: &str) -> String {
         None => {
             let (place, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
             match place.split_once(':') {
-                // What is no port may be a password without its host.
+                // Text that is no port may be a password without its host.
                 Some((host, port))
                     if !place.starts_with('[') && port.contains(|one: char| !one.is_ascii_digit()) =>
                 {
@@ -132,7 +136,7 @@ pub fn shown(text: &str) -> String {
             }
         }
     };
-    // What follows an & may be the password's own: of a query with one nothing is shown.
+    // Text after an & may belong to a password: a query that has one is dropped whole.
     match rest.split_once('?') {
         Some((place, query)) if !decode(query).is_ok_and(|query| !query.contains("password")) => {
             format!("{before}{place}?***")
@@ -175,7 +179,7 @@ fn port(given: Option<String>, usual: u16) -> Result<u16, String> {
     given.map_or(Ok(usual), |port| port.parse().map_err(|_| none()))
 }
 
-/// The first socket that is there, else this machine's port.
+/// The first socket that exists, else this machine's port.
 fn usual_socket<const N: usize>(sockets: [PathBuf; N], port: u16) -> Address {
     let found = sockets.into_iter().find(|socket| socket.exists());
     found.map_or_else(|| Address::Tcp("localhost".to_owned(), port), Address::Unix)
@@ -183,7 +187,7 @@ fn usual_socket<const N: usize>(sockets: [PathBuf; N], port: u16) -> Address {
 
 fn own_name(environment: Environment<'_>) -> Option<String> {
     environment("USER").or_else(|| environment("LOGNAME")).or_else(|| {
-        // As libpq does: services and containers often run without these.
+        // As libpq does: services and containers often lack these variables.
         let output = Command::new("id").arg("-un").output().ok()?;
         let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
         Some(name).filter(|name| !name.is_empty())
@@ -214,7 +218,8 @@ mod tests {
         let socket = parsed("postgresql:///bench?host=/run/pg&port=6000").unwrap();
         assert_eq!(socket.address, Address::Unix("/run/pg/.s.PGSQL.6000".into()));
         assert_eq!((socket.user.as_str(), socket.password), ("me", None));
-        // Without a host before the slash, with the port of the environment, and the database named as the user.
+        // The URL has no host before the slash. The port comes from the environment, and the
+        // database has the user's name.
         let user = parsed("postgres://post@/?host=/run/pg").unwrap();
         assert_eq!(user.address, Address::Unix("/run/pg/.s.PGSQL.5499".into()));
         assert_eq!(user.database, "post");

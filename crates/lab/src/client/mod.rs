@@ -1,9 +1,9 @@
-//! What one simulated client does, as a state machine that a driver steps.
+//! A simulated client, as a state machine that a driver steps.
 //!
 //! A workload makes one [`Client`] for each connection. The driver calls [`Client::next`] whenever
-//! the client's last step is over, does what the returned [`Step`] says, and calls it again. A
-//! client never touches a socket or a clock, so the same one runs under every driver and in tests
-//! without a server.
+//! the client's last step is over, does the returned [`Step`], and calls it again. A client never
+//! touches a socket or a clock, so the same one runs under every driver and in tests without a
+//! server.
 
 pub mod random;
 
@@ -12,7 +12,7 @@ pub use random::Random;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// A statement of a workload: its place among those of its workload.
+/// A statement of a workload, by its index among that workload's statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StatementId(pub u16);
 
@@ -28,16 +28,16 @@ pub struct Statement {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepare {
-    /// Never: it is sent as text under every protocol (BEGIN and END are where a protocol can't
-    /// prepare them).
+    /// Never: every protocol sends it as text (BEGIN and END, which a protocol may be unable to
+    /// prepare).
     Never,
     /// When the connection is set up.
     AtConnect,
-    /// When a client first runs it: one before it may make what it needs.
+    /// When a client first runs it: an earlier statement may create the objects it needs.
     AtFirstUse,
 }
 
-/// The part of a statement's reply that a client looks at: a driver reads the rest past.
+/// The part of a statement's reply that a client reads; a driver skips the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Nothing,
@@ -51,18 +51,21 @@ pub enum Step {
     /// [`Reply`].
     Run(StatementId),
     Sleep(Duration),
-    /// Set up a connection in place of the one there is, if any. A client has one at its beginning.
+    /// Set up a connection in place of the present one, if any. A client begins with a connection.
     Connect,
-    /// Say good-bye and end the connection; what needs one comes after a `Connect`.
+    /// Send a good-bye and end the connection. A step that needs a connection comes after a
+    /// `Connect`.
     Leave,
-    /// The transaction is over; of a mix, its kind (its place among those of its workload). The
-    /// driver counts it once what was queued is answered, and begins the next when that is due.
+    /// The transaction is over. The number is its kind: its index among the workload's kinds. The
+    /// driver counts the transaction once the queued statements are answered. It begins the next
+    /// one when that is due.
     Done(u8),
-    /// The client can't go on: the text says why. It ends its connection, the others go on.
+    /// The client can't go on, for the reason in the text. It ends its connection; the other
+    /// clients go on.
     Abort(Cow<'static, str>),
 }
 
-/// What a driver gives a client at each step.
+/// A driver's input to a client at each step.
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The thread's own random numbers.
@@ -76,10 +79,10 @@ pub struct Turn<'a> {
 pub trait Client: Send {
     fn next(&mut self, turn: Turn<'_>) -> Step;
 
-    /// The transaction that was under way failed and was rolled back: the next call of `next`
-    /// begins it again with the same choices if `again` (after a deadlock or a serialization
-    /// failure, which a repetition may overcome), a new one otherwise. Returns the kind of the
-    /// transaction that failed.
+    /// The running transaction failed and was rolled back. If `again`, the next call of `next`
+    /// begins it again with the same choices. This is for a deadlock or a serialization failure,
+    /// where a repetition may succeed. Otherwise that call begins a new transaction. Returns the
+    /// kind of the transaction that failed.
     fn failed(&mut self, again: bool) -> u8;
 }
 
@@ -93,22 +96,22 @@ pub struct Params {
 #[derive(Debug, Clone, Copy)]
 enum End {
     Null,
-    /// A text; where it ends.
+    /// A text, up to this offset.
     Text(u32),
-    /// What stands in a statement's text as it is; where it ends.
+    /// A piece of the statement's text, verbatim, up to this offset.
     Verbatim(u32),
-    /// What stands for a value that there is none of; where it ends.
+    /// The text that stands for a missing value, up to this offset.
     Unset(u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param<'a> {
     Null,
-    /// A text: to be quoted where it becomes part of a statement.
+    /// A text: a driver quotes it where it puts it into a statement.
     Text(&'a [u8]),
-    /// A number or another piece of a statement: never quoted.
+    /// A number or another piece of a statement: a driver never quotes it.
     Verbatim(&'a [u8]),
-    /// There is no value: in a statement's text this stands as it is, and NULL is bound.
+    /// A missing value: a driver writes this text into a statement as it stands, or binds NULL.
     Unset(&'a [u8]),
 }
 
@@ -123,13 +126,13 @@ impl Params {
         self.ends.push(End::Text(self.bytes.len() as u32));
     }
 
-    /// Adds what is not quoted where it becomes part of a statement.
+    /// Adds a piece that a driver does not quote where it puts it into a statement.
     pub fn verbatim(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());
         self.ends.push(End::Verbatim(self.bytes.len() as u32));
     }
 
-    /// Adds that there is no value, and what stands for it in a statement's text.
+    /// Adds a missing value, and the text that stands for it in a statement.
     pub fn unset(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());
         self.ends.push(End::Unset(self.bytes.len() as u32));
@@ -168,8 +171,8 @@ impl Params {
     }
 }
 
-/// A statement's answer: its rows as text, as far as they are wanted ([`Wanted`]). Of several
-/// results the last counts.
+/// A statement's answer: its rows as text, as far as the client wants them ([`Wanted`]). The last
+/// of several results counts.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     bytes: Vec<u8>,
@@ -189,9 +192,9 @@ impl Reply {
         self.columns = 0;
     }
 
-    /// Begins a result of so many columns, in place of an earlier one. The driver calls it when a
-    /// statement's columns become known, then `name` for each column where names are wanted, and
-    /// `push` for each value.
+    /// Begins a result with this many columns, in place of an earlier one. The driver calls it when
+    /// a statement's columns become known. Then it calls `name` for each column where the client
+    /// wants names, and `push` for each value.
     pub fn set_columns(&mut self, columns: usize) {
         self.clear();
         self.columns = columns;
@@ -202,7 +205,7 @@ impl Reply {
         self.name_ends.push(self.names.len() as u32);
     }
 
-    /// Adds the next value of the row, then of the next row.
+    /// Adds the next value, row after row.
     pub fn push(&mut self, value: Option<&[u8]>) {
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.ends.push(value.map(|_| self.bytes.len() as u32));
@@ -217,7 +220,7 @@ impl Reply {
         self.columns
     }
 
-    /// A column's name; `None` where names were not wanted, and outside the result.
+    /// A column's name; `None` where the client did not want names, and outside the result.
     pub fn column_name(&self, column: usize) -> Option<&str> {
         let end = *self.name_ends.get(column)? as usize;
         let start = column.checked_sub(1).map_or(0, |before| self.name_ends[before] as usize);

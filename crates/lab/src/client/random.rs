@@ -1,8 +1,10 @@
-//! Random numbers of one thread or client: a generator of its own, seeded from the run's seed and the number of its
-//! stream, so that a run can be repeated and nobody waits for another (what H11 found in a load driver).
+//! Random numbers of one thread or client. Each has a generator of its own, seeded from the run's
+//! seed and the number of its stream. So a run can be repeated, and no thread waits for another
+//! (finding H11 about a load driver).
 //!
-//! The distributions are those of the programs whose workloads they drive, by their definitions: pgbench's here,
-//! sysbench's in [`sysbench`], YCSB's in [`ycsb`]. Only the generator underneath differs.
+//! The distributions are those of the programs whose workloads they drive, by their definitions:
+//! pgbench's here, sysbench's in [`sysbench`], YCSB's in [`ycsb`]. Only the generator underneath
+//! differs.
 
 pub mod sysbench;
 pub mod ycsb;
@@ -10,7 +12,7 @@ pub mod ycsb;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
-/// Where [`fnv1a`] begins, unless it is seeded.
+/// The initial value of [`fnv1a`], unless the caller seeds it.
 pub(crate) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// 64-bit FNV-1a of the bytes: the hash of pgbench's `hash_fnv1a` and of YCSB's keys.
@@ -27,7 +29,7 @@ impl Random {
         Self(SmallRng::seed_from_u64(seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// A generator of its own that goes on from what this one gives.
+    /// A new generator, seeded from this one.
     pub fn fork(&mut self) -> Self {
         Self(SmallRng::seed_from_u64(self.bits()))
     }
@@ -46,8 +48,9 @@ impl Random {
         self.0.random()
     }
 
-    /// pgbench's random_zipfian: the k-th value of the range is drawn in proportion to 1 / k^exponent, by the rejection
-    /// method of Devroye, "Non-Uniform Random Variate Generation", p. 550-551. `exponent` is from 1.001 to 1000.
+    /// pgbench's random_zipfian: draws the k-th value of the range in proportion to 1 / k^exponent.
+    /// It uses the rejection method of Devroye, "Non-Uniform Random Variate Generation", p.
+    /// 550-551. `exponent` is from 1.001 to 1000.
     pub(crate) fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> i64 {
         let values = (high - low + 1) as f64;
         if values <= 1.0 {

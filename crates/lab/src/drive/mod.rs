@@ -1,5 +1,5 @@
-//! Drivers: what makes the load. The native one steps [`crate::client::Client`]s on a thread for each
-//! core; the other runs the real pgbench and reads what it prints.
+//! Drivers: programs that make the load. The native driver steps [`crate::client::Client`]s on one
+//! thread per core; the other runs the real pgbench and reads its output.
 
 mod native;
 mod pgbench;
@@ -21,8 +21,8 @@ use crate::load::Load;
 use crate::record::{CpuTime, Errors};
 use crate::workload::Workload;
 
-/// An empty histogram of nanoseconds up to an hour, three digits exact. All histograms of the lab are made by it, so that
-/// any two can be added.
+/// An empty histogram of nanoseconds up to an hour, three digits exact. The lab makes all its
+/// histograms here, so that any two can be added.
 pub fn histogram() -> Histogram<u64> {
     const HOUR: u64 = 3_600_000_000_000;
     Histogram::new_with_bounds(1, HOUR, 3).expect("these bounds are valid")
@@ -34,32 +34,35 @@ pub struct Kind {
     pub done: u64,
     /// Given up: after [`Load::tries`], or at once where a repetition would fail as well.
     pub failed: u64,
-    /// Begun again.
+    /// Tried again.
     pub retried: u64,
-    /// Of those done, in nanoseconds.
+    /// Latency of the transactions done, in nanoseconds.
     pub latency: Histogram<u64>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// How long was counted; shorter than asked for when it was interrupted.
+    /// The counted time; shorter than asked for in an interrupted round.
     pub elapsed: Duration,
     /// By kind of transaction, in the order of [`Workload::kinds`].
     pub kinds: Vec<Kind>,
     /// Transactions done in each whole second.
     pub seconds: Vec<u64>,
-    /// How much later than due transactions began (open loop), in nanoseconds; those never begun count until the end.
+    /// Lateness of begins: how long after its arrival a transaction began (open loop), in
+    /// nanoseconds. A transaction that never began counts until the end.
     pub lag: Option<Histogram<u64>>,
-    /// The part of that lateness in which a client was free: the driver's own (open loop, native).
+    /// The part of that lateness during which a client was free: the driver's own (open loop,
+    /// native).
     pub(crate) own_lag: Option<Histogram<u64>>,
-    /// Latencies by steps of a rising rate, at which transactions were due. Empty at a steady rate,
-    /// and where the driver does not tell.
+    /// Latencies by steps of a rising rate, by arrival time. Empty at a steady rate, and where the
+    /// driver does not report them.
     pub(crate) by_rate: Vec<Histogram<u64>>,
-    /// Transactions that were due in the measured time and were never begun (open loop), where the driver tells.
+    /// Transactions that arrived in the measured time and never began (open loop), where the driver
+    /// reports them.
     pub unstarted: Option<u64>,
     /// Errors of statements, by code.
     pub errors: Vec<Errors>,
-    /// Clients that could not go on, and why the first could not.
+    /// The number of clients that could not go on, and the first one's reason.
     pub lost_clients: Option<(usize, String)>,
     /// The driver's own work.
     pub client_cpu: CpuTime,
@@ -69,23 +72,25 @@ pub struct Measured {
 pub enum Phase {
     /// Connecting, ramp and warm-up: nothing is counted.
     Warming,
-    /// What is done is counted.
+    /// The driver counts.
     Measuring,
-    /// Nothing is counted any more; connections are given up once that was looked at ([`Live::hold`]).
+    /// Counting is over; the driver gives its connections up once the observer has looked
+    /// ([`Live::hold`]).
     Over,
 }
 
-/// How long sessions are kept at a round's end for whoever looks at them, at most; in tests longer than a machine stalls.
+/// Longest time for which a driver keeps its sessions at a round's end for the observer: 2 s. In
+/// tests it is 60 s, longer than a machine stalls.
 const HOLD: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 
-/// What is seen of a round while it runs, and how it is ended early.
+/// The state of a running round: what it has done so far, and the flag that ends it early.
 #[derive(Debug)]
 pub struct Live {
     stop: AtomicBool,
     phase: AtomicU8,
-    /// Somebody is going to look at the server when counting is over.
+    /// An observer will look at the server when counting is over.
     awaited: AtomicBool,
-    /// How long that is waited for at most.
+    /// Longest wait for the observer.
     hold: Duration,
     threads: Box<[CachePadded<Counter>]>,
 }
@@ -97,7 +102,7 @@ struct Counter {
 }
 
 impl Live {
-    /// For a driver of so many threads.
+    /// For a driver with this many threads.
     pub fn new(threads: usize) -> Self {
         let counters = (0..threads).map(|_| CachePadded::new(Counter::default())).collect();
         Self {
@@ -109,19 +114,21 @@ impl Live {
         }
     }
 
-    /// For a driver of so many threads whose sessions are looked at when counting is over, until [`Live::looked`].
+    /// For a driver with this many threads, whose sessions an observer looks at when counting is
+    /// over, until [`Live::looked`].
     pub fn watched(threads: usize) -> Self {
         Self { awaited: AtomicBool::new(true), ..Self::new(threads) }
     }
 
-    /// The server has been looked at for the last time: sessions may end.
+    /// The observer has had its last look: sessions may end.
     pub fn looked(&self) {
-        // Relaxed: nothing else is handed over by it.
+        // Relaxed: the flag publishes nothing else.
         self.awaited.store(false, Ordering::Relaxed);
     }
 
-    /// Waits, not for ever, until the server has been looked at after the driver entered [`Phase::Over`]. The CPU time and
-    /// the context switches of a process or thread go with it, so that a driver parts with its sessions only afterwards.
+    /// Waits, for [`HOLD`] at most, until the observer has looked at the server after
+    /// [`Phase::Over`]. A process or thread takes its CPU time and context switches with it, so a
+    /// driver parts with its sessions only afterwards.
     pub fn hold(&self) {
         let until = Instant::now() + self.hold;
         // Relaxed: as above.
@@ -130,10 +137,11 @@ impl Live {
         }
     }
 
-    /// The driver goes on to `phase`, as close to the moment itself as it can: what is observed beside the round (CPU time,
-    /// context switches) is taken from the first call with `Measuring` to the first one with `Over`.
+    /// Enters `phase`; the driver calls this as close to the moment itself as it can. The
+    /// observers' figures (CPU time, context switches) run from the first call with `Measuring` to
+    /// the first one with `Over`.
     pub fn enter(&self, phase: Phase) {
-        // Relaxed: read as a hint of where the round is; the counts that go with it are read by their own.
+        // Relaxed: a hint of where the round is; readers read the counts by themselves.
         self.phase.fetch_max(phase as u8, Ordering::Relaxed);
     }
 
@@ -146,10 +154,10 @@ impl Live {
         }
     }
 
-    /// Thread `thread` has done so many transactions so far, which took so many nanoseconds together: none, where the driver
-    /// doesn't know.
+    /// Publishes how many transactions a thread has done, and their total time in nanoseconds; a
+    /// driver that does not know that time gives 0.
     pub fn publish(&self, thread: usize, done: u64, spent: u64) {
-        // Relaxed: each counter has one writer, and readers want the numbers alone.
+        // Relaxed: each counter has one writer, and readers need the numbers alone.
         self.threads[thread].done.store(done, Ordering::Relaxed);
         self.threads[thread].spent.store(spent, Ordering::Relaxed);
     }
@@ -159,7 +167,7 @@ impl Live {
         self.threads.iter().map(|one| one.done.load(Ordering::Relaxed)).sum()
     }
 
-    /// What they took together.
+    /// The total time of the transactions done.
     pub fn spent(&self) -> Duration {
         // Relaxed: as above.
         let all = self.threads.iter().map(|one| one.spent.load(Ordering::Relaxed));
@@ -167,7 +175,7 @@ impl Live {
     }
 
     pub fn stop(&self) {
-        // Relaxed: nothing else is handed over by it.
+        // Relaxed: the flag publishes nothing else.
         self.stop.store(true, Ordering::Relaxed);
     }
 
@@ -178,14 +186,14 @@ impl Live {
 }
 
 pub trait Driver {
-    /// Whether it can make such a load of this workload, whatever the number of clients and the server; the error says what
-    /// it can't.
+    /// Whether it can make this load of this workload, for any number of clients and any server.
+    /// The error names the part it can't do.
     fn suits(&self, _workload: &dyn Workload, _load: &Load) -> Result<(), String> {
         Ok(())
     }
 
-    /// Runs one round. An error means that nothing was measured, and doesn't name the arm, which whoever asked for it does;
-    /// what happened to single clients is in [`Measured`].
+    /// Runs one round. An error means that it measured nothing; the caller adds the arm's name to
+    /// it. [`Measured`] reports clients that failed.
     fn run(&self, to: &Target, workload: &dyn Workload, load: &Load, live: &Live)
     -> Result<Measured, String>;
 }

@@ -1,11 +1,11 @@
-//! The real pgbench as the driver: its command line from target and load, and what it prints as
+//! The real pgbench as the driver: its command line from target and load, and its output as
 //! [`Measured`].
 //!
 //! Its progress lines, one a second, give the transactions done. Its log gives their latencies. At
-//! all but low rates it logs only a share, so that the log hardly weighs on what it measures.
+//! all but low rates pgbench logs only a sample, so that the log hardly slows the load.
 //!
-//! The counted time begins and ends with a progress line, so pgbench's start and its connecting
-//! are left out. Its CPU time is that of its process between these two lines.
+//! The counted time begins and ends with a progress line, which leaves out pgbench's start and its
+//! connecting. Its CPU time is that of its process between these two lines.
 
 mod tool;
 
@@ -21,16 +21,16 @@ use crate::record::CpuTime;
 use crate::workload::{Original, Workload};
 use tool::{Event, Tool, between};
 
-/// Transactions a second, at a given rate, up to which the log has all of them: it weighs little,
-/// and a share of few would say little.
+/// Highest rate, in transactions a second, at which pgbench logs all of them. The log costs little
+/// there, and a sample of few would tell little.
 const LOGGED_WHOLLY: f64 = 1000.0;
 
 #[derive(Debug, Clone)]
 pub struct Pgbench {
-    /// The program; a bare name is looked for in PATH.
+    /// The program; PATH resolves a bare name.
     pub program: PathBuf,
-    /// The share of transactions whose latency is logged, above 0 and up to 1. At low rates all
-    /// are logged.
+    /// The share of transactions whose latency pgbench logs, above 0 and up to 1. At low rates it
+    /// logs all.
     pub logged: f64,
 }
 
@@ -64,7 +64,7 @@ impl Driver for Pgbench {
     }
 }
 
-/// Keeps libpq from TLS and GSSAPI encryption, which it takes where the server offers them. The
+/// Keeps libpq from TLS and GSSAPI encryption, which it uses where the server offers them. The
 /// native driver speaks neither.
 const PLAIN: [(&str, &str); 2] = [("PGSSLMODE", "disable"), ("PGGSSENCMODE", "disable")];
 
@@ -73,8 +73,8 @@ fn original(workload: &dyn Workload) -> Result<Original, String> {
     workload.original().ok_or_else(unknown)
 }
 
-/// Seconds before what is counted, and of what is. pgbench knows whole seconds only: a rounded
-/// warm-up would differ from that of the driver beside it.
+/// Seconds before counting, and of counting. pgbench takes whole seconds only: a rounded warm-up
+/// would differ from that of the driver beside it.
 fn times(load: &Load) -> Result<(u64, u64), String> {
     if !load.ramp.is_zero() {
         return Err(
@@ -110,7 +110,7 @@ fn rate(load: &Load) -> Result<Option<f64>, String> {
     }
 }
 
-/// The command to run, and what is counted of it.
+/// The command to run, and the seconds to count.
 struct Plan {
     command: Command,
     kinds: usize,
@@ -171,7 +171,7 @@ impl Plan {
         Ok(Self { command, kinds: scripts.len(), skipped, counted, logged, open: rate.is_some() })
     }
 
-    /// Puts together what was watched and what was logged.
+    /// Combines the progress lines and the log.
     fn measured(&self, watched: &Watched, folder: &Path) -> Result<Measured, String> {
         let (Some(first), Some(last)) = (watched.begun, watched.lines.last()) else {
             return Err(watched.why_nothing());
@@ -194,7 +194,7 @@ impl Plan {
         })?;
         let total: u64 = watched.lines.iter().map(|line| line.done).sum();
         share_out(total, &mut kinds);
-        // The lines don't say of which script these were.
+        // The lines do not tell which script these belong to.
         kinds[0].failed = watched.lines.iter().map(|line| line.failed).sum();
         kinds[0].retried = watched.lines.iter().map(|line| line.retried).sum();
         Ok(Measured {
@@ -212,7 +212,7 @@ impl Plan {
     }
 }
 
-/// Divides what was done among kinds in the shares of what was logged of each.
+/// Divides the transactions done among kinds, in proportion to the logged ones.
 fn share_out(total: u64, kinds: &mut [Kind]) {
     let logged: u64 = kinds.iter().map(|kind| kind.done).sum();
     let mut left = total;
@@ -220,23 +220,23 @@ fn share_out(total: u64, kinds: &mut [Kind]) {
         kind.done = (total * kind.done).checked_div(logged).unwrap_or(0);
         left -= kind.done;
     }
-    // Rounding leaves this over. It is everything where nothing was logged.
+    // Rounding leaves these over: all of them where the log is empty.
     kinds[0].done += left;
 }
 
-/// The output while it ran.
+/// pgbench's output while it ran.
 struct Watched {
-    /// When what is counted began, in seconds since 1970.
+    /// When counting began, in seconds since 1970.
     begun: Option<f64>,
     lines: Vec<Progress>,
     cpu: CpuTime,
     lost: Option<(usize, String)>,
-    /// The first that it complained of: what follows is often only its consequence.
+    /// Its first complaint: later ones are often only consequences.
     error: Option<String>,
 }
 
 impl Watched {
-    /// Reads its lines until all that counts is counted, the round is ended, or it ends.
+    /// Reads its lines until the counted time is over, the round is stopped, or pgbench ends.
     fn of(tool: &mut Tool, plan: &Plan, live: &Live) -> Result<Self, String> {
         let mut all =
             Self { begun: None, lines: Vec::new(), cpu: CpuTime::default(), lost: None, error: None };
@@ -273,10 +273,10 @@ impl Watched {
             }
         }
         live.enter(Phase::Over);
-        // Told to stop, it is ended at once; otherwise it stays for a second, and nobody has to
+        // A stopped pgbench ends at once; otherwise it runs for another second, and no one has to
         // wait.
         live.hold();
-        // It keeps the last of its log to itself until it ends, which is a second later.
+        // pgbench keeps the last of its log to itself until it ends, which is a second later.
         let over = Instant::now();
         while !live.is_stopped()
             && over.elapsed() < END
@@ -301,10 +301,10 @@ impl Watched {
     }
 }
 
-/// How long it may take to end.
+/// Time limit for its end.
 const END: Duration = Duration::from_secs(20);
 
-/// How long it may say nothing: longer than thousands of connections take.
+/// Longest silence: longer than thousands of connections take.
 const SILENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, PartialEq)]
@@ -319,8 +319,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// From `progress: 1763755000.123 s, 1234.5 tps, lat 0.809 ms stddev 0.123, 0 failed, 3
-    /// retried, 4 retries`; the time before it is that of the line before.
+    /// Parses `progress: 1763755000.123 s, 1234.5 tps, lat 0.809 ms stddev 0.123, 0 failed, 3
+    /// retried, 4 retries`; `before` is the time of the line before.
     fn of(line: &str, before: Option<f64>) -> Option<Self> {
         let mut parts = line.strip_prefix("progress: ")?.split(", ");
         let at: f64 = parts.next()?.strip_suffix(" s")?.parse().ok()?;
@@ -330,7 +330,7 @@ impl Progress {
             |what: &str| counts.iter().find_map(|part| part.strip_suffix(what)?.parse().ok()).unwrap_or(0);
         let latency = counts.iter().find_map(|part| part.strip_prefix("lat ")?.split_once(" ms"));
         let latency = latency.and_then(|(mean, _)| mean.parse().ok()).unwrap_or(0.0);
-        // A line is of the time since the one before.
+        // A line covers the time since the one before.
         let done = rate * before.map_or(1.0, |before| at - before);
         Some(Self {
             at,
@@ -352,8 +352,8 @@ struct Logged {
 }
 
 impl Logged {
-    /// From `client transaction latency script second microsecond [lag] [retries]`; `None` for one
-    /// that was not done.
+    /// Parses `client transaction latency script second microsecond [lag] [retries]`; `None` for a
+    /// transaction that failed.
     fn of(line: &str, open: bool) -> Option<Self> {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let [_, _, latency, script, second, microsecond, rest @ ..] = &fields[..] else { return None };

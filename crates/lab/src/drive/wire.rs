@@ -1,9 +1,10 @@
-//! What a wire protocol is to the native driver: bytes in, bytes out, no socket and no clock, so that each protocol is
-//! tested on canned bytes and served by one load loop.
+//! A wire protocol, as the native driver needs it: bytes in, bytes out, no socket and no clock. So
+//! tests feed each protocol canned bytes, and one load loop serves all protocols.
 //!
 //! What must hold:
-//! 1. `encode` and `decode` allocate nothing once the buffers they are given are warm.
-//! 2. `decode` takes any bytes, whole messages or parts; what it does not understand is [`Progress::Broken`], never a panic.
+//! 1. `encode` and `decode` allocate nothing once the caller's buffers are warm.
+//! 2. `decode` takes any bytes, whole messages or parts. Bytes it does not understand give
+//!    [`Progress::Broken`], never a panic.
 
 use std::fmt;
 
@@ -27,11 +28,12 @@ impl fmt::Display for Code {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// The transaction may succeed when it is repeated.
+    /// The transaction may succeed on a repetition.
     Again,
-    /// This transaction can't, another may.
+    /// This transaction can't succeed, another may.
     Next,
-    /// Every other would fail in the same way: what is asked for is wrong, or the server does not serve.
+    /// Every other transaction would fail in the same way: the request is wrong, or the server does
+    /// not serve.
     Nothing,
 }
 
@@ -40,8 +42,8 @@ impl Code {
         match self {
             Self::State(state) => match &state {
                 b"40001" | b"40P01" => Remedy::Again,
-                // Wrong names, syntax or rights, no such feature, no such database or schema, wrong credentials, a
-                // protocol error, and a server that shuts down or does not let anybody in.
+                // Wrong names, syntax or rights; a missing feature, database or schema; wrong
+                // credentials, a protocol error, and a server that shuts down or admits no clients.
                 [b'4', b'2', ..]
                 | [b'0', b'A', ..]
                 | [b'2', b'6', ..]
@@ -52,10 +54,10 @@ impl Code {
                 }
                 _ => Remedy::Next,
             },
-            // A lock waited for too long, a deadlock, a row changed since it was read.
+            // A lock wait timeout, a deadlock, a row changed since it was read.
             Self::Number(1205 | 1213 | 1020) => Remedy::Again,
-            // Rights, database, table, column, syntax, number of columns, read-only server, unknown statement, no room for
-            // another prepared one.
+            // Rights, database, table, column, syntax, number of columns, read-only server, unknown
+            // statement, no room for another prepared one.
             Self::Number(
                 1040 | 1044 | 1045 | 1046 | 1049 | 1053 | 1054 | 1064 | 1136 | 1142 | 1146 | 1243 | 1290
                 | 1295 | 1305 | 1461,
@@ -64,7 +66,7 @@ impl Code {
         }
     }
 
-    /// What to do about it, where somebody can do something.
+    /// Advice to the user, where one can mend it.
     pub(crate) fn advice(self) -> Option<&'static str> {
         Some(match self {
             Self::State([b'2', b'8', ..]) | Self::Number(1044 | 1045 | 1698) => {
@@ -84,12 +86,12 @@ impl Code {
         })
     }
 
-    /// Whether the server has no place for another connection at this moment.
+    /// Whether the server lacks room for another connection at this moment.
     pub(crate) fn is_full(self) -> bool {
         matches!(self, Self::State([b'5', b'3', b'3', b'0', b'0']) | Self::Number(1040))
     }
 
-    /// From its text: five letters and digits are PostgreSQL's, a number MySQL's.
+    /// Parses a code: five letters and digits are PostgreSQL's, a number MySQL's.
     pub(crate) fn parse(text: &str, dialect: Dialect) -> Option<Self> {
         match dialect {
             Dialect::Postgres => Some(Self::State(text.as_bytes().try_into().ok()?)),
@@ -98,11 +100,11 @@ impl Code {
     }
 }
 
-/// An error a server answered. Its text is reused by the next.
+/// An error in a server's answer. The next error reuses its text.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
-    /// Its text, and where in the statement it is, if the server says so.
+    /// Its text, and its position in the statement, if the server reports one.
     pub(crate) message: String,
     pub(crate) behind: usize,
 }
@@ -114,7 +116,7 @@ impl Default for Failure {
 }
 
 impl Failure {
-    /// Becomes another error, whose text need not be well-formed.
+    /// Replaces it with another error, whose text need not be well-formed.
     pub(crate) fn set(&mut self, code: Code, message: &[u8]) {
         self.code = code;
         self.message.clear();
@@ -136,7 +138,8 @@ pub(crate) fn assert_complete(pieces: &[String], params: &Params) {
     assert_eq!(params.len() + 1, pieces.len(), "as many values as `{}` has places", pieces.join("?"));
 }
 
-/// Writes a statement's text with its values in it: those that are texts by `quote`, as literals of the dialect.
+/// Writes a statement's text with its values in it; `quote` writes texts as literals of the
+/// dialect.
 pub(crate) fn put_statement(
     pieces: &[String],
     params: &Params,
@@ -155,8 +158,9 @@ pub(crate) fn put_statement(
     }
 }
 
-/// Has `step` take the messages at the beginning of what came in, which it puts behind what was kept in `input`, one after
-/// the other until one is not whole or gives something. `step` returns how long its message is, and what it gives.
+/// Appends received bytes to `input` and calls `step` for each message at its front. It ends when a
+/// message is incomplete or `step` gives a result. `step` returns the message's length and its
+/// result.
 pub(crate) fn each_message<T>(
     input: &mut Vec<u8>,
     bytes: &[u8],
@@ -176,9 +180,9 @@ pub(crate) fn each_message<T>(
 
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The server said so.
+    /// The server reported this error.
     Server(Failure),
-    /// What came is not the protocol, or a part of it that is not spoken here.
+    /// The bytes are not the protocol, or a part of it that the lab does not speak.
     Protocol(String),
 }
 
@@ -191,21 +195,21 @@ impl From<String> for Refusal {
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) reply: Reply,
-    /// The error, where `decode` says that there is one.
+    /// The error, where `decode` reports one.
     pub(crate) failure: Failure,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// It is not whole.
+    /// The answer is incomplete.
     More,
-    /// It is, and all is well.
+    /// The answer is complete, without an error.
     Replied,
-    /// It is, and there was an error.
+    /// The answer is complete, with an error.
     Failed,
     /// The server ends the connection with this error.
     Ended,
-    /// What came can't be understood.
+    /// The bytes make no sense.
     Broken(&'static str),
 }
 
@@ -214,10 +218,10 @@ pub(crate) trait Wire: Sync {
     type Greeting: Send;
     type Session: Send;
 
-    /// Begins a connection, putting what is to be sent first into `out`.
+    /// Begins a connection: puts its first bytes to send into `out`.
     fn greet(&self, out: &mut Vec<u8>) -> Self::Greeting;
 
-    /// Takes what came in; the session once it can be used, its statements prepared.
+    /// Takes received bytes; returns the session once it is usable, its statements prepared.
     fn welcome(
         &self,
         greeting: &mut Self::Greeting,
@@ -225,8 +229,9 @@ pub(crate) trait Wire: Sync {
         out: &mut Vec<u8>,
     ) -> Result<Option<Self::Session>, Refusal>;
 
-    /// Writes a statement, whose `params` are as many as it has places. With `wait`, its answer comes; without, it comes
-    /// together with that of a later statement or of [`Wire::sync`]. Returns whether the answer comes, which may be though nobody asked for it.
+    /// Writes a statement with one of `params` per place. With `wait`, its answer comes at once;
+    /// otherwise it comes with that of a later statement or of [`Wire::sync`]. Returns whether the
+    /// answer comes at once, which may be so even without `wait`.
     fn encode(
         &self,
         session: &mut Self::Session,
@@ -239,13 +244,13 @@ pub(crate) trait Wire: Sync {
     /// Asks for the answers that are outstanding; returns whether there are any.
     fn sync(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> bool;
 
-    /// Whether a transaction is open, as far as the last answer tells.
+    /// Whether a transaction is open, according to the last answer.
     fn in_transaction(&self, session: &Self::Session) -> bool;
 
-    /// Ends the transaction that failed; returns whether there is an answer to come.
+    /// Ends the transaction that failed; returns whether an answer will come.
     fn rollback(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> bool;
 
-    /// Takes what came in and returns how many bytes it has used; puts into `out` what is to be sent at once.
+    /// Takes received bytes and returns how many it used; puts bytes to send at once into `out`.
     fn decode(
         &self,
         session: &mut Self::Session,
@@ -254,7 +259,7 @@ pub(crate) trait Wire: Sync {
         out: &mut Vec<u8>,
     ) -> (usize, Progress);
 
-    /// A statement's text, with its places as the protocol has them.
+    /// A statement's text, with its places as the protocol writes them.
     fn text(&self, statement: StatementId) -> &str;
 
     fn leave(&self, out: &mut Vec<u8>);

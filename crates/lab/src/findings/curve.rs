@@ -1,16 +1,16 @@
-//! The shape of a curve: where it is highest, what becomes of it beyond, and what fails on the way.
+//! The shape of a curve: its highest point, its course beyond that point, and its failures.
 
 use crate::figures::{clients, list, number, percent, whole};
 use crate::record::{Interval, Point};
 use crate::report::turn::{Above, FALL, Turn, above, lowest};
 
-/// A smaller gain is no growth worth a word.
+/// The findings ignore a smaller gain.
 const GROWTH: f64 = 0.05;
 
-/// A larger part of failed transactions is worth a word.
+/// The findings report a larger part of failed transactions.
 const FAILED: f64 = 0.01;
 
-/// What is said of what single rounds show.
+/// The remark on a conclusion from single rounds.
 const UNPROVEN: &str = ", as seen in single rounds, which tell nothing of the noise";
 
 /// Whether throughput grows from one point to another.
@@ -18,7 +18,7 @@ fn grows(from: &Point, to: &Point) -> Above {
     above(to, from, 1.0 - 1.0 / (1.0 + GROWTH))
 }
 
-/// What becomes of throughput from the first point to the last.
+/// Sentences on throughput from the first point to the last.
 pub(super) fn shape(points: &[&Point]) -> Vec<String> {
     let Some(turn) = Turn::of(points) else { return Vec::new() };
     match turn.fallen {
@@ -51,7 +51,8 @@ fn fall(points: &[&Point], best: &Point, fallen: &Point) -> Vec<String> {
     ]
 }
 
-/// In brackets, with how many clients throughput may be as high as at the best point, by all that the rounds tell.
+/// The numbers of clients at which throughput may be as high as at the best point, by all rounds;
+/// in brackets.
 fn peers(points: &[&Point], best: &Point) -> String {
     let Some((low, _)) = best.tps.bounds() else { return String::new() };
     let may = |point: &&&Point| point.tps.bounds().is_some_and(|(_, high)| high >= low);
@@ -64,14 +65,14 @@ fn peers(points: &[&Point], best: &Point) -> String {
     }
 }
 
-/// Of a curve without a fall beyond its best point.
+/// Sentences on a curve without a fall beyond its best point.
 fn level(points: &[&Point], turn: &Turn<'_>) -> Vec<String> {
     let Turn { best, last, .. } = *turn;
     let is_outgrown = |point: &Point| {
         let mut beyond = points.iter().filter(|other| other.clients > point.clients);
         beyond.any(|other| matches!(grows(point, other), Above::Clearly | Above::Seen))
     };
-    // Where it levels off: the first point that none beyond outgrows.
+    // The curve levels off at the first point that no later one outgrows.
     let level = points.iter().copied().find(|point| !is_outgrown(point)).unwrap_or(last);
     let seen = if points.iter().any(|point| point.tps.bounds().is_none()) { UNPROVEN } else { "" };
     let (up_to, most) = (clients(level.clients), clients(last.clients));
@@ -102,7 +103,8 @@ fn level(points: &[&Point], turn: &Turn<'_>) -> Vec<String> {
     said
 }
 
-/// What keeps a curve that neither grows beyond `level` nor falls beyond its best point from being called level.
+/// The doubts about a level curve: a growth beyond `level`, or a fall beyond its best point, that
+/// the noise neither proves nor excludes.
 fn doubts(points: &[&Point], level: &Point, best: &Point) -> Vec<String> {
     let mut said = Vec::new();
     let between = points.iter().copied().filter(|one| (level.clients..best.clients).contains(&one.clients));

@@ -1,36 +1,38 @@
-//! What grew from a curve's best point to its worst, and what the machine was short of.
+//! Symbols, waits and counts that grew from a curve's best point to its worst, and the CPUs that
+//! were used up.
 
 use crate::figures::{clients, list, number, percent, whole};
 use crate::observe::{CLIENT, IN_STATE, RUNNING};
 use crate::record::{CpuSplit, OwnCpus, Point, Profile, Share};
 use crate::report::turn::Turn;
 
-/// A symbol or a wait counts as grown by so much of all samples.
+/// A symbol or a wait has grown if its share of all samples rises by at least this.
 const GROWN: f64 = 0.05;
 
-/// And by so many standard deviations of what both samples make of shares.
+/// Its growth must also exceed this many standard deviations of the difference between the two
+/// sampled shares.
 const DEVIATIONS: f64 = 3.0;
 
-/// The kernel's part counts as grown by so much.
+/// The kernel's part has grown if it rises by at least this.
 const GROWN_KERNEL: f64 = 0.10;
 
-/// Counts per transaction count as grown by so many times, and by at least this much.
+/// A count per transaction has grown if it rises by this factor, and by at least this amount.
 const GROWN_COUNT: (f64, f64) = (1.3, 0.2);
 
-/// CPUs of which less is idle are used up.
+/// CPUs are used up if less of them is idle.
 const USED_UP: f64 = 0.05;
 
-/// CPUs of which so much is idle are not what limits anything.
+/// CPUs limit nothing if more of them is idle.
 const IDLE: f64 = 0.3;
 
-/// So many names at most.
+/// A sentence names at most this many.
 const NAMED: usize = 3;
 
-/// Sentences on what grew and what was short; none where nothing was observed.
+/// Sentences on growth and on used-up CPUs; none where the observers saw nothing.
 pub(super) fn grown(points: &[&Point]) -> Vec<String> {
     let Some(turn) = Turn::of(points) else { return Vec::new() };
-    // Without a fall, what the last point has more of than the best one keeps it from growing;
-    // where it is the best one itself, the point before shows what is on its way.
+    // Without a fall, growth from the best point to the last explains why throughput grows no
+    // further. If the best point is the last, the point before it shows the trend.
     let (from, to) = match turn.fallen {
         Some(fallen) => (turn.best, fallen),
         None if turn.best.clients < turn.last.clients => (turn.best, turn.last),
@@ -48,16 +50,16 @@ pub(super) fn grown(points: &[&Point]) -> Vec<String> {
     said
 }
 
-/// What grew, with its shares before and after.
+/// The names that grew, with their shares before and after.
 struct More {
-    /// Those that grew most first.
+    /// The name that grew most comes first.
     names: Vec<String>,
-    /// The sum of their shares, or what it was under.
+    /// The sum of their shares before, or an upper bound of it.
     then: String,
     now: f64,
 }
 
-/// Those of the names that pass which grew, beyond what chance makes of so many samples.
+/// The names that `pass` and grew, beyond the noise of sampling.
 fn more(before: &Profile, after: &Profile, pass: impl Fn(&str) -> bool) -> Option<More> {
     if before.shares.is_empty() {
         return None;
@@ -82,16 +84,16 @@ fn more(before: &Profile, after: &Profile, pass: impl Fn(&str) -> bool) -> Optio
     (!names.is_empty()).then_some(More { names, then, now })
 }
 
-/// What a share that is not listed may be at most.
+/// Upper bound for a share that the profile does not list.
 fn unlisted(profile: &Profile) -> f64 {
     let least = profile.shares.iter().map(|one| one.share).fold(1.0, f64::min);
     let left = 1.0 - profile.shares.iter().map(|one| one.share).sum::<f64>();
-    // What is left by rounding is nothing.
+    // A smaller remainder is rounding.
     if left < 1e-6 { 0.0 } else { left.min(least) }
 }
 
-/// Of a share of these samples, as they could have come out as well; without bounds where they were
-/// not counted.
+/// Binomial variance of a share of these samples; infinite when the profiler did not report its
+/// sample count.
 fn variance(share: f64, of: &Profile) -> f64 {
     if of.samples == 0 { f64::INFINITY } else { share * (1.0 - share) / of.samples as f64 }
 }
@@ -105,7 +107,7 @@ fn more_symbols(from: &Point, to: &Point) -> Option<String> {
     }
     let top = after.shares.first().filter(|top| top.share >= 2.0 * GROWN)?;
     let next = after.shares.get(1).map_or(0.0, |next| next.share);
-    // Both are of the same samples.
+    // Both shares come from the same samples.
     let noise = ((top.share + next - (top.share - next).powi(2)) / after.samples.max(1) as f64).sqrt();
     (top.share - next > DEVIATIONS * noise).then(|| {
         let (to, share) = (clients(to.clients), percent(top.share));
@@ -120,7 +122,7 @@ fn more_waits(from: &Point, to: &Point) -> Vec<String> {
         let (to, from) = (clients(to.clients), clients(from.clients));
         format!("with {to} {now} of the sessions {how} {names}, with {from} it was {}", more.then)
     };
-    // Whoever runs, or has nothing to do, waits for nothing in the server.
+    // A session that runs, or is idle, waits for nothing in the server.
     let is_wait = |name: &str| name != RUNNING && name != CLIENT && !name.starts_with(IN_STATE);
     let waits = more(&before, &after, is_wait).map(|more| sentence(more, "wait for"));
     let states = more(&before, &after, |name| name.starts_with(IN_STATE)).map(|mut more| {
@@ -142,7 +144,7 @@ fn more_kernel(from: &Point, to: &Point) -> Option<String> {
 fn kernel_part(point: &Point) -> Option<f64> {
     let cpu = point.cpu()?;
     let server = cpu.server_user + cpu.server_kernel;
-    // Of a server that hardly runs, a part says nothing.
+    // A server that hardly runs has no meaningful kernel part.
     (server >= 0.02).then(|| cpu.server_kernel / server)
 }
 
@@ -169,7 +171,7 @@ fn more_counts(from: &Point, to: &Point) -> Vec<String> {
     said
 }
 
-/// What limits the best point.
+/// The CPUs that limit the best point.
 fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
     let at = clients(best.clients);
     let mut said = Vec::new();
@@ -177,8 +179,8 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
     if let Some(own) = best.own_cpus() {
         said.extend(limits_apart(best, &own));
     } else if split.idle < USED_UP {
-        // What others take is neither the server's limit nor its fault; the verdict disqualifies
-        // it.
+        // Other programs' CPU time is neither the server's limit nor its fault; the verdict
+        // disqualifies it.
         let others = if split.other >= 0.1 {
             format!(", {} by other programs", percent(split.other))
         } else {
@@ -199,7 +201,7 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
     said
 }
 
-/// The same where server or driver may not use all CPUs: what others have left over helps neither.
+/// The same where server or driver may not use all CPUs: others' idle CPUs help neither.
 fn limits_apart(best: &Point, own: &OwnCpus) -> Vec<String> {
     let at = clients(best.clients);
     let mut said = Vec::new();
@@ -236,7 +238,7 @@ fn idle(fallen: &Point, split: &CpuSplit) -> Option<String> {
     })
 }
 
-/// What idle CPUs mean: a thread that works all the time can't use another one.
+/// The meaning of idle CPUs: a thread that works all the time can't use another one.
 fn meaning(point: &Point, otherwise: &str) -> String {
     match point.busy_threads() {
         0 => format!(": {otherwise}"),

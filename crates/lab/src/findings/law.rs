@@ -1,4 +1,4 @@
-//! What the scalability law makes of a curve.
+//! The scalability law's account of a curve.
 
 use crate::figures::{bounded, clients, number, percent, small, whole};
 use crate::record::{Fit, Point};
@@ -20,7 +20,7 @@ pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
     );
     let most = points.last().map_or(1, |point| point.clients);
     match lost(fit, most as f64) {
-        // Of what may be nothing no share is told.
+        // A coherence that may be zero gets no share.
         Some((part, _)) if fit.coherence.contains(0.0) != Some(false) => format!(
             "{terms}; {peak}; with {} {} of what so many could do is lost",
             clients(most),
@@ -37,7 +37,8 @@ pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
     }
 }
 
-/// Of what so many clients could do, the part that is lost, and coherence's part of that; `None` where nothing is.
+/// The part of these clients' throughput that contention and coherence lose, and coherence's part
+/// of that loss; `None` where they lose nothing.
 fn lost(fit: &Fit, clients: f64) -> Option<(f64, f64)> {
     let contention = fit.contention.value * (clients - 1.0);
     let coherence = fit.coherence.value * clients * (clients - 1.0);

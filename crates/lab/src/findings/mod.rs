@@ -1,12 +1,13 @@
-//! Conclusions of a report's figures, as plain sentences: the verdict, and the findings by importance.
-//! Findings say what failed, the shape of each arm's curve and where it turns, what grew there, whether
-//! rounds were steady, and what the scalability law makes of the curve.
+//! Conclusions from a report's figures, as plain sentences: the verdict, and the findings by
+//! importance. Findings cover failures, the shape of each arm's curve and where it turns, and the
+//! costs that grew there. They also cover steadiness and the scalability law.
 //!
 //! What must hold:
-//! 1. A sentence stands only on what was measured. A difference inside the noise is none, and what
-//!    single rounds show is told as no more than that.
-//! 2. What grew is told as what grew, with both figures, not as a cause. The reader concludes.
-//! 3. Throughput of an open loop is what was asked for: only whether it was held is told.
+//! 1. Each sentence rests on measurements. A difference inside the noise is none, and a conclusion
+//!    from single rounds says so.
+//! 2. Findings report growth with both figures, and claim no cause. The reader concludes.
+//! 3. Throughput of an open loop is the requested rate: findings report only whether the server
+//!    held it.
 
 mod curve;
 mod growth;
@@ -19,7 +20,7 @@ use crate::record::{Fit, Point, Report};
 use crate::report::groups::{Group, groups};
 use crate::stats::{arm_drift, fit};
 
-/// Works out what a report's points say: its fits, its findings and its verdict.
+/// Derives a report's fits, findings and verdict from its points.
 pub fn conclude(report: &mut Report) {
     report.fits = fits(report);
     report.findings = findings(report);
@@ -43,19 +44,19 @@ enum Rank {
     Law,
 }
 
-/// How the sentences on an arm's points begin.
+/// The beginning of the sentences on an arm's points.
 fn name(report: &Report, group: &Group<'_>, arm: &str) -> String {
     let several = report.points.iter().any(|point| point.protocol != group.protocol);
     let protocol = if several { format!(", {}", group.protocol.name()) } else { String::new() };
     format!("{arm}, {}{protocol}", group.workload)
 }
 
-/// An arm's points that gave a number, by rising clients.
+/// An arm's points with a throughput, by rising clients.
 fn measured<'a>(group: &Group<'a>, arm: &str) -> Vec<&'a Point> {
     group.line(arm).into_iter().filter(|point| point.tps.value.is_finite()).collect()
 }
 
-/// The scalability law through the points of each arm, workload and protocol that it fits.
+/// The scalability law fitted to the points of each arm, workload and protocol.
 fn fits(report: &Report) -> Vec<Fit> {
     let groups = groups(report).into_iter().filter(|group| !group.is_open());
     groups

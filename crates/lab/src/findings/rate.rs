@@ -1,23 +1,23 @@
-//! An open loop: whether the server kept up with the rate at which transactions were due.
+//! Open loops: whether the server kept up with the arrival rate.
 //!
-//! How much is done there says nothing of how much could be: no shape, no growth and no law is told
-//! of it.
+//! Throughput at a given rate does not show the server's capacity: open loops get no findings on
+//! shape, growth or the law.
 
 use crate::figures::{clients, list, number, percent, whole};
 use crate::record::{Offered, Point, Round};
 use crate::stats::median;
 
-/// A rate is held where no more than this part of it is lacking.
+/// The server holds a rate if its shortfall is at most this part.
 const LACKING: f64 = 0.02;
 
-/// A second keeps up where no more than this part of what was due in it is lacking.
+/// The server keeps up in a second if its shortfall there is at most this part of the arrivals.
 const LACKING_SECOND: f64 = 0.05;
 
-/// Arrivals by chance are so many standard deviations fewer than their rate hardly ever.
+/// The largest shortfall of Poisson arrivals that counts as chance, in standard deviations.
 const CHANCE: f64 = 3.0;
 
-/// With how many clients the rate was held, and a sentence for each point at which it was not.
-/// Empty in a closed loop.
+/// The numbers of clients with which the server held the rate, and a sentence for each point at
+/// which it did not. Empty in a closed loop.
 pub(super) fn held(points: &[&Point]) -> (Option<String>, Vec<String>) {
     let offered: Vec<(&Point, Offered, f64)> =
         points.iter().filter_map(|point| Some((*point, point.offered()?, point.kept()?))).collect();
@@ -49,13 +49,13 @@ fn is_held(point: &Point, offered: &Offered, kept: f64) -> bool {
     1.0 - kept <= LACKING.max(may_lack(offered, due, point.rounds.len()) / due)
 }
 
-/// How many may be lacking of so many due over some stretches of time: of those that come evenly
-/// each stretch's end cuts one, of others chance brings fewer.
+/// Largest shortfall that the arrival process itself explains, in transactions. Even arrivals lose
+/// one at the end of each window; Poisson arrivals vary by chance.
 fn may_lack(offered: &Offered, due: f64, stretches: usize) -> f64 {
     if offered.even { stretches as f64 } else { CHANCE * due.sqrt() }
 }
 
-/// Up to which rate a server kept up with one that rises.
+/// The rate up to which a server kept up with a rising one.
 fn until(point: &Point, offered: &Offered) -> String {
     if offered.to <= offered.from {
         return String::new();
@@ -68,8 +68,8 @@ fn until(point: &Point, offered: &Offered) -> String {
     }
 }
 
-/// The rate at which a round's last seconds, none of which kept up, begin; `None` where its last
-/// one did.
+/// The rate at the beginning of a round's last seconds, if the server kept up in none of them;
+/// `None` where it kept up in the last one.
 fn fell_behind(round: &Round) -> Option<f64> {
     let offered = round.offered?;
     let at = |seconds: f64| offered.from + (offered.to - offered.from) * seconds / round.elapsed;

@@ -1,11 +1,11 @@
-//! Whether throughput was steady within the rounds: a warm-up that was too short shows as a rise from their first half to
-//! their second, work that is put off for later as a fall.
+//! Whether throughput was steady within the rounds. A warm-up that was too short shows as a rise
+//! from their first half to their second. Deferred work shows as a fall.
 
 use crate::figures::{clients, list, percent};
 use crate::record::{Interval, Point};
 use crate::stats::of_logs;
 
-/// A change that may be smaller, by all that the rounds tell, is not worth a word.
+/// The findings ignore a change that may be smaller, according to the rounds.
 const WORTH: f64 = 0.05;
 
 /// Sentences on the points whose rounds were not steady.
@@ -28,7 +28,8 @@ pub(super) fn unsteady(points: &[&Point]) -> Vec<String> {
     rise.into_iter().chain(fall).collect()
 }
 
-/// How many times what is done in their first half the rounds have in their second. One second in the middle is of neither.
+/// The ratio of transactions in the rounds' second halves to those in their first. A second in the
+/// middle belongs to neither.
 fn change(point: &Point) -> Interval {
     let halves = |seconds: &Vec<u64>| {
         let half = seconds.len() / 2;
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
     use crate::stats::test_noise::{Noisy, point};
 
-    /// Five rounds, whose seconds are these parts of 1,000 with a noise of one in two hundred.
+    /// Five rounds whose seconds have these parts of 1,000, with a noise of 0.5%.
     fn rounds(clients: usize, parts: &[f64]) -> Point {
         let mut noisy = Noisy::new(clients as u64);
         let mut point = point("pg", clients, &[1_000.0; 5]);
@@ -56,7 +57,7 @@ mod tests {
 
     #[test]
     fn rounds_that_are_not_steady_are_told() {
-        // The second in the middle is of no half.
+        // The second in the middle belongs to neither half.
         let (rises, falls) = ([0.7, 0.9, 5.0, 1.0, 1.0], [1.25, 1.0, 0.9, 0.9]);
         let points = [rounds(1, &[1.0; 4]), rounds(8, &rises), rounds(64, &falls), rounds(1000, &rises)];
         let said = unsteady(&points.iter().collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use crate::record::{
 use crate::report::samples;
 use crate::stats::{estimate, test_noise};
 
-/// With these points, and arms as they come first in them.
+/// A report with these points, and arms in the order in which the points name them.
 fn report(points: Vec<Point>) -> Report {
     let mut report = samples::nothing();
     for point in &points {
@@ -25,7 +25,7 @@ fn report(points: Vec<Point>) -> Report {
     report
 }
 
-/// What is found out of them.
+/// The findings of these points.
 fn findings(points: Vec<Point>) -> Vec<String> {
     concluded(report(points)).findings
 }
@@ -63,14 +63,14 @@ fn share(name: &str, share: f64) -> Share {
 }
 
 fn observe(point: &mut Point, observed: Observed) {
-    // The costly looks are there in the first round alone.
+    // Only the first round has costly observations.
     for round in &mut point.rounds[1..] {
         round.observed = Observed { symbols: Vec::new(), calls: None, ..observed.clone() };
     }
     point.rounds[0].observed = observed;
 }
 
-/// Halves from 8 to 64 clients, with all that may grow.
+/// Throughput halves from 8 to 64 clients, and every observed cost grows.
 fn falling() -> Vec<Point> {
     let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0), (16, 5_500.0), (64, 3_000.0)]);
     let cpu = |user, kernel, idle: f64| {
@@ -139,8 +139,8 @@ fn a_fall_is_told_with_what_grew() {
     assert!(!findings.iter().any(|one| one.contains("involuntary")), "0.05 more is none: {findings:#?}");
 }
 
-/// What is found of CPUs where these parts of their own were idle, of the server's and the driver's, at the best point and at
-/// the fallen one.
+/// The findings on CPUs. The arguments are the idle parts of the server's and the driver's own
+/// CPUs, at the best point and at the fallen one.
 fn apart(best: (f64, f64), fallen: (f64, f64)) -> Vec<String> {
     let mut points = falling();
     for (index, (server_idle, client_idle)) in [(1, best), (3, fallen)] {
@@ -153,7 +153,7 @@ fn apart(best: (f64, f64), fallen: (f64, f64)) -> Vec<String> {
 
 #[test]
 fn a_server_with_cpus_of_its_own_is_limited_by_these() {
-    // Of the machine 2% and then 40% are idle, which tell nothing of the server's.
+    // The machine is 2% and then 40% idle, which says nothing about the server's CPUs.
     assert_eq!(
         apart((0.5, 0.01), (0.02, 0.9)),
         [
@@ -202,7 +202,8 @@ fn sessions_of_few_looks_are_no_growth() {
     assert_eq!((grown(1), grown(8)), (false, true));
 }
 
-/// What is found where these were the symbols of the best point and of the last one, of so many samples each.
+/// The findings on symbols, with these shares at the best point and at the last one, of this many
+/// samples each.
 fn grown(before: &[(&str, f64)], after: &[(&str, f64)], samples: u64) -> Vec<String> {
     let seen = |all: &[(&str, f64)]| Observed {
         symbols: all.iter().map(|(name, part)| share(name, *part)).collect(),
@@ -231,7 +232,7 @@ fn what_chance_makes_of_few_samples_is_no_growth() {
         ["pg, select-only: with 64 clients 18% of server time is in s_lock, with 8 clients it was 10%."]
     );
     assert_eq!(grown(&before, &after, 0), [""; 0], "nobody counted");
-    // Nor is one of two the first that chance alone has put before the other.
+    // Of two symbols that differ by chance alone, neither is the first.
     let close = [("one", 0.53), ("other", 0.47)];
     assert_eq!(grown(&close, &close, 200), [""; 0]);
 }
@@ -276,13 +277,13 @@ fn states_are_told_apart_from_waits() {
     }
 }
 
-/// Clients, throughput, and how far its interval reaches; not a number for a single round.
+/// Clients, throughput, and the half-width of its interval; NaN for a single round.
 type Shape = (usize, f64, f64);
 
-/// How far the interval of a single round reaches.
+/// The half-width for a single round.
 const ONCE: f64 = f64::NAN;
 
-/// Curves, and how what is found of each begins.
+/// Curves, and the beginnings of their findings.
 const SHAPES: [(&[Shape], &[&str]); 14] = [
     (&[(8, 7e3, 70.0)], &["7,000 transactions a second (6,930 to 7,070) with 8 clients."]),
     (
@@ -384,7 +385,8 @@ fn a_best_point_is_told_with_those_it_is_not_told_apart_from() {
     }
 }
 
-/// A point of an open loop that goes from one rate to another, of which `done` gives what is done of what is due.
+/// A point of an open loop that goes from one rate to another; `done` maps a second's arrivals to
+/// the transactions done.
 fn offered(clients: usize, (from, to): (f64, f64), done: impl Fn(f64) -> f64) -> Point {
     let at = |second: f64| from + (to - from) * second / 10.0;
     let seconds: Vec<f64> = (0..10).map(|second| done(at(f64::from(second) + 0.5))).collect();
@@ -424,14 +426,14 @@ fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
             "pg, select-only: the rate of 2,000 a second is held with 8 clients.",
         ]
     );
-    // Where the driver of one round does not tell, nobody knows how many these were.
+    // The driver of one round does not report this number, so the sum is unknown.
     let mut untold = offered(1, (2_000.0, 2_000.0), |due| due.min(1_500.0));
     untold.rounds[0].unstarted = None;
     let untold = findings(vec![untold]);
     let lacking =
         "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of what was due is done.";
     assert_eq!(untold, [lacking]);
-    // Of few, that many fewer come by chance, but not evenly.
+    // With few arrivals, chance may take this many, but an even schedule may not.
     let mut few = offered(4, (10.0, 10.0), |due| 0.9 * due);
     let held = "pg, select-only: the rate of 10.0 a second is held with 4 clients.";
     assert_eq!(findings(vec![few.clone()]), [held]);

@@ -1,8 +1,8 @@
-//! The verdict: a report's first lines, for a reader in a hurry. They say what disqualifies the
-//! run, then how the arms compare.
+//! The verdict: a report's first lines, for a reader in a hurry. They name the faults that
+//! disqualify the run, then compare the arms.
 //!
-//! What must hold: a ratio inside the noise is no difference, and that of single rounds is marked
-//! as unproven.
+//! What must hold: a ratio inside the noise is no difference, and a ratio of single rounds is
+//! marked as unproven.
 
 use super::{measured, rate};
 use crate::figures::{clients, list, number, percent, whole};
@@ -11,16 +11,16 @@ use crate::report::groups::{Group, groups};
 use crate::report::sheets;
 use crate::stats;
 
-/// Other programs that take this share of the CPU time move the figures.
+/// Other programs that take at least this share of the CPU time distort the figures.
 const OTHERS: f64 = 0.1;
 
 /// The driver's own lateness that hides a server's latency: its 95th percentile, in milliseconds.
 const LATE: f64 = 0.1;
 
-/// At most this many points are named; more are counted.
+/// The verdict names at most this many points, and counts the others.
 const NAMED: usize = 3;
 
-/// The lines, those that speak against the run first.
+/// The verdict's lines; those that disqualify the run come first.
 pub(super) fn verdict(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> = sheets::broken_checks(report);
     lines.iter_mut().for_each(|line| line.insert_str(0, "disqualified: broken data: "));
@@ -40,7 +40,7 @@ pub(super) fn verdict(report: &Report) -> Vec<String> {
     lines
 }
 
-/// The least and the greatest value that reach a bound, and the points that have them.
+/// The least and the greatest value that reach a bound, and their points.
 fn over(report: &Report, bound: f64, of: impl Fn(&Point) -> Option<f64>) -> Option<(f64, f64, String)> {
     let reach: Vec<(&Point, f64)> = report
         .points
@@ -109,8 +109,8 @@ fn against(group: &Group<'_>, first: &str, arm: &str) -> Vec<String> {
     outcomes.into_iter().filter_map(line).collect()
 }
 
-/// An arm's best point where nothing is `alone` compared; in an open loop whether the rate was
-/// held.
+/// An arm's best point, if `alone`: nothing is compared with it. In an open loop, whether the
+/// server held the rate.
 fn alone_or_lacking(group: &Group<'_>, arm: &str, alone: bool) -> Vec<String> {
     let (held, lacking) = rate::held(&measured(group, arm));
     match group.turn(arm) {
@@ -125,7 +125,7 @@ fn alone_or_lacking(group: &Group<'_>, arm: &str, alone: bool) -> Vec<String> {
     }
 }
 
-/// `at 16 to 256 clients` where these are neighbours among all, `at 1 and 64 clients` elsewhere.
+/// `at 16 to 256 clients` where these are neighbours in `all`, `at 1 and 64 clients` elsewhere.
 fn at(those: &[usize], all: &[usize]) -> Option<String> {
     let (from, to) = (those.first()?, those.last()?);
     let between = all.iter().filter(|count| (from..=to).contains(count)).count();
@@ -139,13 +139,13 @@ fn at(those: &[usize], all: &[usize]) -> Option<String> {
     })
 }
 
-/// `2.2 to 5.6`, or one of them where both are written alike.
+/// `2.2 to 5.6`, or one figure where both have the same text.
 fn range(from: f64, to: f64, with: fn(f64) -> String) -> String {
     let (from, to) = (with(from), with(to));
     if from == to { from } else { format!("{from} to {to}") }
 }
 
-/// A factor of at least 1, as it is said: two digits behind the point where it is close to 1.
+/// A factor of at least 1 in words: two decimals where it is close to 1.
 fn times(value: f64) -> String {
     match value {
         close if close < 1.995 => format!("{close:.2}"),
@@ -169,7 +169,7 @@ mod tests {
         report.verdict
     }
 
-    /// Two arms with these ratios, on a machine that is still.
+    /// Two arms with these ratios, on a steady machine.
     fn two(ratios: &[Ratio], like: Report) -> Report {
         let mut report = like;
         report.machine.noise.clear();

@@ -1,28 +1,29 @@
-//! Keeps the machine's CPUs from sleeping. One that sleeps takes time to wake, on a virtual machine also that of the CPU that
-//! wakes it, so that a server pays for a driver that has nothing to do.
+//! Keeps the machine's CPUs from sleeping. A sleeping CPU takes time to wake, and on a virtual
+//! machine costs the waking CPU time, too. So a server would pay for a driver that has nothing to
+//! do.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 
-/// Takes the longest that a CPU may take to wake, in microseconds, and holds it until it is closed (Linux,
-/// Documentation/power/pm_qos_interface.rst).
+/// Takes the longest permitted wake-up time of a CPU, in microseconds, and holds it until the file
+/// is closed (Linux, Documentation/power/pm_qos_interface.rst).
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// Who decides how idle CPUs wait; without one nobody heeds that time.
+/// The driver that decides how idle CPUs wait; without one nothing heeds that time.
 const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 
-/// While it lives, CPUs without work wait in a loop.
+/// While it lives, idle CPUs wait in a loop.
 #[derive(Debug)]
 pub struct Awake {
     _file: File,
 }
 
 impl Awake {
-    /// Has all CPUs stay awake.
+    /// Keeps all CPUs awake.
     ///
     /// # Errors
-    /// The kernel doesn't let this process, or it would be without effect.
+    /// The kernel forbids it to this process, or it would have no effect.
     pub fn keep() -> Result<Self, String> {
         Self::through(Path::new(LATENCY), Path::new(DRIVER))
     }

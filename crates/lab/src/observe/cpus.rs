@@ -1,4 +1,5 @@
-//! The machine's CPUs: how much time each has passed, how much of it with nothing to do, and which a process may use.
+//! The machine's CPUs: the time each has passed, the idle part of it, and the CPUs a process may
+//! use.
 
 use std::collections::BTreeMap;
 use std::ops::Add;
@@ -10,7 +11,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Time {
     pub(super) all: u64,
-    /// Of these, with nothing to do.
+    /// The idle part of it.
     pub(super) idle: u64,
 }
 
@@ -23,16 +24,17 @@ impl Add for Time {
 }
 
 impl Time {
-    /// The part of the time since `before` with nothing to do; none where none has passed.
+    /// The idle part of the time since `before`; none where no time has passed.
     pub(super) fn idle_since(self, before: Self) -> Option<f64> {
         let passed = self.all.saturating_sub(before.all);
-        // What waits for a disk is counted backwards at times.
+        // The kernel's idle counter runs backwards at times: time that waits for a disk is part of
+        // it.
         let idle = self.idle.saturating_sub(before.idle).min(passed);
         (passed > 0).then(|| idle as f64 / passed as f64)
     }
 }
 
-/// The CPUs that are on, by their numbers.
+/// The CPUs that are online, by their numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Cpus(BTreeMap<usize, Time>);
 
@@ -43,12 +45,13 @@ impl Cpus {
         if cpus.0.is_empty() { Err("/proc/stat can't be understood".into()) } else { Ok(cpus) }
     }
 
-    /// Lines such as `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`: CPUs that are off have none.
+    /// Parses lines such as `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`.
+    /// CPUs that are offline have none.
     pub(super) fn parse(text: &str) -> Self {
         let time = |line: &str| {
             let (cpu, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
             let ticks: Vec<u64> = ticks.split_whitespace().map_while(|tick| tick.parse().ok()).collect();
-            // Guests' time is in the users' already.
+            // The user column includes guests' time.
             let all = ticks.iter().take(8).sum();
             Some((cpu.parse().ok()?, Time { all, idle: ticks.get(3)? + ticks.get(4).unwrap_or(&0) }))
         };
@@ -59,8 +62,8 @@ impl Cpus {
         self.0.values().fold(Time::default(), |sum, time| sum + *time)
     }
 
-    /// Of those that a process may use, the calling thread where none is named; `None` where it may use all, or it is not
-    /// known.
+    /// The CPUs that a process (by default the calling thread) may use. `None` where it may use
+    /// all, or the kernel does not tell.
     pub(super) fn of(&self, process: Option<u32>) -> Option<Time> {
         let process = match process {
             Some(process) => Some(Pid::from_raw(i32::try_from(process).ok()?)?),

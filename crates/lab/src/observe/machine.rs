@@ -1,4 +1,4 @@
-//! What the machine is: whatever makes one machine's figures differ from another's, as name and value.
+//! Facts of the machine that make its figures differ from another's, as name and value.
 //!
 //! A fact that can't be read is left out.
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::cpus::{Cpus, Time};
 use crate::record::{LOAD_AT_START, MEMORY_AT_START};
 
-/// The machine's facts, read below `root` (`/`). Takes a third of a second, in which others' load is measured: call it
-/// before the first client runs.
+/// The machine's facts, read below `root` (`/`). This takes a third of a second, in which it
+/// measures other programs' load: call it before the first client runs.
 pub fn facts(root: &Path) -> Vec<(String, String)> {
     let machine = Machine(root);
     let facts = [
@@ -63,7 +63,7 @@ impl Machine<'_> {
     fn topology(&self) -> Option<String> {
         let (mut sockets, mut cores, mut threads) = (BTreeSet::new(), BTreeSet::new(), 0);
         for cpu in self.numbered("sys/devices/system/cpu", "cpu") {
-            // One that is switched off has no topology.
+            // A CPU that is offline has no topology.
             let Some(core) = self.text(&format!("{cpu}/topology/core_id")) else { continue };
             let socket = self.text(&format!("{cpu}/topology/physical_package_id")).unwrap_or_default();
             threads += 1;
@@ -94,7 +94,7 @@ impl Machine<'_> {
     fn huge_pages(&self) -> Option<String> {
         let reserved = self.value("proc/meminfo", "HugePages_Total")?;
         let size = self.value("proc/meminfo", "Hugepagesize").unwrap_or_default();
-        // The chosen word stands in brackets.
+        // The chosen word is in brackets.
         let transparent = self
             .text("sys/kernel/mm/transparent_hugepage/enabled")
             .and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_string()))

@@ -1,14 +1,16 @@
-//! What is seen beside a round: where CPU time goes, context switches, system calls, symbols, wait events; and of the
-//! machine: what it is, how noisy it is, which CPUs client and server have for themselves.
+//! Observations beside a round: CPU time, context switches, system calls, symbols, wait events. For
+//! the machine: its facts, its noise, and the CPUs that client and server have to themselves.
 //!
 //! What must hold:
-//! 1. Whatever can't be seen is left out with its reason ([`Observed::unseen`]); nothing is guessed, no round fails for it.
-//! 2. Every round bears the same cheap looks (two readings of /proc, four questions a second to the server). The costly
-//!    ones, by perf, are for short parts of few rounds of a point: for which is decided for all its arms alike, so that
-//!    rounds that are held against each other bear the same.
-//! 3. The looks don't show each other: no question is asked while the CPU is sampled, and the session
-//!    that asks begins only then.
-//! 4. The last look at the server is quick, since its sessions are held for it; whatever takes time comes after.
+//! 1. A missing observation is left out with its reason ([`Observed::unseen`]). Nothing is guessed,
+//!    and no round fails for it.
+//! 2. Every round has the same cheap observations (two readings of /proc, four questions a second
+//!    to the server). The costly ones, by perf, cover short parts of a few rounds of a point. All
+//!    arms of a point have them in the same passes, so that compared rounds have the same cost.
+//! 3. One observation never shows up in another: the observer asks no question while perf samples
+//!    the CPU, and the session that asks begins only then.
+//! 4. The last look at the server is quick, since the driver holds its sessions for it; slow work
+//!    comes after.
 
 mod awake;
 mod cpus;
@@ -36,37 +38,39 @@ use perf::Sampling;
 use processes::{Snapshot, between, busy, nanos};
 use waits::Waits;
 
-/// Looks at a server while a round is counted.
+/// Observes a server during a round's counted time.
 pub trait Observe: Send {
-    /// What is counted begins now, and is to last so long. `deep`: this round bears the costly looks.
+    /// Counting begins now and should last for `window`. `deep`: this round has the costly
+    /// observations.
     fn begin(&mut self, window: Duration, deep: bool);
 
-    /// Called many times a second in between.
+    /// The round calls this many times a second in between.
     fn tick(&mut self);
 
-    /// What is counted has ended, and sessions are held until this returns.
+    /// Counting has ended; the driver holds its sessions until this returns.
     fn end(&mut self);
 
-    /// What was seen between `begin` and `end`, in which so many transactions were done in so much time.
+    /// The observations between `begin` and `end`, for this many transactions in this time.
     fn seen(&mut self, transactions: u64, elapsed: Duration) -> Observed;
 
-    /// Or the round failed, and nobody wants to know.
+    /// Called instead of `seen` when the round failed.
     fn forget(&mut self);
 }
 
-/// Where threads that have ended took more of the server's CPU time than this, its context switches are not known.
+/// Context switches are unknown where ended threads took more of the server's CPU time than this.
 const MOST_LOST: f64 = 0.1;
 
-/// Of fewer samples no symbol is named: a share of a half would be known to no better than 7 points.
+/// With fewer samples the report names no symbol: a share of 0.5 would be known to no better than 7
+/// points.
 const LEAST_SAMPLES: u64 = 200;
 
 const SWITCHES_LOST: &str = "no context switches: sessions that ended meanwhile did more than a tenth of the server's work, \
                              and took theirs with them";
 
-/// Looks at a server by /proc, perf and a control connection.
+/// Observes a server through /proc, perf and a control connection.
 pub struct Observer {
     roots: Vec<u32>,
-    /// Why they are not known, where they are not.
+    /// The reason why they are unknown.
     unseen: String,
     /// Other arms' servers.
     apart: Vec<u32>,
@@ -74,26 +78,26 @@ pub struct Observer {
     window: Option<Window>,
 }
 
-/// What was seen when the counted time began.
+/// The observations from the beginning of the counted time.
 struct Window {
     before: Result<Snapshot, String>,
     begun: Instant,
     sampling: Option<Result<Sampling, String>>,
-    /// At its end, and how long it had lasted by then.
+    /// The second reading, and the time since the first.
     after: Option<(Result<Snapshot, String>, Duration)>,
 }
 
 impl Observer {
-    /// Of this server; `unseen` says who stands in its place where its processes are not known. Wait events are asked for
-    /// over connections made by `connect`, where there is one.
+    /// An observer of this server. `unseen` names the program in front of it where its processes
+    /// are unknown. `connect` makes connections for questions about wait events.
     pub fn new(target: &Target, unseen: Option<&str>, connect: Option<Connect>) -> Self {
         let waits = connect.map(|connect| Waits::new(target.dialect, connect));
         let unseen = unseen.unwrap_or("the server's processes are not known here (it runs elsewhere)").into();
         Self { roots: target.processes.clone(), unseen, apart: Vec::new(), waits, window: None }
     }
 
-    /// These servers are other arms' where they are not this one's own: the lab may have started them, and what they do is
-    /// not the load driver's all the same.
+    /// Leaves these servers out of the load driver's tree, unless they are this arm's own. The lab
+    /// may have started them, and their work is not the driver's.
     pub fn leave_out(&mut self, servers: &[u32]) {
         self.apart = servers.to_vec();
     }
@@ -113,8 +117,8 @@ impl Observer {
         Ok(snapshot)
     }
 
-    /// What sessions wait for is asked from when the CPU is no longer sampled: else the answer is what the server is seen
-    /// to work at.
+    /// Asks for wait events from the time when perf no longer samples the CPU; otherwise the
+    /// samples would show the server's work on the answers.
     fn ask_unless_sampled(&mut self) {
         let is_sampled = match &self.window {
             Some(Window { sampling: Some(Ok(sampling)), .. }) => sampling.is_recording(),
@@ -153,7 +157,8 @@ impl Observe for Observer {
         if let Some(waits) = &mut self.waits {
             waits.end();
         }
-        // First of all, or sessions that are held count as time in which nothing is called.
+        // This comes first, or the time in which the driver holds the sessions counts as time
+        // without system calls.
         if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut self.window {
             sampling.interrupt();
         }
@@ -223,12 +228,13 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed
     }
 }
 
-/// Where the machine's time went; `None` where none passed.
+/// The split of the machine's CPU time; `None` where no time passed.
 fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
     let passed = |of: fn(&Snapshot) -> u64| of(after).saturating_sub(of(before)) as f64;
     let client = passed(|one| one.client.nanos);
     let server = passed(|one| one.server.nanos);
-    // Of which the ticks tell how much was the kernel's, those up to now where no new ones have come.
+    // The ticks tell the kernel's part of it. Without new ticks, all ticks up to now stand for
+    // them.
     let (user, kernel) = match (passed(|one| one.server.user), passed(|one| one.server.kernel)) {
         (0.0, 0.0) => (after.server.user as f64, after.server.kernel as f64),
         ticks => ticks,
@@ -237,7 +243,8 @@ fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
     let user = server - kernel;
     let (idle, all) = (passed(|one| nanos(one.machine.idle)), passed(|one| nanos(one.machine.all)));
     let known = client + user + kernel + idle;
-    // The kernel counts processes and CPUs apart from each other, so the parts may come to a little more than all.
+    // The kernel counts processes and CPUs separately, so the parts may sum to slightly more than
+    // the whole.
     let all = all.max(known);
     (all > 0.0).then(|| CpuSplit {
         client: client / all,
@@ -248,12 +255,12 @@ fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
     })
 }
 
-/// What was idle of the CPUs that server and driver may use; `None` where both may use all.
+/// The idle parts of the CPUs that server and driver may use; `None` where both may use all.
 fn own_cpus(before: &Snapshot, after: &Snapshot) -> Option<OwnCpus> {
     let idle = |of: fn(&Snapshot) -> Option<Time>| match (of(before), of(after)) {
         (None, None) => Some(None),
         (Some(before), Some(after)) => after.idle_since(before).map(Some),
-        // It was pinned meanwhile.
+        // The process was pinned in between.
         _ => None,
     };
     let (server, client) = (idle(|one| one.servers)?, idle(|one| one.clients)?);
@@ -262,7 +269,7 @@ fn own_cpus(before: &Snapshot, after: &Snapshot) -> Option<OwnCpus> {
         .then(|| OwnCpus { server_idle: server.unwrap_or(machine), client_idle: client.unwrap_or(machine) })
 }
 
-/// `None` where there was no transaction; an error says why switches are not known.
+/// `None` where there was no transaction; an error explains why switches are unknown.
 fn per_transaction(
     before: &Snapshot,
     after: &Snapshot,

@@ -1,19 +1,21 @@
-//! Symbols and system calls, by `perf`, in short parts of a round: first the CPU is sampled, then calls are counted. What is
-//! under way when its time or the round ends is cut short and used as far as it came.
+//! Symbols and system calls, by `perf`, in short parts of a round: first it samples the CPU, then
+//! it counts calls. A part that outlasts its time or the round is interrupted, and its results so
+//! far count.
 //!
 //! What must hold:
-//! 1. perf takes long to begin where many want the CPU, and lengths count from its beginning: the sampling ends with the
-//!    first half of the round all the same, so that counting has its part. Only where it has hardly begun by then it is left
-//!    a little more, up to three quarters: a start that gives nothing is worse than none.
-//! 2. What perf takes of the CPU is never the load driver's. It would be once perf is waited for, so that is left for the
-//!    end; until then [`Sampling::perfs`] are to be left out.
-//! 3. Nothing of perf outlives this.
+//! 1. perf takes long to begin on a busy machine, and lengths count from its beginning. The
+//!    sampling ends with the first half of the round all the same, so that counting has its part.
+//!    Only a sampling that has hardly begun by then may go on, up to three quarters: a start
+//!    without a result is worse than none.
+//! 2. perf's CPU time is never the load driver's. It would be after a wait for perf, so that wait
+//!    comes at the end; until then callers leave out [`Sampling::perfs`].
+//! 3. Nothing of perf outlives this value.
 //!
-//! The whole machine is sampled where that is permitted, and what is the server's picked out afterwards (`samples`): of a
-//! process for each of a thousand sessions all are seen alike, and no counters change with the server's context switches.
-//! Elsewhere some of the server's processes are.
+//! perf samples the whole machine where it has the permission, and `samples` selects the server's
+//! part afterwards. So it sees all of a thousand sessions' processes alike, and no counters change
+//! with the server's context switches. Elsewhere it samples some of the server's processes.
 //!
-//! perf's own words are the reason where it isn't there or isn't permitted.
+//! Where perf is missing or lacks permission, its own message is the reason.
 
 mod samples;
 
@@ -28,45 +30,47 @@ use tempfile::TempDir;
 
 use crate::record::Profile;
 
-/// Shorter rounds are over before perf has begun.
+/// Shorter rounds end before perf begins.
 const SHORTEST: Duration = Duration::from_millis(500);
 
-/// A process or thread that ends while perf looks at its threads fails the whole start, with a word on maps or without any:
-/// so often it is tried with those that live.
+/// Tries with the processes that still live. A process or thread that ends while perf reads its
+/// threads fails the whole start, with a message about maps or none.
 const TRIES: u32 = 3;
 
-/// perf writes what it has when it is interrupted; after so long it is given up.
+/// Time limit for perf to write its results after an interrupt.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// perf opens descriptors for each process it counts.
 const MOST_COUNTED: usize = 400;
 
-/// Why there are no symbols of a round that was too short for perf's start, which waits for the CPU like everybody.
+/// The reason for missing symbols in a round that was too short for perf's start, which waits for
+/// the CPU like everything else.
 const UNSAMPLED: &str =
     "most of the round was over before perf had begun to sample; longer rounds (--round) show more";
 
-/// Where not all may be sampled, so many of the server's processes, which are alike.
+/// Number of the server's processes, which are alike, to sample where perf may not sample the
+/// machine.
 const MOST_SAMPLED: usize = 64;
 
 /// Samples a second of each CPU: a prime, so as not to beat with the kernel's ticks.
 const FREQUENCY: &str = "499";
 
 pub(super) struct Sampling {
-    /// The program, and what comes before its arguments.
+    /// The program and its first arguments.
     program: Vec<String>,
     folder: TempDir,
     processes: Vec<i32>,
     window: Duration,
     begun: Instant,
-    /// When perf was first seen sampling.
+    /// The first time perf was seen sampling.
     sampled_from: Option<Instant>,
     stage: Stage,
-    /// perf of stages that are over.
+    /// perf processes of stages that are over.
     ended: Vec<Child>,
     tries: u32,
-    /// Whether the whole machine is sampled, as far as is known.
+    /// Whether perf samples the whole machine, as far as is known.
     all: bool,
-    /// Whether the sampling was told to end before its time.
+    /// Whether the sampling was interrupted before its time.
     cut: bool,
     interrupted: bool,
     /// System calls a second.
@@ -81,7 +85,7 @@ enum Stage {
 }
 
 impl Sampling {
-    /// Begins to sample the CPU where these processes run, for a part of `window`.
+    /// Begins to sample the CPUs of these processes, for a part of `window`.
     pub(super) fn begin(processes: &[i32], window: Duration) -> Result<Self, String> {
         Self::begin_by(vec!["perf".into()], processes, window)
     }
@@ -125,7 +129,8 @@ impl Sampling {
         }
     }
 
-    /// The round has ended: perf is to say what it has. It is sampled evenly, so that any part will do.
+    /// The round has ended: interrupts perf, which writes its results so far. It samples evenly, so
+    /// that any part will do.
     pub(super) fn interrupt(&mut self) {
         if std::mem::replace(&mut self.interrupted, true) {
             return;
@@ -138,7 +143,7 @@ impl Sampling {
         matches!(self.stage, Stage::Recording(_))
     }
 
-    /// perf's processes, those that have ended included.
+    /// perf's processes, including ended ones.
     pub(super) fn perfs(&self) -> Vec<u32> {
         self.ended.iter().chain(self.stage.perf()).map(Child::id).collect()
     }
@@ -157,7 +162,7 @@ impl Sampling {
         let recorded = std::mem::replace(&mut self.recorded, Ok(()));
         let symbols = recorded.and_then(|()| {
             let read = samples::read(&self.program, &self.data(), self.processes.iter().copied().collect());
-            // Cut short before it sampled, it has nothing to say of its own.
+            // If perf was interrupted before it sampled, it has no message of its own.
             read.map_err(
                 |reason| if self.cut && self.sampled_from.is_none() { UNSAMPLED.into() } else { reason },
             )
@@ -165,8 +170,9 @@ impl Sampling {
         (std::mem::replace(&mut self.calls, Ok(0.0)), symbols)
     }
 
-    /// Whether perf has ended in this stage, and then whether well: told to end, it dies of that when it has written, or as its
-    /// sleep did, which it ends itself where that had not begun. It is not waited for: see above.
+    /// Whether perf has ended in this stage, and then whether well. An interrupted perf dies of the
+    /// signal once it has written. If its sleep had not begun, perf ends the sleep, and dies as the
+    /// sleep did. This does not wait for it: see above.
     fn has_ended(&self) -> Option<bool> {
         let perf = Pid::from_raw(self.stage.perf()?.id() as i32)?;
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -175,7 +181,7 @@ impl Sampling {
         Some(status.exit_status() == Some(0) || told.contains(&status.terminating_signal()))
     }
 
-    /// Whether the sampling is to end for the counting's sake.
+    /// Whether the sampling must end so that counting has its part.
     fn has_its_part(&mut self) -> bool {
         if self.sampled_from.is_none() && self.mark().exists() {
             self.sampled_from = Some(Instant::now());
@@ -197,7 +203,7 @@ impl Sampling {
         }
     }
 
-    /// perf has ended in this stage, by its own word well or not.
+    /// perf has ended in this stage; `well` is its own verdict.
     fn over(&mut self, well: bool) {
         let said = self.said();
         let stumbled = said.trim().is_empty() || said.contains(" maps");
@@ -222,7 +228,8 @@ impl Sampling {
                     self.count().map(Stage::Counting)
                 } else {
                     let counted = calls_a_second(&said);
-                    // Cut short before it had begun, it says nothing; then the reason stands that is there already.
+                    // If perf was interrupted before it began, it has no result; then the earlier
+                    // reason stays.
                     if counted.is_ok() || !well || !self.interrupted {
                         self.calls = counted;
                     }
@@ -241,7 +248,7 @@ impl Sampling {
         let (data, some) = (self.data(), list(&some_of(&self.living(), MOST_SAMPLED)));
         let path = data.to_string_lossy();
         let length = (self.window / 2).min(Duration::from_secs(2));
-        // Without build ids: to look for them takes perf longer than a short round.
+        // Without build ids: perf takes longer than a short round to find them.
         let mut arguments = vec!["record", "-B", "-N", "-F", FREQUENCY, "-o", &path];
         arguments.extend(if self.all { vec!["-a"] } else { vec!["-p", &some] });
         self.start(&arguments, length)
@@ -259,7 +266,7 @@ impl Sampling {
         self.start(&["stat", "-e", "raw_syscalls:sys_enter", "-p", &list(&living)], length)
     }
 
-    /// The server's processes that have not ended meanwhile.
+    /// The server's processes that still live.
     fn living(&self) -> Vec<i32> {
         let living = |process: &&i32| Path::new("/proc").join(process.to_string()).exists();
         self.processes.iter().filter(living).copied().collect()
@@ -269,7 +276,7 @@ impl Sampling {
         self.folder.path().join("perf.data")
     }
 
-    /// Is there once perf's command runs, and with it perf samples or counts.
+    /// A file that exists once perf's command runs, and with it perf samples or counts.
     fn mark(&self) -> std::path::PathBuf {
         self.folder.path().join("begun")
     }
@@ -283,7 +290,8 @@ impl Sampling {
             .args(["--", "sh", "-c", r#": > "$0"; exec sleep "$1""#])
             .arg(self.mark())
             .arg(length.as_secs_f64().to_string())
-            // perf and its sleep in a group of their own, to be interrupted together; Ctrl-C is for the lab.
+            // perf and its sleep have a process group of their own, for a common interrupt; Ctrl-C
+            // is for the lab.
             .process_group(0)
             .stdout(Stdio::null())
             .stderr(said)
@@ -314,7 +322,7 @@ impl Drop for Sampling {
             self.ended.push(perf);
         }
         for perf in &mut self.ended {
-            // An error means that somebody else has waited for it.
+            // An error means that another caller has waited for it.
             let _ = perf.wait();
         }
     }
@@ -333,7 +341,7 @@ fn not_started(error: std::io::Error) -> String {
     }
 }
 
-/// At most so many, evenly out of all.
+/// At most `most` processes, evenly out of all.
 fn some_of(processes: &[i32], most: usize) -> Vec<i32> {
     let mut sorted = processes.to_vec();
     sorted.sort_unstable();
@@ -345,7 +353,7 @@ fn list(processes: &[i32]) -> String {
     processes.iter().map(i32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// What `perf stat` counted, by the time it says it took.
+/// System calls a second, from the counts of `perf stat` and the time it reports.
 fn calls_a_second(said: &str) -> Result<f64, String> {
     let first = |line: &str| line.split_whitespace().next().map(|word| word.replace(',', ""));
     let line_with = |text: &str| said.lines().find(|line| line.contains(text)).and_then(first);
@@ -357,7 +365,7 @@ fn calls_a_second(said: &str) -> Result<f64, String> {
     }
 }
 
-/// The line in which perf says what was wrong.
+/// The line in which perf explains its failure.
 fn reason(said: &str) -> String {
     const SIGNS: [&str; 8] =
         ["denied", "limited", "permi", "not supported", "not counted", "can't", "No such", "failed"];

@@ -1,7 +1,9 @@
-//! CPUs of their own for client and server (`--pin`), so that neither is moved about or takes the other's caches.
+//! Separate CPUs for client and server (`--pin`), so that the kernel moves neither, and neither
+//! takes the other's caches.
 //!
-//! What must hold: a server's affinity is as before once the run is over, however it ends, for as long as this process
-//! gets to say so ([`Pinned`] gives it back when it is dropped, [`give_back`] where the process is ended before).
+//! What must hold: a server's affinity is restored when the run is over, however it ends, as long
+//! as this process can act. [`Pinned`] restores it when it is dropped, [`give_back`] where the
+//! process ends before.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -18,8 +20,9 @@ pub struct Split {
 }
 
 impl Split {
-    /// Of the CPUs this process may use, a quarter of the cores for the client, at least one, and the others for the server;
-    /// threads of a core stay together. An error where there is but one core.
+    /// Splits the CPUs this process may use: a quarter of the cores, at least one, to the client,
+    /// the others to the server. Threads of a core stay together. A machine with one core is an
+    /// error.
     pub fn of_this_machine() -> Result<Self, String> {
         let allowed =
             sched_getaffinity(None).map_err(|error| format!("CPU affinity can't be read: {error}"))?;
@@ -40,13 +43,14 @@ impl Split {
         if cores.len() < 2 {
             return Err("client and server can't have cores of their own: there is but one".into());
         }
-        // The last ones: interrupts tend to be served by the first.
+        // The client gets the last ones: the first tend to serve interrupts.
         let (server, client) = cores.split_at(cores.len() - (cores.len() / 4).max(1));
         Ok(Self { client: client.concat(), server: server.concat() })
     }
 
-    /// Does what starts a server on the servers' CPUs, so that the server sizes itself for these; the calling thread is then
-    /// where it was. Where that is not permitted, `work` is done anywhere: [`Pinned::pin`] is to say so.
+    /// Runs `work`, which starts a server, on the servers' CPUs, so that the server sizes itself
+    /// for these; then the calling thread returns to its own. Without permission `work` runs
+    /// anywhere, and [`Pinned::pin`] reports that.
     pub fn on_servers<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut there = Before::default();
         let _ = there.one(rustix::thread::gettid(), &set(&self.server));
@@ -54,16 +58,16 @@ impl Split {
     }
 }
 
-/// Threads pinned; dropping it gives them their CPUs back.
+/// Pinned threads; dropping this value restores their CPUs.
 #[derive(Debug)]
 pub struct Pinned {
     _before: Arc<Before>,
 }
 
-/// What is pinned in this process.
+/// The threads that this process has pinned.
 static PINNED: Mutex<Vec<Weak<Before>>> = Mutex::new(Vec::new());
 
-/// Gives all that is pinned its CPUs back, before the process ends without dropping anything.
+/// Restores the CPUs of all pinned threads, before the process ends without dropping anything.
 pub(crate) fn give_back() {
     for pinned in &*PINNED.lock().unwrap_or_else(PoisonError::into_inner) {
         if let Some(before) = pinned.upgrade() {
@@ -73,9 +77,9 @@ pub(crate) fn give_back() {
 }
 
 impl Pinned {
-    /// Pins the calling thread, and with it those it starts from now on, to the client's CPUs, and all threads of the servers
-    /// with these first processes to theirs; processes and threads that these start later inherit it. An error says what is
-    /// not permitted; then nothing is pinned.
+    /// Pins the calling thread, and threads it starts later, to the client's CPUs. Pins all threads
+    /// of the servers with these first processes to theirs. Processes and threads that these start
+    /// later inherit it. An error names the missing permission; then nothing is pinned.
     pub fn pin(split: &Split, servers: &[u32]) -> Result<Self, String> {
         let mut pinned = Before { threads: Vec::new(), servers: servers.to_vec() };
         let own = rustix::thread::gettid();
@@ -85,7 +89,7 @@ impl Pinned {
         let server = set(&split.server);
         for thread in threads(servers)? {
             match pinned.one(thread, &server) {
-                // It has ended meanwhile.
+                // The thread has ended in between.
                 Ok(()) | Err(rustix::io::Errno::SRCH) => {}
                 Err(error) => {
                     let pid = thread.as_raw_nonzero();
@@ -103,7 +107,7 @@ impl Pinned {
     }
 }
 
-/// Where threads might run before they were pinned.
+/// The CPUs of the threads before they were pinned.
 #[derive(Debug, Default)]
 struct Before {
     threads: Vec<(Pid, CpuSet)>,
@@ -119,11 +123,12 @@ impl Before {
     }
 
     fn give_back(&self) {
-        // Threads that have ended have none to give back: errors say no more than that, here and below.
+        // Ended threads have no CPUs to restore: errors mean no more than that, here and below.
         for (thread, before) in &self.threads {
             let _ = sched_setaffinity(Some(*thread), before);
         }
-        // Those that came since have inherited; they get what the server's first thread had.
+        // Threads that began since have inherited the pinning; they get the CPUs of the server's
+        // first thread.
         let Some((_, first)) = self.threads.get(1) else { return };
         let known: HashSet<Pid> = self.threads.iter().map(|(thread, _)| *thread).collect();
         for thread in threads(&self.servers).unwrap_or_default() {

@@ -1,13 +1,15 @@
 //! CPU time and context switches of trees of processes, from /proc.
 //!
 //! What must hold:
-//! 1. A process's time counts once: while it lives as its own, then as its parent's, which takes it over with the wait. The
-//!    sum over a tree of both only grows, whatever comes and goes in it.
-//! 2. The load driver's tree leaves out servers that it started itself, and whatever else is named to be left out.
-//! 3. A process's time is known more finely than its ticks where the kernel tells so: a thousand sessions, each a process
-//!    with less than a tick of work in a round, would else have worked for nothing.
-//! 4. A look holds no more than two descriptors at a time. What has ended is left out; that anything else can't be read is
-//!    an error, never a smaller figure.
+//! 1. A process's time counts once: its own while it lives, then its parent's, which takes it over
+//!    with the wait. The sum over a tree only grows, whatever processes come and go in it.
+//! 2. The load driver's tree leaves out the servers that it started, and all other processes in
+//!    `apart`.
+//! 3. A process's time is finer than its ticks where the kernel reports nanoseconds. Otherwise a
+//!    thousand sessions, each a process with less than a tick of work in a round, would count for
+//!    nothing.
+//! 4. A snapshot holds at most two descriptors at a time. Ended processes are left out; any other
+//!    unreadable file is an error, never a smaller figure.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -23,10 +25,10 @@ use super::cpus::{Cpus, Time};
 /// CPU time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Spent {
-    /// In clock ticks, as `kernel` is: of each process what is not yet a whole tick is missing.
+    /// In clock ticks, as is `kernel`: each process's last incomplete tick is missing.
     pub(super) user: u64,
     pub(super) kernel: u64,
-    /// Both, in nanoseconds, as finely as the kernel tells.
+    /// Both, in nanoseconds, as finely as the kernel reports.
     pub(super) nanos: u64,
 }
 
@@ -34,12 +36,12 @@ pub(super) fn nanos(ticks: u64) -> u64 {
     ticks * (1_000_000_000 / procfs::ticks_per_second())
 }
 
-/// What a thread has done since it began.
+/// A thread's counters since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Thread {
-    /// Context switches: it had to wait for something.
+    /// Context switches because the thread had to wait.
     pub(super) voluntary: u64,
-    /// Others: its time was up, or another one's turn came first.
+    /// Others: its time slice was over, or another thread came first.
     pub(super) involuntary: u64,
     /// CPU time in nanoseconds, where the kernel keeps it.
     pub(super) worked: Option<u64>,
@@ -51,7 +53,7 @@ pub(super) type Threads = HashMap<i32, Thread>;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Snapshot {
     pub(super) machine: Time,
-    /// That of the CPUs the server may use, where these are not all.
+    /// The time of the CPUs the server may use, where these are not all.
     pub(super) servers: Option<Time>,
     /// The load driver's, likewise.
     pub(super) clients: Option<Time>,
@@ -62,8 +64,8 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Now, of a server with these first processes; what is at or below `apart` is not the load driver's. An error says
-    /// what can't be read.
+    /// A snapshot of now, for a server with these first processes. Processes at or below `apart` do
+    /// not belong to the load driver. The error names the unreadable file.
     pub(super) fn take(roots: &[u32], apart: &[u32]) -> Result<Self, String> {
         let cpus = Cpus::read()?;
         let stats = stats()?;
@@ -86,8 +88,9 @@ impl Snapshot {
     }
 }
 
-/// All processes. One that ends meanwhile is left out: its parent has its time, or will have. So is one that is another
-/// user's secret, which is neither the server's nor the driver's as far as can be known.
+/// All processes, except two kinds. A process that ends in between: its parent has its time, or
+/// will have. And a process that another user hides, which is neither the server's nor the driver's
+/// as far as the lab can know.
 fn stats() -> Result<Vec<Stat>, String> {
     let unreadable = |error: Error| format!("/proc can't be read: {error}");
     let mut stats = Vec::new();
@@ -112,7 +115,7 @@ fn add_threads(stat: &Stat, threads: &mut Threads) -> Result<(), String> {
     let process = stat.pid;
     if stat.num_threads == 1 {
         let finely = read(&format!("/proc/{process}/schedstat"))?.and_then(|text| worked(&text));
-        // What is known of the process is its only thread's.
+        // The process's figures belong to its only thread.
         let worked = finely.or(Some(nanos(stat.utime + stat.stime)));
         let switches = switches(&format!("/proc/{process}/status"))?;
         threads.extend(switches.map(|switches| (process, Thread { worked, ..switches })));
@@ -129,7 +132,8 @@ fn add_threads(stat: &Stat, threads: &mut Threads) -> Result<(), String> {
             entry => entry.map_err(|error| format!("{path} can't be read: {error}"))?.file_name(),
         };
         let Some(thread) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        // Some kernels have no such file. A thread that has ended has no status, which is read later, either.
+        // Some kernels lack this file. A thread that has ended also lacks the status, which is read
+        // later.
         let worked = read(&format!("{path}/{thread}/schedstat"))?.and_then(|text| worked(&text));
         let switches = switches(&format!("{path}/{thread}/status"))?;
         threads.extend(switches.map(|switches| (thread, Thread { worked, ..switches })));
@@ -137,7 +141,7 @@ fn add_threads(stat: &Stat, threads: &mut Threads) -> Result<(), String> {
     Ok(())
 }
 
-/// A file's text; `None` where it is not there, or what it tells of has ended.
+/// A file's text; `None` where the file is missing, or its process has ended.
 fn read(path: &str) -> Result<Option<String>, String> {
     match fs::read(path) {
         Ok(text) => Ok(Some(String::from_utf8_lossy(&text).into_owned())),
@@ -146,12 +150,12 @@ fn read(path: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// What /proc says of something that has ended before, or after, its file was opened.
+/// The errors of /proc for a process that ended before, or after, its file was opened.
 fn has_ended(error: &Error) -> bool {
     error.kind() == ErrorKind::NotFound || Errno::from_io_error(error) == Some(Errno::SRCH)
 }
 
-/// A thread's switches by its status; `None` where it has ended.
+/// A thread's switches from its status; `None` where it has ended.
 fn switches(path: &str) -> Result<Option<Thread>, String> {
     let Some(status) = read(path)? else { return Ok(None) };
     let count = |name: &str| {
@@ -168,7 +172,7 @@ fn worked(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().next()?.parse().ok()
 }
 
-/// The processes at or below `roots`, but for `without` and what is below them.
+/// The processes at or below `roots`, except those at or below `without`.
 pub(super) fn tree(stats: &[Stat], roots: &[i32], without: &HashSet<i32>) -> HashSet<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for stat in stats {
@@ -192,7 +196,7 @@ fn driver(stats: &[Stat], lab: i32, server: &HashSet<i32>, apart: &[i32]) -> Has
     tree(stats, &[lab], &without)
 }
 
-/// The time of these processes, and of those of their children that have ended.
+/// The time of these processes, and of their ended children.
 fn spent(stats: &[Stat], of: &HashSet<i32>, threads: &Threads) -> Spent {
     let mut spent = Spent::default();
     for stat in stats.iter().filter(|stat| of.contains(&stat.pid)) {
@@ -207,21 +211,21 @@ fn spent(stats: &[Stat], of: &HashSet<i32>, threads: &Threads) -> Spent {
     spent
 }
 
-/// What a server's threads did between two moments.
+/// A server's threads between two moments.
 pub(super) struct Between {
     pub(super) voluntary: u64,
     pub(super) involuntary: u64,
-    /// The part of the server's CPU time that was not of the threads that live at the second moment, 0 where that can't be
-    /// known: theirs who have ended, whose switches went with them.
+    /// The part of the server's CPU time of threads that do not live at the second moment: their
+    /// switches went with them. 0 where it is unknown.
     pub(super) lost: f64,
 }
 
-/// Between two moments, of the threads that live at the second.
+/// Compares two moments, for the threads that live at the second.
 pub(super) fn between(before: &Snapshot, after: &Snapshot) -> Between {
     let (mut voluntary, mut involuntary, mut worked) = (0, 0, Some(0));
     for (thread, now) in &after.threads {
         let then = before.threads.get(thread).copied().unwrap_or_default();
-        // A thread's number may have been given to another one.
+        // Another thread may have got this thread's number.
         let anew = then.voluntary > now.voluntary || then.involuntary > now.involuntary;
         let then = if anew { Thread::default() } else { then };
         voluntary += now.voluntary - then.voluntary;
@@ -237,10 +241,11 @@ pub(super) fn between(before: &Snapshot, after: &Snapshot) -> Between {
     Between { voluntary, involuntary, lost }
 }
 
-/// A thread that worked for so much of a time worked all of it.
+/// A thread that worked for this part of a time counts as having worked all of it.
 const ALL_THE_TIME: f64 = 0.95;
 
-/// How many of the server's threads worked all the time between two moments that lie so far apart.
+/// The number of the server's threads that worked all the time between two moments, `apart` from
+/// each other.
 pub(super) fn busy(before: &Snapshot, after: &Snapshot, apart: Duration) -> usize {
     let worked = |(thread, now): (&i32, &Thread)| {
         let then = before.threads.get(thread)?.worked?;
@@ -319,7 +324,8 @@ mod tests {
         };
         let seen = between(&before, &after);
         assert_eq!((seen.voluntary, seen.involuntary), (3 + 4 + 2, 1 + 4 + 2));
-        // The three worked 5, 1 and 2 of the 10 ticks: the others are the second thread's, which has ended.
+        // The three worked 5, 1 and 2 of the 10 ticks: the other two belong to the second thread,
+        // which has ended.
         assert!((seen.lost - 0.2).abs() < 1e-9, "{}", seen.lost);
         after.threads.get_mut(&4).unwrap().worked = None;
         assert_eq!(between(&before, &after).lost, 0.0, "it can't be known");
@@ -328,7 +334,7 @@ mod tests {
     #[test]
     fn less_than_a_tick_is_seen_of_each_process() {
         let stats = [stat(10, 1, (0, 0), (1, 0)), stat(11, 10, (0, 1), (0, 0)), stat(12, 10, (0, 1), (0, 0))];
-        // The third's kernel does not tell.
+        // The third's kernel does not report it.
         let known = threads(&[(10, 0, 0, 0), (11, 0, 0, 0)]);
         let known = known
             .into_iter()
@@ -339,7 +345,7 @@ mod tests {
             spent(&stats, &tree, &known),
             Spent { user: 1, kernel: 2, nanos: 700 + nanos(1) + 700 + nanos(1) }
         );
-        // Of a real one, too: many of these have no tick before they are asleep.
+        // A real tree, too: many of these sleep before their first tick.
         let children = sleepers(20);
         let of: Vec<u32> = children.iter().map(Child::id).collect();
         let seen = Snapshot::take(&of, &[]);
@@ -348,7 +354,7 @@ mod tests {
         assert!(seen.nanos > nanos(seen.user + seen.kernel), "{seen:?}");
     }
 
-    /// A shell before it reads a line, and after it has written one in answer.
+    /// Snapshots of a shell before it reads a line, and after it has written one in answer.
     fn around(script: &str) -> (Snapshot, Snapshot) {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -386,7 +392,7 @@ mod tests {
         }
     }
 
-    /// Runs the test of this name by itself, with so few descriptors.
+    /// Runs the test of this name by itself, with a limit of `count` descriptors.
     fn alone_with_descriptors(test: &str, count: usize) {
         let program = std::env::current_exe().unwrap();
         let output = Command::new("sh")
@@ -423,7 +429,7 @@ mod tests {
             return alone_with_descriptors("what_cannot_be_read_is_an_error_not_a_smaller_figure", 24);
         }
         let mut files: Vec<fs::File> = (0..24).map_while(|_| fs::File::open("/dev/null").ok()).collect();
-        // One is left: enough for /proc itself, and for nothing in it.
+        // One descriptor is left: enough for /proc itself, and for no file in it.
         files.pop();
         let error = Snapshot::take(&[std::process::id()], &[]).unwrap_err();
         drop(files);
@@ -432,7 +438,8 @@ mod tests {
 
     #[test]
     fn children_that_come_and_go_are_seen_on_this_machine() {
-        // A shell that is told to run a loop in a child of its own, three times over, waiting for each, and then waits itself.
+        // On a line of input, a shell runs a loop in a child three times, waits for each child, and
+        // then waits for input.
         let script = "read line; for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read line";
         let (before, after) = around(script);
         assert_eq!(after.processes.len(), 1, "its children have ended");

@@ -1,4 +1,4 @@
-//! What is made of two moments.
+//! Observations computed from two moments.
 
 use super::processes::Spent;
 use super::*;
@@ -102,7 +102,7 @@ fn a_busy_server_here_is_seen_without_the_costly_looks() {
         .unwrap();
     let mut observer = Observer::new(&target(vec![busy.id()]), None, None);
     observer.begin(Duration::from_millis(500), false);
-    // Long enough for it to get the CPU where others want it, too.
+    // Long enough for it to get the CPU on a busy machine, too.
     let mut seen = Observed::default();
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(100));
@@ -116,7 +116,7 @@ fn a_busy_server_here_is_seen_without_the_costly_looks() {
     busy.wait().unwrap();
     let cpu = seen.cpu.unwrap();
     assert!(cpu.server_user + cpu.server_kernel > 0.0, "{cpu:?}");
-    // Where nobody else wants the CPU there may have been none.
+    // On an idle machine there may have been none.
     assert!(seen.switches.is_some());
     assert_eq!((seen.calls, seen.symbols.len(), seen.unseen.len()), (None, 0, 0));
 }
@@ -144,7 +144,7 @@ fn switches_that_went_with_ended_sessions_are_left_out() {
     assert_eq!(per_transaction(&before, &after(95), 0.0), Ok(None));
 }
 
-/// A server with a session whose questions are written down.
+/// A server with a session that records the questions to it.
 struct Watched(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
 
 impl crate::arm::Ask for Watched {
@@ -165,7 +165,7 @@ fn nothing_is_asked_while_the_cpu_is_sampled_and_everything_once_it_is_not() {
     let connect: Connect = std::sync::Arc::new(move || Ok(Box::new(Watched(std::sync::Arc::clone(&to)))));
     let questions = || asked.lock().unwrap().iter().filter(|sql| sql.contains("pg_stat_activity")).count();
     let mut observer = Observer::new(&target(vec![std::process::id()]), None, Some(connect));
-    // By a perf that samples until it is told to end.
+    // This perf samples until it is interrupted.
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("perf");
     std::fs::write(&script, "if [ $1 = record ]; then while :; do sleep 0.01; done; fi").unwrap();

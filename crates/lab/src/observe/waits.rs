@@ -1,12 +1,13 @@
-//! What a server's sessions wait for: its own view of them, read every quarter of a second over a connection beside the
-//! load.
+//! Wait events of a server's sessions: the server's own view, read every 250 ms over a connection
+//! beside the load.
 //!
 //! What must hold:
-//! 1. Only waits are called so. A MySQL server's states tell what a session does as well, which is marked ([`IN_STATE`]).
-//! 2. The connection is asked on a thread of its own, so that a server too busy to answer holds up nobody.
-//! 3. A connection is made for each round when perf no longer samples, so that perf never sees it. It
-//!    ends with the round: other arms' rounds on the same database would have it as a session that
-//!    waits for its client.
+//! 1. Only waits are called waits. A MySQL server's states also name a session's work; such a state
+//!    has a mark ([`IN_STATE`]).
+//! 2. A thread of its own asks over the connection, so that a busy server delays nothing else.
+//! 3. Each round makes a connection when perf no longer samples, so that perf never sees it. The
+//!    connection ends with the round: in other arms' rounds on the same database it would be a
+//!    session that waits for its client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::arm::control::Control;
 use crate::arm::{self, Dialect, Target};
 use crate::record::{Profile, Share};
 
-/// How often sessions are looked at.
+/// Interval between two samples of the sessions.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 pub type Connect = Arc<dyn Fn() -> Result<Box<dyn arm::Ask>, String> + Send + Sync>;
@@ -30,10 +31,10 @@ pub fn connect_to(target: &Target) -> Connect {
     })
 }
 
-/// Samples of one round, or why there are none.
+/// Samples of one round, or the reason for their absence.
 pub(super) type Samples = Result<Profile, String>;
 
-/// Why there is nothing of a round in which nobody was asked.
+/// The reason for the absence of samples in a round without questions.
 const NOT_ASKED: &str = "the round was over before perf had sampled, beside which nothing is asked; longer rounds (--round) \
                          show more";
 
@@ -41,7 +42,7 @@ const NOT_ASKED: &str = "the round was over before perf had sampled, beside whic
 pub(super) struct Waits {
     dialect: Dialect,
     connect: Connect,
-    /// The end of the questions, for which this is dropped, and what they gave.
+    /// Dropping the sender ends the questions; the receiver gets their results.
     asking: Option<(Option<Sender<()>>, Receiver<Samples>)>,
 }
 
@@ -50,17 +51,17 @@ impl Waits {
         Self { dialect, connect, asking: None }
     }
 
-    /// A round begins: nothing is asked yet.
+    /// A round begins; the questions come later.
     pub(super) fn begin(&mut self) {
         self.asking = None;
     }
 
-    /// Connects and asks from now on.
+    /// Connects, and asks from now on.
     pub(super) fn ask(&mut self) {
         if self.asking.is_none() {
             let (dialect, connect) = (self.dialect, Arc::clone(&self.connect));
             let ((end, ended), (give, given)) = (channel(), channel());
-            // Nobody listens any more where the round was given up.
+            // The receiver is gone where the round was abandoned.
             std::thread::spawn(move || _ = give.send(sample(dialect, &connect, &ended)));
             self.asking = Some((Some(end), given));
         }
@@ -72,7 +73,7 @@ impl Waits {
         }
     }
 
-    /// What was seen from the first question to the end.
+    /// The samples from the first question to the end.
     pub(super) fn samples(&mut self) -> Samples {
         const PATIENCE: Duration = Duration::from_secs(5);
         let (_, given) = self.asking.take().ok_or(NOT_ASKED)?;
@@ -99,7 +100,7 @@ fn sample(dialect: Dialect, connect: &Connect, ended: &Receiver<()>) -> Samples 
     }
 }
 
-/// Names counted in so many looks as shares, the largest first.
+/// Counts by name as shares of `looks` samples, the largest first.
 fn profile(counts: HashMap<String, u64>, looks: u64) -> Profile {
     let all: u64 = counts.values().sum();
     let mut shares: Vec<Share> = counts
@@ -111,19 +112,20 @@ fn profile(counts: HashMap<String, u64>, looks: u64) -> Profile {
     Profile { samples: looks, shares }
 }
 
-/// A session that works, or has the CPU to wait for.
+/// A session that runs, or waits for the CPU.
 pub const RUNNING: &str = "running";
 
 /// A session that waits for its client's next statement.
 pub const CLIENT: &str = "for the client";
 
-/// How a state begins of which the server does not say whether it is a wait.
+/// The beginning of a state that may or may not be a wait: the server does not say.
 pub const IN_STATE: &str = "in state ";
 
-/// A session that waits for a row of InnoDB's, which states do not tell from work on tables.
+/// A session that waits for a row of InnoDB: the states do not distinguish this from work on
+/// tables.
 const ROW_LOCK: &str = "InnoDB row lock";
 
-/// The statement that counts this server's sessions by what they wait for.
+/// The statement that counts this server's sessions by wait event.
 fn statement(dialect: Dialect, control: &mut dyn arm::Ask) -> Result<String, String> {
     match dialect {
         Dialect::Postgres => Ok(format!(
@@ -136,7 +138,7 @@ fn statement(dialect: Dialect, control: &mut dyn arm::Ask) -> Result<String, Str
 }
 
 fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
-    // Only who may see all sessions may ask.
+    // Only a user who may see all sessions may read them.
     let row_locks =
         "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
     let may = control.ask(row_locks).is_ok();
@@ -153,7 +155,7 @@ fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
         )
     };
     let (new, old) = (of("performance_schema"), of("information_schema"));
-    // MySQL gives the second up for the first, which MariaDB does not have.
+    // MySQL deprecates the second view for the first, which MariaDB lacks.
     match control.ask(&new) {
         Ok(_) => Ok(new),
         Err(_) => control.ask(&old).map(|_| old),

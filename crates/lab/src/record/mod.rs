@@ -1,8 +1,8 @@
-//! The record of a run, as it is stored: its arms, points and rounds, what was seen beside them,
-//! and what was made of them.
+//! The stored record of a run: its arms, points and rounds, the observations beside them, and the
+//! conclusions.
 //!
-//! What must hold: a report may hold anything: no arms, no points, points without rounds, numbers
-//! that are none (NaN). Every output shows the rest and leaves a dash where there is no number.
+//! What must hold: a report may hold anything: no arms, no points, points without rounds, NaN.
+//! Every output shows the rest and leaves a dash where there is no number.
 
 mod number;
 mod store;
@@ -10,8 +10,7 @@ mod store;
 use crate::arm::Dialect;
 use crate::load::Protocol;
 
-/// A structure of numbers, which are stored by their names. One that is no number is stored as
-/// null.
+/// Defines a structure of numbers, stored by their names. NaN and infinities are stored as null.
 macro_rules! numbers {
     ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident,)* }) => {
         $(#[$about])*
@@ -21,7 +20,7 @@ macro_rules! numbers {
         }
 
         impl $name {
-            /// One whose fields are `of` a way to read the field of others.
+            /// Builds one from a way to read each field of another.
             #[allow(dead_code)]
             pub(crate) fn each(of: impl Fn(fn(&Self) -> f64) -> f64) -> Self {
                 Self { $($field: of(|one| one.$field),)* }
@@ -30,23 +29,23 @@ macro_rules! numbers {
     };
 }
 
-/// Of the stored form; raised when it changes.
+/// Version of the stored form; raise it when the form changes.
 pub const VERSION: u32 = 1;
 
 numbers! {
-    /// A number, and the bounds within which it lies 95 times in 100.
+    /// A number and its 95% confidence interval.
     Interval {
-        /// The best guess: a median, or what was fitted.
+        /// The best estimate: a median, or a fitted value.
         value,
-        /// Not below; NaN when there was too little to tell (a single round).
+        /// The lower bound; NaN when the rounds are too few for one (a single round).
         low,
-        /// Not above; NaN with `low`.
+        /// The upper bound; NaN with `low`.
         high,
     }
 }
 
 impl Interval {
-    /// A number of which no bounds are known.
+    /// A number without known bounds.
     pub fn alone(value: f64) -> Self {
         Self { value, low: f64::NAN, high: f64::NAN }
     }
@@ -56,7 +55,7 @@ impl Interval {
         (self.low.is_finite() && self.high.is_finite()).then_some((self.low, self.high))
     }
 
-    /// What it says as a ratio.
+    /// The verdict on it as a ratio.
     pub fn verdict(&self) -> Verdict {
         match self.bounds() {
             None => Verdict::Unknown,
@@ -97,9 +96,9 @@ pub struct Fit {
     pub protocol: Protocol,
     /// Transactions a second of one client (lambda).
     pub single: Interval,
-    /// The share of work done by one at a time (sigma).
+    /// The serial share of the work (sigma).
     pub contention: Interval,
-    /// The cost of agreeing with each other client, as a share of one's work (kappa).
+    /// The cost of coordination with each other client, as a share of a client's work (kappa).
     pub coherence: Interval,
     /// Where the curve turns: clients, and the transactions a second there. `None` where it never
     /// does.
@@ -120,7 +119,7 @@ pub struct Peak {
 }
 
 impl Fit {
-    /// Transactions a second that the curve has at so many clients.
+    /// The curve's transactions a second at this number of clients.
     pub fn tps(&self, clients: f64) -> f64 {
         let others = clients - 1.0;
         self.single.value * clients
@@ -128,7 +127,7 @@ impl Fit {
     }
 }
 
-/// The name in [`Report::load`] under which a run says that its transactions went as pipelines.
+/// The name in [`Report::load`] that marks a run whose transactions were pipelines.
 pub(crate) const PIPELINE: &str = "pipeline";
 
 /// A whole run.
@@ -140,28 +139,28 @@ pub struct Report {
     pub began: String,
     /// The words of the command as a shell takes them, without passwords.
     pub command: Vec<String>,
-    /// What it ran on.
+    /// The machine it ran on.
     pub machine: Machine,
-    /// How the load was made, as name and value: driver, pace, seconds of warm-up and of counting,
-    /// seed.
+    /// The load as name and value: driver, pace, seconds of warm-up and of counting, seed.
     pub load: Vec<(String, String)>,
-    /// What was compared; the others are held against the first.
+    /// The arms; the report compares the others with the first.
     pub arms: Vec<Arm>,
     /// All points, in the order they were first measured.
     pub points: Vec<Point>,
     /// Curves through the points.
     pub fits: Vec<Fit>,
-    /// The first lines of a report: what disqualifies the run, and how the arms compare.
+    /// The first lines of a report: the faults that disqualify the run, and the comparison of the
+    /// arms.
     #[serde(default)]
     pub verdict: Vec<String>,
     /// Conclusions, one sentence each, the most important first.
     pub findings: Vec<String>,
-    /// What was asked for and not measured, and why.
+    /// Missing measurements that the command line asked for, and the reasons.
     pub missing: Vec<String>,
 }
 
 impl Report {
-    /// An arm's place; past the end for a name that isn't among the arms.
+    /// An arm's index; past the end for an unknown name.
     pub(crate) fn arm_number(&self, name: &str) -> usize {
         self.arms.iter().position(|arm| arm.name == name).unwrap_or(self.arms.len())
     }
@@ -172,14 +171,14 @@ impl Report {
 pub struct Machine {
     /// Facts of the machine, as name and value: CPU, topology, kernel, governor, huge pages.
     pub facts: Vec<(String, String)>,
-    /// How long a fixed loop took, over the run.
+    /// Times of a fixed loop, over the run.
     pub noise: Vec<Noise>,
 }
 
-/// The fact of how much memory was free, which is another one at each run on the same machine.
+/// The fact of free memory, which differs between runs on the same machine.
 pub(crate) const MEMORY_AT_START: &str = "memory available at start";
 
-/// The fact of how busy others were, which is as well.
+/// The fact of other programs' load, which differs as well.
 pub(crate) const LOAD_AT_START: &str = "load of others at start";
 
 numbers! {
@@ -197,9 +196,9 @@ numbers! {
 pub struct Arm {
     /// Its name.
     pub name: String,
-    /// What it speaks.
+    /// The language it speaks.
     pub dialect: Dialect,
-    /// What it says it is.
+    /// The server's version, as it reports it.
     pub server: String,
     /// Settings that matter, as name and value.
     pub settings: Vec<(String, String)>,
@@ -218,18 +217,17 @@ pub struct Point {
     pub clients: usize,
     /// Transactions a second: the rounds' median.
     pub tps: Interval,
-    /// What the point is judged by ([`Round::judged`]) over that of the first arm with the same
-    /// workload, protocol and clients; `None` for the first arm itself, and where that one has no
-    /// such point.
+    /// The judged figure ([`Round::judged`]) over that of the first arm with the same workload,
+    /// protocol and clients. `None` for the first arm itself, and where that arm has no such point.
     pub ratio: Option<Interval>,
     /// All rounds.
     pub rounds: Vec<Round>,
-    /// What must hold after the last round.
+    /// Conditions that must hold after the last round.
     pub checks: Vec<Check>,
 }
 
 impl Point {
-    /// Whether transactions were due at a given rate.
+    /// Whether transactions arrived at a given rate.
     pub fn is_open(&self) -> bool {
         self.rounds.iter().any(|round| round.offered.is_some())
     }
@@ -238,8 +236,8 @@ impl Point {
 /// One round.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Round {
-    /// Which pass over the points it belongs to, from 0: rounds of two arms with the same clients
-    /// and the same pass were measured one right after the other, and are compared with each other.
+    /// The pass over the points it belongs to, from 0. Rounds of two arms with the same clients and
+    /// the same pass ran one right after the other, and are compared.
     pub pass: u32,
     /// Seconds since the run's beginning.
     #[serde(deserialize_with = "number::read")]
@@ -250,43 +248,44 @@ pub struct Round {
     /// Transactions done a second.
     #[serde(deserialize_with = "number::read")]
     pub tps: f64,
-    /// Transactions due a second (open loop).
+    /// Arrivals a second (open loop).
     pub offered: Option<Offered>,
     /// By kind of transaction.
     pub kinds: Vec<KindCounts>,
     /// The latency of all transactions done.
     pub latency: Latency,
-    /// How much later than due they began (open loop).
+    /// Lateness of begins: time from a transaction's arrival to its begin (open loop).
     pub lag: Option<Latency>,
-    /// How much later than due they began though a client was free: the driver's own lateness.
+    /// Lateness of begins while a client was free: the driver's own lateness.
     #[serde(default)]
     pub own_lag: Option<Latency>,
-    /// Latencies by equal steps of a rising rate, of the transactions due in each; empty elsewhere.
+    /// Latencies by equal steps of a rising rate, for the transactions that arrived in each; empty
+    /// elsewhere.
     #[serde(default)]
     pub by_rate: Vec<Latency>,
     /// Done in each second.
     pub seconds: Vec<u64>,
     /// Errors by code.
     pub errors: Vec<Errors>,
-    /// Transactions that were due and never begun (open loop), where the driver tells.
+    /// Transactions that arrived and never began (open loop), where the driver reports them.
     pub unstarted: Option<u64>,
-    /// Clients that could not go on, and why the first could not.
+    /// The number of clients that could not go on, and the first one's reason.
     pub lost_clients: Option<(usize, String)>,
     /// The driver's own CPU time.
     pub client_cpu: CpuTime,
-    /// What the observers saw.
+    /// The observers' results.
     pub observed: Observed,
 }
 
 impl Round {
-    /// What it is judged by: throughput, and in an open loop, where that is what was asked for,
-    /// p99.
+    /// The figure that judges it: throughput, or p99 in an open loop, where throughput is the
+    /// requested rate.
     pub fn judged(&self) -> f64 {
         if self.offered.is_some() { self.latency.p99 } else { self.tps }
     }
 }
 
-/// Transactions due a second in an open loop; from one rate to the other evenly.
+/// Arrivals a second in an open loop, from one rate to the other evenly.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Offered {
     /// When counting began.
@@ -295,7 +294,7 @@ pub struct Offered {
     /// When it ended.
     #[serde(deserialize_with = "number::read")]
     pub to: f64,
-    /// Whether they came evenly, not by chance.
+    /// Whether they arrived evenly, not at random.
     #[serde(default)]
     pub even: bool,
 }
@@ -321,7 +320,7 @@ pub struct KindCounts {
     pub done: u64,
     /// Given up.
     pub failed: u64,
-    /// Begun again.
+    /// Tried again.
     pub retried: u64,
 }
 
@@ -346,21 +345,21 @@ numbers! {
 }
 
 impl Latency {
-    /// Nobody knows any.
+    /// No known latencies.
     pub(crate) fn none() -> Self {
         Self::each(|_| f64::NAN)
     }
 }
 
-/// What was seen beside a round.
+/// Observations beside a round.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Observed {
-    /// Where the machine's CPU time went, where the server runs on this machine.
+    /// The split of the machine's CPU time, where the server runs on this machine.
     pub cpu: Option<CpuSplit>,
-    /// What was idle of the CPUs that server and driver may use, where either may not use all.
+    /// Idle parts of the CPUs that server and driver may use, where either may not use all.
     #[serde(default)]
     pub own_cpus: Option<OwnCpus>,
-    /// How many of the server's threads worked all the time.
+    /// Number of the server's threads that worked all the time.
     #[serde(default)]
     pub busy_threads: Option<usize>,
     /// Context switches of the server for each transaction.
@@ -369,33 +368,33 @@ pub struct Observed {
     pub calls: Option<f64>,
     /// Top symbols of the server, by their share of its samples.
     pub symbols: Vec<Share>,
-    /// How many samples these are shares of.
+    /// Number of samples behind these shares.
     #[serde(default)]
     pub samples: u64,
-    /// What the server's sessions were seen waiting for, by their share of all that were seen.
+    /// Wait events of the server's sessions, by their share of all sampled sessions.
     pub waits: Vec<Share>,
-    /// How often all sessions were looked at for them. Sessions of one look are no samples apart
-    /// from each other: one commit that they wait for together is seen in all of them.
+    /// Number of samples of all sessions. Sessions of one sample are not independent: one commit
+    /// that they all wait for shows in each of them.
     #[serde(default)]
     pub looks: u64,
-    /// What could not be seen, and why: a sentence each.
+    /// Missing observations and their reasons: a sentence each.
     pub unseen: Vec<String>,
 }
 
-/// How sentences in [`Observed::unseen`] begin where system calls are missing, which not every
-/// round looks for.
+/// Beginning of a sentence in [`Observed::unseen`] on missing system calls, which not every round
+/// counts.
 pub(crate) const NO_CALLS: &str = "no system calls: ";
-/// The same of symbols.
+/// The same for symbols.
 pub(crate) const NO_SYMBOLS: &str = "no symbols: ";
-/// The same of wait events, after which not all of a round asks.
+/// The same for wait events, which cover only a part of a round.
 pub(crate) const NO_WAITS: &str = "no wait events: ";
 
 numbers! {
     /// Context switches for each transaction.
     Switches {
-        /// A thread had to wait for something.
+        /// A thread had to wait.
         voluntary,
-        /// A thread's time was up, or another one's turn came first.
+        /// A thread's time slice was over, or another thread came first.
         involuntary,
     }
 }
@@ -403,34 +402,34 @@ numbers! {
 /// A part of something counted in samples.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Share {
-    /// A symbol, or what is waited for.
+    /// A symbol, or a wait event.
     pub name: String,
     /// From 0 to 1.
     #[serde(deserialize_with = "number::read")]
     pub share: f64,
 }
 
-/// Shares, and how many samples they are of: 0 where that is not known.
+/// Shares and their number of samples: 0 where that is unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Profile {
     /// How many.
     pub samples: u64,
-    /// The largest first. Where they don't add up to 1, the smallest were left out.
+    /// The largest first. Where the sum is below 1, the smallest are left out.
     pub shares: Vec<Share>,
 }
 
 numbers! {
-    /// What was idle of CPUs that are not all the machine has, from 0 to 1.
+    /// Idle parts of CPUs that are not all of the machine's, from 0 to 1.
     OwnCpus {
         /// The idle share of the CPUs that the server may use.
         server_idle,
-        /// Of those that the load driver may use.
+        /// The idle share of the CPUs that the load driver may use.
         client_idle,
     }
 }
 
 numbers! {
-    /// Shares of the machine's CPU time; they add up to 1.
+    /// Shares of the machine's CPU time; their sum is 1.
     CpuSplit {
         /// The load driver.
         client,
@@ -454,7 +453,7 @@ pub struct Errors {
     pub message: String,
     /// How many.
     pub count: u64,
-    /// Whether the workload lets it pass : no transaction failed by it.
+    /// Whether the workload tolerates it: no transaction failed by it.
     pub tolerated: bool,
 }
 
@@ -468,11 +467,11 @@ numbers! {
     }
 }
 
-/// Something that must hold after a run, and whether it does.
+/// A condition that must hold after a run, and whether it does.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Check {
-    /// What must hold.
+    /// The condition.
     pub claim: String,
-    /// What was seen where it does not.
+    /// The observation that violates it.
     pub fault: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Numbers that JSON has no word for: it stores NaN and the infinite ones as null, which is read as NaN.
+//! Numbers that JSON lacks: it stores NaN and infinities as null, which reads back as NaN.
 
 use serde::{Deserialize, Deserializer};
 

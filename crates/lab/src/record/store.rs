@@ -1,18 +1,19 @@
-//! The stored form: JSON with a version, which other versions refuse.
+//! The stored form: JSON with a version; a program of another version refuses it.
 
 use super::{Report, VERSION};
 
 impl Report {
-    /// As it is stored.
+    /// The stored form.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("a report has text keys only");
         text.push('\n');
         text
     }
 
-    /// From what [`Report::to_json`] gave. The error is a line for whoever named the file: what is wrong and what to do.
+    /// Reads the output of [`Report::to_json`]. The error is a line for the user who named the
+    /// file: the fault and the remedy.
     pub fn from_json(text: &str) -> Result<Self, String> {
-        /// All that versions have in common.
+        /// The part that all versions share.
         #[derive(serde::Deserialize)]
         struct Versioned {
             version: u32,

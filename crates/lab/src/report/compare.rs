@@ -1,10 +1,10 @@
-//! Two stored runs, point by point.
+//! Compares two stored runs, point by point.
 //!
-//! What is broken or missing in either run comes first, since a figure of a run whose data is
-//! broken is none; then what differs between the machines and the loads, since it may explain all
-//! the rest. Arms are matched by name; where each run has but one, those two are. Rounds of two
-//! runs lie too far apart to be paired, so that a ratio's bounds come from both runs' own. In an
-//! open loop throughput is what was asked for: there the ratio is that of p99.
+//! Broken checks and missing points of either run come first: a run with broken data has no valid
+//! figures. Differences between the machines and the loads follow, since they may explain the rest.
+//! Arms match by name; if each run has only one arm, these match. Rounds of two runs lie too far
+//! apart to be paired, so a ratio's bounds come from the bounds of both runs. In an open loop
+//! throughput is the requested rate: there the ratio is that of p99.
 
 use super::groups::{Group, groups};
 use super::sheets::{self, Block, Sheet};
@@ -13,23 +13,23 @@ use crate::figures;
 use crate::record::{Arm, Interval, LOAD_AT_START, MEMORY_AT_START, Machine, Point, Report, Verdict};
 use crate::stats::{Limit, independent_ratio, median};
 
-/// The fixed loop's medians are apart by more than this part where the machines differ.
+/// The machines differ if the medians of the fixed loop differ by more than this part.
 const APART: f64 = 0.03;
 
-/// What two runs have in common, and what not.
+/// The common points and the differences of two runs.
 #[derive(Debug, Default)]
 pub struct Comparison<'a> {
     /// Checks that failed in either run.
     pub broken: Vec<String>,
-    /// What either run lacks.
+    /// Missing measurements of either run.
     missing: Vec<String>,
     /// How the machines differ, a line each.
     machines: Vec<String>,
-    /// What else was changed: servers, settings, load.
+    /// Other changes: servers, settings, load.
     pub changes: Vec<String>,
-    /// Points that both have, in the first one's order.
+    /// Points of both runs, in the first one's order.
     series: Vec<Series<'a>>,
-    /// Points that only one has, a line for each arm and workload.
+    /// Points of only one run, a line for each arm and workload.
     unmatched: Vec<String>,
     /// Thresholds that a point crosses, a line each.
     pub crossed: Vec<String>,
@@ -49,7 +49,7 @@ struct Series<'a> {
     pairs: Vec<Pair<'a>>,
 }
 
-/// Holds the second run against the first, and every point against the limits.
+/// Compares the second run with the first, and every point with the limits.
 pub fn compare<'a>(first: &'a Report, second: &'a Report, limits: &[Limit]) -> Comparison<'a> {
     let mut all = Comparison::default();
     for (which, report) in [("first", first), ("second", second)] {
@@ -57,7 +57,7 @@ pub fn compare<'a>(first: &'a Report, second: &'a Report, limits: &[Limit]) -> C
         all.broken.extend(sheets::broken_checks(report).into_iter().map(of));
         all.missing.extend(sheets::missing(report).into_iter().map(of));
     }
-    // What is another one at each run says nothing of the machine.
+    // Facts that differ at each run say nothing about the machine.
     let lasting = |report: &Report| -> Vec<(String, String)> {
         let facts = report.machine.facts.iter();
         facts.filter(|(name, _)| name != MEMORY_AT_START && name != LOAD_AT_START).cloned().collect()
@@ -90,8 +90,7 @@ pub fn compare<'a>(first: &'a Report, second: &'a Report, limits: &[Limit]) -> C
     all
 }
 
-/// How the times differ that the fixed loop took, which is how the machines do, or the same one on
-/// two days.
+/// The ratio of the fixed loop's times: two machines differ by it, or one machine on two days.
 fn speeds(first: &Machine, second: &Machine) -> Option<String> {
     let median = |of: &Machine| {
         let took = of.noise.iter().map(|one| one.took).filter(|took| took.is_finite());
@@ -109,7 +108,7 @@ fn speeds(first: &Machine, second: &Machine) -> Option<String> {
     })
 }
 
-/// What the arm of the first run is called in the second one.
+/// The name in the second run of the first run's arm.
 fn partner<'a>(first: &Report, second: &'a Report, arm: &'a str) -> &'a str {
     match (&first.arms[..], &second.arms[..]) {
         ([_], [other]) => &other.name,
@@ -151,7 +150,8 @@ fn only(which: &str, title: &str, clients: &[String], lines: &mut Vec<String>) {
 }
 
 impl<'a> Comparison<'a> {
-    /// Finds each point of the first run its partner; the partners.
+    /// Pairs each point of the first run with the second's; returns the paired points of the second
+    /// run.
     fn pair(&mut self, first: &'a Report, second: &'a Report) -> Vec<&'a Point> {
         let (others, mut matched) = (groups(second), Vec::new());
         for group in groups(first) {
@@ -201,12 +201,12 @@ impl<'a> Comparison<'a> {
         text + &self.conclusion() + "\n"
     }
 
-    /// How many points became faster, slower, or neither.
+    /// The number of points that became faster, slower, or neither.
     fn conclusion(&self) -> String {
         if !self.is_any() {
             return "Nothing is comparable: no point has a figure in both runs.".into();
         }
-        // The second is faster by more throughput, or by less latency.
+        // The second run is faster by more throughput, or by less latency.
         let faster = |series: &Series<'_>, ratio: &Interval| match ratio.verdict() {
             Verdict::More => Some(!series.open),
             Verdict::Less => Some(series.open),
@@ -296,7 +296,7 @@ mod tests {
             .iter_mut()
             .flat_map(|point| &mut point.rounds)
             .for_each(|round| round.latency.p99 *= 100.0);
-        // More was due, and done.
+        // More transactions arrived, and were done.
         for tps in more.points.iter_mut().map(|point| &mut point.tps) {
             let one = *tps;
             *tps = Interval::each(|of| 4.0 * of(&one));
@@ -333,7 +333,7 @@ mod tests {
         second.points[0].rounds.iter_mut().for_each(|round| round.latency.p99 *= 2.0);
         let first = samples::two_arms();
         let crossed = compare(&first, &second, &limits).crossed;
-        // Those with more than 8 clients, and the first by its latency.
+        // The points with more than 8 clients, and the first point by its latency.
         assert_eq!(crossed.len(), 11, "{crossed:#?}");
         assert!(
             crossed[0].starts_with("select-only, prepared, allcore at 1 client: p99, second / first: 2.00 (")

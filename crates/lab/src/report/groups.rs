@@ -1,5 +1,4 @@
-//! Points put in order: all arms' points of one workload and protocol, and what a point's rounds
-//! say together.
+//! Orders points: all arms' points of one workload and protocol. Sums up a point's rounds.
 
 use super::turn::Turn;
 use crate::load::Protocol;
@@ -17,7 +16,7 @@ pub struct Group<'a> {
     pub workload: &'a str,
     /// How statements were sent.
     pub protocol: Protocol,
-    /// Clients that any arm was measured with, rising.
+    /// Numbers of clients of any arm, rising.
     pub clients: Vec<usize>,
     /// Arms that have points here, in the report's order.
     pub arms: Vec<&'a str>,
@@ -47,14 +46,14 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
 }
 
 impl<'a> Group<'a> {
-    /// What it is called.
+    /// The workload and protocol, as a heading.
     pub(crate) fn title(&self) -> String {
         let pipelined = self.report.load.iter().any(|(name, _)| name == PIPELINE);
         let pipelined = if pipelined { ", pipelined" } else { "" };
         format!("{}, {}{pipelined}", self.workload, self.protocol.name())
     }
 
-    /// An arm's point with so many clients.
+    /// An arm's point with this many clients.
     pub(crate) fn point(&self, arm: &str, clients: usize) -> Option<&'a Point> {
         self.points().find(|point| point.arm == arm && point.clients == clients)
     }
@@ -64,7 +63,7 @@ impl<'a> Group<'a> {
         self.clients.iter().filter_map(|clients| self.point(arm, *clients)).collect()
     }
 
-    /// All its points, as they were measured.
+    /// All its points, in the order of their measurement.
     pub(crate) fn points(&self) -> impl Iterator<Item = &'a Point> + use<'a> {
         let (workload, protocol) = (self.workload, self.protocol);
         self.report
@@ -73,8 +72,8 @@ impl<'a> Group<'a> {
             .filter(move |point| point.workload == workload && point.protocol == protocol)
     }
 
-    /// Whether transactions were due at a given rate, whatever the server made of it: how much was
-    /// done is then no measure of how much it could do.
+    /// Whether transactions arrived at a given rate, whether the server kept up or not. Throughput
+    /// is then no measure of the server's capacity.
     pub(crate) fn is_open(&self) -> bool {
         self.points().any(Point::is_open)
     }
@@ -91,27 +90,27 @@ impl<'a> Group<'a> {
         self.report.fits.iter().find(here)
     }
 
-    /// Where an arm's curve turns; `None` without numbers.
+    /// The turn of an arm's curve; `None` without numbers.
     pub(crate) fn turn(&self, arm: &str) -> Option<Turn<'a>> {
         Turn::of(&self.line(arm))
     }
 }
 
-/// How often something went wrong at a point, over all rounds.
+/// Counts of failures at a point, over all rounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Failures {
     /// Transactions given up.
     pub failed: u64,
-    /// Transactions begun again.
+    /// Transactions tried again.
     pub retried: u64,
-    /// Errors of statements, but for those that the workload lets pass.
+    /// Errors of statements, except those that the workload tolerates.
     pub errors: u64,
     /// Clients that could not go on.
     pub lost_clients: u64,
 }
 
 impl Point {
-    /// What it is judged by ([`Round::judged`]): the rounds' median.
+    /// The judged figure ([`Round::judged`]): the rounds' median.
     pub(crate) fn judged(&self) -> Interval {
         if self.is_open() { self.p99() } else { self.tps }
     }
@@ -127,17 +126,17 @@ impl Point {
         self.medians(|round| Some(round.latency)).unwrap_or(Latency::none())
     }
 
-    /// The rounds' medians of how late transactions began (open loop).
+    /// Lateness of begins (open loop): the rounds' medians.
     pub(crate) fn lag(&self) -> Option<Latency> {
         self.medians(|round| round.lag)
     }
 
-    /// How late they began though a client was free, the driver's own lateness (open loop).
+    /// Lateness of begins while a client was free, the driver's own (open loop).
     pub(crate) fn own_lag(&self) -> Option<Latency> {
         self.medians(|round| round.own_lag)
     }
 
-    /// Latencies over a rising rate: how many a second were due, and the rounds' medians then.
+    /// Latencies over a rising rate: the arrivals a second, and the rounds' medians there.
     pub(crate) fn latency_by_rate(&self) -> Vec<(f64, Latency)> {
         let (offered, steps) = (self.offered(), self.rounds.iter().map(|round| round.by_rate.len()).max());
         let steps = steps.unwrap_or(0);
@@ -148,8 +147,7 @@ impl Point {
         (0..steps).filter_map(step).collect()
     }
 
-    /// Transactions done in the seconds of a rising rate: how many were due, and the rounds'
-    /// median.
+    /// Throughput in the seconds of a rising rate: the arrivals, and the rounds' median.
     pub(crate) fn done_by_rate(&self) -> Vec<(f64, f64)> {
         let (offered, seconds) = (self.offered(), self.rounds.iter().map(|round| round.seconds.len()).max());
         let elapsed = median(self.rounds.iter().map(|round| round.elapsed));
@@ -160,20 +158,20 @@ impl Point {
         (0..seconds.unwrap_or(0)).filter_map(second).collect()
     }
 
-    /// The rates at which transactions were due (open loop): the rounds' medians.
+    /// The arrival rates (open loop): the rounds' medians.
     pub(crate) fn offered(&self) -> Option<Offered> {
         let all = || self.rounds.iter().filter_map(|round| round.offered);
         let from = median(all().map(|one| one.from))?;
         Some(Offered { from, to: median(all().map(|one| one.to))?, even: all().all(|one| one.even) })
     }
 
-    /// The part that was done of what was due (open loop).
+    /// Throughput as a part of the arrivals (open loop).
     pub(crate) fn kept(&self) -> Option<f64> {
         Some(self.tps.value / self.offered()?.mean()).filter(|part| part.is_finite())
     }
 
-    /// Transactions that were due and never begun (open loop), over all rounds; `None` where one of
-    /// these does not know.
+    /// Transactions that arrived and never began (open loop), over all rounds; `None` where one of
+    /// these does not report them.
     pub(crate) fn unstarted(&self) -> Option<u64> {
         self.rounds.iter().try_fold(0, |sum: u64, round| Some(sum.saturating_add(round.unstarted?)))
     }
@@ -213,7 +211,7 @@ impl Point {
         (!all.is_empty()).then(|| OwnCpus::each(|of| all.iter().map(of).sum::<f64>() / all.len() as f64))
     }
 
-    /// How many of the server's threads worked all the time: the rounds' median.
+    /// Number of the server's threads that worked all the time: the rounds' median.
     pub(crate) fn busy_threads(&self) -> usize {
         let seen = self.rounds.iter().filter_map(|round| round.observed.busy_threads);
         median(seen.map(|threads| threads as f64)).map_or(0, |threads| threads as usize)
@@ -244,14 +242,14 @@ impl Point {
         self.profile(|round| (&round.observed.symbols, round.observed.samples))
     }
 
-    /// What sessions waited for, of all rounds' samples.
+    /// Wait events of the sessions, of all rounds' samples.
     pub(crate) fn waits(&self) -> Profile {
         self.profile(|round| (&round.observed.waits, round.observed.looks))
     }
 
     fn profile(&self, of: impl Fn(&Round) -> (&Vec<Share>, u64)) -> Profile {
         let seen = || self.rounds.iter().map(&of).filter(|(shares, _)| !shares.is_empty());
-        // Where nobody counted, rounds count alike.
+        // Without sample counts, rounds weigh alike.
         let weight = |samples: u64| samples.max(1) as f64;
         let all: f64 = seen().map(|(_, samples)| weight(samples)).sum();
         let mut sums: Vec<Share> = Vec::new();
@@ -270,7 +268,7 @@ impl Point {
     }
 }
 
-/// Of those that are numbers; `None` without any.
+/// The median of the numbers among these; `None` without any.
 fn median(of: impl Iterator<Item = f64>) -> Option<f64> {
     Some(stats::median(&of.collect::<Vec<_>>())).filter(|median| median.is_finite())
 }

@@ -1,4 +1,4 @@
-//! The report as Markdown: tables with pipes, as code hosts show them.
+//! The report as Markdown, with the tables that code hosts render.
 
 use serde_json::json;
 

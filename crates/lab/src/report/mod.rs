@@ -1,7 +1,7 @@
-//! A run's report: as a table, Markdown or a page, and held against another run's.
+//! A run's report: as a table, Markdown or a page, and compared with another run's.
 //!
-//! What must hold: outputs read a [`Report`](crate::record::Report) and nothing else; whatever they show can be had again
-//! from the stored form.
+//! What must hold: outputs read a [`Report`](crate::record::Report) and nothing else, so the stored
+//! form reproduces all of them.
 
 pub mod compare;
 pub mod groups;

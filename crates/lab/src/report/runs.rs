@@ -15,7 +15,7 @@ pub struct Stored {
     pub name: String,
     /// The run.
     pub report: Report,
-    /// Its plots: what each shows, and its file as the page names it.
+    /// Its plots: a description of each, and its file as the page names it.
     pub plots: Vec<(&'static str, String)>,
 }
 
@@ -38,7 +38,7 @@ const SETTINGS: [&str; 15] = [
     "sync_binlog",
 ];
 
-/// The page. The first arm of the first run is held against the best of the others.
+/// The page. It compares the first arm of the first run with the best of the others.
 pub fn runs(runs: &[Stored]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let mut counts: Vec<usize> =
@@ -57,7 +57,7 @@ pub fn runs(runs: &[Stored]) -> String {
     render("runs.md", values)
 }
 
-/// An arm, and what its server is: its version without what it was built with, and its settings.
+/// An arm and its server: the version without build details, and the settings.
 fn server(arm: &Arm) -> (String, String) {
     let version = arm.server.split(" on ").next().unwrap_or_default().to_owned();
     let shown = arm.settings.iter().filter(|(name, _)| SETTINGS.contains(&name.as_str()));
@@ -105,7 +105,7 @@ fn section(run: &Stored, counts: &[usize]) -> Value {
     })
 }
 
-/// How many times the first arm has what the best of the others has with so many clients.
+/// The ratio of the first arm to the best of the others, at this many clients.
 fn best(report: &Report, clients: usize) -> Option<Interval> {
     let ratios =
         report.points.iter().filter(|point| point.clients == clients).filter_map(|point| point.ratio);

@@ -1,4 +1,4 @@
-//! Reports made up for tests: what a run would have stored, from curves with a little noise that is the same each time.
+//! Reports for tests: simulated runs, from curves with a little noise that is the same each time.
 
 use crate::arm::Dialect;
 use crate::load::Protocol;
@@ -13,7 +13,8 @@ struct Curve {
     coherence: f64,
 }
 
-/// Two arms of one workload, the second twice as slow and past its peak at 64 clients, with everything observed.
+/// Two arms of one workload, the second twice as slow and past its peak at 64 clients, with
+/// everything observed.
 pub(crate) fn two_arms() -> Report {
     let curves = [
         Curve { name: "allcore", single: 16_000.0, contention: 0.03, coherence: 0.000_01 },
@@ -67,7 +68,7 @@ pub(crate) fn one_point() -> Report {
     report
 }
 
-/// One arm at 5,000 transactions a second, which it does not hold with one client.
+/// One arm at 5,000 transactions a second, a rate that it does not hold with one client.
 pub(crate) fn open_loop() -> Report {
     let curves = [Curve { name: "pg", single: 3_000.0, contention: 0.0, coherence: 0.0 }];
     let mut report = with(&curves, "oltp_read_write", &[1, 8, 64]);
@@ -99,7 +100,7 @@ pub(crate) fn rising() -> Report {
     report
 }
 
-/// Nothing at all.
+/// An empty report.
 pub(crate) fn nothing() -> Report {
     let mut report = with(&[], "select-only", &[]);
     report.missing = vec!["arm pg18: can't connect to 127.0.0.1:5432: connection refused".into()];

@@ -1,9 +1,7 @@
-//! A report as tables of text: what the terminal, Markdown and HTML all show, each in its own
-//! dress.
+//! A report as tables of text, which the terminal, Markdown and HTML each format in their own way.
 //!
-//! A [`Sheet`] has a key column (clients, mostly) and blocks of columns beside it (an arm each,
-//! mostly), so that an output with little room can put the blocks below each other and repeat the
-//! keys.
+//! A [`Sheet`] has a key column (clients, mostly) and blocks of columns beside it (one per arm,
+//! mostly). An output with little room can put the blocks below each other and repeat the keys.
 
 use super::groups::Group;
 use crate::figures::{self, NONE};
@@ -14,11 +12,11 @@ use crate::record::{
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Sheet {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// Over the keys.
+    /// The head of the key column.
     pub key: String,
-    /// One for each row.
+    /// The key of each row.
     pub keys: Vec<String>,
     /// The columns beside the keys.
     pub blocks: Vec<Block>,
@@ -27,11 +25,11 @@ pub struct Sheet {
 /// Columns that belong together.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Block {
-    /// Over all of them; may be empty.
+    /// The head over all its columns; may be empty.
     pub name: String,
-    /// Over each.
+    /// The head of each column.
     pub heads: Vec<String>,
-    /// For each key a cell for each head.
+    /// For each key, a cell for each head.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -62,7 +60,7 @@ impl Sheet {
         }
     }
 
-    /// Adds to each arm but the first its ratio to that one, under a head that names both sides.
+    /// Adds to each arm but the first its ratio to the first, under a head that names both sides.
     fn add_ratios(&mut self, group: &Group<'_>, report: &Report, of: &str) {
         let Some(first) = report.arms.first() else { return };
         for block in self.blocks.iter_mut().filter(|block| block.name != first.name) {
@@ -74,7 +72,7 @@ impl Sheet {
         }
     }
 
-    /// With one unnamed block; `rows` begin with their key. `None` without rows.
+    /// A sheet with one unnamed block; `rows` begin with their key. `None` without rows.
     fn plain(title: &str, key: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Option<Self> {
         if rows.is_empty() {
             return None;
@@ -100,7 +98,7 @@ fn ratio_within(ratio: &Interval) -> String {
 }
 
 /// Transactions a second with their bounds, and each arm's ratio to the first one; in an open loop
-/// the part of those due.
+/// throughput as a part of the arrivals.
 pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
     let open = group.is_open();
     let heads = if open { &["tps", "±", "of those due"][..] } else { &["tps", "±"] };
@@ -114,8 +112,7 @@ pub fn throughput(group: &Group<'_>, report: &Report) -> Sheet {
     sheet
 }
 
-/// The latencies one looks at first; in an open loop with each arm's ratio of p99 to the first
-/// one's.
+/// The most important latencies; in an open loop with each arm's ratio of p99 to the first one's.
 pub fn latency(group: &Group<'_>, report: &Report) -> Sheet {
     let mut sheet = Sheet::of_points("Latency, ms", group, &["p50", "p95", "p99"], |point| {
         let Latency { p50, p95, p99, .. } = point.latency();
@@ -135,7 +132,7 @@ pub fn more_latency(group: &Group<'_>) -> Sheet {
     })
 }
 
-/// How late transactions began, and the driver's own part of it; `None` in a closed loop.
+/// Lateness of begins, and the driver's own part of it; `None` in a closed loop.
 pub fn lag(group: &Group<'_>) -> Option<Sheet> {
     let open = group.points().any(|point| point.lag().is_some());
     let heads = ["p50", "p95", "p99", "driver's own p95", "never begun"];
@@ -149,8 +146,7 @@ pub fn lag(group: &Group<'_>) -> Option<Sheet> {
     })
 }
 
-/// What went wrong, with those numbers of clients with which anything did; `None` where nothing
-/// did.
+/// Failures, at the numbers of clients that had any; `None` where none had.
 pub fn failures(group: &Group<'_>) -> Option<Sheet> {
     let heads = ["failed", "retried", "errors", "lost clients"];
     let mut sheet = Sheet::of_points("Failures, over all rounds", group, &heads, |point| {
@@ -168,7 +164,7 @@ pub fn failures(group: &Group<'_>) -> Option<Sheet> {
     (!kept.is_empty()).then_some(sheet)
 }
 
-/// Sums of what has the same key, in the order in which keys come first.
+/// Sums by key, in the order in which keys first appear.
 fn sums<K: PartialEq, const N: usize>(all: impl Iterator<Item = (K, [u64; N])>) -> Vec<(K, [u64; N])> {
     let mut sums: Vec<(K, [u64; N])> = Vec::new();
     for (key, counts) in all {
@@ -202,7 +198,7 @@ pub fn errors(group: &Group<'_>) -> Option<Sheet> {
     Sheet::plain("Errors", "arm", &["clients", "code", "count", "first message"], rows)
 }
 
-/// Where the machine's CPU time went; `None` where nobody looked.
+/// The split of the machine's CPU time; `None` without observations.
 pub fn cpu(group: &Group<'_>) -> Option<Sheet> {
     let seen = group.points().any(|point| point.cpu().is_some());
     let heads = ["client", "server user", "server kernel", "other", "idle"];
@@ -216,7 +212,7 @@ pub fn cpu(group: &Group<'_>) -> Option<Sheet> {
     })
 }
 
-/// What a transaction cost the server's kernel and the driver.
+/// A transaction's costs for the server's kernel and for the driver.
 pub fn costs(group: &Group<'_>) -> Sheet {
     let heads = ["voluntary switches", "involuntary switches", "system calls", "driver's CPU, µs"];
     Sheet::of_points("Each transaction's switches, calls and driver's time", group, &heads, |point| {
@@ -231,12 +227,12 @@ pub fn costs(group: &Group<'_>) -> Sheet {
     })
 }
 
-/// Which shares a sheet or a plot is about.
+/// The shares that a sheet or a plot shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shares {
     /// Top symbols of the server.
     Symbols,
-    /// What sessions waited for.
+    /// Wait events of the sessions.
     Waits,
 }
 
@@ -263,8 +259,9 @@ impl Shares {
     }
 }
 
-/// An arm's shares at some of its points: names down, greatest anywhere first, at most `most` of
-/// them, and the points' shares in their order. A share that was not among those seen is `None`.
+/// An arm's shares at some of its points: one row per name, with the points' shares in their order.
+/// Names with the greatest share come first, `most` of them. A share that a point did not list is
+/// `None`.
 pub fn shares(points: &[&Point], what: Shares, most: usize) -> Vec<(String, Vec<Option<f64>>)> {
     let all: Vec<Vec<Share>> = points.iter().map(|point| what.of(point)).collect();
     let mut names: Vec<(&str, f64)> = Vec::new();
@@ -284,7 +281,7 @@ pub fn shares(points: &[&Point], what: Shares, most: usize) -> Vec<(String, Vec<
     names.into_iter().map(row).collect()
 }
 
-/// An arm's shares at all its points; `None` where nobody looked.
+/// An arm's shares at all its points; `None` without observations.
 pub fn shares_sheet(group: &Group<'_>, arm: &str, what: Shares) -> Option<Sheet> {
     let mut line = group.line(arm);
     line.retain(|point| !what.of(point).is_empty());
@@ -296,12 +293,12 @@ pub fn shares_sheet(group: &Group<'_>, arm: &str, what: Shares) -> Option<Sheet>
     Sheet::plain(&format!("{} by clients, {arm}", what.title()), what.key(), &heads, rows)
 }
 
-/// The same of all arms of which it was seen.
+/// The same for all arms with observations.
 pub fn all_shares(group: &Group<'_>, what: Shares) -> Vec<Sheet> {
     group.arms.iter().filter_map(|arm| shares_sheet(group, arm, what)).collect()
 }
 
-/// By kind of transaction, over all rounds; `None` where a workload has but one kind.
+/// Counts by kind of transaction, over all rounds; `None` where a workload has only one kind.
 pub fn kinds(group: &Group<'_>) -> Option<Sheet> {
     let points = || group.arms.iter().flat_map(|arm| group.line(arm));
     let mixed = points().flat_map(|point| &point.rounds).any(|round| round.kinds.len() > 1);
@@ -337,8 +334,8 @@ pub fn fits(group: &Group<'_>) -> Option<Sheet> {
     Sheet::plain("Universal scalability law", "arm", &heads, group.arms.iter().filter_map(row).collect())
 }
 
-/// What must hold after the runs, each once for an arm, and where it didn't; `None` where nothing
-/// was checked.
+/// Conditions that must hold after the runs, each once for an arm, and where they failed; `None`
+/// without checks.
 pub fn checks(group: &Group<'_>) -> Option<Sheet> {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for point in group.arms.iter().flat_map(|arm| group.line(arm)) {
@@ -375,8 +372,8 @@ pub fn broken_checks(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What is missing: what was asked for and not measured, and what observers could not see in any
-/// round of a point.
+/// Missing measurements: those that the command line asked for, and observations that no round of a
+/// point has.
 pub fn missing(report: &Report) -> Vec<String> {
     let mut unseen: Vec<(&str, &str, Vec<usize>)> = Vec::new();
     for point in &report.points {
@@ -407,7 +404,7 @@ pub fn missing(report: &Report) -> Vec<String> {
     report.missing.iter().cloned().chain(unseen).collect()
 }
 
-/// Whether another round of the point has seen what this is the reason of not seeing.
+/// Whether another round of the point has the observation that `reason` reports as missing.
 fn is_seen_elsewhere(point: &Point, reason: &str) -> bool {
     let any = |seen: fn(&Observed) -> bool| point.rounds.iter().any(|round| seen(&round.observed));
     (reason.starts_with(NO_CALLS) && any(|one| one.calls.is_some()))
@@ -415,8 +412,7 @@ fn is_seen_elsewhere(point: &Point, reason: &str) -> bool {
         || (reason.starts_with(NO_WAITS) && any(|one| one.looks > 0))
 }
 
-/// How long the machine took for the same loop, from the quickest to the slowest; `None` if it was
-/// never asked.
+/// The fixed loop's times, from the quickest to the slowest; `None` if it never ran.
 pub fn noise(report: &Report) -> Option<String> {
     let took = || report.machine.noise.iter().map(|noise| noise.took).filter(|took| took.is_finite());
     let least = took().min_by(f64::total_cmp)?;

@@ -1,8 +1,8 @@
-//! The outputs' templates, and how what a report holds is written into them.
+//! The outputs' templates, and the escaping of a report's texts in them.
 //!
-//! What must hold: whatever a report holds, a page is well-formed and Markdown keeps its shape.
-//! Texts are escaped. A character that no page may hold becomes U+FFFD, and one that Markdown may
-//! not hold a blank.
+//! What must hold: for any report, a page is well-formed and Markdown keeps its shape. Texts are
+//! escaped. A character that a page may not hold becomes U+FFFD; one that Markdown may not hold
+//! becomes a blank.
 
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, Value};
@@ -12,7 +12,7 @@ use super::sheets;
 use crate::figures;
 use crate::record::Report;
 
-/// Name and text of each.
+/// Name and text of each template.
 const TEMPLATES: [(&str, &str); 5] = [
     ("page.html", include_str!("templates/page.html")),
     ("parts.html", include_str!("templates/parts.html")),
@@ -21,7 +21,7 @@ const TEMPLATES: [(&str, &str); 5] = [
     ("runs.md", include_str!("templates/runs.md")),
 ];
 
-/// The template of this name with these values in it.
+/// Renders the template of this name with these values.
 pub(super) fn render(name: &str, values: serde_json::Value) -> String {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|name| match name.ends_with(".md") {
@@ -52,7 +52,7 @@ pub(super) fn render(name: &str, values: serde_json::Value) -> String {
     text
 }
 
-/// A run's template, with what all of them show and these workloads.
+/// Renders a run's template with these workloads and the values that all templates share.
 pub(super) fn render_run(
     name: &str,
     report: &Report,
@@ -92,7 +92,7 @@ fn html(text: &str) -> String {
     escaped
 }
 
-/// On one line, with what Markdown or HTML would take for its own put out of action.
+/// Puts a text on one line and escapes the characters that Markdown or HTML would interpret.
 fn markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for one in figures::plain(text).chars() {
@@ -106,7 +106,7 @@ fn markdown(text: &str) -> String {
     escaped
 }
 
-/// Markdown in lines of at most 100 columns; those of a list's item after its first are indented.
+/// Wraps Markdown at 100 columns; it indents the lines of a list's item after its first.
 fn wrapped(text: &str) -> String {
     let indent = if text.starts_with("- ") { "  " } else { "" };
     textwrap::fill(&markdown(text), textwrap::Options::new(100).subsequent_indent(indent))

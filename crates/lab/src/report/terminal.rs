@@ -1,4 +1,4 @@
-//! The table one reads at the end of a run: no line is wider than the terminal, unless a single column is.
+//! The table at the end of a run: no line is wider than the terminal, unless a single column is.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -7,7 +7,7 @@ use super::sheets::{self, Block, Sheet};
 use crate::figures::plain;
 use crate::record::Report;
 
-/// Names are cut in the middle to this many columns, since those of varied arms begin alike.
+/// Longer names lose their middle, since names of varied arms begin alike.
 const NAME_MAX: usize = 30;
 
 /// The report as text, at most `width` columns wide.
@@ -94,7 +94,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// A block without a name may be divided anywhere.
+    /// The columns of a block; a block without a name may be divided anywhere.
     fn of(block: &Block) -> Vec<Self> {
         let all = 0..block.heads.len();
         match block.name.is_empty() {
@@ -124,14 +124,14 @@ struct Column {
     head: String,
     cells: Vec<String>,
     width: usize,
-    /// Whether it holds words, which begin at the left.
+    /// Whether it holds words, which are aligned left.
     left: bool,
 }
 
 impl Column {
     fn new(head: &str, cells: &[&str]) -> Self {
         let cells: Vec<String> = cells.iter().map(|cell| short(cell, NAME_MAX)).collect();
-        // Both sides of a ratio are named.
+        // The head names both sides of a ratio.
         let sides: Vec<&str> = head.split(" / ").collect();
         let head =
             sides.iter().map(|side| short(side, NAME_MAX / sides.len())).collect::<Vec<_>>().join(" / ");
@@ -148,7 +148,7 @@ fn pad(text: &str, width: usize, left: bool) -> String {
     if left { format!("{text}{fill}") } else { format!("{fill}{text}") }
 }
 
-/// Cut in the middle where it is longer than so many columns.
+/// Cuts the middle out of a text longer than this many columns.
 fn short(text: &str, most: usize) -> String {
     let text = plain(text);
     if text.width() <= most {

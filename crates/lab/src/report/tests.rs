@@ -1,4 +1,4 @@
-//! Outputs of made-up reports, held against files; and of reports with anything in them.
+//! Outputs of simulated reports compared with files, and outputs of random reports.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::client::Random;
 use crate::figures;
 use crate::record::*;
 
-/// Held against the file of that name, beside this one.
+/// Compares a text with the file of that name, beside this one.
 pub(crate) fn golden(name: &str, text: &str) {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, text);
@@ -127,7 +127,7 @@ const NASTY: [&str; 12] = [
     "pg18",
 ];
 
-/// Makes one in ten of a stored report's texts and numbers another, and cuts its lists.
+/// Replaces one in ten of a stored report's texts and numbers, and cuts its lists.
 fn spoil(value: &mut Value, random: &mut Random) {
     match value {
         Value::Array(all) => {
@@ -138,7 +138,7 @@ fn spoil(value: &mut Value, random: &mut Random) {
             all.iter_mut().for_each(|one| spoil(one, random));
         }
         Value::Object(fields) => {
-            // Those have a few words of their own.
+            // These fields have a fixed set of words.
             let free = fields
                 .iter_mut()
                 .filter(|(name, _)| !["protocol", "dialect", "version"].contains(&name.as_str()));
@@ -155,7 +155,7 @@ fn spoil(value: &mut Value, random: &mut Random) {
     }
 }
 
-/// Any report that can be stored: of made-up ones, with anything in them.
+/// Any report that can be stored: simulated ones with random changes.
 pub(crate) fn any_report() -> impl Strategy<Value = Report> {
     let samples =
         [samples::two_arms, samples::six_arms, samples::one_point, samples::open_loop, samples::rising];
@@ -181,7 +181,7 @@ proptest! {
             prop_assert!(!text.contains("NaN") || report_says(&report, "NaN"), "{}", text);
             prop_assert!(text.chars().all(|one| one == '\n' || !one.is_control()), "{:?}", text);
         }
-        // The command stands indented, as code.
+        // The command is indented, as code.
         let markdown = markdown(&report);
         let mut lines = markdown.lines().filter(|line| !line.starts_with("    "));
         prop_assert!(lines.all(|line| !line.contains("<script>")), "{}", markdown);

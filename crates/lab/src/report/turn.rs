@@ -1,20 +1,21 @@
-//! Where a curve turns: its highest point, and what becomes of it beyond. A difference inside the noise is none.
+//! The turn of a curve: its highest point, and the course beyond it. A difference inside the noise
+//! is none.
 
 use crate::record::Point;
 
-/// A fall is more than this part.
+/// Throughput falls if it drops by more than this part.
 pub(crate) const FALL: f64 = 0.1;
 
-/// What rounds tell of one point's throughput above another's.
+/// The verdict of the rounds on one point's throughput above another's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Above {
-    /// It is, by more than the noise.
+    /// It is higher, by more than the noise.
     Clearly,
-    /// It was, in single rounds.
+    /// It was higher, in single rounds.
     Seen,
-    /// The medians are that far apart, and the noise is as large.
+    /// The medians differ by this much, and the noise is as large.
     Perhaps,
-    /// It is not.
+    /// It is not higher.
     No,
 }
 
@@ -30,19 +31,21 @@ pub(crate) fn above(high: &Point, low: &Point, part: f64) -> Above {
     }
 }
 
-/// Where a curve turns, by its points.
+/// The turn of a curve, from its points.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn<'a> {
     /// The highest point.
     pub(crate) best: &'a Point,
-    /// The lowest one beyond it of those that are a fall; where none is beyond the noise, of those that single rounds show.
+    /// The lowest point beyond the best that is a fall outside the noise; without one, the lowest
+    /// fall in single rounds.
     pub(crate) fallen: Option<&'a Point>,
-    /// The one with the most clients.
+    /// The point with the most clients.
     pub(crate) last: &'a Point,
 }
 
 impl<'a> Turn<'a> {
-    /// Of points by clients, of which those count that gave a number; `None` where there are none.
+    /// The turn of these points, ordered by clients; points without a number do not count. `None`
+    /// without any.
     pub(crate) fn of(points: &[&'a Point]) -> Option<Self> {
         let measured = || points.iter().copied().filter(|point| point.tps.value.is_finite());
         let best = measured().max_by(|one, other| one.tps.value.total_cmp(&other.tps.value))?;
@@ -54,7 +57,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The one with the fewest transactions a second.
+/// The point with the fewest transactions a second.
 pub(crate) fn lowest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<&'a Point> {
     points.min_by(|one, other| one.tps.value.total_cmp(&other.tps.value))
 }

@@ -1,5 +1,5 @@
-//! What a command line asks for: arms with their drivers, the sweep's plan, the CPUs. What can't be done, or would be
-//! without effect, is refused here, before hours of loading and measuring.
+//! The request of a command line: arms with their drivers, the sweep's plan, the CPUs. An
+//! impossible or ineffective request is refused here, before hours of loading and measuring.
 
 use std::time::Duration;
 
@@ -17,24 +17,25 @@ use crate::workload::Workload;
 pub(super) struct Asked {
     pub servers: Vec<Server>,
     pub plan: Plan,
-    /// Where CPUs of their own are wanted.
+    /// The split of the CPUs, with `--pin`.
     pub split: Option<Split>,
     /// The workload's size and scripts, for the report.
     workload: Vec<(String, String)>,
 }
 
-/// A server, and the arms on it: one for each driver, so that these are held against one another on the same server.
+/// A server and its arms: one arm for each driver, so that the report compares drivers on the same
+/// server.
 pub(super) struct Server {
     pub spec: Spec,
-    /// Each with its name and what makes its load.
+    /// Each arm's name and driver.
     pub arms: Vec<(String, DriverName)>,
 }
 
 impl Asked {
-    /// From the command line.
+    /// Reads the command line.
     ///
     /// # Errors
-    /// A line: what is wrong, and what to do.
+    /// A line: the fault, and the remedy.
     pub fn of(options: &RunOptions) -> Result<Self, String> {
         let servers = servers(options)?;
         let split = options.pin.then(Split::of_this_machine).transpose()?;
@@ -51,7 +52,7 @@ impl Asked {
         Ok(Self { servers, plan, split, workload: named::about(options, &*planned) })
     }
 
-    /// How the load is made, for the report: all that two runs must have in common to be compared.
+    /// The load for the report: everything that two runs must have in common to be compared.
     pub fn note(&self, options: &RunOptions) -> Vec<(String, String)> {
         let pace = match options.pace() {
             Pace::Closed { think } if think.is_zero() => "closed loop".into(),
@@ -88,7 +89,7 @@ impl Asked {
     }
 }
 
-/// Refuses pipelines where there can be none, or that would be without effect.
+/// Refuses pipelines where they are impossible or without effect.
 fn pipelined(options: &RunOptions, servers: &[Server], planned: &dyn Workload) -> Result<(), String> {
     planned.pipelines().map_err(|why| format!("{why}: leave --pipeline out, or take another workload"))?;
     if options.protocol() == Protocol::Simple {

@@ -1,6 +1,6 @@
 //! Workloads by their names on the command line.
 //!
-//! What must hold: an option that a workload has no use for is refused, never silently without effect.
+//! What must hold: an option that does not apply to a workload is refused, never ignored.
 
 use crate::client::random::sysbench::Distribution;
 use crate::client::random::{FNV_BASIS, fnv1a};
@@ -14,11 +14,11 @@ use crate::workload::tpcc::Tpcc;
 use crate::workload::ycsb::Ycsb;
 use crate::workload::{Original, Workload, sysbench};
 
-/// The workload that was asked for. Each arm has one of its own: a workload may count what it has
-/// given out.
+/// The workload of the command line. Each arm gets its own, since a workload may count the keys it
+/// has used.
 ///
 /// # Errors
-/// A line, or for a script its place and a line: what is wrong, and what there is.
+/// A line, or for a script its place and a line: the fault, and the possible values.
 pub fn named(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
     let name = options.workload.as_str();
     let workload: Box<dyn Workload> = if !options.file.is_empty() {
@@ -43,8 +43,8 @@ pub fn named(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
     Ok(workload)
 }
 
-/// The size of the workload that was asked for and what its script files say, as name and value: what two runs must have in
-/// common to be compared.
+/// The workload's size and its script files' contents as name and value: two runs must have these
+/// in common to be compared.
 pub fn about(options: &RunOptions, planned: &dyn Workload) -> Vec<(String, String)> {
     let mut about = Vec::new();
     let mut add = |name: &str, value: String| about.push((name.to_owned(), value));
@@ -69,7 +69,7 @@ pub fn about(options: &RunOptions, planned: &dyn Workload) -> Vec<(String, Strin
     about
 }
 
-/// Each script with its weight and what tells its text from another.
+/// Each script with its weight and a checksum of its text.
 fn scripts(planned: &dyn Workload) -> Vec<(String, String)> {
     let Some(Original { scripts, .. }) = planned.original() else { return Vec::new() };
     let names = planned.kinds();
@@ -106,7 +106,7 @@ impl Family {
         }
     }
 
-    /// What its workloads take of the options for sizes.
+    /// The size options that its workloads take.
     fn takes(self) -> &'static [&'static str] {
         match self {
             Self::Pgbench | Self::Tpcc => &["--scale"],
@@ -145,7 +145,7 @@ impl Family {
     }
 }
 
-/// pgbench's builtin script, or the script files, on its tables.
+/// pgbench's builtin script, or the script files, on pgbench's tables.
 fn pgbench(options: &RunOptions) -> Result<PgBench, String> {
     let scale = options.scale().into();
     let mut settings = Settings { defines: Vec::new(), scale, seed: options.seed };

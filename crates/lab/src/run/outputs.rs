@@ -1,9 +1,10 @@
-//! What a run leaves: the table on standard output, the stored run, the reports.
+//! Outputs of a run: the table on standard output, the stored run, the reports.
 //!
 //! What must hold:
-//! 1. A file is whole or as it was before: it is written beside and takes its name when it is complete.
-//! 2. Whether everything can be written is tried out before hours of measuring, not after.
-//! 3. Passwords are in none of it.
+//! 1. A file is either complete or unchanged: the lab writes a new file beside it and renames that
+//!    when it is complete.
+//! 2. The lab tests before hours of measuring, not after, whether it can write everything.
+//! 3. No output contains a password.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
@@ -17,7 +18,7 @@ use crate::record::Report;
 use crate::report;
 use crate::view;
 
-/// Where a run's report goes, beside standard output.
+/// The files for a run's report, besides standard output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Files<'a> {
     pub json: Option<&'a Path>,
@@ -29,7 +30,7 @@ impl<'a> Files<'a> {
         [self.json, self.outputs.markdown.as_deref(), self.outputs.html.as_deref()].into_iter().flatten()
     }
 
-    /// Tries out whether all can be written.
+    /// Tests whether all files can be written.
     pub fn writable(self) -> Result<(), String> {
         for path in self.reports() {
             if STANDARD_OUTPUT.iter().any(|name| path == Path::new(name)) {
@@ -53,14 +54,14 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Stores the run, where that is wanted and can be repeated; where it was stored.
+    /// Stores the run, where the user asked for it and it can be stored again; returns the path.
     pub fn store(self, report: &Report) -> Result<Option<&'a Path>, String> {
         let Some(path) = self.json.filter(|path| !is_stream(path)) else { return Ok(None) };
         put(path, &report.to_json())?;
         Ok(Some(path))
     }
 
-    /// Writes all there is; the table comes last, to standard output.
+    /// Writes all outputs; the table comes last, to standard output.
     pub fn write(self, report: &Report) -> Result<(), String> {
         let file = |path: Option<&Path>, text: &dyn Fn() -> String| match path {
             Some(path) => put(path, &text()),
@@ -70,7 +71,7 @@ impl<'a> Files<'a> {
             let mut pictures = report::pictures(report).into_iter();
             pictures.try_for_each(|(_, name, svg)| put(&folder.join(name), &svg))
         };
-        // All are tried: one that can't be written must not cost the others.
+        // The lab tries all: a failure of one must not cost the others.
         let outcomes = [
             file(self.json, &|| report.to_json()),
             file(self.outputs.markdown.as_deref(), &|| report::markdown(report)),
@@ -81,7 +82,7 @@ impl<'a> Files<'a> {
         outcomes.into_iter().collect()
     }
 
-    /// The same, but what is there already stays.
+    /// The same, but existing files stay.
     pub fn write_where_there_is_none(self, report: &Report) -> Result<(), String> {
         let is_kept = |path: &&Path| !is_stream(path) && fs::metadata(path).is_ok_and(|file| file.len() > 0);
         for path in self.reports().filter(is_kept) {
@@ -97,7 +98,7 @@ impl<'a> Files<'a> {
 /// Names of standard output.
 const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
-/// Whether a file is no place where something stays: a pipe, a device.
+/// Whether a file keeps nothing: a pipe, a device.
 fn is_stream(path: &Path) -> bool {
     ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|name| path.starts_with(name))
         || fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir())
@@ -107,7 +108,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a file as it will be; one that was not there is gone afterwards.
+/// Opens a file for writing; removes it again if it did not exist before.
 fn try_out(path: &Path) -> io::Result<()> {
     if is_stream(path) {
         return Ok(());
@@ -121,7 +122,7 @@ pub(super) fn put(path: &Path, text: &str) -> Result<(), String> {
     replace(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Writes a file beside, then gives it the name.
+/// Writes a new file beside the old one, then renames it.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     if is_stream(path) {
         return fs::write(path, text);
@@ -146,7 +147,7 @@ pub(super) fn stored(path: &Path) -> Result<Report, String> {
     Report::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A command's words as a shell takes them, without passwords.
+/// A command's words, quoted for a shell, without passwords.
 pub(super) fn command(words: impl Iterator<Item = OsString>) -> Vec<String> {
     let word = |word: OsString| {
         let word = word.to_string_lossy();
@@ -156,13 +157,13 @@ pub(super) fn command(words: impl Iterator<Item = OsString>) -> Vec<String> {
     words.map(word).collect()
 }
 
-/// Columns of the terminal; of a file or pipe, enough.
+/// Columns of the terminal; for a file or pipe, a large number.
 pub(super) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
     size.filter(|columns| *columns > 0).unwrap_or(120)
 }
 
-/// Says it on standard output, to whoever reads that.
+/// Prints a text to standard output, if any reader is left.
 pub(super) fn say(text: &str) -> Result<(), String> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),

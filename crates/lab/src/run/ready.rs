@@ -1,4 +1,4 @@
-//! Arms made ready: reached or started, their tables loaded, prepared.
+//! Prepares arms: reaches or starts them, loads their tables, and runs the workload's preparation.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) struct Arm {
     before: Option<Before>,
 }
 
-/// The arms that can be had, and what is missing of the others.
+/// The available arms, and a reason for each missing one.
 pub(super) fn arms(
     options: &RunOptions,
     asked: &Asked,
@@ -64,7 +64,7 @@ struct Server {
 }
 
 impl Server {
-    /// Reached or started, loaded and prepared. The error is a line that names it.
+    /// Reaches or starts the server, loads and prepares it. The error is a line that names the arm.
     fn ready(
         spec: &Spec,
         options: &RunOptions,
@@ -106,7 +106,7 @@ impl Server {
 }
 
 impl Arm {
-    /// What must hold, and whether it does.
+    /// The conditions that must hold, and whether they do.
     pub fn check(&self) -> Result<Vec<Check>, control::Fault> {
         let Some(before) = &self.before else { return Ok(Vec::new()) };
         self.workload.check(&mut Control::connect(&self.running.target)?, before)
@@ -122,7 +122,7 @@ impl Arm {
     }
 }
 
-/// Loads an arm's tables, with a bar on a terminal and a line before and after elsewhere.
+/// Loads an arm's tables; shows a bar on a terminal, or a line before and after elsewhere.
 fn fill(
     target: &Target,
     workload: &dyn Workload,

@@ -1,4 +1,4 @@
-//! What is refused up front, what files become, what a command looks like in a report.
+//! Refused requests, written files, and the command as a report shows it.
 
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
@@ -89,7 +89,7 @@ fn a_script_or_a_weight_that_has_changed_is_told_where_runs_are_compared() {
     // FNV-1a of the text.
     assert_eq!(note, Some("weight 1, lines 1, bytes 10, checksum 98fe1dd7fddf6e33"));
     assert_eq!(changes(&first, &run("SELECT 1;\n", &[])), [""; 0]);
-    // As long as the first one.
+    // This text is as long as the first one.
     let changed = changes(&first, &run("SELECT 2;\n", &[]));
     assert_eq!(changed.len(), 1, "{changed:?}");
     assert!(changed[0].starts_with(&format!("load: {told}: weight 1, ")), "{changed:?}");
@@ -98,7 +98,7 @@ fn a_script_or_a_weight_that_has_changed_is_told_where_runs_are_compared() {
     assert_eq!(changed.len(), 1, "{changed:?}");
     assert!(changed[0].starts_with(&format!("load: {told} (2): weight 1, ")), "{changed:?}");
     assert!(changed[0].contains(" became weight 3, "), "{changed:?}");
-    // A builtin one has its name.
+    // A builtin script appears by its name.
     assert!(
         Asked::of(&options(&["-w", "select-only"]))
             .unwrap()
@@ -252,7 +252,7 @@ fn files_are_replaced_whole_and_kept_where_nothing_was_measured() {
     assert!(fs::read_to_string(at("run.md")).unwrap().starts_with("# Run of"));
 
     assert_eq!(files.store(&samples::two_arms()), Ok(Some(json.as_path())));
-    // Who had it open still reads what was there: it was not written over.
+    // A reader that had the file open still reads the old text: the lab replaced the file.
     assert_eq!(std::io::read_to_string(opened).unwrap(), "before");
     assert!(fs::symlink_metadata(at("run.json")).unwrap().is_symlink());
     assert_eq!(outputs::stored(&at("real.json")).unwrap().points.len(), 18);

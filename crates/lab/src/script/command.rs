@@ -1,5 +1,5 @@
-//! Reads a script's commands, one after the other, into ops: expressions parsed, jumps resolved,
-//! SQL not yet cut at its variables, since other scripts may still name some.
+//! Reads a script's commands, one after the other, into ops. It parses expressions and resolves
+//! jumps. It leaves SQL uncut, since later scripts may still name variables.
 
 use crate::client::StatementId;
 
@@ -8,7 +8,7 @@ use super::scan::{Ended, Scanner, Word};
 use super::variables::{Names, is_name};
 use super::{Fault, expression::Expression, parse, place};
 
-/// An SQL command: the op that runs it, its text, and where it begins.
+/// An SQL command: the op that runs it, its text, and its offset.
 pub(super) type Sql = (usize, String, usize);
 
 pub(super) fn read(
@@ -54,14 +54,14 @@ struct Reader<'a, 'n> {
     names: &'n mut Names,
     script: Script,
     sql: Vec<Sql>,
-    /// The op of the SQL command that a `\gset` would follow.
+    /// The op of the SQL command that a following `\gset` would belong to.
     last: Option<usize>,
     open: Vec<Open>,
 }
 
 struct Open {
     start: usize,
-    /// The condition that still has to learn where to go on.
+    /// The condition whose jump target is still open.
     unless: Option<usize>,
     /// Jumps to the end.
     ends: Vec<usize>,
@@ -72,7 +72,7 @@ impl<'a> Reader<'a, '_> {
         Fault::at(self.name, self.text, offset, Some(command), message.into())
     }
 
-    /// Adds an op that may fail at this byte; its number.
+    /// Adds an op whose errors point to this byte; returns its number.
     fn push(&mut self, op: Op, risk: usize) -> usize {
         let (_, line, column) = place(self.text, risk);
         self.script.ops.push(op);
@@ -141,7 +141,7 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    /// Has a jump or a condition go on at the next op.
+    /// Makes a jump or a condition continue at the next op.
     fn go_on(&mut self, op: usize) {
         let next = self.script.ops.len();
         if let Op::Unless(_, to) | Op::Jump(to) = &mut self.script.ops[op] {
@@ -149,7 +149,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// A command whose arguments are words.
+    /// Reads a command whose arguments are words.
     fn words(
         &mut self,
         name: Word<'a>,
@@ -197,7 +197,7 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    /// `10 ms`, `10ms`, `:pause us`, or seconds.
+    /// Parses `10 ms`, `10ms`, `:pause us`, or seconds.
     fn sleep(&mut self, name: Word<'a>, arguments: &[Word<'a>]) -> Result<Op, Fault> {
         let Some(amount) = arguments.first() else {
             return Err(self.fault(name.start, name.text, "missing argument"));

@@ -1,4 +1,4 @@
-//! Expressions of `\set`, `\if` and `\elif`: their tree and what it evaluates to.
+//! Expressions of `\set`, `\if` and `\elif`: their tree and its evaluation.
 
 use crate::client::Random;
 
@@ -11,14 +11,14 @@ pub(super) enum Expression {
     Constant(Value),
     Variable(VariableId),
     Call(Function, Box<[Expression]>),
-    /// Both are given; the second is evaluated only if it matters.
+    /// Both sides are there; evaluation reaches the second only if it matters.
     And(Box<[Expression; 2]>),
     Or(Box<[Expression; 2]>),
-    /// Pairs of condition and result, and the result of none.
+    /// Pairs of condition and result, and the result if none holds.
     Case(Box<[(Expression, Expression)]>, Box<Expression>),
 }
 
-/// What evaluation reads and changes.
+/// The state that evaluation reads and changes.
 pub(super) struct Context<'a> {
     pub names: &'a Names,
     pub variables: &'a Variables,
@@ -51,7 +51,7 @@ impl Expression {
     }
 }
 
-/// AND (decided by false) and OR (decided by true); unlike SQL's, a NULL at the left decides too.
+/// AND (false decides) and OR (true decides); unlike in SQL, a NULL on the left decides too.
 fn logic(sides: &[Expression; 2], decided: bool, context: &mut Context<'_>) -> Result<Value, String> {
     match sides[0].evaluate(context)? {
         Value::Null => Ok(Value::Null),
@@ -148,7 +148,7 @@ fn compare(function: Function, left: Value, right: Value) -> Result<Value, Strin
     }))
 }
 
-/// The least value, or the greatest: a double if any is one.
+/// The least value, or the greatest: a double if any argument is one.
 fn extreme(values: &[Value], least: bool) -> Result<Value, String> {
     if values.iter().any(|value| matches!(value, Value::Double(_))) {
         let better = |best: f64, value: f64| if (best < value) == least { best } else { value };
@@ -176,8 +176,8 @@ fn draw(function: Function, values: &[Value], random: &mut Random) -> Result<Val
         return Ok(Value::Int(random.between(low, high)));
     }
     let exponent = values[2].double()?;
-    // A NaN, which the generator would draw for ever with, is outside the range. pgbench lets it
-    // pass and hangs.
+    // A NaN is outside the range; the generator would draw for ever with it. pgbench lets it pass
+    // and hangs.
     if !(1.001..=1000.0).contains(&exponent) {
         return Err(format!("zipfian parameter must be in range [1.001, 1000] (not {exponent:.6})"));
     }

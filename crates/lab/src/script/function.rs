@@ -1,6 +1,6 @@
 //! The functions of expressions: their names, and how many arguments they take.
 
-/// What an expression calls; operators are functions too.
+/// A function of an expression; operators are functions too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     Add,
@@ -55,7 +55,7 @@ const FUNCTIONS: [Named; 14] = [
     ("sqrt", Function::Sqrt, 1, 1),
 ];
 
-/// The function of this name, in any case.
+/// The function of this name, in upper or lower case.
 pub(super) fn find(name: &str) -> Option<Named> {
     FUNCTIONS.into_iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))
 }

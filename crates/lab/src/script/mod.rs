@@ -1,27 +1,26 @@
-//! pgbench's script language, as PostgreSQL 18's documentation has it: SQL commands, `\set` and its
-//! expressions, `\gset`, `\if`, `\sleep`, weights, variables of the command line and
+//! pgbench's script language, as PostgreSQL 18's documentation describes it. It has SQL commands,
+//! `\set` and its expressions, `\gset`, `\if`, `\sleep`, weights, variables of the command line and
 //! automatic ones.
 //!
-//! The way of a script: `scan` cuts its text into commands, `parse` reads their expressions,
-//! `command` makes ops of them, `program` puts all scripts of a mix together into one immutable
-//! [`Program`] in which variables are numbered. `run` steps one client through it.
+//! `scan` cuts a script's text into commands, `parse` reads their expressions, and `command` makes
+//! ops of them. `program` combines all scripts of a mix into one immutable [`Program`] in which
+//! variables have numbers. `run` steps one client through it.
 //!
 //! What must hold:
-//! 1. What pgbench computes without chance is computed alike, to the bit; what it refuses is
-//!    refused.
+//! 1. Deterministic computations give pgbench's results, to the bit; the lab refuses the scripts
+//!    that pgbench refuses.
 //! 2. A running client allocates nothing once each of its variables has held its longest text.
-//! 3. `:name` is replaced wherever it stands in a command, in quotes and comments too, because
-//!    pgbench does so. A name that
-//!    nothing can ever set stays as it is; one that nothing has set yet stays in a text, and is NULL where it is bound.
+//! 3. `:name` is replaced wherever it stands in a command, in quotes and comments too, as in
+//!    pgbench. A name that no command can ever set stays as it is. A name without a value yet stays
+//!    in a text, and is NULL where it is bound.
 //!
-//! What is done otherwise than in pgbench: a transaction that is tried again begins with the
-//! variables it began with, not with the random numbers alone, so that `\set n :n + 1` counts
-//! transactions and not tries; a statement in a pipeline is prepared when it is first run, like any
-//! other, not when its pipeline begins.
+//! Two differences from pgbench: a repeated transaction restores its initial variables, not the
+//! random numbers alone, so that `\set n :n + 1` counts transactions and not tries. And a statement
+//! in a pipeline is prepared when it first runs, like any other, not when its pipeline begins.
 //!
-//! Not here: `\shell` and `\setshell`, which would start processes between statements; `\aset`,
-//! `\;`, the bodies of functions in SQL; `random_gaussian`, `random_exponential`, `permute`, the
-//! hash functions, `debug`. The driver pgbench runs them.
+//! Not supported: `\shell` and `\setshell`, which would start processes between statements;
+//! `\aset`, `\;`, the bodies of functions in SQL; `random_gaussian`, `random_exponential`,
+//! `permute`, the hash functions, `debug`. The driver pgbench runs scripts that use them.
 
 mod command;
 mod expression;
@@ -41,7 +40,7 @@ use value::Value;
 
 use std::fmt;
 
-/// What is wrong with a script, and where.
+/// A fault of a script, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub script: String,
@@ -54,7 +53,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// At byte `offset` of the text.
+    /// A fault at byte `offset` of the text.
     fn at(script: &str, text: &str, offset: usize, command: Option<&str>, message: String) -> Self {
         let (start, line, column) = place(text, offset);
         let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
@@ -69,8 +68,8 @@ impl Fault {
     }
 }
 
-/// Where the line of byte `offset` begins, its number, and which of its characters that is, both
-/// from 1.
+/// The offset of the line that holds byte `offset`, the line's number, and the character's position
+/// in it, both from 1.
 fn place(text: &str, offset: usize) -> (usize, usize, usize) {
     let offset = (0..=offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);

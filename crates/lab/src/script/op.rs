@@ -14,27 +14,27 @@ pub(super) struct Script {
     pub weight: i64,
 }
 
-/// Where an op stands; all from 1.
+/// The place of an op; all from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub line: u32,
     pub column: u32,
 }
 
-/// The prefix of the variables, named by the columns behind it, in which `\gset` keeps a row.
+/// The prefix of the variables in which `\gset` keeps a row; the column names complete them.
 #[derive(Debug)]
 pub(super) struct Keep(pub String);
 
 #[derive(Debug)]
 pub(super) enum Op {
     Set(VariableId, Expression),
-    /// Variables are the statement's parameters, in order.
+    /// The variables are the statement's parameters, in order.
     Run {
         statement: StatementId,
         variables: Box<[VariableId]>,
         keep: Option<Keep>,
     },
-    /// Goes on elsewhere unless the condition holds.
+    /// Jumps unless the condition holds.
     Unless(Expression, usize),
     Jump(usize),
     /// Units, and microseconds of each.

@@ -1,9 +1,9 @@
-//! Reads an expression: pgbench's grammar and its precedences. They are numbered from the loosest: OR (1), AND (2), NOT
-//! (3), IS, ISNULL and NOTNULL (4), comparisons (5, not one after the other), `| & # << >>` and the prefix `~` (6), `+ -`
-//! (7), `* / %` (8), the prefixes `+ -` (9).
+//! Reads an expression: pgbench's grammar and its precedences. They are, from the loosest: OR (1),
+//! AND (2), NOT (3), IS, ISNULL and NOTNULL (4), comparisons (5, not chained), `| & # << >>` and
+//! the prefix `~` (6), `+ -` (7), `* / %` (8), the prefixes `+ -` (9).
 //!
-//! An expression ends at the line's end; a backslash before that end goes on in the next line. The place of an error is
-//! the last character of the word it was seen at, as in pgbench.
+//! An expression ends at the line's end; a backslash before that end continues it in the next line.
+//! An error's place is the last character of its word, as in pgbench.
 
 use super::expression::Expression;
 use super::function::{self, ARGUMENTS_MAX, Function};
@@ -16,14 +16,14 @@ pub(super) struct Wrong {
     pub message: String,
 }
 
-/// Nesting that no script needs and that the stack still bears.
+/// Deeper nesting than any script needs; the stack still bears it.
 const DEPTH_MAX: usize = 200;
 
-/// Operators of one expression that no script needs. Each may lie below the next one in the tree, which is as deep then, and
-/// is walked by recursion.
+/// More operators in one expression than any script needs. Each may lie below the next one in the
+/// tree, which is as deep then, and recursion walks it.
 const OPERATORS_MAX: usize = 1000;
 
-/// Reads the expression that begins at `at`; returns it with the place after its line.
+/// Reads the expression that begins at `at`; returns it with the offset after its line.
 pub(super) fn expression(text: &str, at: usize, names: &mut Names) -> Result<(Expression, usize), Wrong> {
     let mut parser = Parser { text, at, token: Token::End, names, depth: 0, operators: 0 };
     parser.advance()?;
@@ -37,7 +37,7 @@ pub(super) fn expression(text: &str, at: usize, names: &mut Names) -> Result<(Ex
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Token<'a> {
     Integer(i64),
-    /// 9223372036854775808, which only a minus makes an integer.
+    /// 9223372036854775808, which only a minus turns into an integer.
     IntegerEnd,
     Double(f64),
     Variable(&'a str),
@@ -64,7 +64,7 @@ struct Parser<'a, 'n> {
     token: Token<'a>,
     names: &'n mut Names,
     depth: usize,
-    /// Between operands or after one, so far.
+    /// Number of operators read so far, between operands or after one.
     operators: usize,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// Whether the token is this one; it is passed then.
+    /// Whether the token is this one; skips it then.
     fn take(&mut self, token: Token<'_>) -> Result<bool, Wrong> {
         let is = self.token == token;
         if is {
@@ -178,7 +178,7 @@ impl<'a> Parser<'a, '_> {
         if self.take(token)? { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// An expression of operators that bind at least so tightly.
+    /// Reads an expression of operators that bind at least this tightly.
     fn binary(&mut self, least: u8) -> Result<Expression, Wrong> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -216,7 +216,7 @@ impl<'a> Parser<'a, '_> {
         Ok(left)
     }
 
-    /// After IS, ISNULL or NOTNULL.
+    /// Reads the part after IS, ISNULL or NOTNULL.
     fn is(&mut self, left: Expression, token: Token<'_>) -> Result<Expression, Wrong> {
         let (not, value) = match token {
             Token::Keyword("isnull") => (false, Value::Null),
@@ -241,7 +241,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// An operand with what stands before it.
+    /// Reads an operand and its prefixes.
     fn prefix(&mut self) -> Result<Expression, Wrong> {
         let token = self.token;
         if let Some(value) = self.word_constant() {
@@ -340,7 +340,7 @@ const COMPARISON: u8 = 5;
 
 enum Operator {
     Call(Function),
-    /// With its sides exchanged: > is < from the other side.
+    /// With its sides exchanged: `a > b` is `b < a`.
     Swapped(Function),
     And,
     Or,
@@ -348,7 +348,7 @@ enum Operator {
     Is,
 }
 
-/// How tightly the token binds as an operator between two operands or after one, and what it means.
+/// The precedence of a token as an operator between two operands or after one, and its meaning.
 fn operator(token: Token<'_>) -> Option<(u8, Operator)> {
     use Function as F;
     use Operator::{Call, Swapped};

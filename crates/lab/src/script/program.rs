@@ -1,5 +1,5 @@
-//! Puts the scripts of a mix together: variables numbered, jumps resolved, SQL cut at its variables. The result never
-//! changes and is shared by all clients.
+//! Combines the scripts of a mix: numbers variables, resolves jumps, cuts SQL at its variables. The
+//! result never changes, and all clients share it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,12 +23,12 @@ pub struct Source {
     /// Its file or name, for errors and results.
     pub name: String,
     pub text: String,
-    /// How often it is chosen, in proportion to those of the others.
+    /// Weight of its choice among the scripts.
     pub weight: u32,
 }
 
 impl Source {
-    /// Takes `name@weight` apart; the weight is 1 where none is given.
+    /// Splits `name@weight`; the weight is 1 where the option gives none.
     pub fn weighted(option: &str) -> Result<(&str, u32), String> {
         match option.rsplit_once('@') {
             None => Ok((option, 1)),
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// What scripts know from outside.
+/// The settings of scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Variables of the command line, and their texts.
@@ -60,8 +60,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Adds a variable, given as `name=value`. `scale` is none: pgbench takes it and leaves the tables as they are, so that
-    /// keys are drawn which these don't have.
+    /// Adds a variable from `name=value`. It refuses `scale`: pgbench takes it without changing the
+    /// tables, and then draws keys that these lack.
     pub fn define(&mut self, option: &str) -> Result<(), String> {
         match option.split_once('=') {
             Some(("scale", value)) => Err(format!(
@@ -83,9 +83,9 @@ impl Settings {
 pub struct Program {
     pub(super) scripts: Vec<Script>,
     pub(super) names: Names,
-    /// The names in order, for those that results bring.
+    /// The names in order, for names that results bring.
     pub(super) sorted: Vec<(String, VariableId)>,
-    /// What a client begins with, but for `client_id`.
+    /// A client's initial variables, without `client_id`.
     pub(super) initial: Variables,
     pub(super) client_id: VariableId,
     pub(super) weight: i64,
@@ -94,7 +94,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Puts the scripts together. The error shows the place, as [`Fault`] does.
+    /// Combines the scripts. The error shows the place, as [`Fault`] does.
     pub fn new(sources: &[Source], settings: &Settings) -> Result<Self, String> {
         if sources.is_empty() || sources.len() > SCRIPTS_MAX {
             return Err(format!("{} scripts given: use 1 to {SCRIPTS_MAX}", sources.len()));
@@ -132,11 +132,11 @@ impl Program {
                     StatementId(number.map_err(|_| fault("too many statements: use up to 65536".into()))?);
                 *variables = cut.1.into();
                 let wanted = if keep.is_some() { Wanted::NamedRows } else { Wanted::Nothing };
-                // pgbench, too, prepares a command when it is first run.
+                // pgbench, too, prepares a command when it first runs.
                 statements.push(Statement { pieces: cut.0, prepare: Prepare::AtFirstUse, wanted });
             }
         }
-        // Only now all names are known that a result may bring.
+        // Only now are all names known that a result may bring.
         for script in &mut scripts {
             script.assigned = assigned(script, &names);
         }
@@ -156,8 +156,8 @@ impl Program {
         &self.statements
     }
 
-    /// Whether each script can go as one pipeline: nothing in it wants an answer before its end, and there is
-    /// something to gain. The error says where not and why.
+    /// Whether each script can go as one pipeline: no command needs an answer before its end, and
+    /// it has several statements. The error names the place and the reason.
     pub fn pipelines(&self) -> Result<(), String> {
         let mut most = 0;
         for (script, kind) in self.scripts.iter().zip(&self.kinds) {
@@ -181,7 +181,7 @@ impl Program {
         }
     }
 
-    /// Which script a statement stands in, and in which line.
+    /// The script and the line of a statement.
     pub fn place(&self, statement: StatementId) -> (usize, u32) {
         let is = |op: &Op| matches!(op, Op::Run { statement: other, .. } if *other == statement);
         let found =
@@ -212,7 +212,7 @@ fn assigned(script: &Script, names: &Names) -> Vec<VariableId> {
     ids.into_iter().collect()
 }
 
-/// Which names can ever have a value.
+/// The names that can ever have a value.
 struct Settable {
     ids: BTreeSet<VariableId>,
     prefixes: Vec<String>,
@@ -233,7 +233,7 @@ impl Settable {
                 pieces.push(std::mem::take(&mut piece));
                 rest = &name[length..];
             } else {
-                // A cast's colons are passed together, so that its type is no variable.
+                // The scanner skips a cast's colons together, so that its type is no variable.
                 let colons = after.bytes().take_while(|byte| *byte == b':').count();
                 piece.push_str(&after[..colons]);
                 rest = &after[colons..];

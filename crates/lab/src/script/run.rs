@@ -1,4 +1,4 @@
-//! A client that goes through a program.
+//! A client that runs a program.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,21 +12,23 @@ use super::program::Program;
 use super::value::Value;
 use super::variables::{Names, Variable, VariableId, Variables, Written, find, is_name};
 
-/// A client of a program: its own variables and random numbers, and where it is.
+/// A client of a program: its variables, its random numbers, and its position.
 #[derive(Debug)]
 pub struct ScriptClient {
     program: Arc<Program>,
     variables: Variables,
-    /// Its own, so that a repeated transaction draws the same; begun from the thread's at the first step.
+    /// The client's own generator, so that a repeated transaction draws the same; the first step
+    /// forks it from the thread's.
     random: Option<Random>,
-    /// As they were when the transaction began: the variables that its script may set, and the random numbers.
+    /// State at the transaction's beginning: the variables that its script may set, and the random
+    /// numbers.
     saved_variables: Vec<Variable>,
     saved_random: Option<Random>,
     script: usize,
     /// The next op.
     at: usize,
     state: State,
-    /// A text that is put together.
+    /// Buffer for building a text.
     scratch: String,
 }
 
@@ -38,7 +40,7 @@ enum State {
     Again,
     /// Under way.
     Running,
-    /// Under way, and the last op's reply is to be kept.
+    /// Under way; the client must keep the last op's reply.
     Replied,
 }
 
@@ -67,7 +69,7 @@ impl ScriptClient {
         self.variables.value(id, &self.program.names).expect("it has a value")
     }
 
-    /// Chooses a script, or goes back to where the last one began.
+    /// Chooses a script, or goes back to the beginning of the last one.
     fn begin(&mut self, thread: &mut Random) {
         let random = self.random.get_or_insert_with(|| thread.fork());
         if self.state == State::Again {
@@ -90,13 +92,13 @@ impl ScriptClient {
         self.at = 0;
     }
 
-    /// The error's place and words.
+    /// Ends the client with the error's place and message.
     fn abort(&self, op: usize, message: &str) -> Step {
         let Place { line, column } = self.program.scripts[self.script].places[op];
         Step::Abort(Cow::Owned(format!("{}:{line}:{column}: {message}", self.program.kinds()[self.script])))
     }
 
-    /// Does the op; a step if the driver has to do something.
+    /// Runs the op; returns a step if the driver must act.
     fn step(&mut self, op: usize, params: &mut Params) -> Result<Option<Step>, Cow<'static, str>> {
         let Self { program, variables, random, script, .. } = self;
         let random = random.as_mut().expect("a transaction has begun");
@@ -131,7 +133,7 @@ impl ScriptClient {
                     Amount::Constant(units) => *units,
                     Amount::Variable(id) => sleep_units(variables, &program.names, *id, &mut self.scratch)?,
                 };
-                // A time before now is now.
+                // A negative time counts as zero.
                 Ok(Some(Step::Sleep(Duration::from_micros(
                     u64::try_from(units).unwrap_or(0).saturating_mul(u64::from(*unit)),
                 ))))
@@ -139,7 +141,7 @@ impl ScriptClient {
         }
     }
 
-    /// Keeps the row that the op's reply brought; a NULL as an empty text, as pgbench does.
+    /// Keeps the row of the op's reply; a NULL becomes an empty text, as in pgbench.
     fn keep(&mut self, op: usize, reply: &Reply) -> Result<(), String> {
         let program = &self.program;
         let Op::Run { keep: Some(Keep(prefix)), .. } = &program.scripts[self.script].ops[op] else {
@@ -179,7 +181,7 @@ fn write_param(
             params.verbatim(scratch);
         }
         Written::Text(text) => params.verbatim(text),
-        // Not set yet: in a text it stays as it stands.
+        // An unset variable stays verbatim in a text.
         Written::Unset => {
             scratch.push(':');
             scratch.push_str(names.name(id));
@@ -188,7 +190,7 @@ fn write_param(
     }
 }
 
-/// The number that a variable's text begins with.
+/// The number at the beginning of a variable's text.
 fn sleep_units(
     variables: &Variables,
     names: &Names,

@@ -1,29 +1,30 @@
-//! Cuts a script into SQL commands and backslash commands, by the rules of psql's scanner, which pgbench uses.
+//! Cuts a script into SQL commands and backslash commands, by the rules of psql's scanner, which
+//! pgbench uses.
 //!
 //! A command ends at a semicolon outside of quotes, comments and parentheses, or where a backslash
 //! begins a command of its own.
 
 use super::variables::{begins_name, continues_name};
 
-/// A script's text and how far it is read.
+/// A script's text and the scanner's position.
 pub(super) struct Scanner<'a> {
     text: &'a str,
     /// The next byte to read.
     pub at: usize,
 }
 
-/// What ended a piece of SQL.
+/// The end of a piece of SQL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// A semicolon.
     Semicolon,
-    /// A backslash, here; its command is to be read next.
+    /// A backslash, at this offset; its command comes next.
     Backslash(usize),
     /// The script's end.
     End,
 }
 
-/// A word of a backslash command, and where it begins.
+/// A word of a backslash command, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word<'a> {
     pub text: &'a str,
@@ -36,8 +37,8 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next piece of SQL, if there is any, without leading blanks and comments, where it begins,
-    /// and what ended it.
+    /// The next piece of SQL, if there is any, without leading blanks and comments; its offset; and
+    /// its end.
     pub(super) fn sql(&mut self) -> (Option<(String, usize)>, Ended) {
         let start = self.skip_blanks();
         let mut piece = Piece {
@@ -60,7 +61,7 @@ impl<'a> Scanner<'a> {
         ((!text.is_empty()).then_some((text, start)), ended)
     }
 
-    /// The next word of a backslash command; `None` at its end, which is passed.
+    /// The next word of a backslash command; `None` at its end, which the scanner skips.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
         let bytes = self.text.as_bytes();
         self.at = self.next_word();
@@ -81,7 +82,7 @@ impl<'a> Scanner<'a> {
         Some(Word { text: &self.text[start..self.at], start })
     }
 
-    /// Where the next word of a backslash command begins, or the command's end.
+    /// The offset of a backslash command's next word, or of the command's end.
     pub(super) fn next_word(&self) -> usize {
         let bytes = self.text.as_bytes();
         let mut at = self.at;
@@ -95,7 +96,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// How long the backslash here with its line's end is, by which a command goes on in the next line.
+    /// Length of the backslash and line end that continue a command in the next line.
     fn continuation(&self, at: usize) -> usize {
         match &self.text.as_bytes()[at..] {
             [b'\\', b'\n', ..] => 2,
@@ -104,7 +105,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes white space and comments to the line's end; returns where something else begins.
+    /// Skips white space and comments up to the line's end; returns the offset of the next text.
     fn skip_blanks(&self) -> usize {
         let bytes = self.text.as_bytes();
         let mut at = self.at;
@@ -122,11 +123,11 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
 }
 
-/// A piece of SQL while it is read.
+/// A piece of SQL under way.
 struct Piece<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// From here on it is not yet in `text`.
+    /// The offset from which the piece is not yet in `text`.
     kept: usize,
     text: String,
     parentheses: usize,
@@ -170,7 +171,7 @@ impl Piece<'_> {
         Ended::End
     }
 
-    /// Passes a quoted text; unclosed, all that follows.
+    /// Skips a quoted text; without a closing quote, all the rest.
     fn quoted(&mut self, quote: u8, escapes: bool) {
         self.at += 1;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -178,14 +179,14 @@ impl Piece<'_> {
             if byte == b'\\' && escapes {
                 self.at += 1;
             } else if byte == quote {
-                // A doubled one begins again at once.
+                // A doubled quote opens a text again at once.
                 return;
             }
         }
         self.at = self.bytes.len();
     }
 
-    /// Passes a comment, with those inside it.
+    /// Skips a comment, with nested ones.
     fn comment(&mut self) {
         let mut depth = 0;
         while self.at < self.bytes.len() {
@@ -206,7 +207,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Passes a text between `$tag$`s, or a lone dollar.
+    /// Skips a text between `$tag$`s, or a lone dollar.
     fn dollar(&mut self) {
         let rest = &self.bytes[self.at + 1..];
         let tag = rest.iter().take_while(|byte| continues_name(**byte)).count();
@@ -221,7 +222,7 @@ impl Piece<'_> {
         self.at = length.map_or(self.bytes.len(), |length| inside + length + delimiter.len());
     }
 
-    /// Passes a word, and a quoted text with escapes that it begins.
+    /// Skips a word, and a quoted text with escapes that it begins.
     fn word(&mut self) {
         let start = self.at;
         while self.bytes.get(self.at).is_some_and(|byte| continues_name(*byte) || *byte == b'$') {

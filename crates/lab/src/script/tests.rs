@@ -1,5 +1,5 @@
-//! Scripts do what pgbench does with them: what it answers, refuses and sends. Where pgbench is installed (and, for what
-//! runs, a server is named), it is asked itself.
+//! Scripts behave as in pgbench: answers, refusals and statements. Where pgbench is installed (and,
+//! for running scripts, a server is named), the tests compare with it.
 
 mod pgbench;
 
@@ -26,7 +26,7 @@ fn refusal(text: &str) -> String {
     Program::new(&[source(text)], &settings()).map(drop).unwrap_err()
 }
 
-/// A client and what a driver has for it.
+/// A client and its driver's state.
 struct Driver {
     program: Arc<Program>,
     client: ScriptClient,
@@ -51,7 +51,7 @@ impl Driver {
         self.client.next(Turn { random: &mut self.random, params: &mut self.params, reply: &self.reply })
     }
 
-    /// The next step in words, a statement as the simple protocol would send it.
+    /// The next step in words; a statement as the simple protocol would send it.
     fn told(&mut self) -> String {
         let step = self.next();
         let sent = |how: &str, id: crate::client::StatementId| {
@@ -92,7 +92,7 @@ impl Driver {
         }
     }
 
-    /// Notes a result of one statement.
+    /// Records a result of one statement.
     fn answer(&mut self, names: &[&str], rows: &[&[Option<&str>]]) {
         self.reply.set_columns(names.len());
         names.iter().for_each(|name| self.reply.name(name));
@@ -160,7 +160,7 @@ fn results_become_variables() {
     assert_eq!(driver.told(), "run SELECT 12, '', :p_c, :q_a;");
     assert_eq!(driver.told(), "done 0");
 
-    // \gset wants one row of the last statement, and names that may be a variable's.
+    // `\gset` needs one row of the last statement, and names that a variable may have.
     type Row<'a> = &'a [Option<&'a str>];
     let cases: [(&[&str], &[Row<'_>], &str); 3] = [
         (&["a"], &[], "abort t.sql:1:1: \\gset: expected one row, got 0"),
@@ -289,7 +289,7 @@ fn what_cannot_be_is_refused_with_its_place() {
     );
 }
 
-/// On a stack as the driver's threads have it.
+/// On a stack as large as those of the driver's threads.
 #[test]
 fn as_many_operators_as_an_expression_may_have_are_evaluated() {
     for (first, operator, expected) in

@@ -26,7 +26,7 @@ impl Value {
         }
     }
 
-    /// As a boolean, which only booleans are.
+    /// Its boolean; only booleans have one.
     pub(super) fn bool(self) -> Result<bool, String> {
         match self {
             Self::Bool(value) => Ok(value),
@@ -34,7 +34,7 @@ impl Value {
         }
     }
 
-    /// As a whole number; doubles are rounded to the nearest, halves to even.
+    /// Its whole number; doubles round to the nearest, halves to even.
     pub(super) fn int(self) -> Result<i64, String> {
         match self {
             Self::Int(value) => Ok(value),
@@ -70,9 +70,10 @@ impl Value {
         }
     }
 
-    /// The value that a text stands for (a variable given on the command line, or set by `\gset`); `None` if none.
+    /// The value that a text stands for (a variable of the command line, or set by `\gset`); `None`
+    /// if it stands for none.
     pub(super) fn of_text(text: &str) -> Option<Self> {
-        // true, yes, false and no may be cut short; on, off and of may not.
+        // true, yes, false and no may be abbreviated; on, off and of may not.
         let begins = |word: &str| {
             !text.is_empty()
                 && word
@@ -103,7 +104,7 @@ impl Value {
         (value.is_finite() || named).then_some(Self::Double(value))
     }
 
-    /// Writes it as it stands in a command.
+    /// Writes the value as a command contains it.
     pub(super) fn write(self, to: &mut String) {
         match self {
             Self::Null => to.push_str("NULL"),
@@ -114,7 +115,7 @@ impl Value {
     }
 }
 
-/// C's `%.15g`, with PostgreSQL's words for what is no number.
+/// C's `%.15g`, with PostgreSQL's words for NaN and infinities.
 fn write_double(value: f64, to: &mut String) {
     if value.is_nan() {
         return to.push_str("NaN");
@@ -122,8 +123,8 @@ fn write_double(value: f64, to: &mut String) {
     if value.is_infinite() {
         return to.push_str(if value < 0.0 { "-Infinity" } else { "Infinity" });
     }
-    // The digits and the exponent of the value rounded to 15 digits, as `-d.dddddde-n` at the end of `to`, which is then
-    // put in order in place.
+    // First append the digits and the exponent of the value rounded to 15 digits, as
+    // `-d.dddddde-n`; then rearrange them in place.
     let start = to.len();
     // Writing to a String can't fail.
     let _ = write!(to, "{value:.14e}");
@@ -147,7 +148,7 @@ fn write_double(value: f64, to: &mut String) {
     }
 }
 
-/// Takes zeros off a fraction's end, and a point that nothing follows.
+/// Removes trailing zeros of a fraction, and a point without digits after it.
 fn drop_zeros(text: &mut String, from: usize) {
     if text[from..].contains('.') {
         let kept = text.trim_end_matches('0').trim_end_matches('.').len();

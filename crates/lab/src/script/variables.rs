@@ -1,11 +1,11 @@
-//! Variables of a client: numbered when the scripts are put together, so that running looks up no names except those of
-//! result columns.
+//! Variables of a client. They get numbers when the scripts are combined, so that a running client
+//! looks up only the names of result columns.
 
 use std::collections::BTreeMap;
 
 use super::value::Value;
 
-/// A variable's place.
+/// A variable's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct VariableId(u32);
 
@@ -13,7 +13,7 @@ pub(super) struct VariableId(u32);
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: Vec<String>,
-    /// In order of the names.
+    /// By name.
     ids: BTreeMap<String, VariableId>,
 }
 
@@ -38,13 +38,13 @@ impl Names {
         self.names.len()
     }
 
-    /// All, in order of their names: what [`find`] searches.
+    /// All, in order of their names: [`find`] searches this list.
     pub(super) fn sorted(&self) -> Vec<(String, VariableId)> {
         self.ids.iter().map(|(name, id)| (name.clone(), *id)).collect()
     }
 }
 
-/// The variable whose name is made of two pieces, without putting them together.
+/// The variable whose name has these two pieces; the search does not join them.
 pub(super) fn find(sorted: &[(String, VariableId)], prefix: &str, name: &str) -> Option<VariableId> {
     let place = sorted.binary_search_by(|(candidate, _)| {
         let wanted = prefix.bytes().chain(name.bytes());
@@ -53,18 +53,19 @@ pub(super) fn find(sorted: &[(String, VariableId)], prefix: &str, name: &str) ->
     place.ok().map(|index| sorted[index].1)
 }
 
-/// Whether a variable may have this name: letters, digits, underscores and whatever isn't ASCII, no digit first.
+/// Whether a variable may have this name: letters, digits, underscores and non-ASCII characters, no
+/// digit first.
 pub(super) fn is_name(bytes: impl Iterator<Item = u8>) -> bool {
     let mut bytes = bytes.peekable();
     bytes.peek().is_some_and(|byte| begins_name(*byte)) && bytes.all(continues_name)
 }
 
-/// Whether a name may begin so.
+/// Whether a name may begin with this byte.
 pub(super) fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii()
 }
 
-/// Whether a name may go on so.
+/// Whether a name may continue with this byte.
 pub(super) fn continues_name(byte: u8) -> bool {
     begins_name(byte) || byte.is_ascii_digit()
 }
@@ -73,7 +74,7 @@ pub(super) fn continues_name(byte: u8) -> bool {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Variable {
     content: Content,
-    /// Of [`Content::Text`].
+    /// The text of [`Content::Text`].
     text: String,
 }
 
@@ -106,7 +107,7 @@ impl Variables {
         variable.content = Content::Text(Value::of_text(text));
     }
 
-    /// Its value; the error says why it has none.
+    /// Its value; the error explains why it has none.
     pub(super) fn value(&self, id: VariableId, names: &Names) -> Result<Value, String> {
         let variable = &self.0[id.0 as usize];
         match variable.content {
@@ -118,7 +119,7 @@ impl Variables {
         }
     }
 
-    /// What stands for it in a command.
+    /// Its text in a command.
     pub(super) fn written(&self, id: VariableId) -> Written<'_> {
         let variable = &self.0[id.0 as usize];
         match variable.content {
@@ -128,7 +129,7 @@ impl Variables {
         }
     }
 
-    /// Keeps these variables as they are now; without allocation once `to` has held texts as long.
+    /// Copies these variables to `to`; without allocation once `to` has held texts as long.
     pub(super) fn save(&self, ids: &[VariableId], to: &mut Vec<Variable>) {
         to.resize_with(ids.len(), Variable::default);
         for (id, saved) in ids.iter().zip(to) {
@@ -136,7 +137,7 @@ impl Variables {
         }
     }
 
-    /// Makes them what they were.
+    /// Restores these variables.
     pub(super) fn restore(&mut self, ids: &[VariableId], from: &[Variable]) {
         for (id, saved) in ids.iter().zip(from) {
             copy(saved, &mut self.0[id.0 as usize]);
@@ -152,7 +153,7 @@ fn copy(from: &Variable, to: &mut Variable) {
     }
 }
 
-/// What stands for a variable in a command.
+/// The text of a variable in a command.
 #[derive(Debug)]
 pub(super) enum Written<'a> {
     Unset,

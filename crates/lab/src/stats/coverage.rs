@@ -1,20 +1,22 @@
-//! How often a point's interval holds the truth, given that rounds end as soon as it is narrow: some are narrow because the
-//! first rounds happened to agree. What docs/lab.md says of it under *Limits* comes from here.
+//! Coverage of a point's interval under the stopping rule: rounds end as soon as the interval is
+//! narrow, and some are narrow because the first rounds agreed by chance. docs/lab.md states these
+//! figures under *Limits*.
 
 use super::estimate_positive;
 use super::test_noise::Noisy;
 
-/// Points tried for each noise.
+/// Simulated points for each noise.
 const POINTS: usize = 150;
 
-/// Rounds as `--rounds` and `--width` have them.
+/// The rule for rounds, as of `--rounds` and `--width`.
 struct Rule {
     least: usize,
     most: usize,
     width: f64,
 }
 
-/// The part of points whose interval holds the true median, with rounds whose logarithms have this standard deviation.
+/// The part of points whose interval holds the true median. The rounds' logarithms have this
+/// standard deviation.
 fn held(noise: f64, rule: &Rule) -> f64 {
     let mut noisy = Noisy::new(7);
     let mut held = 0;
@@ -40,7 +42,7 @@ fn held(noise: f64, rule: &Rule) -> f64 {
 #[test]
 fn the_stopping_rule_costs_little_of_the_coverage() {
     let rule = Rule { least: 3, most: 10, width: 0.03 };
-    // At 2% many points end on the way, at 10% next to none.
+    // At 2% many points end early, at 10% almost none.
     for noise in [0.02, 0.05, 0.1] {
         let part = held(noise, &rule);
         assert!(part >= 0.9, "noise {noise}: {part} of the intervals hold the truth");

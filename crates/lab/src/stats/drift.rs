@@ -1,19 +1,20 @@
-//! Whether the machine, or an arm, was another one at the end of a run than at its beginning.
+//! Drift of the machine, or of an arm, between a run's beginning and its end.
 
 use super::interval::{median, quantile};
 use super::trend::trend;
 use crate::record::{Noise, Point};
 
-/// A change counts where so little chance would bring it about.
+/// A change counts if chance alone would cause it with less than this probability.
 const CHANCE: f64 = 0.01;
 
-/// Smaller changes than this part are not worth a word.
+/// The lab does not report smaller changes.
 const WORTH: f64 = 0.03;
 
-/// The machine is noisy where one time in ten the fixed loop takes so much longer than usual.
+/// The machine is noisy if the fixed loop's 90th percentile exceeds its median by more than this
+/// part.
 const NOISY: f64 = 0.10;
 
-/// Whether the machine changed over the run or is noisy, by the fixed loop's times: a sentence each.
+/// Sentences on a machine that changed over the run or is noisy, from the fixed loop's times.
 pub(crate) fn machine_drift(noise: &[Noise]) -> Vec<String> {
     let times: Vec<(f64, f64)> = noise.iter().map(|one| (one.at, one.took)).collect();
     let drifted = clear(&times).map(|change| {
@@ -26,7 +27,7 @@ pub(crate) fn machine_drift(noise: &[Noise]) -> Vec<String> {
     drifted.into_iter().chain(unsteady(noise)).collect()
 }
 
-/// Arms that became faster or slower over the run, a sentence each.
+/// Sentences on arms that became faster or slower over the run.
 pub(crate) fn arm_drift(points: &[Point]) -> Vec<String> {
     let told = |arm: &str| {
         let change = clear(&relative(points, arm))?;
@@ -38,7 +39,7 @@ pub(crate) fn arm_drift(points: &[Point]) -> Vec<String> {
     arms(points).into_iter().filter_map(told).collect()
 }
 
-/// The change over time, where it is beyond chance and worth a word.
+/// The change over time, if it is beyond chance and large enough to report.
 fn clear(samples: &[(f64, f64)]) -> Option<f64> {
     let trend = trend(samples)?;
     (trend.chance < CHANCE && trend.change.abs() >= WORTH).then_some(trend.change)
@@ -47,7 +48,7 @@ fn clear(samples: &[(f64, f64)]) -> Option<f64> {
 fn unsteady(noise: &[Noise]) -> Option<String> {
     let mut times: Vec<f64> = noise.iter().map(|one| one.took).filter(|took| took.is_finite()).collect();
     times.sort_by(f64::total_cmp);
-    // One in ten of fewer than ten is a single outlier.
+    // With fewer than ten times, the 90th percentile is a single outlier.
     let slow = (times.len() >= 10).then(|| quantile(&times, 0.9) / quantile(&times, 0.5))?;
     (slow - 1.0 >= NOISY).then(|| {
         format!(
@@ -67,7 +68,7 @@ fn arms(points: &[Point]) -> Vec<&str> {
     arms
 }
 
-/// When an arm's rounds were and how fast, each as a part of its point's median.
+/// The times of an arm's rounds, and their throughputs as parts of their point's median.
 fn relative(points: &[Point], arm: &str) -> Vec<(f64, f64)> {
     let repeated = points.iter().filter(|point| point.arm == arm && point.rounds.len() > 1);
     repeated
@@ -90,7 +91,7 @@ mod tests {
         (0..40).map(|at| took(f64::from(at), noisy.normal())).collect()
     }
 
-    /// Three points of five rounds, pass after pass, the speed a function of time.
+    /// Three points of five rounds, pass after pass; the speed is a function of time.
     fn points(arm: &str, seed: u64, speed: impl Fn(f64) -> f64) -> Vec<Point> {
         let mut noisy = Noisy::new(seed);
         let mut points: Vec<Point> = [1, 8, 64].map(|clients| point(arm, clients, &[0.0; 5])).into();

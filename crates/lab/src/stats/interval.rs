@@ -1,29 +1,29 @@
-//! A median and the interval it lies in 95 times in 100.
+//! A median and its 95% confidence interval.
 //!
 //! From five values on, the interval is the bootstrap's expanded percentile interval (Hesterberg,
 //! "What Teachers Should Know About the Bootstrap", The American Statistician 69(4), 2015, section
-//! 3.2): the plain percentile interval is too narrow for few values, so its tails are those of
-//! Student's distribution, widened by the root of n/(n-1). Two to four values can't be resampled
-//! into an interval of 95% (the lowest and the highest of three hold the median 3 times in 4):
-//! there it is Student's interval of the mean, stretched to hold the median, which takes the noise
-//! as normal.
+//! 3.2). The plain percentile interval is too narrow for few values. So its tails are those of
+//! Student's distribution, widened by the root of n/(n-1).
+//!
+//! Two to four values can't be resampled into a 95% interval: the lowest and the highest of three
+//! hold the median 3 times in 4. For them the interval is Student's interval of the mean, stretched
+//! to hold the median; it assumes normal noise.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::client::Random;
 use crate::record::Interval;
 
-/// Of the resampling; a constant, so that the same values give the same interval.
+/// Seed of the resampling; a constant, so that the same values give the same interval.
 const SEED: u64 = 0x0a11_c09e_5eed;
 
-/// How often values are drawn anew. The tails of five values are at 1 in 1,000; this has 5 beyond
-/// them.
+/// Number of resamples. The tails of five values are at 1 in 1,000; this number has 5 beyond them.
 const RESAMPLES: usize = 5_000;
 
-/// From so many values on, they are resampled.
+/// The least number of values to resample.
 const RESAMPLED_FROM: usize = 5;
 
-/// The middle of the values; NaN where there are none. Values that are no numbers are left out.
+/// The median of the values; NaN where there are none. NaN and infinite values do not count.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -42,9 +42,9 @@ pub fn estimate(values: &[f64]) -> Interval {
     Interval { value, low: low.min(value), high: high.max(value) }
 }
 
-/// The same of values above zero whose noise grows with them, as that of throughput does: the
-/// interval is that of their logarithms, so that it can't reach below zero. Other values are left
-/// out of it.
+/// The same for positive values whose noise grows with them, as that of throughput does. The
+/// interval is that of their logarithms, so that it can't reach below zero. Other values do not
+/// count.
 pub fn estimate_positive(values: &[f64]) -> Interval {
     let value = median(values);
     let logs: Vec<f64> = values.iter().filter(|value| **value > 0.0).map(|value| value.ln()).collect();
@@ -54,8 +54,8 @@ pub fn estimate_positive(values: &[f64]) -> Interval {
     }
 }
 
-/// `to` over `from`, as independent measurements: the distances of each side add up as independent
-/// ones do, on logarithms (recovered variances, after Zou and Donner 2008).
+/// `to` over `from`, as independent measurements. The distances to the bounds add up as independent
+/// errors do, on logarithms (recovered variances, after Zou and Donner 2008).
 pub(crate) fn independent_ratio(from: &Interval, to: &Interval) -> Interval {
     let value = to.value / from.value;
     let (Some((from_low, from_high)), Some((to_low, to_high))) = (from.bounds(), to.bounds()) else {
@@ -94,14 +94,14 @@ fn resampled(values: &[f64]) -> (f64, f64) {
     (quantile(&medians, tail), quantile(&medians, 1.0 - tail))
 }
 
-/// How many standard errors to each side 95% of Student's distribution reach.
+/// The number of standard errors on each side that 95% of Student's distribution covers.
 pub(super) fn student(freedom: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom as f64)
         .expect("there is at least one degree of freedom")
         .inverse_cdf(0.975)
 }
 
-/// The share of a normal distribution below so many standard errors to the left.
+/// The lower tail of a normal distribution, beyond this many standard errors.
 pub(super) fn tail(errors: f64) -> f64 {
     Normal::standard().cdf(-errors)
 }
@@ -112,7 +112,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * last as f64;
     let (below, part) = (place.floor() as usize, place.fract());
     let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
-    // Two equal values stay what they are, infinite ones included.
+    // Two equal values stay as they are, infinite ones included.
     if part == 0.0 || low == high { low } else { low + (high - low) * part }
 }
 
@@ -160,8 +160,8 @@ mod tests {
         assert_eq!(estimate(&values), estimate(&values));
     }
 
-    /// How often of 400 the interval holds the true median, 100, with noise of 2% and with skewed
-    /// noise.
+    /// The number of times out of 400 that the interval holds the true median, 100, with noise of
+    /// 2% or with skewed noise.
     fn held(count: usize, skewed: bool) -> usize {
         let mut noisy = Noisy::new(count as u64);
         (0..400)
@@ -181,8 +181,8 @@ mod tests {
     fn intervals_hold_the_true_median_about_95_times_in_100() {
         for count in [2, 3, 4, 5, 7, 10, 20] {
             let held = held(count, false);
-            // Five values: their lowest and highest hold the median 15 times in 16, and no interval
-            // of theirs can do more.
+            // The lowest and highest of five values hold the median 15 times in 16; no interval of
+            // them can do better.
             assert!(held >= 360, "{count} values: {held} of 400");
             assert!(count < 10 || held <= 398, "{count} values: {held} of 400, wider than need be");
         }

@@ -1,50 +1,52 @@
-//! The universal scalability law (Gunther, "A General Theory of Computational Scalability Based on Rational Functions",
-//! 2008): `X(N) = single * N / (1 + contention * (N - 1) + coherence * N * (N - 1))`, fitted to measured throughput.
+//! The universal scalability law (Gunther, "A General Theory of Computational Scalability Based on
+//! Rational Functions", 2008): `X(N) = single * N / (1 + contention * (N - 1) + coherence * N * (N
+//! - 1))`, fitted to measured throughput.
 //!
-//! The way of a fit:
-//! 1. Turned round, `N / X` is a sum of three columns (1, N-1, N(N-1)) whose coefficients must not be negative, a convex
-//!    problem with one solution and no starting value to choose.
-//! 2. Noise of throughput grows with it, so errors count in proportion: from that solution, steps of Gauss and Newton on the
-//!    logarithms' errors, each again such a problem, until they gain nothing.
-//! 3. Intervals by resampling the errors that are left (they hold noise and misfit alike), widened for the few degrees of
-//!    freedom by Student's distribution.
+//! The fit has three steps:
+//! 1. Inverted, `N / X` is a sum of three columns (1, N-1, N(N-1)) whose coefficients must not be
+//!    negative. This is a convex problem with one solution and without a starting value to choose.
+//! 2. Noise of throughput grows with it, so errors count in proportion. From that solution,
+//!    Gauss-Newton steps minimise the errors of the logarithms, until they gain nothing. Each step
+//!    is again such a problem.
+//! 3. Intervals come from resampling the residuals (they hold noise and misfit alike), widened by
+//!    Student's distribution for the few degrees of freedom.
 //!
-//! A curve that the law does not describe has no fit: one of another shape, one that grows faster than
-//! its clients, one whose peak lies far beyond what was measured.
+//! A curve that the law does not describe has no fit: a curve of another shape, one that grows
+//! faster than its clients, one whose peak lies far beyond the measured clients.
 
 use super::interval::{quantile, student, tail};
 use super::least_squares::{Columns, solve};
 use crate::client::Random;
 use crate::record::{Fit, Interval, Peak, Point};
 
-/// Of the resampling; a constant, so that the same points give the same intervals.
+/// Seed of the resampling; a constant, so that the same points give the same intervals.
 const SEED: u64 = 0x0a11_c09e_1a30;
 
-/// How often errors are drawn anew.
+/// Number of resamples of the residuals.
 const RESAMPLES: usize = 1_000;
 
-/// The law has three terms: of fewer points nothing would be left to judge it by.
+/// The law has three terms: fewer points would leave nothing to judge it by.
 const LEAST_POINTS: usize = 4;
 
 /// The law does not fit where it misses a point by more than this part and outside its interval,
 const MISSED: f64 = 0.10;
 
-/// or by more than this part where no interval is known,
+/// or by more than this part where the interval is unknown,
 const MISSED_UNKNOWN: f64 = 0.25;
 
-/// or where it explains less than this of how the points differ and also misses one by this part (of a
-/// level curve little is left to explain),
+/// or where it explains less than this part of the points' variance and also misses a point by the
+/// second (a level curve has little variance),
 const UNEXPLAINED: (f64, f64) = (0.8, 0.10);
 
-/// or where throughput grows so much faster than clients, for which it has no term: few clients leave
-/// the machine half asleep, or caches were cold,
+/// or where throughput grows this much faster than clients, for which it has no term: few clients
+/// leave the machine half asleep, or caches were cold,
 const TOO_FAST: f64 = 1.05;
 
-/// or where its peak lies so many times beyond the most clients.
+/// or where its peak lies at more than this many times the most clients.
 const FAR: f64 = 2.0;
 
 /// Fits the law to the points of one arm, workload and protocol. `None` where it does not fit, or
-/// fewer than four numbers of clients gave throughput.
+/// fewer than four numbers of clients have a throughput.
 pub fn fit(points: &[&Point]) -> Option<Fit> {
     let curve = curve(points)?;
     let law = Law::fit(&curve)?;
@@ -93,13 +95,13 @@ impl Law {
         clients / self.cost(clients) * self.single
     }
 
-    /// What a client's work costs beside that of so many, 1 alone.
+    /// The cost of a client's work among this many, relative to the cost of a single client.
     fn cost(&self, clients: f64) -> f64 {
         let others = clients - 1.0;
         1.0 + self.contention * others + self.coherence * clients * others
     }
 
-    /// Where throughput is highest; `None` where it grows for ever.
+    /// The number of clients with the highest throughput; `None` where it grows for ever.
     fn peak(&self) -> Option<f64> {
         if self.contention >= 1.0 {
             return Some(1.0);
@@ -111,14 +113,14 @@ impl Law {
         Self { single: 1.0 / alone, contention: others / alone, coherence: pairs / alone }
     }
 
-    /// `None` where some throughput is not above zero.
+    /// Fits the terms; `None` where some throughput is not above zero.
     fn fit(curve: &[(f64, f64)]) -> Option<Self> {
         let turned: Vec<f64> = curve.iter().map(|(clients, tps)| clients / tps).collect();
         let mut coefficients = step(curve, &turned, &turned)?;
         let mut error = log_error(curve, &coefficients);
         for _ in 0..100 {
             let now: Vec<f64> = curve.iter().map(|(clients, _)| value(*clients, &coefficients)).collect();
-            // The line that the logarithm's error follows near `now`.
+            // The target that makes the linear problem follow the logarithm's error near `now`.
             let aim: Vec<f64> =
                 turned.iter().zip(&now).map(|(turned, now)| now * (1.0 + (turned / now).ln())).collect();
             let Some(full) = step(curve, &aim, &now) else { break };
@@ -140,12 +142,12 @@ impl Law {
     }
 }
 
-/// `N / X` of these coefficients.
+/// `N / X` for these coefficients.
 fn value(clients: f64, [alone, others, pairs]: &[f64; 3]) -> f64 {
     alone + others * (clients - 1.0) + pairs * clients * (clients - 1.0)
 }
 
-/// The coefficients that come closest to `target`, errors counted as parts of `scale`.
+/// The coefficients that come closest to `target`; errors count as parts of `scale`.
 fn step(curve: &[(f64, f64)], target: &[f64], scale: &[f64]) -> Option<[f64; 3]> {
     let column = |of: fn(f64) -> f64| -> Vec<f64> {
         curve.iter().zip(scale).map(|((clients, _), scale)| of(*clients) / scale).collect()
@@ -159,7 +161,7 @@ fn log_error(curve: &[(f64, f64)], coefficients: &[f64; 3]) -> f64 {
     curve.iter().map(|(clients, tps)| (clients / tps / value(*clients, coefficients)).ln().powi(2)).sum()
 }
 
-/// Fits to points as they could have come out as well.
+/// Fits to resampled points.
 struct Spread {
     laws: Vec<Law>,
     tail: f64,
@@ -170,7 +172,7 @@ impl Spread {
         let (count, freedom) = (curve.len(), curve.len() - 3);
         let errors: Vec<f64> = curve.iter().map(|(clients, tps)| (tps / law.tps(*clients)).ln()).collect();
         let mean = errors.iter().sum::<f64>() / count as f64;
-        // Three terms were spent on making the errors small.
+        // The fit used three degrees of freedom to make the errors small.
         let widening = (count as f64 / freedom as f64).sqrt();
         let mut random = Random::new(SEED, count as u64);
         let laws = (0..RESAMPLES)
@@ -216,7 +218,7 @@ fn describes(law: &Law, curve: &[(f64, f64)], points: &[&Point]) -> bool {
         && law.peak().is_none_or(|peak| peak <= FAR * most)
 }
 
-/// Whether the curve misses a point by more than noise would.
+/// Whether the curve misses a point by more than noise explains.
 fn misses(law: &Law, point: &Point) -> bool {
     let fitted = law.tps(point.clients as f64);
     let part = (fitted / point.tps.value - 1.0).abs();

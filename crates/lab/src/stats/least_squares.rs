@@ -3,10 +3,10 @@
 /// The columns of a problem, all of one length.
 pub(super) type Columns = [Vec<f64>; 3];
 
-/// The coefficients, the first above zero and the others at least zero, whose sum of columns comes closest to `target`.
-/// The problem is convex, so its solution is the best of the ordinary solutions over each choice of columns that come out
-/// without a negative coefficient. Where the first would have to be zero, it is the best of those with a first one left.
-/// `None` where there is none.
+/// The coefficients, the first above zero and the others at least zero, whose sum of columns comes
+/// closest to `target`. The problem is convex. So its solution is the best of the ordinary
+/// solutions over each choice of columns that gives no negative coefficient. Where the first would
+/// have to be zero, it is the best of those with a positive first one. `None` where there is none.
 pub(super) fn solve(columns: &Columns, target: &[f64]) -> Option<[f64; 3]> {
     const CHOICES: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
     let mut best: Option<(f64, [f64; 3])> = None;
@@ -34,7 +34,8 @@ fn squares(columns: &Columns, coefficients: &[f64; 3], target: &[f64]) -> f64 {
     target.iter().enumerate().map(|(row, target)| (value(row) - target).powi(2)).sum()
 }
 
-/// Ordinary least squares by orthogonal columns (modified Gram and Schmidt); `None` where columns depend on each other.
+/// Ordinary least squares by orthogonal columns (modified Gram-Schmidt); `None` where columns
+/// depend on each other.
 fn ordinary(columns: &[&[f64]], target: &[f64]) -> Option<Vec<f64>> {
     let count = columns.len();
     let dot =
@@ -51,7 +52,7 @@ fn ordinary(columns: &[&[f64]], target: &[f64]) -> Option<Vec<f64>> {
             vector.iter_mut().zip(unit).for_each(|(value, unit)| *value -= upper[row][index] * unit);
         }
         let left = dot(&vector, &vector).sqrt();
-        // What is left after taking the others out is rounding alone.
+        // A smaller remainder, after the others are taken out, is rounding.
         if left <= 1e-12 * length {
             return None;
         }
@@ -101,7 +102,7 @@ mod tests {
                 squares(&columns, &coefficients, &target) < best
             });
             prop_assume!(!without_first);
-            // Anywhere in the room, and a step aside.
+            // Anywhere in the permitted region, and at a small distance from the solution.
             let aside = [found[0] * (1.0 + 0.01 * (other[0] - 2.5)), found[1] + 0.01 * other[1], found[2] + 0.01 * other[2]];
             for coefficients in [[other[0].max(1e-9), other[1], other[2]], aside] {
                 prop_assert!(best <= squares(&columns, &coefficients, &target) * (1.0 + 1e-9));

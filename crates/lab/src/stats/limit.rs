@@ -1,7 +1,7 @@
-//! Thresholds of a comparison of two runs, as `--fail-if` takes them: `tps < 0.95` is crossed where
-//! the second run has less than 0.95 times the first one's throughput.
+//! Thresholds of a comparison of two runs, as `--fail-if` takes them. A point crosses `tps < 0.95`
+//! if the second run has less than 0.95 times the first one's throughput.
 //!
-//! What must hold: a ratio inside the noise crosses none.
+//! What must hold: a ratio inside the noise crosses no threshold.
 
 use super::interval::{estimate_positive, independent_ratio};
 use crate::figures;
@@ -31,10 +31,10 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Reads `tps < 0.95` or `p99 > 1.2`.
+    /// Parses `tps < 0.95` or `p99 > 1.2`.
     ///
     /// # Errors
-    /// Says what a threshold looks like.
+    /// Describes the form of a threshold.
     pub fn parse(text: &str) -> Result<Self, String> {
         let names: Vec<&str> = FIGURES.iter().map(|figure| figure.0).collect();
         let wrong =
@@ -67,7 +67,8 @@ mod tests {
     use super::*;
     use crate::stats::test_noise::point;
 
-    /// A point whose five rounds lie within a part of a throughput, and have a p99 of as much.
+    /// A point whose five rounds have throughputs within this part of `value`, and the same figures
+    /// as p99.
     fn around(value: f64, part: f64) -> Point {
         let rounds = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|off| value * (1.0 + part * off));
         let mut point = point("a", 8, &rounds);

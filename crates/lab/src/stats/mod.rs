@@ -1,11 +1,11 @@
-//! Statistics of repeated rounds: medians with intervals, ratios of arms measured in turn, drift over a run, and the
-//! universal scalability law.
+//! Statistics of repeated rounds: medians with intervals, ratios of arms measured in turn, drift
+//! over a run, and the universal scalability law.
 //!
 //! What must hold:
-//! 1. The same numbers give the same intervals: resampling is seeded by a constant, so that a stored report can be worked
-//!    out again.
-//! 2. An interval is never narrower than what the number of rounds can carry; where it can't be told, it is unknown (NaN),
-//!    not zero.
+//! 1. The same numbers give the same intervals: a constant seeds the resampling, so that a stored
+//!    report can be computed again.
+//! 2. An interval is never narrower than the number of rounds supports; an unknown one is NaN, not
+//!    zero.
 //! 3. A difference whose interval holds 1 is no difference.
 
 mod drift;

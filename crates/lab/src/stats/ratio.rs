@@ -1,13 +1,14 @@
-//! One arm against another, from rounds that were measured in turn.
+//! One arm against another, from rounds measured in turn.
 //!
-//! Rounds are compared in pairs: the two of a pass lie next to each other, so what the machine did to both cancels out.
+//! Rounds are compared in pairs: the two of a pass ran one after the other, so the machine's effect
+//! on both cancels out.
 
 use super::interval::estimate;
 use crate::record::{Interval, Point};
 
-/// How many times `point` has what `base` has of what they are judged by, from the rounds of the same passes: the median of
-/// the pairs' ratios with its interval, worked out on logarithms so that it doesn't matter which one is the base. NaN where
-/// there is no pair.
+/// The ratio of `point` to `base` in their judged figure, from the rounds of the same passes. It is
+/// the median of the pairs' ratios with its interval, computed on logarithms so that the choice of
+/// the base does not matter. NaN where there is no pair.
 pub fn ratio(base: &Point, point: &Point) -> Interval {
     let logs: Vec<f64> = point
         .rounds
@@ -20,7 +21,7 @@ pub fn ratio(base: &Point, point: &Point) -> Interval {
     of_logs(&logs)
 }
 
-/// The ratio whose logarithms these are, with its interval.
+/// The ratio with these logarithms, with its interval.
 pub fn of_logs(logs: &[f64]) -> Interval {
     let Interval { value, low, high } = estimate(logs);
     Interval { value: value.exp(), low: low.exp(), high: high.exp() }
@@ -32,7 +33,7 @@ mod tests {
     use crate::record::Verdict;
     use crate::stats::test_noise::{Noisy, point};
 
-    /// Two arms in so many passes on a machine whose speed wanders by a fifth from pass to pass.
+    /// Two arms in this many passes on a machine whose speed wanders by a fifth from pass to pass.
     fn arms(noisy: &mut Noisy, passes: usize, truth: f64) -> (Point, Point) {
         let (mut base, mut other) = (Vec::new(), Vec::new());
         for _ in 0..passes {

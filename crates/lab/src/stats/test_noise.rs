@@ -1,4 +1,4 @@
-//! Made-up rounds for the tests of statistics.
+//! Simulated rounds for the tests of statistics.
 
 use crate::client::Random;
 use crate::load::Protocol;
@@ -13,14 +13,14 @@ impl Noisy {
         Self(Random::new(seed, 0))
     }
 
-    /// Of mean 0 and standard deviation 1 (Box and Muller).
+    /// A normal value with mean 0 and standard deviation 1 (Box and Muller).
     pub(crate) fn normal(&mut self) -> f64 {
         let (one, other) = (1.0 - self.0.unit(), self.0.unit());
         (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
     }
 }
 
-/// A round of a second, of which nothing but throughput was seen.
+/// A round of a second with a throughput and no other observation.
 pub(crate) fn round(pass: u32, tps: f64) -> Round {
     Round {
         pass,

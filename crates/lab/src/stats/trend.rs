@@ -1,6 +1,7 @@
-//! Whether numbers rise or fall over time: the test of Mann (Econometrica 13, 1945) and Kendall, with the slope of Sen
-//! (Journal of the American Statistical Association 63, 1968), the median of all pairs' slopes. Both look at order and
-//! medians, so that single outliers count for little and a step counts as well as a ramp.
+//! Whether numbers rise or fall over time. The test is that of Mann (Econometrica 13, 1945) and
+//! Kendall. The slope is that of Sen (Journal of the American Statistical Association 63, 1968),
+//! the median of all pairs' slopes. Both use order and medians, so that single outliers count for
+//! little and a step counts as much as a ramp.
 
 use super::interval::{median, tail};
 
@@ -9,14 +10,15 @@ use super::interval::{median, tail};
 pub struct Trend {
     /// From the first moment to the last, as a part of the median: 0.1 is a rise by a tenth.
     pub change: f64,
-    /// How probable at least so clear an order is where nothing changes.
+    /// The probability of an order at least this clear without a trend.
     pub chance: f64,
 }
 
-/// Fewer samples than this tell nothing: the test's distribution is taken as normal.
+/// Fewer samples than this tell nothing: the test assumes a normal distribution.
 const LEAST: usize = 8;
 
-/// The trend of samples of time and value. `None` for fewer than eight, all at one moment, or around zero.
+/// The trend of samples of time and value. `None` for fewer than eight, all at one moment, or
+/// around zero.
 pub fn trend(samples: &[(f64, f64)]) -> Option<Trend> {
     let mut samples: Vec<_> =
         samples.iter().copied().filter(|(at, value)| at.is_finite() && value.is_finite()).collect();
@@ -45,7 +47,7 @@ pub fn trend(samples: &[(f64, f64)]) -> Option<Trend> {
     Some(Trend { change: median(&slopes) * span / middle, chance: 2.0 * tail(errors) })
 }
 
-/// The standard deviation of the score where nothing changes; ties lower it.
+/// The standard deviation of the score without a trend; ties lower it.
 fn deviation(values: &[f64]) -> f64 {
     let weight = |count: f64| count * (count - 1.0) * (2.0 * count + 5.0);
     let mut sorted = values.to_vec();

@@ -1,10 +1,10 @@
-//! What a sweep was asked for and did not measure, or not well enough, and why.
+//! Points that a sweep did not measure, or not precisely enough, and the reasons.
 
 use super::plan::{Cell, Cells, width};
 use super::{End, Plan};
 use crate::figures;
 
-/// What went wrong on the way.
+/// The failures along the way.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     pub(super) failures: Vec<Failure>,
@@ -16,9 +16,9 @@ pub(super) struct Missing {
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) arm: String,
-    /// With so many clients.
+    /// Their numbers of clients.
     pub(super) clients: Vec<usize>,
-    /// So many rounds that went well.
+    /// The number of good rounds before.
     pub(super) after: usize,
     pub(super) reason: String,
 }
@@ -36,7 +36,7 @@ impl Failure {
 }
 
 impl Missing {
-    /// All of it at the sweep's end, a sentence for what has one reason; and the arms with
+    /// The sweep's missing parts at its end: a sentence for each reason, and the arms with
     /// intervals wider than asked.
     pub(super) fn sentences(self, cells: &Cells, plan: &Plan, end: End) -> (Vec<String>, Vec<String>) {
         let mut alike: Vec<Failure> = Vec::new();
@@ -77,7 +77,7 @@ fn counted(counts: &[usize]) -> String {
     }
 }
 
-/// Of a single round, where no more were wanted, no interval was wanted either.
+/// A single round, if the plan has only one, needs no interval.
 fn too_wide(arm: &[&Cell], plan: &Plan) -> Option<String> {
     if plan.most_rounds < 2 {
         return None;

@@ -1,15 +1,17 @@
-//! The sweep: which rounds are run, in which order, how often, and what becomes of them.
+//! The sweep: the choice, order and number of rounds, and their results.
 //!
 //! What must hold:
-//! 1. Arms take turns: in each pass over the points, each point's arms run one right after the other, and in the opposite
-//!    order in every second pass, so that neither a drifting machine nor who comes first favours one.
-//! 2. A point is measured again until its interval is narrow enough, with all arms that still run there, so that each of
-//!    its rounds has its pair.
-//! 3. An arm that fails at a point is noted with its reason and left out there from then on; what it did before, its other
-//!    points and the other arms go on.
-//! 4. The costly looks come with the same rounds of all of a point's arms.
-//! 5. An arm whose server is known to have ended is asked for nothing more.
-//! 6. When the run is stopped or its time is up, everything measured so far is in the result, and so is what is missing.
+//! 1. Arms take turns: in each pass over the points, each point's arms run one right after the
+//!    other. Every second pass has the opposite order, so that neither a drifting machine nor the
+//!    first place favours an arm.
+//! 2. The sweep measures a point until its interval is narrow enough. All arms that still run there
+//!    go on together, so that each round has its pair.
+//! 3. The sweep notes an arm that fails at a point with its reason, and leaves it out there. The
+//!    arm's earlier rounds and other points stay, and the other arms go on.
+//! 4. All arms of a point have the costly observations in the same rounds.
+//! 5. The sweep runs nothing more on an arm whose server has ended.
+//! 6. When the run is stopped or its time is up, the result has all measurements so far, and names
+//!    the missing ones.
 
 mod missing;
 mod plan;
@@ -38,33 +40,35 @@ use plan::Cells;
 
 /// An arm as the sweep drives it.
 pub struct Contender<'a> {
-    /// Where the load goes; its arm's name is the points'.
+    /// The target of the load; the points have its arm's name.
     pub target: &'a Target,
-    /// What makes it.
+    /// The program that makes the load.
     pub driver: &'a dyn Driver,
-    /// What is run.
+    /// The workload that the driver runs.
     pub workload: &'a dyn Workload,
-    /// Who looks at the server meanwhile.
+    /// The observer of the server during a round.
     pub observer: &'a mut dyn Observe,
-    /// Says how the arm's server has ended, if it is known to have.
+    /// Reports how the arm's server has ended; `None` while it runs, and for other servers than the
+    /// lab's own.
     pub ended: Box<dyn FnMut() -> Option<String> + 'a>,
 }
 
-/// What is to be measured.
+/// The plan of a sweep.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Connections of each point.
     pub clients: Vec<usize>,
-    /// Each round's load; its clients are the point's, its threads at most as many, its seed another one in each pass.
+    /// Each round's load; its clients are the point's, its threads at most as many, its seed
+    /// differs in each pass.
     pub load: Load,
     /// A point is done when its interval is at most this part of its median wide.
     pub width: f64,
-    /// But not before so many rounds; at least one.
+    /// The least number of rounds; at least 1.
     pub least_rounds: u32,
-    /// And then at the latest.
+    /// The largest number of rounds.
     pub most_rounds: u32,
-    /// No round begins that would end after so much time since the sweep began. The first point is measured once in any
-    /// case.
+    /// No round begins that would end later than this after the sweep's beginning. The first point
+    /// has one round in any case.
     pub time: Option<Duration>,
 }
 
@@ -73,10 +77,11 @@ pub trait Machine {
     /// Time since the run's beginning.
     fn now(&self) -> Duration;
 
-    /// Writes to disk what the kernel still keeps back, so that it isn't written in another one's round.
+    /// Writes the kernel's dirty data to disk, so that it does not write them in another arm's
+    /// round.
     fn settle(&self);
 
-    /// Runs the fixed loop: milliseconds it took.
+    /// Runs the fixed loop; returns its time in milliseconds.
     fn fixed_loop(&self) -> f64;
 }
 
@@ -85,7 +90,7 @@ pub trait Machine {
 pub struct ThisMachine(Instant);
 
 impl ThisMachine {
-    /// The run begins.
+    /// The run begins now.
     pub fn begin() -> Self {
         Self(Instant::now())
     }
@@ -105,16 +110,16 @@ impl Machine for ThisMachine {
     }
 }
 
-/// What a sweep gave.
+/// The results of a sweep.
 #[derive(Debug, Clone, Default)]
 pub struct Swept {
     /// All points with at least one round, by clients, then in the order of the arms.
     pub points: Vec<Point>,
     /// Times of the fixed loop, one before each round.
     pub noise: Vec<Noise>,
-    /// What was asked for and not measured, and why: a sentence each.
+    /// Missing measurements and their reasons: a sentence each.
     pub missing: Vec<String>,
-    /// Arms with intervals wider than asked, and why: a sentence each.
+    /// Arms with intervals wider than asked, and the reason: a sentence each.
     pub wide: Vec<String>,
 }
 
@@ -135,10 +140,10 @@ pub fn sweep(
     Swept { points: sweep.cells.into_points(), noise: sweep.noise, missing, wide }
 }
 
-/// Why a sweep ended.
+/// The reason why a sweep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// There was no more to do.
+    /// No round was left to run.
     Done,
     /// Its time was up.
     Time,
@@ -174,7 +179,7 @@ impl Sweep<'_> {
         End::Done
     }
 
-    /// One round of each arm at a point.
+    /// Runs one round of each arm at a point.
     fn turn(&mut self, contenders: &mut [Contender<'_>], pass: u32, row: usize) -> Option<End> {
         let arms = self.cells.order(row, pass);
         if self.is_stopped() {
@@ -222,7 +227,7 @@ impl Sweep<'_> {
                 self.cells.spent(row, took);
                 self.keep(round, row, arm);
             }
-            // Whatever a stopped round says of itself, it was stopped.
+            // A stopped round's own error does not count.
             Err(_) if stopped => {}
             Err(reason) => match soon(&mut contender.ended) {
                 Some(how) => self.lose(contender, arm, &how),
@@ -236,7 +241,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// The arm's server has ended, in this way: nothing more is measured of it.
+    /// Notes how the arm's server has ended, and stops measuring it.
     fn lose(&mut self, contender: &Contender<'_>, arm: usize, how: &str) {
         let name = &contender.target.arm;
         self.progress.note(&format!("{name}: {how}"));
@@ -251,7 +256,7 @@ impl Sweep<'_> {
 
     fn keep(&mut self, round: Round, row: usize, arm: usize) {
         let point = self.cells.point(row, arm);
-        // A round cut short by the stop is better than none at all, and worse than whole ones.
+        // A round that the stop cut short is better than none at all, and worse than whole ones.
         let short = round.elapsed < self.plan.load.measured.as_secs_f64() / 2.0;
         if short && self.is_stopped() && !point.rounds.is_empty() {
             return;
@@ -275,7 +280,7 @@ impl Sweep<'_> {
 
     fn stage(&self, contender: &Contender<'_>, pass: u32, row: usize) -> Stage {
         let (done, ahead) = self.cells.rounds(self.plan);
-        // This round comes in any case, also where it is only another one's pair.
+        // This round comes in any case, even as a mere pair of another arm's round.
         let work = self.cells.work(self.plan).max(self.cells.cost(row, self.plan));
         Stage {
             arm: contender.target.arm.clone(),
@@ -289,18 +294,18 @@ impl Sweep<'_> {
         }
     }
 
-    /// Until the time is up.
+    /// Time until the run's limit.
     fn left(&self) -> Option<Duration> {
         Some((self.began + self.plan.time?).saturating_sub(self.machine.now()))
     }
 
     fn is_stopped(&self) -> bool {
-        // Relaxed: nothing else is handed over by it.
+        // Relaxed: the flag publishes nothing else.
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// How a server ended. Its connections break a moment before the system says that it has.
+/// Waits briefly for a server's end: its connections break a moment before the system reports it.
 fn soon(ended: &mut dyn FnMut() -> Option<String>) -> Option<String> {
     const LOOKS: u32 = 20;
     (0..LOOKS).find_map(|look| {
@@ -311,7 +316,8 @@ fn soon(ended: &mut dyn FnMut() -> Option<String>) -> Option<String> {
     })
 }
 
-/// The median of a point's rounds with its interval, and its ratio to the first arm's rounds of the same passes.
+/// Computes the median of a point's rounds with its interval, and its ratio to the first arm's
+/// rounds of the same passes.
 fn summarise(point: &mut Point, first: Option<&Point>) {
     let tps: Vec<f64> = point.rounds.iter().map(|round| round.tps).collect();
     point.tps = estimate_positive(&tps);

@@ -1,5 +1,5 @@
-//! The points of a sweep as a table of rows (numbers of clients) and arms: what is due next, and what it
-//! costs.
+//! The points of a sweep as a table of rows (numbers of clients) and arms: the next rounds, and
+//! their cost.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::record::{Interval, Observed, Point, Round};
 pub(super) struct Cells {
     /// By row, then by arm.
     rows: Vec<Vec<Cell>>,
-    /// By row: rounds that went well, and the time they took with all that belongs to them.
+    /// By row: good rounds, and their total time with all their overhead.
     spent: Vec<(u32, Duration)>,
-    /// Rounds run, failed ones included.
+    /// Rounds so far, including failed ones.
     run: usize,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Whether its interval is narrow enough; of an arm that failed nothing more is wanted.
+    /// Whether its interval is narrow enough; a failed arm needs no more rounds.
     pub(super) fn is_done(&self, plan: &Plan) -> bool {
         self.failed || width(&self.point.judged()).is_some_and(|width| width <= plan.width)
     }
 
-    /// How many more rounds it is going to need: an interval narrows with the root of the rounds.
+    /// The number of rounds it still needs: an interval narrows with the root of the rounds.
     fn ahead(&self, plan: &Plan) -> usize {
         let has = self.point.rounds.len() as u32;
         if self.failed || has >= plan.most_rounds {
@@ -44,7 +44,7 @@ impl Cell {
     }
 }
 
-/// How wide an interval is, as a part of its value.
+/// The width of an interval, as a part of its value.
 pub(super) fn width(interval: &Interval) -> Option<f64> {
     interval.bounds().map(|(low, high)| (high - low) / interval.value)
 }
@@ -77,7 +77,7 @@ impl Cells {
         self.rows[row].first().map_or(0, |cell| cell.point.clients)
     }
 
-    /// The rows to be measured in this pass.
+    /// The rows to measure in this pass.
     pub(super) fn due(&self, plan: &Plan, pass: u32) -> Vec<usize> {
         let wanted = |row: &usize| {
             let cells = &self.rows[*row];
@@ -101,19 +101,20 @@ impl Cells {
         self.run > 0
     }
 
-    /// A round was run.
+    /// Counts a round.
     pub(super) fn run(&mut self) {
         self.run += 1;
     }
 
-    /// A round at a row that went well took so long, with all that belongs to it.
+    /// Adds the time of a good round at a row, with all its overhead.
     pub(super) fn spent(&mut self, row: usize, time: Duration) {
         let spent = &mut self.spent[row];
         *spent = (spent.0 + 1, spent.1 + time);
     }
 
-    /// What a round at a row takes: as long as those before it there. Where there is none, as planned, or as at the row
-    /// where they took longest: more clients take longer to connect and to part with.
+    /// The cost of a round at a row: the mean of the earlier ones there. Without any, it is the
+    /// planned time, or the cost of the row where rounds took longest: more clients take longer to
+    /// connect and to disconnect.
     pub(super) fn cost(&self, row: usize, plan: &Plan) -> Duration {
         let mean = |&(rounds, time): &(u32, Duration)| (rounds > 0).then(|| time / rounds);
         let planned = plan.load.ramp + plan.load.warmup + plan.load.measured;
@@ -121,8 +122,8 @@ impl Cells {
         mean(&self.spent[row]).unwrap_or_else(longest)
     }
 
-    /// Whether the costly looks come with the next rounds at a row, of all arms: with the first ones; and once more where
-    /// of one of the arms they gave nothing, as the round was over before.
+    /// Whether the next rounds at a row have the costly observations, for all arms. The first ones
+    /// have them. Once more do the next ones, if an arm's round was over before they gave a result.
     pub(super) fn deep(&self, row: usize) -> bool {
         let lacks = |observed: &Observed| observed.symbols.is_empty() || observed.calls.is_none();
         let mut running = self.rows[row].iter().filter(|cell| !cell.failed).map(|cell| &cell.point.rounds);
@@ -130,37 +131,37 @@ impl Cells {
         most == 0 || most == 1 && running.any(|rounds| rounds.iter().all(|round| lacks(&round.observed)))
     }
 
-    /// How many rounds are to come at each row, after those so far.
+    /// The number of future rounds at each row.
     fn ahead(&self, plan: &Plan) -> impl Iterator<Item = usize> {
         self.rows.iter().map(|cells| {
             let running = || cells.iter().filter(|cell| !cell.failed);
             let has = |cell: &Cell| cell.point.rounds.len();
-            // Arms go on together while one of them needs it, up to as many rounds as that one.
+            // All arms go on while one of them needs it, up to that one's number of rounds.
             let needing = running().filter(|cell| cell.ahead(plan) > 0);
             let most = needing.map(|cell| has(cell) + cell.ahead(plan)).max().unwrap_or(0);
             running().map(|cell| most.saturating_sub(has(cell))).sum::<usize>()
         })
     }
 
-    /// Rounds run so far, and rounds to come after the one that begins now.
+    /// Rounds so far, and rounds after the one that begins now.
     pub(super) fn rounds(&self, plan: &Plan) -> (usize, usize) {
         (self.run, self.ahead(plan).sum::<usize>().saturating_sub(1))
     }
 
-    /// What all rounds to come take, the one that begins now included.
+    /// The cost of all future rounds, including the one that begins now.
     pub(super) fn work(&self, plan: &Plan) -> Duration {
         let rows = self.ahead(plan).enumerate();
         rows.map(|(row, ahead)| self.cost(row, plan) * ahead as u32).sum()
     }
 
-    /// The arm is left out at this row from now on; how many rounds it has there.
+    /// Leaves the arm out at this row from now on; returns its number of rounds there.
     pub(super) fn fail(&mut self, row: usize, arm: usize) -> usize {
         self.rows[row][arm].failed = true;
         self.rows[row][arm].point.rounds.len()
     }
 
-    /// The arm is left out everywhere from now on: the clients of the points at which it was not done, and how many rounds
-    /// it has there.
+    /// Leaves the arm out everywhere from now on. Returns the clients of its unfinished points, and
+    /// its number of rounds at each.
     pub(super) fn lose(&mut self, arm: usize, plan: &Plan) -> Vec<(usize, usize)> {
         let mut lost = Vec::new();
         for cells in &mut self.rows {

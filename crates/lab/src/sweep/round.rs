@@ -1,6 +1,6 @@
-//! One round: the driver on this thread, and beside it one that looks: it tells how far the round is, opens and closes the
-//! observer's window where the driver begins and ends to count, has the driver hold its sessions until it is closed, and
-//! hands on the wish to stop.
+//! One round: the driver on this thread, and beside it a watching thread. The watcher reports
+//! progress and passes the stop flag on. It opens and closes the observer's window where the driver
+//! begins and ends to count. The driver holds its sessions until the window is closed.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,14 @@ use crate::observe::Observe;
 use crate::record::{KindCounts, Latency, Observed, Offered, Round};
 use crate::workload::Workload;
 
-/// How often the driver's phase is looked at: what is observed is off by so much at either end.
+/// Interval between two checks of the driver's phase: observations are off by up to this at either
+/// end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How often progress is told.
+/// Interval between two reports of progress.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Runs one round. An error says why nothing was measured.
+/// Runs one round. The error explains why it measured nothing.
 pub(super) fn run(
     contender: &mut Contender<'_>,
     load: &Load,
@@ -34,7 +35,7 @@ pub(super) fn run(
     let (measured, window) = std::thread::scope(|scope| {
         let watch = Watch { live: &live, over: &over, stop, window: load.measured, deep };
         let beside = scope.spawn(move || watch.run(observer, progress));
-        // However the driver ends, the thread beside must, too.
+        // However the driver ends, the watching thread must end, too.
         let ended = Ended(&over);
         let measured = contender.driver.run(contender.target, contender.workload, load, &live);
         drop(ended);
@@ -57,7 +58,7 @@ struct Ended<'a>(&'a AtomicBool);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        // Relaxed: nothing else is handed over by it.
+        // Relaxed: the flag publishes nothing else.
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -71,7 +72,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Until the driver has ended; whether there was a time in which it counted.
+    /// Watches until the driver has ended; returns whether it counted for some time.
     fn run(&self, observer: &mut dyn Observe, progress: &mut dyn Progress) -> bool {
         let began = Instant::now();
         let (mut open, mut opened, mut told) = (false, false, began);
@@ -108,8 +109,8 @@ impl Watch<'_> {
     }
 }
 
-/// A report's round of what was measured. An error says why it is none: no transaction was done, or no client was left;
-/// `stopped` says that the round was ended on purpose.
+/// A report's round from the measurements. The error explains why there is none: no transaction was
+/// done, or no client was left. `stopped`: the user ended the round.
 pub(super) fn round(
     workload: &dyn Workload,
     load: &Load,
@@ -164,7 +165,8 @@ fn together<'a>(all: impl Iterator<Item = &'a Histogram<u64>>) -> Histogram<u64>
     sum
 }
 
-/// Of none there is none: pgbench logs a share of its transactions only.
+/// Returns `NONE` when the histogram is empty, which happens when pgbench's sampled log holds no
+/// transaction of this round.
 fn latency(nanoseconds: &Histogram<u64>) -> Latency {
     if nanoseconds.is_empty() {
         return Latency::none();

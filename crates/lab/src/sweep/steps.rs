@@ -1,13 +1,14 @@
-//! Numbers of clients a sweep goes through, from what is written on the command line.
+//! A sweep's numbers of clients, from the command line's text.
 
 /// More connections than any one machine opens.
 const MOST: usize = 1_000_000;
 
-/// Reads `1..256` (doubling, the end included), `1,8,64`, or both mixed: `1..16,100`. The steps come out in order, each
-/// once. A step less than a quarter below the end of its range is left out for the end.
+/// Parses `1..256` (doubling, the end included), `1,8,64`, or both mixed: `1..16,100`. The steps
+/// come out in order, each once. A step less than a quarter below the end of its range gives way to
+/// the end.
 ///
 /// # Errors
-/// Says what is wrong with the text, and what it should look like.
+/// The text's fault, and the expected form.
 pub fn steps(text: &str) -> Result<Vec<usize>, String> {
     let mut steps = Vec::new();
     for part in text.split(',') {

@@ -12,7 +12,7 @@ use crate::drive::{Kind, Live, Measured, Phase, histogram};
 use crate::record::CpuTime;
 use crate::record::{Latency, Observed};
 
-/// A workload that is never run.
+/// A workload that never runs.
 struct Named(Vec<String>);
 
 impl Workload for Named {
@@ -30,11 +30,11 @@ impl Workload for Named {
     }
 }
 
-/// The clock of a test, and what ran on it.
+/// The clock of a test, and a record of its rounds.
 #[derive(Default)]
 struct Bench {
     now: Cell<Duration>,
-    /// Rounds that had run when the machine settled, and how long it takes.
+    /// The number of rounds at each call of `settle`, and the time a call takes.
     settled: RefCell<Vec<usize>>,
     settles: Duration,
     ran: RefCell<Vec<(String, usize, u64)>>,
@@ -56,7 +56,8 @@ impl Machine for Bench {
     }
 }
 
-/// What a round of an arm gives: tps, or why it fails. Told the clients and the arm's round at these, from 0.
+/// An arm's round: its tps, or the reason for its failure. Arguments: the clients, and the index of
+/// the arm's round at these, from 0.
 type Script<'a> = Box<dyn Fn(usize, usize) -> Result<f64, String> + 'a>;
 
 struct Scripted<'a> {
@@ -94,7 +95,7 @@ fn measured(done: u64, elapsed: Duration) -> Measured {
     }
 }
 
-/// Notes what it is told.
+/// Records its calls.
 #[derive(Default)]
 struct Told {
     stages: Vec<Stage>,
@@ -119,7 +120,7 @@ impl Progress for Told {
     }
 }
 
-/// Notes when it is called.
+/// Records the times of its calls.
 #[derive(Default)]
 struct Looks(Vec<String>);
 
@@ -182,7 +183,7 @@ fn swept(bench: &Bench, plan: &Plan, scripts: Vec<Script<'_>>) -> (Swept, Told) 
     (swept, told)
 }
 
-/// How many rounds each point has.
+/// The number of rounds of each point.
 fn rounds(swept: &Swept) -> Vec<usize> {
     swept.points.iter().map(|point| point.rounds.len()).collect()
 }
@@ -192,7 +193,7 @@ fn points(swept: &Swept) -> Vec<(&str, usize, usize)> {
     swept.points.iter().map(|point| (point.arm.as_str(), point.clients, point.rounds.len())).collect()
 }
 
-/// Whether one of the lines says this.
+/// Asserts that one of the lines contains this text.
 fn says(lines: &[String], what: &str) {
     assert!(lines.iter().any(|line| line.contains(what)), "{what}: {lines:?}");
 }
@@ -344,7 +345,7 @@ fn of_transactions_that_nobody_timed_no_latency_is_told() {
     assert_eq!((round.tps, round.lag), (50.0, None));
     let Latency { mean, p50, p90, p95, p99, p999, max } = round.latency;
     assert!([mean, p50, p90, p95, p99, p999, max].iter().all(|one| one.is_nan()), "{:?}", round.latency);
-    // Nor does it pull down those of the rounds beside it.
+    // It does not lower the figures of the other rounds either.
     let mut rounds = vec![round, of(&timed)];
     rounds[1].lag = Some(rounds[1].latency);
     let point = Point { rounds, ..crate::report::samples::two_arms().points[0].clone() };
@@ -464,7 +465,7 @@ fn a_stop_keeps_what_was_measured() {
     says(&swept.wide, "by clients: unknown with 64 after a single round");
 }
 
-/// Runs in real time until it is told to stop.
+/// Runs in real time until it is stopped.
 struct Real;
 
 impl Driver for Real {
@@ -483,10 +484,11 @@ impl Driver for Real {
     }
 }
 
-/// Done by [`Real`] before it counts.
+/// Transactions that [`Real`] does before it counts.
 const WARM: u64 = 10;
 
-/// Stops the run at the second tick since the driver counts: from the first one on this was seen.
+/// Stops the run at the second tick since the driver counts; the observer has seen the time since
+/// the first.
 struct Stops<'a>(Told, &'a AtomicBool);
 
 impl Progress for Stops<'_> {

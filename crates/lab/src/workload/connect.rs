@@ -1,15 +1,17 @@
-//! A connection storm: each transaction sets a connection up, asks one thing and ends the connection, as pgbench does with
-//! its option -C. Nothing is read from tables, so what is measured is what a connection costs.
+//! A connection storm: each transaction sets up a connection, runs one query and ends the
+//! connection, as pgbench does with its option -C. The query reads no tables, so the workload
+//! measures the cost of a connection.
 //!
-//! A transaction begins with the first byte of its connection. (pgbench leaves the connecting out of its latencies, but
-//! not out of its throughput.) Its statement goes as text: prepared for one use, it would be measured twice.
+//! A transaction begins with the first byte of its connection. (pgbench leaves the connecting out
+//! of its latencies, but not out of its throughput.) Its statement goes as text: preparing it for
+//! one use would count it twice.
 
 use crate::arm::Dialect;
 use crate::client::{Client, Prepare, Statement, StatementId, Step, Turn, Wanted};
 
 use super::{Original, Workload};
 
-/// Its name on the command line, and of its only kind of transactions.
+/// Its name on the command line, and the name of its only kind of transactions.
 pub const NAME: &str = "connect";
 
 const ASKED: &str = "SELECT 1;";
@@ -54,7 +56,7 @@ impl Workload for Connect {
 /// A transaction's steps.
 const STEPS: [Step; 4] = [Step::Connect, Step::Run(StatementId(0)), Step::Leave, Step::Done(0)];
 
-/// A client, and which step is next.
+/// A client, and its next step.
 struct Caller(usize);
 
 impl Client for Caller {

@@ -1,4 +1,5 @@
-//! Workloads: tables, how they are filled, what a client does, and what must hold afterwards.
+//! Workloads: tables and their loading, a client's transactions, and the conditions that must hold
+//! afterwards.
 
 pub mod connect;
 pub mod pgbench;
@@ -12,20 +13,20 @@ use crate::arm::{Dialect, Target};
 use crate::client::{Client, Statement, StatementId};
 use crate::record::Check;
 
-/// What lies in a database already, as far as a workload is concerned.
+/// The state of a workload's tables in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     Nothing,
     Loaded,
-    /// Something else, which loading would replace: what.
+    /// Another content, which loading would replace, as text.
     Other(String),
 }
 
-/// What a database held before the first round, which a check afterwards compares with.
+/// A database's figures before the first round; a later check compares with them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Before(pub Vec<String>);
 
-/// A workload as pgbench has it, for the driver that runs it.
+/// A workload in pgbench's form, for the driver that runs pgbench.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Original {
     /// Texts of its scripts in the order of [`Workload::kinds`], and their weights.
@@ -45,45 +46,48 @@ pub trait Workload: Sync {
     /// The kinds of transactions in its mix.
     fn kinds(&self) -> &[String];
 
-    /// Makes its tables in the target's database, in place of those of an earlier load, and fills them with so many threads.
-    /// Sets the progress's total first. This and the next three do nothing for a workload without tables.
+    /// Creates its tables in the target's database, in place of those of an earlier load, and fills
+    /// them with this many threads. Sets the progress's total first. This and the next three do
+    /// nothing for a workload without tables.
     fn load(&self, _: &Target, _threads: usize, _: &Progress) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// What is there already.
+    /// The state of its tables.
     fn found(&self, _: &mut Control) -> Result<Found, Fault> {
         Ok(Found::Loaded)
     }
 
-    /// What is done once before the first round, when everything is loaded: as pgbench vacuums and empties its history.
+    /// Runs once before the first round, after the load: as pgbench vacuums and empties its
+    /// history.
     fn prepare(&self, _: &mut Control) -> Result<Before, Fault> {
         Ok(Before::default())
     }
 
-    /// What must hold whenever no client runs, and whether it does.
+    /// Conditions that must hold whenever no client runs, and whether they do.
     fn check(&self, _: &mut Control, _before: &Before) -> Result<Vec<Check>, Fault> {
         Ok(Vec::new())
     }
 
-    /// How pgbench runs it; `None` where it can't.
+    /// Its form for pgbench; `None` where pgbench can't run it.
     fn original(&self) -> Option<Original> {
         None
     }
 
-    /// Errors that its original lets pass, by their codes (SQLSTATE, or MySQL's number): the transaction is rolled back and
-    /// begun anew with other choices, as often as it takes, and its latency goes on.
+    /// Errors that the original workload tolerates, by their codes (SQLSTATE, or MySQL's number).
+    /// The client rolls the transaction back and begins another with other choices, without limit,
+    /// and its latency goes on.
     fn tolerated(&self, _: Dialect) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether all statements of a transaction can be sent before the first is answered: each is known without what those
-    /// before it answered, and there are several. The error says why not.
+    /// Whether a client can send all statements of a transaction before the first answer: none
+    /// depends on an earlier answer, and there are several. The error explains why not.
     fn pipelines(&self) -> Result<(), String> {
         Err(format!("what a transaction of {} sends follows from what it was answered before", self.name()))
     }
 
-    /// Where one of its statements stands, for who reads of an error in it: a script's file and line.
+    /// The place of one of its statements, for a reader of its error: a script's file and line.
     fn place(&self, _: StatementId) -> String {
         self.name().to_owned()
     }

@@ -1,6 +1,7 @@
 //! pgbench's workloads: its builtin scripts, script files, and the tables that `pgbench -i` makes.
 //!
-//! On MySQL's dialect the tables are the same without what MySQL lacks (fillfactor, vacuum), and END is COMMIT.
+//! On MySQL's dialect the tables are the same, without the features that MySQL lacks (fillfactor,
+//! vacuum), and END is COMMIT.
 
 use std::sync::Arc;
 
@@ -66,14 +67,14 @@ pub fn builtin(name: &str) -> Option<Source> {
     Some(Source { name: (*name).into(), text: (*text).into(), weight: 1 })
 }
 
-/// The name of the builtin script that this is.
+/// The name of this script, if it is a builtin one.
 fn builtin_name(source: &Source) -> Option<&'static str> {
     BUILTINS.iter().find(|(name, text)| source.name == *name && source.text == *text).map(|(name, _)| *name)
 }
 
-/// The scale of the tables that are there; `None` if there are none.
+/// The scale of the existing tables; `None` if there are none.
 pub fn loaded_scale(control: &mut Control) -> Result<Option<u64>, Fault> {
-    // Not of the branches, which lack one after a load that was cut.
+    // The branches do not tell the scale: they are incomplete after a load that was cut short.
     Ok(tables::rows(control, "pgbench_tellers")?.map(|tellers| tellers / TELLERS))
 }
 
@@ -88,18 +89,18 @@ pub struct PgBench {
     conserves: Conserves,
 }
 
-/// What the mix keeps equal.
+/// The invariant of the mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Conserves {
     /// Changes of accounts, tellers, branches and history.
     All,
     /// Changes of accounts and history: simple-update leaves tellers and branches.
     Accounts,
-    /// Nothing that is known: a script of somebody else.
+    /// Unknown: a script that is not builtin.
     Unknown,
 }
 
-/// What is summed up before and after.
+/// Sums that the checks compare before and after.
 const SUMS: [(&str, &str); 4] = [
     ("pgbench_history", "select sum(delta) from pgbench_history"),
     ("pgbench_accounts", "select sum(abalance) from pgbench_accounts"),
@@ -108,7 +109,8 @@ const SUMS: [(&str, &str); 4] = [
 ];
 
 impl PgBench {
-    /// Of these scripts, over tables of the settings' scale. The error is for who wrote the scripts or the command line.
+    /// The workload of these scripts, over tables of the settings' scale. The error is for the
+    /// author of the scripts or the command line.
     pub fn new(sources: &[Source], settings: &Settings) -> Result<Self, String> {
         let scale = u32::try_from(settings.scale).ok().filter(|scale| (1..=SCALE_MAX).contains(scale));
         let scale =
@@ -157,7 +159,7 @@ impl Tables for PgBench {
         };
         let key = |column: &str| match dialect {
             Dialect::Postgres => String::new(),
-            // The rows lie in the primary key's order: it has to be there before them.
+            // The rows lie in the primary key's order: the key must exist before them.
             Dialect::Mysql => format!(",primary key ({column})"),
         };
         let table = |name: &str, definition: String, rows: u64| Table {
@@ -288,13 +290,13 @@ impl Workload for PgBench {
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
         let mut statements = self.program.statements().to_vec();
         if self.sources.iter().all(|source| builtin_name(source).is_some()) {
-            // What these need was loaded before: what is missing is said before a round begins.
+            // Their tables were loaded before: a missing table is an error before the round begins.
             statements.iter_mut().for_each(|statement| statement.prepare = Prepare::AtConnect);
         }
         if dialect == Dialect::Mysql {
             for statement in &mut statements {
                 match statement.pieces.as_slice() {
-                    // MySQL prepares no BEGIN, and its END is none of a transaction.
+                    // MySQL prepares no BEGIN, and its END ends no transaction.
                     [only] if only.eq_ignore_ascii_case("begin;") => statement.prepare = Prepare::Never,
                     [only] if only.eq_ignore_ascii_case("end;") => statement.pieces = vec!["COMMIT;".into()],
                     _ => {}

@@ -1,6 +1,8 @@
-//! sysbench's OLTP workloads, with the statements and tables of the scripts that come with sysbench 1.0.
+//! sysbench's OLTP workloads, with the statements and tables of the scripts that come with sysbench
+//! 1.0.
 //!
-//! What is not here: their options but for those of [`Options`], and the scripts that insert or delete only.
+//! Not supported: their options except those of [`Options`], and the scripts that insert or delete
+//! only.
 
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use super::tables::{self, Table, Tables};
 use super::{Before, Found, Workload};
 
 /// The scripts: the queries of a transaction in order, and whether BEGIN and COMMIT enclose them. A
-/// row that is deleted is inserted again.
+/// transaction inserts a deleted row again.
 const SCRIPTS: [(&str, &[Query], bool); 6] = [
     ("oltp_point_select", &[Query::Point], false),
     ("oltp_read_only", READS, true),
@@ -30,7 +32,7 @@ const SCRIPTS: [(&str, &[Query], bool); 6] = [
 const READS: &[Query] = &[Query::Point, Query::Simple, Query::Sum, Query::Order, Query::Distinct];
 const WRITES: &[Query] = &[Query::IndexUpdate, Query::NonIndexUpdate, Query::Delete];
 
-/// How often a transaction reads a single row (`point_selects`), each time of the same table.
+/// Number of single-row reads in a transaction (`point_selects`), all from the same table.
 const POINT_SELECTS: u32 = 10;
 
 /// sysbench's names of the scripts.
@@ -38,7 +40,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     SCRIPTS.iter().map(|(name, ..)| *name)
 }
 
-/// Options of these scripts, by sysbench's names; its others have its defaults.
+/// Options of these scripts, by sysbench's names; all others have sysbench's defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     pub tables: u32,
@@ -79,7 +81,7 @@ const QUERIES: [&str; 9] = [
 const BEGIN: StatementId = StatementId(0);
 const COMMIT: StatementId = StatementId(1);
 
-/// Most tables whose statements have numbers, whatever a script uses.
+/// Most tables whose statements have numbers, for any script.
 const TABLES_MAX: u32 = (u16::MAX - 2) as u32 / QUERIES.len() as u32;
 
 /// Groups of 11 digits in column c, and in column pad.
@@ -161,14 +163,16 @@ impl Tables for Sysbench {
         let mut statements = Vec::new();
         for number in 1..=self.plan.options.tables {
             if dialect == Dialect::Postgres {
-                // The rows brought their ids: the sequence goes on after them, as it would had it given them.
+                // The loaded rows have ids: the sequence continues after them, as if it had
+                // generated them.
                 statements.push(format!(
                     "SELECT setval('sbtest{number}_id_seq', {})",
                     self.plan.options.table_size
                 ));
             }
             statements.push(format!("CREATE INDEX k_{number} ON sbtest{number}(k)"));
-            // Not sysbench's own: otherwise the server does it at some time in the middle of a round.
+            // sysbench lacks this step: the server would do it at some time in the middle of a
+            // round.
             statements.push(match dialect {
                 Dialect::Postgres => format!("VACUUM ANALYZE sbtest{number}"),
                 Dialect::Mysql => format!("ANALYZE TABLE sbtest{number}"),
@@ -196,7 +200,7 @@ impl Workload for Sysbench {
     }
 
     fn check(&self, control: &mut Control, _: &Before) -> Result<Vec<Check>, Fault> {
-        // Without transactions a client that ends between DELETE and INSERT leaves a row out.
+        // Without transactions, a client that ends between DELETE and INSERT leaves a row missing.
         if !self.plan.transaction {
             return Ok(Vec::new());
         }
@@ -213,9 +217,11 @@ impl Workload for Sysbench {
 
     fn tolerated(&self, dialect: Dialect) -> &'static [&'static str] {
         match dialect {
-            // Deadlock, serialization failure, and a row inserted that another client inserts again at the same time.
+            // Deadlock, serialization failure, and a duplicate key: two clients insert the same
+            // deleted row at the same time.
             Dialect::Postgres => &["40P01", "40001", "23505"],
-            // The default of --mysql-ignore-errors: deadlock, a row changed since it was read, a lock waited for too long.
+            // The default of --mysql-ignore-errors: deadlock, a row changed since it was read, lock
+            // wait timeout.
             Dialect::Mysql => &["1213", "1020", "1205"],
         }
     }
@@ -260,13 +266,13 @@ impl Workload for Sysbench {
     }
 }
 
-/// A client: where it is in its transaction.
+/// A client, and its position in its transaction.
 #[derive(Debug)]
 struct SysbenchClient {
     plan: Arc<Plan>,
-    /// Its own, so that a repeated transaction draws the same.
+    /// The client's own generator, so that a repeated transaction draws the same.
     random: Option<Random>,
-    /// As it was when the transaction began.
+    /// The generator at the transaction's beginning.
     saved: Option<Random>,
     state: State,
     /// The query's table, from 0.
@@ -280,7 +286,7 @@ enum State {
     Begin,
     /// The transaction begins again with the same random numbers.
     Again,
-    /// Query, and how often it has been done.
+    /// Query, and the number of its repetitions so far.
     Query(usize, u32),
     Done,
 }
@@ -313,7 +319,7 @@ impl Client for SysbenchClient {
         }
         let query = if deleted.is_some() { Query::Insert } else { *query };
         fill(query, plan, random, deleted, turn.params);
-        // A deleted row is inserted before the next query.
+        // The client inserts a deleted row before the next query.
         if deleted.is_none() {
             let again = query == Query::Point && plan.transaction && times + 1 < POINT_SELECTS;
             *state = if again { State::Query(at, times + 1) } else { State::Query(at + 1, 0) };
@@ -327,7 +333,7 @@ impl Client for SysbenchClient {
     }
 }
 
-/// The parameters of a query; a DELETE notes what is to be inserted, an INSERT takes it.
+/// Fills in the parameters of a query. A DELETE stores the row for the INSERT that follows it.
 fn fill(
     query: Query,
     plan: &Plan,
@@ -364,7 +370,7 @@ fn fill(
 fn digits(groups: usize, random: &mut Random, params: &mut Params) {
     let mut text = [b'-'; 12 * 10];
     for group in text[..12 * groups].chunks_exact_mut(12) {
-        // 11 digits of one number: the last of 64 bits are even to a part in 10^8.
+        // 11 digits come from one number: the remainder of 64 bits is uniform to a part in 10^8.
         let mut number = random.bits();
         for digit in &mut group[..11] {
             *digit = b'0' + (number % 10) as u8;

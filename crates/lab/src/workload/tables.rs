@@ -1,7 +1,7 @@
-//! Tables that are filled row by row from their numbers: pgbench's, sysbench's and YCSB's.
+//! Tables whose rows follow from their numbers: pgbench's, sysbench's and YCSB's.
 //!
-//! A row follows from the seed, its table and its number alone, so that any number of threads loads the same data, in
-//! parts side by side.
+//! A row depends only on the seed, its table and its number. So any number of threads loads the
+//! same data, each thread some parts.
 
 use std::ops::Range;
 
@@ -11,30 +11,31 @@ use crate::client::{Params, Random};
 
 use super::Found;
 
-/// Rows of one part: enough that a connection's round trips are nothing, few enough that threads end together.
+/// Rows of one part: enough to make a connection's round trips negligible, few enough that threads
+/// end together.
 const PART: u64 = 50_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     pub name: String,
     pub create: String,
-    /// How many rows there will be, which have a value for each column.
+    /// The number of rows; each has a value for each column.
     pub rows: u64,
 }
 
-/// What a workload's tables are made of.
+/// The contents of a workload's tables.
 pub trait Tables: Sync {
-    /// All tables, in the order in which they are made.
+    /// All tables, in the order of their creation.
     fn tables(&self, dialect: Dialect) -> Vec<Table>;
 
-    /// Fills row `number` (from 0) of table `table` (its place in `tables`).
+    /// Fills row `number` (from 0) of table `table` (its index in `tables`).
     fn row(&self, table: usize, number: u64, random: &mut Random, row: &mut Params);
 
-    /// Statements that are run when all rows but the last are there, one after the other: indexes, statistics.
+    /// Statements that run, one after the other, after all rows but the last: indexes, statistics.
     fn after_load(&self, dialect: Dialect) -> Vec<String>;
 }
 
-/// Makes the tables, in place of those of an earlier load, and fills them with so many threads.
+/// Creates the tables, in place of those of an earlier load, and fills them with this many threads.
 pub fn load(
     tables: &dyn Tables,
     to: &Target,
@@ -50,15 +51,15 @@ pub fn load(
     for table in &all {
         control.execute(&table.create)?;
     }
-    // The last table's last row comes when all else is done: a load that was cut, be it while keys were made, is known
-    // by its lack.
+    // The last table's last row comes at the very end. Its absence marks a load that was cut short,
+    // even during the creation of keys.
     let last = all.iter().rposition(|table| table.rows > 0);
     let early = |at: usize| all[at].rows - u64::from(Some(at) == last);
     let fill = |control: &mut Control, at: usize, mut numbers: Range<u64>| {
         let table = &all[at];
         let next = |row: &mut Params| {
             numbers.next().is_some_and(|number| {
-                // A table's rows are a stream of their own each.
+                // Each row of a table has a random stream of its own.
                 let stream = ((at as u64) << 48) + number;
                 tables.row(at, number, &mut Random::new(seed, stream), row);
                 true
@@ -79,7 +80,7 @@ pub fn load(
     last.map_or(Ok(()), |at| fill(&mut control, at, early(at)..all[at].rows))
 }
 
-/// Whether all tables are there with all their rows, the last of which says that the load was not cut.
+/// Whether all tables have all their rows; the last row marks a complete load.
 pub fn found(tables: &dyn Tables, control: &mut Control) -> Result<Found, Fault> {
     let all = tables.tables(control.dialect());
     let mut missing = Vec::new();
@@ -99,7 +100,7 @@ pub fn found(tables: &dyn Tables, control: &mut Control) -> Result<Found, Fault>
     })
 }
 
-/// How many rows a table has; `None` if there is none of this name.
+/// The number of rows of a table; `None` if there is none of this name.
 pub fn rows(control: &mut Control, table: &str) -> Result<Option<u64>, Fault> {
     match control.value(&format!("select count(*) from {table}")) {
         Ok(count) => Ok(count.and_then(|count| count.parse().ok())),
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
     use crate::workload::tests::Scratch;
 
-    /// A table of 10 rows, and a statement that is to follow them.
+    /// A table of 10 rows, and a statement that follows them.
     struct Ten(&'static str);
 
     impl Tables for Ten {

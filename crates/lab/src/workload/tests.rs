@@ -1,5 +1,5 @@
-//! What the workloads' tests share: clients stepped without a server, and databases of their own on
-//! a real one.
+//! Shared parts of the workloads' tests: clients stepped without a server, and test databases on a
+//! real one.
 
 mod driven;
 
@@ -10,7 +10,7 @@ use crate::client::{Client, Param, Params, Random, Reply, Step, Turn};
 
 use super::{Found, Statement, Workload};
 
-/// A client with what a driver has for it.
+/// A client and its driver's state.
 pub struct Driver {
     statements: Vec<Statement>,
     client: Box<dyn Client>,
@@ -76,14 +76,14 @@ impl Driver {
         format!("{:?}", self.params.iter().nth(at))
     }
 
-    /// What was under way has failed.
+    /// Reports the running transaction as failed.
     pub fn failed(&mut self, again: bool) -> u8 {
         self.client.failed(again)
     }
 }
 
-/// Transactions, each statement of which gets this reply, allocate nothing once as many have been
-/// done.
+/// Asserts that transactions, whose statements all get this reply, allocate nothing once as many
+/// have run.
 #[track_caller]
 pub fn assert_allocates_nothing(workload: &dyn Workload, reply: &Reply) {
     let mut driver = Driver { reply: reply.clone(), ..Driver::new(workload, 0, 2) };
@@ -98,14 +98,14 @@ pub fn assert_allocates_nothing(workload: &dyn Workload, reply: &Reply) {
     assert_eq!(counted.count_total, 0, "{}", workload.name());
 }
 
-/// An empty database of its own on a real server, dropped at the end.
+/// An empty database for one test on a real server; dropping this value drops it.
 pub struct Scratch {
     pub target: Target,
     admin: Target,
 }
 
 impl Scratch {
-    /// Named so, with the process's number.
+    /// The database has this name and the process's number.
     pub fn new(dialect: Dialect, name: &str) -> Option<Self> {
         let admin = crate::tests::target(dialect)?;
         let target = Target { database: format!("lab_{name}_{}", std::process::id()), ..admin.clone() };
@@ -129,8 +129,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Loads the workload, which must be found then, and runs transactions of two clients statement by
-/// statement. The checks hold afterwards and see a row that was spoiled behind their back.
+/// Loads the workload, finds it loaded, and runs transactions of two clients statement by
+/// statement. The checks hold afterwards, and find a row that the test then spoils.
 #[track_caller]
 pub fn assert_works(scratch: &Scratch, workload: &dyn Workload, spoil: Option<&str>) {
     let mut control = scratch.control();

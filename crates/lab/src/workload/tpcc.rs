@@ -1,11 +1,12 @@
-//! TPC-C, as the TPC Benchmark C specification (revision 5.11) has it: schema (clause 1.3), the five transactions (clause
-//! 2), the full mix by decks of cards (5.2.4.2), the initial data (4.3) and the consistency conditions (3.3.2). Comments
-//! name its clauses.
+//! TPC-C, after the TPC Benchmark C specification (revision 5.11). The lab has its schema (clause
+//! 1.3), the five transactions (clause 2), the full mix by decks of cards (5.2.4.2). It also has
+//! the initial data (4.3) and the consistency conditions (3.3.2). Comments name the clauses.
 //!
-//! Where it leaves room: each client is a terminal that sends one statement at a time and waits for its reply; terminals
-//! neither key nor think, so the load is not limited by the warehouses and a figure is no audited
-//! tpmC; what is only shown to the user (a total, brand or generic goods) is fetched and not computed. tpmC is the new orders done a minute, those
-//! rolled back on purpose included (clause 2.4.2.3).
+//! The lab decides as follows where the clauses leave room. Each client is a terminal that sends
+//! one statement at a time and waits for its reply. Terminals have no keying or think times, so the
+//! number of warehouses does not limit the load, and a figure is no audited tpmC. Terminals fetch,
+//! but do not compute, values that are only displayed (a total, brand or generic goods). tpmC is
+//! the number of new orders a minute, including those rolled back on purpose (clause 2.4.2.3).
 
 mod check;
 mod delivery;
@@ -53,7 +54,7 @@ pub struct Tpcc {
 }
 
 impl Tpcc {
-    /// With so many warehouses; the seed is that of the initial data.
+    /// With this many warehouses; the seed is that of the initial data.
     pub fn new(warehouses: u32, seed: u64) -> Self {
         let kinds = ["new_order", "payment", "order_status", "delivery", "stock_level"].map(str::to_owned);
         Self { warehouses: i64::from(warehouses.max(1)), seed, kinds }
@@ -75,7 +76,7 @@ impl Workload for Tpcc {
 
     fn found(&self, control: &mut Control) -> Result<Found, Fault> {
         match control.value("SELECT count(*) FROM warehouse") {
-            // They are loaded after everything else.
+            // Warehouses are loaded after everything else.
             Ok(Some(count)) if count == self.warehouses.to_string() => Ok(Found::Loaded),
             Ok(count) => {
                 Ok(Found::Other(format!("TPC-C's tables with {} warehouses", count.unwrap_or_default())))

@@ -1,11 +1,10 @@
 //! YCSB's core workloads A to F over its table for SQL databases: `usertable` with `ycsb_key` and
 //! ten fields.
 //!
-//! Keys that clients insert are numbered in blocks of their own, one for each client ever made in
-//! this process, so that nothing is shared while a round runs, and arms whose rounds take turns on
-//! one database insert other keys each. The latest keys of a client are then its own inserts and
-//! the loaded ones, in YCSB's proportion: a client takes it that the others have inserted as many
-//! as it has.
+//! Each client ever made in this process has a block of key numbers of its own for its inserts. So
+//! clients share nothing while a round runs, and arms whose rounds take turns on one database
+//! insert different keys. The latest keys of a client are its own inserts and the loaded ones, in
+//! YCSB's proportion: a client assumes that the others have inserted as many as it has.
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ const FIELD_COUNT: u16 = 10;
 /// Characters of a field (`fieldlength`).
 const FIELD_LENGTH: usize = 100;
 
-/// Records of the longest scan (`maxscanlength`, as workloade has it).
+/// Records of the longest scan (`maxscanlength`, as in workloade).
 const MAX_SCAN_LENGTH: i64 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +44,9 @@ const READ_HALF: (Operation, &str, i64) = (Operation::Read, "read", 50);
 const READ_MOST: (Operation, &str, i64) = (Operation::Read, "read", 95);
 const INSERT_FEW: (Operation, &str, i64) = (Operation::Insert, "insert", 5);
 
-/// The workloads, as YCSB's files workloada to workloadf have them, and whether those keys are
-/// chosen most often that were inserted last (`requestdistribution=latest`). Elsewhere a few keys,
-/// lying anywhere, are chosen much more often than the others (`zipfian`).
+/// The workloads, as in YCSB's files workloada to workloadf. The flag is for
+/// `requestdistribution=latest`: clients choose the latest inserted keys most often. Elsewhere they
+/// choose a few keys, which lie anywhere, much more often than the others (`zipfian`).
 const MIXES: [(char, Mix, bool); 6] = [
     ('a', &[READ_HALF, (Operation::Update, "update", 50)], false),
     ('b', &[READ_MOST, (Operation::Update, "update", 5)], false),
@@ -60,14 +59,14 @@ const MIXES: [(char, Mix, bool); 6] = [
 const READ: StatementId = StatementId(0);
 const SCAN: StatementId = StatementId(1);
 const INSERT: StatementId = StatementId(2);
-/// Of the first field.
+/// Updates the first field.
 const UPDATE: u16 = 3;
 
-/// Numbers of a client's block of keys.
+/// Numbers in a client's block of keys.
 const BLOCK: u64 = 1 << 32;
 
-/// Blocks given out, to clients of all arms: several may share a database. The first has the
-/// records loaded.
+/// Number of blocks in use, by clients of all arms: several arms may share a database. The first
+/// block has the loaded records.
 static BLOCKS: AtomicU64 = AtomicU64::new(1);
 
 #[derive(Debug)]
@@ -81,17 +80,17 @@ pub struct Ycsb {
 #[derive(Debug)]
 struct Plan {
     mix: Mix,
-    /// Whether the latest keys are chosen.
+    /// Whether clients choose the latest keys most often.
     latest_keys: bool,
     records: u64,
     scrambled: Scrambled,
-    /// Over the records loaded.
+    /// Over the loaded records.
     latest: Zipfian,
 }
 
 impl Ycsb {
-    /// Workload `letter`, a to f, over so many records (`recordcount`). The error names what is out
-    /// of range.
+    /// Workload `letter`, a to f, over this many records (`recordcount`). The error names the value
+    /// that is out of range.
     pub fn new(letter: char, records: u64, seed: u64) -> Result<Self, String> {
         let letter = letter.to_ascii_lowercase();
         let (_, mix, latest_keys) = MIXES
@@ -157,8 +156,8 @@ impl Workload for Ycsb {
         tables::load(self, to, self.seed, threads, progress)
     }
 
-    /// A table that an earlier run has inserted into counts as something else: its keys would be
-    /// inserted again.
+    /// A table with inserts of an earlier run counts as another content: clients would insert its
+    /// keys again.
     fn found(&self, control: &mut Control) -> Result<Found, Fault> {
         tables::found(self, control)
     }
@@ -223,18 +222,18 @@ impl Workload for Ycsb {
 #[derive(Debug)]
 struct YcsbClient {
     plan: Arc<Plan>,
-    /// Its own, so that a repeated operation draws the same.
+    /// The client's own generator, so that a repeated operation draws the same.
     random: Option<Random>,
     saved: Option<Random>,
     inserted: u64,
-    /// Over the records loaded and as many inserts of each client.
+    /// Over the loaded records and as many inserts of each client.
     latest: Zipfian,
     clients: u64,
     /// The first number of its block.
     block: u64,
     state: State,
     kind: u8,
-    /// Of the record that is read and then written.
+    /// The record that the client reads and then writes.
     key: u64,
     scratch: String,
 }
@@ -244,15 +243,15 @@ enum State {
     Begin,
     /// The operation begins again with the same random numbers.
     Again,
-    /// The record has been read and is to be written.
+    /// The client has read the record and writes it next.
     Write,
-    /// The insert is answered.
+    /// The insert has its answer.
     Inserted,
     Done,
 }
 
 impl YcsbClient {
-    /// Chooses an operation, or goes back to where the last one began.
+    /// Chooses an operation, or goes back to the beginning of the last one.
     fn begin(&mut self, turn: Turn<'_>) -> Step {
         let random = self.random.get_or_insert_with(|| turn.random.fork());
         match (self.state, &self.saved) {
@@ -303,7 +302,7 @@ impl YcsbClient {
             return;
         }
         let (age, inserts) = (self.latest.draw(random), self.inserted * self.clients);
-        // All clients' inserts are its own, which it knows to be there.
+        // All clients' inserts stand for its own, which it knows to exist.
         self.key = match age < inserts {
             true => self.block + self.inserted - 1 - age / self.clients,
             false => records - 1 - (age - inserts),
@@ -319,8 +318,8 @@ impl YcsbClient {
         Step::Run(StatementId(UPDATE + field))
     }
 
-    /// Counts an insert. One that failed has taken its number all the same: nobody knows how far it
-    /// came.
+    /// Counts an insert. A failed one has used its number all the same: the client can't know
+    /// whether the row exists.
     fn inserted(&mut self) {
         self.inserted += 1;
         self.latest.grow(self.clients);
@@ -359,7 +358,7 @@ fn write_record(number: u64, random: &mut Random, row: &mut Params, scratch: &mu
     (0..FIELD_COUNT).for_each(|_| write_field(random, row, scratch));
 }
 
-/// A record's key: its number's hash, so that neighbours in number are none in key
+/// A record's key: its number's hash, so that adjacent numbers have distant keys
 /// (`insertorder=hashed`).
 fn write_key(number: u64, to: &mut Params, scratch: &mut String) {
     scratch.clear();
@@ -368,7 +367,7 @@ fn write_key(number: u64, to: &mut Params, scratch: &mut String) {
     to.text(scratch);
 }
 
-/// Random characters, ten of each 64 bits.
+/// Random characters, ten from each 64 bits.
 fn write_field(random: &mut Random, to: &mut Params, scratch: &mut String) {
     const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     scratch.clear();

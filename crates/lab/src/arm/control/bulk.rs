@@ -1,4 +1,5 @@
-//! Loading of generated rows: COPY on PostgreSQL, multi-row INSERTs on MySQL, parts of the work on threads side by side.
+//! Loads generated rows: COPY on PostgreSQL, multi-row INSERTs on MySQL. Several threads each load
+//! a part.
 
 use std::io::Write as _;
 use std::thread;
@@ -10,11 +11,13 @@ use super::{Control, Fault};
 use crate::arm::Target;
 use crate::client::{Param, Params};
 
-/// What is sent to the server at once, in bytes: enough that the wait for each is nothing, below every server's limit of a
-/// statement's length (MySQL's max_allowed_packet was 1 MiB once).
+/// Bytes sent to the server at once. That is enough to make the wait for each portion negligible.
+/// It is below every server's limit of a statement's length (MySQL's max_allowed_packet was 1 MiB
+/// once).
 const PORTION: usize = 512 << 10;
 
-/// INSERTs of one MySQL transaction: few enough waits for its log, and no transaction too big to undo.
+/// INSERTs in one MySQL transaction: commits wait for the log rarely, and no transaction is too big
+/// to undo.
 const PORTIONS_PER_COMMIT: usize = 16;
 
 #[derive(Debug)]
@@ -30,29 +33,30 @@ impl Progress {
     }
 
     pub fn rows(&self) -> u64 {
-        // Relaxed: the number alone is wanted.
+        // Relaxed: readers need this number alone.
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Rows there will be; 0 while that isn't known.
+    /// The expected number of rows; 0 until it is known.
     pub fn total(&self) -> u64 {
         // Relaxed: as above.
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Says how many rows there will be: a load's first act.
+    /// Sets the expected number of rows: a load's first act.
     pub fn set_total(&self, rows: u64) {
         // Relaxed: as above.
         self.total.store(rows, Ordering::Relaxed);
     }
 
-    /// Ends the load early: it fails at its next portion, or before the next statement after all of them.
+    /// Ends the load early. It fails at its next portion, or before the statement that follows the
+    /// last one.
     pub fn stop(&self) {
-        // Relaxed: nothing else is handed over by it.
+        // Relaxed: the flag publishes nothing else.
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Notes rows that were sent; fails once the load is to end.
+    /// Counts rows that were sent; fails once the load must end.
     fn advance(&self, rows: u64) -> Result<(), Fault> {
         // Relaxed: as above.
         self.rows.fetch_add(rows, Ordering::Relaxed);
@@ -68,8 +72,8 @@ impl Progress {
     }
 }
 
-/// Does parts `0..parts` of a load on so many threads, each with a connection of its own. The first fault ends all and is
-/// returned.
+/// Runs parts `0..parts` of a load on that many threads, each with its own connection. The first
+/// fault ends all of them and is returned.
 pub fn in_parallel(
     to: &Target,
     threads: usize,
@@ -93,7 +97,7 @@ pub fn in_parallel(
         let begin = |_| scope.spawn(|| work().inspect_err(|_| progress.stop()));
         let running: Vec<_> = (0..threads.clamp(1, parts.max(1))).map(begin).collect();
         let ended = running.into_iter().map(|thread| thread.join().expect("a loader does not panic"));
-        // Those that were only stopped by another's fault say nothing of their own.
+        // Threads that another's fault stopped report no fault of their own.
         let faults: Vec<Fault> = ended.filter_map(Result::err).collect();
         match faults.iter().find(|fault| **fault != Fault::Stopped).or(faults.first()) {
             Some(fault) => Err(fault.clone()),
@@ -102,11 +106,12 @@ pub fn in_parallel(
     })
 }
 
-/// Where rows come from: fills one, or says that there are no more.
+/// Source of rows: fills one row, or returns false at the end.
 type Source<'a> = &'a mut dyn FnMut(&mut Params) -> bool;
 
-/// Takes all rows there are and sends them in portions, each of which begins with `head`: `write` adds a row to one, the
-/// first or not; `send` is given it when it is full. Returns the number of rows.
+/// Takes all rows of the source and sends them in portions that each begin with `head`. `write`
+/// adds a row to a portion; its flag marks the first row. `send` takes each full portion. Returns
+/// the number of rows.
 fn in_portions(
     head: &[u8],
     progress: &Progress,
@@ -148,7 +153,7 @@ pub(super) fn copy(
     let fault = |error: &postgres::Error| Fault::of_postgres(error).in_statement(&sql);
     let mut writer = client.copy_in(&sql).map_err(|error| fault(&error))?;
     let send = |portion: &[u8]| {
-        // What the server says against the rows comes as an I/O error here.
+        // The server's complaint about a row arrives as an I/O error here.
         writer.write_all(portion).map_err(|error| {
             match error.get_ref().and_then(|inner| inner.downcast_ref()) {
                 Some(inner) => fault(inner),

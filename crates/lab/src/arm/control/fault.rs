@@ -1,4 +1,4 @@
-//! What can go wrong on a control connection, said in one plain line.
+//! Faults of a control connection, each described in one line.
 
 use std::error::Error;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::arm::{Address, Target};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// Nobody answered, or the connection broke.
+    /// No server answered, or the connection broke.
     Unreachable {
         what: String,
         why: String,
@@ -84,7 +84,7 @@ impl Fault {
         }
     }
 
-    /// Whether a table (or what it is in) is not there.
+    /// Whether the error reports a missing table, or a missing schema or database around it.
     pub fn is_unknown_table(&self) -> bool {
         matches!(self, Self::Statement { code, .. } if matches!(code.as_str(), "42P01" | "3F000" | "1146"))
     }
@@ -118,7 +118,7 @@ impl From<Fault> for String {
     }
 }
 
-/// The innermost cause: the outer ones only say that something failed.
+/// The innermost cause: the outer errors only report that something failed.
 fn deepest(error: &dyn Error) -> String {
     match error.source() {
         Some(inner) => deepest(inner),
@@ -130,7 +130,7 @@ fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Enough of a statement to find it.
+/// The beginning of a statement, long enough to find it.
 fn beginning(sql: &str) -> String {
     const SHOWN: usize = 300;
     let all = line(sql);

@@ -1,4 +1,4 @@
-//! Against running servers: skipped with a plain word where there is none.
+//! Tests against running servers. A test is skipped, with a message, where its server is missing.
 
 use super::*;
 use crate::client::Params;
@@ -38,7 +38,7 @@ fn does_all(dialect: Dialect) {
     );
     let fault = control.query("SELECT * FROM lab_nowhere").unwrap_err();
     assert!(fault.is_unknown_table(), "{fault}");
-    // A row that is refused is said so, on the connection that goes on.
+    // The server reports a refused row, and the connection stays usable.
     let mut once = true;
     let again = control.load("lab_control", &Progress::new(1), |row| {
         row.int(1);

@@ -8,12 +8,12 @@ use crate::arm::Dialect;
 use crate::arm::guard::Guard;
 use crate::arm::spec::Recipe;
 
-/// Where distributions put it.
+/// Folders where distributions install MariaDB.
 const PLACES: [&str; 4] =
     ["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/homebrew/opt/mariadb*/bin"];
 
-/// Prepared statements of all sessions together, the most it admits: by default there is room for 16,382, fewer than a
-/// thousand clients of oltp_read_write prepare.
+/// Limit of prepared statements over all sessions: MariaDB's maximum. Its default of 16,382 is
+/// fewer than 1,000 clients of oltp_read_write prepare.
 const STATEMENTS: &str = "1048576";
 
 pub(super) fn plan(recipe: &Recipe, folder: &Path, guard: &mut Guard) -> Result<Plan, String> {

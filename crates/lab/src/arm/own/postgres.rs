@@ -8,7 +8,7 @@ use crate::arm::Dialect;
 use crate::arm::guard::Guard;
 use crate::arm::spec::Recipe;
 
-/// Where distributions put it, the newest version first of each.
+/// Folders where distributions install PostgreSQL; within each the newest version comes first.
 const PLACES: [&str; 4] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",

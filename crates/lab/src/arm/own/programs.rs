@@ -1,6 +1,7 @@
-//! A server's programs: where they are, and as whom they run.
+//! A server's programs: their folder, and the user they run as.
 //!
-//! PostgreSQL refuses to run as root, MariaDB nearly so; started by root they run as the user that their packages make.
+//! PostgreSQL refuses to run as root, and MariaDB nearly does. When root runs the lab, the programs
+//! run as the user that their packages create.
 
 use std::env;
 use std::ffi::OsStr;
@@ -14,15 +15,16 @@ use crate::arm::guard::Guard;
 
 pub(super) struct Programs {
     folder: PathBuf,
-    /// Of a build that was moved: where its libraries are.
+    /// The folder of its libraries, for a build that was moved.
     libraries: Option<PathBuf>,
-    /// As whom they run, if not as the lab does.
+    /// User and group of the programs, if they are not the lab's.
     user: Option<(u32, u32)>,
 }
 
 impl Programs {
-    /// Finds the folder that has a server's main program: the given one, or one of PATH or of the usual places (a `*` stands
-    /// for the last of what fits). Started by root they run as `user`.
+    /// Finds the folder that has a server's main program: the named one, else one of PATH or of the
+    /// usual places (a `*` stands for the last match). When root runs the lab, the programs run as
+    /// `user`.
     pub(super) fn find(
         given: Option<&str>,
         server: &str,
@@ -40,7 +42,7 @@ impl Programs {
                 })?
             }
         };
-        // A link in PATH leads to the folder where its companions are.
+        // A link in PATH leads to the folder that has the companion programs.
         let real =
             fs::canonicalize(folder.join(server)).ok().and_then(|file| Some(file.parent()?.to_path_buf()));
         let libraries = given.and_then(|_| fs::canonicalize(folder.join("../lib")).ok());
@@ -52,14 +54,14 @@ impl Programs {
         Ok(Self { folder: real.unwrap_or(folder), libraries, user })
     }
 
-    /// Gives a folder to who runs the programs.
+    /// Makes the programs' user the owner of a folder.
     pub(super) fn give(&self, folder: &Path) -> Result<(), String> {
         let Some((user, group)) = self.user else { return Ok(()) };
         let given = chown(folder, Some(user), Some(group));
         given.map_err(|error| format!("can't give {} to user {user}: {error}", folder.display()))
     }
 
-    /// A program of theirs, to be run as their user.
+    /// A command for one of the programs, as their user.
     pub(super) fn command(&self, name: &str) -> Result<Command, String> {
         let beside = self.folder.join(name);
         let path = env::var_os("PATH").unwrap_or_default();
@@ -68,7 +70,7 @@ impl Programs {
         let program = Some(beside).filter(|file| file.is_file()).or_else(elsewhere);
         let program = program.ok_or_else(|| format!("{name} is not installed beside the server"))?;
         let mut command = Command::new(program);
-        // Neither the lab's folder nor its user's home need be open to them.
+        // The programs may lack access to the lab's folder and its user's home.
         command.current_dir("/").env_remove("HOME");
         if let Some(libraries) = &self.libraries {
             command.env("LD_LIBRARY_PATH", libraries);
@@ -90,7 +92,7 @@ impl Programs {
     }
 }
 
-/// The program of this name in the folder that was given for it.
+/// The program of this name in the folder that the user named.
 pub(super) fn program_in(folder: &str, name: &OsStr) -> Result<PathBuf, String> {
     let program = Path::new(folder).join(name);
     match program.is_file() {
@@ -99,7 +101,7 @@ pub(super) fn program_in(folder: &str, name: &OsStr) -> Result<PathBuf, String> 
     }
 }
 
-/// The folder that a place with one `*` names: the last in order of the numbers and names that fit.
+/// The folder that a place with one `*` names: the last match, ordered by numbers, then names.
 fn last_of(place: &str) -> Option<PathBuf> {
     let Some((before, after)) = place.split_once('*') else { return Some(PathBuf::from(place)) };
     let (parent, prefix) = before.rsplit_once('/')?;

@@ -1,4 +1,5 @@
-//! The running executable's own `serve`, or that of the executable of the same name in another folder.
+//! The running executable's own `serve`, or that of the executable of the same name in another
+//! folder.
 
 use std::path::Path;
 use std::process::Command;

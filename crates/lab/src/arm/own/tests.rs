@@ -1,4 +1,5 @@
-//! Servers are started, answer with their settings, and leave nothing behind. Skipped where one is not installed.
+//! Servers start, answer with their settings, and leave nothing behind. A test is skipped where its
+//! server is not installed.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ fn start(text: &str) -> Result<Running, String> {
     Running::start(&Spec::parse(text).unwrap(), executable, &AtomicBool::new(false))
 }
 
-/// What starting gives, or nothing, with a plain word, where the server is not installed.
+/// Starts a server; returns nothing, and prints a message, where it is not installed.
 fn start_if_installed(text: &str) -> Option<Result<Running, String>> {
     let started = start(text);
     match &started {
@@ -37,7 +38,8 @@ fn starts_and_leaves_nothing(text: &str, setting: (&str, &str), version: &str) {
     assert!(!Path::new(&format!("/proc/{process}")).exists());
 }
 
-/// PostgreSQL counts its buffers in pages where no unit is given, and the last of two values is the one it takes.
+/// PostgreSQL counts its buffers in pages where the setting names no unit, and takes the last of
+/// two values.
 #[test]
 fn what_a_server_makes_of_a_setting_is_what_is_told_of_it() {
     let Some(started) = start_if_installed("pg=serve-postgres:shared_buffers=1GB shared_buffers=4096") else {
@@ -57,7 +59,7 @@ fn postgres_is_started_and_stopped() {
     );
 }
 
-/// A thousand clients prepare up to 37 statements each; the server's default is room for 16,382.
+/// 1,000 clients prepare up to 37 statements each; the server's default limit is 16,382.
 #[test]
 fn mariadb_has_room_for_the_statements_of_as_many_clients_as_it_admits() {
     let Some(started) = start_if_installed("m=serve-mariadb:innodb_buffer_pool_size=16M") else { return };

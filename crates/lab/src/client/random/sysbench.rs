@@ -4,13 +4,13 @@ use super::Random;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
-    /// Each value alike.
+    /// All values are equally likely.
     Uniform,
     /// The default: 75 of 100 draws go to a hundredth of the range, in its middle.
     Special,
 }
 
-/// Uniform values that an ordinary value of [`Distribution::Special`] is the mean of
+/// Number of uniform values whose mean is an ordinary value of [`Distribution::Special`]
 /// (`--rand-spec-iter`).
 const ITERATIONS: u32 = 12;
 
@@ -21,7 +21,7 @@ const SHARE: f64 = 0.01;
 const ORDINARY: f64 = 0.25;
 
 impl Distribution {
-    /// The distribution of this name. The error names those there are.
+    /// The distribution of this name. The error lists the names.
     pub fn named(name: &str) -> Result<Self, String> {
         match name {
             "uniform" => Ok(Self::Uniform),
@@ -41,7 +41,7 @@ impl Distribution {
             let mean = (0..ITERATIONS).map(|_| random.unit()).sum::<f64>() / f64::from(ITERATIONS);
             return low + (mean * distance) as i64;
         }
-        // The same draw's place among all becomes its place in the middle part.
+        // The draw's position among all values becomes its position in the middle part.
         let special = distance * SHARE;
         low + (uniform * (special + 1.0) + (distance - special) / 2.0) as i64
     }

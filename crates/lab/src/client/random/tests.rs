@@ -1,4 +1,4 @@
-//! The distributions hold what their definitions say: observed counts against exact probabilities by
+//! The distributions match their definitions: observed counts against exact probabilities by
 //! Pearson's chi-square.
 
 use super::sysbench::Distribution;
@@ -7,8 +7,9 @@ use super::*;
 
 const DRAWS: usize = 200_000;
 
-/// Draws so many values and compares with the expected share of each. Four standard deviations above the mean of the
-/// statistic would come by chance once in some ten thousand runs; the seed is fixed, so a pass stays a pass.
+/// Draws this many values and compares them with the expected share of each. A statistic 4 standard
+/// deviations above its mean comes by chance about once in 10,000 runs. The seed is fixed, so a
+/// pass stays a pass.
 #[track_caller]
 fn assert_fits(name: &str, expected: &[f64], mut draw: impl FnMut() -> usize) {
     let mut seen = vec![0u64; expected.len()];
@@ -17,7 +18,7 @@ fn assert_fits(name: &str, expected: &[f64], mut draw: impl FnMut() -> usize) {
     }
     let total: f64 = expected.iter().sum();
     let (mut statistic, mut cells) = (0.0, 0.0);
-    // Cells that expect too few draws are taken together.
+    // Cells with few expected draws are merged.
     let (mut few_seen, mut few_expected) = (0.0, 0.0);
     for (seen, expected) in seen.iter().zip(expected) {
         few_seen += *seen as f64;
@@ -74,7 +75,8 @@ fn sysbench_s_special_rows_get_three_quarters_of_the_draws() {
 #[test]
 fn ycsb_distributions_follow_their_definitions() {
     let mut random = Random::new(5, 0);
-    // The method is exact for the first two records and near for the rest: their shares are compared by eights.
+    // The method is exact for the first two records and close for the rest, so shares are compared
+    // in groups of eight.
     let zipfian = Zipfian::new(1000);
     let weight = |from: u32, to: u32| (from..to).map(|i| f64::from(i + 1).powf(-THETA)).sum::<f64>();
     let expected = [weight(0, 1), weight(1, 2), weight(2, 1000)];
@@ -87,7 +89,7 @@ fn ycsb_distributions_follow_their_definitions() {
         assert!((share / wanted - 1.0).abs() < 0.1, "{from}..{to}: {share} instead of {wanted}");
     }
 
-    // Growing gives what beginning larger gives, across the end of the exact sum.
+    // A grown distribution equals one that began larger, across the end of the exact sum.
     let mut grown = Zipfian::new(9_000);
     (0..100).for_each(|_| grown.grow(50));
     let fresh = Zipfian::new(14_000);

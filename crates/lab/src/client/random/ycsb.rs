@@ -5,8 +5,9 @@ use super::{FNV_BASIS, Random, fnv1a};
 /// Skew of YCSB's zipfian distributions.
 pub(crate) const THETA: f64 = 0.99;
 
-/// Zipf's distribution over records 0 to `records - 1`, 0 the most frequent: the method of J. Gray et al., "Quickly
-/// Generating Billion-Record Synthetic Databases", SIGMOD 1994, which YCSB's ZipfianGenerator uses.
+/// Zipf's distribution over records 0 to `records - 1`, 0 the most frequent. The method is that of
+/// J. Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994, which
+/// YCSB's ZipfianGenerator uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Zipfian {
     records: u64,
@@ -16,7 +17,7 @@ pub(crate) struct Zipfian {
 }
 
 impl Zipfian {
-    /// Takes time in proportion to the first ten thousand records, none for more.
+    /// Takes time in proportion to the first 10,000 records; the others cost none.
     pub fn new(records: u64) -> Self {
         let mut zipfian = Self { records: records.max(1), zeta: zeta(records.max(1)), eta: 0.0 };
         zipfian.set_eta();
@@ -48,8 +49,8 @@ impl Zipfian {
     }
 }
 
-/// YCSB's ScrambledZipfianGenerator: popular records lie anywhere. A rank among ten thousand million is drawn and hashed
-/// onto the records.
+/// YCSB's ScrambledZipfianGenerator: popular records lie anywhere. It draws a rank among 10,000
+/// million and hashes it onto the records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scrambled {
     ranks: Zipfian,
@@ -71,7 +72,7 @@ pub fn hash(number: u64) -> u64 {
     (fnv1a(FNV_BASIS, &number.to_le_bytes()) as i64).unsigned_abs()
 }
 
-/// Up to here zeta is summed, from here on integrated.
+/// Zeta is a sum up to here, and an integral from here on.
 const SUMMED: u64 = 10_000;
 
 fn zeta(records: u64) -> f64 {
@@ -79,7 +80,8 @@ fn zeta(records: u64) -> f64 {
     summed + if records > SUMMED { tail(SUMMED, records) } else { 0.0 }
 }
 
-/// Sum of 1 / i^THETA for i from `from + 1` to `to`: the integral from middle to middle, exact to 1e-9 from `SUMMED` on.
+/// Sum of 1 / i^THETA for i from `from + 1` to `to`: the integral from middle to middle, exact to
+/// 1e-9 from `SUMMED` on.
 fn tail(from: u64, to: u64) -> f64 {
     if from < SUMMED {
         let upto = to.min(SUMMED);

@@ -1,26 +1,27 @@
-//! When transactions of an open loop are due.
+//! Arrival times of an open loop's transactions.
 //!
-//! The rate goes evenly from one value to another over the round, so the number of transactions due by time t is
-//! N(t) = from t + (to - from) t² / 2T. Arrival number n is due when N(t) = n: at every whole n where they are spaced
-//! evenly; with steps of n distributed exponentially it is a Poisson process of that changing rate.
+//! The rate goes evenly from one value to another over the round. So the number of arrivals by time
+//! t is N(t) = from t + (to - from) t² / 2T. Arrival number n is due when N(t) = n. Even arrivals
+//! are at every whole n. With exponentially distributed steps of n they are a Poisson process of
+//! that changing rate.
 //!
-//! Arrivals are shared among threads as clients are, so that a thread has as much to do as it has clients to do it: evenly
-//! spaced ones are dealt to the clients in turns, number n to client n mod clients, and so to that one's thread; of a
-//! Poisson process a thread has a process of its own, of its clients' share of the rate.
+//! Each thread gets arrivals in proportion to its clients. Even arrivals go to the clients in turn:
+//! number n to client n mod clients, and so to that client's thread. For a Poisson process each
+//! thread has a process of its own, at its clients' share of the rate.
 //!
-//! An arrival is worked out when somebody asks for it. A driver that falls behind keeps no queue of what is overdue: the
-//! next arrival lies in the past, and is begun late.
+//! The driver computes an arrival when it needs it. A driver that falls behind keeps no queue of
+//! overdue arrivals: the next arrival lies in the past, and begins late.
 
 use crate::client::Random;
 use crate::load::Arrivals;
 
-/// Whose arrivals these are: client number c is of thread c mod threads.
+/// The thread that these arrivals are for: client number c belongs to thread c mod threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     pub thread: usize,
-    /// All threads.
+    /// The number of threads.
     pub threads: usize,
-    /// All clients, of which each thread has one at least.
+    /// The number of clients; each thread has at least one.
     pub clients: usize,
 }
 
@@ -32,7 +33,7 @@ impl Share {
         if client + threads < clients { number + threads } else { number - client + clients + thread }
     }
 
-    /// How many arrivals there are for each of the thread's.
+    /// The ratio of all arrivals to the thread's.
     fn of_each(self) -> f64 {
         let own = (self.clients - self.thread).div_ceil(self.threads);
         self.clients as f64 / own as f64
@@ -42,21 +43,21 @@ impl Share {
 /// The arrivals of one thread.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    /// A second, at the beginning.
+    /// The rate at the beginning, a second.
     from: f64,
-    /// Half of what the rate gains each second.
+    /// Half of the rate's gain per second.
     half_gain: f64,
     arrivals: Arrivals,
-    /// Of the next arrival, among those of all threads.
+    /// The next arrival's number among those of all threads.
     number: f64,
     share: Share,
     random: Random,
-    /// When the next is due; never, where the rate has fallen to nothing before it.
+    /// When the next is due; `None` where the rate falls to 0 before it.
     due: Option<u64>,
 }
 
 impl Schedule {
-    /// Rates are a second, over all threads; `whole` is the round's length in nanoseconds.
+    /// Rates are per second, over all threads; `whole` is the round's length in nanoseconds.
     pub(super) fn new(
         (from, to): (f64, f64),
         whole: u64,
@@ -79,7 +80,7 @@ impl Schedule {
         self.due
     }
 
-    /// Takes the next if it is due by `now`.
+    /// Takes the next arrival if it is due by `now`.
     pub(super) fn take(&mut self, now: u64) -> Option<u64> {
         let due = self.due.filter(|&due| due <= now)?;
         self.number = match self.arrivals {
@@ -90,16 +91,18 @@ impl Schedule {
         Some(due)
     }
 
-    /// Each thread has its share of a Poisson process, which is one itself.
+    /// The step to the next arrival. Each thread has its share of a Poisson process, which is one
+    /// itself.
     fn gap(&mut self) -> f64 {
         -(1.0 - self.random.unit()).ln() * self.share.of_each()
     }
 
-    /// When N(t) is `number`. The usual formula's other form, which is exact where the rate does not change.
+    /// The time when N(t) is `number`. This is the other form of the quadratic formula, which is
+    /// exact where the rate does not change.
     fn time(&self) -> Option<u64> {
         let under = self.from * self.from + 4.0 * self.half_gain * self.number;
         let seconds = 2.0 * self.number / (self.from + under.max(0.0).sqrt());
-        // At number 0 with a rate that rises from 0 this is 0 / 0: the first is due at once.
+        // At number 0, a rate that rises from 0 gives 0 / 0: the first arrival is due at once.
         let seconds = if self.number == 0.0 { 0.0 } else { seconds };
         (under >= 0.0 && seconds.is_finite()).then(|| (seconds * 1e9).round() as u64)
     }
@@ -150,7 +153,7 @@ mod tests {
                 }
             }
         }
-        // Number 0 and 2 of three are the first thread's.
+        // The first thread has numbers 0 and 2 of three.
         let due = of_each((1.0, 1.0), Arrivals::Even, 2, 3);
         assert_eq!(due[1], [1, 4, 7].map(|second| second * SECOND));
         assert_eq!(due[0], [0, 2, 3, 5, 6, 8, 9].map(|second| second * SECOND));
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn poisson_arrivals_have_the_rate_and_the_spread_of_one() {
         let due = all((1000.0, 1000.0), Arrivals::Poisson, 4);
-        // Of 10,000 the standard deviation is 100.
+        // The standard deviation of 10,000 arrivals is 100.
         assert!((9_500..=10_500).contains(&due.len()), "{}", due.len());
         let gaps: Vec<f64> = due.windows(2).map(|two| (two[1] - two[0]) as f64 / 1e6).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;

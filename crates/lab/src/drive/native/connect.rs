@@ -1,8 +1,8 @@
-//! Setting connections up: each thread has many under way and waits for none alone.
+//! Sets connections up: each thread has many under way and never waits for just one.
 //!
-//! What must hold: all connections of a round are there before its first transaction, or the round is not begun and the
-//! error says how many there were and what stood in the way. Those that clients set up themselves later are an
-//! [`Attempt`] of the load loop.
+//! What must hold: all connections of a round exist before its first transaction. Otherwise the
+//! round does not begin, and the error states how many there were and the obstacle. Connections
+//! that clients set up themselves later are an [`Attempt`] of the load loop.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -19,19 +19,19 @@ use crate::arm::Address;
 use crate::drive::Live;
 use crate::drive::wire::{Failure, Refusal, Wire};
 
-/// Connections one thread has under way at a time: enough to keep a server that forks busy, and below the usual length
-/// of a listener's queue.
+/// Connections one thread has under way at a time. They keep a server that forks busy, and stay
+/// below the usual length of a listener's queue.
 const UNDER_WAY_MAX: usize = 64;
-/// How long a server may do nothing for any of a thread's connections.
+/// Longest time without progress on any of a thread's connections.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// And after one was refused.
+/// The same after the server refused one.
 const PATIENCE_AFTER_FAULT: Duration = Duration::from_secs(1);
-/// How often it is looked whether the round was stopped.
+/// Interval between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
-/// Until the next try, where a Unix socket's queue is full.
+/// Pause before the next try, where a Unix socket's queue is full.
 pub(super) const QUEUE_FULL: Duration = Duration::from_millis(2);
 
-/// Where a server listens, names resolved.
+/// The addresses where a server listens, names resolved.
 #[derive(Debug)]
 pub(super) struct Peer {
     name: String,
@@ -84,7 +84,7 @@ impl Peer {
         })
     }
 
-    /// A line for people.
+    /// The reason as a line for people.
     pub(super) fn told(&self, denied: Denied) -> String {
         match denied {
             Denied::Otherwise(why) => why,
@@ -128,31 +128,31 @@ pub(super) struct Connection<W: Wire> {
 /// Why a connection could not be set up.
 #[derive(Debug)]
 pub(super) enum Denied {
-    /// The server said so.
+    /// The server reported this error.
     Server(Failure),
-    /// Anything else: what.
+    /// Any other reason, as text.
     Otherwise(String),
 }
 
-/// Why a thread's connections are not there.
+/// The reason why a thread lacks connections.
 pub(super) struct NotConnected {
-    /// How many are.
+    /// The number of connections it has.
     pub(super) connected: usize,
-    /// What stood in the way.
+    /// The obstacle.
     pub(super) why: String,
 }
 
 /// A connection under way.
 pub(super) struct Attempt<W: Wire> {
     pub(super) socket: OwnedFd,
-    /// Which of the peer's endpoints it tries.
+    /// The number of the peer's endpoint that it tries.
     endpoint: usize,
     greeting: W::Greeting,
-    /// To be sent.
+    /// Bytes to send.
     out: Vec<u8>,
 }
 
-/// Sets up so many connections.
+/// Sets this many connections up.
 pub(super) fn connect<W: Wire>(
     wire: &W,
     peer: &Peer,
@@ -179,7 +179,8 @@ fn connect_all<W: Wire>(
     let mut events = Vec::with_capacity(UNDER_WAY_MAX);
     let mut input = Vec::with_capacity(1 << 14);
     let mut last_news = Instant::now();
-    // The first fault; what is under way then is waited for, so that it is known how many a server takes.
+    // The first fault. The loop still waits for the attempts under way, to learn how many
+    // connections the server takes.
     let mut fault: Option<String> = None;
     while ready.len() < count {
         let mut under_way = attempts.iter().flatten().count();
@@ -234,17 +235,17 @@ fn connect_all<W: Wire>(
     Ok(())
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt's step.
 pub(super) enum Advance<W: Wire> {
-    /// Its socket is a connection.
+    /// The socket is a connection.
     Ready(W::Session),
     Going,
-    /// It goes on with a new socket.
+    /// The attempt goes on with a new socket.
     Anew,
 }
 
 impl<W: Wire> Attempt<W> {
-    /// Begins one. `Ok(None)`: the server's queue is full.
+    /// Begins an attempt. `Ok(None)`: the server's queue is full.
     pub(super) fn begin(wire: &W, peer: &Peer) -> Result<Option<Self>, Denied> {
         Self::begin_at(wire, peer, 0)
     }
@@ -265,13 +266,13 @@ impl<W: Wire> Attempt<W> {
         }
     }
 
-    /// Has `epoll` tell of it as `number`.
+    /// Registers the socket with `epoll` as `number`.
     pub(super) fn watch(&self, epoll: &OwnedFd, number: usize) -> Result<(), Errno> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         epoll::add(epoll, &self.socket, epoll::EventData::new_u64(number as u64), flags)
     }
 
-    /// Does all that can be done without waiting.
+    /// Does everything that needs no waiting.
     pub(super) fn advance(
         &mut self,
         wire: &W,
@@ -296,7 +297,8 @@ impl<W: Wire> Attempt<W> {
                     Ok(sent) => drop(self.out.drain(..sent)),
                     Err(Errno::AGAIN | Errno::NOTCONN) => return Ok(Advance::Going),
                     Err(Errno::INTR) => (),
-                    // Whoever is sent away before he has spoken finds the reason in what came in.
+                    // A server that refuses early has sent its reason, which is in the received
+                    // bytes.
                     Err(Errno::PIPE | Errno::CONNRESET) => self.out.clear(),
                     Err(error) => return Err(broken(error)),
                 }

@@ -4,7 +4,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::record::CpuTime;
 
-/// What a thread has used since it began. The sum is exact; how it divides is known to a tick of the kernel (10 ms).
+/// CPU time of a thread since it began. The sum is exact; its division is known to a tick of the
+/// kernel (10 ms).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     seconds: f64,
@@ -13,7 +14,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Of the calling thread.
+    /// Reads the calling thread's CPU time.
     pub(super) fn of_this_thread() -> Self {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         let stat = std::fs::read_to_string("/proc/thread-self/stat");
@@ -21,7 +22,7 @@ impl Reading {
         Self { seconds: time.tv_sec as f64 + time.tv_nsec as f64 / 1e9, user_ticks, system_ticks }
     }
 
-    /// What was used between two readings; below a tick it counts as user time.
+    /// CPU time between two readings; time below a tick counts as user time.
     pub(super) fn until(&self, later: &Self) -> CpuTime {
         let seconds = later.seconds - self.seconds;
         let user = later.user_ticks - self.user_ticks;
@@ -51,7 +52,7 @@ mod tests {
     #[test]
     fn a_thread_that_works_is_seen_working() {
         let before = Reading::of_this_thread();
-        // However long the machine keeps it from working.
+        // The machine may keep this thread from working for long: allow 60 s.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         let used = || {
             let used = before.until(&Reading::of_this_thread());

@@ -1,20 +1,20 @@
 //! The load loop of one thread.
 //!
-//! Each turn: begin what is due (timers, arrivals of an open loop), wait for sockets or for what is
-//! due next, serve every socket that has something: receive, decode, step its client, send. Sockets
-//! are watched by edges, so one that was served costs nothing in the next wait; a receive that
-//! fills less than the buffer has emptied its socket. Connections that clients set up and end while
-//! the load runs are in [`link`], what follows an error in [`failure`]. A thread with one client
-//! has nothing else to look at while that waits for an answer: it waits in the receive itself,
-//! which spares it a third of its system calls.
+//! Each turn begins the transactions and timers that are due, then waits for sockets or the next
+//! due time. Then it serves every socket that has data: receive, decode, step its client, send. It
+//! watches sockets by edges, so that a served socket costs nothing in the next wait. A receive that
+//! fills less than the buffer has emptied its socket. [`link`] holds the connections that clients
+//! set up and end while the load runs; [`failure`] handles errors. A thread with one client that
+//! waits for an answer has nothing else to watch. It waits in the receive itself, which spares it a
+//! third of its system calls.
 //!
 //! What must hold:
-//! 1. Nothing is allocated once the clients' buffers are warm, but for connections that clients set
-//!    up.
-//! 2. A client has at most one thing to wait for (see [`Doing`]), and is in at most one place:
-//!    under way, in `timers`, or in `free`.
-//! 3. Time is read once for each socket served; what follows from it (a transaction's end and the
-//!    next one's beginning) happens at that time.
+//! 1. The loop allocates nothing once the clients' buffers are warm, except for connections that
+//!    clients set up.
+//! 2. A client waits for at most one thing (see [`Doing`]), and is in at most one place: under way,
+//!    in `timers`, or in `free`.
+//! 3. The loop reads the time once for each socket it serves. A transaction's end and the next
+//!    one's beginning happen at that time.
 
 mod failure;
 mod link;
@@ -43,23 +43,23 @@ use crate::load::{Load, Pace};
 use crate::workload::Workload;
 use link::{Link, wait_on};
 
-/// Received at once; more than the answers to a pipeline of point reads.
+/// Bytes of one receive; more than the answers to a pipeline of point reads.
 const INPUT: usize = 1 << 16;
-/// Sockets served between two looks at timers and arrivals.
+/// Sockets served between two checks of timers and arrivals.
 const BATCH: usize = 256;
-/// How often it is looked whether the round was stopped, at least.
+/// Longest interval between two checks of the stop flag, in nanoseconds.
 const LOOK: u64 = 20_000_000;
 const WATCHED: epoll::EventFlags =
     epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP).union(epoll::EventFlags::ET);
 
-/// What all threads of a round know. Times are nanoseconds since its beginning.
+/// The parts of a round that all threads share. Times are nanoseconds since its beginning.
 pub(super) struct Round<'a> {
     peer: Peer,
     workload: &'a dyn Workload,
     pace: Pace,
-    /// No statement's answer is waited for before the transaction's end.
+    /// The driver waits for no statement's answer before the transaction's end.
     pipeline: bool,
-    /// Errors that the workload lets pass.
+    /// Errors that the workload tolerates.
     tolerated: Vec<Code>,
     tries: u32,
     seed: u64,
@@ -97,7 +97,7 @@ impl<'a> Round<'a> {
     }
 }
 
-/// What a client waits for.
+/// The thing a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     /// For its first or next transaction, in `timers` or in `free`.
@@ -106,7 +106,7 @@ enum Doing {
     Sleeping,
     /// For a connection; in `timers` where the server's queue is full.
     Connecting,
-    /// For an answer the client wants.
+    /// For an answer that the client wants.
     Answer,
     /// For an answer it did not ask for.
     Silent,
@@ -116,34 +116,34 @@ enum Doing {
     RollingBack(After),
 }
 
-/// What follows a transaction that failed.
+/// The step after a failed transaction's rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// It is tried again with the same choices.
+    /// The client tries the transaction again with the same choices.
     Again,
-    /// It is begun anew with other choices, and none was given up.
+    /// The client begins a new transaction with other choices; this one does not count as given up.
     Anew,
-    /// It is given up.
+    /// The client gives the transaction up.
     Next,
 }
 
 /// A client and its connection.
 struct Seat<W: Wire> {
     link: Link<W>,
-    /// Of the connection, or of the last one.
+    /// The session of the present connection, or of the last one.
     session: W::Session,
     client: Box<dyn Client>,
     answer: Answer,
     doing: Doing,
-    /// What has been sent since the last answer.
+    /// The statements sent since the last answer.
     sent: Vec<StatementId>,
-    /// When its transaction began, or was due.
+    /// When its transaction began or, in an open loop, arrived.
     begun: u64,
-    /// Which try of it this is.
+    /// The number of this try.
     tries: u32,
-    /// Received, and not whole.
+    /// Received bytes of an incomplete message.
     rest: Vec<u8>,
-    /// Not yet taken by the socket.
+    /// Bytes that the socket has not taken yet.
     unsent: Vec<u8>,
 }
 
@@ -154,11 +154,11 @@ pub(super) struct Thread<'a, W: Wire> {
     number: usize,
     epoll: OwnedFd,
     seats: Vec<Seat<W>>,
-    /// Clients that are not lost.
+    /// The number of clients that are not lost.
     alive: usize,
-    /// There is one client, whose socket is one to wait on.
+    /// The thread has one client, and waits in a receive on its socket.
     alone: bool,
-    /// When what is due, soonest first: clients whose sleep or pause is over.
+    /// Due times of clients that sleep or pause, soonest first.
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     /// Clients that wait for an arrival, longest first (open loop).
     free: VecDeque<u32>,
@@ -170,7 +170,7 @@ pub(super) struct Thread<'a, W: Wire> {
     tally: Tally,
     /// Transactions done since the beginning.
     done: u64,
-    /// What they took together, in nanoseconds.
+    /// Their total time, in nanoseconds.
     spent: u64,
 }
 
@@ -240,8 +240,8 @@ impl<'a, W: Wire> Thread<'a, W> {
     /// Runs the round, which began at `origin`.
     pub(super) fn run(mut self, origin: Instant, live: &Live) -> Tally {
         let clock = || origin.elapsed().as_nanos() as u64;
-        // The kernel's default lets a wait end 50 µs late. Where it can't be set, the lateness is
-        // in `own_lag`.
+        // The kernel's default lets a wait end 50 µs late. If this call fails, `own_lag` shows the
+        // lateness.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let (from, end) = self.round.counted;
         let mut events = Vec::with_capacity(BATCH);
@@ -289,9 +289,9 @@ impl<'a, W: Wire> Thread<'a, W> {
         self.tally
     }
 
-    /// Wakes clients whose time has come and gives those that are free what has arrived.
+    /// Wakes clients whose time has come and gives arrivals to free clients.
     fn begin_due(&mut self, now: u64) {
-        // Those that fall due at once again have their turn after the sockets.
+        // A client that falls due again at once has its turn after the sockets.
         for _ in 0..self.timers.len() {
             match self.timers.peek() {
                 Some(&Reverse((due, _))) if due <= now => (),
@@ -304,7 +304,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         self.begin_arrived(now);
     }
 
-    /// Gives free clients the transactions that are due.
+    /// Gives due arrivals to free clients.
     fn begin_arrived(&mut self, now: u64) {
         while self.schedule.as_ref().and_then(Schedule::due).is_some_and(|due| due <= now) {
             let Some(place) = self.free.pop_front() else { break };
@@ -315,7 +315,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         }
     }
 
-    /// What a client waited for in `timers` is there.
+    /// Wakes a client from `timers`.
     fn wake(&mut self, place: usize, now: u64) {
         let seat = &mut self.seats[place];
         match seat.doing {
@@ -330,7 +330,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         }
     }
 
-    /// How long nothing is due, in nanoseconds.
+    /// The time until something is due, in nanoseconds.
     fn wait(&self, now: u64) -> u64 {
         let mut until = (now + LOOK).min(self.round.counted.1);
         if let Some(Reverse((due, _))) = self.timers.peek() {
@@ -344,8 +344,8 @@ impl<'a, W: Wire> Thread<'a, W> {
         until.saturating_sub(now)
     }
 
-    /// Begins the client's next transaction if one is to be begun now; otherwise sees to it that it
-    /// will be. The client has been `free`, or becomes so now.
+    /// Begins the client's next transaction if it is due now; otherwise arranges its later begin.
+    /// The client has been `free`, or becomes so now.
     fn next_transaction(&mut self, place: usize, now: u64, free: bool) -> bool {
         let seat = &mut self.seats[place];
         seat.doing = Doing::Between;
@@ -368,7 +368,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         }
     }
 
-    /// A transaction is over, one way or the other; whether the client begins the next at once.
+    /// Ends a transaction, done or failed; returns whether the client begins the next at once.
     fn pause(&mut self, place: usize, now: u64) -> bool {
         match self.round.pace {
             Pace::Closed { think } if !think.is_zero() => {
@@ -380,7 +380,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         }
     }
 
-    /// Steps a client until it waits for something, and sends what it wants sent.
+    /// Steps a client until it waits for something, and sends its output.
     fn advance(&mut self, place: usize, now: u64) {
         self.out.clear();
         let mut over = false;
@@ -417,7 +417,8 @@ impl<'a, W: Wire> Thread<'a, W> {
                     if !self.over(place, kind, now) {
                         break;
                     }
-                    // Transactions that send nothing must not keep the thread from all others.
+                    // A client whose transactions send nothing must not keep the thread from the
+                    // others.
                     if std::mem::replace(&mut over, true) && self.out.is_empty() {
                         self.idle(place, Doing::Sleeping, now);
                         break;
@@ -432,7 +433,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         self.send(place);
     }
 
-    /// Has the client wait for a time.
+    /// Puts the client into `timers` until this time.
     fn idle(&mut self, place: usize, doing: Doing, until: u64) {
         let seat = &mut self.seats[place];
         seat.doing = doing;
@@ -440,8 +441,9 @@ impl<'a, W: Wire> Thread<'a, W> {
         self.timers.push(Reverse((until, place as u32)));
     }
 
-    /// A transaction is done; whether the client begins the next at once. None is that leaves the
-    /// server's open: all that its client did and will do would be one.
+    /// Counts a transaction as done; returns whether the client begins the next at once. A client
+    /// that leaves the server's transaction open has done none: all its work would be one
+    /// transaction.
     fn over(&mut self, place: usize, kind: u8, now: u64) -> bool {
         let seat = &self.seats[place];
         let begun = seat.begun;
@@ -455,14 +457,14 @@ impl<'a, W: Wire> Thread<'a, W> {
         self.pause(place, now)
     }
 
-    /// Whether all there is to wait for is the answer to the only client.
+    /// Whether the thread waits only for the answer to its only client.
     fn waits_alone(&self) -> bool {
         let busy = |seat: &Seat<W>| seat.link.is_up() && seat.unsent.is_empty();
         // In a closed loop a client that waits for a time is in `timers`.
         self.alone && self.timers.is_empty() && self.schedule.is_none() && busy(&self.seats[0])
     }
 
-    /// Receives what a socket has: as `waiting` says, once it has something.
+    /// Receives from a socket, under the `waiting` flags for the first receive.
     fn serve(
         &mut self,
         place: usize,
@@ -495,7 +497,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         }
     }
 
-    /// Takes what was received.
+    /// Handles received bytes.
     fn take(&mut self, place: usize, now: u64) {
         let input = std::mem::take(&mut self.input);
         let mut rest = std::mem::take(&mut self.seats[place].rest);
@@ -524,7 +526,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             }
         }
         if !self.seats[place].link.is_up() {
-            // What else came belongs to a connection that is no more.
+            // The other bytes belong to a connection that is gone.
             rest.clear();
         } else if kept {
             rest.drain(..used);
@@ -535,7 +537,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         self.input = input;
     }
 
-    /// An answer is there, and all is well.
+    /// A complete answer without an error has come.
     fn answered(&mut self, place: usize, now: u64) {
         let seat = &mut self.seats[place];
         seat.sent.clear();
@@ -551,7 +553,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                 }
             }
             Doing::RollingBack(after) => self.rolled_back(place, after, now),
-            // Nobody waited for it: it is given to nobody.
+            // No client waits for this answer, so it is dropped.
             Doing::Between | Doing::Sleeping | Doing::Connecting => {
                 seat.answer.reply.clear();
             }

@@ -1,14 +1,16 @@
-//! The native driver: a thread for each core, each with its own connections, clients, random numbers and counts.
+//! The native driver: one thread per core, each with its own connections, clients, random numbers
+//! and counts.
 //!
-//! The way of a round: descriptors are made sure of; all threads set their connections up (`connect`); when all are
-//! there, the threads begin at one instant and step their clients (`load`), counting for themselves (`tally`); at the
-//! end the counts are added up.
+//! A round goes as follows. The driver raises the limit of descriptors. All threads set their
+//! connections up (`connect`). When all exist, the threads begin at one instant and step their
+//! clients (`load`). Each thread counts for itself (`tally`), and the driver adds the counts up at
+//! the end.
 //!
 //! What must hold:
-//! 1. While the load runs, threads share nothing but what [`Live`] is: a counter each, and the sign to stop.
-//! 2. For a statement there is one send and one receive, and with several clients a share of one wait for all that are
-//!    ready. (io_uring would need `unsafe` here: no crate offers it safely.)
-//! 3. What was counted is given whatever happens to the server later.
+//! 1. While the load runs, threads share only [`Live`]: a counter each, and the stop flag.
+//! 2. A statement costs one send and one receive. With several clients it also costs a share of one
+//!    wait for all ready sockets. (io_uring would need `unsafe` here: no crate offers it safely.)
+//! 3. The driver reports its counts whatever happens to the server later.
 
 mod arrivals;
 mod connect;
@@ -34,15 +36,15 @@ use connect::{Connection, NotConnected, Peer};
 use load::Thread;
 use tally::Tally;
 
-/// The driver that is part of this program. [`Live`] is to be made for [`Native::threads`] threads or more.
+/// The driver that is part of this program. Make [`Live`] for [`Native::threads`] threads or more.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Native;
 
-/// Descriptors of a round beside its connections.
+/// Descriptors of a round besides its connections.
 const OTHER_FILES: u64 = 64;
 
 impl Native {
-    /// How many threads serve a round: no more than it has clients.
+    /// Number of threads that serve a round: at most the number of its clients.
     pub fn threads(load: &Load) -> usize {
         load.threads.clamp(1, load.clients.max(1))
     }
@@ -80,7 +82,7 @@ fn run_over<W: Wire>(
     let peer = Peer::resolve(&to.address)?;
     let connections = connect_all(wire, &peer, threads, load, live)?;
     let round = load::Round::new(load, threads, workload, to.dialect, peer);
-    // Clients are made here: what a workload prepares for them is no part of the load.
+    // Clients are made here: a workload's preparations for them are no part of the load.
     let mut workers: Vec<Thread<'_, W>> = Vec::with_capacity(threads);
     for (number, connections) in connections.into_iter().enumerate() {
         let clients =
@@ -95,7 +97,8 @@ fn run_over<W: Wire>(
         running.into_iter().map(|one| one.join().map_err(panicked)).collect()
     });
     live.enter(Phase::Over);
-    // Who has stopped the round wants to know what it was until then; who stops it from here on waits for nothing more.
+    // A user who stopped the round before this point wants its counts up to then. A stop after this
+    // point ends the counting of overdue arrivals, too.
     let ended_early = live.is_stopped();
     let stopped = || !ended_early && live.is_stopped();
     Tally::sum(tallies.into_iter().collect::<Result<_, _>>()?, load.clients, &stopped)
@@ -108,7 +111,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> String {
     format!("a fault of the driver ended one of its threads: {said}")
 }
 
-/// Sets up each thread's connections, all threads at the same time.
+/// Sets up each thread's connections, on all threads at the same time.
 fn connect_all<W: Wire>(
     wire: &W,
     peer: &Peer,
@@ -133,8 +136,8 @@ fn connect_all<W: Wire>(
     })
 }
 
-/// Sees to it that there are descriptors for so many clients, and as many more as there may be for what is looked at beside
-/// them: perf, started from here, has one for each thread, event and CPU.
+/// Raises the limit of descriptors for this many clients and for perf. The lab starts perf, which
+/// has one descriptor for each thread, event and CPU.
 fn raise_file_limit(clients: usize) -> Result<(), String> {
     let needed = clients as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);

@@ -1,7 +1,7 @@
-//! What one thread has counted, and the sum over threads.
+//! The counts of one thread, and their sum over threads.
 //!
-//! What was due in an open loop and never begun is counted with the sum: a thread that has lost all
-//! its clients ends long before the round does, and what is due meanwhile is nobody else's.
+//! The sum counts the arrivals of an open loop that never began. A thread that has lost all its
+//! clients ends long before the round does, and no other thread serves its later arrivals.
 
 use std::time::Duration;
 
@@ -21,22 +21,22 @@ const RATE_STEPS: usize = 20;
 pub(super) struct Tally {
     /// When counting begins.
     from: u64,
-    /// And when it ends: at the end of the round, unless it is ended early.
+    /// When counting ends: at the round's end, or earlier in an interrupted round.
     until: u64,
     kinds: Vec<Kind>,
     seconds: Vec<u64>,
-    /// How late transactions began (open loop).
+    /// Lateness of begins (open loop).
     lag: Option<Histogram<u64>>,
-    /// How late they began though a client was free.
+    /// Lateness of begins for which a client was free.
     own_lag: Option<Histogram<u64>>,
-    /// Latencies by the step of a rising rate in which transactions were due.
+    /// Latencies by the step of a rising rate in which transactions arrived.
     by_rate: Vec<Histogram<u64>>,
     unstarted: u64,
-    /// What is due next, and later, of what the thread has not begun (open loop).
+    /// The thread's arrivals that have not begun: the next one and all later ones (open loop).
     overdue: Option<Schedule>,
     errors: Vec<Seen>,
     lost: Option<(usize, String)>,
-    /// The thread's work while it counted.
+    /// The thread's CPU time while it counted.
     pub(super) cpu: CpuTime,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Tally {
 #[derive(Debug)]
 struct Seen {
     code: Code,
-    /// The first.
+    /// The first message.
     message: String,
     count: u64,
     tolerated: bool,
@@ -77,7 +77,7 @@ impl Tally {
         (self.from..self.until).contains(&now)
     }
 
-    /// A transaction begun (or due) at `begun` is done.
+    /// Counts a transaction that began (or arrived) at `begun` as done.
     pub(super) fn done(&mut self, kind: u8, begun: u64, now: u64) {
         if !self.counts(now) {
             return;
@@ -95,8 +95,8 @@ impl Tally {
         }
     }
 
-    /// A transaction due at `due` begins; one that begins when the time is over counts as never
-    /// begun. Its client was `free` when it was due, or became so only now.
+    /// A transaction that arrived at `due` begins; after the end it counts as never begun. Its
+    /// client was `free` at `due`, or became so only now.
     pub(super) fn begun(&mut self, due: u64, now: u64, free: bool) {
         if now >= self.until {
             self.unstarted(due, self.until);
@@ -108,7 +108,7 @@ impl Tally {
         }
     }
 
-    /// A transaction due at `due` was not begun by `end`.
+    /// Counts a transaction that arrived at `due` and had not begun by `end`.
     fn unstarted(&mut self, due: u64, end: u64) {
         if self.counts(due)
             && let Some(lag) = &mut self.lag
@@ -118,7 +118,7 @@ impl Tally {
         }
     }
 
-    /// A transaction is begun again, or given up.
+    /// Counts a transaction that a client tries again, or gives up.
     pub(super) fn failed(&mut self, kind: u8, again: bool, now: u64) {
         if self.counts(now) {
             let kind = &mut self.kinds[usize::from(kind)];
@@ -130,8 +130,8 @@ impl Tally {
         }
     }
 
-    /// A statement has failed; whether the workload lets it pass, and what is said `about` it,
-    /// where something is.
+    /// Counts a statement's error; returns whether the workload tolerates it. `about` describes the
+    /// statement, where it is known.
     pub(super) fn error(
         &mut self,
         failure: &Failure,
@@ -154,7 +154,7 @@ impl Tally {
         }
     }
 
-    /// A client can't go on.
+    /// Counts a client that can't go on.
     pub(super) fn lost(&mut self, why: impl FnOnce() -> String) {
         match &mut self.lost {
             Some(lost) => lost.0 += 1,
@@ -162,18 +162,18 @@ impl Tally {
         }
     }
 
-    /// The thread ends, maybe early; what is left of its arrivals.
+    /// Ends the thread's counts, maybe early, with its remaining arrivals.
     pub(super) fn end(&mut self, now: u64, overdue: Option<Schedule>) {
         if now < self.until {
-            // Its steps are those of the whole round.
+            // The steps are those of the whole round.
             self.by_rate.clear();
         }
         self.until = self.until.min(now.max(self.from));
         self.overdue = overdue;
     }
 
-    /// Counts what was due before the round's end, at `until`, and never begun. False if it was
-    /// `stopped` from that.
+    /// Counts arrivals before the round's end, at `until`, that never began. Returns false if
+    /// `stopped` ended the count.
     fn count_overdue(&mut self, until: u64, stopped: &dyn Fn() -> bool) -> bool {
         self.until = until;
         let Some(mut overdue) = self.overdue.take() else { return true };
@@ -215,8 +215,8 @@ impl Tally {
         self.cpu.system += other.cpu.system;
     }
 
-    /// The sum over all threads; an error where all was lost before anything could be counted, and
-    /// where it was `stopped` before all was.
+    /// The sum over all threads. It is an error if all clients were lost before counting began, or
+    /// if `stopped` ended the sum early.
     pub(super) fn sum(
         mut tallies: Vec<Self>,
         clients: usize,
@@ -268,7 +268,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// At which transactions are due in most of these tests.
+    /// The pace of arrivals in most of these tests.
     const RISING: Pace = Pace::Open { from: 1.0, to: 10.0, arrivals: Arrivals::Even };
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
     fn a_rising_rate_has_its_latencies_by_steps_of_the_whole_round() {
         let steps = |end: u64| -> Vec<u64> {
             let mut tally = Tally::new(1, (SECOND, 3 * SECOND), RISING);
-            // Due before counting began, in the first tenth of a second, and in the last.
+            // Arrivals before counting began, in the first tenth of a second, and in the last.
             for due in [0, SECOND, SECOND + 1, 3 * SECOND - 2] {
                 tally.done(0, due, 3 * SECOND - 1);
             }
@@ -340,7 +340,7 @@ mod tests {
         assert!(Tally::sum(vec![tally], 1, &|| false).unwrap_err().contains("no table"));
     }
 
-    /// Two threads of a round from 1 s to 4 s at 10 a second; the second one has lost its client at
+    /// Two threads of a round from 1 s to 4 s at 10 a second; the second thread lost its client at
     /// 2 s.
     fn one_of_two_lost() -> Vec<Tally> {
         let tallies = [(0, 4 * SECOND), (1, 2 * SECOND)].map(|(thread, end)| {
@@ -361,10 +361,10 @@ mod tests {
     fn what_is_due_up_to_the_rounds_end_counts_where_a_thread_has_lost_its_clients() {
         let measured = Tally::sum(one_of_two_lost(), 2, &|| false).unwrap();
         assert_eq!(measured.elapsed, Duration::from_secs(3));
-        // The first has begun all due by 3 s, the second by 2 s: those at 3.2 to 3.8 s, and at 2.1
-        // to 3.9 s, are left.
+        // By 3 s the first thread has begun all its arrivals, the second those by 2 s. Those at 3.2
+        // to 3.8 s, and at 2.1 to 3.9 s, are left.
         assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (30, Some(4 + 10)));
-        // Where the other ends early, so does the round.
+        // If the other thread ends early, so does the round.
         let mut early = one_of_two_lost();
         early[0].until = 3 * SECOND + SECOND / 2;
         let measured = Tally::sum(early, 2, &|| false).unwrap();

@@ -1,5 +1,5 @@
-//! The real pgbench against a real server: skipped with a plain word where either is not there. A
-//! shell script in its place shows how it is called.
+//! The real pgbench against a real server. A test is skipped, with a message, where either is
+//! missing. A shell script in its place records how the lab calls it.
 
 use super::*;
 use crate::client::Client;
@@ -50,7 +50,7 @@ fn scripts(texts: &[(&str, u32)]) -> Only {
     Only::new(Some(Original { scripts, scale: 1, variables, reconnect: false }))
 }
 
-/// Runs, or says why it can't be tried here.
+/// Runs pgbench; prints a message where it can't run here.
 fn run(
     driver: &dyn Driver,
     to: &Target,
@@ -75,17 +75,17 @@ fn pgbench_measures_its_scripts() {
     let Some(run) = run(&driver, &to, &workload, &load(CLOSED)) else { return };
     let (measured, live) = run.unwrap();
     assert_eq!((measured.seconds.len(), live.phase()), (2, Phase::Over));
-    // Its lines come a second after another, or later where others want the CPU.
+    // Its lines come a second apart, or more on a busy machine.
     assert!((1.0..30.0).contains(&measured.elapsed.as_secs_f64()), "{:?}", measured.elapsed);
     let done: Vec<u64> = measured.kinds.iter().map(|kind| kind.done).collect();
     assert_eq!(done.iter().sum::<u64>(), measured.seconds.iter().sum::<u64>());
-    // Three of four are of the first script.
+    // Three of four transactions come from the first script.
     let share = done[0] as f64 / (done[0] + done[1]) as f64;
     assert!((0.6..0.9).contains(&share), "{done:?}");
-    // Half are logged, and count twice.
+    // pgbench logs half of them, and each counts twice.
     let logged = measured.kinds[0].latency.len() as f64;
     assert!((0.5..1.5).contains(&(logged / done[0] as f64)), "{logged} {done:?}");
-    // pgbench gives 0 where an answer is there before it looks, which may be most of them.
+    // pgbench logs 0 where an answer arrives before it looks, which may be most of them.
     let longest = measured.kinds[0].latency.max();
     assert!((1_000..30_000_000_000).contains(&longest), "{longest}");
     assert!(measured.client_cpu.user > 0.0 && measured.lost_clients.is_none() && measured.lag.is_none());
@@ -98,13 +98,12 @@ fn pgbench_keeps_a_rate_and_tells_its_lag() {
     let pace = Pace::Open { from: 50.0, to: 50.0, arrivals: Arrivals::Poisson };
     let Some(run) = run(&driver, &to, &scripts(&[("SELECT 1;", 1)]), &load(pace)) else { return };
     let (measured, _) = run.unwrap();
-    // Without a rate it would be thousands, on a machine that others keep busy it may be fewer than
-    // the hundred due.
+    // Without a rate there would be thousands; a busy machine may do fewer than the 100 arrivals.
     assert!((10..400).contains(&measured.kinds[0].done), "{:?}", measured.seconds);
-    // It does not tell how many it never began.
+    // pgbench does not report how many never began.
     assert_eq!(measured.unstarted, None);
     let lag = measured.lag.unwrap();
-    // At so low a rate all are logged, so few that the log is written only at its end.
+    // At so low a rate pgbench logs all, and writes the log only at its end.
     let logged = lag.len().abs_diff(measured.kinds[0].done);
     assert!(logged < 10, "{} {:?}", lag.len(), measured.kinds[0].done);
 }
@@ -138,8 +137,8 @@ fn libpq_encrypts_as_little_as_the_native_driver() {
     let (text, program) = (folder.path().join("text"), folder.path().join("tool"));
     let script = "#!/bin/sh\necho \"pgbench: error: TLS $PGSSLMODE, GSSAPI $PGGSSENCMODE\" >&2\nexit 1\n";
     fs::write(&text, script).unwrap();
-    // Another program makes it: a thread that forks meanwhile would hold this file open for
-    // writing, and then it cannot be run.
+    // Another program makes the file. A thread that forks meanwhile would hold it open for writing,
+    // and then it could not run.
     let made = Command::new("install").args(["-m", "700"]).args([&text, &program]).status();
     assert!(made.unwrap().success());
     let to = crate::arm::url::parse("test", "postgres://u@localhost:7/db").unwrap();

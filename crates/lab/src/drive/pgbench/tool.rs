@@ -1,5 +1,5 @@
-//! pgbench while it runs: its lines as they come, its CPU time, and its end, which comes with this
-//! value's at the latest.
+//! A running pgbench: its lines as they come, its CPU time, and its end. Dropping this value ends
+//! pgbench.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
@@ -16,7 +16,7 @@ use crate::record::CpuTime;
 pub(super) enum Event {
     /// It has printed a line, on either stream.
     Line(String),
-    /// Nothing, for a while.
+    /// It printed nothing for a while.
     Nothing,
     /// It has closed its output: it ends.
     End,
@@ -57,7 +57,7 @@ impl Tool {
         }
     }
 
-    /// CPU time it has used so far, all its threads together.
+    /// CPU time of all its threads so far.
     pub(super) fn cpu(&self) -> CpuTime {
         let times = i32::try_from(self.child.id()).ok().and_then(|id| Process::new(id).ok()?.stat().ok());
         let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
@@ -70,7 +70,7 @@ impl Tool {
 
 impl Drop for Tool {
     fn drop(&mut self) {
-        // Both fail where it has ended, which is what is wanted.
+        // Both fail where it has ended already, which is the aim.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -80,7 +80,7 @@ impl Drop for Tool {
 fn forward(from: impl Read + Send + 'static, to: Sender<String>) {
     thread::spawn(move || {
         for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
-            // Nobody listens any more once the tool is given up.
+            // The receiver is gone once the lab has given the tool up.
             if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What a MySQL server answers.
+//! The answers of a MySQL server.
 
 use super::binary::take_value;
 use super::packet::{frame, packet, take, take_length, take_text};
@@ -12,7 +12,7 @@ pub(super) enum Expect {
     Nothing,
     /// The answer to COM_STMT_PREPARE.
     Prepared,
-    /// So many packets that describe parameters and columns, before the statement can be executed.
+    /// Packets that describe parameters and columns, before the statement can run.
     Described {
         id: u32,
         /// Packets to come.
@@ -33,11 +33,11 @@ const UNSIGNED: u8 = 0x20;
 const OK: u8 = 0x00;
 const EOF: u8 = 0xfe;
 const ERR: u8 = 0xff;
-/// Of a result's own header, when the server wants a file.
+/// The header of a result in which the server asks for a file.
 const FILE: u8 = 0xfb;
 
 impl Session {
-    /// A connection on which so much is known of the statements.
+    /// A connection on which this is known of the statements.
     pub(super) fn ready(known: Vec<Known>) -> Self {
         Self {
             known,
@@ -91,7 +91,7 @@ impl Session {
                 out.extend_from_slice(&self.query);
                 return Some(Progress::More);
             }
-            // Without being asked, a server speaks only to say that it ends.
+            // Unasked, a server sends only the notice that it ends.
             let asked = !matches!(self.expect, Expect::Nothing);
             return Some(if asked { Progress::Failed } else { Progress::Ended });
         }
@@ -105,7 +105,7 @@ impl Session {
             Expect::Described { id, left } => self.described(id, left - 1, out),
             Expect::First if first == OK => {
                 let mut rest = &body[1..];
-                // The rows that it changed, and the last number it gave out.
+                // The number of changed rows, and the last number it generated.
                 take_length(&mut rest)?;
                 take_length(&mut rest)?;
                 return self.result_ends(status(rest)?);
@@ -144,7 +144,8 @@ impl Session {
         Some(Progress::More)
     }
 
-    /// So many packets of the description are to come; after the last the statement is executed, and closed unless it is kept.
+    /// Awaits the packets of the description. After the last one it executes the statement, and
+    /// closes it unless it stays prepared.
     fn described(&mut self, id: u32, left: u32, out: &mut Vec<u8>) -> Expect {
         if left > 0 {
             return Expect::Described { id, left };
@@ -224,7 +225,7 @@ pub(super) fn prepared(body: &[u8]) -> Option<(u32, u32)> {
 pub(super) fn error(body: &[u8], failure: &mut Failure) -> Option<()> {
     let mut rest = body.strip_prefix(&[ERR])?;
     let number = status(take(&mut rest, 2)?)?;
-    // A mark and the SQLSTATE, except before it is settled which protocol is spoken.
+    // A mark and the SQLSTATE come first, except before both sides have agreed on the protocol.
     if rest.first() == Some(&b'#') {
         take(&mut rest, 6)?;
     }

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use super::packet::{take, take_text};
 
-/// Takes a value of type `kind` off `rest` and writes it as text. `None` when it is cut or of unknown type.
+/// Takes a value of type `kind` off `rest` and writes it as text. `None` when it is cut or of
+/// unknown type.
 pub(super) fn take_value(rest: &mut &[u8], kind: u8, unsigned: bool, text: &mut Vec<u8>) -> Option<()> {
     text.clear();
     match kind {
@@ -28,7 +29,7 @@ fn fixed<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     take(rest, N)?.try_into().ok()
 }
 
-/// `value` was read as signed.
+/// Writes a whole number whose `value` was read as signed.
 fn whole(value: i64, bits: u32, unsigned: bool, text: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let digits =

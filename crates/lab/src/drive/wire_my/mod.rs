@@ -1,9 +1,11 @@
 //! MySQL's protocol (4.1 and later), as the native driver speaks it to MySQL and MariaDB.
 //!
-//! Prepared statements are executed with binary values: whole numbers as BIGINT, other numbers as DECIMAL, texts as
-//! VARCHAR, and booleans as the BIGINT 1 or 0 that TRUE and FALSE are in a statement's text. The protocol answers one command at a time, so nothing is queued: a statement that need not be waited for is
-//! waited for all the same. Without being kept prepared (extended), a statement is prepared, executed and closed each time.
-//! What a server can't prepare (MySQL START TRANSACTION, say) is sent as text once it has said so.
+//! Prepared statements take binary values. Whole numbers are BIGINT, other numbers DECIMAL, texts
+//! VARCHAR. Booleans are the BIGINT 1 or 0 that TRUE and FALSE are in a statement's text. The
+//! protocol answers one command at a time, so the driver queues nothing and waits for every
+//! statement's answer. In extended mode the driver prepares, executes and closes a statement each
+//! time. It sends a statement as text once the server has refused to prepare it (MySQL START
+//! TRANSACTION, say).
 
 mod answer;
 mod binary;
@@ -28,7 +30,7 @@ const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
 const COM_STMT_CLOSE: u8 = 0x19;
 
-/// Of a server's status.
+/// The bit of a server's status for an open transaction.
 const IN_TRANSACTION: u16 = 0x1;
 /// The error of a statement that can't be prepared (ER_UNSUPPORTED_PS).
 const UNPREPARABLE: Code = Code::Number(1295);
@@ -42,7 +44,7 @@ pub(crate) struct Mysql {
     user: String,
     password: String,
     database: String,
-    /// Whether a password may be sent as it is.
+    /// Whether the password may go over the connection in clear text.
     local: bool,
     statements: Vec<Prepared>,
 }
@@ -50,41 +52,41 @@ pub(crate) struct Mysql {
 struct Prepared {
     pieces: Vec<String>,
     wanted: Wanted,
-    /// How it is sent; [`Protocol::Simple`] where it can't be prepared.
+    /// How the driver sends it; [`Protocol::Simple`] where the server can't prepare it.
     protocol: Protocol,
     late: bool,
     /// Its text with a `?` for each parameter.
     text: String,
 }
 
-/// What is known of a statement on a connection.
+/// The state of a statement on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// It is yet to be prepared.
+    /// The driver has not prepared it yet.
     Nothing,
-    /// The server can prepare it; the number it has there, where it is kept.
+    /// The server can prepare it; the server's number for it, where it stays prepared.
     Number(u32),
-    /// The server prepares nothing of its kind: it is sent as text.
+    /// The server prepares no statement of its kind: the driver sends it as text.
     Text,
 }
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// By our numbers of the statements.
+    /// By the workload's numbers of the statements.
     known: Vec<Known>,
-    /// Which is being prepared, and whether it is kept prepared.
+    /// The statement under preparation, and whether it stays prepared.
     preparing: (usize, bool),
     expect: Expect,
     /// The server's status with the last answer.
     status: u16,
     /// Whether rows come in binary.
     binary: bool,
-    /// Of the reply of what was sent last.
+    /// The wanted part of the reply to the statement sent last.
     wanted: Wanted,
     /// Columns of the result under way: type, and whether it is unsigned.
     columns: Vec<(u8, bool)>,
     execute: Vec<u8>,
-    /// COM_QUERY that is sent when its statement can't be.
+    /// The COM_QUERY for a statement that the server can't prepare.
     query: Vec<u8>,
     /// A value as text.
     scratch: Vec<u8>,
@@ -111,7 +113,7 @@ impl Mysql {
 }
 
 impl Prepared {
-    /// As COM_QUERY, values in it.
+    /// Writes it as COM_QUERY, with the values in it.
     fn encode_simple(&self, params: &Params, out: &mut Vec<u8>) {
         packet(out, 0, |out| {
             out.push(COM_QUERY);
@@ -160,7 +162,7 @@ fn execute(id: u32, params: &Params, out: &mut Vec<u8>) {
     });
 }
 
-/// The whole number that a value is.
+/// A value as a whole number, if it is one.
 fn whole(value: &[u8]) -> Option<i64> {
     match value {
         b"true" => Some(1),
@@ -237,7 +239,7 @@ impl Wire for Mysql {
     }
 
     fn rollback(&self, session: &mut Session, out: &mut Vec<u8>) -> bool {
-        // An error's packet does not tell whether there still is a transaction.
+        // An error's packet does not report whether a transaction is still open.
         session.expect = Expect::First;
         session.wanted = Wanted::Nothing;
         packet(out, 0, |out| {
@@ -273,7 +275,7 @@ fn prepare(text: &str, out: &mut Vec<u8>) {
     });
 }
 
-/// A text as a literal, in the default mode, in which a backslash escapes.
+/// Writes a text as a literal, in the default mode, in which a backslash escapes.
 fn quote(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'\'');
     for &byte in value {

@@ -10,10 +10,10 @@ pub(super) fn packet(out: &mut Vec<u8>, number: u8, body: impl FnOnce(&mut Vec<u
     out[start..start + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
 }
 
-/// A packet of this length is gone on with by the next.
+/// The next packet continues a packet of this length.
 pub(super) const PACKET_FULL: usize = 0xff_ffff;
 
-/// The next whole packet in `bytes`: its number and its body. `None` when it is not whole.
+/// The next whole packet in `bytes`: its number and its body. `None` when it is incomplete.
 pub(super) fn frame(bytes: &[u8]) -> Result<Option<(u8, &[u8])>, &'static str> {
     let Some(head) = bytes.first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
@@ -57,20 +57,20 @@ pub(super) fn take_length(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(bytes))
 }
 
-/// Takes so many bytes off the front.
+/// Takes this many bytes off the front.
 pub(super) fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(count)?;
     *rest = after;
     Some(taken)
 }
 
-/// Takes off a length and as many bytes.
+/// Takes off a length and that many bytes.
 pub(super) fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = take_length(rest)?;
     take(rest, usize::try_from(length).ok()?)
 }
 
-/// Takes off what stands before a zero, and the zero.
+/// Takes off the bytes before a zero, and the zero.
 pub(super) fn take_zero_ended<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|&byte| byte == 0)?;
     let text = take(rest, end);

@@ -114,12 +114,12 @@ fn sha2_passwords_go_whole_over_a_unix_socket_and_encrypted_over_tcp() {
             assert_eq!(out, framed(5, b"\x02"));
             out.clear();
             wire.welcome(&mut state, &framed(6, &[b"\x01", KEY.as_bytes()].concat()), &mut out).unwrap();
-            // As long as the key, whatever the password's length.
+            // The answer is as long as the key, whatever the password's length.
             assert_eq!((out.len(), out[3]), (4 + 128, 7));
         }
         assert!(wire.welcome(&mut state, &framed(8, OK), &mut out).unwrap().is_some());
     }
-    // A server that remembers the password says so, and that all is well.
+    // A server that remembers the password reports that, and then success.
     let wire = wire(Protocol::Simple, unix());
     let (mut state, mut out) = (wire.greet(&mut Vec::new()), Vec::new());
     wire.welcome(&mut state, &greeting("caching_sha2_password"), &mut out).unwrap();
@@ -207,7 +207,7 @@ fn a_statement_is_prepared_when_it_is_first_used_and_what_can_not_be_is_sent_as_
     out.clear();
     let (_, progress) = late.decode(&mut session, &described(7), &mut answer, &mut out);
     assert_eq!((progress, &out[4..9]), (Progress::More, &b"\x17\x07\0\0\0"[..]));
-    // It is kept: nothing follows, and the next time it is executed at once.
+    // It stays prepared: nothing follows, and the next time it runs at once.
     let executed = std::mem::take(&mut out);
     assert_eq!(executed.len(), 4 + usize::from(executed[0]));
     assert_eq!(late.decode(&mut session, &framed(1, OK), &mut answer, &mut out).1, Progress::Replied);
@@ -224,12 +224,12 @@ fn a_statement_is_prepared_when_it_is_first_used_and_what_can_not_be_is_sent_as_
         let (_, progress) = late.decode(&mut session, &framed(1, UNSUPPORTED), &mut answer, &mut out);
         assert_eq!((progress, &out), (Progress::More, &text));
         assert_eq!(late.decode(&mut session, &framed(1, OK), &mut answer, &mut out).1, Progress::Replied);
-        // It is not asked again.
+        // The driver does not ask again.
         out.clear();
         late.encode(&mut session, StatementId(1), &params(), true, &mut out);
         assert_eq!(out, text);
     }
-    // The same where it is prepared at the beginning.
+    // Preparing at the beginning gives the same.
     let early = wire(Protocol::Prepared, unix());
     let mut state = early.greet(&mut Vec::new());
     early.welcome(&mut state, &greeting("mysql_native_password"), &mut out).unwrap();
@@ -302,7 +302,7 @@ fn without_being_kept_a_statement_is_prepared_executed_and_closed() {
     let (_, progress) =
         wire.decode(&mut session, &framed(1, b"\xff\xbd\x04#40001deadlock"), &mut answer, &mut out);
     assert_eq!((progress, answer.failure.code), (Progress::Failed, Code::Number(1213)));
-    // Nothing was asked for: the server says that it ends.
+    // The driver asked nothing: the server reports that it ends.
     let (_, progress) =
         wire.decode(&mut session, &framed(0, b"\xff\x1d\x04#08S01bye"), &mut answer, &mut out);
     assert_eq!(progress, Progress::Ended);

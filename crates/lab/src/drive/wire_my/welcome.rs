@@ -1,5 +1,6 @@
-//! Setting up a connection to a MySQL or MariaDB server: greeting, authentication (mysql_native_password,
-//! caching_sha2_password with the server's public key or over a Unix socket), and preparing the workload's statements.
+//! Sets up a connection to a MySQL or MariaDB server: greeting, authentication, and preparing the
+//! workload's statements. It authenticates by mysql_native_password, or by caching_sha2_password
+//! with the server's public key or over a Unix socket.
 
 use std::panic::catch_unwind;
 
@@ -12,8 +13,9 @@ use super::{Known, Mysql, Prepared, Session, UNPREPARABLE, prepare};
 use crate::drive::wire::{Failure, Refusal, each_message};
 use crate::load::Protocol;
 
-/// Asked for: long passwords, a database at once, protocol 4.1, transactions, 20 bytes of nonce,
-/// several results (prepared or not), plug-in authentication with responses of any length.
+/// Capabilities that the driver asks for: long passwords, a database at once, protocol 4.1,
+/// transactions, 20 bytes of nonce, several results (prepared or not), plug-in authentication with
+/// responses of any length.
 const CAPABILITIES: u32 = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | 0x4_0000 | 0x8_0000 | 0x20_0000;
 /// utf8mb4_general_ci, which both servers know.
 const CHARSET: u8 = 45;
@@ -41,7 +43,7 @@ enum State {
     Key,
     /// For the number of the next statement.
     Prepared,
-    /// For so many packets of its description.
+    /// For this many packets of its description.
     Described(u32),
 }
 
@@ -75,7 +77,7 @@ impl Greeting {
         Session::ready(std::mem::take(&mut self.known))
     }
 
-    /// Takes one packet; whether the connection is ready.
+    /// Takes one packet; returns whether the connection is ready.
     fn step(&mut self, wire: &Mysql, number: u8, body: &[u8], out: &mut Vec<u8>) -> Result<bool, Refusal> {
         let cut = || Refusal::Protocol("the server's greeting is cut or not MySQL's".to_owned());
         match self.state {
@@ -96,9 +98,10 @@ impl Greeting {
                     packet(out, number.wrapping_add(1), |out| out.extend_from_slice(&response));
                     Ok(false)
                 }
-                // caching_sha2_password: the server remembers the password; only then comes the end.
+                // caching_sha2_password: the server remembers the password; only then comes the
+                // end.
                 [0x01, 0x03, ..] => Ok(false),
-                // It does not, and wants it whole.
+                // The server does not remember it, and wants it whole.
                 [0x01, 0x04, ..] if wire.local => {
                     packet(out, number.wrapping_add(1), |out| {
                         out.extend_from_slice(wire.password.as_bytes());
@@ -129,22 +132,24 @@ impl Greeting {
         }
     }
 
-    /// Reads the server's greeting; the name of its way to authenticate.
+    /// Reads the server's greeting; returns the name of its way to authenticate.
     fn greeting(&mut self, body: &[u8]) -> Option<Vec<u8>> {
         let mut rest = body.strip_prefix(&[10])?;
         take_zero_ended(&mut rest)?;
         take(&mut rest, 4)?;
         self.nonce = take(&mut rest, 8)?.to_vec();
-        // A zero, half of the capabilities, charset, status, the other half, the nonce's length, ten more.
+        // A zero, half of the capabilities, charset, status, the other half, the nonce's length,
+        // ten more.
         take(&mut rest, 1 + 2 + 1 + 2 + 2 + 1 + 10)?;
         self.nonce.extend_from_slice(take(&mut rest, NONCE - 8)?);
         take(&mut rest, 1)?;
         Some(take_zero_ended(&mut rest).unwrap_or(NATIVE).to_vec())
     }
 
-    /// Who we are.
+    /// Writes the client's user, password and database.
     fn introduce(&self, wire: &Mysql, plugin: &[u8], out: &mut Vec<u8>) {
-        // A way that is not known is answered in one that is; the server then says what it wants.
+        // The driver answers an unknown way with one that it knows; the server then names the way
+        // it wants.
         let (plugin, response) = match self.respond(wire, plugin) {
             Ok(response) => (plugin, response),
             Err(_) => (NATIVE, native(wire, &self.nonce)),
@@ -177,7 +182,7 @@ impl Greeting {
         }
     }
 
-    /// The password as only the server can read it.
+    /// The password, encrypted for the server alone.
     fn encrypted(&self, wire: &Mysql, key: &[u8]) -> Result<Vec<u8>, Refusal> {
         if !key.trim_ascii_start().starts_with(b"-----BEGIN PUBLIC KEY-----") {
             return Err(Refusal::Protocol("what the server sent is no public key".to_owned()));
@@ -187,14 +192,14 @@ impl Greeting {
         for (byte, nonce) in secret.iter_mut().zip(self.nonce.iter().cycle()) {
             *byte ^= nonce;
         }
-        // The crate reads keys by assertions, as it does the length of what they can hide.
+        // The crate checks keys, and the length of the secret they can hide, by assertions.
         catch_unwind(|| encrypt(&secret, key)).map_err(|_| {
             let why = "the server's public key is malformed, or too short for the password";
             Refusal::Protocol(why.to_owned())
         })
     }
 
-    /// Prepares the next statement; whether there is none.
+    /// Prepares the next statement; returns true when none is left.
     fn prepare_next(&mut self, wire: &Mysql, out: &mut Vec<u8>) -> Result<bool, Refusal> {
         let now = |one: &Prepared| one.protocol == Protocol::Prepared && !one.late;
         while wire.statements.get(self.known.len()).is_some_and(|one| !now(one)) {

@@ -1,4 +1,4 @@
-//! What a PostgreSQL server answers.
+//! The answers of a PostgreSQL server.
 
 use std::collections::VecDeque;
 
@@ -7,13 +7,13 @@ use crate::client::Reply;
 use crate::client::Wanted;
 use crate::drive::wire::{Answer, Code, Failure, Progress};
 
-/// More than any message a workload asks for: a length above it is no length.
+/// A limit above any message that a workload asks for: a longer length is an error.
 const MESSAGE_MAX: usize = 1 << 30;
 
 /// A message: its tag, its body and how long all of it is.
 type Frame<'a> = (u8, &'a [u8], usize);
 
-/// The next message in `bytes`. `None` when it is not whole.
+/// The next message in `bytes`. `None` when it is incomplete.
 pub(super) fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, &'static str> {
     let Some(head) = bytes.first_chunk::<5>() else { return Ok(None) };
     let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
@@ -66,7 +66,7 @@ impl Session {
                         return (used, if failed { Progress::Failed } else { Progress::Replied });
                     }
                 }
-                // The next statement's answer begins: of several, the last is given.
+                // The next statement's answer begins: the reply holds the last one.
                 b'2' => answer.reply.clear(),
                 b'T' if self.wanted == Wanted::Nothing => (),
                 b'T' => {
@@ -76,7 +76,7 @@ impl Session {
                     }
                 }
                 b'E' => {
-                    // Of several errors the first is the cause.
+                    // The first of several errors is the cause.
                     if !std::mem::replace(&mut self.failed, true) {
                         answer.failure.behind = self.went_well;
                         if error(body, &mut answer.failure) {
@@ -127,7 +127,7 @@ fn names(body: &[u8], reply: &mut Reply) -> Option<()> {
     Some(())
 }
 
-/// Reads an ErrorResponse; whether it ends the connection.
+/// Reads an ErrorResponse; returns whether it ends the connection.
 pub(super) fn error(body: &[u8], failure: &mut Failure) -> bool {
     let (mut severity, mut state, mut message, mut position) = (&b""[..], *b"XX000", &b""[..], &b""[..]);
     let mut rest = body;
@@ -136,7 +136,7 @@ pub(super) fn error(body: &[u8], failure: &mut Failure) -> bool {
         let value = &after[..end];
         match field {
             b'V' => severity = value,
-            // Servers older than 9.6 have only the one that may be translated.
+            // Servers older than 9.6 send only this field, which may be translated.
             b'S' if severity.is_empty() => severity = value,
             b'C' => state = value.try_into().unwrap_or(state),
             b'M' => message = value,

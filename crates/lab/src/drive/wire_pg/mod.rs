@@ -1,8 +1,8 @@
 //! PostgreSQL's protocol 3.0, as the native driver speaks it.
 //!
-//! A statement is sent as libpq sends it (Bind, Describe, Execute, Sync), so that a server has the same work under this
-//! driver as under pgbench. All values are text. Messages of prepared statements are made once; what is written for a
-//! transaction is a copy of them and its values.
+//! The driver sends a statement as libpq does (Bind, Describe, Execute, Sync). So a server has
+//! the same work under this driver as under pgbench. All values are text. The driver makes the
+//! messages of prepared statements once; for a transaction it copies them and adds the values.
 
 mod answer;
 #[cfg(test)]
@@ -26,17 +26,18 @@ pub(crate) struct Postgres {
     statements: Vec<Prepared>,
 }
 
-/// A statement, and what is sent of it each time.
+/// A statement, and the messages it sends each time.
 struct Prepared {
     pieces: Vec<String>,
     wanted: Wanted,
-    /// How it is sent; [`Protocol::Simple`] where it can't be prepared.
+    /// How the driver sends it; [`Protocol::Simple`] where the server can't prepare it.
     protocol: Protocol,
     /// Its text with `$1`, `$2` and so on.
     text: String,
-    /// Its Parse, where it is prepared when it is first used.
+    /// Its Parse, where the driver prepares it at first use.
     late: Option<Vec<u8>>,
-    /// Parse (where it is sent each time) and the head of Bind, up to the number of parameters, with Bind's length 0.
+    /// Parse (where the driver sends it each time) and the head of Bind, up to the number of
+    /// parameters, with Bind's length 0.
     head: Vec<u8>,
     /// Where Bind begins in `head`.
     bind: usize,
@@ -47,9 +48,10 @@ pub(crate) struct Session {
     /// ReadyForQuery messages asked for, and those that have come.
     asked: u64,
     answered: u64,
-    /// By statement: whether the server has it, where it is prepared when it is first used.
+    /// By statement: whether the server has it, where the driver prepares it at first use.
     prepared: Vec<bool>,
-    /// Statements whose ParseComplete is to come, and before which ReadyForQuery.
+    /// Statements whose ParseComplete is to come, and the number of the ReadyForQuery that follows
+    /// it.
     parsing: VecDeque<(u64, u16)>,
     queued: bool,
     /// An error has come since the last answer.
@@ -58,7 +60,7 @@ pub(crate) struct Session {
     went_well: usize,
     /// The transaction's state by the last ReadyForQuery.
     status: u8,
-    /// Of the reply of what was sent last.
+    /// The wanted part of the reply to the statement sent last.
     wanted: Wanted,
 }
 
@@ -139,7 +141,7 @@ impl Prepared {
 }
 
 impl Session {
-    /// Has a statement prepared by its Parse, unless it is or will be.
+    /// Sends a statement's Parse, unless the server has it or will have it.
     fn parse(&mut self, number: u16, parse: &[u8], out: &mut Vec<u8>) {
         let under_way = || self.parsing.iter().any(|(_, other)| *other == number);
         if !self.prepared[usize::from(number)] && !under_way() {
@@ -155,7 +157,7 @@ impl Session {
         }
     }
 
-    /// A ReadyForQuery has come: what was to be prepared before it and is not was passed over behind an error.
+    /// A ReadyForQuery has come. A Parse before it that is not complete was skipped after an error.
     fn ready(&mut self) {
         while self.parsing.front().is_some_and(|(before, _)| *before <= self.answered) {
             self.parsing.pop_front();
@@ -194,7 +196,8 @@ impl Wire for Postgres {
         assert_complete(&statement.pieces, params);
         session.wanted = statement.wanted;
         if statement.protocol == Protocol::Simple {
-            // Behind an error in what was queued a Query would be passed over, unless there is a Sync between them.
+            // After an error in the queue the server would skip a Query, unless a Sync comes
+            // between them.
             self.sync(session, out);
             statement.encode_simple(params, out);
             session.asked += 1;
@@ -248,7 +251,7 @@ impl Wire for Postgres {
     }
 }
 
-/// What statement number `id` is prepared as.
+/// The name of prepared statement number `id`.
 fn name(id: usize) -> String {
     format!("s{id}")
 }
@@ -262,7 +265,7 @@ fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// A Parse message; the server finds the parameters' types out.
+/// A Parse message; the server infers the parameters' types.
 fn parse(out: &mut Vec<u8>, name: &str, text: &str) {
     message(out, b'P', |out| {
         put_text(out, name);
@@ -276,7 +279,8 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.push(0);
 }
 
-/// A text as a literal: backslashes are themselves with standard_conforming_strings, which is set at the beginning.
+/// Writes a text as a literal. Backslashes are themselves under standard_conforming_strings, which
+/// the driver sets at the beginning.
 fn quote(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'\'');
     for &byte in value {

@@ -54,7 +54,8 @@ fn values_are_quoted_in_a_query_and_counted_in_a_bind() {
     assert_eq!(out, wanted);
 }
 
-/// As pgbench's variables that nothing has set: as they stand in a text, NULL where they are bound.
+/// Unset values, as for pgbench's variables that have no value: verbatim in a text, NULL where they
+/// are bound.
 #[test]
 fn what_has_no_value_stands_as_it_is_or_is_null() {
     let mut params = Params::default();
@@ -112,7 +113,7 @@ fn an_answer_is_the_same_however_it_is_cut() {
         let reply = &answer.reply;
         assert_eq!((reply.rows(), reply.int(0, 0), reply.text(1, 0)), (2, Some(42), None));
         assert_eq!(reply.column_name(0), Some("nm"));
-        // It is within a transaction, which is to be rolled back after an error.
+        // A transaction is open, and must be rolled back after an error.
         assert!(wire.rollback(&mut session, &mut out));
     }
 }

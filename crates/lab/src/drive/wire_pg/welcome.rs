@@ -1,5 +1,5 @@
-//! Setting up a connection to a PostgreSQL server: start-up, authentication (trust, clear text, MD5, SCRAM-SHA-256), and
-//! preparing the workload's statements.
+//! Sets up a connection to a PostgreSQL server: start-up, authentication (trust, clear text, MD5,
+//! SCRAM-SHA-256), and preparing the workload's statements.
 
 use postgres_protocol::authentication::{md5_hash, sasl};
 
@@ -52,7 +52,7 @@ impl Greeting {
         Ok(session)
     }
 
-    /// Takes one message; whether the connection is ready.
+    /// Takes one message; returns whether the connection is ready.
     fn step(&mut self, wire: &Postgres, tag: u8, body: &[u8], out: &mut Vec<u8>) -> Result<bool, Refusal> {
         match tag {
             b'R' => self.authenticate(wire, body, out)?,
@@ -138,7 +138,7 @@ impl Greeting {
 }
 
 impl Postgres {
-    /// The statements that are prepared at the beginning, by their numbers.
+    /// The statements that the driver prepares at the beginning, by their numbers.
     fn prepared(&self) -> impl Iterator<Item = (usize, &str)> {
         let prepared = self.statements.iter().enumerate();
         prepared

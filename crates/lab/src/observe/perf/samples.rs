@@ -1,7 +1,7 @@
-//! What perf has sampled, read: where the server was, and how often.
+//! Reads perf's samples: the server's symbols and their shares.
 //!
-//! Whose a sample is goes by the process it was taken in: the server's are those known when the sampling began, and
-//! whatever they or theirs have started since, which perf records beside its samples.
+//! A sample belongs to the process that it was taken in. The server's processes are those known
+//! when the sampling began and all their descendants since, which perf records beside its samples.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::path::Path;
 use super::{not_started, perf, reason};
 use crate::record::{Profile, Share};
 
-/// So many symbols are kept.
+/// Number of symbols to keep.
 const KEPT: usize = 25;
 
-/// What a recording has of these processes and all they start.
+/// The profile of these processes and their descendants in a recording.
 pub(super) fn read(program: &[String], data: &Path, of: HashSet<i32>) -> Result<Profile, String> {
     let output = perf(program)
         .args(["script", "--show-task-events", "-F", "pid,period,ip,sym,dso", "-i"])
@@ -29,7 +29,7 @@ pub(super) fn read(program: &[String], data: &Path, of: HashSet<i32>) -> Result<
     Ok(profile)
 }
 
-/// Adds samples up by symbol, by the time they stand for.
+/// Sums samples by symbol, weighted by the time they stand for.
 fn profile(script: &str, mut of: HashSet<i32>) -> Profile {
     let (mut samples, mut all, mut symbols) = (0, 0.0, Vec::<Share>::new());
     for line in script.lines() {
@@ -56,15 +56,16 @@ fn profile(script: &str, mut of: HashSet<i32>) -> Profile {
     Profile { samples, shares: symbols }
 }
 
-/// A child and its parent: `... PERF_RECORD_FORK(child:thread):(parent:thread)`, also for what ran before.
+/// A child and its parent from `... PERF_RECORD_FORK(child:thread):(parent:thread)`; perf writes
+/// such lines for earlier processes as well.
 fn fork(line: &str) -> Option<(i32, i32)> {
     let (child, parent) = line.split_once("PERF_RECORD_FORK(")?.1.split_once("):(")?;
     let process = |text: &str| text.split(':').next()?.parse().ok();
     Some((process(child)?, process(parent)?))
 }
 
-/// The process, the weight and the name of a line `process period address symbol (object)`. Symbols of the kernel are
-/// marked as such; what has no name goes by the object it lies in.
+/// The process, weight and name of a line `process period address symbol (object)`. Symbols of the
+/// kernel get a mark; a sample without a name takes that of its object.
 fn sample(line: &str) -> Option<(i32, f64, String)> {
     let (process, rest) = line.trim().split_once(' ')?;
     let (period, rest) = rest.trim_start().split_once(' ')?;
@@ -73,7 +74,7 @@ fn sample(line: &str) -> Option<(i32, f64, String)> {
     let named = rest.strip_suffix(')')?;
     let (symbol, object) = named.strip_suffix(" (deleted)").unwrap_or(named).rsplit_once(" (")?;
     let object = object.rsplit('/').next().unwrap_or(object);
-    // Kernels live in the upper half.
+    // Kernel addresses are in the upper half.
     let name = match (symbol.trim(), address >> 63 == 1) {
         ("[unknown]", _) => format!("unknown in {object}"),
         (symbol, true) => format!("{symbol} (kernel)"),

@@ -1,4 +1,4 @@
-//! perf's words read, and perf itself where it is there.
+//! perf's output as the lab parses it, and perf itself where it is installed.
 
 use super::*;
 use crate::tests::wait_until;
@@ -23,7 +23,7 @@ fn some_of_many_are_spread_over_all() {
     assert_eq!(some_of(&[3, 1], 64), [1, 3]);
 }
 
-/// Reads and writes single bytes until it is told to stop.
+/// Reads and writes single bytes until it is killed.
 struct Busy(Child);
 
 impl Busy {
@@ -46,7 +46,7 @@ impl Drop for Busy {
     }
 }
 
-/// Whether perf is there; a plain word where it isn't.
+/// Whether perf is installed; prints a message where it isn't.
 fn has_perf() -> bool {
     let has = Command::new("perf").arg("--version").output().is_ok();
     if !has {
@@ -55,7 +55,7 @@ fn has_perf() -> bool {
     has
 }
 
-/// Goes on until it is over.
+/// Ticks the sampling until it is over.
 fn through(mut sampling: Sampling) -> Sampling {
     wait_until(|| {
         sampling.tick();
@@ -74,7 +74,8 @@ fn a_busy_process_is_seen_through() {
     let busy = Busy::new();
     let sampling = through(Sampling::begin(&[busy.process()], Duration::from_secs(4)).unwrap());
     let (calls, symbols) = sampling.end();
-    // Where it isn't permitted, perf's own word is the reason, and where it had no turn on the CPU ours.
+    // Without permission, perf's own message is the reason; if perf got no CPU, the lab's message
+    // is.
     match calls {
         Ok(calls) => assert!(calls > 100.0, "{calls} a second"),
         Err(reason) => assert!(reason.starts_with("perf: ") || reason == UNCOUNTED, "{reason}"),
@@ -103,7 +104,7 @@ fn what_ends_with_the_round_is_used_and_who_has_ended_is_left_out() {
     brief.wait().unwrap();
     let busy = Busy::new();
     let processes = [brief.id() as i32, busy.process()];
-    // The window is never reached: perf is interrupted in the middle of its first part.
+    // The window never ends: the test interrupts perf in the middle of its first part.
     let sampling = Sampling::begin(&processes, Duration::from_secs(60)).unwrap();
     assert_eq!(sampling.living(), [busy.process()]);
     wait_until(|| sampling.data().exists());
@@ -116,7 +117,8 @@ fn what_ends_with_the_round_is_used_and_who_has_ended_is_left_out() {
     }
 }
 
-/// A perf of a few lines: `record`, `stat` and `report` are what each does. `$at` is a folder to keep things in.
+/// A script in perf's place, with these bodies for `record`, `stat` and `report`. `$at` is a folder
+/// for its files.
 fn scripted(record: &str, stat: &str) -> (TempDir, Vec<String>) {
     let (folder, process) = (tempfile::tempdir().unwrap(), std::process::id());
     let script = format!(
@@ -127,12 +129,12 @@ fn scripted(record: &str, stat: &str) -> (TempDir, Vec<String>) {
     );
     let file = folder.path().join("perf");
     std::fs::write(&file, script).unwrap();
-    // Where tests run in the background, SIGINT is ignored from the start, and sh could not trap it.
+    // A test that runs in the background ignores SIGINT from its start, and sh could not trap it.
     let words = ["env", "--default-signal=INT", "sh", &file.display().to_string()];
     (folder, words.map(String::from).to_vec())
 }
 
-/// Writes its data when it is interrupted, and dies of that, as perf does.
+/// Writes its data on SIGINT and dies of it, as perf does.
 const UNTIL_TOLD: &str = "trap 'echo hot > $data; trap - INT; kill -INT $$' INT; wait_for_ever";
 const COUNTED: &str = "echo ' 700 raw_syscalls:sys_enter'; echo ' 0.5 seconds time elapsed'";
 
@@ -151,7 +153,7 @@ fn a_recording_that_the_rounds_end_cuts_short_is_used() {
     let (folder, program) = scripted(UNTIL_TOLD, COUNTED);
     let mut sampling = begun(&folder, program, Duration::from_secs(600));
     sampling.interrupt();
-    // It has ended long before it is asked for.
+    // perf ends long before the test asks for its results.
     wait_until(|| sampling.has_ended().is_some());
     assert_eq!(sampling.has_ended(), Some(true));
     let (calls, symbols) = sampling.end();

@@ -8,7 +8,7 @@ use super::*;
 use crate::client::Reply;
 use crate::tests::wait_until;
 
-/// Gives the scripted answers in turn, the last for ever.
+/// Gives the scripted answers in turn, the last one for ever.
 struct Scripted(Answers);
 
 impl arm::Ask for Scripted {
@@ -28,7 +28,7 @@ fn rows(rows: &[(&str, u64)]) -> Result<Reply, String> {
     Ok(reply)
 }
 
-/// A PostgreSQL that gives these answers, of which the second are left over.
+/// A PostgreSQL server that gives these answers; the second value holds the remaining ones.
 fn scripted(answers: Vec<Result<Reply, String>>) -> (Connect, Answers) {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let left = Arc::clone(&answers);
@@ -37,7 +37,7 @@ fn scripted(answers: Vec<Result<Reply, String>>) -> (Connect, Answers) {
 
 type Answers = Arc<Mutex<VecDeque<Result<Reply, String>>>>;
 
-/// Of a round in which is asked from the beginning, until so many answers are left.
+/// The samples of a round that asks from the beginning, until `until` answers remain.
 fn round(waits: &mut Waits, left: &Answers, until: usize) -> Samples {
     waits.begin();
     waits.ask();
@@ -63,7 +63,7 @@ fn it_asks_when_it_is_told_to() {
     let (connect, left) = scripted(vec![rows(&[(RUNNING, 3)]), rows(&[])]);
     let mut waits = Waits::new(Dialect::Postgres, connect);
     waits.begin();
-    // Long enough for a question, were there one.
+    // Long enough for a question, if there were one.
     std::thread::sleep(2 * INTERVAL);
     assert_eq!(left.lock().unwrap().len(), 2);
     waits.ask();
@@ -139,10 +139,10 @@ fn mysql_servers_are_asked_by_what_they_have() {
     assert!(!humble.contains("innodb_trx"), "{humble}");
 }
 
-/// Pause between two looks. MariaDB renews `innodb_trx` only when nobody has read it for 0.1 s.
+/// Pause between two samples. MariaDB renews `innodb_trx` only if no client has read it for 0.1 s.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
-/// Sessions of this server until one is seen in `expected`, which is what they are then seen in.
+/// Samples this server's sessions until one is in `expected`; returns the last sample.
 fn seen_until(target: &Target, expected: &str) -> Vec<Share> {
     let mut waits = Waits::new(target.dialect, connect_to(target));
     let (mut seen, until) = (Vec::new(), Instant::now() + Duration::from_secs(30));
@@ -156,8 +156,8 @@ fn seen_until(target: &Target, expected: &str) -> Vec<Share> {
     seen
 }
 
-/// A session that does this in the server is seen as what it is, under the server's own name for it. Nobody waits for its
-/// end.
+/// A session that does this shows under `expected`, the server's own name for it. The test does not
+/// wait for its end.
 fn is_seen(target: &Target, does: &'static str, expected: &str) {
     let to = target.clone();
     std::thread::spawn(move || Control::connect(&to).unwrap().query(does).map(|_| ()).map_err(|_| ()));
@@ -177,7 +177,7 @@ fn a_sleeping_session_of_mysql_is_seen() {
     is_seen(&target, "SELECT sleep(60)", "User sleep");
 }
 
-/// Waits for a row, for a table and for a user's lock, each held by another session, are seen as waits.
+/// Waits for a row, for a table and for a user's lock, each held by another session, show as waits.
 fn locks_are_seen(target: &Target) {
     let connect = || Control::connect(target).unwrap();
     let mut holder = connect();
@@ -199,14 +199,14 @@ fn locks_are_seen(target: &Target) {
     holder.execute("DROP TABLE lab_locks").unwrap();
 }
 
-/// As [`is_seen`], of a session that waits for what the caller holds, and is ended then.
+/// As [`is_seen`], for a session that waits for a lock of the caller's. The caller then ends it.
 fn is_seen_while(target: &Target, does: &'static str, expected: &str) {
     let (told, number) = channel();
     let to = target.clone();
     let session = std::thread::spawn(move || {
         let mut control = Control::connect(&to).unwrap();
         told.send(control.value("SELECT connection_id()").unwrap().unwrap()).unwrap();
-        // It is ended while it waits.
+        // The caller ends it while it waits.
         control.execute(does).unwrap_err();
     });
     let number = number.recv().unwrap();

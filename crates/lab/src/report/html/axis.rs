@@ -1,11 +1,11 @@
-//! Axes: where a value stands, and which values are written at them.
+//! Axes of plots: the position of a value, and the labels.
 
 use crate::figures;
 
-/// How values are spread along an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Evenly.
+    /// Equal differences take equal room.
     Linear,
     /// Each doubling takes as much room.
     Logarithmic,
@@ -17,12 +17,13 @@ pub(super) struct Axis {
     scale: Scale,
     low: f64,
     high: f64,
-    /// Where a line and a label go.
+    /// Values of lines, with their labels.
     pub ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// From 0 (or below, where a value is) to the greatest of these values.
+    /// An axis from 0 (or from the least value, if that is negative) to the greatest of these
+    /// values.
     pub fn from_zero(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = span(values).unwrap_or((0.0, 1.0));
         let (low, high) = (low.min(0.0), if high > 0.0 { high } else { 1.0 });
@@ -35,7 +36,7 @@ impl Axis {
         Self { scale: Scale::Linear, low: first * step, high, ticks }
     }
 
-    /// Over these values, those above zero.
+    /// A logarithmic axis over those of these values that are above zero.
     pub fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = span(values.filter(|value| *value > 0.0)).unwrap_or((1.0, 10.0));
         let steps = |steps: &'static [f64]| {
@@ -53,7 +54,7 @@ impl Axis {
         Self { scale: Scale::Logarithmic, low: below, high: above, ticks }
     }
 
-    /// Over numbers of clients (rising), with a tick at each.
+    /// An axis over numbers of clients (rising), with a tick at each.
     pub fn clients(clients: &[usize]) -> Self {
         let low = clients.first().copied().unwrap_or(1).max(1) as f64;
         let high = clients.last().copied().unwrap_or(1).max(1) as f64;
@@ -63,12 +64,12 @@ impl Axis {
         Self { scale, low, high, ticks }
     }
 
-    /// From 0 to 1, with nothing written at it.
+    /// An axis from 0 to 1 without labels.
     pub fn unmarked() -> Self {
         Self { scale: Scale::Linear, low: 0.0, high: 1.0, ticks: Vec::new() }
     }
 
-    /// Over so many seconds.
+    /// An axis over this many seconds.
     pub fn seconds(count: usize) -> Self {
         let high = count.max(2) as f64 - 1.0;
         let step = nice_step(high / 5.0).max(1.0);
@@ -77,7 +78,8 @@ impl Axis {
         Self { scale: Scale::Linear, low: 0.0, high, ticks }
     }
 
-    /// Where a value stands, from 0 at the low end to 1 at the high one; `None` where it has no place.
+    /// The position of a value, from 0 at the low end to 1 at the high one; `None` where it has
+    /// none.
     pub fn place(&self, value: f64) -> Option<f64> {
         let at = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -87,7 +89,7 @@ impl Axis {
         (at.is_finite() && (-0.001..=1.001).contains(&at)).then(|| at.clamp(0.0, 1.0))
     }
 
-    /// As [`Axis::place`], with what lies beyond an end brought to it.
+    /// As [`Axis::place`], with values beyond an end moved to that end.
     pub fn place_within(&self, value: f64) -> Option<f64> {
         let least = if self.scale == Scale::Linear { f64::NEG_INFINITY } else { 0.0 };
         if value.is_nan() || value < least {
@@ -108,7 +110,7 @@ impl Axis {
     }
 }
 
-/// Values beyond are no measurements and would leave no room for the others.
+/// Values above this are no measurements, and would leave no room for the others.
 const GREATEST: f64 = 1e15;
 
 fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {

@@ -8,20 +8,20 @@ use crate::figures;
 use crate::record::{Latency, Point, Report};
 use crate::report::groups::Group;
 
-/// Values that lines are drawn of: one of a point, if it has it.
+/// The value of a line at a point, if it has one.
 type Of<'a> = &'a dyn Fn(&Group<'_>, &Point) -> Option<f64>;
 
 /// One of a point's latencies, in milliseconds.
 type Percentile = fn(&Latency) -> f64;
 
-/// A plot of lines, and what stands above it.
+/// A plot of lines, and its caption.
 struct Plot {
     caption: String,
     frame: Frame,
     lines: Vec<Line>,
 }
 
-/// Draws a workload's plots; ids begin with `id`.
+/// Draws a workload's plots; their ids begin with `id`.
 pub(super) struct Charts<'a> {
     pub report: &'a Report,
     pub group: &'a Group<'a>,
@@ -29,13 +29,12 @@ pub(super) struct Charts<'a> {
 }
 
 impl Charts<'_> {
-    /// The plot that the report begins with: throughput against clients, or what is done of a
-    /// rising rate.
+    /// The report's first plot: throughput against clients, or against a rising rate.
     pub fn lead(&self) -> Value {
         self.section(&self.group.title(), "plots two", self.leading())
     }
 
-    /// All others.
+    /// All other plots.
     pub fn sections(&self) -> Vec<Value> {
         let efficiency = self.efficiency().map(|plot| self.section("Efficiency", "plots two", [plot]));
         let latency = self.section("Latency", "plots", self.latencies());
@@ -50,8 +49,8 @@ impl Charts<'_> {
         }
     }
 
-    /// Percentiles of latency against clients, or against a rate that rises, for each number of
-    /// clients.
+    /// Percentiles of latency against clients; for a rising rate, against the rate, for each number
+    /// of clients.
     fn latencies(&self) -> Vec<Plot> {
         match self.group.rises() {
             true => self.group.clients.iter().flat_map(|clients| self.latency_by_rate(*clients)).collect(),
@@ -59,7 +58,7 @@ impl Charts<'_> {
         }
     }
 
-    /// Plots under a heading, in a layout. Many arms are named once, few at each plot.
+    /// Plots under a heading, in a layout. A common legend names many arms; each plot names few.
     fn section(&self, heading: &str, class: &str, plots: impl IntoIterator<Item = Plot>) -> Value {
         let lines = self.lines(&|_, _| None);
         let legend = if lines.len() > LEGENDS { keys(&lines) } else { Vec::new() };
@@ -67,8 +66,8 @@ impl Charts<'_> {
         json!({ "heading": heading, "class": class, "legend": legend, "figures": figures })
     }
 
-    /// The plots of throughput, efficiency and the 99th percentile as pictures of their own: what
-    /// each shows, and its SVG.
+    /// The plots of throughput, efficiency and the 99th percentile as separate pictures: a
+    /// description of each, and its SVG.
     pub fn pictures(&self) -> Vec<(&'static str, String)> {
         let fewest = figures::clients(self.fewest());
         let all = [
@@ -79,8 +78,8 @@ impl Charts<'_> {
         let drawn = all.into_iter().filter_map(|(name, what, plot)| Some((name, what, plot?)));
         drawn
             .filter(|(_, _, plot)| any(&plot.lines))
-            // Narrower than a figure's caption in the page: what is too long for one line would be
-            // cut.
+            // A picture is narrower than a caption in the page, and would cut a text that exceeds
+            // one line.
             .map(|(name, what, plot)| {
                 (name, plot.frame.picture(&format!("{}: {what}", self.group.workload), &plot.lines))
             })
@@ -102,15 +101,16 @@ impl Charts<'_> {
         };
         self.bounds(&mut lines, |_, _, tps| tps);
         let caption = format!("Transactions a second against clients{more}");
-        // All that was due is to be seen; a curve that shoots far beyond what was measured is not.
+        // The plot shows all arrivals, but cuts a fitted curve that shoots far beyond the measured
+        // values.
         let due = lines.iter().flat_map(|line| &line.curve).map(|(_, due)| *due);
         let due = due.filter(|_| self.group.is_open());
         let axes = (Axis::clients(&self.group.clients), up_to_bounds(&lines, due));
         self.plot("tps", &caption, ("clients", "tps"), axes, lines)
     }
 
-    /// Throughput of each client, relative to each arm's own point with the fewest clients; `None`
-    /// in an open loop.
+    /// Throughput per client, relative to each arm's own point with the fewest clients; `None` in
+    /// an open loop.
     fn efficiency(&self) -> Option<Plot> {
         if self.group.is_open() {
             return None;
@@ -143,8 +143,8 @@ impl Charts<'_> {
         self.group.clients.first().copied().unwrap_or(1)
     }
 
-    /// Gives lines their arms' fitted curves, made of arm and clients and transactions a second by
-    /// `scale`; whether any has one.
+    /// Gives lines their arms' fitted curves; `scale` maps an arm, clients and transactions a
+    /// second to a value. Returns whether any arm has a fit.
     fn curves(&self, lines: &mut [Line], scale: impl Fn(&str, f64, f64) -> f64) -> bool {
         let x = Axis::clients(&self.group.clients);
         for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
@@ -156,7 +156,8 @@ impl Charts<'_> {
         lines.iter().any(|line| !line.curve.is_empty())
     }
 
-    /// Gives dots their points' bounds, made of arm, clients and transactions a second by `scale`.
+    /// Gives dots their points' bounds; `scale` maps an arm, clients and transactions a second to a
+    /// value.
     fn bounds(&self, lines: &mut [Line], scale: impl Fn(&str, f64, f64) -> f64) {
         for (line, arm) in lines.iter_mut().zip(&self.group.arms) {
             for (dot, point) in line.runs.iter_mut().flatten().zip(self.group.line(arm)) {
@@ -166,8 +167,8 @@ impl Charts<'_> {
         }
     }
 
-    /// A plot for each percentile, all with the same axis, so that arms are told apart and plots
-    /// can be compared.
+    /// A plot for each percentile, all with the same axis, so that a reader can distinguish the
+    /// arms and compare the plots.
     fn latency(&self) -> Vec<Plot> {
         let plots: Vec<_> = PERCENTILES
             .iter()
@@ -182,7 +183,7 @@ impl Charts<'_> {
         plots.into_iter().map(plot).collect()
     }
 
-    /// The same at one number of clients against a rate that rises.
+    /// The same at one number of clients against a rising rate.
     fn latency_by_rate(&self, clients: usize) -> Vec<Plot> {
         let plot = |(name, of): &(&str, Percentile)| {
             let lines = self.over_rate(clients, |point| {
@@ -195,7 +196,7 @@ impl Charts<'_> {
         PERCENTILES.iter().map(plot).collect()
     }
 
-    /// Throughput against a rate that rises, at one number of clients.
+    /// Throughput against a rising rate, at one number of clients.
     fn done(&self, clients: usize) -> Plot {
         let mut lines = self.over_rate(clients, Point::done_by_rate);
         for line in &mut lines {
@@ -207,7 +208,7 @@ impl Charts<'_> {
         self.plot(&format!("done-{clients}"), &caption, (DUE, "tps"), axes, lines)
     }
 
-    /// A line for each arm of what its point with so many clients has over a rate that rises.
+    /// A line for each arm: its point's values over a rising rate, at this many clients.
     fn over_rate(&self, clients: usize, of: impl Fn(&Point) -> Vec<(f64, f64)>) -> Vec<Line> {
         let line = |(at, arm): (usize, &&str)| {
             let values = self.group.point(arm, clients).map(&of).unwrap_or_default();
@@ -267,7 +268,8 @@ impl Charts<'_> {
             .then(|| json!({ "heading": heading, "class": "plots", "parts": PARTS, "figures": figures }))
     }
 
-    /// Where any arm is best, and with most clients; the others to be opened.
+    /// Throughput over time, where any arm is best and with the most clients; the reader can open
+    /// the others.
     fn seconds(&self) -> Option<Value> {
         let seen = |clients: &&usize| {
             let mut here = self.group.points().filter(|point| point.clients == **clients);
@@ -352,14 +354,14 @@ impl Charts<'_> {
     }
 }
 
-/// A plot with what stands above it; without one where there are no numbers.
+/// A plot with its caption; a caption alone where there are no numbers.
 fn figure(plot: Plot) -> Value {
     let Plot { caption, frame, lines } = plot;
     let legend = if lines.len() <= LEGENDS { keys(&lines) } else { Vec::new() };
     json!({ "caption": caption, "legend": legend, "plot": any(&lines).then(|| frame.lines(&lines)) })
 }
 
-/// How each arm is drawn, with its name.
+/// Each arm's name and style.
 fn keys(lines: &[Line]) -> Vec<Value> {
     let key = |line: &Line| {
         let mark = line.marked.then(|| plot::mark(line.style));
@@ -368,25 +370,25 @@ fn keys(lines: &[Line]) -> Vec<Value> {
     lines.iter().map(key).collect()
 }
 
-/// Those that plots show.
+/// Percentiles that the plots show.
 const PERCENTILES: [(&str, Percentile); 3] =
     [("p50", |all| all.p50), ("p95", |all| all.p95), ("p99", |all| all.p99)];
 
 /// The axis of a rate.
 const DUE: &str = "transactions due a second";
 
-/// From 0 to the greatest rate.
+/// An axis from 0 to the greatest rate.
 fn rates(lines: &[Line]) -> Axis {
     Axis::from_zero(lines.iter().flat_map(|line| line.runs.iter().flatten()).map(|dot| dot.x))
 }
 
-/// Where the numbers of a plot are.
+/// Refers to the numbers of a plot.
 const BELOW: &str = "All numbers are in the tables below the plots.";
 
-/// Up to so many arms are named at each plot.
+/// Each plot names its arms up to this many.
 const LEGENDS: usize = 3;
 
-/// From the bottom.
+/// The parts of a bar, from the bottom.
 const PARTS: [&str; 5] = ["server, own code", "server, kernel", "client", "other", "idle"];
 
 fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
@@ -397,8 +399,8 @@ fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
         .filter(|value| value.is_finite())
 }
 
-/// From 0 to the highest value or bound, or of the others. Bounds far above all values, as of few
-/// rounds in noise, would press these to the ground: they leave the plot.
+/// An axis from 0 to the highest value or bound, or to the highest of the others. Bounds far above
+/// all values, as of few noisy rounds, would press the values to the ground: they leave the plot.
 fn up_to_bounds(lines: &[Line], others: impl Iterator<Item = f64>) -> Axis {
     let most = 1.5 * values(lines).fold(0.0, f64::max);
     let dots = lines.iter().flat_map(|line| line.runs.iter().flatten());

@@ -1,5 +1,5 @@
-//! The report as one page that needs nothing else: no script, no font, no style from elsewhere,
-//! plots as SVG in it. The page says so to the browser, which then refuses any.
+//! The report as one self-contained page: no scripts, no external fonts or styles, plots as inline
+//! SVG. The page's policy makes the browser refuse all of these.
 
 mod axis;
 mod charts;
@@ -23,8 +23,8 @@ pub fn html(report: &Report) -> String {
     render_run("page.html", report, &title(report), workloads.collect())
 }
 
-/// The main plots of each workload as files of their own: what they show, a name that ends in
-/// `.svg`, and their text.
+/// The main plots of each workload as separate files: a description, a name that ends in `.svg`,
+/// and their text.
 pub fn pictures(report: &Report) -> Vec<(&'static str, String, String)> {
     let mut pictures = Vec::new();
     for (at, group) in groups(report).iter().enumerate() {

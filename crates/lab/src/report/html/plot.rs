@@ -1,10 +1,10 @@
-//! Plots, small enough to be read at the width of a phone without being shrunk: lines with bounds
-//! and fitted curves over an axis of clients, rates or seconds, and stacked bars. Here is worked
-//! out where everything stands; templates write it as SVG.
+//! Plots, small enough for the width of a phone without shrinking. They show lines with bounds and
+//! fitted curves over an axis of clients, rates or seconds, and stacked bars. This module computes
+//! the positions; templates write them as SVG.
 //!
-//! Each has a title and a description for those who don't see it. Colours are classes, so that the
-//! style sheet says what they are on dark and light ground; arms differ in the shape of their marks
-//! as well.
+//! Each plot has a title and a description for readers who can't see it. Colours are classes, so
+//! that the style sheet sets them for dark and light backgrounds. Arms also differ in the shape of
+//! their marks.
 
 use serde_json::{Value, json};
 
@@ -18,25 +18,25 @@ const LEFT: f64 = 44.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 40.0;
-/// Of a picture's caption and names.
+/// Height of a line of text in a picture's caption and legend.
 const ROW: f64 = 18.0;
-/// About what a character of a label takes.
+/// Approximate width of a character of a label.
 const CHARACTER: f64 = 6.8;
-/// Colours and marks there are; further arms begin again with the first.
+/// Number of colours and marks; further arms begin again with the first.
 pub(super) const STYLES: usize = 8;
 
 /// A plot's frame.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// The same in a sentence or two, with what is to be seen in it.
+    /// A description in a sentence or two, with the main values.
     pub description: String,
     /// Unique in the page.
     pub id: String,
-    /// Below the horizontal axis.
+    /// The label below the horizontal axis.
     pub x_name: &'static str,
-    /// Above the vertical axis.
+    /// The label above the vertical axis.
     pub y_name: &'static str,
     /// The horizontal axis.
     pub x: Axis,
@@ -47,13 +47,13 @@ pub(super) struct Frame {
 /// One arm in a plot.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line {
-    /// Which colour and mark it has.
+    /// The number of its colour and mark.
     pub style: usize,
-    /// What it is called, in the tip of each mark.
+    /// The name, in the tooltip of each mark.
     pub name: String,
-    /// Runs of points that are joined.
+    /// Runs of joined points.
     pub runs: Vec<Vec<Dot>>,
-    /// Further values that are joined by a dashed line.
+    /// Further values, joined by a dashed line.
     pub curve: Vec<(f64, f64)>,
     /// Whether points have marks.
     pub marked: bool,
@@ -62,11 +62,11 @@ pub(super) struct Line {
 /// A point of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Dot {
-    /// On the horizontal axis.
+    /// Its value on the horizontal axis.
     pub x: f64,
-    /// On the vertical one.
+    /// Its value on the vertical axis.
     pub y: f64,
-    /// Within which it lies.
+    /// Its confidence interval.
     pub bounds: Option<(f64, f64)>,
 }
 
@@ -79,7 +79,7 @@ impl Frame {
         self.y.place(value).map(height)
     }
 
-    /// The plot with the places of its parts, as the template takes it.
+    /// The plot with the positions of its parts, in the template's form.
     fn plot(&self, x_ticks: &[(f64, &str)], lines: Vec<Value>, bars: Vec<Value>) -> Value {
         let y_tick = |(value, label): &(f64, String)| {
             let at = round(self.down(*value)?);
@@ -111,8 +111,7 @@ impl Frame {
         self.plot(&ticks, lines.iter().map(|line| self.line(line)).collect(), Vec::new())
     }
 
-    /// The plot as a file of its own: with its style, a ground, a caption, and the lines' names
-    /// above it.
+    /// The plot as a separate file, with its style, a background, a caption, and a legend above it.
     pub fn picture(&self, caption: &str, lines: &[Line]) -> String {
         let places = places(lines);
         let rows = places.last().map_or(0.0, |(_, row)| row + 1.0);
@@ -147,7 +146,7 @@ impl Frame {
                 };
                 let (x, bottom, top) = (round(x), round(height(bottom)), round(height(top)));
                 bounds.push(format!("M{x} {bottom}V{top}"));
-                // Beyond the scale's end, away from which its head points.
+                // An arrow's head, beyond the scale's end.
                 let head = |end: f64, away: f64| format!("M{x} {}l-4 {away}h8z", round(end - away));
                 arrows.extend(self.y.place(high).is_none().then(|| head(top, 6.0)));
                 arrows.extend(self.y.place(low).is_none().then(|| head(bottom, -6.0)));
@@ -171,7 +170,7 @@ impl Frame {
         })
     }
 
-    /// Bars of parts that add up to 1.
+    /// Bars whose parts sum to 1.
     pub fn stacks(&self, parts: &[&str], bars: &[Bar]) -> Value {
         let room = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
         let width = round((room * 0.72).min(48.0));
@@ -201,10 +200,10 @@ impl Frame {
     }
 }
 
-/// A bar of a stack plot: what stands below it, and its parts from the bottom, as shares of 1.
+/// A bar of a stack plot: its label, and its parts from the bottom, as shares of 1.
 pub(super) type Bar = (String, Vec<f64>);
 
-/// Where a picture names its lines: from the left, in which row below the caption.
+/// Positions of a picture's legend: distance from the left, and the row below the caption.
 fn places(lines: &[Line]) -> Vec<(f64, f64)> {
     let (mut x, mut row) = (4.0, 0.0);
     let mut places = Vec::new();
@@ -219,7 +218,7 @@ fn places(lines: &[Line]) -> Vec<(f64, f64)> {
     places
 }
 
-/// What an arm's points look like, around the origin.
+/// The mark of an arm's points, around the origin.
 pub(super) fn mark(style: usize) -> &'static str {
     const MARKS: [&str; STYLES] = [
         "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
@@ -234,7 +233,7 @@ pub(super) fn mark(style: usize) -> &'static str {
     MARKS[style % STYLES]
 }
 
-/// Labels below the horizontal axis, left out where they would touch; the last one always stands.
+/// Labels below the horizontal axis, without those that would touch; the last one always stays.
 fn x_labels(ticks: &[(f64, &str)]) -> Vec<Value> {
     let half = |label: &str| label.chars().count() as f64 * CHARACTER / 2.0 + 3.0;
     let mut taken = WIDTH + RIGHT;
@@ -257,7 +256,7 @@ fn path(of: impl Iterator<Item = (f64, f64)>) -> String {
     format!("M{}", steps.join("L"))
 }
 
-/// To a tenth, which no eye tells apart.
+/// Rounds to a tenth of a pixel, which the eye can't see.
 fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

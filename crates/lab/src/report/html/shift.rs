@@ -9,11 +9,11 @@ use crate::report::groups::Group;
 use crate::report::sheets::{self, Shares};
 use crate::report::turn::Turn;
 
-/// How many shares are drawn of an arm.
+/// Number of shares per arm.
 const MOST: usize = 12;
 
-/// Each arm's greatest shares at its best point, and where throughput has fallen beyond or else
-/// with the most clients. In an open loop no point is better than another: there it is at those
+/// Each arm's greatest shares at two points: its best one, and the fallen one or else the one with
+/// the most clients. In an open loop no point is better than another: there the points are those
 /// with the fewest and the most clients.
 pub(super) fn shift(report: &Report, group: &Group<'_>, what: Shares) -> Option<Value> {
     let seen = |arm: &&&str| group.line(arm).iter().any(|point| !what.of(point).is_empty());
@@ -38,7 +38,7 @@ fn arm(report: &Report, group: &Group<'_>, name: &str, what: Shares) -> Value {
     };
     let rows = sheets::shares(&points, what, MOST);
     let greatest = rows.iter().flat_map(|(_, shares)| shares).flatten().fold(0.0, |a: f64, b| a.max(*b));
-    // How long each bar is, in percent of the longest.
+    // The length of each bar, in percent of the longest.
     let bar = |share: &Option<f64>| {
         let length = share.map(|share| share / greatest * 100.0);
         let length = length.filter(|length| *length > 0.0 && *length <= 100.0);

@@ -1,4 +1,4 @@
-//! That the page is sound HTML whatever the report holds, and what a browser makes of it.
+//! The page is sound HTML for any report, and a browser lays it out as meant.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,8 @@ use crate::record::Report;
 use crate::report::samples;
 use crate::report::tests::any_report;
 
-/// Faults of a page: what a strict parser complains of, what would be fetched or run, and numbers that are none.
+/// Faults of a page: complaints of a strict parser, external content or scripts, and NaN or
+/// infinite numbers.
 fn faults(page: &str) -> Vec<String> {
     let parsed = Html::parse_document(page);
     let mut faults: Vec<String> = parsed.errors.iter().map(|error| error.to_string()).collect();
@@ -65,14 +66,15 @@ fn pages_are_sound_and_can_be_read_without_seeing_the_plots() {
     }
 }
 
-/// The second arm lacks the point with the fewest clients.
+/// A report whose second arm lacks the point with the fewest clients.
 fn lacking_the_first() -> Report {
     let mut report = samples::two_arms();
     report.points.retain(|point| point.arm != "pg18" || point.clients > 1);
     report
 }
 
-/// Of the figure whose caption begins so: the caption, and how many of its elements are of each kind.
+/// Finds the figure whose caption begins with this text; returns the caption and the counts of its
+/// elements by kind.
 fn figure<const KINDS: usize>(
     report: &Report,
     caption: &str,
@@ -204,7 +206,7 @@ proptest! {
     }
 }
 
-/// The browser, where there is one.
+/// The browser, if one is installed.
 fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     names.into_iter().find(|name| {
@@ -213,7 +215,7 @@ fn chromium() -> Option<&'static str> {
     })
 }
 
-/// Runs it on a page in `folder`; what it prints on standard output.
+/// Runs the browser on a page in `folder`; returns its standard output.
 fn browse(browser: &str, folder: &Path, page: &Path, arguments: &[&str]) -> String {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
@@ -229,7 +231,7 @@ fn browse(browser: &str, folder: &Path, page: &Path, arguments: &[&str]) -> Stri
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// How the page is laid out at a width, measured by a script that only the test adds to it.
+/// The page's layout at a width, measured by a script that only the test adds to it.
 fn overflow(browser: &str, folder: &Path, report: &Report, width: usize) -> String {
     const PROBE: &str = "<script>addEventListener('load', () => {
         const wide = document.documentElement.clientWidth, out = [];
@@ -256,7 +258,7 @@ fn overflow(browser: &str, folder: &Path, report: &Report, width: usize) -> Stri
         "script-src 'unsafe-inline'",
         1,
     );
-    // A window can't be made as narrow as a phone: the page is shown in a frame of that width instead.
+    // A window can't be as narrow as a phone: the test shows the page in a frame of that width.
     let inner = folder.join("inner.html");
     std::fs::write(&inner, page).unwrap();
     let outer = folder.join("outer.html");

@@ -1,4 +1,4 @@
-//! Against pgbench itself.
+//! Comparison with pgbench itself.
 
 use std::process::{Command, Output};
 
@@ -6,7 +6,7 @@ use super::super::Value;
 use super::{Driver, program, refusal};
 use crate::arm::{Dialect, Target};
 
-/// Expressions and what debug() prints of them.
+/// Expressions and the output of debug() for them.
 const ANSWERS: &[(&str, &str)] = &[
     ("1 + 2 * 3 - 4 / 2 % 3", "int 5"),
     ("-5 / 2", "int -2"),
@@ -87,7 +87,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("abs(,-4)", "int 4"),
 ];
 
-/// Expressions that are read and have no value, and why.
+/// Expressions that parse but have no value, and the reason.
 const FAILURES: &[(&str, &str)] = &[
     ("1 / 0", "division by zero"),
     ("1 % 0", "division by zero"),
@@ -106,7 +106,7 @@ const FAILURES: &[(&str, &str)] = &[
     (":nosuch", "undefined variable \"nosuch\""),
 ];
 
-/// Commands that are not read: what is said and where the caret stands.
+/// Commands that do not parse: the message and the caret's position.
 const REFUSALS: &[(&str, &str)] = &[
     ("\\set a 1 +", "syntax error"),
     ("\\set a", "syntax error"),
@@ -126,7 +126,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ("\\sleep 1 hour", "unrecognized time unit, must be us, ms or s (hour)"),
 ];
 
-/// What debug() would print.
+/// The output that debug() would print.
 fn answer(expression: &str) -> Result<String, String> {
     let mut driver = Driver::new(&program(&format!("\\set v {expression}")));
     match driver.transaction().pop() {

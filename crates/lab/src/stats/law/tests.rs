@@ -1,4 +1,4 @@
-//! The law on curves whose terms are known, and on published ones.
+//! The law on curves with known terms, and on published ones.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn fitted(points: &[Point]) -> Fit {
     judged(points).0
 }
 
-/// Points without noise whose throughput is `of` the clients.
+/// Points without noise; `of` maps clients to throughput.
 fn points(of: impl Fn(usize) -> f64) -> Vec<Point> {
     STEPS.iter().map(|&clients| point("a", clients, &[of(clients)])).collect()
 }
@@ -120,7 +120,8 @@ fn three_numbers_of_clients_are_too_few() {
     assert_eq!(fit(&points.iter().collect::<Vec<_>>()), None);
 }
 
-/// Belousov 2014: PostgreSQL's throughput before and after its scalability was mended, on 4 x 10 cores x 2 threads.
+/// Belousov 2014: PostgreSQL's throughput before and after a scalability patch, on 4 x 10 cores x 2
+/// threads.
 const PUBLISHED: [(usize, f64, f64); 5] = [
     (1, 5_698.41, 6_378.57),
     (5, 33_026.72, 38_513.55),
@@ -135,7 +136,8 @@ fn published_curves_turn_where_they_were_seen_to() {
         judged(&PUBLISHED.iter().map(|row| point("b14", row.0, &[tps(row)])).collect::<Vec<_>>())
     };
     let (stock, patched) = (of(|row| row.1), of(|row| row.2));
-    // Both grow faster than clients from 1 to 5, and the stock one collapses faster than the law can.
+    // Both grow faster than clients from 1 to 5, and the stock one collapses faster than the law
+    // can.
     assert!(!stock.1 && !patched.1, "{stock:?} {patched:?}");
     let (stock, patched) = (stock.0, patched.0);
     let (turns, mended) = (stock.peak.unwrap().clients.value, patched.peak.unwrap().clients.value);

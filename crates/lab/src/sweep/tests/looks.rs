@@ -1,11 +1,12 @@
-//! When the server is looked at, and how closely, against what the driver does meanwhile.
+//! The times and costs of observations, in order with the driver's actions.
 
 use super::*;
 
-/// What happens in a round, in its order.
+/// The events of a round, in order.
 type Log = std::sync::Mutex<Vec<String>>;
 
-/// Counts until it is looked at, and parts with its sessions when it may; then it fails, if it is to.
+/// Counts until the observer has looked, and then ends its sessions; then it fails, if the test
+/// says so.
 struct Parting<'a>(&'a Log, Option<&'static str>);
 
 impl Driver for Parting<'_> {
@@ -20,7 +21,7 @@ impl Driver for Parting<'_> {
     }
 }
 
-/// Has looked after a while; sees symbols from its so many eth costly look on.
+/// An observer that looks after a while; it sees symbols from its n-th costly observation on.
 struct Slow<'a>(&'a Log, usize);
 
 impl Observe for Slow<'_> {
@@ -43,7 +44,8 @@ impl Observe for Slow<'_> {
     }
 }
 
-/// What happens in a sweep of so many rounds, of arms of which each sees symbols from its so many eth costly look on.
+/// The events of a sweep of this many rounds. Each arm sees symbols from the costly observation
+/// with its number in `sees` on.
 fn happens(rounds: u32, sees: &[usize], fails: Option<&'static str>) -> Vec<String> {
     let (workload, log) = (Named(vec!["select".into()]), Log::default());
     let targets: Vec<Target> = ["a", "b"].map(target).into();

@@ -41,7 +41,7 @@ fn real_servers_take_the_storm() {
         let done = measured.kinds[0].done;
         assert!(done > 0, "{dialect:?}");
         let Some(before) = before else { continue };
-        // A session is counted a while after it has begun.
+        // A server counts a session a while after it has begun.
         let mut sessions = 0;
         for _ in 0..50 {
             sessions = count(&mut Control::connect(&target).unwrap()).unwrap() - before;

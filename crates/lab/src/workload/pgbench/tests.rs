@@ -1,4 +1,4 @@
-//! The builtin scripts and tables are pgbench's, the checks see what is wrong.
+//! The builtin scripts and tables are pgbench's, and the checks find faults.
 
 use std::process::Command;
 
@@ -101,7 +101,7 @@ fn shape(control: &mut Control) -> Vec<crate::arm::control::Row> {
     all
 }
 
-/// The same of what `pgbench -i` makes, in place of the lab's tables.
+/// The same for the tables of `pgbench -i`, which replace the lab's.
 fn pgbench_shape(scratch: &Scratch) -> Vec<crate::arm::control::Row> {
     let mut command = Command::new("pgbench");
     let (host, port) = scratch.target.address.libpq();

@@ -11,7 +11,7 @@ fn workload(name: &str, change: impl FnOnce(&mut Options)) -> Sysbench {
     Sysbench::new(name, options, 3).unwrap()
 }
 
-/// The statements of a transaction with digits in quotes cut out, and ids too.
+/// The statements of a transaction, without quoted digits and ids.
 fn statements(workload: &Sysbench) -> Vec<String> {
     let (sent, _) = Driver::new(workload, 0, 1).transaction();
     let plain = |text: String| {
@@ -54,13 +54,13 @@ fn transactions_are_those_of_the_scripts() {
     );
 }
 
-/// A server has to keep what each client prepares.
+/// A server must keep all statements that a client prepares.
 #[test]
 fn what_a_script_does_not_use_is_not_prepared() {
     let count = |name: &str| {
         let workload = workload(name, |options| options.tables = 4);
         let statements = workload.statements(Dialect::Mysql);
-        // Each is used, too.
+        // The workload uses each of them.
         let mut driver = Driver::new(&workload, 0, 1);
         let mut left = statements.clone();
         for _ in 0..300 {
@@ -100,7 +100,7 @@ fn a_repeated_transaction_makes_the_same_choices() {
     let workload = workload("oltp_read_write", |_| {});
     let mut driver = Driver::new(&workload, 0, 1);
     let first = driver.transaction().0;
-    // Broken off in the middle, between DELETE and INSERT.
+    // The transaction ends in the middle, between DELETE and INSERT.
     let begun: Vec<_> = (0..18).map(|_| driver.statement()).collect();
     assert_ne!(first[..18], begun);
     assert_eq!(driver.failed(true), 0);
@@ -153,7 +153,7 @@ fn tables_can_be_loaded_and_used() {
             .unwrap();
         let yes = if dialect == Dialect::Postgres { "t" } else { "1" };
         assert_eq!(shape[0], ["500", "1", "500", yes, yes].map(|value| Some(value.to_owned())));
-        // The next id that the table gives is a new one.
+        // The table's next generated id is a new one.
         control.execute("insert into sbtest1 (k, c, pad) values (1, '', '')").unwrap();
         assert_eq!(control.value("select max(id) from sbtest1"), Ok(Some("501".into())));
     }

@@ -1,5 +1,5 @@
-//! The workloads under the lab's own driver, on real servers: no statement fails under any protocol, and the checks hold
-//! after clients were cut off in the middle of what they did.
+//! The workloads under the lab's own driver, on real servers. No statement fails under any
+//! protocol, and the checks hold after clients were cut off in mid-transaction.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn run(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol) -> Measur
     run_as(scratch, workload, protocol, false)
 }
 
-/// A round that ends once so many transactions were done: how long that takes is the machine's business.
+/// A round that ends once this many transactions are done, however long that takes on this machine.
 fn run_as(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol, pipeline: bool) -> Measured {
     let load = Load { protocol, pipeline, tries: 10, ..Load::closed(6, 2, Duration::from_secs(60)) };
     let live = Live::new(2);
@@ -37,11 +37,11 @@ fn run_as(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol, pipeli
     })
 }
 
-/// Not sooner, so that clients meet each other.
+/// The least time of a round, in which clients meet each other.
 const LEAST: Duration = Duration::from_millis(300);
 
-/// Under every protocol, and as pipelines where that can be; errors that a repetition overcomes are let pass where clients
-/// write the same rows.
+/// Runs the workload under every protocol, and as pipelines where possible. It tolerates errors
+/// that a repetition overcomes where clients write the same rows.
 fn assert_runs(scratch: &Scratch, workload: &dyn Workload) {
     workload.load(&scratch.target, 2, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
     let mut control = scratch.control();
@@ -52,7 +52,8 @@ fn assert_runs(scratch: &Scratch, workload: &dyn Workload) {
         let measured = run_as(scratch, workload, protocol, pipeline);
         let name = format!("{} {protocol:?}, pipeline: {pipeline}", workload.name());
         assert_eq!(measured.lost_clients, None, "{name}");
-        // Deadlocks, and what the workload repeats: two clients that delete and insert one row meet as 23505.
+        // Deadlocks, and the errors that the workload repeats after: two clients that delete and
+        // insert one row meet as 23505.
         let deadlock = |code: &str| ["40P01", "40001", "1213", "1020"].contains(&code);
         let errors: Vec<_> =
             measured.errors.iter().filter(|error| !error.tolerated && !deadlock(&error.code)).collect();
@@ -110,13 +111,15 @@ fn booleans_of_a_script_are_booleans_of_the_server() {
     }
 }
 
-/// Where every client writes the same few rows, what sysbench lets pass is begun anew, and no transaction fails.
+/// Where every client writes the same few rows, a client begins another transaction after each
+/// error that sysbench tolerates, and no transaction fails.
 #[test]
 fn what_sysbench_tolerates_fails_no_transaction() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "tolerated") else { continue };
         if dialect == Dialect::Postgres {
-            // PostgreSQL looks for a deadlock after a second otherwise; who has no such setting looks at once.
+            // PostgreSQL looks for a deadlock after 1 s by default; servers without this setting
+            // look at once.
             let database = &scratch.target.database;
             let set = format!("alter database {database} set deadlock_timeout = '10ms'");
             drop(scratch.control().execute(&set));
@@ -130,12 +133,13 @@ fn what_sysbench_tolerates_fails_no_transaction() {
         assert!(only.done > 0 && only.retried > 0, "{dialect:?}: {} done", only.done);
         assert!(measured.errors.iter().all(|error| error.tolerated), "{dialect:?}: {:?}", measured.errors);
         let counted: u64 = measured.errors.iter().map(|error| error.count).sum();
-        // One may be rolled back in the time and its error have come before.
+        // A client may have rolled one back within the time although its error came before.
         assert!(counted.abs_diff(only.retried) <= 6, "{dialect:?}: {counted} and {}", only.retried);
     }
 }
 
-/// A script whose every step depends on the one before, and that ends its client where one is wrong.
+/// A script whose every step depends on the one before, and which ends its client at a wrong
+/// result.
 #[test]
 fn scripts_see_what_the_server_answers() {
     let Some(scratch) = Scratch::new(Dialect::Postgres, "script") else { return };
@@ -145,7 +149,7 @@ fn scripts_see_what_the_server_answers() {
                 SELECT length(':p_none') = 0 AS empty \\gset\n\
                 SELECT :p_more::int - :p_same::int AS one \\gset\n\
                 \\if :one = 1\n\\else\n\\set wrong 1 / 0\n\\endif\n";
-    // Quoted variables go by the simple protocol only, as in pgbench.
+    // Quoted variables work under the simple protocol only, as in pgbench.
     let plain = text.replace("SELECT length(':p_none') = 0 AS empty \\gset\n", "");
     for protocol in PROTOCOLS {
         let text = if protocol == Protocol::Simple { text } else { &plain };
@@ -157,7 +161,7 @@ fn scripts_see_what_the_server_answers() {
     assert_eq!(measured.lost_clients, Some((6, "bad.sql:2:8: division by zero".into())));
 }
 
-/// An error of the server's is said with the place of its statement, in a pipeline too.
+/// A server's error comes with the place of its statement, in a pipeline too.
 #[test]
 fn errors_of_the_server_have_the_place_of_their_statement() {
     let Some(scratch) = Scratch::new(Dialect::Postgres, "places") else { return };
@@ -185,7 +189,7 @@ fn errors_of_the_server_have_the_place_of_their_statement() {
     }
 }
 
-/// A script makes what its later statements need, and leaves no transaction open.
+/// A script creates the objects of its later statements, and leaves no transaction open.
 #[test]
 fn scripts_prepare_a_statement_when_they_first_run_it() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
@@ -193,7 +197,7 @@ fn scripts_prepare_a_statement_when_they_first_run_it() {
         let run = |text: &str, protocol| run(&scratch, &script("late.sql", text), protocol);
         let text = match dialect {
             Dialect::Postgres => "CREATE TEMP TABLE IF NOT EXISTS fresh (x int);\n",
-            // What MariaDB or MySQL can't prepare.
+            // MariaDB or MySQL can't prepare this one.
             Dialect::Mysql => {
                 "START TRANSACTION;\nPREPARE p FROM 'SELECT 1';\nROLLBACK;\n\
                  CREATE TEMPORARY TABLE IF NOT EXISTS fresh (x int);\n"

@@ -1,9 +1,10 @@
-//! The consistency conditions (3.3.2), each a statement that counts what breaks it, the same on both dialects.
+//! The consistency conditions (3.3.2), each a statement that counts violations, the same on both
+//! dialects.
 
 use crate::arm::control::{Control, Fault};
 use crate::record::Check;
 
-/// What must hold, and a count of where it does not.
+/// A condition, and a count of its violations.
 const CONDITIONS: [(&str, &str); 12] = [
     (
         "3.3.2.1: W_YTD = sum(D_YTD)",
@@ -69,7 +70,7 @@ const CONDITIONS: [(&str, &str); 12] = [
          GROUP BY h_c_w_id, h_c_d_id, h_c_id) h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id \
          WHERE c_balance <> coalesce(got, 0) - coalesce(paid, 0)",
     ),
-    // The clause is about the initial data, where nothing has been delivered since.
+    // The clause applies to the initial data, before any delivery.
     (
         "3.3.2.11: orders - new orders = 2100 and what customers have got since, by district",
         "SELECT count(*) FROM \

@@ -1,7 +1,8 @@
-//! Delivery (2.7): of each district the oldest new order is delivered, all ten in one transaction, which 2.7.4.2 permits.
+//! Delivery (2.7): delivers the oldest new order of each district, all ten in one transaction, as
+//! 2.7.4.2 permits.
 //!
-//! Reads follow the writes of the same rows: where a transaction reads from a snapshot, that may be older than the order, but
-//! its own writes are always seen.
+//! Reads follow the writes of the same rows: a snapshot may be older than the order, but a
+//! transaction always sees its own writes.
 
 use super::statements::Sql;
 use super::step::{Home, Next, Transaction};
@@ -30,7 +31,7 @@ enum At {
 }
 
 impl Delivery {
-    /// 2.7.1.
+    /// Draws the inputs (2.7.1).
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let carrier = random.between(1, 10);
         Self { warehouse: home.warehouse, carrier, at: At::Oldest, district: 0, order: 0, customer: 0 }
@@ -48,7 +49,7 @@ impl Delivery {
 }
 
 impl Transaction for Delivery {
-    /// 2.7.4.2.
+    /// The steps of 2.7.4.2.
     fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
         let (at, sql) = match self.at {
             At::Oldest => return Ok(self.next_district(params)),
@@ -57,7 +58,7 @@ impl Transaction for Delivery {
                     self.order = order;
                     (At::Order, Sql::DeleteNewOrder)
                 }
-                // All of this district are delivered.
+                // This district has no undelivered orders.
                 None => return Ok(self.next_district(params)),
             },
             At::Order => {

@@ -1,5 +1,5 @@
-//! The initial data (4.3.3.1). Parts of it are made side by side, each from random numbers of its own, so that the same seed
-//! gives the same data with any number of threads.
+//! The initial data (4.3.3.1). Threads make its parts side by side, each part from random numbers
+//! of its own. So the same seed gives the same data with any number of threads.
 
 use super::random::{self, Text, digits, letters};
 use super::{CUSTOMERS, DISTRICTS, ITEMS, money, schema};
@@ -7,16 +7,16 @@ use crate::arm::Target;
 use crate::arm::control::{Control, Fault, Progress, in_parallel};
 use crate::client::{Params, Random};
 
-/// Orders of a district whose customers have got them; the later ones are new orders.
+/// Delivered orders of a district; the later ones are new orders.
 const DELIVERED: i64 = 2100;
 
 /// Parts of a warehouse.
 const PARTS: usize = 3;
 
-/// What all parts need to know.
+/// The state that all parts share.
 struct Load<'a> {
     seed: u64,
-    /// The time of the load, which is the date of everything.
+    /// The time of the load, which all dates use.
     now: String,
     progress: &'a Progress,
 }
@@ -28,7 +28,7 @@ pub(super) fn load(
     threads: usize,
     progress: &Progress,
 ) -> Result<(), Fault> {
-    // Lines of an order are 5 to 15, so this is 10 on average.
+    // An order has 5 to 15 lines, so 10 on average.
     let of_warehouse =
         1 + DISTRICTS + ITEMS + DISTRICTS * (CUSTOMERS * (1 + 1 + 1 + 10) + CUSTOMERS - DELIVERED);
     progress.set_total((ITEMS + warehouses * of_warehouse) as u64);
@@ -45,7 +45,7 @@ pub(super) fn load(
         progress.go_on()?;
         control.execute(&statement)?;
     }
-    // Last of all: they are there when everything else is.
+    // Warehouses come last: if they exist, everything else does.
     load.warehouses(&mut control, warehouses)
 }
 
@@ -119,7 +119,7 @@ impl Load<'_> {
         row.ints(&[customer, number / CUSTOMERS + 1, warehouse]);
         row.text(letters::<16>(random, 8, 16).as_str());
         row.text("OE");
-        // Each name once, then as they come.
+        // Each name once, then random ones.
         let name = if customer <= 1000 { customer - 1 } else { random::loaded_name(random) };
         row.text(random::last_name(name).as_str());
         address(random, row);
@@ -134,7 +134,7 @@ impl Load<'_> {
         row.text(letters::<500>(random, 300, 500).as_str());
     }
 
-    /// Orders of all districts, each customer having one, their lines, and which of them are new.
+    /// Orders of all districts, one for each customer, with their lines and the new orders.
     fn orders(&self, control: &mut Control, random: &mut Random, warehouse: i64) -> Result<(), Fault> {
         let mut lines: Vec<i64> = (0..DISTRICTS * CUSTOMERS).map(|_| random.between(5, 15)).collect();
         let mut customers: Vec<i64> = (1..=CUSTOMERS).collect();
@@ -200,7 +200,7 @@ fn address(random: &mut Random, row: &mut Params) {
     row.text(zip.as_str());
 }
 
-/// Puts values into a random order.
+/// Shuffles values into a random order.
 pub(super) fn shuffle<T>(random: &mut Random, values: &mut [T]) {
     for last in (1..values.len()).rev() {
         values.swap(last, random.between(0, last as i64) as usize);

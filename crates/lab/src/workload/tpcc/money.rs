@@ -1,10 +1,11 @@
-//! Amounts as whole cents, read from and written for the server without rounding and without allocation.
+//! Amounts as whole cents: read from and written for the server without rounding and without
+//! allocation.
 
 use std::io::Write as _;
 
 use crate::client::Params;
 
-/// An amount that a server has sent, in cents; `None` if it is none or finer than cents.
+/// An amount from a server, in cents; `None` if it is none or finer than cents.
 pub(super) fn cents(text: Option<&str>) -> Option<i64> {
     let text = text?;
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
@@ -18,7 +19,7 @@ pub(super) fn cents(text: Option<&str>) -> Option<i64> {
     Some(sign * (whole.parse::<i64>().ok()? * 100 + part))
 }
 
-/// Adds an amount of cents, not negative.
+/// Adds an amount of cents, at least 0.
 pub(super) fn push(params: &mut Params, cents: i64) {
     fixed(params, cents, 100, 2);
 }

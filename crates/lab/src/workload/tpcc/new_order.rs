@@ -1,4 +1,5 @@
-//! New-Order (2.4): an order of 5 to 15 items. In one of a hundred the last item does not exist, and all is rolled back.
+//! New-Order (2.4): an order of 5 to 15 items. In one of a hundred the last item does not exist,
+//! and the terminal rolls all back.
 
 use super::random::{self, Text};
 use super::statements::Sql;
@@ -7,7 +8,7 @@ use super::{DISTRICTS, money};
 use crate::client::{Params, Random, Reply};
 
 const LINES: usize = 15;
-/// An item that is never there (2.4.1.5).
+/// An item that never exists (2.4.1.5).
 const UNUSED: i64 = super::ITEMS + 1;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,7 +27,7 @@ pub(super) struct NewOrder {
     count: usize,
     at: At,
     order: i64,
-    /// Under way, with what was read of it.
+    /// The line under way, with the values read for it.
     line: usize,
     price: i64,
     info: Text<24>,
@@ -47,8 +48,9 @@ enum At {
 }
 
 impl NewOrder {
-    /// 2.4.1. Lines are in the order of their stock, which is as random as any and keeps transactions from waiting for each
-    /// other in a circle; a missing item is the last.
+    /// Draws the inputs (2.4.1). Lines are in the order of their stock, which is as random as any
+    /// other order. It keeps transactions from waiting for each other in a circle. A missing item
+    /// is the last.
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let mut lines = [Line::default(); LINES];
         let count = random.between(5, 15) as usize;
@@ -78,7 +80,7 @@ impl NewOrder {
 }
 
 impl Transaction for NewOrder {
-    /// 2.4.2.2.
+    /// The steps of 2.4.2.2.
     fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
         let (warehouse, district) = (self.warehouse, self.district);
         let line = self.lines[self.line.min(LINES - 1)];

@@ -24,7 +24,7 @@ enum At {
 }
 
 impl OrderStatus {
-    /// 2.6.1.
+    /// Draws the inputs (2.6.1).
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let (district, who) = (random.between(1, DISTRICTS), Who::draw(random));
         Self { warehouse: home.warehouse, district, who, at: At::Find, customer: 0 }
@@ -32,7 +32,7 @@ impl OrderStatus {
 }
 
 impl Transaction for OrderStatus {
-    /// 2.6.2.2.
+    /// The steps of 2.6.2.2.
     fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
         let (last, at, sql) = match (self.at, self.who) {
             (At::Find, Who::Name(name)) => {

@@ -1,4 +1,5 @@
-//! Payment (2.5): a customer, of another warehouse in 15 of 100 cases, pays; bad credit is noted with him.
+//! Payment (2.5): a customer, from another warehouse in 15 of 100 cases, pays. A customer with bad
+//! credit gets a note about it.
 
 use super::random::Text;
 use super::statements::Sql;
@@ -35,7 +36,7 @@ enum At {
 }
 
 impl Payment {
-    /// 2.5.1.
+    /// Draws the inputs (2.5.1).
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let district = random.between(1, DISTRICTS);
         let (customer_warehouse, customer_district) = if random.between(1, 100) <= 85 {
@@ -56,7 +57,7 @@ impl Payment {
         }
     }
 
-    /// C_DATA with this payment before it, cut to 500 characters.
+    /// C_DATA with this payment in front, cut to 500 characters.
     fn noted(&self, data: &str) -> Text<500> {
         let mut noted = Text::new();
         let customer = [self.customer, self.customer_district, self.customer_warehouse];
@@ -74,7 +75,7 @@ impl Payment {
 }
 
 impl Transaction for Payment {
-    /// 2.5.2.2.
+    /// The steps of 2.5.2.2.
     fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
         let (at, sql) = match self.at {
             At::PayWarehouse => {

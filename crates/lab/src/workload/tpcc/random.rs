@@ -2,8 +2,8 @@
 
 use crate::client::Random;
 
-/// NURand's constants C (2.1.6): any would do. Those of last names must differ between load and run by 65 to 119, but not by
-/// 96 or 112 (2.1.6.1).
+/// NURand's constants C (2.1.6): any would do. Those of last names must differ between load and run
+/// by 65 to 119, but not by 96 or 112 (2.1.6.1).
 const C_LAST_LOAD: i64 = 157;
 const C_LAST_RUN: i64 = 230;
 const C_CUSTOMER: i64 = 259;
@@ -32,7 +32,7 @@ pub(super) fn loaded_name(random: &mut Random) -> i64 {
     nurand(random, 255, C_LAST_LOAD, 0, 999)
 }
 
-/// The number of a last name that a transaction asks for.
+/// The number of a last name for a transaction's inputs.
 pub(super) fn asked_name(random: &mut Random) -> i64 {
     nurand(random, 255, C_LAST_RUN, 0, 999)
 }
@@ -67,7 +67,7 @@ impl<const N: usize> Text<N> {
         self.push(itoa::Buffer::new().format(value));
     }
 
-    /// Of so many characters of this set.
+    /// A text of `low` to `high` characters from this set.
     fn of(random: &mut Random, set: &[u8], low: usize, high: usize) -> Self {
         let mut text = Self::new();
         text.len = random.between(low as i64, high as i64) as usize;
@@ -83,12 +83,12 @@ pub(super) fn letters<const N: usize>(random: &mut Random, low: usize, high: usi
     Text::of(random, b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", low, high)
 }
 
-/// So many digits: an n-string.
+/// This many digits: an n-string.
 pub(super) fn digits<const N: usize>(random: &mut Random, count: usize) -> Text<N> {
     Text::of(random, b"0123456789", count, count)
 }
 
-/// I_DATA and S_DATA (4.3.3.1): 26 to 50 letters, in one of ten rows with ORIGINAL somewhere in it.
+/// I_DATA and S_DATA (4.3.3.1): 26 to 50 letters, with ORIGINAL somewhere in one of ten.
 pub(super) fn goods(random: &mut Random) -> Text<50> {
     const MARK: &[u8] = b"ORIGINAL";
     let mut text: Text<50> = letters(random, 26, 50);
@@ -143,7 +143,8 @@ mod tests {
             assert!((1..=3000).contains(&number));
             seen[number as usize] += 1;
         }
-        // Of numbers with an OR of random bits in them, those with many bits set are many times as frequent.
+        // Numbers with an OR of random bits in them favour those with many bits set by a large
+        // factor.
         let most = *seen[1..].iter().max().unwrap();
         let least = *seen[1..].iter().min().unwrap();
         assert!(most > 5 * least.max(1), "{most} {least}");

@@ -1,4 +1,4 @@
-//! Tables and indexes (1.3), the same on both dialects but for the type of a date and time.
+//! Tables and indexes (1.3), the same on both dialects except for the type of a date and time.
 
 use crate::arm::Dialect;
 
@@ -44,7 +44,7 @@ const TABLES: [&str; 9] = [
         PRIMARY KEY (s_w_id, s_i_id))",
 ];
 
-/// Indexes beside the primary keys: customers by name, a customer's last order (1.4 lets them be chosen freely).
+/// Indexes besides the primary keys: customers by name, a customer's last order (1.4 permits any).
 const INDEXES: [&str; 2] = [
     "CREATE INDEX customer_name ON customer (c_w_id, c_d_id, c_last, c_first)",
     "CREATE INDEX orders_customer ON orders (o_w_id, o_d_id, o_c_id, o_id)",

@@ -2,11 +2,11 @@
 
 use crate::client::{Prepare, Statement, StatementId, Step, Wanted};
 
-/// Makes [`Sql`] and [`ALL`] of each statement's name, of what is read of its reply, and of its text
-/// with `?` for each parameter.
+/// Defines [`Sql`] and [`ALL`] from each statement's name, the wanted part of its reply, and its
+/// text with `?` for each parameter.
 macro_rules! statements {
     ($($name:ident $wanted:ident $text:literal)*) => {
-        /// Which statement: its place in [`ALL`].
+        /// A statement: its index in [`ALL`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Sql { $($name),* }
 

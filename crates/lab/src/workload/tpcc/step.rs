@@ -1,20 +1,21 @@
-//! What the transactions have in common: where they are run from, what they do next, and whom two of them are about.
+//! Common parts of the transactions: the terminal's place, a transaction's next step, and the
+//! customer that two of the transactions take.
 
 use super::random;
 use super::statements::Sql;
 use crate::client::{Params, Random, Reply};
 
-/// Where a terminal stands.
+/// A terminal's place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Home {
     pub(super) warehouse: i64,
-    /// Of its stock levels (2.8.1.1).
+    /// The district of its stock levels (2.8.1.1).
     pub(super) district: i64,
     pub(super) warehouses: i64,
 }
 
 impl Home {
-    /// Another warehouse than its own, where there is one.
+    /// A warehouse other than its own, if there is one.
     pub(super) fn other(&self, random: &mut Random) -> i64 {
         if self.warehouses == 1 {
             return self.warehouse;
@@ -24,20 +25,20 @@ impl Home {
     }
 }
 
-/// What a transaction does next, after its BEGIN.
+/// A transaction's next step, after its BEGIN.
 pub(super) enum Next {
     Run(Sql),
     Commit,
-    /// It ends, and changes nothing.
+    /// The transaction ends, and changes nothing.
     RollBack,
 }
 
 pub(super) trait Transaction {
-    /// Its next step after its BEGIN. The error names what the data lacks.
+    /// The next step after its BEGIN. The error names the missing data.
     fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str>;
 }
 
-/// Which customer a transaction is about (2.5.1.2, 2.6.1.2): in 60 of 100 cases one is asked for by last name.
+/// The customer of a transaction (2.5.1.2, 2.6.1.2): in 60 of 100 cases one by last name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Who {
     Number(i64),
@@ -61,7 +62,7 @@ impl Who {
     }
 }
 
-/// Of the customers with a name, sorted by first name, the one in the middle, rounded up (2.5.2.2).
+/// The middle customer, rounded up, of those with a name, sorted by first name (2.5.2.2).
 pub(super) fn middle(reply: &Reply) -> Result<i64, &'static str> {
     let middle = reply.rows().checked_sub(1).and_then(|last| reply.int(last / 2, 0));
     middle.ok_or("the customers of a name")

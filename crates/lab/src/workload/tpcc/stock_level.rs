@@ -1,4 +1,5 @@
-//! Stock-Level (2.8): how many items of the last 20 orders of the terminal's district run out.
+//! Stock-Level (2.8): counts the items of the last 20 orders of the terminal's district whose stock
+//! is low.
 
 use super::statements::Sql;
 use super::step::{Home, Next, Transaction};
@@ -20,7 +21,7 @@ enum At {
 }
 
 impl StockLevel {
-    /// 2.8.1.
+    /// Draws the inputs (2.8.1).
     pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
         let threshold = random.between(10, 20);
         Self { warehouse: home.warehouse, district: home.district, threshold, at: At::Order }
@@ -28,7 +29,7 @@ impl StockLevel {
 }
 
 impl Transaction for StockLevel {
-    /// 2.8.2.2.
+    /// The steps of 2.8.2.2.
     fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
         let (warehouse, district) = (self.warehouse, self.district);
         let (at, sql) = match self.at {

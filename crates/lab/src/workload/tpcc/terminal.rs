@@ -1,7 +1,8 @@
-//! A terminal: deals cards from a shuffled deck (5.2.4.2), draws the inputs of the transaction on the card, and steps it.
+//! A terminal: deals cards from a shuffled deck (5.2.4.2), draws the inputs of the transaction on
+//! the card, and steps it.
 //!
-//! A transaction is a state machine with two parts: its inputs, which a repetition keeps, and where it is, which a repetition
-//! begins anew. So the terminal keeps it as it was drawn.
+//! A transaction is a state machine with two parts: its inputs, which a repetition keeps, and its
+//! position, which a repetition resets. So the terminal keeps the transaction as it was drawn.
 
 use super::Kind;
 use super::delivery::Delivery;
@@ -14,7 +15,7 @@ use super::step::{Home, Next, Transaction};
 use super::stock_level::StockLevel;
 use crate::client::{Client, Random, Step, Turn};
 
-/// Cards of each kind in a deck, which makes the shares of the mix exact: 10, 10, 1, 1 and 1 of 23.
+/// Cards of each kind in a deck, which make the shares of the mix exact: 10, 10, 1, 1 and 1 of 23.
 const DECK: [Kind; 23] = {
     let mut deck = [Kind::NewOrder; 23];
     let mut at = 10;
@@ -60,12 +61,12 @@ impl Work {
     }
 }
 
-/// How far a transaction is.
+/// The stage of a transaction.
 #[derive(Debug)]
 enum Stage {
-    /// None is drawn.
+    /// The terminal has drawn none.
     Draw,
-    /// One is drawn, and has not begun.
+    /// The terminal has drawn one, which has not begun.
     Begin,
     Within,
     Over,
@@ -75,10 +76,10 @@ enum Stage {
 pub(super) struct Terminal {
     home: Home,
     deck: [Kind; 23],
-    /// Cards dealt of it; all, before the first is shuffled.
+    /// Number of cards dealt from it; all, before the first shuffle.
     dealt: usize,
     kind: Kind,
-    /// The transaction as it was drawn, and as it is under way.
+    /// The transaction as it was drawn, and its copy under way.
     drawn: Work,
     work: Work,
     stage: Stage,

@@ -1,4 +1,5 @@
-//! Terminals run against servers (skipped where there is none), and the conditions hold, or are seen not to.
+//! Terminals run against servers (a test is skipped where there is none). The conditions hold, and
+//! the checks find violations.
 
 use std::thread;
 
@@ -7,14 +8,16 @@ use crate::client::{Reply, Step};
 use crate::tests::target;
 use crate::workload::tests::{Driver, assert_allocates_nothing};
 
-/// Steps a client over a control connection until it has done so many transactions; returns how many of each kind.
+/// Steps a client over a control connection until it has done this many transactions; returns the
+/// number of each kind.
 fn run(control: &mut Control, mut driver: Driver, count: usize) -> [u64; 5] {
     let mut done = [0; 5];
     while done.iter().sum::<u64>() < count as u64 {
         match driver.next() {
             Step::Run(id) => match crate::arm::Ask::ask(control, &driver.written(id.0)) {
                 Ok(told) => driver.reply = told,
-                // A deadlock, or what MariaDB calls a record that has changed: begun again, as drivers do.
+                // A deadlock, or MariaDB's "record has changed": the client begins again, as
+                // drivers do.
                 Err(error) if ["40P01", "40001", "1213", "1020"].iter().any(|code| error.contains(code)) => {
                     control.execute("ROLLBACK").unwrap();
                     driver.failed(true);
@@ -43,7 +46,7 @@ fn holds(dialect: Dialect) {
     assert_eq!(tpcc.found(&mut control).unwrap(), Found::Nothing);
     let progress = Progress::new(0);
     tpcc.load(&target, 4, &progress).unwrap();
-    // The total is what is expected, as the lines of orders are random.
+    // The total is an expected value, as the number of lines in an order is random.
     assert!(progress.rows().abs_diff(progress.total()) < progress.total() / 100, "{progress:?}");
     assert_eq!(tpcc.found(&mut control).unwrap(), Found::Loaded);
     assert!(matches!(Tpcc::new(3, 1).found(&mut control).unwrap(), Found::Other(_)));
@@ -71,7 +74,7 @@ fn holds(dialect: Dialect) {
     let delivered = control.value("SELECT sum(c_delivery_cnt) FROM customer").unwrap();
     assert_eq!(delivered.as_deref(), Some("400"));
 
-    // What breaks a condition is seen.
+    // The checks find each violation.
     for (broken, conditions) in [
         ("UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 2", &["3.3.2.1:", "3.3.2.8:"][..]),
         (
@@ -136,7 +139,7 @@ fn a_repetition_keeps_its_inputs() {
     assert!(others.iter().any(|other| *other != first), "{others:?}");
 }
 
-/// A row that every statement's reply could be, of so many columns.
+/// A row with this many columns that serves as any statement's reply.
 fn reply(values: &[Option<&[u8]>]) -> Reply {
     let mut reply = Reply::default();
     reply.set_columns(values.len().max(3));
@@ -144,7 +147,7 @@ fn reply(values: &[Option<&[u8]>]) -> Reply {
     reply
 }
 
-/// Only the item that is never there rolls an order back (2.4.1.5): data that is not whole is no part of the mix.
+/// Only the nonexistent item rolls an order back (2.4.1.5): incomplete data is no part of the mix.
 #[test]
 fn an_item_that_is_missing_or_has_no_price_ends_the_terminal() {
     let orders = |items: &Reply, item: fn(&str) -> bool| {

@@ -73,7 +73,7 @@ fn keys_exist_when_they_are_read() {
             }
         }
     }
-    // Some 300 of the 500 keys at the end are inserted ones, and the latest are read most.
+    // About 300 of the 500 keys at the end are inserted ones, and clients read the latest most.
     assert!(recent > 2000, "{recent}");
 }
 
@@ -105,7 +105,7 @@ fn a_repeated_operation_makes_the_same_choices() {
         assert_eq!(kind, done);
         assert_eq!(step == Step::Run(INSERT), sent[0].starts_with("INSERT"));
     }
-    // One that is given up has taken its key.
+    // A given-up insert has used its key.
     let mut keys = BTreeSet::new();
     for round in 0..500 {
         if driver.next() == Step::Run(INSERT) {

@@ -1,7 +1,9 @@
-//! What follows an error of the server's: the transaction is rolled back, and tried again, begun anew or given up; or the
-//! client can't go on. In a pipeline the error comes when all is answered, and is that of the statement it names.
+//! Handles a server's errors. The client rolls the transaction back, and tries it again, begins
+//! another or gives it up; or the client can't go on. In a pipeline the error comes when all
+//! statements are answered, and names its statement.
 //!
-//! What must hold: an error is counted once, whatever it made the server pass over.
+//! What must hold: the driver counts an error once, however many statements the server skipped
+//! because of it.
 
 use std::cmp::Reverse;
 
@@ -11,7 +13,7 @@ use crate::drive::wire::{Failure, Remedy, Wire};
 use crate::workload::Workload;
 
 impl<W: Wire> Thread<'_, W> {
-    /// An error is there.
+    /// An answer with an error has come.
     pub(super) fn failed(&mut self, place: usize, now: u64) {
         let seat = &mut self.seats[place];
         let Failure { code, behind, .. } = seat.answer.failure;
@@ -29,7 +31,7 @@ impl<W: Wire> Thread<'_, W> {
             Remedy::Again | Remedy::Next => After::Next,
         };
         if seat.doing == Doing::Sleeping {
-            // What was queued before it slept has failed: it does not sleep on.
+            // A queued statement failed before the client slept: the client does not sleep on.
             self.timers.retain(|Reverse((_, other))| *other as usize != place);
         }
         self.out.clear();
@@ -52,7 +54,7 @@ impl<W: Wire> Thread<'_, W> {
         }
     }
 
-    /// A client can't go on, by an error of the server's; in which statement, where that is known.
+    /// Loses a client to a server's error, in this statement, where it is known.
     pub(super) fn lose_by_failure(&mut self, place: usize, statement: Option<StatementId>) {
         let failure = std::mem::take(&mut self.seats[place].answer.failure);
         let (wire, workload) = (self.wire, self.round.workload);
@@ -69,7 +71,7 @@ impl<W: Wire> Thread<'_, W> {
     }
 }
 
-/// What an error is about: where a statement stands, and its first words.
+/// Names an error's statement: its number and its first words.
 fn about(workload: &dyn Workload, statement: StatementId, text: &str) -> String {
     const MOST: usize = 50;
     let words: String = in_a_line(text).chars().take(MOST).collect();
@@ -77,7 +79,8 @@ fn about(workload: &dyn Workload, statement: StatementId, text: &str) -> String 
     format!("{}, `{}{more}`", workload.place(statement), words.trim_end())
 }
 
-/// A statement's text in one line, each character where it was: the server counts them.
+/// A statement's text in one line. Each character keeps its position, because the server counts
+/// them.
 fn in_a_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

@@ -1,8 +1,9 @@
-//! Clients' connections while the load runs: written to, set up and ended where a client asks for it, lost where it can't
-//! go on, and parted with at the round's end.
+//! Clients' connections while the load runs. The loop writes to them, and sets them up and ends
+//! them at a client's request. It loses a client that can't go on, and ends all connections at the
+//! round's end.
 //!
-//! What must hold: a connection being set up keeps no other client waiting; what is received on it is never taken for
-//! another's.
+//! What must hold: a connection under way keeps no other client waiting; its bytes never reach
+//! another connection.
 
 use std::cmp::Reverse;
 use std::os::fd::OwnedFd;
@@ -17,7 +18,7 @@ use super::{After, Doing, LOOK, Thread, WATCHED};
 use crate::drive::native::connect::{Advance, Attempt, Denied, QUEUE_FULL};
 use crate::drive::wire::Wire;
 
-/// How long a server may take to close the connections after the round.
+/// Time limit for the server to close the connections after the round.
 const PARTING: Duration = Duration::from_secs(2);
 
 /// A client's connection.
@@ -25,9 +26,9 @@ pub(super) enum Link<W: Wire> {
     Up(OwnedFd),
     /// Being set up.
     Rising(Box<Attempt<W>>),
-    /// There is none at this moment.
+    /// The client has no connection at this moment.
     Down,
-    /// There will be none again: the client can't go on.
+    /// The client can't go on, and gets no other connection.
     Lost,
 }
 
@@ -42,10 +43,10 @@ impl<W: Wire> Link<W> {
 }
 
 impl<W: Wire> Thread<'_, W> {
-    /// Begins to set a connection up, in place of the one there is.
+    /// Begins to set a connection up, in place of the present one.
     pub(super) fn connect(&mut self, place: usize, now: u64) {
         self.leave(place);
-        // A connection under way is waited for like the others.
+        // The loop waits for a connection under way as for the others.
         self.alone = false;
         self.seats[place].doing = Doing::Connecting;
         match Attempt::begin(self.wire, &self.round.peer) {
@@ -62,7 +63,7 @@ impl<W: Wire> Thread<'_, W> {
         }
     }
 
-    /// Goes on with a connection that is being set up.
+    /// Continues to set a connection up.
     pub(super) fn rise(&mut self, place: usize, now: u64) {
         let seat = &mut self.seats[place];
         let Link::Rising(mut attempt) = std::mem::replace(&mut seat.link, Link::Down) else { return };
@@ -80,8 +81,8 @@ impl<W: Wire> Thread<'_, W> {
         }
     }
 
-    /// A connection could not be set up. A server that is full may have room for the next transaction's; anything else
-    /// would come again.
+    /// A connection could not be set up. A full server may have room at the next transaction; any
+    /// other refusal would repeat.
     fn denied(&mut self, place: usize, denied: Denied, now: u64) {
         match denied {
             Denied::Server(failure) if failure.code.is_full() => {
@@ -95,7 +96,8 @@ impl<W: Wire> Thread<'_, W> {
         }
     }
 
-    /// Ends the connection, if there is one, as libpq does: with a good-bye, and without waiting for the server's.
+    /// Ends the connection, if there is one, as libpq does: it sends a good-bye and does not wait
+    /// for the server's.
     pub(super) fn leave(&mut self, place: usize) {
         self.out.clear();
         self.wire.leave(&mut self.out);
@@ -124,7 +126,7 @@ impl<W: Wire> Thread<'_, W> {
         }
     }
 
-    /// Sends what the socket did not take.
+    /// Sends the bytes that the socket did not take before.
     pub(super) fn send_rest(&mut self, place: usize) {
         let seat = &mut self.seats[place];
         let Link::Up(socket) = &seat.link else { return };
@@ -143,7 +145,7 @@ impl<W: Wire> Thread<'_, W> {
         }
     }
 
-    /// A client can't go on.
+    /// Loses a client that can't go on.
     pub(super) fn lose(&mut self, place: usize, why: impl FnOnce() -> String) {
         if !std::mem::replace(&mut self.seats[place].link, Link::Lost).is_lost() {
             self.alive -= 1;
@@ -151,8 +153,8 @@ impl<W: Wire> Thread<'_, W> {
         }
     }
 
-    /// Says good-bye and waits until the server has closed the connections, so that the next round finds their places
-    /// free.
+    /// Sends a good-bye and waits until the server has closed the connections, so that the next
+    /// round finds their places free.
     pub(super) fn part(&mut self, events: &mut Vec<epoll::Event>) {
         let until = Instant::now() + PARTING;
         self.out.clear();
@@ -187,14 +189,15 @@ impl<W: Wire> Thread<'_, W> {
     }
 }
 
-/// Makes a socket one that is waited on in a receive, as long as may pass between two looks at whether the round was
-/// stopped. What must not wait says so itself.
+/// Sets a socket up for waiting receives, which last no longer than the interval between two checks
+/// of the stop flag. A receive that must not wait passes a flag.
 pub(super) fn wait_on(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(Duration::from_nanos(LOOK)))?;
     ioctl_fionbio(socket, false)
 }
 
-/// How much of `bytes` the socket takes. That the server has closed it is seen by receiving, with the reason it gave.
+/// Sends `bytes`; returns how many the socket takes. A closed socket shows in the next receive,
+/// with the server's reason.
 fn send(socket: &OwnedFd, bytes: &[u8]) -> usize {
     loop {
         match net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {

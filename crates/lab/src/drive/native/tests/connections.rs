@@ -19,7 +19,8 @@ fn each_transaction_has_a_connection_of_its_own_from_whose_beginning_its_latency
         let only = &measured.kinds[0];
         assert_eq!((only.done, only.failed, measured.errors.len()), (20, 0, 0));
         assert!(only.latency.min() >= 10_000_000, "{}", only.latency.min());
-        // The round's own, the transactions', and those after which they had enough; all but these took leave.
+        // The round's own connections, one per transaction, and those of clients that had reached
+        // their limit; all but the last sent a good-bye.
         assert_eq!(fake.connections(), 2 + 20);
         // The server may read the last ones a while later.
         crate::tests::wait_until(|| fake.count("X") >= 2 + 20);

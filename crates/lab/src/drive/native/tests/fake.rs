@@ -11,7 +11,7 @@ use sync::atomic::{AtomicUsize, Ordering};
 
 use crate::arm::{Address, Dialect, Target};
 
-/// What the server does about a statement.
+/// The server's reaction to a statement.
 #[derive(Debug, Clone, Copy)]
 pub enum Act {
     /// Returns a row with the number 42.
@@ -22,9 +22,9 @@ pub enum Act {
     Fatal(&'static [u8; 5]),
     /// Closes the connection.
     Close,
-    /// Returns the row so much later.
+    /// Returns the row after this time.
     After(Duration),
-    /// Returns a row of so many bytes, in pieces.
+    /// Returns a row of this many bytes, in pieces.
     Long(usize),
 }
 
@@ -33,7 +33,7 @@ pub enum Act {
 pub struct Asked {
     /// The connection's number.
     pub connection: usize,
-    /// Statements executed on it before.
+    /// The number of statements executed on it before.
     pub executed: usize,
     /// The message's tag: `Q`, `P` or `E`, or 0 for the start.
     pub tag: u8,
@@ -44,7 +44,7 @@ pub struct Fake {
     /// Keeps the socket's folder.
     _folder: tempfile::TempDir,
     pub target: Target,
-    /// All messages' tags, with the texts of queries, in the order they came.
+    /// All messages' tags, with the texts of queries, in order of arrival.
     pub seen: Arc<Mutex<Vec<String>>>,
     accepted: Arc<AtomicUsize>,
 }
@@ -62,7 +62,7 @@ impl Fake {
         thread::spawn(move || {
             for (connection, stream) in listener.incoming().enumerate() {
                 let (act, log) = (act.clone(), log.clone());
-                // Relaxed: the number alone is wanted.
+                // Relaxed: readers need the number alone.
                 counter.fetch_add(1, Ordering::Relaxed);
                 thread::spawn(move || {
                     Session { stream: stream.unwrap(), connection, executed: 0, log }.serve(&*act)
@@ -79,7 +79,7 @@ impl Fake {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// How often a message was seen.
+    /// Number of times a message came.
     pub fn count(&self, message: &str) -> usize {
         self.seen.lock().unwrap().iter().filter(|one| *one == message).count()
     }
@@ -181,7 +181,8 @@ impl Session {
         }
     }
 
-    /// Does as `act` says; whether the statement has failed. `None`: the connection is over.
+    /// Does as `act` says; returns whether the statement has failed. `None`: the connection is
+    /// over.
     fn statement(&mut self, act: Act, tag: u8, out: &mut Vec<u8>) -> Option<bool> {
         let row = |out: &mut Vec<u8>, value: &[u8]| {
             if tag == b'P' {

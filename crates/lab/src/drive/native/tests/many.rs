@@ -1,5 +1,5 @@
-//! Thousands of connections at once, to a server that does nothing but answer: one thread that looks at all of them, so
-//! that the test needs no thread for each.
+//! Thousands of connections at once, to a server that only answers. One thread serves all of them,
+//! so that the test needs no thread for each.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,17 +10,17 @@ use sync::atomic::AtomicUsize;
 
 use super::*;
 
-/// How many there are.
+/// The number of clients.
 const CLIENTS: usize = 5_000;
 
-/// Transactions of each.
+/// Transactions of each client.
 const EACH: usize = 3;
 
-/// What the server has seen.
+/// The server's counters.
 #[derive(Default)]
 struct Seen {
     accepted: AtomicUsize,
-    /// Connections open at the same time, at most.
+    /// Highest number of connections open at the same time.
     most: AtomicUsize,
     executed: AtomicUsize,
 }
@@ -28,14 +28,14 @@ struct Seen {
 /// A connection of the server's.
 struct Served {
     stream: UnixStream,
-    /// Received, and not whole.
+    /// Received bytes of an incomplete message.
     input: Vec<u8>,
-    /// The start's message, which has no tag, has come.
+    /// The start message, which has no tag, has come.
     begun: bool,
 }
 
 impl Served {
-    /// Answers what has come; whether the connection goes on.
+    /// Answers the complete messages; returns whether the connection goes on.
     fn serve(&mut self, seen: &Seen) -> bool {
         let mut piece = [0; 4096];
         loop {
@@ -70,7 +70,7 @@ impl Served {
                     b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0",
                 ),
                 b'E' => {
-                    // Relaxed: the number alone is wanted, and so below.
+                    // Relaxed here and below: readers need the number alone.
                     seen.executed.fetch_add(1, Ordering::Relaxed);
                     fake::message(&mut out, b'D', b"\0\x01\0\0\0\x0242");
                     fake::message(&mut out, b'C', b"SELECT 1\0");
@@ -119,7 +119,7 @@ fn serve(listener: &UnixListener, seen: &Seen) {
 
 #[test]
 fn five_thousand_connections_are_held_at_once_and_each_is_used() {
-    // Both ends are this process's.
+    // Both ends belong to this process.
     if let Err(why) = raise_file_limit(2 * CLIENTS + 500) {
         eprintln!("skipped: {why}");
         return;
@@ -135,12 +135,12 @@ fn five_thousand_connections_are_held_at_once_and_each_is_used() {
         let before = seen.executed.load(Ordering::Relaxed);
         let workload = Steps { most: EACH, row: (!pipeline).then_some(42), ..point() };
         let measured = run(&target, &workload, &Load { pipeline, ..load(CLIENTS, 2, 60_000) }).unwrap();
-        // A client goes no further once it has done its transactions: all have.
+        // A client stops once it has done its transactions: all have stopped.
         assert_eq!(measured.lost_clients, Some((CLIENTS, "enough".to_owned())));
         assert_eq!((measured.kinds[0].done, measured.errors.len()), ((CLIENTS * EACH) as u64, 0));
         assert_eq!(seen.executed.load(Ordering::Relaxed) - before, CLIENTS * EACH);
         if !pipeline {
-            // Later it may still be closing these when the next are there.
+            // A later count could miss this: the server may still close these when the next arrive.
             assert_eq!(seen.most.load(Ordering::Relaxed), CLIENTS);
         }
     }

@@ -1,6 +1,6 @@
-//! The driver against a server whose answers a test decides ([`fake`]), with connections that clients set up themselves
-//! ([`connections`]), at a pace of their own ([`pace`]), with whole transactions sent at once ([`pipeline`]), against one
-//! that does nothing for thousands ([`many`]), and against real ones ([`real`]).
+//! The driver against a server whose answers a test decides ([`fake`]). Further tests cover
+//! connections that clients set up themselves ([`connections`]), paces ([`pace`]), pipelines
+//! ([`pipeline`]), thousands of clients ([`many`]), and real servers ([`real`]).
 
 mod connections;
 mod fake;
@@ -27,15 +27,15 @@ pub struct Steps {
     kinds: Vec<String>,
     statements: Vec<Statement>,
     steps: Vec<Step>,
-    /// What the row has, where it is known.
+    /// The row's value, where it is known.
     row: Option<i64>,
-    /// After so many transactions a client goes no further.
+    /// A client stops after this many transactions.
     most: usize,
-    /// Clients that go no further from the beginning.
+    /// Clients that stop at the beginning.
     lost: &'static [usize],
-    /// Errors it lets pass.
+    /// Errors it tolerates.
     tolerated: &'static [&'static str],
-    /// What clients were told of failures.
+    /// The `again` flags that clients got with failures.
     failures: Arc<Mutex<Vec<bool>>>,
 }
 
@@ -161,7 +161,7 @@ fn each_protocol_brings_the_row_and_sends_what_it_says() {
             Protocol::Simple => assert!(seen.starts_with("SELECT v FROM lab_native WHERE k = "), "{seen}"),
             _ => assert!(seen.contains(wanted) && !seen.contains("SELECT"), "{seen}"),
         }
-        // Each prepares once or each time.
+        // Each protocol prepares the statement once or each time.
         match protocol {
             Protocol::Prepared => assert_eq!(fake.count("P"), 3),
             Protocol::Extended => assert_eq!(fake.count("P"), fake.count("B")),
@@ -183,7 +183,7 @@ fn transaction() -> Steps {
     Steps::new(&[Step::Run(BEGIN), Step::Run(SELECT), Step::Run(COMMIT), Step::Done(0)])
 }
 
-/// Fails the statements whose numbers on their connection are given.
+/// A server that fails statements chosen by their number on their connection.
 fn failing(code: &'static [u8; 5], which: fn(usize) -> bool) -> Fake {
     Fake::new(move |asked: Asked| match asked.tag {
         b'E' if which(asked.executed) => Act::Error(code),
@@ -225,7 +225,8 @@ fn after_so_many_tries_and_after_errors_that_come_again_a_transaction_is_given_u
 fn what_the_workload_tolerates_is_begun_anew_as_often_as_it_takes_and_fails_nothing() {
     let fake = Fake::new(|asked| match (asked.tag, asked.executed) {
         (b'E', 0..8) => Act::Error(b"23505"),
-        // Nothing stands behind it in the time of a transaction: its latency goes on.
+        // The row takes 30 ms. No statement follows it in the transaction's time, and its latency
+        // goes on.
         (b'E', 8) => Act::After(Duration::from_millis(30)),
         _ => Act::Row,
     });
@@ -290,7 +291,7 @@ fn set_up_errors_say_what_to_do() {
     let error = run(&target, &point(), &load(1, 1, 100)).unwrap_err();
     assert!(error.contains("no server can be reached at /nowhere/at/all"), "{error}");
 
-    // A port that nobody else can have meanwhile, and where nobody listens.
+    // A port that no other process can take meanwhile, and where none listens.
     let (_bound, port) = taken_port();
     target.address = Address::Tcp("localhost".to_owned(), port);
     let error = run(&target, &point(), &load(1, 1, 100)).unwrap_err();
@@ -313,7 +314,7 @@ fn a_transaction_left_open_at_a_script_s_end_ends_its_client() {
     assert_eq!((measured.lost_clients, measured.kinds[0].done), (Some((2, why)), 0));
 }
 
-/// A workload whose statements are prepared when they are first used: SELECT and another.
+/// A workload whose two statements, SELECT and another, are prepared at first use.
 fn late(steps: &[Step]) -> Steps {
     let mut workload = Steps { most: 20, ..Steps::new(steps) };
     workload.statements.push(Statement {
@@ -338,7 +339,8 @@ fn a_statement_that_is_prepared_when_it_is_first_used_is_prepared_once() {
         let load = Load { pipeline, ..load(2, 1, 20_000) };
         let measured = run(&fake.target, &workload, &load).unwrap();
         assert_eq!((measured.kinds[0].done, fake.count("P")), (40, 2));
-        // Sent together with its first use, not asked for by itself: nothing of the other statement was sent.
+        // The Parse goes out with its first use, without a Sync of its own; nothing of the other
+        // statement went out.
         assert_eq!(fake.count("S"), 40);
     }
 }
@@ -347,7 +349,7 @@ fn a_statement_that_is_prepared_when_it_is_first_used_is_prepared_once() {
 fn what_was_passed_over_behind_an_error_is_prepared_again() {
     // The Parse itself fails the first time.
     let failed = AtomicBool::new(false);
-    // Relaxed: one thread asks for its own answers.
+    // Relaxed: one thread reads its own writes.
     let fake = Fake::new(move |asked| match asked.tag {
         b'P' if !failed.swap(true, Ordering::Relaxed) => Act::Error(b"40001"),
         _ => Act::Row,
@@ -358,27 +360,27 @@ fn what_was_passed_over_behind_an_error_is_prepared_again() {
     assert_eq!((only.done, only.retried, fake.count("P")), (20, 1, 2));
     assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
 
-    // The statement before it fails: in the same pipeline its Parse is passed over.
+    // The statement before it fails, so the server skips its Parse in the same pipeline.
     let fake = failing(b"40001", |executed| executed == 0);
     let both = Steps { row: None, ..late(&[Step::Run(SELECT), Step::Run(OTHER), Step::Done(0)]) };
     let load = Load { pipeline: true, ..load(1, 1, 20_000) };
     let measured = run(&fake.target, &both, &load).unwrap();
     let only = &measured.kinds[0];
-    // The client takes the one that failed for one of its twenty: it is seen at its end.
+    // The client counts the failed one among its twenty: it learns of the failure at the end.
     assert_eq!((only.done, only.retried, fake.count("P")), (19, 1, 3));
     assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
 }
 
 #[test]
 fn a_thread_that_panics_ends_the_round_with_an_error_and_nothing_else() {
-    // There is no such statement.
+    // The workload has no such statement.
     let broken = Steps::new(&[Step::Run(SELECT), Step::Run(StatementId(9)), Step::Done(0)]);
     let fake = Fake::new(|_| Act::Row);
     let error = run(&fake.target, &broken, &load(4, 2, 300)).unwrap_err();
     assert!(error.starts_with("a fault of the driver ended one of its threads: index out of"), "{error}");
 }
 
-/// Ends a round of a minute once so many transactions were done; what it gave.
+/// Ends a round of 60 s once this many transactions are done; returns its measurements.
 fn stopped_after(done: u64, workload: &Steps, load: &Load) -> Measured {
     let fake = Fake::new(|_| Act::Row);
     let live = Live::new(Native::threads(load));

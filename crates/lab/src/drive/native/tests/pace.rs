@@ -13,20 +13,22 @@ fn an_open_loop_counts_from_when_transactions_were_due() {
     let pace = Pace::Open { from: 400.0, to: 400.0, arrivals: Arrivals::Even };
     let late = run(&fake.target, &point(), &Load { pace, ..load(1, 1, 1_000) }).unwrap();
     let only = &late.kinds[0];
-    // Those begun, of which one may be under way, and those never begun are all that were due.
+    // The transactions begun, one of which may be under way, and those never begun are all
+    // arrivals.
     assert_eq!(late.lag.unwrap().len(), 400);
     let unstarted = late.unstarted.unwrap();
     assert!((399..=400).contains(&(only.done + unstarted)), "{} and {unstarted}", only.done);
-    // Each comes due half a pause after the one before, and is begun a pause later at the soonest.
+    // Each arrives half a pause after the one before, and begins a full pause later at the soonest.
     assert!(only.done <= 200, "{}", only.done);
     assert!(only.latency.max() >= only.done * PAUSE / 2, "{} of {}", only.latency.max(), only.done);
 
-    // With clients enough, nothing waits: not in each round of a machine that others keep busy, but in one of some.
+    // With enough clients, no arrival waits. A busy machine breaks this in some rounds, so one of
+    // several must pass.
     let pace = Pace::Open { from: 200.0, to: 200.0, arrivals: Arrivals::Poisson };
     let rounds = (0..10).map(|_| {
         let measured = run(&fake.target, &point(), &Load { pace, ..load(64, 2, 1_000) }).unwrap();
         let due = measured.lag.unwrap().len();
-        // What is due is a matter of the seed alone.
+        // The number of arrivals depends on the seed alone.
         assert!((120..=280).contains(&due), "{due}");
         let unstarted = measured.unstarted.unwrap();
         let under_way = due - unstarted - measured.kinds[0].done;
@@ -36,7 +38,7 @@ fn an_open_loop_counts_from_when_transactions_were_due() {
     });
     let mut seen = Vec::new();
     let kept_up = rounds.inspect(|round| seen.push(*round)).any(|(median, own, unstarted)| {
-        // A wait of whole milliseconds would begin half of them later than this.
+        // A wait in whole milliseconds would begin half of them later than this.
         median < only.latency.value_at_quantile(0.5) / 2 && own < 200_000 && unstarted <= 3
     });
     assert!(kept_up, "{seen:?}, alone {}", only.latency.value_at_quantile(0.5));
@@ -46,7 +48,7 @@ fn an_open_loop_counts_from_when_transactions_were_due() {
 fn a_thread_has_its_clients_share_of_the_rate_and_what_is_due_after_it_lost_them_is_counted() {
     let fake = Fake::new(|_| Act::Row);
     let pace = Pace::Open { from: 300.0, to: 300.0, arrivals: Arrivals::Even };
-    // The first thread's, of which each takes one arrival with it.
+    // The first thread's clients, each of which takes one arrival with it.
     let workload = Steps { lost: &[0, 2], ..point() };
     let measured = run(&fake.target, &workload, &Load { pace, ..load(3, 2, 1_000) }).unwrap();
     assert_eq!(measured.lost_clients, Some((2, "enough".to_owned())));
@@ -55,7 +57,7 @@ fn a_thread_has_its_clients_share_of_the_rate_and_what_is_due_after_it_lost_them
     assert!(unstarted >= 198 && (297..=298).contains(&(done + unstarted)), "{done} and {unstarted}");
 }
 
-/// Two clients do ten transactions each, of which the server makes nothing.
+/// Two clients do ten transactions each; the server does nothing for them.
 fn ten_each(steps: &[Step], think: Duration) -> Measured {
     let fake = Fake::new(|_| Act::Row);
     let workload = Steps { most: 10, ..Steps::new(steps) };
@@ -70,7 +72,8 @@ fn think_time_takes_its_time_which_is_none_of_the_latency() {
     const PAUSE: Duration = Duration::from_millis(20);
     let thinking = ten_each(&[Step::Run(SELECT), Step::Done(0)], PAUSE);
     assert!(thinking.elapsed >= 10 * PAUSE, "{:?}", thinking.elapsed);
-    // A slow machine may make it as long once in a while, not each time; the first of each client has nothing before it.
+    // A slow machine may take this long once in a while, not each time; each client's first
+    // transaction has no think time before it.
     let quarter = thinking.kinds[0].latency.value_at_quantile(0.25);
     assert!(u128::from(quarter) < PAUSE.as_nanos(), "{quarter}");
     let sleeping = ten_each(&[Step::Run(SELECT), Step::Sleep(PAUSE), Step::Done(0)], Duration::ZERO);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// All prepared, as a builtin script's are; what its client is told of a row is nothing to it.
+/// Prepares all statements, as for a builtin script; the client ignores its rows.
 fn prepared(mut workload: Steps) -> Steps {
     workload.statements.iter_mut().for_each(|statement| statement.prepare = Prepare::AtConnect);
     Steps { row: None, ..workload }
@@ -30,7 +30,7 @@ fn a_transaction_goes_with_one_sync_and_is_answered_as_a_whole() {
         assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
         let only = &measured.kinds[0];
         assert_eq!((only.done, only.failed, measured.errors.len()), (20, 0, 0));
-        // Its latency is that of all three.
+        // Its latency covers all three.
         assert!(only.latency.min() >= 6_000_000, "{}", only.latency.min());
         let seen = fake.seen.lock().unwrap().join("");
         assert_eq!(seen, format!("PPPS{}", each.repeat(20)));
@@ -39,7 +39,8 @@ fn a_transaction_goes_with_one_sync_and_is_answered_as_a_whole() {
 
 #[test]
 fn an_error_passes_over_the_rest_is_rolled_back_and_counted_once() {
-    // The first transaction's SELECT. The client takes it for one of its six: that it failed is seen at its end.
+    // The first transaction's SELECT fails. The client counts it among its six: it learns of the
+    // failure at the end.
     let fake = failing(b"40001", |executed| executed == 1);
     let workload = Steps { most: 6, ..prepared_transaction() };
     let measured = pipelined(&fake, &workload, &load(1, 1, 20_000));
@@ -48,12 +49,13 @@ fn an_error_passes_over_the_rest_is_rolled_back_and_counted_once() {
     assert_eq!(*workload.failures.lock().unwrap(), [true]);
     assert_eq!((measured.errors[0].code.as_str(), measured.errors[0].count), ("40001", 1));
     assert_eq!(measured.errors[0].message, "no luck (steps, `SELECT v FROM lab_native WHERE k = $1`)");
-    // Six pipelines of which one was cut short, and a ROLLBACK between it and the next.
+    // Six pipelines, one of which the error cut short, and a ROLLBACK between it and the next.
     assert_eq!((fake.count("ROLLBACK"), fake.count("S")), (1, 1 + 6));
     let seen = fake.seen.lock().unwrap().join("");
     assert!(seen.starts_with("PPPSBDEBDEBDESROLLBACKBDEBDEBDES"), "{seen}");
 
-    // COMMIT itself: given up at once, and the next transaction is another.
+    // COMMIT itself fails: the client gives the transaction up at once, and the next one is
+    // another.
     let fake = failing(b"23505", |executed| executed == 2);
     let workload = Steps { most: 6, ..prepared_transaction() };
     let measured = pipelined(&fake, &workload, &load(1, 1, 20_000));
@@ -63,7 +65,7 @@ fn an_error_passes_over_the_rest_is_rolled_back_and_counted_once() {
     assert_eq!(measured.errors[0].message, "no luck (steps, `COMMIT`)");
     assert_eq!(fake.count("ROLLBACK"), 1);
 
-    // BEGIN itself: there is nothing to roll back.
+    // BEGIN itself fails: the client has nothing to roll back.
     let fake = failing(b"53200", |executed| executed == 0);
     let workload = Steps { most: 6, ..prepared_transaction() };
     let measured = pipelined(&fake, &workload, &load(1, 1, 20_000));

@@ -5,7 +5,7 @@ use crate::arm::control::Control;
 use crate::arm::{Dialect, Target};
 use crate::load::{Load, Protocol};
 
-/// The server, with 1,000 rows that all have 42.
+/// The server, with 1,000 rows that all hold 42.
 fn prepared(dialect: Dialect) -> Option<Target> {
     let target = crate::tests::target(dialect)?;
     let mut control = Control::connect(&target).unwrap();
