@@ -89,7 +89,7 @@ pub struct Live {
     stop: AtomicBool,
     phase: AtomicU8,
     /// An observer will look at the server when counting is over.
-    awaited: AtomicBool,
+    observed_at_end: AtomicBool,
     /// Longest wait for the observer.
     hold: Duration,
     threads: Box<[CachePadded<Counter>]>,
@@ -108,7 +108,7 @@ impl Live {
         Self {
             stop: AtomicBool::new(false),
             phase: AtomicU8::new(Phase::Warming as u8),
-            awaited: AtomicBool::new(false),
+            observed_at_end: AtomicBool::new(false),
             hold: HOLD,
             threads: counters,
         }
@@ -117,13 +117,13 @@ impl Live {
     /// For a driver with this many threads, whose sessions an observer looks at when counting is
     /// over, until [`Live::looked`].
     pub fn watched(threads: usize) -> Self {
-        Self { awaited: AtomicBool::new(true), ..Self::new(threads) }
+        Self { observed_at_end: AtomicBool::new(true), ..Self::new(threads) }
     }
 
     /// The observer has had its last look: sessions may end.
     pub fn looked(&self) {
         // Relaxed: the flag publishes nothing else.
-        self.awaited.store(false, Ordering::Relaxed);
+        self.observed_at_end.store(false, Ordering::Relaxed);
     }
 
     /// Waits, for [`HOLD`] at most, until the observer has looked at the server after
@@ -132,7 +132,7 @@ impl Live {
     pub fn hold(&self) {
         let until = Instant::now() + self.hold;
         // Relaxed: as above.
-        while self.awaited.load(Ordering::Relaxed) && Instant::now() < until {
+        while self.observed_at_end.load(Ordering::Relaxed) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

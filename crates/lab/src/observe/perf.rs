@@ -38,7 +38,7 @@ const SHORTEST: Duration = Duration::from_millis(500);
 const TRIES: u32 = 3;
 
 /// Time limit for perf to write its results after an interrupt.
-const PATIENCE: Duration = Duration::from_secs(5);
+const EXIT_MAX: Duration = Duration::from_secs(5);
 
 /// perf opens descriptors for each process it counts.
 const MOST_COUNTED: usize = 400;
@@ -151,7 +151,7 @@ impl Sampling {
     /// System calls a second, and the symbols' shares of the samples, the largest first.
     pub(super) fn end(mut self) -> (Result<f64, String>, Result<Profile, String>) {
         self.interrupt();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + EXIT_MAX;
         while self.stage.perf().is_some() {
             match self.has_ended() {
                 Some(well) => self.over(well),

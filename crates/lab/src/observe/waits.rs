@@ -75,9 +75,9 @@ impl Waits {
 
     /// The samples from the first question to the end.
     pub(super) fn samples(&mut self) -> Samples {
-        const PATIENCE: Duration = Duration::from_secs(5);
+        const ANSWER_MAX: Duration = Duration::from_secs(5);
         let (_, given) = self.asking.take().ok_or(NOT_ASKED)?;
-        given.recv_timeout(PATIENCE).map_err(|_| "the server did not answer within 5 seconds")?
+        given.recv_timeout(ANSWER_MAX).map_err(|_| "the server did not answer within 5 seconds")?
     }
 }
 

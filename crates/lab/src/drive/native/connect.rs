@@ -23,9 +23,9 @@ use crate::drive::wire::{Failure, Refusal, Wire};
 /// below the usual length of a listener's queue.
 const UNDER_WAY_MAX: usize = 64;
 /// Longest time without progress on any of a thread's connections.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STALL_MAX: Duration = Duration::from_secs(20);
 /// The same after the server refused one.
-const PATIENCE_AFTER_FAULT: Duration = Duration::from_secs(1);
+const STALL_MAX_AFTER_FAULT: Duration = Duration::from_secs(1);
 /// Interval between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 /// Pause before the next try, where a Unix socket's queue is full.
@@ -197,7 +197,7 @@ fn connect_all<W: Wire>(
                 under_way += 1;
             }
         }
-        if let Some(why) = fault.take_if(|_| under_way == 0 || last_news.elapsed() > PATIENCE_AFTER_FAULT) {
+        if let Some(why) = fault.take_if(|_| under_way == 0 || last_news.elapsed() > STALL_MAX_AFTER_FAULT) {
             return Err(why);
         }
         events.clear();
@@ -211,8 +211,8 @@ fn connect_all<W: Wire>(
         }
         if !events.is_empty() {
             last_news = Instant::now();
-        } else if last_news.elapsed() > PATIENCE {
-            return Err(format!("{} has not answered for {} s", peer.name, PATIENCE.as_secs()));
+        } else if last_news.elapsed() > STALL_MAX {
+            return Err(format!("{} has not answered for {} s", peer.name, STALL_MAX.as_secs()));
         }
         for event in &events {
             let number = event.data.u64() as usize;

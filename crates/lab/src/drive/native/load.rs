@@ -128,7 +128,7 @@ enum After {
 }
 
 /// A client and its connection.
-struct Seat<W: Wire> {
+struct ClientSlot<W: Wire> {
     link: Link<W>,
     /// The session of the present connection, or of the last one.
     session: W::Session,
@@ -153,7 +153,7 @@ pub(super) struct Thread<'a, W: Wire> {
     round: &'a Round<'a>,
     number: usize,
     epoll: OwnedFd,
-    seats: Vec<Seat<W>>,
+    slots: Vec<ClientSlot<W>>,
     /// The number of clients that are not lost.
     alive: usize,
     /// The thread has one client, and waits in a receive on its socket.
@@ -179,16 +179,16 @@ impl<'a, W: Wire> Thread<'a, W> {
         wire: &'a W,
         round: &'a Round<'a>,
         number: usize,
-        seats: Vec<(Connection<W>, Box<dyn Client>)>,
+        slots: Vec<(Connection<W>, Box<dyn Client>)>,
     ) -> Result<Self, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let count = seats.len();
-        let alone = match seats.as_slice() {
+        let count = slots.len();
+        let alone = match slots.as_slice() {
             [(connection, _)] => wait_on(&connection.socket).is_ok(),
             _ => false,
         };
         let mut timers = BinaryHeap::with_capacity(count);
-        for (place, (connection, _)) in seats.iter().enumerate() {
+        for (place, (connection, _)) in slots.iter().enumerate() {
             epoll::add(&epoll, &connection.socket, epoll::EventData::new_u64(place as u64), WATCHED)?;
             let client = number + place * round.threads;
             timers.push(Reverse((
@@ -196,7 +196,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                 place as u32,
             )));
         }
-        let seat = |(connection, client): (Connection<W>, Box<dyn Client>)| Seat {
+        let slot = |(connection, client): (Connection<W>, Box<dyn Client>)| ClientSlot {
             link: Link::Up(connection.socket),
             session: connection.session,
             client,
@@ -221,7 +221,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             round,
             number,
             epoll,
-            seats: seats.into_iter().map(seat).collect(),
+            slots: slots.into_iter().map(slot).collect(),
             alive: count,
             alone,
             timers,
@@ -309,7 +309,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         while self.schedule.as_ref().and_then(Schedule::due).is_some_and(|due| due <= now) {
             let Some(place) = self.free.pop_front() else { break };
             let place = place as usize;
-            if !self.seats[place].link.is_lost() && self.next_transaction(place, now, true) {
+            if !self.slots[place].link.is_lost() && self.next_transaction(place, now, true) {
                 self.advance(place, now);
             }
         }
@@ -317,9 +317,9 @@ impl<'a, W: Wire> Thread<'a, W> {
 
     /// Wakes a client from `timers`.
     fn wake(&mut self, place: usize, now: u64) {
-        let seat = &mut self.seats[place];
-        match seat.doing {
-            _ if seat.link.is_lost() => (),
+        let slot = &mut self.slots[place];
+        match slot.doing {
+            _ if slot.link.is_lost() => (),
             Doing::Connecting => self.connect(place, now),
             Doing::Sleeping => self.advance(place, now),
             _ => {
@@ -347,17 +347,17 @@ impl<'a, W: Wire> Thread<'a, W> {
     /// Begins the client's next transaction if it is due now; otherwise arranges its later begin.
     /// The client has been `free`, or becomes so now.
     fn next_transaction(&mut self, place: usize, now: u64, free: bool) -> bool {
-        let seat = &mut self.seats[place];
-        seat.doing = Doing::Between;
-        seat.tries = 1;
-        seat.answer.reply.clear();
+        let slot = &mut self.slots[place];
+        slot.doing = Doing::Between;
+        slot.tries = 1;
+        slot.answer.reply.clear();
         let Some(schedule) = &mut self.schedule else {
-            seat.begun = now;
+            slot.begun = now;
             return true;
         };
         match schedule.take(now) {
             Some(due) => {
-                seat.begun = due;
+                slot.begun = due;
                 self.tally.begun(due, now, free);
                 true
             }
@@ -372,7 +372,7 @@ impl<'a, W: Wire> Thread<'a, W> {
     fn pause(&mut self, place: usize, now: u64) -> bool {
         match self.round.pace {
             Pace::Closed { think } if !think.is_zero() => {
-                self.seats[place].doing = Doing::Between;
+                self.slots[place].doing = Doing::Between;
                 self.timers.push(Reverse((now + think.as_nanos() as u64, place as u32)));
                 false
             }
@@ -386,20 +386,20 @@ impl<'a, W: Wire> Thread<'a, W> {
         let mut over = false;
         loop {
             self.params.clear();
-            let seat = &mut self.seats[place];
-            let turn = Turn { random: &mut self.random, params: &mut self.params, reply: &seat.answer.reply };
-            match seat.client.next(turn) {
+            let slot = &mut self.slots[place];
+            let turn = Turn { random: &mut self.random, params: &mut self.params, reply: &slot.answer.reply };
+            match slot.client.next(turn) {
                 Step::Run(id) if !self.round.pipeline => {
-                    seat.answer.reply.clear();
-                    self.wire.encode(&mut seat.session, id, &self.params, true, &mut self.out);
-                    seat.doing = Doing::Answer;
-                    seat.sent.push(id);
+                    slot.answer.reply.clear();
+                    self.wire.encode(&mut slot.session, id, &self.params, true, &mut self.out);
+                    slot.doing = Doing::Answer;
+                    slot.sent.push(id);
                     break;
                 }
                 Step::Run(id) => {
-                    seat.sent.push(id);
-                    if self.wire.encode(&mut seat.session, id, &self.params, false, &mut self.out) {
-                        seat.doing = Doing::Silent;
+                    slot.sent.push(id);
+                    if self.wire.encode(&mut slot.session, id, &self.params, false, &mut self.out) {
+                        slot.doing = Doing::Silent;
                         break;
                     }
                 }
@@ -410,8 +410,8 @@ impl<'a, W: Wire> Thread<'a, W> {
                 Step::Connect => return self.connect(place, now),
                 Step::Leave => self.leave(place),
                 Step::Done(kind) => {
-                    if self.wire.sync(&mut seat.session, &mut self.out) {
-                        seat.doing = Doing::Ending(kind);
+                    if self.wire.sync(&mut slot.session, &mut self.out) {
+                        slot.doing = Doing::Ending(kind);
                         break;
                     }
                     if !self.over(place, kind, now) {
@@ -435,9 +435,9 @@ impl<'a, W: Wire> Thread<'a, W> {
 
     /// Puts the client into `timers` until this time.
     fn idle(&mut self, place: usize, doing: Doing, until: u64) {
-        let seat = &mut self.seats[place];
-        seat.doing = doing;
-        seat.answer.reply.clear();
+        let slot = &mut self.slots[place];
+        slot.doing = doing;
+        slot.answer.reply.clear();
         self.timers.push(Reverse((until, place as u32)));
     }
 
@@ -445,9 +445,9 @@ impl<'a, W: Wire> Thread<'a, W> {
     /// that leaves the server's transaction open has done none: all its work would be one
     /// transaction.
     fn over(&mut self, place: usize, kind: u8, now: u64) -> bool {
-        let seat = &self.seats[place];
-        let begun = seat.begun;
-        if seat.link.is_up() && self.wire.in_transaction(&seat.session) {
+        let slot = &self.slots[place];
+        let begun = slot.begun;
+        if slot.link.is_up() && self.wire.in_transaction(&slot.session) {
             self.lose(place, || "end of script reached without completing the last transaction".to_owned());
             return false;
         }
@@ -459,9 +459,9 @@ impl<'a, W: Wire> Thread<'a, W> {
 
     /// Whether the thread waits only for the answer to its only client.
     fn waits_alone(&self) -> bool {
-        let busy = |seat: &Seat<W>| seat.link.is_up() && seat.unsent.is_empty();
+        let busy = |slot: &ClientSlot<W>| slot.link.is_up() && slot.unsent.is_empty();
         // In a closed loop a client that waits for a time is in `timers`.
-        self.alone && self.timers.is_empty() && self.schedule.is_none() && busy(&self.seats[0])
+        self.alone && self.timers.is_empty() && self.schedule.is_none() && busy(&self.slots[0])
     }
 
     /// Receives from a socket, under the `waiting` flags for the first receive.
@@ -472,13 +472,13 @@ impl<'a, W: Wire> Thread<'a, W> {
         waiting: RecvFlags,
         clock: &impl Fn() -> u64,
     ) {
-        if matches!(self.seats[place].link, Link::Rising(_)) {
+        if matches!(self.slots[place].link, Link::Rising(_)) {
             return self.rise(place, clock());
         }
         if flags.contains(epoll::EventFlags::OUT) {
             self.send_rest(place);
         }
-        while let Link::Up(socket) = &self.seats[place].link {
+        while let Link::Up(socket) = &self.slots[place].link {
             self.input.clear();
             let received = match net::recv(socket, spare_capacity(&mut self.input), waiting) {
                 Ok((0, _)) | Err(Errno::CONNRESET) => {
@@ -500,18 +500,18 @@ impl<'a, W: Wire> Thread<'a, W> {
     /// Handles received bytes.
     fn take(&mut self, place: usize, now: u64) {
         let input = std::mem::take(&mut self.input);
-        let mut rest = std::mem::take(&mut self.seats[place].rest);
+        let mut rest = std::mem::take(&mut self.slots[place].rest);
         let kept = !rest.is_empty();
         if kept {
             rest.extend_from_slice(&input);
         }
         let bytes = if kept { &rest } else { &input };
         let mut used = 0;
-        while self.seats[place].link.is_up() {
-            let seat = &mut self.seats[place];
+        while self.slots[place].link.is_up() {
+            let slot = &mut self.slots[place];
             self.out.clear();
             let (taken, progress) =
-                self.wire.decode(&mut seat.session, &bytes[used..], &mut seat.answer, &mut self.out);
+                self.wire.decode(&mut slot.session, &bytes[used..], &mut slot.answer, &mut self.out);
             used += taken;
             self.send(place);
             match progress {
@@ -519,13 +519,13 @@ impl<'a, W: Wire> Thread<'a, W> {
                 Progress::Replied => self.answered(place, now),
                 Progress::Failed => self.failed(place, now),
                 Progress::Ended => {
-                    self.tally.error(&self.seats[place].answer.failure, false, now, String::new);
+                    self.tally.error(&self.slots[place].answer.failure, false, now, String::new);
                     self.lose_by_failure(place, None);
                 }
                 Progress::Broken(why) => self.lose(place, || why.to_owned()),
             }
         }
-        if !self.seats[place].link.is_up() {
+        if !self.slots[place].link.is_up() {
             // The other bytes belong to a connection that is gone.
             rest.clear();
         } else if kept {
@@ -533,18 +533,18 @@ impl<'a, W: Wire> Thread<'a, W> {
         } else {
             rest.extend_from_slice(&input[used..]);
         }
-        self.seats[place].rest = rest;
+        self.slots[place].rest = rest;
         self.input = input;
     }
 
     /// A complete answer without an error has come.
     fn answered(&mut self, place: usize, now: u64) {
-        let seat = &mut self.seats[place];
-        seat.sent.clear();
-        match seat.doing {
+        let slot = &mut self.slots[place];
+        slot.sent.clear();
+        match slot.doing {
             Doing::Answer => self.advance(place, now),
             Doing::Silent => {
-                seat.answer.reply.clear();
+                slot.answer.reply.clear();
                 self.advance(place, now);
             }
             Doing::Ending(kind) => {
@@ -555,7 +555,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             Doing::RollingBack(after) => self.rolled_back(place, after, now),
             // No client waits for this answer, so it is dropped.
             Doing::Between | Doing::Sleeping | Doing::Connecting => {
-                seat.answer.reply.clear();
+                slot.answer.reply.clear();
             }
         }
     }

@@ -87,8 +87,8 @@ fn run_over<W: Wire>(
     for (number, connections) in connections.into_iter().enumerate() {
         let clients =
             (number..load.clients).step_by(threads).map(|index| workload.client(index, load.clients));
-        let seats = connections.into_iter().zip(clients).collect();
-        workers.push(Thread::new(wire, &round, number, seats).map_err(|error| format!("no epoll: {error}"))?);
+        let slots = connections.into_iter().zip(clients).collect();
+        workers.push(Thread::new(wire, &round, number, slots).map_err(|error| format!("no epoll: {error}"))?);
     }
     let origin = Instant::now();
     let tallies: Vec<_> = thread::scope(|scope| {

@@ -15,28 +15,28 @@ use crate::workload::Workload;
 impl<W: Wire> Thread<'_, W> {
     /// An answer with an error has come.
     pub(super) fn failed(&mut self, place: usize, now: u64) {
-        let seat = &mut self.seats[place];
-        let Failure { code, behind, .. } = seat.answer.failure;
-        let statement = seat.sent.get(behind).or(seat.sent.last()).copied();
-        seat.sent.clear();
+        let slot = &mut self.slots[place];
+        let Failure { code, behind, .. } = slot.answer.failure;
+        let statement = slot.sent.get(behind).or(slot.sent.last()).copied();
+        slot.sent.clear();
         let tolerated = self.round.tolerated.contains(&code);
         let (round, wire) = (self.round, self.wire);
         let about = || statement.map_or_else(String::new, |one| about(round.workload, one, wire.text(one)));
-        self.tally.error(&seat.answer.failure, tolerated, now, about);
+        self.tally.error(&slot.answer.failure, tolerated, now, about);
         let after = match code.remedy() {
-            _ if matches!(seat.doing, Doing::RollingBack(_)) => return self.lose_by_failure(place, None),
+            _ if matches!(slot.doing, Doing::RollingBack(_)) => return self.lose_by_failure(place, None),
             _ if tolerated => After::Anew,
             Remedy::Nothing => return self.lose_by_failure(place, statement),
-            Remedy::Again if seat.tries < self.round.tries => After::Again,
+            Remedy::Again if slot.tries < self.round.tries => After::Again,
             Remedy::Again | Remedy::Next => After::Next,
         };
-        if seat.doing == Doing::Sleeping {
+        if slot.doing == Doing::Sleeping {
             // A queued statement failed before the client slept: the client does not sleep on.
             self.timers.retain(|Reverse((_, other))| *other as usize != place);
         }
         self.out.clear();
-        if self.wire.rollback(&mut seat.session, &mut self.out) {
-            seat.doing = Doing::RollingBack(after);
+        if self.wire.rollback(&mut slot.session, &mut self.out) {
+            slot.doing = Doing::RollingBack(after);
             self.send(place);
         } else {
             self.rolled_back(place, after, now);
@@ -44,11 +44,11 @@ impl<W: Wire> Thread<'_, W> {
     }
 
     pub(super) fn rolled_back(&mut self, place: usize, after: After, now: u64) {
-        let seat = &mut self.seats[place];
-        seat.answer.reply.clear();
-        let kind = seat.client.failed(after == After::Again);
+        let slot = &mut self.slots[place];
+        slot.answer.reply.clear();
+        let kind = slot.client.failed(after == After::Again);
         self.tally.failed(kind, after != After::Next, now);
-        seat.tries += u32::from(after == After::Again);
+        slot.tries += u32::from(after == After::Again);
         if after != After::Next || self.pause(place, now) {
             self.advance(place, now);
         }
@@ -56,7 +56,7 @@ impl<W: Wire> Thread<'_, W> {
 
     /// Loses a client to a server's error, in this statement, where it is known.
     pub(super) fn lose_by_failure(&mut self, place: usize, statement: Option<StatementId>) {
-        let failure = std::mem::take(&mut self.seats[place].answer.failure);
+        let failure = std::mem::take(&mut self.slots[place].answer.failure);
         let (wire, workload) = (self.wire, self.round.workload);
         self.lose(place, || {
             let advice = failure.code.advice().map(|advice| format!("; {advice}")).unwrap_or_default();

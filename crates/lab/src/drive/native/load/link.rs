@@ -48,7 +48,7 @@ impl<W: Wire> Thread<'_, W> {
         self.leave(place);
         // The loop waits for a connection under way as for the others.
         self.alone = false;
-        self.seats[place].doing = Doing::Connecting;
+        self.slots[place].doing = Doing::Connecting;
         match Attempt::begin(self.wire, &self.round.peer) {
             Ok(Some(attempt)) => self.watch_rising(place, Box::new(attempt)),
             Ok(None) => self.timers.push(Reverse((now + QUEUE_FULL.as_nanos() as u64, place as u32))),
@@ -58,22 +58,22 @@ impl<W: Wire> Thread<'_, W> {
 
     fn watch_rising(&mut self, place: usize, attempt: Box<Attempt<W>>) {
         match attempt.watch(&self.epoll, place) {
-            Ok(()) => self.seats[place].link = Link::Rising(attempt),
+            Ok(()) => self.slots[place].link = Link::Rising(attempt),
             Err(error) => self.lose(place, || format!("the socket can't be watched: {error}")),
         }
     }
 
     /// Continues to set a connection up.
     pub(super) fn rise(&mut self, place: usize, now: u64) {
-        let seat = &mut self.seats[place];
-        let Link::Rising(mut attempt) = std::mem::replace(&mut seat.link, Link::Down) else { return };
+        let slot = &mut self.slots[place];
+        let Link::Rising(mut attempt) = std::mem::replace(&mut slot.link, Link::Down) else { return };
         match attempt.advance(self.wire, &self.round.peer, &mut self.input) {
-            Ok(Advance::Going) => seat.link = Link::Rising(attempt),
+            Ok(Advance::Going) => slot.link = Link::Rising(attempt),
             Ok(Advance::Anew) => self.watch_rising(place, attempt),
             Ok(Advance::Ready(session)) => {
-                seat.link = Link::Up(attempt.socket);
-                seat.session = session;
-                seat.answer.reply.clear();
+                slot.link = Link::Up(attempt.socket);
+                slot.session = session;
+                slot.answer.reply.clear();
                 self.watch(place, WATCHED);
                 self.advance(place, now);
             }
@@ -103,42 +103,42 @@ impl<W: Wire> Thread<'_, W> {
         self.wire.leave(&mut self.out);
         self.send(place);
         self.out.clear();
-        let seat = &mut self.seats[place];
-        seat.link = Link::Down;
-        seat.answer.reply.clear();
-        seat.rest.clear();
-        seat.unsent.clear();
-        seat.sent.clear();
+        let slot = &mut self.slots[place];
+        slot.link = Link::Down;
+        slot.answer.reply.clear();
+        slot.rest.clear();
+        slot.unsent.clear();
+        slot.sent.clear();
     }
 
     /// Sends `out`.
     pub(super) fn send(&mut self, place: usize) {
-        let seat = &mut self.seats[place];
-        let (Link::Up(socket), false) = (&seat.link, self.out.is_empty()) else { return };
-        if !seat.unsent.is_empty() {
-            seat.unsent.extend_from_slice(&self.out);
+        let slot = &mut self.slots[place];
+        let (Link::Up(socket), false) = (&slot.link, self.out.is_empty()) else { return };
+        if !slot.unsent.is_empty() {
+            slot.unsent.extend_from_slice(&self.out);
             return;
         }
         let sent = send(socket, &self.out);
         if sent < self.out.len() {
-            seat.unsent.extend_from_slice(&self.out[sent..]);
+            slot.unsent.extend_from_slice(&self.out[sent..]);
             self.watch(place, WATCHED | epoll::EventFlags::OUT);
         }
     }
 
     /// Sends the bytes that the socket did not take before.
     pub(super) fn send_rest(&mut self, place: usize) {
-        let seat = &mut self.seats[place];
-        let Link::Up(socket) = &seat.link else { return };
-        let sent = send(socket, &seat.unsent);
-        seat.unsent.drain(..sent);
-        if seat.unsent.is_empty() {
+        let slot = &mut self.slots[place];
+        let Link::Up(socket) = &slot.link else { return };
+        let sent = send(socket, &slot.unsent);
+        slot.unsent.drain(..sent);
+        if slot.unsent.is_empty() {
             self.watch(place, WATCHED);
         }
     }
 
     pub(super) fn watch(&mut self, place: usize, flags: epoll::EventFlags) {
-        let Link::Up(socket) = &self.seats[place].link else { return };
+        let Link::Up(socket) = &self.slots[place].link else { return };
         if let Err(error) = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(place as u64), flags)
         {
             self.lose(place, || format!("the socket can't be watched: {error}"));
@@ -147,7 +147,7 @@ impl<W: Wire> Thread<'_, W> {
 
     /// Loses a client that can't go on.
     pub(super) fn lose(&mut self, place: usize, why: impl FnOnce() -> String) {
-        if !std::mem::replace(&mut self.seats[place].link, Link::Lost).is_lost() {
+        if !std::mem::replace(&mut self.slots[place].link, Link::Lost).is_lost() {
             self.alive -= 1;
             self.tally.lost(why);
         }
@@ -159,10 +159,10 @@ impl<W: Wire> Thread<'_, W> {
         let until = Instant::now() + PARTING;
         self.out.clear();
         self.wire.leave(&mut self.out);
-        for place in 0..self.seats.len() {
+        for place in 0..self.slots.len() {
             self.send(place);
         }
-        let mut up = self.seats.iter().filter(|seat| seat.link.is_up()).count();
+        let mut up = self.slots.iter().filter(|slot| slot.link.is_up()).count();
         while up > 0 && Instant::now() < until {
             events.clear();
             let wait = Timespec { tv_sec: 0, tv_nsec: LOOK as i64 };
@@ -173,13 +173,13 @@ impl<W: Wire> Thread<'_, W> {
             }
             for event in events.iter() {
                 let place = event.data.u64() as usize;
-                while let Link::Up(socket) = &self.seats[place].link {
+                while let Link::Up(socket) = &self.slots[place].link {
                     self.input.clear();
                     match net::recv(socket, spare_capacity(&mut self.input), RecvFlags::DONTWAIT) {
                         Ok((1.., _)) | Err(Errno::INTR) => (),
                         Err(Errno::AGAIN) => break,
                         Ok((0, _)) | Err(_) => {
-                            self.seats[place].link = Link::Down;
+                            self.slots[place].link = Link::Down;
                             up -= 1;
                         }
                     }

@@ -450,8 +450,8 @@ fn once_warm_nothing_is_allocated() {
         let peer = Peer::resolve(&fake.target.address).unwrap();
         let connections = connect::connect(&wire, &peer, 2, &live).map_err(|failed| failed.why).unwrap();
         let round = load::Round::new(&load, 1, &workload, Dialect::Postgres, peer);
-        let seats = connections.into_iter().map(|one| (one, workload.client(0, 2))).collect();
-        let worker = Thread::new(&wire, &round, 0, seats).unwrap();
+        let slots = connections.into_iter().map(|one| (one, workload.client(0, 2))).collect();
+        let worker = Thread::new(&wire, &round, 0, slots).unwrap();
         let counted = allocation_counter::measure(|| {
             worker.run(Instant::now(), &live);
         });
