@@ -11,13 +11,13 @@ use sync::atomic::AtomicBool;
 use crate::arm::spec::Spec;
 use crate::arm::{Address, Dialect, Running, Target};
 
-/// Says what cannot be tried here, past the harness, which keeps to itself what a test prints that
-/// succeeds. `make test` repeats these lines at its end.
+/// Reports a skipped test, past the harness, which hides the output of tests that pass. `make test`
+/// repeats these lines at its end.
 pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
 }
 
-/// Waits until this is so, for at most a minute.
+/// Waits until this holds, for at most 60 s.
 pub fn wait_until(mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is_so() && Instant::now() < end {
@@ -25,7 +25,7 @@ pub fn wait_until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A target at this address, for what is tested without a real server.
+/// A target at this address, for tests without a real server.
 pub fn target_at(dialect: Dialect, address: Address) -> Target {
     Target {
         arm: "test".to_owned(),
@@ -38,7 +38,7 @@ pub fn target_at(dialect: Dialect, address: Address) -> Target {
     }
 }
 
-/// Whether a server could not be started because this machine does not have it; says so.
+/// Whether a server could not be started because this machine lacks it; reports that.
 pub fn is_absent(error: &str) -> bool {
     let absent = error.contains("is not installed") || error.contains("no user");
     if absent {
@@ -58,8 +58,8 @@ pub fn target(dialect: Dialect) -> Option<Target> {
             ("LAB_TEST_POSTGRES", &POSTGRES, "test=serve-postgres:shared_buffers=64MB fsync=off")
         }
         Dialect::Mysql => {
-            // Room for all that tests load: reading it again from the disk takes minutes. Nobody
-            // pulls its plug here.
+            // Room for the data of all tests: reading it again from the disk takes minutes. This
+            // server survives no power failure, and needs not to.
             let arm = "test=serve-mariadb:innodb_buffer_pool_size=512M innodb_log_file_size=512M innodb_doublewrite=0 \
                        innodb_flush_log_at_trx_commit=0";
             ("LAB_TEST_MYSQL", &MARIADB, arm)

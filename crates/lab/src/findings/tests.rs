@@ -232,7 +232,7 @@ fn what_chance_makes_of_few_samples_is_no_growth() {
         ["pg, select-only: with 64 clients 18% of server time is in s_lock, with 8 clients it was 10%."]
     );
     assert_eq!(grown(&before, &after, 0), [""; 0], "nobody counted");
-    // Of two symbols that differ by chance alone, neither is the first.
+    // If two symbols differ by chance alone, neither is the first.
     let close = [("one", 0.53), ("other", 0.47)];
     assert_eq!(grown(&close, &close, 200), [""; 0]);
 }
