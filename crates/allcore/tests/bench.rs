@@ -176,8 +176,7 @@ fn a_run_gives_a_table_and_every_report_which_can_be_had_again_and_compared() {
     }
     assert!(seen > 0, "no round was looked at");
     let missing = run["missing"].as_array().unwrap();
-    let wide =
-        |line: &Value| line.as_str().unwrap().contains("has intervals wider than the 0.1% that were wanted");
+    let wide = |line: &Value| line.as_str().unwrap().contains("has intervals wider than the 0.1% asked for");
     assert!(missing.len() == 2 && missing.iter().all(wide), "{missing:?}");
     assert!(run["arms"][0]["server"].as_str().unwrap().contains("Allcore"), "{}", run["arms"][0]);
     assert_eq!(run["arms"][1]["settings"][1], serde_json::json!(["cores", "1"]));
@@ -237,7 +236,7 @@ fn ctrl_c_keeps_what_was_measured() {
     assert!(said.contains("stopped: what was measured until now"), "{said}");
     let kept = json(&folder.path().join("run.json"));
     assert!(!kept["points"][0]["rounds"].as_array().unwrap().is_empty(), "{said}");
-    assert!(kept["missing"].to_string().contains(", for the run was stopped"), "{}", kept["missing"]);
+    assert!(kept["missing"].to_string().contains(", because the run was stopped"), "{}", kept["missing"]);
     let table = fs::read_to_string(folder.path().join("out")).unwrap();
     assert!(table.contains("Transactions a second") && table.contains("Missing:"), "{table}");
     assert!(!Path::new(&data).exists(), "the server's folder is gone");
@@ -324,10 +323,10 @@ fn a_run_is_stored_before_what_must_hold_is_checked() {
     // The history is what the check reads and the load does not.
     let mut lock = server.connect();
     lock.batch_execute("BEGIN; LOCK TABLE pgbench_history IN ACCESS EXCLUSIVE MODE").unwrap();
-    wait_for(&said, "a: checking what must hold", &mut running);
+    wait_for(&said, "a: checking the data", &mut running);
     let stored = json(&folder.path().join("run.json"));
     assert_eq!(stored["points"][0]["rounds"].as_array().unwrap().len(), 3);
-    assert!(stored["missing"].to_string().contains("was not checked: the run was ended before"), "{stored}");
+    assert!(stored["missing"].to_string().contains("was not checked: the run ended before"), "{stored}");
     assert!(!stored.to_string().contains("of-no-use"), "a password is stored: {}", stored["command"]);
     // Ended at once in the middle of the check: what was stored stays. Both signals are there
     // before it can act on either.

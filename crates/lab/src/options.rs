@@ -196,14 +196,14 @@ pub struct RunOptions {
 
 /// The workloads.
 const WORKLOADS: &str = "\
-What the clients do:
+The clients' transactions:
   tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale)
   oltp_point_select, oltp_read_only, oltp_read_write, oltp_write_only,
   oltp_update_index, oltp_update_non_index   sysbench's scripts (--tables, --table-size, --rand-type)
   ycsb-a ... ycsb-f   YCSB's workloads (--table-size)
   tpcc   TPC-C's full mix (--scale warehouses)
-  connect   each transaction connects, asks one thing and disconnects, as pgbench -C does
-Tables, data and statements are the originals'; what is not there is loaded.";
+  connect   each transaction connects, runs one query and disconnects, as pgbench -C does
+Tables, data and statements are the originals'; the lab loads missing tables.";
 
 /// The program that makes the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

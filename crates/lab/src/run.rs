@@ -224,14 +224,15 @@ fn pin(
     let name = |arm: &&Arm| arm.running.target.arm.clone();
     let servers = match (&here[..], &elsewhere[..]) {
         (_, []) => format!("servers to {:?}", split.server),
-        ([], _) => "no server, since none is seen here".to_owned(),
+        ([], _) => "no server, since its processes are unknown here".to_owned(),
         (some, _) => {
             let names: Vec<String> = some.iter().map(name).collect();
             format!("the servers of {} to {:?}", figures::list(&names), split.server)
         }
     };
     facts.push(("pinned".into(), format!("client to CPUs {:?}, {servers}", split.client)));
-    let unpinned = |arm: &&Arm| format!("{}: its server is not pinned, since it is not seen here", name(arm));
+    let unpinned =
+        |arm: &&Arm| format!("{}: its server is not pinned, since its processes are unknown here", name(arm));
     missing.extend(elsewhere.iter().map(unpinned));
     Some(pinned)
 }
@@ -259,7 +260,7 @@ fn store_unchecked(report: &mut Report, files: &Files<'_>) {
     if report.points.is_empty() {
         return;
     }
-    report.missing.push("what must hold was not checked: the run was ended before".into());
+    report.missing.push("the data was not checked: the run ended before".into());
     findings::conclude(report);
     match files.store(report) {
         Ok(Some(stored)) => view::say(&format!("{} has what was measured", stored.display())),
@@ -285,15 +286,13 @@ fn check(report: &mut Report, arms: &[Arm], stop: &AtomicBool) {
             continue;
         };
         if is_set(stop) && !stopped {
-            report.missing.push(format!("{name}: what must hold was not checked, for the run was stopped"));
+            report.missing.push(format!("{name}: the data was not checked: the run was stopped"));
             continue;
         }
-        view::say(&format!("{name}: checking what must hold"));
+        view::say(&format!("{name}: checking the data"));
         match arm.check() {
             Ok(checks) => last.checks = checks,
-            Err(reason) => {
-                report.missing.push(format!("{name}: what must hold could not be checked: {reason}"))
-            }
+            Err(reason) => report.missing.push(format!("{name}: the data could not be checked: {reason}")),
         }
     }
 }

@@ -44,7 +44,7 @@ fn first(processes: &[u32], proxies: &str) -> Result<Option<u32>, String> {
     }
     proxy.map_or(Ok(None), |name| {
         Err(format!(
-            "{name} listens in its server's place (process {}) and passes on what it hears",
+            "{name} listens in its server's place (process {}) and forwards the traffic",
             processes[0]
         ))
     })

@@ -175,7 +175,7 @@ fn mysql(parts: Parts, environment: Environment<'_>) -> Result<Target, String> {
 }
 
 fn port(given: Option<String>, usual: u16) -> Result<u16, String> {
-    let none = || format!("what stands where the port should is none ({ENCODE})");
+    let none = || format!("the port is no number ({ENCODE})");
     given.map_or(Ok(usual), |port| port.parse().map_err(|_| none()))
 }
 

@@ -60,8 +60,8 @@ fn peers(points: &[&Point], best: &Point) -> String {
     let counts: Vec<String> = others.map(|point| whole(point.clients as f64)).collect();
     match &counts[..] {
         [] => String::new(),
-        [one] if one == "1" => " (not told apart from 1 client)".into(),
-        _ => format!(" (not told apart from {} clients)", list(&counts)),
+        [one] if one == "1" => " (no difference from 1 client)".into(),
+        _ => format!(" (no difference from {} clients)", list(&counts)),
     }
 }
 

@@ -21,14 +21,12 @@ pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
     let most = points.last().map_or(1, |point| point.clients);
     match lost(fit, most as f64) {
         // A coherence that may be zero gets no share.
-        Some((part, _)) if fit.coherence.contains(0.0) != Some(false) => format!(
-            "{terms}; {peak}; with {} {} of what so many could do is lost",
-            clients(most),
-            percent(part)
-        ),
+        Some((part, _)) if fit.coherence.contains(0.0) != Some(false) => {
+            format!("{terms}; {peak}; with {} {} of linear throughput is lost", clients(most), percent(part))
+        }
         Some((part, coherence)) => format!(
-            "{terms}; {peak}; with {} {} of what so many could do is lost, {} of that to coherence (each agrees with each), \
-             the rest to contention (one at a time)",
+            "{terms}; {peak}; with {} {} of linear throughput is lost, {} of that to coherence (each client coordinates with each), \
+             the rest to contention (serial work)",
             clients(most),
             percent(part),
             percent(coherence)

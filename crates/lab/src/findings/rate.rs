@@ -33,7 +33,7 @@ pub(super) fn held(points: &[&Point]) -> (Option<String>, Vec<String>) {
     let held = (!counts.is_empty()).then(|| format!("{rate} is held with {} {noun}", list(&counts)));
     let lacking = lacking.iter().map(|(point, offered, kept)| {
         format!(
-            "{rate} is not held with {}: {} of what was due is done{}{}",
+            "{rate} is not held with {}: {} of the arrivals are done{}{}",
             clients(point.clients),
             percent(*kept),
             until(point, offered),
@@ -64,7 +64,7 @@ fn until(point: &Point, offered: &Offered) -> String {
     match median(&ends) {
         _ if 2 * ends.len() <= point.rounds.len() => String::new(),
         end if end <= offered.from => format!("; it does not even keep up with {} a second", number(end)),
-        end => format!("; it keeps up until {} a second are due, and no longer", number(end)),
+        end => format!("; it keeps up until {} arrivals a second", number(end)),
     }
 }
 
@@ -84,7 +84,7 @@ fn fell_behind(round: &Round) -> Option<f64> {
 fn unstarted(point: &Point) -> String {
     match point.unstarted() {
         None | Some(0) => String::new(),
-        Some(1) => "; 1 transaction was never begun".into(),
-        Some(count) => format!("; {} transactions were never begun", whole(count as f64)),
+        Some(1) => "; 1 transaction never began".into(),
+        Some(count) => format!("; {} transactions never began", whole(count as f64)),
     }
 }

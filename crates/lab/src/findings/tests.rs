@@ -377,8 +377,8 @@ fn a_best_point_is_told_with_those_it_is_not_told_apart_from() {
     let highest = |told: &str| format!("pg, select-only: throughput is highest with 8 clients{told}, 6,000");
     for (width, told) in [
         (40.0, ""),
-        (60.0, " (not told apart from 16 clients)"),
-        (200.0, " (not told apart from 16 and 32 clients)"),
+        (60.0, " (no difference from 16 clients)"),
+        (200.0, " (no difference from 16 and 32 clients)"),
     ] {
         let findings = curve(width);
         assert!(findings[0].starts_with(&highest(told)), "{findings:#?}");
@@ -421,8 +421,8 @@ fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
     assert_eq!(
         findings(points),
         [
-            "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of what was due is done; 15,000 \
-             transactions were never begun.",
+            "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of the arrivals are done; 15,000 \
+             transactions never began.",
             "pg, select-only: the rate of 2,000 a second is held with 8 clients.",
         ]
     );
@@ -430,8 +430,7 @@ fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
     let mut untold = offered(1, (2_000.0, 2_000.0), |due| due.min(1_500.0));
     untold.rounds[0].unstarted = None;
     let untold = findings(vec![untold]);
-    let lacking =
-        "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of what was due is done.";
+    let lacking = "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of the arrivals are done.";
     assert_eq!(untold, [lacking]);
     // With few arrivals, chance may take this many, but an even schedule may not.
     let mut few = offered(4, (10.0, 10.0), |due| 0.9 * due);
@@ -440,8 +439,8 @@ fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
     few.rounds
         .iter_mut()
         .for_each(|round| round.offered = Some(Offered { even: true, from: 10.0, to: 10.0 }));
-    let lacking = "pg, select-only: the rate of 10.0 a second is not held with 4 clients: 90% of what was due is done; 30 \
-                   transactions were never begun.";
+    let lacking = "pg, select-only: the rate of 10.0 a second is not held with 4 clients: 90% of the arrivals are done; 30 \
+                   transactions never began.";
     assert_eq!(findings(vec![few]), [lacking]);
 }
 
@@ -451,8 +450,8 @@ fn of_a_rising_rate_is_told_up_to_which_it_is_held() {
     assert_eq!(findings.len(), 1, "{findings:#?}");
     assert!(
         findings[0].starts_with(
-            "pg, select-only: the rate of 0 to 10,000 a second is not held with 64 clients: 84% of what was due is done; it \
-             keeps up until 6,000 a second are due, and no longer; 24,"
+            "pg, select-only: the rate of 0 to 10,000 a second is not held with 64 clients: 84% of the arrivals are done; it \
+             keeps up until 6,000 arrivals a second; 24,"
         ),
         "{findings:#?}"
     );
@@ -471,7 +470,7 @@ fn the_law_is_told_with_its_terms_where_it_fits() {
     assert!(told.contains("contention 2.0% (2.0% to 2.0%) and coherence 1.0e-3"), "{told}");
     assert!(told.contains("its peak is at 31 (31 to 31) clients, with 1"), "{told}");
     assert!(
-        told.contains("with 128 clients 95% of what so many could do is lost, 86% of that to coherence"),
+        told.contains("with 128 clients 95% of linear throughput is lost, 86% of that to coherence"),
         "{told}"
     );
     let cliff = findings(curve("pg", &[(1, 1e3), (2, 2e3), (4, 4e3), (8, 8e3), (16, 16e3), (32, 500.0)]));
@@ -498,7 +497,7 @@ fn of_a_law_only_what_its_intervals_exclude_is_told_as_a_fact() {
         told.contains("its peak is at 167 (98 or more) clients") && !told.contains("to coherence"),
         "{told}"
     );
-    assert!(told.ends_with("with 64 clients 58% of what so many could do is lost"), "{told}");
+    assert!(told.ends_with("with 64 clients 58% of linear throughput is lost"), "{told}");
     let sure = Fit { coherence: of(3.1e-5, 1e-5, 9.8e-5), ..fit };
     assert!(
         law::sentence(&sure, &points).contains("9.0% of that to coherence"),

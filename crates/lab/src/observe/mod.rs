@@ -64,8 +64,7 @@ const MOST_LOST: f64 = 0.1;
 /// points.
 const LEAST_SAMPLES: u64 = 200;
 
-const SWITCHES_LOST: &str = "no context switches: sessions that ended meanwhile did more than a tenth of the server's work, \
-                             and took theirs with them";
+const SWITCHES_LOST: &str = "no context switches: sessions that ended during the round did more than a tenth of the server's work, and their counts ended with them";
 
 /// Observes a server through /proc, perf and a control connection.
 pub struct Observer {

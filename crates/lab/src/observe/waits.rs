@@ -35,7 +35,7 @@ pub fn connect_to(target: &Target) -> Connect {
 pub(super) type Samples = Result<Profile, String>;
 
 /// The reason for the absence of samples in a round without questions.
-const NOT_ASKED: &str = "the round was over before perf had sampled, beside which nothing is asked; longer rounds (--round) \
+const NOT_ASKED: &str = "the round was over before perf had sampled, and the lab asks only after that; longer rounds (--round) \
                          show more";
 
 /// Reads what sessions wait for.

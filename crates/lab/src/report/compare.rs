@@ -102,8 +102,8 @@ fn speeds(first: &Machine, second: &Machine) -> Option<String> {
         let (part, how) = (figures::percent(apart.abs()), if apart > 0.0 { "longer" } else { "less" });
         let (from, to) = (figures::number(from), figures::number(to));
         format!(
-            "a fixed loop took {part} {how} in the second, {from} ms became {to} (medians): so far the machine itself may be what \
-             changed"
+            "a fixed loop took {part} {how} in the second, {from} ms became {to} (medians): the machine itself may explain \
+             this much of a change"
         )
     })
 }
@@ -218,11 +218,11 @@ impl<'a> Comparison<'a> {
         let unknown = all().filter(|(_, ratio)| ratio.verdict() == Verdict::Unknown).count();
         let told = match unknown {
             0 => String::new(),
-            some => format!("; of {some} too few rounds are known to tell"),
+            some => format!("; {some} with too few rounds to tell"),
         };
         let (faster, slower, none) = (count(Some(true)), count(Some(false)), count(None) - unknown);
         let all = all().count();
-        format!("Of {all} points {faster} became faster, {slower} slower, {none} neither{told}.")
+        format!("{faster} of {all} points became faster, {slower} slower, {none} neither{told}.")
     }
 }
 
@@ -302,16 +302,16 @@ mod tests {
             *tps = Interval::each(|of| 4.0 * of(&one));
         }
         for (first, second, told) in [
-            (&runs, &runs, "Of 18 points 0 became faster, 0 slower, 18 neither."),
-            (&faster(1.3), &runs, "Of 18 points 0 became faster, 10 slower, 8 neither."),
-            (&runs, &faster(1.3), "Of 18 points 10 became faster, 0 slower, 8 neither."),
+            (&runs, &runs, "0 of 18 points became faster, 0 slower, 18 neither."),
+            (&faster(1.3), &runs, "0 of 18 points became faster, 10 slower, 8 neither."),
+            (&runs, &faster(1.3), "10 of 18 points became faster, 0 slower, 8 neither."),
             (
                 &single,
                 &single,
-                "Of 1 points 0 became faster, 0 slower, 0 neither; of 1 too few rounds are known to tell.",
+                "0 of 1 points became faster, 0 slower, 0 neither; 1 with too few rounds to tell.",
             ),
-            (&open, &slow, "Of 3 points 0 became faster, 3 slower, 0 neither."),
-            (&open, &more, "Of 3 points 0 became faster, 0 slower, 3 neither."),
+            (&open, &slow, "0 of 3 points became faster, 3 slower, 0 neither."),
+            (&open, &more, "0 of 3 points became faster, 0 slower, 3 neither."),
             (&runs, &single, "Nothing is comparable: no point has a figure in both runs."),
             (&samples::nothing(), &single, "Nothing is comparable: no point has a figure in both runs."),
         ] {

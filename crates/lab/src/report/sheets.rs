@@ -135,9 +135,9 @@ pub fn more_latency(group: &Group<'_>) -> Sheet {
 /// Lateness of begins, and the driver's own part of it; `None` in a closed loop.
 pub fn lag(group: &Group<'_>) -> Option<Sheet> {
     let open = group.points().any(|point| point.lag().is_some());
-    let heads = ["p50", "p95", "p99", "driver's own p95", "never begun"];
+    let heads = ["p50", "p95", "p99", "driver's own p95", "not started"];
     open.then(|| {
-        Sheet::of_points("Begun later than due, ms", group, &heads, |point| {
+        Sheet::of_points("Lateness of transactions, ms", group, &heads, |point| {
             let (lag, own) =
                 (point.lag().unwrap_or(Latency::none()), point.own_lag().unwrap_or(Latency::none()));
             let unstarted = point.unstarted().map_or(NONE.into(), |count| count.to_string());
@@ -185,7 +185,7 @@ pub fn errors(group: &Group<'_>) -> Option<Sheet> {
         let errors = || point.rounds.iter().flat_map(|round| &round.errors);
         for (code, [count]) in sums(errors().map(|error| (&error.code, [error.count]))) {
             let first = errors().find(|error| error.code == *code).expect("it was counted");
-            let tolerated = if first.tolerated { " (tolerated: begun anew)" } else { "" };
+            let tolerated = if first.tolerated { " (tolerated)" } else { "" };
             rows.push((point, code.as_str(), count, format!("{}{tolerated}", first.message)));
         }
         let lost = point.rounds.iter().filter_map(|round| round.lost_clients.as_ref());
@@ -247,7 +247,7 @@ impl Shares {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Symbols => "Top symbols of the server",
-            Self::Waits => "What sessions waited for",
+            Self::Waits => "Wait events of the sessions",
         }
     }
 
@@ -351,7 +351,7 @@ pub fn checks(group: &Group<'_>) -> Option<Sheet> {
         }
     }
     let rows = rows.into_iter().map(Vec::from).collect();
-    Sheet::plain("Checks", "arm", &["what must hold", "clients", "whether it does"], rows)
+    Sheet::plain("Checks", "arm", &["condition", "clients", "result"], rows)
 }
 
 /// Checks that failed, a line each.

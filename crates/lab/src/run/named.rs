@@ -134,8 +134,7 @@ impl Family {
         }
         match self {
             Self::Sysbench if options.tries > 1 => Err(format!(
-                "--tries has no effect on {name}, which begins what a deadlock or a serialization failure ends anew as \
-                 often as it takes, as sysbench does: leave it out"
+                "--tries has no effect on {name}, which begins another transaction after a deadlock or a serialization failure, without limit, as sysbench does: leave it out"
             )),
             Self::Connect if options.protocol() != Protocol::Simple => Err(format!(
                 "--protocol has no effect on {name}, whose one statement is sent as text: leave it out"

@@ -50,8 +50,8 @@ impl Missing {
         sentences.extend(self.lost);
         let why = match end {
             End::Done => "",
-            End::Time => ", for the time was up",
-            End::Stopped => ", for the run was stopped",
+            End::Time => ", because the time was up",
+            End::Stopped => ", because the run was stopped",
         };
         let because = |sentence: String| sentence + why;
         sentences.extend(cells.arms().filter_map(|arm| unmeasured(&arm)).map(because));
@@ -97,7 +97,7 @@ fn too_wide(arm: &[&Cell], plan: &Plan) -> Option<String> {
     let wanted = plan.width * 100.0;
     let arm = &wide.first()?.point.arm;
     Some(format!(
-        "{arm} has intervals wider than the {wanted:.1}% that were wanted, by clients: {}",
+        "{arm} has intervals wider than the {wanted:.1}% asked for, by clients: {}",
         words.join(", ")
     ))
 }

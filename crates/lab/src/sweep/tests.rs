@@ -269,7 +269,7 @@ fn a_point_that_stays_wide_is_said() {
     assert_eq!(swept.points[0].rounds.len(), 10);
     assert_eq!((swept.missing.len(), swept.wide.len()), (0, 1), "{:?}", swept.missing);
     let line = &swept.wide[0];
-    assert!(line.starts_with("a has intervals wider than the 3.0% that were wanted, by clients: "), "{line}");
+    assert!(line.starts_with("a has intervals wider than the 3.0% asked for, by clients: "), "{line}");
     assert!(line.ends_with("% with 8 after 10 rounds"), "{line}");
 }
 
@@ -388,13 +388,13 @@ fn when_time_is_up_points_are_missing_and_pairs_whole() {
     assert_eq!(bench.now.get().as_secs(), 60, "a seventh round would have had no pair");
     assert_eq!(told.stages[0].left, Some(Duration::from_secs(70)));
     assert_eq!(rounds(&swept), [2, 2, 1, 1]);
-    says(&swept.wide, "unknown with 8 after a single round, for the time was up");
+    says(&swept.wide, "unknown with 8 after a single round, because the time was up");
 
     let bench = Bench::default();
     let short = Plan { time: Some(Duration::from_secs(5)), ..plan(&[1, 8, 64]) };
     let (swept, _) = super::tests::swept(&bench, &short, vec![steady(100.0), steady(150.0)]);
     assert_eq!(swept.points.len(), 2, "the first point is measured in any case");
-    says(&swept.missing, "b was not measured at 8 and 64 clients, for the time was up");
+    says(&swept.missing, "b was not measured at 8 and 64 clients, because the time was up");
 }
 
 #[test]
@@ -458,7 +458,7 @@ fn a_stop_keeps_what_was_measured() {
     );
     assert_eq!(rounds(&swept), [2, 2, 2, 2, 1, 1]);
     assert!(
-        swept.missing.iter().chain(&swept.wide).all(|line| line.ends_with(", for the run was stopped")),
+        swept.missing.iter().chain(&swept.wide).all(|line| line.ends_with(", because the run was stopped")),
         "{:?}",
         swept.missing
     );
@@ -532,5 +532,5 @@ fn a_stop_reaches_the_driver_and_observers_see_what_it_counted() {
     assert_eq!(looks.0[looks.0.len() - 2..], ["end".to_string(), format!("seen {done}")]);
     assert!(looks.0[1..looks.0.len() - 2].iter().all(|look| look == "tick"));
     assert!(told.0.ticks.is_sorted(), "{:?}", told.0.ticks);
-    says(&swept.missing, "a was not measured at 8 clients, for the run was stopped");
+    says(&swept.missing, "a was not measured at 8 clients, because the run was stopped");
 }

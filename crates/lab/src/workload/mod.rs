@@ -84,7 +84,7 @@ pub trait Workload: Sync {
     /// Whether a client can send all statements of a transaction before the first answer: none
     /// depends on an earlier answer, and there are several. The error explains why not.
     fn pipelines(&self) -> Result<(), String> {
-        Err(format!("what a transaction of {} sends follows from what it was answered before", self.name()))
+        Err(format!("a transaction of {} has statements that depend on earlier answers", self.name()))
     }
 
     /// The place of one of its statements, for a reader of its error: a script's file and line.

@@ -261,7 +261,7 @@ impl Workload for PgBench {
             after.iter().zip(&before.0).map(|(after, before)| number(after) - number(before)).collect();
         let Some((history, balances)) = changes.split_first() else { return Ok(Vec::new()) };
         let check = |(change, (table, _)): (&i128, &(&str, &str))| Check {
-            claim: format!("balances of {table} changed by what pgbench_history says"),
+            claim: format!("balances of {table} changed by the sum in pgbench_history"),
             fault: (change != history).then(|| format!("by {change} instead of {history}")),
         };
         Ok(balances.iter().zip(&SUMS[1..]).map(check).collect())

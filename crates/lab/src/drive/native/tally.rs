@@ -225,7 +225,7 @@ impl Tally {
         // The round ends with the last thread.
         let until = tallies.iter().map(|one| one.until).max().expect("a round has a thread");
         if !tallies.iter_mut().all(|one| one.count_overdue(until, stopped)) {
-            return Err("stopped before what was due and never begun was counted".to_owned());
+            return Err("stopped before the overdue arrivals were counted".to_owned());
         }
         let mut tallies = tallies.into_iter();
         let mut all = tallies.next().expect("a round has a thread");

@@ -230,7 +230,7 @@ impl Charts<'_> {
                 self.plot(id, &caption, ("clients", "each"), axes, lines)
             })
             .collect();
-        let heading = "What a transaction asks of the kernel";
+        let heading = "Kernel work of a transaction";
         (!plots.is_empty()).then(|| self.section(heading, "plots two", plots))
     }
 
