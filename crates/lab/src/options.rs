@@ -328,7 +328,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_run_and_a_comparison_are_told_apart() {
+    fn a_run_and_a_comparison_are_distinct_commands() {
         let run =
             read(&["--arm", "a=serve", "--rate", "10..20", "--rounds", "4", "--round", "500ms"]).unwrap();
         assert!(run.verb.is_none());
@@ -353,7 +353,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         let faults: [(&[&str], &str); 14] = [
             (&[], "--arm"),
             (&["--arm", "a=serve", "--round", "5 parsecs"], "is no time"),

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_tells_what_was_done_between_two_ticks() {
+    fn the_bar_shows_the_throughput_between_two_ticks() {
         let report = samples::two_arms();
         let mut view = View::new(Vec::new(), ProgressBar::hidden());
         view.begin(&stage(&report.points[0], 4));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_said_briefly() {
+    fn times_are_written_briefly() {
         let all = [3, 123, 3723].map(|seconds| clock(Duration::from_secs(seconds)));
         assert_eq!(all, ["3 s", "2:03", "1:02:03"]);
     }

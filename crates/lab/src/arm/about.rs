@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_as_mysql_takes_them() {
+    fn sizes_are_written_as_mysql_takes_them() {
         let shown = ["2147483648", "536870912", "1000", "0", "many"].map(short);
         assert_eq!(shown, ["2G", "512M", "1000", "0", "many"]);
     }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_data_is_waited_for_and_its_complaints_are_kept() {
+    fn an_installer_is_waited_for_and_its_messages_are_kept() {
         let (folder, mut guard) = guarded();
         let output = guard.run(Command::new("sh").args(["-c", "echo no >&2; exit 3"])).unwrap();
         assert_eq!((output.status.code(), output.stderr), (Some(3), b"no\n".to_vec()));

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_passes_on_is_no_server() {
+    fn a_proxy_is_no_server() {
         let own = std::process::id();
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         // The process has its own name once it runs.

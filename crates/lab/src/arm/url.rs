@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_say_where_and_who() {
+    fn urls_give_the_address_and_the_user() {
         let full = parsed("postgres://u%40x:p%3aw@db.example:5433/bench").unwrap();
         assert_eq!((full.arm.as_str(), full.dialect), ("a", Dialect::Postgres));
         assert_eq!(full.address, Address::Tcp("db.example".to_owned(), 5433));
@@ -240,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_the_lab_is_known_without_an_environment() {
+    fn the_labs_user_is_known_without_an_environment() {
         let nobody = parse_with("a", "postgres://h/db", &|_| None).unwrap();
         let output = Command::new("id").arg("-un").output().unwrap();
         assert_eq!(nobody.user, String::from_utf8(output.stdout).unwrap().trim());
     }
 
     #[test]
-    fn what_is_wrong_with_a_url_is_said_without_its_password() {
+    fn an_error_about_a_url_hides_its_password() {
         let cases = [
             ("bench", "a URL begins with"),
             ("u:secret@x/y", "a URL begins with"),

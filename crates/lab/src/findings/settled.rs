@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_are_not_steady_are_told() {
+    fn unsteady_rounds_are_reported() {
         // The second in the middle belongs to neither half.
         let (rises, falls) = ([0.7, 0.9, 5.0, 1.0, 1.0], [1.25, 1.0, 0.9, 0.9]);
         let points = [rounds(1, &[1.0; 4]), rounds(8, &rises), rounds(64, &falls), rounds(1000, &rises)];
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_single_and_short_rounds_need_no_word() {
+    fn steady_single_and_short_rounds_have_no_finding() {
         let mut single = rounds(8, &[0.7, 0.7, 1.0, 1.0]);
         single.rounds.truncate(1);
         let mut idle = rounds(2, &[1.0; 4]);

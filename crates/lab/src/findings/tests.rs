@@ -120,7 +120,7 @@ fn says(findings: &[String], sentence: &str) {
 }
 
 #[test]
-fn a_fall_is_told_with_what_grew() {
+fn a_fall_names_the_costs_that_grew() {
     let findings = findings(falling());
     for sentence in [
         "throughput is highest with 8 clients, 6,000 transactions a second (5,940 to 6,060)",
@@ -175,7 +175,7 @@ fn a_server_with_cpus_of_its_own_is_limited_by_these() {
 }
 
 #[test]
-fn idle_cpus_mean_something_else_where_threads_work_all_the_time() {
+fn idle_cpus_have_another_meaning_where_threads_work_all_the_time() {
     let busy = |threads| {
         let mut points = falling();
         points[3].rounds.iter_mut().for_each(|round| round.observed.busy_threads = Some(threads));
@@ -217,7 +217,7 @@ fn grown(before: &[(&str, f64)], after: &[(&str, f64)], samples: u64) -> Vec<Str
 }
 
 #[test]
-fn what_chance_makes_of_few_samples_is_no_growth() {
+fn noise_of_few_samples_is_no_growth() {
     let before = [("other", 0.9), ("s_lock", 0.1)];
     let after = [("other", 0.82), ("s_lock", 0.18)];
     // Three deviations: 0.103 of 200 samples, 0.046 of 1,000.
@@ -238,7 +238,7 @@ fn what_chance_makes_of_few_samples_is_no_growth() {
 }
 
 #[test]
-fn a_share_that_was_cut_off_is_not_said_to_have_been_none() {
+fn an_unlisted_share_has_an_upper_bound_and_is_not_zero() {
     let after = [("other", 0.75), ("s_lock", 0.25)];
     let cut = grown(&[("other", 0.74), ("next", 0.02)], &after, 1_000);
     assert_eq!(
@@ -255,7 +255,7 @@ fn a_share_that_was_cut_off_is_not_said_to_have_been_none() {
 }
 
 #[test]
-fn states_are_told_apart_from_waits() {
+fn states_are_marked_and_waits_are_not() {
     let mut points = falling();
     let seen = |updating, lock| Observed {
         waits: vec![
@@ -350,7 +350,7 @@ const SHAPES: [(&[Shape], &[&str]); 14] = [
 ];
 
 #[test]
-fn curves_are_told_by_their_shape_and_their_noise() {
+fn findings_describe_curves_by_shape_and_noise() {
     const SEEN: &str = ", as seen in single rounds, which tell nothing of the noise.";
     for (shape, expected) in SHAPES {
         let points =
@@ -369,7 +369,7 @@ fn curves_are_told_by_their_shape_and_their_noise() {
 }
 
 #[test]
-fn a_best_point_is_told_with_those_it_is_not_told_apart_from() {
+fn a_best_point_names_the_points_without_a_difference_from_it() {
     let curve = |width: f64| {
         let of = |clients, value: f64| within(clients, value, value - width, value + width);
         findings(vec![of(1, 1_000.0), of(8, 6_000.0), of(16, 5_900.0), of(32, 5_700.0), of(64, 3_000.0)])
@@ -402,7 +402,7 @@ fn offered(clients: usize, (from, to): (f64, f64), done: impl Fn(f64) -> f64) ->
 }
 
 #[test]
-fn an_open_loop_that_keeps_up_is_told_as_nothing_else() {
+fn an_open_loop_that_keeps_up_has_only_that_finding() {
     let steady = |clients| offered(clients, (2_000.0, 2_000.0), |due| due);
     let report = concluded(report([1, 2, 4, 8, 16, 32, 64].map(steady).into()));
     assert_eq!(
@@ -413,7 +413,7 @@ fn an_open_loop_that_keeps_up_is_told_as_nothing_else() {
 }
 
 #[test]
-fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
+fn a_rate_that_is_not_held_is_reported_with_the_transactions_that_never_began() {
     let points = vec![
         offered(1, (2_000.0, 2_000.0), |due| due.min(1_500.0)),
         offered(8, (2_000.0, 2_000.0), |due| 0.99 * due),
@@ -445,7 +445,7 @@ fn a_rate_that_is_not_held_is_told_with_what_was_never_begun() {
 }
 
 #[test]
-fn of_a_rising_rate_is_told_up_to_which_it_is_held() {
+fn a_rising_rate_is_reported_up_to_the_rate_that_is_held() {
     let findings = findings(vec![offered(64, (0.0, 10_000.0), |due| due.min(6_000.0))]);
     assert_eq!(findings.len(), 1, "{findings:#?}");
     assert!(
@@ -460,7 +460,7 @@ fn of_a_rising_rate_is_told_up_to_which_it_is_held() {
 }
 
 #[test]
-fn the_law_is_told_with_its_terms_where_it_fits() {
+fn the_law_is_reported_with_its_terms_where_it_fits() {
     let tps = |clients: usize| {
         let n = clients as f64;
         (clients, 1_000.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.001 * n * (n - 1.0)))
@@ -478,7 +478,7 @@ fn the_law_is_told_with_its_terms_where_it_fits() {
 }
 
 #[test]
-fn of_a_law_only_what_its_intervals_exclude_is_told_as_a_fact() {
+fn a_law_states_as_fact_only_values_that_its_intervals_prove() {
     let of = |value, low, high| Interval { value, low, high };
     let fit = Fit {
         arm: "pg".into(),
@@ -507,7 +507,7 @@ fn of_a_law_only_what_its_intervals_exclude_is_told_as_a_fact() {
 }
 
 #[test]
-fn failures_are_told_first_with_the_error() {
+fn failures_come_first_with_the_error() {
     let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0)]);
     points[1].rounds[0].kinds = vec![KindCounts { name: "t".into(), done: 880, failed: 120, retried: 0 }];
     points[1].rounds[0].errors = vec![
@@ -521,7 +521,7 @@ fn failures_are_told_first_with_the_error() {
 }
 
 #[test]
-fn workloads_and_protocols_are_apart_and_a_drifting_machine_is_told() {
+fn workloads_and_protocols_are_separate_and_a_drifting_machine_is_reported() {
     let mut points = curve("pg", &[(1, 1_000.0), (8, 6_000.0)]);
     let mut simple = points.clone();
     simple.iter_mut().for_each(|point| point.protocol = Protocol::Simple);

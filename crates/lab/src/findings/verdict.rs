@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_loop_is_compared_by_p99_and_says_which_rate_is_not_held() {
+    fn an_open_loop_is_compared_by_p99_and_names_the_rate_that_is_not_held() {
         let mut report = samples::open_loop();
         report.machine.noise.clear();
         let held = "pg: the rate of 5,000 a second is held with 8 and 64 clients";
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_disqualifies_a_run_comes_first() {
+    fn faults_that_disqualify_a_run_come_first() {
         let mut report = samples::two_arms();
         report.points[0].checks = vec![Check { claim: "sums".into(), fault: Some("1 and 2".into()) }];
         let others = |report: &mut Report, at: &[usize]| {

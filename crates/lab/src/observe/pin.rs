@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_started_on_the_servers_cpus_inherits_them() {
+    fn a_process_started_on_the_servers_cpus_inherits_them() {
         let Ok(split) = Split::of_this_machine() else {
             crate::tests::skip("this machine has but one core");
             return;

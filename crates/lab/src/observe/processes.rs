@@ -424,9 +424,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error_not_a_smaller_figure() {
-        if !is_alone("what_cannot_be_read_is_an_error_not_a_smaller_figure") {
-            return alone_with_descriptors("what_cannot_be_read_is_an_error_not_a_smaller_figure", 24);
+    fn an_unreadable_file_is_an_error_not_a_smaller_figure() {
+        if !is_alone("an_unreadable_file_is_an_error_not_a_smaller_figure") {
+            return alone_with_descriptors("an_unreadable_file_is_an_error_not_a_smaller_figure", 24);
         }
         let mut files: Vec<fs::File> = (0..24).map_while(|_| fs::File::open("/dev/null").ok()).collect();
         // One descriptor is left: enough for /proc itself, and for no file in it.

@@ -57,7 +57,7 @@ fn target(processes: Vec<u32>) -> Target {
 }
 
 #[test]
-fn a_server_elsewhere_is_said_to_be_unseen() {
+fn a_server_elsewhere_is_reported_as_unseen() {
     let mut observer = Observer::new(&target(Vec::new()), None, None);
     observer.begin(Duration::from_secs(10), true);
     observer.tick();
@@ -94,7 +94,7 @@ fn threads_that_work_all_the_time_are_counted() {
 }
 
 #[test]
-fn a_busy_server_here_is_seen_without_the_costly_looks() {
+fn a_busy_local_server_has_the_cheap_observations() {
     let mut busy = std::process::Command::new("dd")
         .args(["if=/dev/zero", "of=/dev/null", "bs=1"])
         .stderr(std::process::Stdio::null())
@@ -122,7 +122,7 @@ fn a_busy_server_here_is_seen_without_the_costly_looks() {
 }
 
 #[test]
-fn a_server_that_ended_is_said() {
+fn a_server_that_ended_is_reported() {
     let mut brief = std::process::Command::new("true").spawn().unwrap();
     let observer = Observer::new(&target(vec![brief.id()]), None, None);
     brief.wait().unwrap();

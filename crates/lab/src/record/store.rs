@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_stay_none() {
+    fn numbers_that_are_nan_stay_nan() {
         let mut report = samples::two_arms();
         assert!(report.to_json().contains("\"unstarted\": 0,"), "a count that is known is a plain number");
         report.points[0].rounds[0].unstarted = None;

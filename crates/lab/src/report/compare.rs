@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_between_machines_comes_first() {
+    fn differences_between_machines_come_first() {
         let first = samples::two_arms();
         let mut second = faster(1.3);
         second.machine.facts[1].1 = "64".into();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn two_arms_of_other_names_are_held_against_each_other_where_there_are_no_others() {
+    fn single_arms_of_two_runs_match_whatever_their_names() {
         let first = samples::one_point();
         let mut second = first.clone();
         second.arms[0].name = "patched".into();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_slower_in_the_second_run_is_told_and_what_always_differs_is_not() {
+    fn a_comparison_reports_a_slower_machine_and_ignores_facts_that_always_differ() {
         let first = samples::two_arms();
         let slower = |by: f64| {
             let mut second = first.clone();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_or_missing_in_either_run_is_said_before_all_else() {
+    fn broken_and_missing_points_of_either_run_come_first() {
         let (whole, lacking) = (samples::two_arms(), samples::one_point());
         let text = compare(&lacking, &whole, &[]).table(100);
         let expected = "Broken checks:\n\

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_document_would_take_for_its_own_is_put_out_of_action() {
+    fn texts_are_escaped_in_pages_and_markdown() {
         assert_eq!(
             html("a\"b<c 1 < 2 & \u{0}\u{7}\u{ffff}"),
             "a&quot;b&lt;c 1 &lt; 2 &amp; \u{fffd}\u{fffd}\u{fffd}"

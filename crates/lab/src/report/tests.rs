@@ -24,7 +24,7 @@ fn tables_are_as_they_were() {
 }
 
 #[test]
-fn a_run_of_pipelines_says_so_in_its_headings() {
+fn headings_name_pipelines() {
     let mut report = samples::two_arms();
     assert!(!table(&report, 100).contains("pipelined"));
     report.load.push((PIPELINE.to_owned(), "all statements of a transaction".to_owned()));
@@ -61,7 +61,7 @@ fn tables_fit_the_terminal() {
 }
 
 #[test]
-fn what_was_never_begun_is_no_number_where_a_round_does_not_know_it() {
+fn unstarted_transactions_are_unknown_where_a_round_does_not_report_them() {
     let mut report = samples::open_loop();
     report.points[0].rounds[1].unstarted = None;
     let groups = groups::groups(&report);
@@ -71,7 +71,7 @@ fn what_was_never_begun_is_no_number_where_a_round_does_not_know_it() {
 }
 
 #[test]
-fn ratios_inside_the_noise_and_broken_checks_are_said() {
+fn ratios_inside_the_noise_and_broken_checks_are_reported() {
     let mut report = samples::two_arms();
     report.points[1].ratio = Some(Interval { value: 1.01, low: 0.98, high: 1.03 });
     for text in [table(&report, 100), markdown(&report), html(&report)] {
@@ -89,7 +89,7 @@ fn ratios_inside_the_noise_and_broken_checks_are_said() {
 }
 
 #[test]
-fn what_another_round_of_the_point_has_seen_is_not_missing() {
+fn an_observation_of_another_round_of_the_point_is_not_missing() {
     let mut report = samples::two_arms();
     let symbols = format!("{NO_SYMBOLS}the round was short");
     // Each point of these arms has a round with symbols.

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_are_taken_and_told_of_where_there_are_some() {
+    fn pipelines_are_accepted_and_noted_where_they_are_possible() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, b"\\set x 1\n\\if :x > 0\nSELECT :x;\n\\endif\nSELECT 2;")
             .unwrap();

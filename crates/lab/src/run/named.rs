@@ -178,7 +178,7 @@ mod tests {
     use crate::options::tests::options;
 
     #[test]
-    fn every_workload_that_is_told_of_is_there() {
+    fn the_error_names_only_existing_workloads() {
         let error = named(&options(&["-w", "nothing"])).err().unwrap();
         let (_, known) = error.split_once(": take ").unwrap();
         let names = known.replace("ycsb-a to ycsb-f", "ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e, ycsb-f");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_how_large_its_data_is() {
+    fn a_run_reports_the_size_of_its_data() {
         let said = |words: &[&str]| {
             let options = options(words);
             let about = super::about(&options, &*named(&options).unwrap_or_else(|error| panic!("{error}")));

@@ -13,7 +13,7 @@ fn refused(words: &[&str]) -> String {
 }
 
 #[test]
-fn what_would_be_without_effect_is_refused_before_anything_starts() {
+fn ineffective_options_are_refused_before_anything_starts() {
     for (words, expected) in [
         (&["--driver", "pgbench", "--think", "1s"][..], "--driver pgbench: pgbench can't think"),
         (
@@ -49,7 +49,7 @@ fn a_pinned_client_has_as_many_threads_as_cpus() {
 }
 
 #[test]
-fn a_stored_run_says_all_that_a_comparison_wants_to_know() {
+fn a_stored_run_has_all_that_a_comparison_needs() {
     let said = |words: &[&str]| {
         let options = options(words);
         let note = Asked::of(&options).unwrap().note(&options).into_iter();
@@ -72,7 +72,7 @@ fn a_stored_run_says_all_that_a_comparison_wants_to_know() {
 }
 
 #[test]
-fn a_script_or_a_weight_that_has_changed_is_told_where_runs_are_compared() {
+fn a_comparison_reports_a_changed_script_or_weight() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.sql").to_str().unwrap().to_owned();
     let run = |text: &str, more: &[&str]| {
@@ -222,7 +222,7 @@ fn the_statuses_of_the_help_are_those_of_the_documentation() {
 }
 
 #[test]
-fn a_stored_run_is_shown_with_what_this_program_finds_in_it() {
+fn a_stored_run_is_shown_with_new_findings() {
     let folder = tempfile::tempdir().unwrap();
     let (run, page) = (folder.path().join("run.json"), folder.path().join("run.md"));
     fs::write(&run, samples::open_loop().to_json()).unwrap();

@@ -263,7 +263,7 @@ fn the_seed_decides_and_clients_differ() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_place() {
+fn an_invalid_script_is_refused_with_its_place() {
     let cases = [
         ("\\shell ls", "t.sql:1:2: not supported by the lab; --driver pgbench runs it in command \"shell\""),
         ("\\startpipeline", "t.sql:1:2: not supported by the lab; --pipeline makes one of each transaction"),

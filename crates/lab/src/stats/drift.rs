@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_run_needs_no_word() {
+    fn a_steady_run_has_no_finding_on_drift() {
         for told in [
             machine_drift(&loops(1, |_| 20.0)),
             arm_drift(&points("a", 2, |_| 1.0)),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_slows_down_is_told() {
+    fn a_machine_that_slows_down_is_reported() {
         let told = machine_drift(&loops(1, |part| 20.0 * (1.0 + 0.3 * part)));
         assert!(told[0].starts_with("the machine drifted: a fixed loop took 2"), "{told:?}");
         assert!(told[0].contains("longer"), "{told:?}");

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_did_to_both_cancels_out() {
+    fn the_machines_effect_on_both_arms_cancels_out() {
         let mut noisy = Noisy::new(1);
         let (base, other) = arms(&mut noisy, 7, 1.1);
         let ratio = ratio(&base, &other);

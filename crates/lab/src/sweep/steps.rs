@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_ranges_are_refused() {
         for (text, why) in [
             ("", "'' is no number"),
             ("1..x", "'x' is no number"),

@@ -260,7 +260,7 @@ fn a_wide_point_is_measured_again_with_all_its_arms() {
 }
 
 #[test]
-fn a_point_that_stays_wide_is_said() {
+fn a_point_that_stays_wide_is_reported() {
     let bench = Bench::default();
     let mut random = Random::new(1, 1);
     let values: Vec<f64> = (0..10).map(|_| 1_000.0 * (1.0 + 0.3 * random.unit())).collect();
@@ -297,7 +297,7 @@ fn an_arm_that_fails_is_left_out_there_and_others_go_on() {
 }
 
 #[test]
-fn an_arm_that_never_works_is_said_once() {
+fn an_arm_that_never_works_is_reported_once() {
     let bench = Bench::default();
     let gone: Script<'_> = Box::new(|_, _| Err("no such database".into()));
     let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), gone]);
@@ -326,14 +326,14 @@ fn an_arm_whose_server_has_ended_is_asked_for_nothing_more() {
 }
 
 #[test]
-fn a_single_round_that_was_asked_for_lacks_no_interval() {
+fn a_single_round_needs_no_interval_where_the_plan_has_one_round() {
     let bench = Bench::default();
     let once = Plan { least_rounds: 1, most_rounds: 1, ..plan(&[1]) };
     assert_eq!(swept(&bench, &once, vec![steady(100.0)]).0.wide, [""; 0]);
 }
 
 #[test]
-fn of_transactions_that_nobody_timed_no_latency_is_told() {
+fn untimed_transactions_have_no_latency() {
     let (plan, workload) = (plan(&[4]), Named(vec!["select".into()]));
     let of = |measured: &Measured| {
         round::round(&workload, &plan.load, measured, Observed::default(), 0, Duration::ZERO, true).unwrap()
@@ -381,7 +381,7 @@ fn a_round_without_transactions_or_clients_is_a_failure() {
 }
 
 #[test]
-fn when_time_is_up_points_are_missing_and_pairs_whole() {
+fn a_sweep_out_of_time_has_missing_points_and_whole_pairs() {
     let bench = Bench::default();
     let limited = Plan { time: Some(Duration::from_secs(70)), ..plan(&[1, 8]) };
     let (swept, told) = swept(&bench, &limited, vec![steady(100.0), steady(150.0)]);
@@ -430,7 +430,7 @@ fn time_is_reckoned_by_what_rounds_with_so_many_clients_took() {
 }
 
 #[test]
-fn what_the_machine_takes_to_settle_is_part_of_the_time() {
+fn the_machines_time_to_settle_is_part_of_the_time() {
     let bench = Bench { settles: Duration::from_secs(5), ..Bench::default() };
     let limited = Plan { time: Some(Duration::from_secs(40)), ..plan(&[1]) };
     let (swept, told) = swept(&bench, &limited, vec![steady(100.0)]);
@@ -441,7 +441,7 @@ fn what_the_machine_takes_to_settle_is_part_of_the_time() {
 }
 
 #[test]
-fn a_stop_keeps_what_was_measured() {
+fn a_stop_keeps_the_measurements() {
     let bench = Bench::default();
     let stopping: Script<'_> = Box::new(|clients, round| {
         if clients == 8 && round == 1 {

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_is_cut_while_keys_are_made_is_not_taken_for_a_whole_one() {
+    fn a_load_cut_short_while_keys_are_made_is_found_incomplete() {
         for dialect in [Dialect::Postgres, Dialect::Mysql] {
             let Some(scratch) = Scratch::new(dialect, "tables") else { continue };
             let load = |tables: &Ten| load(tables, &scratch.target, 1, 2, &Progress::new(0));

@@ -41,7 +41,7 @@ fn starts_and_leaves_nothing(text: &str, setting: (&str, &str), version: &str) {
 /// PostgreSQL counts its buffers in pages where the setting names no unit, and takes the last of
 /// two values.
 #[test]
-fn what_a_server_makes_of_a_setting_is_what_is_told_of_it() {
+fn a_setting_is_reported_with_the_value_that_the_server_uses() {
     let Some(started) = start_if_installed("pg=serve-postgres:shared_buffers=1GB shared_buffers=4096") else {
         return;
     };

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_late_gets_what_was_due_with_its_own_time() {
+    fn a_late_thread_gets_past_arrivals_with_their_own_times() {
         let alone = Share { thread: 0, threads: 1, clients: 1 };
         let mut schedule = Schedule::new((10.0, 10.0), SECOND, Arrivals::Even, alone, Random::new(1, 1));
         assert_eq!(schedule.take(0), Some(0));

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_up_to_the_rounds_end_counts_where_a_thread_has_lost_its_clients() {
+    fn arrivals_up_to_the_rounds_end_count_where_a_thread_has_lost_its_clients() {
         let measured = Tally::sum(one_of_two_lost(), 2, &|| false).unwrap();
         assert_eq!(measured.elapsed, Duration::from_secs(3));
         // By 3 s the first thread has begun all its arrivals, the second those by 2 s. Those at 3.2

@@ -109,7 +109,7 @@ fn pgbench_keeps_a_rate_and_tells_its_lag() {
 }
 
 #[test]
-fn what_pgbench_cannot_do_is_said() {
+fn loads_that_pgbench_cannot_make_are_refused() {
     let Some(to) = target(Dialect::Postgres) else { return };
     let driver = Pgbench::default();
     let said =
@@ -165,7 +165,7 @@ fn pgbench_is_given_whole_seconds_and_all_clients_at_once() {
 }
 
 #[test]
-fn what_pgbench_prints_is_read() {
+fn the_output_of_pgbench_is_parsed() {
     let line =
         "progress: 1763755001.250 s, 1000.4 tps, lat 0.809 ms stddev 0.123, 2 failed, 3 retried, 4 retries";
     let read = Progress::of(line, Some(1_763_755_000.250)).unwrap();
@@ -181,7 +181,7 @@ fn what_pgbench_prints_is_read() {
 }
 
 #[test]
-fn what_was_done_is_shared_out_completely() {
+fn transactions_done_are_shared_out_completely() {
     let kind = |done| Kind { done, failed: 0, retried: 0, latency: histogram() };
     let mut kinds = [kind(1), kind(2), kind(0)];
     share_out(100, &mut kinds);

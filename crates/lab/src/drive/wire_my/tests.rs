@@ -199,7 +199,7 @@ const UNSUPPORTED: &[u8] =
     b"\xff\x0f\x05#HY000This command is not supported in the prepared statement protocol yet";
 
 #[test]
-fn a_statement_is_prepared_when_it_is_first_used_and_what_can_not_be_is_sent_as_text() {
+fn a_statement_is_prepared_at_first_use_and_sent_as_text_where_that_fails() {
     let late = wire_of(Protocol::Prepared, unix(), Prepare::AtFirstUse);
     let (mut session, mut out, mut answer) = (session(&late), Vec::new(), Answer::default());
     late.encode(&mut session, StatementId(1), &params(), true, &mut out);
@@ -285,7 +285,7 @@ fn rows_in_text_and_in_binary_are_the_same_however_they_are_cut() {
 }
 
 #[test]
-fn without_being_kept_a_statement_is_prepared_executed_and_closed() {
+fn an_extended_statement_is_prepared_executed_and_closed_each_time() {
     let wire = wire(Protocol::Extended, unix());
     let (mut session, mut out, mut answer) = (session(&wire), Vec::new(), Answer::default());
     wire.encode(&mut session, StatementId(1), &params(), true, &mut out);

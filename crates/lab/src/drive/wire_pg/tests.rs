@@ -57,7 +57,7 @@ fn values_are_quoted_in_a_query_and_counted_in_a_bind() {
 /// Unset values, as for pgbench's variables that have no value: verbatim in a text, NULL where they
 /// are bound.
 #[test]
-fn what_has_no_value_stands_as_it_is_or_is_null() {
+fn an_unset_variable_stays_verbatim_or_is_null() {
     let mut params = Params::default();
     (0..3).for_each(|_| params.unset(":x"));
     let (simple, prepared) = (wire(Protocol::Simple, None), wire(Protocol::Prepared, None));

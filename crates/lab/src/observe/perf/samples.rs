@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_symbols_are_kept_and_shares_are_of_all() {
+    fn a_profile_keeps_the_first_symbols_and_their_shares_of_all() {
         let script: String = (0..40).map(|at| format!(" 20 {} 1000 s{at} (x)\n", 100 + at)).collect();
         let read = profile(&script, HashSet::from([20]));
         assert_eq!((read.samples, read.shares.len()), (40, KEPT));

@@ -4,7 +4,7 @@ use super::*;
 use crate::tests::wait_until;
 
 #[test]
-fn counted_calls_go_by_the_time_perf_took() {
+fn calls_a_second_use_the_time_that_perf_reports() {
     let said = "\n Performance counter stats for process id '1,2':\n\n           123,456      raw_syscalls:sys_enter    \n\n\
                 \n       0.500000000 seconds time elapsed\n\n";
     assert_eq!(calls_a_second(said), Ok(246_912.0));
@@ -67,7 +67,7 @@ fn through(mut sampling: Sampling) -> Sampling {
 const UNCOUNTED: &str = "the round ended before they were counted";
 
 #[test]
-fn a_busy_process_is_seen_through() {
+fn perf_samples_a_busy_process() {
     if !has_perf() {
         return;
     }
@@ -96,7 +96,7 @@ fn short_rounds_are_left_alone() {
 }
 
 #[test]
-fn what_ends_with_the_round_is_used_and_who_has_ended_is_left_out() {
+fn a_count_that_ends_with_the_round_is_used_and_ended_processes_are_left_out() {
     if !has_perf() {
         return;
     }
@@ -192,7 +192,7 @@ fn a_recording_that_has_hardly_begun_gets_a_little_more_but_not_all() {
 }
 
 #[test]
-fn a_recording_that_ends_early_without_a_word_is_tried_again() {
+fn a_recording_that_ends_early_and_silently_is_tried_again() {
     let once = "if [ -e $at/tried ]; then echo hot > $data; else touch $at/tried; exit 1; fi";
     let (_folder, program) = scripted(once, &format!("({COUNTED}) >&2"));
     let own = [std::process::id() as i32];

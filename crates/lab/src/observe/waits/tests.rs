@@ -59,7 +59,7 @@ fn samples_of_a_round_are_added_up() {
 }
 
 #[test]
-fn it_asks_when_it_is_told_to() {
+fn waits_are_asked_for_only_on_demand() {
     let (connect, left) = scripted(vec![rows(&[(RUNNING, 3)]), rows(&[])]);
     let mut waits = Waits::new(Dialect::Postgres, connect);
     waits.begin();
@@ -77,7 +77,7 @@ fn it_asks_when_it_is_told_to() {
 }
 
 #[test]
-fn a_round_that_nobody_ended_does_not_take_the_next_ones_place() {
+fn a_round_without_an_end_does_not_replace_the_next_one() {
     let (connect, left) = scripted(vec![rows(&[(RUNNING, 3)]), rows(&[(RUNNING, 1)])]);
     let mut waits = Waits::new(Dialect::Postgres, connect);
     waits.begin();
@@ -87,7 +87,7 @@ fn a_round_that_nobody_ended_does_not_take_the_next_ones_place() {
 }
 
 #[test]
-fn a_lost_connection_is_said_and_made_anew() {
+fn a_lost_connection_is_reported_and_replaced() {
     let (connect, left) = scripted(vec![Err("the connection is gone".into()), rows(&[(RUNNING, 1)])]);
     let mut waits = Waits::new(Dialect::Postgres, connect);
     assert_eq!(round(&mut waits, &left, 1), Err("the connection is gone".into()));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_gets_none() {
+    fn values_off_the_axis_have_no_place() {
         let axis = Axis::logarithmic([1.0, 100.0].into_iter());
         assert_eq!(axis.place(10.0).map(|at| (at * 100.0).round()), Some(50.0));
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {

@@ -107,7 +107,7 @@ fn efficiency_has_the_bounds_and_the_curve_that_throughput_has_and_a_line_for_ea
 }
 
 #[test]
-fn an_open_loop_shows_what_was_due_and_neither_efficiency_nor_best_points() {
+fn an_open_loop_shows_arrivals_and_neither_efficiency_nor_best_points() {
     let report = samples::open_loop();
     let page = html(&report);
     for word in ["Efficiency", "best points", "best: ", "worst"] {
@@ -124,7 +124,7 @@ fn an_open_loop_shows_what_was_due_and_neither_efficiency_nor_best_points() {
 }
 
 #[test]
-fn a_rising_rate_has_what_was_done_and_its_latency_against_the_rate() {
+fn a_rising_rate_has_plots_of_throughput_and_latency_against_the_rate() {
     let report = samples::rising();
     for clients in ["1 client", "8 clients", "64 clients"] {
         for (what, found) in

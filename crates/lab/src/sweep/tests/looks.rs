@@ -68,12 +68,12 @@ fn happens(rounds: u32, sees: &[usize], fails: Option<&'static str>) -> Vec<Stri
 }
 
 #[test]
-fn sessions_stay_until_the_server_has_been_looked_at() {
+fn sessions_stay_until_the_observer_has_looked() {
     assert_eq!(happens(1, &[1], None), ["begins deep", "looked", "a parts"]);
 }
 
 #[test]
-fn what_was_seen_of_a_round_that_fails_is_forgotten() {
+fn observations_of_a_failed_round_are_dropped() {
     assert_eq!(happens(1, &[1], Some("it fell")), ["begins deep", "looked", "a parts", "forgotten"]);
 }
 

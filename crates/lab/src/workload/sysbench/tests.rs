@@ -56,7 +56,7 @@ fn transactions_are_those_of_the_scripts() {
 
 /// A server must keep all statements that a client prepares.
 #[test]
-fn what_a_script_does_not_use_is_not_prepared() {
+fn a_script_prepares_only_the_statements_it_uses() {
     let count = |name: &str| {
         let workload = workload(name, |options| options.tables = 4);
         let statements = workload.statements(Dialect::Mysql);

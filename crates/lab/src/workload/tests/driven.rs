@@ -114,7 +114,7 @@ fn booleans_of_a_script_are_booleans_of_the_server() {
 /// Where every client writes the same few rows, a client begins another transaction after each
 /// error that sysbench tolerates, and no transaction fails.
 #[test]
-fn what_sysbench_tolerates_fails_no_transaction() {
+fn errors_that_sysbench_tolerates_fail_no_transaction() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "tolerated") else { continue };
         if dialect == Dialect::Postgres {

@@ -51,7 +51,7 @@ fn a_full_server_fails_a_transaction_and_another_refusal_ends_the_client() {
 }
 
 #[test]
-fn that_the_machine_has_no_port_left_is_said_with_what_to_do() {
+fn a_machine_without_free_ports_gets_an_error_with_advice() {
     let peer = Peer::resolve(&Address::Tcp("127.0.0.1".to_owned(), 5432)).unwrap();
     let why = peer.told(peer.unreachable(rustix::io::Errno::ADDRNOTAVAIL));
     assert!(

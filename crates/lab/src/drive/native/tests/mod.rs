@@ -206,7 +206,7 @@ fn a_serialization_failure_is_rolled_back_and_tried_again() {
 }
 
 #[test]
-fn after_so_many_tries_and_after_errors_that_come_again_a_transaction_is_given_up() {
+fn a_transaction_is_given_up_after_its_tries_and_after_lasting_errors() {
     let fake = failing(b"40P01", |executed| executed < 3);
     let workload = Steps { most: 5, ..transaction() };
     let measured = run(&fake.target, &workload, &load(1, 1, 5_000)).unwrap();
@@ -222,7 +222,7 @@ fn after_so_many_tries_and_after_errors_that_come_again_a_transaction_is_given_u
 }
 
 #[test]
-fn what_the_workload_tolerates_is_begun_anew_as_often_as_it_takes_and_fails_nothing() {
+fn tolerated_errors_begin_another_transaction_without_limit_and_fail_none() {
     let fake = Fake::new(|asked| match (asked.tag, asked.executed) {
         (b'E', 0..8) => Act::Error(b"23505"),
         // The row takes 30 ms. No statement follows it in the transaction's time, and its latency
@@ -241,7 +241,7 @@ fn what_the_workload_tolerates_is_begun_anew_as_often_as_it_takes_and_fails_noth
 }
 
 #[test]
-fn an_error_of_the_statement_itself_ends_the_client_with_what_to_do() {
+fn an_error_of_the_statement_itself_ends_the_client_with_advice() {
     let fake = failing(b"42P01", |executed| executed == 4);
     let measured = run(&fake.target, &transaction(), &load(1, 1, 5_000)).unwrap();
     let (lost, why) = measured.lost_clients.unwrap();
@@ -251,7 +251,7 @@ fn an_error_of_the_statement_itself_ends_the_client_with_what_to_do() {
 }
 
 #[test]
-fn what_was_measured_before_the_server_died_is_kept() {
+fn measurements_before_the_servers_death_are_kept() {
     let fake = Fake::new(|asked| match (asked.tag, asked.executed) {
         (b'E', 100) if asked.connection == 0 => Act::Close,
         (b'E', 100) => Act::Fatal(b"57P01"),
@@ -276,7 +276,7 @@ fn taken_port() -> (std::os::fd::OwnedFd, u16) {
 }
 
 #[test]
-fn set_up_errors_say_what_to_do() {
+fn set_up_errors_have_advice() {
     let prepares = Fake::new(|asked| if asked.tag == b'P' { Act::Error(b"42P01") } else { Act::Row });
     let error = run(&prepares.target, &point(), &load(1, 1, 100)).unwrap_err();
     assert!(error.contains("preparing `SELECT v FROM lab_native WHERE k = $1`"), "{error}");
@@ -346,7 +346,7 @@ fn a_statement_that_is_prepared_when_it_is_first_used_is_prepared_once() {
 }
 
 #[test]
-fn what_was_passed_over_behind_an_error_is_prepared_again() {
+fn a_parse_skipped_after_an_error_is_sent_again() {
     // The Parse itself fails the first time.
     let failed = AtomicBool::new(false);
     // Relaxed: one thread reads its own writes.
@@ -405,13 +405,13 @@ fn transactions_without_statements_leave_the_thread_to_others() {
 }
 
 #[test]
-fn a_round_that_is_stopped_keeps_what_it_has() {
+fn a_stopped_round_keeps_its_counts() {
     let measured = stopped_after(100, &point(), &load(4, 2, 60_000));
     assert_eq!(measured.seconds.len() as u64, measured.elapsed.as_secs());
 }
 
 #[test]
-fn sessions_stay_until_the_server_has_been_looked_at_but_not_for_ever() {
+fn sessions_wait_for_the_observer_up_to_a_limit() {
     for looked in [true, false] {
         let fake = Fake::new(|_| Act::Row);
         let hold = if looked { Duration::from_secs(60) } else { Duration::from_millis(300) };
@@ -440,7 +440,7 @@ fn sessions_stay_until_the_server_has_been_looked_at_but_not_for_ever() {
 }
 
 #[test]
-fn once_warm_nothing_is_allocated() {
+fn a_warm_driver_allocates_nothing() {
     let fake = Fake::new(|_| Act::Row);
     let allocated = |pipeline, most| {
         let workload = Steps { most, ..pipeline::prepared_transaction() };

@@ -4,7 +4,7 @@ use super::*;
 use crate::load::Arrivals;
 
 #[test]
-fn an_open_loop_counts_from_when_transactions_were_due() {
+fn an_open_loop_counts_latency_from_arrivals() {
     const PAUSE: u64 = 5_000_000;
     let fake = Fake::new(|asked| match asked.tag {
         b'E' => Act::After(Duration::from_nanos(PAUSE)),

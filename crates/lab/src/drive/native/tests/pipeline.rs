@@ -38,7 +38,7 @@ fn a_transaction_goes_with_one_sync_and_is_answered_as_a_whole() {
 }
 
 #[test]
-fn an_error_passes_over_the_rest_is_rolled_back_and_counted_once() {
+fn an_error_in_a_pipeline_is_rolled_back_and_counted_once() {
     // The first transaction's SELECT fails. The client counts it among its six: it learns of the
     // failure at the end.
     let fake = failing(b"40001", |executed| executed == 1);
