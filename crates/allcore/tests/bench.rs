@@ -500,7 +500,7 @@ fn a_server_that_dies_in_the_middle_is_left_out_and_the_other_goes_on() {
     let status = running.wait().unwrap();
     let said = fs::read_to_string(folder.path().join("err")).unwrap();
     assert_eq!(status.code(), Some(3), "{said}");
-    let died = "a: its server has ended (signal: 9 (SIGKILL)); last it said: ";
+    let died = "a: its server has ended (signal: 9 (SIGKILL)); its last message: ";
     assert_eq!(said.lines().filter(|line| line.starts_with(died)).count(), 1, "{said}");
     let run = json(&folder.path().join("run.json"));
     let rounds = |arm: &str| -> Vec<usize> {

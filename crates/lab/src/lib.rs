@@ -3,8 +3,8 @@
 //!
 //! A run goes as follows. The command line (`options`) names arms (`arm`) and a workload
 //! (`workload`). The sweep goes through the points and alternates the arms round by round. Each
-//! round is one [`drive::Driver::run`] with the observers beside it. The measurements become a
-//! [`record::Report`], from which the lab makes every output (table, JSON, Markdown, HTML).
+//! round is one `drive::Driver::run` with the observers beside it. The measurements become a
+//! `record::Report`, from which the lab makes every output (table, JSON, Markdown, HTML).
 //!
 //! A module uses only those before it in this order, and there are no circles: `client`
 //! (statements, and a client's next step), `load`, `arm`, `record`, `figures`, `stats`, `script`,

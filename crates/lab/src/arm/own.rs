@@ -90,7 +90,7 @@ impl Own {
     pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.guard.ended()?;
         let last = lines(&self.log).pop().unwrap_or("nothing".to_owned());
-        Some(format!("its server has ended ({status}); last it said: {last}"))
+        Some(format!("its server has ended ({status}); its last message: {last}"))
     }
 }
 

@@ -78,8 +78,8 @@ impl Code {
             Self::State(state) if &state == b"42P01" => "load the workload's tables first",
             Self::Number(1146) => "load the workload's tables first",
             Self::Number(1461) => {
-                "raise the server's max_prepared_stmt_count (SET GLOBAL max_prepared_stmt_count = 1048576), ask for fewer \
-                 clients, or take --protocol simple"
+                "raise the server's max_prepared_stmt_count (SET GLOBAL max_prepared_stmt_count = 1048576), ask for \
+                 fewer clients, or take --protocol simple"
             }
             full if full.is_full() => "raise the server's max_connections, or ask for fewer clients",
             _ => return None,

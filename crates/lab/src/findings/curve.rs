@@ -11,7 +11,7 @@ const GROWTH: f64 = 0.05;
 const FAILED: f64 = 0.01;
 
 /// The remark on a conclusion from single rounds.
-const UNPROVEN: &str = ", as seen in single rounds, which tell nothing of the noise";
+const UNPROVEN: &str = ", in single rounds, which do not show the noise";
 
 /// Whether throughput grows from one point to another.
 fn grows(from: &Point, to: &Point) -> Above {

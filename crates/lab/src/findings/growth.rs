@@ -187,8 +187,8 @@ fn limits(best: &Point, split: &CpuSplit) -> Vec<String> {
             String::new()
         };
         said.push(format!(
-            "with {at} the CPUs are used up: {server} by the server, {} by the load driver{others}; more needs more CPUs, \
-             or less work for each transaction",
+            "with {at} the CPUs are used up: {server} by the server, {} by the load driver{others}; higher \
+             throughput needs more CPUs, or less work for each transaction",
             percent(split.client)
         ));
     } else if split.idle >= IDLE {
@@ -207,7 +207,8 @@ fn limits_apart(best: &Point, own: &OwnCpus) -> Vec<String> {
     let mut said = Vec::new();
     if own.server_idle < USED_UP {
         said.push(format!(
-            "with {at} the CPUs that the server may use are used up; more needs more of them, or less work for each transaction"
+            "with {at} the CPUs that the server may use are used up; higher throughput needs more of them, or less \
+             work for each transaction"
         ));
     } else if own.server_idle >= IDLE {
         said.push(format!(
@@ -218,7 +219,7 @@ fn limits_apart(best: &Point, own: &OwnCpus) -> Vec<String> {
     }
     if own.client_idle < USED_UP {
         said.push(format!(
-            "with {at} the CPUs that the load driver may use are used up: with more of them it might have shown more of the server"
+            "with {at} the CPUs that the load driver may use are used up: the server may be capable of more"
         ));
     }
     said
@@ -242,12 +243,10 @@ fn idle(fallen: &Point, split: &CpuSplit) -> Option<String> {
 fn meaning(point: &Point, otherwise: &str) -> String {
     match point.busy_threads() {
         0 => format!(": {otherwise}"),
-        1 => " while one of the server's threads works all the time, for which more CPUs do nothing".into(),
+        1 => " while one of the server's threads works all the time, which more CPUs do not help".into(),
         threads => {
             let threads = whole(threads as f64);
-            format!(
-                " while {threads} of the server's threads work all the time, for which more CPUs do nothing"
-            )
+            format!(" while {threads} of the server's threads work all the time, which more CPUs do not help")
         }
     }
 }

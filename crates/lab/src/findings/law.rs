@@ -25,8 +25,8 @@ pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
             format!("{terms}; {peak}; with {} {} of linear throughput is lost", clients(most), percent(part))
         }
         Some((part, coherence)) => format!(
-            "{terms}; {peak}; with {} {} of linear throughput is lost, {} of that to coherence (each client coordinates with each), \
-             the rest to contention (serial work)",
+            "{terms}; {peak}; with {} {} of linear throughput is lost, {} of that to coherence (each client \
+             coordinates with each), the rest to contention (serial work)",
             clients(most),
             percent(part),
             percent(coherence)

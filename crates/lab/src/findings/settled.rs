@@ -62,8 +62,8 @@ mod tests {
         let points = [rounds(1, &[1.0; 4]), rounds(8, &rises), rounds(64, &falls), rounds(1000, &rises)];
         let said = unsteady(&points.iter().collect::<Vec<_>>());
         let expected = [
-            "with 8 clients (by 25%) and 1,000 clients (by 25%) throughput rises from the first half of the rounds to the \
-             second: a longer --warmup shows more",
+            "with 8 clients (by 25%) and 1,000 clients (by 25%) throughput rises from the first half of the rounds \
+             to the second: a longer --warmup shows more",
             "with 64 clients (by 20%) throughput falls from the first half of the rounds to the second: longer rounds \
              (--round) show less",
         ];

@@ -131,8 +131,8 @@ fn a_fall_names_the_costs_that_grew() {
         "a transaction costs 3.50 voluntary context switches with 64 clients, with 8 clients it was 1.00",
         "a transaction costs 11.0 system calls with 64 clients, with 8 clients it was 4.00",
         "with 64 clients the CPUs are 40% idle: the server waits rather than computes",
-        "with 8 clients the CPUs are used up: 88% by the server, 10% by the load driver; more needs more CPUs, or less work for \
-         each transaction",
+        "with 8 clients the CPUs are used up: 88% by the server, 10% by the load driver; higher throughput needs \
+         more CPUs, or less work for each transaction",
     ] {
         says(&findings, &format!("pg, select-only: {sentence}."));
     }
@@ -157,19 +157,19 @@ fn a_server_with_cpus_of_its_own_is_limited_by_these() {
     assert_eq!(
         apart((0.5, 0.01), (0.02, 0.9)),
         [
-            "pg, select-only: at its best, with 8 clients, the CPUs that the server may use are 50% idle: they are not what \
-             limits it.",
-            "pg, select-only: with 8 clients the CPUs that the load driver may use are used up: with more of them it might \
-             have shown more of the server.",
+            "pg, select-only: at its best, with 8 clients, the CPUs that the server may use are 50% idle: they are \
+             not what limits it.",
+            "pg, select-only: with 8 clients the CPUs that the load driver may use are used up: the server may be \
+             capable of more.",
         ]
     );
     assert_eq!(
         apart((0.01, 0.5), (0.6, 0.5)),
         [
-            "pg, select-only: with 8 clients the CPUs that the server may use are used up; more needs more of them, or less \
-             work for each transaction.",
-            "pg, select-only: with 64 clients the CPUs that the server may use are 60% idle: the server waits rather than \
-             computes.",
+            "pg, select-only: with 8 clients the CPUs that the server may use are used up; higher throughput needs \
+             more of them, or less work for each transaction.",
+            "pg, select-only: with 64 clients the CPUs that the server may use are 60% idle: the server waits rather \
+             than computes.",
         ]
     );
 }
@@ -183,9 +183,9 @@ fn idle_cpus_have_another_meaning_where_threads_work_all_the_time() {
     };
     let sentence = |rest: &str| format!("pg, select-only: with 64 clients the CPUs are 40% idle{rest}.");
     assert_eq!(busy(0), sentence(": the server waits rather than computes"));
-    let one = " while one of the server's threads works all the time, for which more CPUs do nothing";
+    let one = " while one of the server's threads works all the time, which more CPUs do not help";
     assert_eq!(busy(1), sentence(one));
-    let two = " while 2 of the server's threads work all the time, for which more CPUs do nothing";
+    let two = " while 2 of the server's threads work all the time, which more CPUs do not help";
     assert_eq!(busy(2), sentence(two));
 }
 
@@ -289,19 +289,22 @@ const SHAPES: [(&[Shape], &[&str]); 14] = [
     (
         &[(1, 1e3, 10.0), (8, 7e3, 70.0), (64, 30e3, 300.0)],
         &[
-            "throughput still grows from 8 to 64 clients, the most that were measured: 30,000 transactions a second (29,700 to 30,300).",
+            "throughput still grows from 8 to 64 clients, the most that were measured: 30,000 transactions a second \
+             (29,700 to 30,300).",
         ],
     ),
     (
         &[(1, 1e3, 10.0), (8, 7e3, 70.0), (64, 6.9e3, 69.0)],
         &[
-            "throughput grows up to 8 clients and stays level up to 64 clients: 7,000 transactions a second (6,930 to 7,070) at best.",
+            "throughput grows up to 8 clients and stays level up to 64 clients: 7,000 transactions a second (6,930 \
+             to 7,070) at best.",
         ],
     ),
     (
         &[(1, 1e3, 10.0), (8, 1_010.0, 10.0), (64, 990.0, 10.0)],
         &[
-            "throughput is level from 1 to 64 clients, more clients do not raise it: 1,010 transactions a second (1,000 to 1,020) at best.",
+            "throughput is level from 1 to 64 clients, more clients do not raise it: 1,010 transactions a second \
+             (1,000 to 1,020) at best.",
         ],
     ),
     (
@@ -322,7 +325,8 @@ const SHAPES: [(&[Shape], &[&str]); 14] = [
         &[(1, 1e3, 10.0), (8, 6e3, 2e3), (64, 5.3e3, 53.0)],
         &[
             "throughput grows up to 8 clients: 6,000 transactions a second (4,000 to 8,000).",
-            "the rounds are too noisy to tell whether throughput falls from 8 to 64 clients: 6,000 transactions a second (4,000 to 8,000) with 8 clients, then 5,300 ",
+            "the rounds are too noisy to tell whether throughput falls from 8 to 64 clients: 6,000 transactions a \
+             second (4,000 to 8,000) with 8 clients, then 5,300 ",
         ],
     ),
     // A lower point beyond the fall is too noisy.
@@ -336,7 +340,8 @@ const SHAPES: [(&[Shape], &[&str]); 14] = [
     (
         &[(1, 1e3, 500.0), (8, 1.1e3, 700.0)],
         &[
-            "the rounds are too noisy to tell whether throughput grows from 1 to 8 clients: 1,000 transactions a second (500 to 1,500) with 1 client, then 1,100 transactions a second (400 to 1,800) with 8 clients.",
+            "the rounds are too noisy to tell whether throughput grows from 1 to 8 clients: 1,000 transactions a \
+             second (500 to 1,500) with 1 client, then 1,100 transactions a second (400 to 1,800) with 8 clients.",
         ],
     ),
     (&[(1, f64::NAN, 1.0)], &[]),
@@ -351,7 +356,7 @@ const SHAPES: [(&[Shape], &[&str]); 14] = [
 
 #[test]
 fn findings_describe_curves_by_shape_and_noise() {
-    const SEEN: &str = ", as seen in single rounds, which tell nothing of the noise.";
+    const SEEN: &str = ", in single rounds, which do not show the noise.";
     for (shape, expected) in SHAPES {
         let points =
             shape.iter().map(|&(clients, value, far)| within(clients, value, value - far, value + far));
@@ -421,8 +426,8 @@ fn a_rate_that_is_not_held_is_reported_with_the_transactions_that_never_began() 
     assert_eq!(
         findings(points),
         [
-            "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of the arrivals are done; 15,000 \
-             transactions never began.",
+            "pg, select-only: the rate of 2,000 a second is not held with 1 client: 75% of the arrivals are done; \
+             15,000 transactions never began.",
             "pg, select-only: the rate of 2,000 a second is held with 8 clients.",
         ]
     );
@@ -439,8 +444,8 @@ fn a_rate_that_is_not_held_is_reported_with_the_transactions_that_never_began() 
     few.rounds
         .iter_mut()
         .for_each(|round| round.offered = Some(Offered { even: true, from: 10.0, to: 10.0 }));
-    let lacking = "pg, select-only: the rate of 10.0 a second is not held with 4 clients: 90% of the arrivals are done; 30 \
-                   transactions never began.";
+    let lacking = "pg, select-only: the rate of 10.0 a second is not held with 4 clients: 90% of the arrivals are \
+                   done; 30 transactions never began.";
     assert_eq!(findings(vec![few]), [lacking]);
 }
 
@@ -450,8 +455,8 @@ fn a_rising_rate_is_reported_up_to_the_rate_that_is_held() {
     assert_eq!(findings.len(), 1, "{findings:#?}");
     assert!(
         findings[0].starts_with(
-            "pg, select-only: the rate of 0 to 10,000 a second is not held with 64 clients: 84% of the arrivals are done; it \
-             keeps up until 6,000 arrivals a second; 24,"
+            "pg, select-only: the rate of 0 to 10,000 a second is not held with 64 clients: 84% of the arrivals are \
+             done; it keeps up until 6,000 arrivals a second; 24,"
         ),
         "{findings:#?}"
     );

@@ -265,7 +265,8 @@ mod tests {
         let expected = [
             "disqualified: broken data: select-only at 1 client, allcore: sums: 1 and 2",
             "disqualified: other programs took 12% to 22% of the CPU time: allcore at 2 clients and pg18 at 2 clients",
-            "caution: the driver itself began transactions late, p95 0.350 ms: pg18 at 4 clients; latencies include that",
+            "caution: the driver itself began transactions late, p95 0.350 ms: pg18 at 4 clients; latencies include \
+             that",
         ];
         assert_eq!(verdict[..3], expected);
         assert!(verdict[3].starts_with("caution: the machine drifted"), "{verdict:?}");

@@ -31,8 +31,8 @@ impl Awake {
     fn through(path: &Path, driver: &Path) -> Result<Self, String> {
         if !std::fs::read_to_string(driver).is_ok_and(|driver| driver.trim() != "none") {
             return Err(
-                "this kernel can't be told how idle CPUs wait (it has no cpuidle driver); boot it with \
-                 idle=poll, or leave it out"
+                "this kernel has no cpuidle driver, so CPUs can't be kept awake; boot it with idle=poll, or leave \
+                 the option out"
                     .into(),
             );
         }
@@ -42,7 +42,7 @@ impl Awake {
         });
         held.map_err(|error| {
             format!(
-                "CPUs can't be kept awake through {}: {error}; run as root, or leave it out",
+                "CPUs can't be kept awake through {}: {error}; run as root, or leave the option out",
                 path.display()
             )
         })

@@ -64,7 +64,8 @@ const MOST_LOST: f64 = 0.1;
 /// points.
 const LEAST_SAMPLES: u64 = 200;
 
-const SWITCHES_LOST: &str = "no context switches: sessions that ended during the round did more than a tenth of the server's work, and their counts ended with them";
+const SWITCHES_LOST: &str = "no context switches: sessions that ended during the round did more than a tenth of the \
+                             server's work, and their counts ended with them";
 
 /// Observes a server through /proc, perf and a control connection.
 pub struct Observer {
@@ -218,8 +219,8 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed
     }
     match symbols {
         Ok(profile) if profile.samples < LEAST_SAMPLES => observed.unseen.push(format!(
-            "{NO_SYMBOLS}perf took only {} samples, too few to tell where the server's time goes; longer rounds (--round) \
-             take more",
+            "{NO_SYMBOLS}perf took only {} samples, too few to tell where the server's time goes; longer rounds \
+             (--round) take more",
             profile.samples
         )),
         Ok(profile) => (observed.symbols, observed.samples) = (profile.shares, profile.samples),

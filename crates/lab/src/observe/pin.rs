@@ -41,7 +41,7 @@ impl Split {
 
     fn of_cores(cores: &[Vec<usize>]) -> Result<Self, String> {
         if cores.len() < 2 {
-            return Err("client and server can't have cores of their own: there is but one".into());
+            return Err("client and server can't have separate cores: the machine has only one".into());
         }
         // The client gets the last ones: the first tend to serve interrupts.
         let (server, client) = cores.split_at(cores.len() - (cores.len() / 4).max(1));
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(split.client, [6, 14, 7, 15]);
         assert_eq!(split.server.len(), 12);
         assert_eq!(Split::of_cores(&cores[..2]).unwrap(), Split { client: vec![1, 9], server: vec![0, 8] });
-        assert!(Split::of_cores(&cores[..1]).unwrap_err().contains("there is but one"));
+        assert!(Split::of_cores(&cores[..1]).unwrap_err().contains("has only one"));
     }
 
     #[test]

@@ -264,8 +264,8 @@ mod tests {
 
     fn stat(pid: i32, parent: i32, own: (u64, u64), ended: (u64, u64)) -> Stat {
         let line = format!(
-            "{pid} (a b) c) S {parent} 1 1 0 -1 0 0 0 0 0 {} {} {} {} 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 \
-             0 0 0 0 0 0 0 0",
+            "{pid} (a b) c) S {parent} 1 1 0 -1 0 0 0 0 0 {} {} {} {} 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 \
+             0 0 0 0 0 0 0 0 0 0 0 0 0",
             own.0, own.1, ended.0, ended.1
         );
         Stat::from_read(line.as_bytes()).unwrap()
@@ -440,7 +440,8 @@ mod tests {
     fn children_that_come_and_go_are_seen_on_this_machine() {
         // On a line of input, a shell runs a loop in a child three times, waits for each child, and
         // then waits for input.
-        let script = "read line; for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read line";
+        let script = "read line; for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; \
+                      done; echo; read line";
         let (before, after) = around(script);
         assert_eq!(after.processes.len(), 1, "its children have ended");
         let spent = after.server.nanos - before.server.nanos;

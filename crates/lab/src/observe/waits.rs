@@ -35,8 +35,8 @@ pub fn connect_to(target: &Target) -> Connect {
 pub(super) type Samples = Result<Profile, String>;
 
 /// The reason for the absence of samples in a round without questions.
-const NOT_ASKED: &str = "the round was over before perf had sampled, and the lab asks only after that; longer rounds (--round) \
-                         show more";
+const NOT_ASKED: &str = "the round was over before perf had sampled, and the lab asks only after that; longer rounds \
+                         (--round) show more";
 
 /// Reads what sessions wait for.
 pub(super) struct Waits {
@@ -149,9 +149,9 @@ fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
     let is_wait = "(state LIKE 'Waiting %' OR state LIKE '%lock' OR state = 'User sleep')";
     let of = |table: &str| {
         format!(
-            "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {row_lock} WHEN coalesce(state, '') IN ('', 'executing') \
-             THEN '{RUNNING}' WHEN {is_wait} THEN state ELSE concat('{IN_STATE}', state) END, count(*) FROM {table}.processlist \
-             WHERE db = database() AND id <> connection_id() GROUP BY 1"
+            "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {row_lock} WHEN coalesce(state, '') IN ('', \
+             'executing') THEN '{RUNNING}' WHEN {is_wait} THEN state ELSE concat('{IN_STATE}', state) END, count(*) \
+             FROM {table}.processlist WHERE db = database() AND id <> connection_id() GROUP BY 1"
         )
     };
     let (new, old) = (of("performance_schema"), of("information_schema"));

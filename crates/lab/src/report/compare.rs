@@ -102,8 +102,8 @@ fn speeds(first: &Machine, second: &Machine) -> Option<String> {
         let (part, how) = (figures::percent(apart.abs()), if apart > 0.0 { "longer" } else { "less" });
         let (from, to) = (figures::number(from), figures::number(to));
         format!(
-            "a fixed loop took {part} {how} in the second, {from} ms became {to} (medians): the machine itself may explain \
-             this much of a change"
+            "a fixed loop took {part} {how} in the second, {from} ms became {to} (medians): the machine itself may \
+             explain this much of a change"
         )
     })
 }

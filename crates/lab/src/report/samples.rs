@@ -64,7 +64,11 @@ pub(crate) fn one_point() -> Report {
         },
     ];
     report.missing = vec!["16 clients: interrupted".into()];
-    report.verdict = vec!["disqualified: broken data: tpcc at 8 clients, pg: w_ytd = sum(d_ytd): warehouse 3: 300012.50 and 300000.00".into()];
+    report.verdict = vec![
+        "disqualified: broken data: tpcc at 8 clients, pg: w_ytd = sum(d_ytd): warehouse 3: \
+                           300012.50 and 300000.00"
+            .into(),
+    ];
     report
 }
 
@@ -121,15 +125,25 @@ fn with(curves: &[Curve], workload: &str, clients: &[usize]) -> Report {
         began: "2026-03-14T15:09:26Z".into(),
         command: ["allcore", "bench", "--clients", "1..256"].map(String::from).to_vec(),
         machine: Machine {
-            facts: pairs(&[("CPU", "AMD EPYC 9654 96-Core Processor"), ("cores", "2"), ("kernel", "Linux 6.12")]),
-            noise: (0..9).map(|at| Noise { at: f64::from(at) * 30.0, took: 10.0 + 0.05 * f64::from(at % 3) }).collect(),
+            facts: pairs(&[
+                ("CPU", "AMD EPYC 9654 96-Core Processor"),
+                ("cores", "2"),
+                ("kernel", "Linux 6.12"),
+            ]),
+            noise: (0..9)
+                .map(|at| Noise { at: f64::from(at) * 30.0, took: 10.0 + 0.05 * f64::from(at % 3) })
+                .collect(),
         },
         load: pairs(&[("driver", "native"), ("counted", "3 rounds of 10 s"), ("seed", "42")]),
         arms: curves.iter().map(arm).collect(),
         points: Vec::new(),
         fits: curves.iter().map(|curve| fit(curve, workload)).collect(),
         verdict: vec!["allcore: 1.6 to 20 times pg18 at 1 to 256 clients".into()],
-        findings: vec!["pg18: from 16 to 256 clients throughput falls from 54321 to 12345; 71% of server time is in s_lock.".into()],
+        findings: vec![
+            "pg18: from 16 to 256 clients throughput falls from 54321 to 12345; 71% of server time is in \
+                        s_lock."
+                .into(),
+        ],
         missing: Vec::new(),
     };
     for clients in clients {

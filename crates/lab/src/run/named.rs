@@ -134,7 +134,8 @@ impl Family {
         }
         match self {
             Self::Sysbench if options.tries > 1 => Err(format!(
-                "--tries has no effect on {name}, which begins another transaction after a deadlock or a serialization failure, without limit, as sysbench does: leave it out"
+                "--tries has no effect on {name}, which begins another transaction after a deadlock or a \
+                 serialization failure, without limit, as sysbench does: leave it out"
             )),
             Self::Connect if options.protocol() != Protocol::Simple => Err(format!(
                 "--protocol has no effect on {name}, whose one statement is sent as text: leave it out"

@@ -86,7 +86,8 @@ impl Server {
             Found::Loaded if !options.reload => {}
             Found::Other(what) if !options.reload => {
                 return Err(format!(
-                    "arm {name}: its database holds {what}, not the data asked for: ask for that, or replace it with --reload"
+                    "arm {name}: its database holds {what}, not the data asked for: ask for that, or replace it with \
+                     --reload"
                 ));
             }
             _ => fill(&running.target, &*workload, asked.plan.load.threads, stop).map_err(fail)?,

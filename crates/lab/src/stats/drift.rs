@@ -52,7 +52,8 @@ fn unsteady(noise: &[Noise]) -> Option<String> {
     let slow = (times.len() >= 10).then(|| quantile(&times, 0.9) / quantile(&times, 0.5))?;
     (slow - 1.0 >= NOISY).then(|| {
         format!(
-            "the machine is noisy: one time in ten a fixed loop took {slow:.2} times its usual time or more; another program runs on it, or its clock changes"
+            "the machine is noisy: one time in ten a fixed loop took {slow:.2} times its usual time or more; another \
+             program runs on it, or its clock changes"
         )
     })
 }

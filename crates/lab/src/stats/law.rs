@@ -1,6 +1,6 @@
 //! The universal scalability law (Gunther, "A General Theory of Computational Scalability Based on
-//! Rational Functions", 2008): `X(N) = single * N / (1 + contention * (N - 1) + coherence * N * (N
-//! - 1))`, fitted to measured throughput.
+//! Rational Functions", 2008), fitted to measured throughput:
+//! `X(N) = single * N / (1 + contention * (N - 1) + coherence * N * (N - 1))`.
 //!
 //! The fit has three steps:
 //! 1. Inverted, `N / X` is a sum of three columns (1, N-1, N(N-1)) whose coefficients must not be

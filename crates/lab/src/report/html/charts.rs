@@ -58,7 +58,7 @@ impl Charts<'_> {
         }
     }
 
-    /// Plots under a heading, in a layout. A common legend names many arms; each plot names few.
+    /// Plots under a heading, in a layout. Many arms share one legend; with few, each plot has its own.
     fn section(&self, heading: &str, class: &str, plots: impl IntoIterator<Item = Plot>) -> Value {
         let lines = self.lines(&|_, _| None);
         let legend = if lines.len() > LEGENDS { keys(&lines) } else { Vec::new() };
@@ -251,7 +251,8 @@ impl Charts<'_> {
             let frame = Frame {
                 title: format!("CPU time, {arm}"),
                 description: format!(
-                    "Stacked bars: shares of the machine's CPU time, from the bottom {}, at {} numbers of clients. {BELOW}",
+                    "Stacked bars: shares of the machine's CPU time, from the bottom {}, at {} numbers of clients. \
+                     {BELOW}",
                     PARTS.join(", "),
                     bars.len()
                 ),
