@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_of_what_is_counted_is_that_after_ramp_and_warm_up() {
+    fn the_offered_rate_is_that_of_the_counted_time() {
         let second = Duration::from_secs(1);
         let pace = Pace::Open { from: 0.0, to: 100.0, arrivals: Arrivals::Even };
         let mut load = Load { pace, ramp: second, warmup: second, ..Load::closed(1, 1, 8 * second) };

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_time_to_wake_is_asked_for_or_the_reason_given() {
+    fn cpus_are_kept_awake_or_the_reason_is_reported() {
         let (file, driver) =
             (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         let awake = |path: &Path| Awake::through(path, driver.path());

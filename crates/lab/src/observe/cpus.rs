@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_is_the_part_of_what_has_passed() {
+    fn idle_is_a_part_of_the_time_passed() {
         let time = |all, idle| Time { all, idle };
         assert_eq!(time(200, 80).idle_since(time(100, 50)), Some(0.3));
         assert_eq!(time(100, 50).idle_since(time(100, 50)), None);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_some_and_they_pass_time() {
+    fn this_machines_cpus_pass_time() {
         let cpus = Cpus::read().unwrap();
         assert!(cpus.time().all > 0 && cpus.time().idle <= cpus.time().all);
         assert_eq!(cpus.of(Some(u32::MAX)), None, "no process");

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn less_than_a_tick_is_seen_of_each_process() {
+    fn times_below_a_tick_count_for_each_process() {
         let stats = [stat(10, 1, (0, 0), (1, 0)), stat(11, 10, (0, 1), (0, 0)), stat(12, 10, (0, 1), (0, 0))];
         // The third's kernel does not report it.
         let known = threads(&[(10, 0, 0, 0), (11, 0, 0, 0)]);

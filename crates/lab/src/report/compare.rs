@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn every_point_is_held_against_every_threshold() {
+    fn every_point_is_compared_with_every_threshold() {
         let limits = ["tps < 0.95", "p99 > 1.1"].map(|text| Limit::parse(text).unwrap());
         let mut second = faster(0.8);
         second.points[0].rounds.iter_mut().for_each(|round| round.latency.p99 *= 2.0);

@@ -17,7 +17,7 @@ pub(crate) fn golden(name: &str, text: &str) {
 }
 
 #[test]
-fn tables_are_as_they_were() {
+fn tables_match_their_files() {
     golden("table_two_arms", &table(&samples::two_arms(), 100));
     golden("table_one_point", &table(&samples::one_point(), 80));
     golden("table_open_loop", &table(&samples::open_loop(), 100));
@@ -34,7 +34,7 @@ fn headings_name_pipelines() {
 }
 
 #[test]
-fn markdown_is_as_it_was() {
+fn markdown_matches_its_files() {
     golden("markdown_two_arms", &markdown(&samples::two_arms()));
     golden("markdown_one_point", &markdown(&samples::one_point()));
 }

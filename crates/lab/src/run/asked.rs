@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_are_held_against_each_other_on_the_same_server() {
+    fn drivers_are_compared_on_the_same_server() {
         let asked = Asked::of(&options(&["--driver", "native,pgbench", "--vary", "cores=1,2"])).unwrap();
         let names: Vec<Vec<&str>> = asked
             .servers

@@ -124,7 +124,7 @@ mod tests {
     use crate::stats::test_noise::Noisy;
 
     #[test]
-    fn medians_leave_out_what_is_no_number() {
+    fn medians_leave_out_nan() {
         assert_eq!(median(&[3.0, f64::NAN, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[1.0, 4.0]), 2.5);
         assert!(median(&[f64::INFINITY]).is_nan());

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_turns_round_with_the_arms() {
+    fn the_ratio_inverts_with_the_arms() {
         let mut noisy = Noisy::new(3);
         let (base, other) = arms(&mut noisy, 7, 0.6);
         let (there, back) = (ratio(&base, &other), ratio(&other, &base));

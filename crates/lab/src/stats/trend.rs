@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_no_trend() {
+    fn too_few_samples_are_no_trend() {
         assert_eq!(trend(&[(0.0, 1.0); 7]), None);
         assert_eq!(trend(&[(0.0, 1.0); 20]), None);
         let equal: Vec<_> = (0..20).map(|at| (f64::from(at), 5.0)).collect();

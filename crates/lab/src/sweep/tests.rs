@@ -207,7 +207,7 @@ fn order(bench: &Bench) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn arms_take_turns_and_turn_round() {
+fn arms_take_turns_in_alternating_order() {
     let bench = Bench::default();
     let (swept, told) = swept(&bench, &plan(&[1, 8]), vec![steady(100.0), steady(150.0)]);
     let names: Vec<String> = order(&bench).iter().map(|(arm, clients)| format!("{arm}{clients}")).collect();
@@ -306,7 +306,7 @@ fn an_arm_that_never_works_is_reported_once() {
 }
 
 #[test]
-fn an_arm_whose_server_has_ended_is_asked_for_nothing_more() {
+fn an_arm_whose_server_has_ended_runs_nothing_more() {
     let bench = Bench::default();
     let dying: Script<'_> = Box::new(|clients, round| {
         if (clients, round) == (8, 1) {
@@ -398,7 +398,7 @@ fn a_sweep_out_of_time_has_missing_points_and_whole_pairs() {
 }
 
 #[test]
-fn time_is_reckoned_by_what_rounds_with_so_many_clients_took() {
+fn the_time_left_follows_from_earlier_rounds_with_as_many_clients() {
     let bench = Bench::default();
     let slow: Script<'_> = Box::new(|clients, _| {
         let more = if clients == 64 { 50 } else { 0 };

@@ -71,7 +71,7 @@ fn an_unset_variable_stays_verbatim_or_is_null() {
 }
 
 #[test]
-fn passwords_are_given_as_they_are_asked_for() {
+fn passwords_are_sent_in_the_requested_form() {
     let mut out = Vec::new();
     let with = wire(Protocol::Simple, Some("secret"));
     let mut greeting = with.greet(&mut out);

@@ -16,7 +16,7 @@ fn calls_a_second_use_the_time_that_perf_reports() {
 }
 
 #[test]
-fn some_of_many_are_spread_over_all() {
+fn a_sample_of_processes_is_spread_evenly() {
     let all: Vec<i32> = (0..1_000).rev().collect();
     let some = some_of(&all, 64);
     assert_eq!((some.len(), some[0], some[63]), (64, 0, 63 * 1_000 / 64));
@@ -214,7 +214,7 @@ fn a_recording_that_ends_early_and_silently_is_tried_again() {
 }
 
 #[test]
-fn nothing_of_perf_outlives_what_began_it() {
+fn nothing_of_perf_outlives_its_sampling() {
     let (folder, program) = scripted("trap '' INT; wait_for_ever", COUNTED);
     let mut sampling = begun(&folder, program, Duration::from_secs(600));
     sampling.interrupt();

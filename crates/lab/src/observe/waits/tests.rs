@@ -126,7 +126,7 @@ fn a_server_that_refuses_says_why_each_time() {
 }
 
 #[test]
-fn mysql_servers_are_asked_by_what_they_have() {
+fn mysql_servers_get_the_query_that_they_support() {
     let no = |why: &str| Err(why.to_string());
     let asked = |answers: Vec<Result<Reply, String>>| -> String {
         statement(Dialect::Mysql, &mut Scripted(Arc::new(Mutex::new(answers.into())))).unwrap()

@@ -131,7 +131,7 @@ const PUBLISHED: [(usize, f64, f64); 5] = [
 ];
 
 #[test]
-fn published_curves_turn_where_they_were_seen_to() {
+fn published_curves_turn_at_their_published_peaks() {
     let of = |tps: fn(&(usize, f64, f64)) -> f64| {
         judged(&PUBLISHED.iter().map(|row| point("b14", row.0, &[tps(row)])).collect::<Vec<_>>())
     };

@@ -78,7 +78,7 @@ fn keys_exist_when_they_are_read() {
 }
 
 #[test]
-fn arms_insert_other_keys_each_and_so_do_their_rounds() {
+fn arms_and_their_rounds_insert_different_keys() {
     let arms = [workload('d'), workload('d')];
     let mut inserted = BTreeSet::new();
     for (round, arm) in [0, 1, 1, 0].into_iter().enumerate() {

@@ -68,7 +68,7 @@ fn ten_each(steps: &[Step], think: Duration) -> Measured {
 }
 
 #[test]
-fn think_time_takes_its_time_which_is_none_of_the_latency() {
+fn think_time_delays_transactions_and_is_no_latency() {
     const PAUSE: Duration = Duration::from_millis(20);
     let thinking = ten_each(&[Step::Run(SELECT), Step::Done(0)], PAUSE);
     assert!(thinking.elapsed >= 10 * PAUSE, "{:?}", thinking.elapsed);
