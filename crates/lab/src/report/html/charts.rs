@@ -58,7 +58,8 @@ impl Charts<'_> {
         }
     }
 
-    /// Plots under a heading, in a layout. Many arms share one legend; with few, each plot has its own.
+    /// Plots under a heading, in a layout. Many arms share one legend; with few, each plot has its
+    /// own.
     fn section(&self, heading: &str, class: &str, plots: impl IntoIterator<Item = Plot>) -> Value {
         let lines = self.lines(&|_, _| None);
         let legend = if lines.len() > LEGENDS { keys(&lines) } else { Vec::new() };
