@@ -23,7 +23,7 @@ mod aggregate;
 pub mod client;
 mod common;
 mod constraint;
-mod copy;
+pub mod copy;
 pub mod ddl;
 mod equi_join;
 pub mod error;

@@ -6,7 +6,9 @@
 
 #![forbid(unsafe_code)]
 
+use execution::copy::cut_line;
 use query::normalize::{Literal, LiteralUse, Normalized, Template};
+use query::plan::{CopyFormat, CopyKind};
 use server::decode::{Fields, Frame, Violation, frame};
 use storage::log::{LogReader, Lsn};
 use storage::page::{self, PAGE_SIZE, PageNo};
@@ -16,7 +18,7 @@ pub type Reader = fn(&[u8]);
 
 /// The readers by name; the name is also that of the corpus.
 pub const READERS: &[(&str, Reader)] =
-    &[("log", log), ("page", page), ("statement", statement), ("wire", wire)];
+    &[("copy", copy), ("log", log), ("page", page), ("statement", statement), ("wire", wire)];
 
 /// Messages of a client, back to back.
 pub fn wire(input: &[u8]) {
@@ -68,6 +70,32 @@ fn formats(fields: &mut Fields<'_>) -> Result<(), Violation> {
         fields.i16()?;
     }
     Ok(())
+}
+
+/// The most fields of a line that COPY takes apart here.
+const FIELDS: usize = 8;
+
+/// Lines of COPY FROM. The first byte chooses text or CSV, the second the delimiter; NULL is the
+/// format's own.
+pub fn copy(input: &[u8]) {
+    let [kind, delimiter, lines @ ..] = input else { return };
+    let is_csv = kind % 2 == 1;
+    let format = CopyFormat {
+        kind: if is_csv { CopyKind::Csv } else { CopyKind::Text },
+        delimiter: *delimiter,
+        null: if is_csv { String::new() } else { "\\N".to_owned() },
+        header: false,
+        quote: b'"',
+        escape: b'"',
+        force_quote: Vec::new(),
+    };
+    for line in lines.split(|byte| *byte == b'\n') {
+        // A line with an open quote is refused; the fuzzer goes on behind it.
+        let Ok(fields) = cut_line(line, &format, FIELDS) else { continue };
+        assert!(fields.len() <= FIELDS + 1, "a line is left behind its last field");
+        let bytes: usize = fields.iter().flatten().map(Vec::len).sum();
+        assert!(bytes <= line.len(), "no field is longer than its text");
+    }
 }
 
 /// The text of a statement: its literals, its template, its parse.
