@@ -84,10 +84,9 @@ fn ycsbs_and_pgbenchs_workloads_run() {
     }
     let run = whole(OWN, &["-w", "simple-update", "--scale", "1", "--clients", "2"]).unwrap();
     assert!(!claims(&run).is_empty(), "{run}");
+    // Twice as large as the server's buffers.
     let small = "a=serve:--buffers 16MiB";
-    let run = whole(small, &["-w", "eviction", "--times", "2", "--clients", "2"]).unwrap();
-    let claims = claims(&run);
-    assert!(claims.iter().any(|claim| claim.contains("2 times the buffers of 16 MiB")), "{claims:?}");
+    whole(small, &["-w", "select-only", "--scale", "2", "--clients", "2"]).unwrap();
 }
 
 #[test]

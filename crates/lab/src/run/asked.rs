@@ -187,10 +187,7 @@ mod tests {
             (&["--driver", "pgbench"], "pgbench has no such option: take --driver native"),
             (&["--arm", "m=serve-mariadb"], "arm m speaks MySQL's protocol"),
             (&["--arm", "m=mysql://me@host/db"], "arm m speaks MySQL's protocol"),
-            (
-                &["-w", "tpcc"],
-                "what a transaction of tpcc sends follows from what it was answered before: leave",
-            ),
+            (&["-w", "tpcc"], "a transaction of tpcc has statements that depend on earlier answers: leave"),
             (
                 &["-w", "ycsb-f"],
                 "a transaction of ycsb-f is one statement, or a record read and then written",
