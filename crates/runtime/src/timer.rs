@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use sync::core_local;
@@ -14,8 +15,8 @@ use sync::core_local;
 use crate::time;
 
 core_local! {
-    /// The timers of this core.
-    static TIMERS: RefCell<Timers> = RefCell::default();
+    /// The timers of this core. `end` drops them: a value with a destructor costs a check at each use.
+    static TIMERS: ManuallyDrop<RefCell<Timers>> = const { ManuallyDrop::new(RefCell::new(Timers::NONE)) };
     /// Whether a worker's loop fires them.
     static FIRES: Cell<bool> = const { Cell::new(false) };
 }
@@ -44,6 +45,8 @@ struct Timers {
 }
 
 impl Timers {
+    const NONE: Timers = Timers { entries: Vec::new(), free: Vec::new(), deadlines: BinaryHeap::new() };
+
     fn set(&mut self, deadline: u64, action: Action) -> TimerId {
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(Entry::default());
@@ -108,18 +111,20 @@ pub(crate) fn begin() {
 /// The worker's loop has ended: its timers never go off.
 pub(crate) fn end() {
     FIRES.set(false);
-    let timers = TIMERS.take();
+    let timers = TIMERS.with(|timers| timers.take());
     drop(timers); // after the borrow: what an action owns may cancel timers too
 }
 
 /// The next timer of this core that is due, taken out.
+#[inline]
 pub(crate) fn due(now: u64) -> Option<Action> {
-    TIMERS.with_borrow_mut(|timers| timers.due(now))
+    TIMERS.with(|timers| timers.borrow_mut().due(now))
 }
 
 /// When to look at this core's timers again.
+#[inline]
 pub(crate) fn next_deadline() -> Option<u64> {
-    TIMERS.with_borrow(Timers::next_deadline)
+    TIMERS.with(|timers| timers.borrow().next_deadline())
 }
 
 /// Calls `action` on this core after `time`, on the worker's loop: it must not park. Panics outside
@@ -130,12 +135,12 @@ pub fn after(time: Duration, action: impl FnOnce() + 'static) -> TimerId {
     // precise clock.
     let deadline = time::precise().saturating_add(nanos);
     assert!(is_fired(), "a timer is set on a worker of the runtime only");
-    TIMERS.with_borrow_mut(|timers| timers.set(deadline, Box::new(action)))
+    TIMERS.with(|timers| timers.borrow_mut().set(deadline, Box::new(action)))
 }
 
 /// Takes a timer back; nothing happens when it has gone off. Only on the core that set it.
 pub fn cancel(timer: TimerId) {
-    let action = TIMERS.with_borrow_mut(|timers| timers.cancel(timer));
+    let action = TIMERS.with(|timers| timers.borrow_mut().cancel(timer));
     drop(action); // after the borrow: what it owns may cancel timers too
 }
 

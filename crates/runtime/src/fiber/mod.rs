@@ -403,6 +403,7 @@ pub(crate) fn may_wait() -> bool {
 }
 
 /// Whether the running fiber has been suspended since it was asked last.
+#[inline]
 pub(crate) fn was_suspended() -> bool {
     current().is_some_and(|(_, fiber)| fiber.local.suspended.replace(false))
 }
@@ -421,6 +422,7 @@ pub fn obey(interrupt: Option<Arc<Interrupt>>) {
 }
 
 /// The running fiber obeys no interrupt any more. The account that it allocates to stays.
+#[inline]
 pub(crate) fn obey_nobody() {
     interrupt::leave();
     if let Some((_, fiber)) = current() {

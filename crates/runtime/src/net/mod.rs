@@ -150,7 +150,7 @@ pub(crate) struct Net {
     batch: Option<Batch>,
     arrivals: Arrivals,
     /// Buffers of rounds that are over.
-    buffers: RefCell<Vec<Buffers>>,
+    buffers: Cell<Option<Box<Buffers>>>,
     slots: RefCell<Vec<Slot>>,
     free: RefCell<Vec<u32>>,
     /// Sessions to be served, in the order they became so.
@@ -180,7 +180,7 @@ impl Net {
             shared: Arc::clone(shared),
             reactor: Rc::clone(reactor),
             arrivals: Arrivals::new(batch.is_some()),
-            buffers: RefCell::default(),
+            buffers: Cell::new(None),
             batch,
             slots: RefCell::default(),
             free: RefCell::default(),
@@ -373,17 +373,23 @@ impl Net {
     }
 
     /// Buffers for a round that begins.
-    fn take_buffers(&self) -> Buffers {
-        let kept = self.buffers.borrow_mut().pop();
-        kept.unwrap_or_else(Buffers::new)
+    #[inline]
+    fn take_buffers(&self) -> Box<Buffers> {
+        let Some(mut kept) = self.buffers.take() else { return Box::new(Buffers::new()) };
+        self.buffers.set(kept.next.take());
+        kept
     }
 
     /// A round is over: the next one has its buffers.
-    fn keep_buffers(&self, buffers: Buffers) {
-        let mut kept = self.buffers.borrow_mut();
-        if kept.len() < BUFFERS_KEPT {
-            kept.push(buffers);
+    #[inline]
+    fn keep_buffers(&self, mut buffers: Box<Buffers>) {
+        let kept = self.buffers.take();
+        buffers.kept = kept.as_ref().map_or(1, |kept| kept.kept + 1);
+        if buffers.kept > BUFFERS_KEPT {
+            return self.buffers.set(kept);
         }
+        buffers.next = kept;
+        self.buffers.set(Some(buffers));
     }
 
     pub(crate) fn has_ready(&self) -> bool {

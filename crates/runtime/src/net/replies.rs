@@ -31,22 +31,26 @@ impl Replies {
     }
 
     /// One reply, and whose it is.
+    #[inline]
     pub(super) fn reply(&self, index: usize) -> (&Rc<Session>, &[u8]) {
         let start = index.checked_sub(1).map_or(0, |before| self.replies[before].1);
         let (session, end) = &self.replies[index];
         (session, &self.bytes[start..*end])
     }
 
+    #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Rc<Session>, &[u8])> {
         (0..self.replies.len()).map(|index| self.reply(index))
     }
 
+    #[inline]
     pub(super) fn push(&mut self, session: &Rc<Session>, reply: &[u8]) {
         self.bytes.extend_from_slice(reply);
         self.replies.push((session.clone(), self.bytes.len()));
     }
 
     /// Forgets what has been sent; `is_over` gets the sessions that it was for.
+    #[inline]
     pub(super) fn clear(&mut self, mut is_over: impl FnMut(&Rc<Session>)) {
         for (session, _) in self.replies.drain(..) {
             session.replied.set(false);

@@ -36,11 +36,14 @@ pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 pub(super) struct Buffers {
     input: Input,
     output: Vec<u8>,
+    /// Further buffers that the core keeps, and how many there are with these.
+    pub(super) next: Option<Box<Buffers>>,
+    pub(super) kept: usize,
 }
 
 impl Buffers {
     pub(super) fn new() -> Buffers {
-        Buffers { input: Input::default(), output: Vec::with_capacity(BUFFER) }
+        Buffers { input: Input::default(), output: Vec::with_capacity(BUFFER), next: None, kept: 0 }
     }
 }
 
@@ -197,7 +200,7 @@ fn leave_round(net: &Net, session: &Rc<Session>, handler: Box<dyn Serve>, buffer
 
 /// Receives and lets the handler serve; what the session wants next.
 fn serve_input(net: &Net, session: &Rc<Session>, handler: &mut dyn Serve, buffers: &mut Buffers) -> Next {
-    let Buffers { input, output } = buffers;
+    let Buffers { input, output, .. } = buffers;
     input.load(session.partial.take());
     output.clear();
     let mut has_news = session.woken.replace(false);
