@@ -15,7 +15,8 @@ use sync::core_local;
 use crate::time;
 
 core_local! {
-    /// The timers of this core. `end` drops them: a value with a destructor costs a check at each use.
+    /// The timers of this core. `end` drops them: a value with a destructor costs a check at each
+    /// use.
     static TIMERS: ManuallyDrop<RefCell<Timers>> = const { ManuallyDrop::new(RefCell::new(Timers::NONE)) };
     /// Whether a worker's loop fires them.
     static FIRES: Cell<bool> = const { Cell::new(false) };
