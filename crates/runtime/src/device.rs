@@ -101,39 +101,10 @@ const LEN_MAX: usize = 1 << 30;
 /// outlive it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Operation {
-    Read {
-        fd: RawFd,
-        to: *mut u8,
-        len: u32,
-        offset: u64,
-    },
-    Write {
-        fd: RawFd,
-        from: *const u8,
-        len: u32,
-        offset: u64,
-        durable: bool,
-    },
-    Sync {
-        fd: RawFd,
-    },
-    Allocate {
-        fd: RawFd,
-        offset: u64,
-        len: u64,
-    },
-    /// Without waiting for room.
-    Send {
-        fd: RawFd,
-        from: *const u8,
-        len: u32,
-    },
-    /// Without waiting for input.
-    Receive {
-        fd: RawFd,
-        to: *mut u8,
-        len: u32,
-    },
+    Read { fd: RawFd, to: *mut u8, len: u32, offset: u64 },
+    Write { fd: RawFd, from: *const u8, len: u32, offset: u64, durable: bool },
+    Sync { fd: RawFd },
+    Allocate { fd: RawFd, offset: u64, len: u64 },
 }
 
 // SAFETY: the pointers are to buffers that the maker has borrowed (exclusively for a read) until
@@ -149,14 +120,6 @@ impl Operation {
 
     pub(crate) fn write(fd: RawFd, from: &[u8], offset: u64, durable: bool) -> Self {
         Self::Write { fd, from: from.as_ptr(), len: from.len().min(LEN_MAX) as u32, offset, durable }
-    }
-
-    pub(crate) fn send(fd: RawFd, from: &[u8]) -> Self {
-        Self::Send { fd, from: from.as_ptr(), len: from.len().min(LEN_MAX) as u32 }
-    }
-
-    pub(crate) fn receive(fd: RawFd, to: &mut [u8]) -> Self {
-        Self::Receive { fd, to: to.as_mut_ptr(), len: to.len().min(LEN_MAX) as u32 }
     }
 }
 

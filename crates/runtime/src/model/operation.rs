@@ -2,7 +2,6 @@
 
 use super::disk::disk;
 use super::machine::here;
-use super::socket;
 use super::table::{self, Open};
 use crate::device::Operation;
 
@@ -44,16 +43,6 @@ pub(crate) fn execute(operation: &Operation) -> i32 {
                 contents.set_len(contents.len().max(offset + len));
                 0
             })
-        }
-        Operation::Send { fd, from, len } => {
-            // SAFETY: as for a write.
-            let from = unsafe { std::slice::from_raw_parts(from, len as usize) };
-            socket::send(fd, from).map_or(-libc::EAGAIN, |count| count as i32)
-        }
-        Operation::Receive { fd, to, len } => {
-            // SAFETY: as for a read.
-            let to = unsafe { std::slice::from_raw_parts_mut(to.cast(), len as usize) };
-            socket::receive(fd, to).map_or(-libc::EAGAIN, |count| count as i32)
         }
     }
 }

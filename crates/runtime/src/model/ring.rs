@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Descriptor;
+use super::{Descriptor, Fd};
 use crate::device::Operation;
 
 /// A ring of this thread: there is none.
@@ -23,6 +23,14 @@ impl Ring {
     }
 
     pub(crate) unsafe fn push(&mut self, _: &Operation, _: u64) -> bool {
+        match *self {}
+    }
+
+    pub(crate) unsafe fn push_send(&mut self, _: Fd, _: &[u8], _: u64) -> bool {
+        match *self {}
+    }
+
+    pub(crate) unsafe fn push_receive(&mut self, _: Fd, _: &mut [u8], _: u64) -> bool {
         match *self {}
     }
 

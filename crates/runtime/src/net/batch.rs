@@ -20,7 +20,6 @@ use super::Net;
 use super::arrivals::{MOST, SLOT, length};
 use super::replies::Replies;
 use super::session::Session;
-use crate::device::Operation;
 use crate::os;
 use crate::os::ring::{self, Ring};
 use crate::{Cause, fail_stop};
@@ -44,16 +43,12 @@ impl Batch {
     pub(super) fn exchange(&self, net: &Net, replies: &Replies, ready: &VecDeque<Rc<Session>>) {
         let (mut ring, mut slots) = (self.ring.borrow_mut(), net.arrivals.slots());
         let mut count = 0;
-        let mut push = |operation: Operation, tag: u64| {
-            // SAFETY: the replies' bytes and the slots are borrowed until all operations have
-            // ended, below.
-            let has_room = unsafe { ring.push(&operation, tag) };
-            assert!(has_room, "room for all replies and MOST receives");
-            count += 1;
-        };
         for (index, (session, bytes)) in replies.iter().enumerate() {
             if session.takes_replies() {
-                push(Operation::send(session.socket(), bytes), index as u64);
+                // SAFETY: the replies' bytes are borrowed until all operations have ended, below.
+                let has_room = unsafe { ring.push_send(session.socket(), bytes, index as u64) };
+                assert!(has_room, "room for all replies");
+                count += 1;
             } else {
                 session.send_or_keep(net, bytes);
             }
@@ -62,7 +57,10 @@ impl Batch {
         for ((index, session), slot) in ready.iter().enumerate().take(next).zip(slots.chunks_exact_mut(SLOT))
         {
             if session.is_receivable() {
-                push(Operation::receive(session.socket(), slot), RECEIVE | index as u64);
+                // SAFETY: the slots are borrowed until all operations have ended, below.
+                let has_room = unsafe { ring.push_receive(session.socket(), slot, RECEIVE | index as u64) };
+                assert!(has_room, "room for MOST receives beside all replies");
+                count += 1;
             }
         }
         let mut ended = 0;

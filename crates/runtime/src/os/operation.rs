@@ -20,10 +20,6 @@ pub(crate) fn execute(operation: &Operation) -> i32 {
                 libc::pwritev2(fd, &piece, 1, offset as libc::off_t, libc::RWF_DSYNC)
             }
             Operation::Sync { fd } => libc::fdatasync(fd) as isize,
-            Operation::Send { fd, from, len } => {
-                libc::send(fd, from.cast(), len as usize, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
-            }
-            Operation::Receive { fd, to, len } => libc::recv(fd, to.cast(), len as usize, libc::MSG_DONTWAIT),
             Operation::Allocate { fd, offset, len } => {
                 libc::fallocate(fd, 0, offset as libc::off_t, len as libc::off_t) as isize
             }

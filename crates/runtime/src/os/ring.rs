@@ -1,7 +1,7 @@
 //! The kernel's io_uring: operations of many files or sockets by one system call.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 
@@ -56,6 +56,30 @@ impl Ring {
         unsafe { self.0.submission().push(&entry(operation).user_data(tag)) }.is_ok()
     }
 
+    /// Queues a send that does not wait for room; false when the ring has none.
+    ///
+    /// # Safety
+    /// As [`Ring::push`].
+    #[inline]
+    pub(crate) unsafe fn push_send(&mut self, fd: RawFd, from: &[u8], tag: u64) -> bool {
+        let send = opcode::Send::new(types::Fd(fd), from.as_ptr(), from.len() as u32);
+        let send = send.flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).build().user_data(tag);
+        // SAFETY: by contract.
+        unsafe { self.0.submission().push(&send) }.is_ok()
+    }
+
+    /// Queues a receive that does not wait for input; false when the ring has no room.
+    ///
+    /// # Safety
+    /// As [`Ring::push`].
+    #[inline]
+    pub(crate) unsafe fn push_receive(&mut self, fd: RawFd, to: &mut [u8], tag: u64) -> bool {
+        let receive = opcode::Recv::new(types::Fd(fd), to.as_mut_ptr(), to.len() as u32);
+        let receive = receive.flags(libc::MSG_DONTWAIT).build().user_data(tag);
+        // SAFETY: by contract.
+        unsafe { self.0.submission().push(&receive) }.is_ok()
+    }
+
     /// Gives the kernel what is queued; how many operations it has taken.
     ///
     /// # Errors
@@ -102,12 +126,6 @@ fn entry(operation: &Operation) -> squeue::Entry {
         }
         Operation::Sync { fd } => {
             opcode::Fsync::new(types::Fd(fd)).flags(types::FsyncFlags::DATASYNC).build()
-        }
-        Operation::Send { fd, from, len } => {
-            opcode::Send::new(types::Fd(fd), from, len).flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL).build()
-        }
-        Operation::Receive { fd, to, len } => {
-            opcode::Recv::new(types::Fd(fd), to, len).flags(libc::MSG_DONTWAIT).build()
         }
         Operation::Allocate { fd, offset, len } => {
             opcode::Fallocate::new(types::Fd(fd), len).offset(offset).build()

@@ -40,12 +40,16 @@ unsafe impl Sync for Remote {}
 
 impl Wake for Remote {
     fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
         if core::current().is_some_and(|core| core.is(self.core, &self.shared)) {
             return net::here().woken(self.key);
         }
         // AcqRel: what was written before the wake-up is seen when it is delivered.
         if !self.queued.swap(true, Ordering::AcqRel) {
-            let link = Arc::into_raw(Arc::clone(&self)).cast_mut().cast::<Link>();
+            let link = Arc::into_raw(Arc::clone(self)).cast_mut().cast::<Link>();
             // SAFETY: the reference given away keeps it until `deliver` takes it back, the flag
             // says that it is in no mailbox, and `deliver` fits a `Remote`.
             unsafe { self.shared.mailbox(self.core).push(link) };
