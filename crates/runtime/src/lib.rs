@@ -35,6 +35,7 @@ pub mod work;
 mod call;
 mod device;
 mod fail_stop;
+mod here;
 mod mailbox;
 mod mapping;
 #[cfg(not(model))]

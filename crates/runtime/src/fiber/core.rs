@@ -15,6 +15,7 @@ use sync::atomic::Ordering;
 use sync::core_local;
 
 use super::{Fiber, Hook, Job, Phase};
+use crate::here::Here;
 use crate::os;
 use crate::shared::Shared;
 use crate::stack::{self, Stack};
@@ -23,7 +24,7 @@ use crate::stack::{self, Stack};
 const IDLE_FIBERS: usize = 64;
 
 core_local! {
-    static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
+    static CORE: Here<Core> = const { Here::none() };
 }
 
 /// The fibers of one core.
@@ -45,10 +46,7 @@ pub(crate) struct Core {
 /// The core whose thread this is.
 #[inline]
 pub(crate) fn current() -> Option<&'static Core> {
-    // SAFETY: set by `Core::enter` and cleared by `Core::leave`, between which the core is on this
-    // thread's stack. A core is not Sync, so the reference stays on this thread, where nothing runs
-    // any more once the core is gone.
-    CORE.with(|core| unsafe { core.get().as_ref() })
+    CORE.with(Here::get)
 }
 
 /// The core whose thread this is. Panics elsewhere.
@@ -99,7 +97,7 @@ impl Core {
 
     /// This thread is the core's from now on, until [`Core::leave`].
     pub(crate) fn enter(&self) {
-        CORE.set(self);
+        CORE.with(|core| core.enter(self));
         sync::park::install(&Hook);
         sync::slot::set(self.number);
     }
@@ -107,7 +105,7 @@ impl Core {
     /// The core's loop has ended.
     pub(crate) fn leave(&self) {
         self.retire_idle(0);
-        CORE.set(ptr::null());
+        CORE.with(Here::leave);
     }
 
     /// Whether this is the core whose thread runs here, in the same runtime.

@@ -19,10 +19,8 @@ pub use folder::{
 };
 pub(crate) use pool::Pool;
 
-use std::cell::Cell;
 use std::io;
 use std::path::Path;
-use std::ptr;
 use std::sync::Arc;
 
 use sync::core_local;
@@ -36,6 +34,7 @@ use ring::Ring;
 pub use word::MappedWord;
 
 use crate::fiber;
+use crate::here::Here;
 
 /// Pieces of one batch kept in flight at once.
 const IN_FLIGHT: usize = 64;
@@ -257,15 +256,12 @@ fn run_all(operations: &[Operation], results: &mut [i32]) {
 }
 
 core_local! {
-    static DISK: Cell<*const Disk> = const { Cell::new(ptr::null()) };
+    static DISK: Here<Disk> = const { Here::none() };
 }
 
 /// The files of the core whose thread this is. Panics elsewhere.
 fn here() -> &'static Disk {
-    // SAFETY: set by `Disk::enter` and cleared by `Disk::leave`, between which it is on this
-    // thread's stack. It is not Sync, so the reference stays on this thread, where nothing runs any
-    // more once it is gone.
-    DISK.with(|disk| unsafe { disk.get().as_ref() }).expect("this runs on a worker of the runtime only")
+    DISK.with(Here::get).expect("this runs on a worker of the runtime only")
 }
 
 /// The pool of threads of the runtime this code runs in.
@@ -315,12 +311,12 @@ impl Disk {
 
     /// This thread's files are these from now on, until [`Disk::leave`].
     pub(crate) fn enter(&self) {
-        DISK.set(self);
+        DISK.with(|disk| disk.enter(self));
     }
 
     /// The core's loop has ended.
     pub(crate) fn leave(&self) {
-        DISK.set(ptr::null());
+        DISK.with(Here::leave);
     }
 
     /// The descriptor to poll for completions.

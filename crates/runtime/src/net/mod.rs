@@ -34,7 +34,6 @@ pub(crate) use round::serve_round;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,6 +41,7 @@ use sync::atomic::Ordering;
 use sync::core_local;
 
 use crate::device::Happened;
+use crate::here::Here;
 use crate::interrupt::Reason;
 use crate::mailbox;
 use crate::os;
@@ -60,16 +60,13 @@ const REPLIES_MAX: usize = 2 * MOST;
 const BUFFERS_KEPT: usize = 16;
 
 core_local! {
-    static NET: Cell<*const Net> = const { Cell::new(ptr::null()) };
+    static NET: Here<Net> = const { Here::none() };
 }
 
 /// The sockets of the core whose thread this is. Panics elsewhere.
 #[inline]
 pub(crate) fn here() -> &'static Net {
-    // SAFETY: set by `Net::enter` and cleared by `Net::leave`, between which it is on this thread's
-    // stack. It is not Sync, so the reference stays on this thread, where nothing runs any more
-    // once it is gone.
-    NET.with(|net| unsafe { net.get().as_ref() }).expect("this runs on a worker of the runtime only")
+    NET.with(Here::get).expect("this runs on a worker of the runtime only")
 }
 
 /// Sends the replies that were collected on this core.
@@ -195,12 +192,12 @@ impl Net {
 
     /// This thread's sockets are these from now on, until [`Net::leave`].
     pub(crate) fn enter(&self) {
-        NET.set(self);
+        NET.with(|net| net.enter(self));
     }
 
     /// The core's loop has ended.
     pub(crate) fn leave(&self) {
-        NET.set(ptr::null());
+        NET.with(Here::leave);
     }
 
     /// Whether many sockets share a system call.
