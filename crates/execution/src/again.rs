@@ -1,10 +1,11 @@
-//! Row locks, and a second look at rows whose newer versions a wait ended with (PostgreSQL's
-//! EvalPlanQual).
+//! Row locks, and the second look at a row that another transaction changed during the wait for its
+//! lock (PostgreSQL's EvalPlanQual).
 //!
-//! The newest version is locked and decoded into the registers, in the place of the one that was
-//! read. Everything that depends on it is evaluated again ([`Again`]) over these registers. The
-//! registers of the other rows stay as they were joined. What must hold: the plan of [`Again`]
-//! gives its row in the file it is given, since the caller goes on with that file.
+//! The second look locks the row's newest version and decodes it into the registers, in place of
+//! the version that was read. Then it evaluates again everything that depends on the row
+//! ([`Again`]), over these registers. The registers of the other rows stay as they were joined.
+//! What must hold: the plan of [`Again`] writes its row into the register file it receives, because
+//! the caller goes on with that file.
 
 use txn::{LockOutcome, RowLock, Stamp, Wait};
 
@@ -38,9 +39,9 @@ pub(super) fn identified<'x>(
 /// The registers as they were before the first newer version was decoded, if anything reads them.
 type Former<'x> = Option<&'x mut File<'x>>;
 
-/// Locks the newest version of a target's row; one that is not the one seen goes to the registers.
-/// `for_key`: the one seen stays there where no unique key has been changed since. None: the row is
-/// gone, or passed over because somebody else holds it.
+/// Locks the newest version of a target's row. A version newer than the one seen goes to the
+/// registers. With `for_key`, the version seen stays there if no unique key has changed since.
+/// Returns `None` when the row is gone, or is skipped because another transaction holds it.
 fn lock_newest<'s, 'x>(
     cx: &mut Executor<'s>,
     (target, again): (&'s RowTarget, Option<&'s Again>),
@@ -85,7 +86,8 @@ fn lock_error(error: txn::Error, table: &Table) -> SqlError {
     }
 }
 
-/// Whether the newer versions in the registers qualify, with everything computed from them anew.
+/// Whether the newer versions in the registers qualify. Computes again everything that depends on
+/// them.
 fn qualifies<'s, 'x>(
     cx: &mut Executor<'s>,
     again: Option<&'s Again>,
@@ -150,9 +152,9 @@ fn still_matches<'s, 'x>(
     Ok(found)
 }
 
-/// After somebody else's change: locks the newest version of the row and evaluates everything
-/// again. False when it is gone, does not qualify any more, or was changed by this command already,
-/// which joined it to several rows.
+/// Locks the newest version of a row that another transaction changed, and evaluates everything
+/// again. Returns false when the row is gone, no longer qualifies, or was already changed by this
+/// command, which joined it to several rows.
 #[cold]
 pub(super) fn look<'s, 'x>(
     cx: &mut Executor<'s>,
@@ -169,8 +171,8 @@ pub(super) fn look<'s, 'x>(
     Ok(locked.filter(|newest| !changed(newest)).is_some() && qualifies(cx, again, former, file, arena)?)
 }
 
-/// SELECT ... FOR UPDATE and its weaker kinds. All rows of a joined one are locked before anything
-/// is evaluated again.
+/// SELECT FOR UPDATE and its weaker kinds. Locks all rows of a joined row before it evaluates
+/// anything again.
 pub(super) fn lock_rows<'s, 'x>(
     cx: &mut Executor<'s>,
     (input, targets, again): (&'s Plan, &'s [LockTarget], Option<&'s Again>),

@@ -1,10 +1,11 @@
 //! Grouping and aggregates.
 //!
-//! Groups are found by the bytes of their keys in a hash table; each has an accumulator for every
-//! call. A call with DISTINCT or ORDER BY first keeps its arguments, of all groups in one sorter,
-//! and feeds them at the end. When the table has grown beyond the bound it takes no more groups:
-//! rows of others wait in a sorter too, come out group by group, and need room for one group at a
-//! time.
+//! A hash table finds a group by its key's bytes. Each group has an accumulator for every call. A
+//! call with DISTINCT or ORDER BY keeps the arguments of all groups in one sorter and feeds them at
+//! the end. A table that has outgrown `work_mem` takes no more groups. Rows of other groups wait in
+//! a sorter, which gives them group by group, so only one group at a time needs memory.
+//!
+//! What must hold: a group's rows are all in the table or all in the sorter.
 
 use super::firsts::{Seen, Sight};
 use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
@@ -20,7 +21,7 @@ use values::error::SqlError;
 use values::types::Datum;
 use values::work::{self, tick_parts};
 
-/// Bytes of a state that goes with its group.
+/// A state of more bytes is dropped with its group, not kept for the next one.
 const LONG: usize = 4096;
 /// States that are dropped at once, and their bytes.
 const MANY: usize = 10_000;
@@ -36,8 +37,7 @@ pub(super) struct Aggregation<'s> {
     pub keep: &'s [Reg],
 }
 
-/// The groups found: their keys, packed, and the states of each one's calls behind those of the one
-/// before.
+/// The groups found: their packed keys, and the states of their calls, group by group.
 struct Groups<'b> {
     keys: Vec<&'b [u8]>,
     states: Vec<Accumulator>,
@@ -62,8 +62,8 @@ impl Drop for Groups<'_> {
     }
 }
 
-/// Arguments that are fed at the end. Their key: the group's number (u64), the call's (u32), the
-/// order asked for, and the arguments themselves when they are to be distinct.
+/// Arguments that are fed at the end. Their sort key is the group's number (u64), the call's number
+/// (u32) and the ORDER BY values; for DISTINCT, the arguments follow.
 struct Kept<'s, 'b> {
     sorter: Option<Sorter<'s>>,
     /// Arguments of distinct calls, as long as there is room, and the room itself.
@@ -164,8 +164,8 @@ impl<'s> Aggregation<'s> {
                 let table = by_key.bytes();
                 let grown = usize::try_from(runtime::account::held() - before).unwrap_or(0);
                 let (kept, count) = (used(&memory.bump) + table, found.keys.len());
-                // States grow (array_agg), and so may what lies below: that is why it may be twice
-                // as much.
+                // States grow (array_agg), and so may the operators below, so the bound is twice
+                // `work_mem`.
                 if grown > 2 * cx.work_mem() || kept + count * each > cx.work_mem() {
                     *late = Some(cx.sorter());
                 }
@@ -269,7 +269,7 @@ impl<'s> Aggregation<'s> {
         )
     }
 
-    /// The groups for which there was no room, one after the other.
+    /// Gives the groups for which there was no memory, one after the other.
     fn late(
         &self,
         cx: &mut Executor<'s>,
@@ -324,8 +324,8 @@ impl<'s> Aggregation<'s> {
 }
 
 impl Kept<'_, '_> {
-    /// Whether the call the key says has had these arguments, as far as is remembered. The key is
-    /// left as it was.
+    /// Whether the key's call has had these arguments before, as far as memory tells. Remembers
+    /// them if there is memory. Leaves the key unchanged.
     fn knows(&mut self, key: &mut Vec<u8>, arguments: &[Datum<'_>]) -> Result<bool, SqlError> {
         let len = key.len();
         arguments.iter().try_for_each(|argument| self.distinct.plain(*argument, key))?;
@@ -367,7 +367,8 @@ impl Feed {
         Ok(())
     }
 
-    /// Feeds what was kept for a group. Groups are asked for in the order of their numbers.
+    /// Feeds a group's kept arguments to its accumulators. The caller asks for groups in the order
+    /// of their numbers.
     fn feed(
         &mut self,
         cx: &mut Executor<'_>,

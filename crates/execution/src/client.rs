@@ -1,4 +1,4 @@
-//! The other side of a session: who takes its rows and gives it COPY data.
+//! The other side of a session: it takes the session's rows and supplies COPY data.
 //!
 //! The wire protocol encodes straight into its send buffer, the embedded API collects owned values.
 //! Nothing given to a client outlives the call.
@@ -8,8 +8,8 @@ use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 
-/// Takes the results of statements. Methods that may have to wait for the peer return an error when
-/// it is gone.
+/// Takes the results of statements. A method that may wait for the peer returns an error when the
+/// peer is gone.
 pub trait Client {
     /// The columns of the rows to come, and the format of each (empty: all text).
     fn columns(&mut self, columns: &[ColumnDesc], formats: &[i16]);

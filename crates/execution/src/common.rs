@@ -41,7 +41,7 @@ pub(super) struct Common<'s> {
 /// A common table's state and rows.
 struct Made {
     rows: Rows,
-    /// The rows that the recursive term reads, the last round's: the first one's place and the one
+    /// The last round's rows, which the recursive term reads: the place of the first, and the place
     /// behind the last.
     round: (RowPlace, RowPlace),
     /// The non-recursive term has run.
@@ -120,7 +120,7 @@ impl<'s> Common<'s> {
         made.ended = self.table.recursive.is_none() || made.round.0 == made.round.1;
     }
 
-    /// Takes a row of the present round; false: UNION has it already.
+    /// Takes a row of the present round. Returns false if UNION has the row already.
     fn take(&self, cx: &Executor<'s>, registers: &[Reg], file: &File<'_>) -> Result<bool, SqlError> {
         let made = &mut *self.made.borrow_mut();
         if self.table.recursive.as_ref().is_some_and(|term| !term.all) {
@@ -181,7 +181,7 @@ impl<'s> Common<'s> {
         })
     }
 
-    /// Keeps the next row; none when all are there.
+    /// Makes and keeps the next row. Keeps none once all rows are there.
     fn next(self: &Rc<Self>, cx: &mut Executor<'s>, file: &File<'_>) -> Result<(), SqlError> {
         if self.made.borrow().ended {
             return Ok(());

@@ -32,8 +32,8 @@ pub(super) fn check_row<'s, 'x>(
     Ok(())
 }
 
-/// [`check_row`] for a new row whose unchanged columns may be pointers: what the checks
-/// read is fetched for them, and the registers hold the pointers again.
+/// [`check_row`] for a new row whose unchanged columns may be pointers. It fetches the values that
+/// the checks read, and puts the pointers back into the registers afterwards.
 #[cold]
 pub(super) fn check_row_of_pointers<'s, 'x>(
     cx: &mut Executor<'s>,

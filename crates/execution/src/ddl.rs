@@ -1,4 +1,4 @@
-//! Filling trees that a definition made: of a rewritten table, of a new index.
+//! Fills the trees of new definitions: those of a rewritten table, and that of a new index.
 
 use txn::trees::{MAX_ENTRY, MAX_KEY};
 use txn::{Direction, Range};
@@ -16,8 +16,8 @@ use values::error::{SqlError, SqlState};
 use values::row::RowView;
 use values::types::Datum;
 
-/// Stores the rows of a query in a new table and its indexes; their number. Output column i goes to
-/// the table's column `positions[i]`, or i.
+/// Stores the rows of a query in a new table and its indexes. Returns their number. Output column i
+/// goes to the table's column `positions[i]`, or to column i without positions.
 pub fn fill<'s>(
     cx: &mut Executor<'s>,
     query: &'s Statement,
@@ -69,7 +69,8 @@ pub fn move_rows(cx: &mut Executor<'_>, old: &Table, table: &Table) -> Result<()
                 new_key(cx, table, values, &mut key)?;
                 packed.clear();
                 if key.len() + txn::version::HEADER + row.len() > MAX_ENTRY {
-                    // Beside a longer key less of the row has room.
+                    // The new key is longer, so the entry exceeds its limit: values move out of
+                    // line.
                     out_of_line::encode(cx, table, old_row(table, row, own)?, &key, &mut packed)?;
                 }
             }
@@ -82,7 +83,7 @@ pub fn move_rows(cx: &mut Executor<'_>, old: &Table, table: &Table) -> Result<()
     finish(cx, table, target)
 }
 
-/// The table's tree has all its rows: its indexes are made of them.
+/// Finishes the table's own tree, then builds the table's indexes from its rows.
 fn finish<'s>(cx: &mut Executor<'s>, table: &Table, target: TreeFill<'s>) -> Result<(), SqlError> {
     target.finish(cx).map_err(|broken| primary_broken(cx, table, broken))?;
     if !table.indexes.is_empty() {
@@ -122,7 +123,7 @@ fn some_columns<'x>(
     out_of_line::fetched(cx.txn, table, row, |_| true, &arena.bump)
 }
 
-/// No column that may not be NULL is.
+/// Fails if a NOT NULL column holds NULL.
 fn no_nulls(cx: &Executor<'_>, table: &Table, row: &[Datum<'_>]) -> Result<(), SqlError> {
     let mut columns = table.columns.iter().zip(row);
     match columns.position(|(column, value)| column.not_null && value.is_null() && !column.dropped) {
@@ -161,7 +162,7 @@ pub fn build_index(cx: &mut Executor<'_>, table: &Table, index: &Index) -> Resul
     })
 }
 
-/// Two rows with the same primary key: the one that is in the way is at hand.
+/// The error for two rows with the same primary key. The payload is one of the rows.
 #[cold]
 fn primary_broken(cx: &mut Executor<'_>, table: &Table, broken: Broken) -> SqlError {
     let name = table.primary_key.as_ref().map_or("", |key| &key.name);
@@ -171,7 +172,7 @@ fn primary_broken(cx: &mut Executor<'_>, table: &Table, broken: Broken) -> SqlEr
     }
 }
 
-/// Two rows with the same key of a unique index: the entry names its row.
+/// The error for two rows with the same key of a unique index. The payload names one of the rows.
 #[cold]
 fn index_broken(cx: &mut Executor<'_>, table: &Table, index: &Index, broken: Broken) -> SqlError {
     let payload = match broken {
@@ -179,8 +180,7 @@ fn index_broken(cx: &mut Executor<'_>, table: &Table, index: &Index, broken: Bro
         Broken::Error(error) => return error,
     };
     let mut row = Vec::new();
-    // Only the entries of unique indexes can be in each other's way; these have the row's key as
-    // their payload.
+    // Only entries of a unique index can conflict. Their payload is the row's key.
     let found = primary_key_of_entry(index, &[], &payload)
         .and_then(|key| cx.txn.get(&table_tree(table), key, &mut row).map_err(from_txn));
     match found {
@@ -190,7 +190,7 @@ fn index_broken(cx: &mut Executor<'_>, table: &Table, index: &Index, broken: Bro
     }
 }
 
-/// 23505 as PostgreSQL tells it of an index that is being built.
+/// Error 23505 with PostgreSQL's words for an index that is being built.
 fn duplicated(
     cx: &mut Executor<'_>,
     table: &Table,

@@ -1,5 +1,8 @@
-//! Joins on equal keys: what a pair of rows is, and which rows the join gives, for the hash join
-//! ([`super::join`]) and for the merge join ([`super::merge`]) that takes its place.
+//! Joins on equal keys: when two rows match, and which rows the join gives. The hash join
+//! ([`super::join`]) and the merge join ([`super::merge`]) share these rules.
+//!
+//! What must hold: both joins give the same rows, because the merge join replaces a hash join that
+//! outgrows `work_mem`.
 
 use super::memory::{give, null_all, unpack_registers};
 use super::records::Keys;
@@ -29,12 +32,13 @@ impl<'s> EquiJoin<'s> {
         matches!(self.kind, JoinKind::Right | JoinKind::Full)
     }
 
-    /// Whether a left row's first match decides.
+    /// Whether the join needs only the first match of a left row.
     pub(super) fn wants_one(&self) -> bool {
         matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
     }
 
-    /// The join key's bytes of a row; false when a part of it is NULL and so matches nothing.
+    /// Appends the bytes of a row's join key. Returns false if a part is NULL, which matches
+    /// nothing.
     pub(super) fn key<'x>(
         &self,
         cx: &mut Executor<'s>,
@@ -56,8 +60,8 @@ impl<'s> EquiJoin<'s> {
         Ok(true)
     }
 
-    /// Looks at a left row and a right row of equal keys: whether they match. Gives them on if
-    /// pairs are wanted.
+    /// Whether a left row and a right row of equal keys match. Gives the pair on if the join wants
+    /// pairs.
     pub(super) fn pair<'x>(
         &self,
         cx: &mut Executor<'s>,
@@ -83,7 +87,8 @@ impl<'s> EquiJoin<'s> {
         if self.wants_one() { Ok((true, Flow::More)) } else { Ok((true, sink(cx, file, arena)?)) }
     }
 
-    /// Gives a left row on without a right one, if the kind and its having matched want that.
+    /// Gives a left row on without a right one, if the join's kind asks for it, given whether the
+    /// row matched.
     pub(super) fn give_alone<'x>(
         &self,
         cx: &mut Executor<'s>,

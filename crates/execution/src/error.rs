@@ -1,8 +1,8 @@
-//! Errors of the rooms below, as clients see them.
+//! Translates the errors of `txn` and `storage` into those that clients see.
 
 use values::error::{SqlError, SqlState};
 
-/// The client's error for one of transactions or storage.
+/// The client's error for an error of `txn`.
 #[cold]
 pub fn from_txn(error: txn::Error) -> SqlError {
     use txn::Error;
@@ -36,7 +36,7 @@ pub fn from_txn(error: txn::Error) -> SqlError {
     }
 }
 
-/// The client's error for one of storage.
+/// The client's error for an error of `storage`.
 #[cold]
 pub fn from_storage(error: &txn::StorageError) -> SqlError {
     use txn::StorageError as Error;

@@ -1,9 +1,9 @@
 //! A new tree filled in bulk with entries that come in any order.
 //!
-//! Entries are sorted first, within `maintenance_work_mem` and in temporary pages beyond it. But
-//! when all that came at first was in ascending order, it is put into the tree and what follows
-//! right behind it; of that only what comes out of order after all is sorted, and inserted in the
-//! ordinary way in the end.
+//! Entries are sorted first, within `maintenance_work_mem` and in temporary pages beyond it. If the
+//! first MiB of entries came in ascending order, they are loaded into the tree at once, and later
+//! entries behind them. An entry that then comes out of order goes to the sorter. The end of the
+//! filling inserts those entries in the ordinary way.
 //!
 //! The tree must be as [`txn::Load`] asks. Two entries with the same key end the filling:
 //! [`Broken::Duplicate`].
@@ -18,12 +18,12 @@ use crate::spill::Sorter;
 use values::error::SqlError;
 use values::work;
 
-/// Bytes of entries that decide whether they come in order.
+/// Bytes of entries to watch before the filling concludes that they come in order.
 const PROBE: usize = 1 << 20;
 
 /// Why filling ended early.
 pub(super) enum Broken {
-    /// Two entries have the same key; this is one of them: its payload.
+    /// Two entries have the same key. This is the payload of one of them.
     Duplicate(Vec<u8>),
     /// Something else.
     Error(SqlError),
@@ -42,10 +42,10 @@ pub(super) struct TreeFill<'s> {
     memory: usize,
     /// The load into the tree, once entries go there.
     load: Option<Load>,
-    /// All others.
+    /// All other entries.
     sorter: Sorter<'s>,
-    /// Bytes of what has come, and whether it came in order; the last key. Counted while nothing is
-    /// in the tree.
+    /// Bytes of the entries so far, whether they came in order, and the last key. Kept up to date
+    /// only while the tree is empty.
     come: usize,
     ascending: bool,
     last: Vec<u8>,

@@ -1,10 +1,10 @@
-//! The first row of each key, as rows pass: DISTINCT, UNION and whatever else must not give a key
+//! Passes the first row of each key, for DISTINCT, UNION and other operators that give no key
 //! twice.
 //!
-//! Keys are remembered while there is room. From then on a row of a key that is not among them
-//! waits: sorted by key, where the first of each is found, and then by its place in the input. All
-//! that waits came after all that was given at once, so the rows come in the order of the input
-//! altogether.
+//! Keys are kept while `work_mem` has room for them. After that, a row with an unknown key waits.
+//! At the end the waiting rows are sorted by key to find the first of each, then by their number in
+//! the input. A row passes at once only before the first row waits. So the output is in the input's
+//! order.
 
 use super::memory::{give, unpack_registers, used};
 use super::table::KeyTable;
@@ -14,7 +14,7 @@ use query::plan::Reg;
 use values::error::SqlError;
 use values::work;
 
-/// Keys remembered as long as there is room.
+/// The keys kept while there is memory for them.
 pub(super) struct Seen<'b> {
     keys: KeyTable<&'b [u8], ()>,
     room: usize,
@@ -28,7 +28,8 @@ pub(super) enum Sight {
     New,
     /// It was.
     Known,
-    /// There was no room to remember it, nor to say whether it was seen before.
+    /// The key is not kept and there is no memory to keep it, so nobody knows whether it came
+    /// before.
     NoRoom,
 }
 
@@ -69,8 +70,8 @@ impl<'s, 'b> Firsts<'s, 'b> {
         Firsts { seen: Seen::new(cx.work_mem()), late: None }
     }
 
-    /// Whether the row is to be given on now. Else it is none of a new key, or waits as `pack`
-    /// packs it.
+    /// Whether the caller gives the row on now. If not, its key is known, or the row waits in the
+    /// form that `pack` writes.
     pub fn take(
         &mut self,
         cx: &Executor<'s>,
@@ -93,14 +94,14 @@ impl<'s, 'b> Firsts<'s, 'b> {
         }
     }
 
-    /// The rows that wait, when all have passed. The keys are forgotten; their arena may go.
+    /// The waiting rows, after the last row of the input. Drops the keys, so their arena may go.
     pub fn late(self) -> Option<Late<'s>> {
         self.late
     }
 }
 
 impl<'s> Late<'s> {
-    /// Gives the first of each key on, in the order they came, in these registers.
+    /// Gives on the first waiting row of each key, in the input's order, in these registers.
     pub fn give(
         self,
         cx: &mut Executor<'s>,

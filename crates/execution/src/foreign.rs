@@ -1,20 +1,20 @@
-//! Foreign keys.
+//! Foreign keys: checks and actions at the end of a statement.
 //!
-//! Changing rows only notes what is due; everything is settled at the statement's end, as
-//! PostgreSQL does it, with a new snapshot (in read committed), because a row referenced or
-//! referencing may have come since the statement began:
+//! A change of a row only queues the checks and actions that its foreign keys call for. [`settle`]
+//! does them at the statement's end, as PostgreSQL does. In read committed it takes a new snapshot,
+//! because a parent or child row may have come since the statement began:
 //!
-//! 1. A new or changed referencing row: its parent must be there, and is locked KEY SHARE so that
+//! 1. A new or changed child: its parent must exist. The check locks the parent KEY SHARE, so that
 //!    it stays.
-//! 2. A deleted parent, or one whose key has changed: its children are looked up and the action is
-//!    done to them, which may note more; NO ACTION and RESTRICT lock a child KEY SHARE to see
-//!    whether it stays.
+//! 2. A deleted parent, or one whose key has changed: the action is done to its children, which may
+//!    queue more. NO ACTION and RESTRICT lock a child KEY SHARE to learn whether it stays.
 //!
 //! A parent's change and a child's arrival at the same time meet at the parent row's lock. The
 //! second session waits, and learns the first one's commit with the lock. So the snapshot of its
-//! checks includes that commit. No child can arrive once the parent's change has the lock. Children
-//! that leave at the same time are waited for at their own rows; after each such wait the children
-//! are looked up again, since one that left its place may have come back at another.
+//! checks includes that commit. No child can arrive once the parent's change has the lock. The
+//! check waits for a child that leaves at the same time, at the child's own row. After each such
+//! wait it looks the children up again, because a child that left may have come back under another
+//! key.
 
 mod parent;
 
@@ -41,10 +41,10 @@ use values::error::{SqlError, SqlState};
 use values::types::{Datum, Type, Value, modifier, oid};
 use values::work::tick_parts;
 
-/// Does everything that is due, in the order in which it became due, as PostgreSQL's triggers do:
-/// of a changed row the actions to its children come first, by the age of their constraints. Work
-/// that an action makes due comes behind the rest. So a NO ACTION key is checked before a CASCADE
-/// of the same row reaches its children's children. Every row is acted on once, so it ends.
+/// Does all queued checks and actions, in the order of the queue, as PostgreSQL's triggers do. For
+/// a changed row, the actions on its children come first, by the age of their constraints. Work
+/// that an action queues comes behind the rest. So a NO ACTION key is checked before a CASCADE of
+/// the same row reaches its children's children. Every row is acted on once, so it ends.
 pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
     let (txn, affected) = (cx.txn, cx.affected);
     // Rows without a parent that an action may have changed since, or may still change.
@@ -79,7 +79,7 @@ pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Whether a row that had no parent is still there and has none: an error.
+/// Fails if a row that had no parent still exists and still has none.
 fn still_lacks(
     cx: &mut Executor<'_>,
     child: &Table,
@@ -94,9 +94,9 @@ fn still_lacks(
     require_parent(cx, child, key, values, hold_parent)
 }
 
-/// Does a key's action after its parent's row with the values `old` has gone or has got others;
-/// true if it is one that changes children. Checks are about all rows there are, whatever the
-/// transaction's snapshot sees.
+/// Does a key's action after the parent row with the values `old` was deleted or got other values.
+/// Returns whether the action changes children. Checks read the newest version of every row,
+/// whatever the transaction's snapshot sees.
 fn settle_children(
     cx: &mut Executor<'_>,
     (child, key): (&Arc<Table>, usize),
@@ -132,7 +132,8 @@ fn as_type<'v>(value: &'v Value, type_: Type) -> Result<Datum<'v>, SqlError> {
         Value::Int8(number) => number,
         _ => return Ok(value.datum()),
     };
-    // A value that does not fit cannot be there: any other type's bytes differ from every key.
+    // No child can hold a value that does not fit its type. The wider type's bytes differ from
+    // every key.
     Ok(match type_.oid {
         oid::INT2 => i16::try_from(number).map_or(Datum::Int8(number), Datum::Int2),
         oid::INT4 => i32::try_from(number).map_or(Datum::Int8(number), Datum::Int4),
@@ -150,7 +151,7 @@ struct ChildRow {
     key: Vec<u8>,
     stamp: Stamp,
     bytes: Vec<u8>,
-    /// The entry of a unique index that led to it: a change of the key is a change of this.
+    /// The entry of the unique index that led to the row. A change of the key changes this entry.
     entry: Option<(Tree, Vec<u8>)>,
 }
 
@@ -160,8 +161,8 @@ fn as_child<'v>(child: &Table, key: &ForeignKey, old: &'v [Value]) -> Result<Vec
     columns.zip(old).map(|(type_, value)| as_type(value, type_)).collect()
 }
 
-/// The children of a parent's key, at most `limit`: through an index that begins with the key's
-/// columns, or all rows.
+/// At most `limit` children of a parent's key. Reads an index that begins with the key's columns,
+/// or else the whole table.
 fn children(
     cx: &mut Executor<'_>,
     child: &Table,
@@ -257,13 +258,13 @@ fn refers(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// One that stays: it is locked KEY SHARE.
+    /// A child that stays, now locked KEY SHARE.
     Child,
-    /// One that went while it was waited for; another may have come in its place.
+    /// The child went during the wait. Another may have come in its place.
     Leaving,
 }
 
-/// Looks for a child, and waits for a session that is about to remove it or to change its key.
+/// Looks for a child. Waits for a session that is removing it or changing its key.
 fn first_child(
     cx: &mut Executor<'_>,
     child: &Table,
@@ -298,8 +299,8 @@ fn is_replaced(
     }
 }
 
-/// NO ACTION and RESTRICT: an error if there are children, unless another row has the parent's key
-/// again. With a newest snapshot.
+/// NO ACTION and RESTRICT: fails if there are children, unless another row has the parent's key
+/// again. The caller has taken the newest snapshot.
 fn forbid(
     cx: &mut Executor<'_>,
     child: &Table,
@@ -403,8 +404,8 @@ fn act(
         let mut waited = false;
         let found = txn.with_newest(|| children(cx, child, definition, old, usize::MAX))?;
         for ChildRow { key: primary, mut stamp, mut bytes, .. } in found {
-            // In repeatable read a child that has gone since the snapshot is none; one that has
-            // come since is in the way.
+            // In repeatable read, a child deleted since the snapshot does not count, and a child
+            // added since then is an error.
             if txn.keeps_snapshot() && txn.committed_later(stamp.txid) {
                 return Err(from_txn(txn::Error::Serialization));
             }
@@ -448,7 +449,7 @@ fn act(
         if !waited {
             return Ok(());
         }
-        // A child whose own key was changed meanwhile is at another place now.
+        // A child whose own key changed meanwhile lies under another key now.
         cx.txn.statement_start().map_err(from_txn)?;
     }
 }

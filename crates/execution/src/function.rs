@@ -1,4 +1,5 @@
-//! Set-returning functions: each is a producer of rows, several run side by side.
+//! Set-returning functions. Each produces rows, and several run side by side: a function that ends
+//! early gives NULL until the last one has ended.
 
 use super::{Arena, Executor, File, Flow, Sink};
 use expressions::context::EvalContext;
@@ -120,7 +121,7 @@ impl Producer<'_, '_> {
                 let within = |value: &i64| if *step > 0 { *value <= *last } else { *value >= *last };
                 if let Some(value) = next.filter(within) {
                     *next = value.checked_add(*step);
-                    // Between two int4 bounds, so it is one.
+                    // The value lies between two int4 bounds, so it fits.
                     row[0] = if *narrow { Datum::Int4(value as i32) } else { Datum::Int8(value) };
                     return Ok(true);
                 }
@@ -154,7 +155,7 @@ impl Producer<'_, '_> {
     }
 }
 
-/// First, last and step of an integer series; None when one of them is NULL.
+/// First, last and step of an integer series. `None` if one of them is NULL.
 fn integers(values: &[Datum<'_>]) -> Result<Option<(i64, i64, i64)>, SqlError> {
     let mut numbers = [0, 0, 1];
     for (number, value) in numbers.iter_mut().zip(values) {
@@ -170,12 +171,13 @@ fn integers(values: &[Datum<'_>]) -> Result<Option<(i64, i64, i64)>, SqlError> {
     Ok(Some((numbers[0], numbers[1], numbers[2])))
 }
 
-/// A series of another type, by the operators of the type over three registers: the value, the last
-/// one, the step.
+/// A series of another type. The type's operators compute it over three registers: the value, the
+/// last value and the step.
 struct Series<'s> {
     environment: &'s dyn Environment,
     params: &'s [Datum<'s>],
-    /// None: it would be beyond all numbers, so beyond the last one.
+    /// The next value. `None` once the sum overflows the type: that lies beyond the last value,
+    /// whatever it is.
     next: Option<Value>,
     last: Value,
     step: Value,
@@ -185,7 +187,7 @@ struct Series<'s> {
 }
 
 impl<'s> Series<'s> {
-    /// None: an argument is NULL.
+    /// Begins the series. Returns `None` if an argument is NULL.
     fn begin(
         cx: &Executor<'s>,
         function: SetFunction,
@@ -209,7 +211,7 @@ impl<'s> Series<'s> {
         let sum = functions::operator("+", Some(value.clone()), by)?;
         let [above, below] =
             [">", "<"].map(|operator| functions::operator(operator, Some(value.clone()), last.clone()));
-        // A step's sign: an interval's is that of its length, with months of 30 days.
+        // The step's sign. An interval has the sign of its length, with months of 30 days.
         let sign = match step {
             Datum::Interval(step) => step.span().signum(),
             Datum::Numeric(step) => {
@@ -257,7 +259,7 @@ impl<'s> Series<'s> {
     }
 }
 
-/// 22023 where a number that bounds a series, or any step, is no finite one.
+/// Fails with 22023 if a number of the series is not finite, or if an interval is infinite.
 fn check_finite(values: &[Datum<'_>]) -> Result<(), SqlError> {
     for (value, name) in values.iter().zip(["start value", "stop value", "step size"]) {
         let wrong = match value {

@@ -30,7 +30,7 @@ pub(super) fn insert<'s, 'x>(
     })
 }
 
-/// Inserts the row that the registers describe; false when a conflict was to be passed over.
+/// Inserts the row that the registers describe. Returns false if a conflict made it skip the row.
 pub(super) fn insert_row<'s, 'x>(
     cx: &mut Executor<'s>,
     insert: &'s Insert,
@@ -56,8 +56,8 @@ pub(super) fn insert_row<'s, 'x>(
                     cx.txn.release(savepoint).map_err(from_txn)?;
                     return Ok(true);
                 }
-                // Somebody inserted the same key in between: take back what was stored and look
-                // again.
+                // Another transaction inserted the same key in between: undo what was stored and
+                // look again.
                 Err(error)
                     if error.code == SqlState::UNIQUE_VIOLATION && arbitrates(insert, conflict, &error) =>
                 {
@@ -123,12 +123,12 @@ pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>])
 /// The row that a new one conflicts with.
 struct Existing {
     key: Vec<u8>,
-    /// It was found by a secondary index, whose columns may change before the row is locked.
+    /// A secondary index led to it, so its columns may change before the row is locked.
     by_index: bool,
 }
 
-/// The row that conflicts with a new one, as it stands once every other transaction that wrote it
-/// has ended: its newest version, whatever the snapshot sees.
+/// The row that conflicts with a new one, in its newest version, whatever the snapshot sees. Waits
+/// until every other transaction that wrote it has ended.
 fn existing(
     cx: &mut Executor<'_>,
     insert: &Insert,
@@ -158,8 +158,8 @@ fn existing(
         key.clear();
         index_entry(index, row, &[], &mut key, &mut payload)?;
         while cx.txn.await_newest(&tree(index.tree), &key, &mut payload).map_err(from_txn)?.is_some() {
-            // The row itself may be about to change, which leaves the entry alone where the key
-            // stays.
+            // The row itself may be changing. A change that keeps the key does not touch the entry,
+            // so the wait for the entry does not cover it.
             let of_row = std::mem::take(&mut payload);
             let row = cx.txn.await_newest(&table_tree(table), &of_row, &mut payload).map_err(from_txn)?;
             if row.is_some() {
@@ -190,7 +190,7 @@ fn update_existing<'s, 'x>(
 ) -> Result<Resolved, SqlError> {
     let table = &*insert.table;
     let (key, columns) = (&found.key[..], table.columns.len());
-    // The lock is taken by the columns that are set, be they set to what they have.
+    // The columns that are assigned decide the lock, even if they get the value they have.
     let lock = match update.assignments.iter().any(|assignment| table.is_unique(assignment.column)) {
         true => RowLock::Update,
         false => RowLock::NoKeyUpdate,

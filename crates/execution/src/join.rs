@@ -1,5 +1,7 @@
-//! Joins: nested loops (the right side may depend on the left row) and hash joins, which become
-//! merge joins ([`merge`]) when the right side turns out not to fit in memory.
+//! Joins: nested loops, whose right side may depend on the left row, and hash joins. A hash join
+//! becomes a merge join ([`merge`]) when its right side outgrows `work_mem`.
+//!
+//! What must hold: a hash join gives no row before it knows that the right side fits.
 
 use super::equi_join::EquiJoin;
 use super::memory::{copy_all, load, null_all, pack_registers, store, used};
@@ -13,7 +15,7 @@ use values::error::SqlError;
 use values::types::Datum;
 use values::work;
 
-/// For every left row the right side anew.
+/// Runs the right side again for every left row.
 pub(super) struct NestedLoop<'s> {
     pub kind: JoinKind,
     pub left: &'s Plan,
@@ -96,7 +98,7 @@ impl<'b> Table<'b> {
         self.rows.capacity() * size_of::<Kept<'_>>() + self.heads.bytes()
     }
 
-    /// Moves everything into a sorter, rows of a key in their order.
+    /// Moves all rows into a sorter. Rows of one key keep their order.
     fn spill<'s>(&mut self, cx: &mut Executor<'s>) -> Result<Sorter<'s>, SqlError> {
         let mut sorter = cx.sorter();
         for (key, (first, _)) in self.heads.drain() {
@@ -129,7 +131,7 @@ impl<'s> EquiJoin<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        // Right rows with a NULL in their key, when they are wanted.
+        // Right rows with a NULL in their key, if the join gives unmatched right rows.
         let mut lonely = Rows::new(cx.work_mem());
         let attempt =
             cx.scoped(|cx, memory| self.run_in_memory(cx, (file, arena), (memory, &mut lonely), sink))?;
@@ -172,7 +174,7 @@ impl<'s> EquiJoin<'s> {
                 sorter.push(&key, |to| pack_registers(self.right_registers, file, to))?;
             } else {
                 table.insert(&key, store(self.right_registers, file, &memory.bump)?, memory)?;
-                // Not asked for each row, which costs more than keeping a short one.
+                // The test runs every 8 rows, because it costs more than keeping a short row.
                 if table.rows.len().is_multiple_of(8) && used(&memory.bump) + table.bytes() > cx.work_mem() {
                     sorter = Some(table.spill(cx)?);
                 }
@@ -220,7 +222,7 @@ impl<'s> EquiJoin<'s> {
                 (matched, flow) = self.pair(cx, file, arena, sink)?;
                 rows[at].matched |= matched;
             }
-            // There may be any number of them, each in a scope of its own.
+            // Several right rows may match, each in a scope of its own.
             Some(_) => cx.scoped(|cx, own| {
                 let mut next = head;
                 while let Some(at) = next

@@ -189,7 +189,7 @@ impl Bounds {
             self.open = !step_over(&mut self.high);
             return Ok(true);
         };
-        // A descending column turns the interval round.
+        // A descending column reverses the interval.
         let (first, last) = match part.order.descending {
             false => (&range.low, &range.high),
             true => (&range.high, &range.low),
@@ -234,8 +234,8 @@ impl Bounds {
             return Ok(End::Empty);
         }
         encode_part(part, value, key)?;
-        // The lower end is included, the upper one excluded: step over the value's keys where it is
-        // the other way.
+        // Scans include the lower end and exclude the upper one. Where the condition says
+        // otherwise, the end steps over the value's keys.
         if bound.inclusive == lower || step_over(key) {
             Ok(End::Set)
         } else if lower {

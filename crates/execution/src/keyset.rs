@@ -1,7 +1,9 @@
-//! A set of keys that is asked many times: what `= ANY (subquery)` looks through.
+//! A set of keys for many lookups: the rows of the subquery in `= ANY (subquery)`.
 //!
-//! A hash table while there is room. Beyond it the keys are sorted into a list of rows, of which
-//! every 64th is remembered, and a search ends within 64 of them.
+//! The keys lie in a hash table while `work_mem` has room for them. The others are sorted into a
+//! list of rows. Memory holds every 64th key of the list, so a search reads at most 64 of them.
+//!
+//! What must hold: all keys are inserted before the first lookup ([`KeySet::finish`]).
 
 use super::firsts::{Seen, Sight};
 use super::{Arena, Executor};
@@ -9,7 +11,7 @@ use crate::spill::{Rows, RowsReader, Sorter};
 use values::error::SqlError;
 use values::work;
 
-/// Keys of the list from one that is remembered to the next.
+/// Keys of the list from one fence to the next.
 const STRIDE: u64 = 64;
 
 /// The set.
@@ -72,7 +74,7 @@ impl<'b> KeySet<'b> {
             return Ok(true);
         }
         let Some(SortedKeys { rows, reader, fences }) = &mut self.sorted else { return Ok(false) };
-        // The number of fences that are not above the key.
+        // The number of fences at or below the key.
         let (mut fence, mut end) = (0, fences.len());
         while fence < end {
             let middle = (fence + end) / 2;

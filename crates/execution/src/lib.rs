@@ -1,13 +1,13 @@
-//! The execution room: runs plans, and spills what outgrows its memory.
+//! The crate that runs plans, and spills rows that outgrow their memory.
 //!
 //! Every operator is a loop that fills registers of a row and calls the operator above it (its
-//! *sink*) before it goes on to its next row. So what an operator needs between rows is a local
-//! variable of its loop, a row lives exactly as long as the call that hands it up, and its bytes
-//! are borrowed straight from the scan's private copy of a leaf: nothing is saved, copied or freed
-//! between operators. What must hold:
+//! *sink*) before it goes on to its next row. So an operator keeps its state between rows in local
+//! variables of its loop. A row lives exactly as long as the call that hands it up. Its bytes are
+//! borrowed from the scan's private copy of a leaf: nothing is saved, copied or freed between
+//! operators. What must hold:
 //!
-//! 1. A loop gives each of its rows a scope of its own: a copy of the register file in its arena,
-//!    which is reset before the next row. Arenas and buffers come from the core's stock
+//! 1. A loop gives each of its rows a scope of its own: a copy of the register file in its arena.
+//!    The loop resets the arena before the next row. Arenas and buffers come from the core's stock
 //!    ([`scratch`]) and go back there: no allocation when warm.
 //! 2. [`Flow::Stop`] means that the operator above needs no more rows: loops end at once and pass
 //!    it on. A node that stopped its input for a reason of its own (a limit, a found match) answers
@@ -130,8 +130,8 @@ pub struct Executor<'s> {
     pub environment: &'s dyn Environment,
     /// The same session as operators see it.
     pub session: &'s dyn RunningSession,
-    /// Trees made by the transaction since its last savepoint: whatever takes back what is put
-    /// there drops them.
+    /// Trees that the transaction made since its last savepoint. A rollback drops them whole, so
+    /// changes in them need no undo.
     pub fresh: &'s [TreeAddress],
     /// Rows inserted, changed or deleted by the statement.
     pub affected: u64,
@@ -141,7 +141,7 @@ pub struct Executor<'s> {
     common: Vec<Rc<common::Common<'s>>>,
     /// Further stacks that operators stand on, one above the other.
     stacks: u32,
-    /// Operators below this address of the stack look how deep it is ([`stack`]).
+    /// An operator below this address of the stack tests the stack's depth ([`stack`]).
     mark: usize,
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
@@ -255,7 +255,7 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// A safe point: other fibers get their turn, an interrupt ends the statement.
+    /// A safe point: other fibers may run, and an interrupt ends the statement.
     #[inline]
     pub fn check(&mut self) -> Result<(), SqlError> {
         self.pace.step()

@@ -1,9 +1,11 @@
-//! IN and NOT IN lists that read no row: conditions over many rows look their values up in a hash
-//! table.
+//! IN and NOT IN lists whose items read no row. A condition over many rows looks its value up in a
+//! hash table.
 //!
-//! A list is hashed when a condition tests it for the second time in an execution, so that a
-//! statement over one row does not pay for it. A list belongs to the plan, which outlives the
-//! executor, so its address names it.
+//! The second test of a list in an execution hashes it, so a statement over one row does not pay
+//! for the table.
+//!
+//! What must hold: a list belongs to the plan, which outlives the executor, so its address names
+//! it.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -22,7 +24,7 @@ use values::work::tick_part;
 
 /// Shorter lists are searched item by item.
 const LEAST: usize = 9;
-/// Bytes of an integer in a hash table, about.
+/// The approximate bytes of an integer in a hash table.
 const INTEGER: usize = 20;
 
 /// The lists that an execution has tested, by the address of their test. Most executions test none
@@ -46,7 +48,8 @@ impl Lists {
     }
 }
 
-/// Multiplied, so that the high bits, which the table looks at first, differ.
+/// Multiplies the address, because the table looks at the high bits first and addresses differ in
+/// the low ones.
 fn hash(test: *const Quantified) -> u64 {
     (test.addr() as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
 }
@@ -57,7 +60,7 @@ enum List {
         items: Items,
         null: bool,
     },
-    /// Its operator or an item does not fit.
+    /// The list cannot be hashed, because of its operator or an item: it is searched item by item.
     Searched,
 }
 
@@ -70,8 +73,8 @@ enum Items {
 }
 
 impl<'s> Executor<'s> {
-    /// Whether an IN or NOT IN list holds for a row, if its list is hashed: false stands for NULL,
-    /// too.
+    /// Whether an IN or NOT IN condition holds for a row, if its list is hashed. False stands for
+    /// NULL as well.
     #[inline]
     pub(super) fn test_list<'x>(
         &mut self,

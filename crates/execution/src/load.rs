@@ -1,10 +1,10 @@
-//! Rows of one INSERT or COPY on their way into a table whose tree is new: they are stored in bulk.
+//! Bulk storage of the rows of one INSERT or COPY into a table whose tree is new.
 //!
 //! The tree must be as [`txn::Load`] asks: made by this transaction since its last savepoint (the
 //! session says which are, [`Executor::fresh`]), and empty. Only the statement's own INSERT changes
-//! it then. A reader sees none of the statement's rows meanwhile, in either case. Work that is due
-//! at the statement's end (foreign keys) comes after the load has finished. From the first key that
-//! is not above the one before it, rows are inserted in the ordinary way.
+//! it then. No reader sees any of the statement's rows meanwhile, bulk or not. The foreign keys'
+//! work at the statement's end comes after the load. From the first key that is not above the
+//! previous one, rows are inserted in the ordinary way.
 
 use txn::trees::Tree;
 use txn::{InsertOutcome, Load, Loaded, TxnSession};

@@ -11,12 +11,12 @@ use values::error::SqlError;
 use values::row::RowView;
 use values::types::Datum;
 
-/// Removes what nobody can see any more; the number of entries.
+/// Removes deleted entries that no snapshot can see. Returns their number.
 pub fn vacuum(engine: &Engine, table: &Table) -> Result<u64, SqlError> {
     table.trees().map(|address| engine.vacuum(&tree(address)).map_err(from_txn)).sum()
 }
 
-/// Rows looked at closely; of more, every n-th is.
+/// Rows to sample. A table with more rows gives every n-th of them.
 const SAMPLE: u64 = 30_000;
 
 #[derive(Default)]
@@ -54,7 +54,7 @@ pub fn analyze(txn: &TxnSession, table: &Table) -> Result<TableStatistics, SqlEr
     Ok(TableStatistics { rows: rows as f64, pages: pages as f64, columns })
 }
 
-/// Takes a row's values into account.
+/// Adds a row's values to the columns' counts.
 fn sample(columns: &mut [Column], row: RowView<'_>, bytes: &mut Vec<u8>) -> Result<(), SqlError> {
     for (at, column) in columns.iter_mut().enumerate() {
         let value = row.get(at)?;
@@ -63,8 +63,8 @@ fn sample(columns: &mut [Column], row: RowView<'_>, bytes: &mut Vec<u8>) -> Resu
             continue;
         }
         bytes.clear();
-        // A value out of line is not fetched for this: its number stands for it, as if no two were
-        // equal.
+        // ANALYZE does not fetch a value out of line. The value's number stands for it, as if no
+        // two were equal.
         column.width += match value {
             Datum::OutOfLine(pointer) => {
                 bytes.extend_from_slice(&pointer.number.to_le_bytes());
@@ -90,8 +90,8 @@ impl Column {
         let known = (sampled - self.nulls).max(1) as f64;
         let distinct = self.values.len() as f64;
         let once = self.values.values().filter(|count| **count == 1).count() as f64;
-        // Almost all values seen once: they grow with the table. Else what was seen is about all
-        // there is.
+        // If more than 10% of the values occur once, the number of distinct values grows with the
+        // table. Otherwise the sample holds about all of them.
         let growing = once > 0.1 * known;
         ColumnStatistics {
             null_fraction: self.nulls as f64 / sampled.max(1) as f64,

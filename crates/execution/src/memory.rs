@@ -1,4 +1,4 @@
-//! Rows kept beyond their making, copied into an arena or packed, and keys of values as bytes.
+//! Copies of rows that outlive their scope, in an arena or packed, and the bytes of keys.
 
 use bumpalo::Bump;
 
@@ -22,7 +22,7 @@ pub(super) fn store<'b>(
     Ok(row)
 }
 
-/// Puts a stored row back, which outlives the file.
+/// Puts a stored row back into the registers. The row outlives the file.
 pub(super) fn load<'x>(registers: &[Reg], row: &[Datum<'x>], file: &mut File<'x>) {
     for (register, value) in registers.iter().zip(row) {
         file[*register as usize] = *value;
@@ -91,7 +91,7 @@ pub(super) fn null_all(registers: &[Reg], file: &mut File<'_>) {
     }
 }
 
-/// The order in which bytes only tell values apart.
+/// The order for keys that are only compared for equality.
 const PLAIN: KeyOrder = KeyOrder { descending: false, nulls_first: false };
 
 /// Appends the value's bytes: equal bytes mean values that are not distinct.

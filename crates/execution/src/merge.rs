@@ -1,10 +1,10 @@
 //! A hash join whose right side does not fit in memory: both sides are sorted by the bytes of their
 //! keys and merged.
 //!
-//! The right rows of one key are gathered ([`Rows`]) and read again for each left row of that key,
-//! so that a key may have any number of rows on both sides. When the left rows' order is relied on,
-//! the results are sorted by the left rows' numbers at the end. Left rows with a NULL in their key
-//! match nothing and are not sorted at all.
+//! The right rows of one key are gathered ([`Rows`]) and read again for each left row of that key.
+//! So a key may have any number of rows on both sides. If the plan above relies on the left rows'
+//! order, the results are sorted by the left rows' numbers at the end. Left rows with a NULL in
+//! their key match nothing and are not sorted.
 
 use super::equi_join::EquiJoin;
 use super::memory::{give, pack_registers, unpack_registers};
@@ -22,8 +22,7 @@ struct Out<'j, 's> {
 }
 
 impl<'s> Out<'_, 's> {
-    /// Gives a result of the left row of this number; right rows without a left one come behind
-    /// all.
+    /// Gives a result of the left row with this number. Right rows without a left one come last.
     fn give<'x>(
         &mut self,
         cx: &mut Executor<'s>,
@@ -46,7 +45,7 @@ struct Group {
     any: bool,
     key: Vec<u8>,
     rows: Rows,
-    /// One bit for each row, when unmatched rows are wanted.
+    /// One bit a row: whether it was matched, if the join gives unmatched rows.
     matched: Vec<u64>,
     /// The entry after the group.
     next: Option<(Vec<u8>, Vec<u8>)>,
@@ -240,7 +239,7 @@ impl<'j, 's> Merge<'j, 's> {
         }
     }
 
-    /// Leaves the group: gives its rows on that nobody matched, if they are wanted.
+    /// Leaves the group, and gives on its unmatched rows if the join wants them.
     fn pass(
         &mut self,
         cx: &mut Executor<'s>,

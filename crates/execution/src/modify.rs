@@ -1,8 +1,11 @@
 //! UPDATE and DELETE.
 //!
-//! The row is changed as the version the scan read. When somebody else has committed a newer one
-//! meanwhile (read committed), [`again`] locks it and evaluates everything anew, and the change is
-//! made to that version if it still qualifies.
+//! The statement changes the version that the scan read. In read committed, another transaction may
+//! have committed a newer version meanwhile. Then [`again`] locks it and evaluates everything
+//! again, and the statement changes that version if it still qualifies.
+//!
+//! What must hold: a change of a row changes its index entries and queues its referential checks in
+//! the same call.
 
 use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Stamp, Wait};
 
@@ -34,7 +37,8 @@ pub(super) fn update<'s, 'x>(
     })
 }
 
-/// Changes one row; false when it was not to be changed after all.
+/// Changes one row. Returns false if the row is gone, no longer qualifies, or was changed by this
+/// command already.
 fn update_row<'s, 'x>(
     cx: &mut Executor<'s>,
     update: &'s Update,
@@ -46,8 +50,8 @@ fn update_row<'s, 'x>(
     let first = update.new_row as usize;
     loop {
         let Some((key, stamp, bytes)) = identified(&update.target, file)? else { return Ok(false) };
-        // The assignments read the old row's registers, so they come before the new row's are
-        // filled.
+        // The assignments read the old row's registers, so they run before the new row fills its
+        // own.
         let values = arena.bump.alloc_slice_fill_copy(update.assignments.len(), Datum::Null);
         tick_parts(update.assignments.len())?;
         for (value, assignment) in values.iter_mut().zip(&update.assignments) {
@@ -69,7 +73,7 @@ fn update_row<'s, 'x>(
                 return Ok(true);
             }
             Outcome::SelfChanged => return Ok(false),
-            // A row that is gone may go on under another key.
+            // A row that is gone may live on under another key.
             Outcome::Changed | Outcome::Gone => {
                 let looked = (&update.target, update.again.as_deref());
                 if !again::look(cx, looked, (key, stamp, RowLock::NoKeyUpdate), file, arena)? {
@@ -116,8 +120,8 @@ pub(super) fn change_row(
     Ok(outcome)
 }
 
-/// [`change_row`] but for values out of line that the row has no more. `old_keys` and `new_keys`
-/// are the two versions with the values of keys in them.
+/// [`change_row`] without retiring the values out of line that the new version drops. `old_keys`
+/// and `new_keys` are the two versions with the values of their keys fetched.
 fn replace_row(
     cx: &mut Executor<'_>,
     table: &Table,
@@ -152,7 +156,8 @@ fn replace_row(
         }
         pending::row_changed(cx, table, old_keys, new_keys)?;
     } else {
-        // Somebody was faster: what was written for this version is nobody's.
+        // Another transaction was faster, so no row has the values that were written for this
+        // version.
         for pointer in written {
             out_of_line::retire(cx, table, pointer)?;
         }
@@ -217,14 +222,15 @@ pub(super) fn insert_entry(
     }
 }
 
-/// Waits for a running transaction that has written the row of an entry that is in the way, and
-/// left the entry as it is: it may yet delete the row.
+/// Waits for a running transaction that wrote the row of a conflicting entry but left the entry
+/// alone. That transaction may still delete the row.
 #[cold]
 fn await_rival(cx: &mut Executor<'_>, table: &Table, index: &Index, key: &[u8]) -> Result<(), SqlError> {
     let (mut primary, mut row) = (cx.take_bytes(), cx.take_bytes());
     if cx.txn.get_written(&tree(index.tree), key, &mut primary).map_err(from_txn)?.is_some() {
         match cx.txn.await_newest(&table_tree(table), &primary, &mut row) {
-            // A change after the snapshot is no error here: the row is only in the way.
+            // A change after the snapshot is no error here, because the statement does not change
+            // that row.
             Ok(_) | Err(txn::Error::Serialization) => {}
             Err(error) => return Err(from_txn(error)),
         }
@@ -234,7 +240,8 @@ fn await_rival(cx: &mut Executor<'_>, table: &Table, index: &Index, key: &[u8]) 
     Ok(())
 }
 
-/// Removes an entry of a row this transaction has just changed, so nobody else can be changing it.
+/// Removes an entry of a row that this transaction has just changed. No other transaction can be
+/// changing the entry.
 fn delete_entry(cx: &mut Executor<'_>, index: &Index, key: &[u8]) -> Result<(), SqlError> {
     let tree = tree(index.tree);
     let mut payload = cx.take_bytes();

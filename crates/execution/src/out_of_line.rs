@@ -1,17 +1,18 @@
-//! Values out of line: what of a row does not fit into an entry of its table's tree.
+//! Values out of line: those that do not fit into their row's entry in the table's tree.
 //!
-//! A value is cut into chunks, which are entries of the table's tree of values: key = the value's
-//! number (8 bytes) and the chunk's (4 bytes), big endian. The row holds a pointer in its place.
-//! What must hold:
+//! A value is cut into chunks, which are entries of the table's tree of values. A chunk's key is
+//! the value's number (8 bytes) and the chunk's number (4 bytes), big endian. The row holds a
+//! pointer in the value's place. What must hold:
 //!
-//! 1. A value is written once, under a number never used before, by the transaction that stores the
-//!    first row version with its pointer; it is retired by the one that stores the first version
-//!    without it. In between, versions pass the pointer on. So each pointer of a row has exactly
-//!    its chunks, for every snapshot and after every crash.
-//! 2. A chunk is read through a row that the reader sees or has locked, so there is nothing to
-//!    decide. Even a deleted chunk is the right one, and it stays while anybody can see that row.
+//! 1. The transaction that stores the first row version with a pointer writes the value, under a
+//!    number never used before. The transaction that stores the first version without the pointer
+//!    retires it. Versions in between pass the pointer on. So each pointer of a row has exactly its
+//!    chunks, for every snapshot and after every crash.
+//! 2. A reader reaches a chunk through a row that it sees or has locked, so it does not test the
+//!    chunk's visibility. Even a deleted chunk is the right one, and it stays while any snapshot
+//!    can see that row.
 //! 3. No register that an expression reads holds a pointer: scans, updates and the keys of indexes
-//!    fetch first. A value that nobody reads is not fetched.
+//!    fetch the value first. A value that no expression reads is not fetched.
 
 use runtime::{fiber, interrupt};
 use txn::trees::{MAX_ENTRY, MAX_KEY};
@@ -53,7 +54,7 @@ fn lost(pointer: OutOfLinePointer) -> SqlError {
     SqlError::new(SqlState::DATA_CORRUPTED, message)
 }
 
-/// Others get their turn, an interrupt ends the statement.
+/// A safe point every 16 chunks: other fibers may run, and an interrupt ends the statement.
 fn safe_point(chunk: u32) -> Result<(), SqlError> {
     if chunk.is_multiple_of(CHUNKS_BETWEEN) {
         fiber::safe_point();
@@ -142,7 +143,7 @@ pub(super) fn fetch_registers<'x>(
     Ok(())
 }
 
-/// Decodes the columns read of a row. Those out of line stay pointers.
+/// Decodes the columns that the scan reads. Values out of line stay pointers.
 #[inline]
 pub(super) fn decode<'x>(
     table: &'x Table,
@@ -157,7 +158,7 @@ pub(super) fn decode<'x>(
     Ok(())
 }
 
-/// Decodes the columns read of a row, and fetches what of them lies out of line.
+/// Decodes the columns that the scan reads, and fetches those that lie out of line.
 pub(super) fn decode_whole<'x>(
     cx: &Executor<'_>,
     table: &'x Table,
@@ -197,7 +198,7 @@ pub(super) fn fetch_returned<'x>(
     Ok(())
 }
 
-/// 54000 for a key that no entry holds, with PostgreSQL's words.
+/// Error 54000 for a key longer than an entry can hold, with PostgreSQL's words.
 #[cold]
 pub fn key_too_long(bytes: usize, index: &str) -> SqlError {
     let message = format!("index row size {bytes} exceeds maximum {MAX_KEY} for index \"{index}\"");
@@ -260,7 +261,7 @@ fn move_out(
             let message = format!("row is too big: size {}, maximum size {room}", bytes.len());
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         };
-        // A number that no value has, until it is clear which ones move.
+        // 0 is no value's number. It stands here until the columns to move are known.
         packed[*column] = Datum::OutOfLine(OutOfLinePointer { number: 0, length: 0 });
         out += 1;
     }

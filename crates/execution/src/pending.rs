@@ -1,7 +1,7 @@
 //! Referential checks and actions that changes of rows queue for the end of their statement.
 //!
-//! A change of a row only queues what its foreign keys call for; [`super::foreign`] empties the
-//! queue.
+//! What must hold: a change of a row only queues. [`super::foreign`] does the queued work at the
+//! statement's end.
 
 use std::sync::Arc;
 

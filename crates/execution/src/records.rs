@@ -1,9 +1,9 @@
 //! Rows as parts of keys: two that are compared must have fields of the same types.
 //!
 //! PostgreSQL compares rows field by field and refuses two fields of different types when it comes
-//! to them. Here keys are compared as bytes. So a key's maker notes each field's type by what comes
-//! before the field in the key: where two keys are equal up to a field, that field must have one
-//! type.
+//! to them. Here keys are compared as bytes. So a key's maker notes the type of each field, under
+//! the bytes that precede the field in the key. Where two keys are equal up to a field, that field
+//! must have one type.
 
 use std::hash::BuildHasher;
 
@@ -28,7 +28,8 @@ const PLAIN: KeyOrder = KeyOrder { descending: false, nulls_first: false };
 #[derive(Default)]
 pub(super) struct Keys {
     rows: Option<Box<Noted>>,
-    /// The rows to come stand on the left of those before, for the wording of errors.
+    /// Error messages name the rows to come before the earlier ones, because they stand on the
+    /// operator's left.
     flipped: bool,
 }
 
@@ -40,7 +41,7 @@ struct Noted {
 }
 
 impl Keys {
-    /// Tells that the rows to come stand on the left of those before.
+    /// Says that the rows to come stand on the operator's left, and the earlier ones on its right.
     pub fn flip(&mut self) {
         self.flipped = true;
     }

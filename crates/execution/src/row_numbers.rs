@@ -1,4 +1,7 @@
-//! Numbers of rows in tables without a primary key, and of values out of line: they only go up.
+//! Numbers for rows of tables without a primary key, and for values out of line.
+//!
+//! What must hold: a number is given once, and each number of a tree is above all that the tree
+//! held at its first use.
 
 use std::cell::RefCell;
 
@@ -12,7 +15,7 @@ use crate::error::from_txn;
 
 /// Row numbers a core claims at a time.
 const BATCH: u64 = 1024;
-/// Trees of whose numbers a core has some claimed at a time.
+/// Trees for which a core may hold claimed numbers at a time.
 const CLAIMS: usize = 4096;
 
 core_local! {
@@ -22,7 +25,7 @@ core_local! {
 
 /// The row numbers of a folder's trees.
 pub struct RowNumbers {
-    /// Tells folders of one process apart in a core's claims.
+    /// Distinguishes the folders of one process in a core's claims.
     instance: u64,
     /// The next unclaimed row number of each tree in use.
     next: SpinLock<HashMap<u32, u64>>,
@@ -55,7 +58,8 @@ impl RowNumbers {
     #[cold]
     fn claim(&self, store: &Store, tree: TreeAddress, key: (u64, u32)) -> Result<u64, SqlError> {
         let known = self.next.lock().contains_key(&tree.id);
-        // The first to publish wins: nobody has inserted a row before its tree is in the map.
+        // The first session to enter the tree in the map wins. Nobody inserts a row before that, so
+        // every session reads the same last number.
         let first = if known { 0 } else { last_number(store, tree)? + 1 };
         let start = {
             let mut numbers = self.next.lock();
@@ -64,7 +68,8 @@ impl RowNumbers {
             *next - BATCH
         };
         CLAIMED.with_borrow_mut(|claimed| {
-            // Most may be of trees that are gone; of the others some numbers stay unused.
+            // Drops all claims: most may belong to dropped trees. The others leave at most 1,023
+            // numbers a tree unused.
             if claimed.len() >= CLAIMS {
                 claimed.clear();
             }

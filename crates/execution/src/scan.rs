@@ -25,7 +25,7 @@ pub(super) fn identify<'x>(
     file[identity.row as usize] = Datum::Bytea(row);
 }
 
-/// One row of a scan on its way up. Its bytes live as long as the file's scope.
+/// Gives one row of a scan to the sink. The row's bytes live as long as the file's scope.
 fn give<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
@@ -49,8 +49,8 @@ fn give<'s, 'x>(
     sink(cx, file, arena)
 }
 
-/// The rest of [`give`] for a row with values out of line: what the filter reads is fetched before
-/// it, the rest after.
+/// The rest of [`give`] for a row with values out of line. It fetches the values that the filter
+/// reads, tests the filter, and then fetches the others.
 #[cold]
 fn give_out_of_line<'s, 'x>(
     cx: &mut Executor<'s>,
@@ -102,8 +102,8 @@ pub(super) fn scan<'s, 'x>(
     result
 }
 
-/// At most one row, by primary key. It needs no scope of its own: the row goes to the caller's
-/// arena.
+/// Gives at most one row, by primary key. The row goes to the caller's arena, so it needs no scope
+/// of its own.
 fn point<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
@@ -137,7 +137,7 @@ fn fetch<'s, 'x>(
     give(cx, scan, (key, row, stamp), file, arena, sink)
 }
 
-/// At most one row, by a unique index.
+/// Gives at most one row, by a unique index.
 fn unique_point<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
@@ -160,7 +160,7 @@ fn unique_point<'s, 'x>(
     result
 }
 
-/// A part of the table's own tree.
+/// Gives the rows in a range of the table's own tree.
 fn table_range<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
@@ -190,7 +190,7 @@ fn table_range<'s, 'x>(
     })
 }
 
-/// A part of a secondary index, and the row of each entry.
+/// Gives the row of each entry in a range of a secondary index.
 fn index_range<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
@@ -225,7 +225,7 @@ fn direction(backward: bool) -> Direction {
     if backward { Direction::Backward } else { Direction::Forward }
 }
 
-/// Rows of a system relation.
+/// Gives the rows of a system relation.
 pub(super) fn virtual_scan<'s>(
     cx: &mut Executor<'s>,
     (relation, columns, filter): (u32, &'s [ColumnRead], Option<&'s Expr>),

@@ -1,19 +1,19 @@
-//! Arenas and buffers that statements use again and again: a stock for each core, not for each
-//! session, so that a thousand sessions work in the same few kilobytes, which stay in the core's
-//! cache.
+//! Arenas and buffers that statements reuse. The stock belongs to a core, not to a session. So a
+//! thousand sessions work in the same few kilobytes, which stay in the core's cache.
 //!
-//! Invariant: the code that takes one owns it, across parks too, until it is given back. Dropping
-//! it only costs an allocation later. The stock is never borrowed across a park.
+//! What must hold: the code that takes one owns it, across parks too, until it gives it back.
+//! Dropping it instead only costs an allocation later. The stock is never borrowed across a park.
 
 use std::cell::RefCell;
 
 use bumpalo::Bump;
 use sync::core_local;
 
-/// Arenas kept, and the largest one: what a big statement needed is not kept.
+/// The most arenas that a core keeps, and the most bytes of each. The arena of a big statement is
+/// freed.
 const ARENAS: usize = 16;
 const ARENA_BYTES: usize = 64 << 10;
-/// Buffers kept, and the largest one.
+/// The most buffers that a core keeps, and the most bytes of each.
 const BUFFERS: usize = 32;
 const BUFFER_BYTES: usize = 8 << 10;
 

@@ -1,4 +1,4 @@
-//! The session, as the operators that it runs see it. The session above implements it.
+//! A session as its operators see it: a trait that `sql` implements.
 
 use catalog::pg_catalog::System;
 use values::environment::Environment;
@@ -10,8 +10,8 @@ pub trait RunningSession: Environment + System {
     fn work_mem(&self) -> usize;
     /// Bytes that building an index may keep in memory.
     fn maintenance_work_mem(&self) -> usize;
-    /// Waits until what was read is durable, unless the session does not want that: to be called
-    /// before the client sees rows.
+    /// Waits until every commit that the session has read is durable, unless its settings waive
+    /// that. Call it before the client sees rows.
     ///
     /// # Errors
     /// When the wait is interrupted, or the log cannot be written.

@@ -2,9 +2,9 @@
 //!
 //! A row of an input goes through the stages to the right of it, one after the other, until one of
 //! them drops it. All inputs have columns of the same types, so a row has one key for all stages.
-//! The inputs that INTERSECT and EXCEPT look rows up in are counted first, from the last to the
-//! first, as if each operation ran on its own. A stage that runs out of room holds rows back and
-//! gives them on when all rows on its left have passed.
+//! The right inputs of INTERSECT and EXCEPT are counted first, from the last to the first, as if
+//! each operation ran on its own. A stage that runs out of room holds rows back and gives them on
+//! when all rows on its left have passed.
 
 use super::firsts::Firsts;
 use super::memory::{give, pack_registers, unpack_registers, used};
@@ -29,9 +29,9 @@ enum State<'s, 'b> {
     Open,
     /// The first row of each key passes.
     Firsts(Firsts<'s, 'b>),
-    /// Rows pass by the number of equal ones on the right.
+    /// A row passes or not by the number of equal rows on the right.
     Counted { counts: Counts<'b>, firsts: Option<Firsts<'s, 'b>> },
-    /// The counts had no room: rows wait, sorted behind the counts of their key.
+    /// The counts outgrew the memory: rows wait, sorted behind the counts of their key.
     Sorted(Sorter<'s>),
 }
 
@@ -41,11 +41,11 @@ type Counts<'b> = KeyTable<&'b [u8], u64>;
 struct Chain<'s, 'b> {
     operation: &'b SetOperation<'s>,
     states: Vec<State<'s, 'b>>,
-    /// Each stage's: for the rows counted, and for those passed.
+    /// Two arenas a stage: one for counted rows, one for passed rows.
     memory: &'b [[Arena<'s>; 2]],
     maker: Keys,
     key: Vec<u8>,
-    /// No stage from here on looks at keys.
+    /// From this stage on, no stage looks at keys.
     open: usize,
 }
 
@@ -226,8 +226,8 @@ impl<'s, 'b> Chain<'s, 'b> {
         })
     }
 
-    /// The same where the counts lie in a sorter: the left rows come behind the counts of their
-    /// key.
+    /// [`Chain::finish`] for counts that lie in a sorter. The left rows come behind the counts of
+    /// their key.
     fn finish_sorted(
         &mut self,
         cx: &mut Executor<'s>,
@@ -290,7 +290,7 @@ fn count<'s, 'x, 'b>(
     let mut counts = Counts::default();
     let mut sorter: Option<Sorter<'s>> = None;
     let mut key = Vec::new();
-    // As if each were an operation of its own, around those on its left.
+    // Each runs as an operation of its own, around those on its left.
     for (plan, registers) in stage.sides.iter().rev() {
         run(cx, plan, file, arena, &mut |cx, file, _| {
             row_key(maker, registers, file, &mut key)?;

@@ -1,7 +1,8 @@
 //! Sort and top-n, LIMIT and OFFSET, DISTINCT.
 //!
-//! A row to be sorted is packed behind one byte string that orders as the sort keys do, so
-//! comparing two rows is comparing bytes; rows with equal keys stay in input order.
+//! A row to be sorted is packed behind one byte string that orders as the sort keys do. So
+//! comparing two rows is comparing bytes. What must hold: rows with equal keys stay in the input's
+//! order.
 
 use super::firsts::Firsts;
 use super::memory::{encode_key, give, pack_registers, unpack_registers};
@@ -42,7 +43,7 @@ pub(super) fn sort<'s, 'x>(
 ) -> Result<Flow, SqlError> {
     let limit = match limit.map(|limit| count(cx, limit, file, arena, Count::Limit)) {
         Some(Ok(limit)) => limit.unwrap_or(u64::MAX),
-        // LIMIT and OFFSET each are a bigint, their sum may not be one.
+        // LIMIT and OFFSET are bigints, but their sum may exceed a bigint.
         Some(Err(error)) if error.code == SqlState::NUMERIC_VALUE_OUT_OF_RANGE => u64::MAX,
         Some(Err(error)) => return Err(error),
         None => u64::MAX,

@@ -6,8 +6,8 @@
 //! What must hold:
 //!
 //! 1. [`run`] compares the stack's end with [`Executor::mark`]. After each `STRIDE` bytes of the
-//!    way down it calls [`lower`], which tests whether the stack is deep and wraps the sink, so
-//!    that the way up passes the same test. Only the sinks of one stride lie between two tests.
+//!    way down it calls [`lower`], which tests the stack's depth. `lower` also wraps the sink, so
+//!    the way up passes the same test. Only the sinks of one stride lie between two tests.
 //! 2. The mark lies on the stack that the executor runs on: code that changes stacks sets the mark.
 
 use runtime::fiber;
@@ -60,7 +60,7 @@ pub(super) fn lower<'s, 'x>(
     result
 }
 
-/// Goes on here, or on a further stack when this one is deep.
+/// Calls on here, or on a further stack if this one is deep.
 fn go_on<'s>(
     cx: &mut Executor<'s>,
     body: impl FnOnce(&mut Executor<'s>) -> Result<Flow, SqlError>,

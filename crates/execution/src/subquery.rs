@@ -1,8 +1,8 @@
 //! Subqueries: one value, existence, comparison with all or any of their rows, arrays.
 //!
-//! A correlated subquery runs again for every outer row; any other one runs at the first outer row
-//! only, and what it gave is kept for the rest: the value, or the rows a quantified comparison
-//! looks through.
+//! What must hold: a correlated subquery runs again for every outer row. Any other subquery runs at
+//! the first outer row only. Its value, or the rows that a quantified comparison searches, are kept
+//! for the other outer rows.
 
 use super::keyset::KeySet;
 use super::memory::{encode_key, pack_registers, unpack_registers};
@@ -23,7 +23,7 @@ pub(super) struct Subquery<'s> {
     pub correlated: bool,
     /// The subquery's registers that a kept row holds.
     pub keep: &'s [Reg],
-    /// When it runs at all.
+    /// The outer rows for which it runs; all without a guard.
     pub guard: Option<&'s Guard>,
 }
 
@@ -81,7 +81,7 @@ impl<'s> Subquery<'s> {
         })
     }
 
-    /// Whether the outer row has a use for the subquery.
+    /// Whether the outer row needs the subquery's result.
     fn wanted<'x>(
         &self,
         cx: &mut Executor<'s>,
@@ -173,8 +173,9 @@ impl<'s> Subquery<'s> {
         let SubqueryKind::Quantified { hash, .. } = self.kind else {
             return Ok(Known::Value(self.compute(cx, file, arena)?.copy_in(&memory.bump)?));
         };
-        // With several columns, a NULL in one decides nothing while another differs: those are
-        // compared row by row. So are values that are rows, whose types may not fit.
+        // With several columns, a NULL in one column does not decide while another column differs,
+        // so rows are compared one by one. Values that are rows are too, because their types may
+        // not fit.
         let pair =
             hash.as_deref().filter(|pairs| matches!(pairs, [pair] if pair.1.type_().oid != oid::RECORD));
         let Some([pair]) = pair else {

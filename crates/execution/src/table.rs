@@ -18,8 +18,8 @@ type Result<T> = std::result::Result<T, SqlError>;
 
 /// Entries in one table.
 const SPLIT: usize = 1 << 15;
-/// Tables beyond that, and the bits of the hash that choose one: other ones than choose a place in
-/// the table.
+/// The number of tables beyond [`SPLIT`] entries. The hash bits that choose a table are not the
+/// ones that choose a place within it.
 const PARTS: usize = 256;
 const PART_SHIFT: u32 = 40;
 
@@ -32,7 +32,7 @@ struct Entry<K, V> {
 /// The table. Its calls fail when the statement is interrupted.
 pub(super) struct KeyTable<K, V> {
     state: Quick,
-    /// None, one, or [`PARTS`].
+    /// No table, one, or [`PARTS`] of them.
     parts: Vec<HashTable<Entry<K, V>>>,
     len: usize,
 }
@@ -49,8 +49,8 @@ impl<K: Deref<Target = [u8]>, V> KeyTable<K, V> {
         self.len
     }
 
-    /// Bytes it takes about, without what its keys point to: a table that has doubled is half
-    /// empty.
+    /// Its approximate bytes, without those that its keys point to. Counts empty places too: a
+    /// table that has just doubled is half empty.
     pub fn bytes(&self) -> usize {
         (self.len + self.len / 2) * size_of::<Entry<K, V>>()
     }
@@ -79,7 +79,7 @@ impl<K: Deref<Target = [u8]>, V> KeyTable<K, V> {
         Ok(())
     }
 
-    /// Adds a key, which `make` makes, unless it is there; whether it was not.
+    /// Adds a key, which `make` makes, unless the table has it. Returns whether it was added.
     pub fn insert_new(&mut self, key: &[u8], value: V, make: impl FnOnce() -> Result<K>) -> Result<bool> {
         let hash = self.hash(key)?;
         if let Some(part) = self.parts.get(self.part(hash)) {
@@ -135,8 +135,8 @@ impl<K: Deref<Target = [u8]>, V> KeyTable<K, V> {
     }
 }
 
-/// Whether an entry has the key. Where the statement is interrupted `stopped` says so, and the
-/// answer means nothing.
+/// Whether an entry has the key. If an interrupt ends the statement, `stopped` holds the error and
+/// the answer means nothing.
 #[inline]
 fn is<K: Deref<Target = [u8]>, V>(
     entry: &Entry<K, V>,

@@ -1,5 +1,5 @@
-//! The fields of a line in COPY's text and CSV formats: slices of the line, or of a buffer where
-//! something was escaped.
+//! The fields of a line in COPY's text and CSV formats. A field is a slice of the line, or of a
+//! buffer if an escape had to be resolved.
 
 use runtime::work::STRIDE;
 
@@ -45,8 +45,8 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(eight(1)) & !word & eight(0x80)
 }
 
-/// The first place at or after `from` of one of two bytes; the end when there is none. Eight bytes
-/// are looked at at once.
+/// The first place at or after `from` of one of two bytes, or the end. Compares eight bytes at
+/// once.
 pub(super) fn find(bytes: &[u8], from: usize, a: u8, b: u8) -> usize {
     let mut at = from;
     while let Some(word) = bytes.get(at..at + 8) {
@@ -77,7 +77,7 @@ pub(super) fn find_paced(bytes: &[u8], from: usize, a: u8, b: u8) -> Result<usiz
     }
 }
 
-/// Whether one of two bytes is there: looked for in sixteen at a time, each time without a branch.
+/// Whether the bytes contain one of two. Compares sixteen bytes at a time, without a branch.
 pub(super) fn has_either(bytes: &[u8], a: u8, b: u8) -> bool {
     fn is_in(chunk: &[u8; 16], a: u8, b: u8) -> bool {
         chunk.iter().fold(0, |found, byte| found | u8::from(*byte == a) | u8::from(*byte == b)) != 0
@@ -91,7 +91,7 @@ pub(super) fn has_either(bytes: &[u8], a: u8, b: u8) -> bool {
 }
 
 impl Fields {
-    /// Takes a line apart; what is behind more than `most` fields is left.
+    /// Cuts a line into fields. It stops once it has more than `most` of them.
     pub fn cut(&mut self, line: &[u8], format: &CopyFormat, most: usize) -> Result<(), SqlError> {
         self.fields.clear();
         self.unescaped.clear();
@@ -117,9 +117,9 @@ impl Fields {
 
     fn cut_text(&mut self, mut line: &[u8], format: &CopyFormat, most: usize) -> Result<(), SqlError> {
         let null = format.null.as_bytes();
-        // Where the field begins, and where in the buffer, once it has to be there.
+        // Where the field begins in the line, and in the buffer once it has a copy there.
         let (mut start, mut own) = (0, None);
-        // Up to where its bytes are in the buffer then.
+        // The line's bytes before this place are in the buffer, if the field has a copy there.
         let mut copied = 0;
         let mut at = 0;
         loop {

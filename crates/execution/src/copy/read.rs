@@ -73,7 +73,7 @@ impl Input {
         Ok(!self.ended)
     }
 
-    /// Exactly this many bytes; None when they don't come.
+    /// Returns exactly `count` bytes, or `None` if the copy ends before.
     fn take(&mut self, count: usize, client: &mut dyn Client) -> Result<Option<&[u8]>, SqlError> {
         while self.rest().len() < count {
             if !self.more(client)? {
@@ -101,14 +101,14 @@ impl Ending {
         if self == Ending::Return { b'\r' } else { b'\n' }
     }
 
-    /// The byte that may not be in a line then, unless it is quoted.
+    /// The byte that a line with this ending may hold only within quotes.
     fn stray(self) -> u8 {
         if self == Ending::Return { b'\n' } else { b'\r' }
     }
 }
 
-/// How far a line was searched for its end, whether that is within CSV quotes, and where the text
-/// format's end marker, `\.`, first stands.
+/// How far the search for a line's end has come, and whether that is within CSV quotes. Also the
+/// first place of the text format's end marker, `\.`.
 #[derive(Default)]
 struct Seen {
     at: usize,
@@ -241,8 +241,8 @@ impl<'s> Reader<'_, 's> {
         })
     }
 
-    /// An error when the line has a carriage return or a line feed that ends no line as the first
-    /// one was ended.
+    /// Fails if the line holds a carriage return or a line feed that differs from the ending of the
+    /// first line.
     fn check_ending(&self, line: &[u8], ended: bool, ending: Ending) -> Result<(), SqlError> {
         let first = |end| self.line_end(line, &mut Seen::default(), end);
         let at_end = |at: usize| at + 1 == line.len();
@@ -266,8 +266,8 @@ impl<'s> Reader<'_, 's> {
         Err(self.with_line(error.with_hint(format!("Use {instead} to represent {name}.")), None))
     }
 
-    /// An error when the end marker, which begins `at` bytes into its line, is not all of the line,
-    /// or the line does not end as the first one did.
+    /// Fails if the end marker, which begins `at` bytes into its line, is not the whole line. Fails
+    /// as well if the line does not end as the first one did.
     fn check_marker(&self, at: usize, behind: &[u8], ending: Ending) -> Result<(), SqlError> {
         let error = |what| Err(self.with_line(bad_format(format!("end-of-copy marker {what}")), None));
         let (alone, style) = ("is not alone on its line", "does not match previous newline style");
@@ -286,8 +286,8 @@ impl<'s> Reader<'_, 's> {
         }
     }
 
-    /// Where the line ends. Such bytes within CSV quotes, and those behind a backslash of the text
-    /// format, belong to it.
+    /// Where the line ends. A line break within CSV quotes, or behind a backslash of the text
+    /// format, belongs to the line.
     fn line_end(&self, bytes: &[u8], seen: &mut Seen, end: u8) -> Result<Option<usize>, SqlError> {
         let CopyFormat { kind, quote, escape, .. } = *self.format;
         // An escape takes the byte behind it along; a doubled quote toggles twice.
@@ -318,8 +318,8 @@ impl<'s> Reader<'_, 's> {
         }
     }
 
-    /// Reads a line's values and inserts them as a row. With a line comes whether it is known to
-    /// have no zeros.
+    /// Reads a line's values and inserts them as a row. The flag beside the line says that it holds
+    /// no zero byte.
     fn insert_texts<'x>(
         &mut self,
         line: (&'x [u8], bool),
@@ -336,7 +336,7 @@ impl<'s> Reader<'_, 's> {
         Err(self.with_line(bad_format(message), Some(line.0)))
     }
 
-    /// As [`Reader::insert_texts`], of a line with as many fields as there are columns.
+    /// As [`Reader::insert_texts`], for a line with as many fields as there are columns.
     fn insert_whole<'x>(
         &mut self,
         (line, plain): (&'x [u8], bool),
@@ -357,7 +357,8 @@ impl<'s> Reader<'_, 's> {
                 .map_err(|error| self.with_column(error, name, Some(text)))?;
         }
         self.insert_file(file, arena).map_err(|error| {
-            // PostgreSQL stores rows in batches and has no longer the line when a key is broken.
+            // PostgreSQL stores rows in batches, so it no longer has the line when a unique key is
+            // violated.
             let shown = (error.code != SqlState::UNIQUE_VIOLATION).then_some(line);
             self.with_line(error, shown)
         })
@@ -432,7 +433,7 @@ impl<'s> Reader<'_, 's> {
 
     /// "COPY t, line 3: "...""
     fn with_line(&self, mut error: SqlError, line: Option<&[u8]>) -> SqlError {
-        // More than is shown of it.
+        // At least as many bytes as the message shows.
         let line = line.map(|line| String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN + 4)]));
         let shown = line.map(|line| format!(": \"{}\"", shortened(&line)));
         error.context = Some(format!("COPY {}, line {}{}", self.table, self.line, shown.unwrap_or_default()));

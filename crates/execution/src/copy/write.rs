@@ -9,7 +9,7 @@ use values::types::Datum;
 use values::work;
 use values::{binary, text};
 
-/// Runs the query and writes its rows; their number.
+/// Runs the query and writes its rows. Returns their number.
 pub fn copy_out<'s>(
     cx: &mut Executor<'s>,
     statement: &'s Statement,
@@ -22,8 +22,8 @@ pub fn copy_out<'s>(
     let (environment, session) = (cx.environment, cx.session);
     let mut writer = Writer { format, columns: &statement.columns, out: Vec::new(), value: Vec::new() };
     writer.begin()?;
-    // Drivers count on the protocol's one row a message, and on what begins a binary copy coming
-    // with its first row.
+    // Drivers rely on one row a message, and on the header of a binary copy coming with its first
+    // row.
     if format.kind != CopyKind::Binary && !writer.out.is_empty() {
         client.copy_out(&writer.out)?;
         writer.out.clear();
@@ -143,7 +143,7 @@ impl Writer<'_> {
         };
         for piece in work::byte_pieces(&self.value, 1) {
             let mut rest = piece?;
-            // Few bytes are escaped: those between them are copied in one go.
+            // Few bytes need an escape, so the bytes between two of them are copied in one piece.
             while let Some((at, letter)) =
                 rest.iter().enumerate().find_map(|(at, byte)| Some((at, escaped(*byte)?)))
             {

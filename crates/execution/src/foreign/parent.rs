@@ -1,4 +1,4 @@
-//! A child's parent: it must be there, and is locked KEY SHARE so that it stays.
+//! The parent of a child row: it must exist, and a KEY SHARE lock keeps it there.
 
 use bumpalo::Bump;
 
@@ -14,14 +14,17 @@ use values::error::{SqlError, SqlState};
 use values::row::RowView;
 use values::types::{Datum, Value};
 
-/// How the row with a parent's key is locked: by the unique index of that key, or none for the
+/// Locks the row with a parent's key. The index is the unique index of that key, or none for the
 /// primary key.
 type Hold = fn(&TxnSession, &Table, Option<&Index>, &[u8]) -> Result<LockOutcome, SqlError>;
 
-/// Locks the parent of a new child: the row that has the key now, or in repeatable read as of the
-/// snapshot, wherever its newest version lies. A row that has another key since or is deleted is
-/// gone, also where another one has its key, and an error in repeatable read. The lock holds off
-/// changes of all unique keys, so an index's entry needs none.
+/// Locks the parent of a new child: the row that has the key now, or in repeatable read had it at
+/// the snapshot. The lock goes to that row's newest version.
+///
+/// A row that was deleted or got another key meanwhile counts as gone, even if another row has the
+/// key now. In repeatable read it is a serialization error.
+///
+/// The lock holds off changes of all unique keys of the row, so the index's entry needs no lock.
 pub(super) fn hold_parent(
     txn: &TxnSession,
     parent: &Table,
@@ -53,7 +56,7 @@ pub(super) fn hold_parent(
     }
 }
 
-/// Whether a row lies under a key of a unique index, in which there is no NULL.
+/// Whether a row has this key in a unique index. The key holds no NULL.
 fn has_key(txn: &TxnSession, table: &Table, index: &Index, row: &[u8], key: &[u8]) -> Result<bool, SqlError> {
     let (view, bump, mut now) = (RowView::new(row, table.shape()), Bump::new(), Vec::new());
     for part in index_parts(index) {

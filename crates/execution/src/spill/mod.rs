@@ -2,10 +2,12 @@
 //! pages.
 //!
 //! [`Rows`] is a list of rows, read from the front as often as needed. [`Sorter`] takes entries of
-//! a key and a payload in any order and gives them in the keys' order. Operators that need a hash
-//! table keep it while it fits, and sort what doesn't: equal keys meet there too, whatever their
-//! number, so that no key can be too frequent. Both give their pages back when they are dropped,
-//! and neither allocates a page before the bound is passed.
+//! a key and a payload in any order and gives them in the keys' order. An operator with a hash
+//! table keeps the table while it fits, and sorts the other rows. Equal keys meet in the sorter
+//! too, whatever their number, so no key is too frequent.
+//!
+//! What must hold: both give their pages back when they are dropped, and neither allocates a page
+//! within its bound.
 
 mod rows;
 mod sorter;
@@ -18,7 +20,7 @@ pub use sorter::{Sorted, Sorter};
 use crate::{from_storage, from_txn};
 use values::error::{SqlError, SqlState};
 
-/// Lets others run and obeys interrupts.
+/// A safe point: other fibers may run, and an interrupt ends the statement.
 fn pause() -> Result<(), SqlError> {
     fiber::safe_point();
     interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))

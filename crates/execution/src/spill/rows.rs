@@ -29,7 +29,7 @@ pub fn unpack<'x>(bytes: &mut &'x [u8], arena: &'x Bump) -> Result<Datum<'x>, Sq
 pub struct Rows {
     spool: Spool,
     count: u64,
-    /// Whether rows are looked for by their number.
+    /// Whether readers look rows up by number.
     marked: bool,
     /// Where every 64th row begins, if so.
     marks: Vec<u64>,
@@ -81,8 +81,8 @@ impl Rows {
         length.map(drop)
     }
 
-    /// Gives back the pages of rows before `number`, which will not be read again, in a list whose
-    /// rows are looked for by their number.
+    /// Gives back the pages of rows before `number`, which nobody reads again. For a list made by
+    /// [`Rows::numbered`].
     pub fn release_before(&mut self, number: u64) {
         if let Some(at) = self.marks.get((number / ROWS_BETWEEN_MARKS) as usize) {
             self.spool.release_before(*at);
@@ -140,7 +140,7 @@ impl RowsReader {
         self.returned
     }
 
-    /// Row `number`, which there must be, of a list whose rows are looked for by their number.
+    /// Row `number`, which must exist. For a list made by [`Rows::numbered`].
     pub fn row<'a>(&'a mut self, rows: &'a Rows, number: u64) -> Result<&'a [u8], SqlError> {
         let mark = number / ROWS_BETWEEN_MARKS;
         if number + 1 == self.returned {

@@ -1,10 +1,11 @@
 //! An external merge sort of entries: a key, compared as bytes, and a payload.
 //!
-//! Entries are gathered in memory. When the bound is passed they are sorted and written to
-//! temporary pages as a run; runs of equal age are merged as soon as there are as many as can be
-//! read at once, and the last ones while the entries are drained. Entries of equal keys keep the
-//! order they came in: a run holds a stretch of the input, runs are merged with their neighbours
-//! only, and the earlier run goes first.
+//! Entries are gathered in memory. Beyond the bound they are sorted and written to temporary pages
+//! as a run. Once as many runs of equal age exist as can be read at once, they are merged. The last
+//! merge happens while the entries are drained.
+//!
+//! What must hold: entries of equal keys keep the order they came in. A run holds a stretch of the
+//! input, a merge joins neighbouring runs only, and the earlier run goes first.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use super::{failed, pause, short};
 use values::error::SqlError;
 use values::work::{self, Pace};
 
-/// An entry in memory: the key's first bytes behind what all keys have in common, which decide most
-/// comparisons (set when it is sorted), and where the rest is.
+/// An entry in memory: a prefix of the key, and where the rest is. The prefix begins behind the
+/// bytes that all keys share and decides most comparisons. The sort fills it.
 #[derive(Clone, Copy)]
 struct Entry {
     prefix: u64,
@@ -38,7 +39,7 @@ impl Entry {
     }
 }
 
-/// The first eight bytes as a number that orders as they do; what is missing counts as zeros.
+/// The first eight bytes as a number that orders as they do. Missing bytes count as zeros.
 fn prefix(key: &[u8]) -> u64 {
     match key.first_chunk() {
         Some(bytes) => u64::from_be_bytes(*bytes),
@@ -52,12 +53,13 @@ const FAN_IN_MIN: usize = 8;
 const FAN_IN_MAX: usize = 128;
 /// Fewest runs read at once where entries are so long that their first ones fill the memory.
 const FAN_IN_LONG: usize = 4;
-/// Bytes of a long entry: to compare some thousand shorter ones takes some milliseconds at most.
+/// An entry is long from this many bytes on. Comparing some thousand shorter entries takes a few
+/// milliseconds at most.
 const LONG: usize = 16 << 10;
-/// Entries sorted between two safe points: some milliseconds' work, and more than most statements
+/// Entries sorted between two safe points: a few milliseconds' work, and more than most statements
 /// sort.
 const STRETCH: usize = 1 << 16;
-/// Entries a limited sorter gathers at the least before it drops what is beyond the limit.
+/// A limited sorter gathers at least this many entries before it drops those beyond the limit.
 const LIMIT_MIN: usize = 64;
 /// Bytes of an entry's lengths in a run.
 const HEADER: usize = 8;
@@ -109,8 +111,8 @@ impl<'a> Sorter<'a> {
         Sorter { limit, ..Sorter::new(store, memory) }
     }
 
-    /// Adds an entry whose payload `write` appends to what it is given. It isn't called for an
-    /// entry beyond the limit.
+    /// Adds an entry. `write` appends the payload to the vector it receives. It is not called for
+    /// an entry beyond the limit.
     #[inline]
     pub fn push(
         &mut self,
@@ -150,8 +152,8 @@ impl<'a> Sorter<'a> {
         !self.runs.is_empty()
     }
 
-    /// Sorts what is in memory: stretches of it, which are then merged. Others run, and interrupts
-    /// are obeyed, in between: the sort of a large memory takes seconds.
+    /// Sorts the entries in memory, stretch by stretch, then merges the stretches. Safe points lie
+    /// in between, because sorting a large memory takes seconds.
     fn sort(&mut self) -> Result<(), SqlError> {
         let (bytes, common) = (self.bytes.as_slice(), self.common);
         let compare = |a: &Entry, b: &Entry| {
@@ -161,7 +163,7 @@ impl<'a> Sorter<'a> {
             // Earlier rows lie first.
             Ok(work::compare(&a.key(bytes)[common..], &b.key(bytes)[common..])?.then(a.at.cmp(&b.at)))
         };
-        // Long keys are only compared where an interrupt ends it.
+        // Long keys are compared only in the merge, where an interrupt can end the comparison.
         let mut sorted = if self.longest > LONG { 1 } else { STRETCH };
         for stretch in self.entries.chunks_mut(STRETCH) {
             for entry in &mut *stretch {
@@ -206,7 +208,7 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
-    /// Writes what is in memory as a run, then merges runs while there are too many of an age.
+    /// Writes the entries in memory as a run, then merges runs while too many have one age.
     fn spill(&mut self) -> Result<(), SqlError> {
         self.sort()?;
         let mut spool = Spool::new(0);
@@ -380,7 +382,7 @@ impl RunReader {
 struct Merge {
     runs: Vec<RunReader>,
     heap: Vec<usize>,
-    /// The top's entry was returned: the next call passes it.
+    /// The top's entry was returned, so the next call moves past it.
     returned: bool,
 }
 

@@ -1,12 +1,12 @@
-//! Window functions: rows sorted by partition and order, then each partition walked with its peers
-//! in sight.
+//! Window functions. Rows are sorted by partition and order; then a walk over each partition
+//! computes the calls' values.
 //!
-//! A partition's rows are kept ([`Rows`]) and read by several readers at once: one gives the rows
-//! on, one runs ahead to the end of the current row's peers and feeds the aggregates, and one for
-//! each call fetches the rows it asks for.
+//! A partition's rows are kept ([`Rows`]) and have several readers. One gives the rows on. One runs
+//! ahead to the end of the current row's peers and feeds the aggregates. Each call has one that
+//! fetches the rows it asks for.
 //!
-//! Rows of one partition without an order are handed on as they come, if no call has to see all of
-//! them ([`stream`]).
+//! A single partition without an order needs no sort: its rows are handed on as they come, if no
+//! call needs all of them ([`stream`]).
 
 mod stream;
 
@@ -34,8 +34,8 @@ pub(super) struct Window<'s> {
     pub keep: &'s [Reg],
 }
 
-/// In which of so many buckets of (nearly) equal size a row is; the first ones take what is left
-/// over.
+/// The bucket of row `at`, as ntile() counts. Buckets have equal sizes; the first ones take one row
+/// more each if the division leaves a remainder.
 fn bucket(at: u64, rows: u64, buckets: i32) -> Result<Datum<'static>, SqlError> {
     let Some(buckets) = u64::try_from(buckets).ok().filter(|buckets| *buckets > 0) else {
         return Err(SqlError::new(
@@ -49,11 +49,11 @@ fn bucket(at: u64, rows: u64, buckets: i32) -> Result<Datum<'static>, SqlError> 
     Ok(Datum::Int4(bucket as i32 + 1))
 }
 
-/// Where a partition's walk is. A row of a partition: whether it begins a new set of peers (bool),
-/// the calls' arguments, the kept registers.
+/// The state of a walk over a partition. A kept row holds whether it begins a new set of peers
+/// (bool), the calls' arguments and the kept registers.
 struct Walk {
     ahead: RowsReader,
-    /// For each call, to fetch rows with.
+    /// One reader a call, which fetches the rows it asks for.
     fetch: Vec<RowsReader>,
     aggregates: Vec<Option<Accumulator>>,
     /// The aggregates' values over all rows up to the last peer.
@@ -76,7 +76,7 @@ impl<'s> Window<'s> {
         }
         let mut sorted = self.sort(cx, file, arena)?;
         let mut rows = Rows::numbered(cx.work_mem());
-        // The last row's key, and how many of its bytes are the partition's.
+        // The last row's key, and how many of its bytes belong to the partition.
         let (mut last, mut last_partition) = (Vec::new(), 0);
         while let Some((key, row)) = sorted.next()? {
             cx.check()?;
@@ -100,8 +100,8 @@ impl<'s> Window<'s> {
         if rows.count() > 0 { self.give(cx, &rows, file, sink) } else { Ok(Flow::More) }
     }
 
-    /// The input by partition and order. A payload: how many bytes of the key are the partition's
-    /// (u32), the calls' arguments, the kept registers.
+    /// Sorts the input by partition and order. A payload holds how many bytes of the key belong to
+    /// the partition (u32), the calls' arguments and the kept registers.
     fn sort<'x>(
         &self,
         cx: &mut Executor<'s>,
@@ -199,7 +199,7 @@ impl<'s> Window<'s> {
         Ok(flow)
     }
 
-    /// Finds the end of the next set of peers and takes them into the aggregates: the default frame
+    /// Finds the end of the next set of peers and feeds them to the aggregates. The default frame
     /// ends with the current row's last peer.
     fn next_peers(
         &self,
@@ -306,7 +306,7 @@ impl<'s> Window<'s> {
     ) -> Result<Datum<'x>, SqlError> {
         let mut row = fetch.row(rows, at)?;
         let scratch = Bump::new();
-        // The flag and the arguments of the calls before are passed over.
+        // Skips the flag and the arguments of the calls before.
         let before: usize = self.calls[..number].iter().map(|call| call.arguments.len()).sum();
         for _ in 0..=before {
             unpack(&mut row, &scratch)?;

@@ -1,8 +1,8 @@
 //! Windows whose rows are handed on as they come: one partition, all its rows peers of each other.
 //!
 //! row_number(), rank(), dense_rank() and first_value() need no row but the present one and the
-//! first. For lag(), lead() and nth_value() rows are kept; each is given once the last row that its
-//! calls may ask for has come, and pages behind the furthest row that lag() asks for are given
+//! first. For lag(), lead() and nth_value() rows are kept. A row is given once the last row that
+//! its calls may ask for has come. Pages behind the furthest row that lag() asks for are given
 //! back.
 
 use super::Window;
