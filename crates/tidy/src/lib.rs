@@ -20,6 +20,7 @@ mod prose;
 mod public;
 mod references;
 mod rooms;
+mod sentences;
 mod sizes;
 mod words;
 mod workspace;
@@ -74,6 +75,11 @@ pub const RULES: &[Rule] = &[
     Rule { name: "files", advice: "split the file where one idea ends", find: sizes::files },
     Rule { name: "leftovers", advice: "finish the work, or take it out", find: leftovers::find },
     Rule { name: "words", advice: "begin with the subject, and use the field's term", find: words::find },
+    Rule {
+        name: "sentences",
+        advice: "say it in two sentences: at most 25 words each",
+        find: sentences::find,
+    },
     Rule { name: "public", advice: "make the item `pub(crate)`, or delete it", find: public::find },
     Rule { name: "links", advice: "name a file and a heading that exist", find: links::find },
     Rule { name: "commands", advice: "name a command and a file that exist", find: commands::find },

@@ -77,7 +77,7 @@ fn riddles(path: &str, paragraphs: &[Paragraph], found: &mut Vec<Finding>) {
 }
 
 /// Splits a paragraph behind each full stop, question mark and exclamation mark.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let trimmed = rest.trim_start();

@@ -59,6 +59,11 @@ fn sentences_begin_with_their_subject_and_names_are_terms_of_the_field() {
 }
 
 #[test]
+fn sentences_stay_within_25_words() {
+    holds("sentences");
+}
+
+#[test]
 fn another_crate_uses_each_public_item() {
     holds("public");
 }
