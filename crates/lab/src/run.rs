@@ -134,7 +134,7 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let _awake = options.awake.then(Awake::keep).transpose().map_err(|why| format!("--awake: {why}"))?;
     let began = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let machine = ThisMachine::begin();
-    let mut facts = observe::facts(Path::new("/"));
+    let mut facts = observe::facts();
     let (mut arms, mut missing) = ready::arms(options, &asked, executable, stop);
     if arms.is_empty() {
         if !is_set(stop) {

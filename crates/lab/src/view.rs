@@ -43,7 +43,7 @@ struct View<W> {
 
 impl<W: Write> View<W> {
     fn new(out: W, bar: ProgressBar) -> Self {
-        let style = ProgressStyle::with_template("[{pos}/{len}] [{bar:20}] {wide_msg}");
+        let style = ProgressStyle::with_template("[{pos}/{len}] [{bar:20}] {eta} left, {wide_msg}");
         bar.set_style(style.expect("a valid template").progress_chars("=> "));
         Self { out, bar, stage: None, last: Default::default() }
     }
@@ -77,9 +77,7 @@ impl<W: Write + Send> Progress for View<W> {
         } else {
             String::new()
         };
-        let left = stage.left.map(|left| format!(", {} left", clock(left.saturating_sub(since))));
-        let text = format!("{}: {tps} tps{mean}{}", point(stage), left.unwrap_or_default());
-        self.bar.set_message(figures::plain(&text));
+        self.bar.set_message(figures::plain(&format!("{}: {tps} tps{mean}", point(stage))));
     }
 
     fn end(&mut self, round: &Round, _: &Point) {
@@ -132,17 +130,6 @@ fn failures(round: &Round) -> String {
     text
 }
 
-/// Hours, minutes and seconds: `1:02:03`, `2:03`, `3 s`.
-fn clock(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{rest} s"),
-        (0, _) => format!("{minutes}:{rest:02}"),
-        _ => format!("{hours}:{minutes:02}:{rest:02}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +145,6 @@ mod tests {
             pass: 0,
             rounds_done: done,
             rounds_ahead: 9 - done,
-            left: Some(Duration::from_secs(125)),
         }
     }
 
@@ -191,16 +177,10 @@ mod tests {
         assert_eq!(view.bar.message(), "select-only, prepared, 1 client, allcore");
         view.tick(500, Duration::from_secs(1), Duration::from_millis(500));
         view.tick(2_500, Duration::from_secs(9), Duration::from_secs(1));
-        let message = "select-only, prepared, 1 client, allcore: 4,000 tps, mean 4.00 ms, 2:04 left";
+        let message = "select-only, prepared, 1 client, allcore: 4,000 tps, mean 4.00 ms";
         assert_eq!(view.bar.message(), message);
-        // A driver that does not know the time, in a round that takes longer than expected.
+        // A driver that does not know the time.
         view.tick(4_500, Duration::from_secs(9), Duration::from_secs(201));
-        assert_eq!(view.bar.message(), "select-only, prepared, 1 client, allcore: 10.0 tps, 0 s left");
-    }
-
-    #[test]
-    fn times_are_written_briefly() {
-        let all = [3, 123, 3723].map(|seconds| clock(Duration::from_secs(seconds)));
-        assert_eq!(all, ["3 s", "2:03", "1:02:03"]);
+        assert_eq!(view.bar.message(), "select-only, prepared, 1 client, allcore: 10.0 tps");
     }
 }

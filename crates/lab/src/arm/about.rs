@@ -41,7 +41,8 @@ impl About {
                     match control.value(&format!("SHOW {name}")) {
                         Ok(Some(value)) => settings.push((name.to_owned(), value)),
                         // The server does not know this setting.
-                        Ok(None) | Err(Fault::Statement { .. }) => {}
+                        Ok(None) => {}
+                        Err(fault) if fault.code().is_some() => {}
                         Err(fault) => return Err(fault),
                     }
                 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 
 use crate::arm::{Address, Dialect, Target};
-use crate::client::{Params, Reply};
+use crate::client::Params;
 
 pub use bulk::{Progress, in_parallel};
 pub use fault::Fault;
@@ -53,22 +53,18 @@ impl Control {
         // for a server that accepts and then stays silent, such as one that speaks another
         // protocol.
         thread::spawn(move || sender.send(Self::open(&target, &name)));
-        let silent = || Fault::unreachable(&format!("it does not answer as a {:?} server does", to.dialect));
+        let silent = || Fault::broken(&format!("it does not answer as a {:?} server does", to.dialect));
         let opened = receiver.recv_timeout(2 * CONNECT).unwrap_or_else(|_| Err(silent()));
         opened.map_err(|fault| fault.at(to, database))
     }
 
     fn open(to: &Target, database: &str) -> Result<Self, Fault> {
-        let link = match to.dialect {
-            Dialect::Postgres => postgres_config(to, database)
-                .connect(postgres::NoTls)
-                .map(|client| Link::Postgres(Box::new(client)))
-                .map_err(|error| Fault::of_postgres(&error)),
-            Dialect::Mysql => mysql::Conn::new(mysql_options(to, database))
-                .map(|conn| Link::Mysql(Box::new(conn)))
-                .map_err(|error| Fault::of_mysql(&error)),
-        };
-        link.map(Self)
+        Ok(Self(match to.dialect {
+            Dialect::Postgres => {
+                Link::Postgres(Box::new(postgres_config(to, database).connect(postgres::NoTls)?))
+            }
+            Dialect::Mysql => Link::Mysql(Box::new(mysql::Conn::new(mysql_options(to, database))?)),
+        }))
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -80,40 +76,33 @@ impl Control {
 
     /// Runs one statement; returns the number of rows it changed.
     pub fn execute(&mut self, sql: &str) -> Result<u64, Fault> {
-        match &mut self.0 {
-            Link::Postgres(client) => {
-                let messages =
-                    client.simple_query(sql).map_err(|error| Fault::of_postgres(&error).in_statement(sql))?;
-                let counts = messages.iter().map(|message| match message {
-                    postgres::SimpleQueryMessage::CommandComplete(rows) => *rows,
-                    _ => 0,
-                });
-                Ok(counts.sum())
-            }
-            Link::Mysql(conn) => {
-                conn.query_drop(sql).map_err(|error| Fault::of_mysql(&error).in_statement(sql))?;
-                Ok(conn.affected_rows())
-            }
-        }
+        self.run(sql).map(|(_, changed)| changed).map_err(|fault| fault.in_statement(sql))
     }
 
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, Fault> {
+        self.run(sql).map(|(rows, _)| rows).map_err(|fault| fault.in_statement(sql))
+    }
+
+    /// The rows of a statement's result, and the number of rows it changed.
+    fn run(&mut self, sql: &str) -> Result<(Vec<Row>, u64), Fault> {
         match &mut self.0 {
             Link::Postgres(client) => {
-                let messages =
-                    client.simple_query(sql).map_err(|error| Fault::of_postgres(&error).in_statement(sql))?;
-                let rows = messages.iter().filter_map(|message| match message {
-                    postgres::SimpleQueryMessage::Row(row) => Some(row),
-                    _ => None,
-                });
-                Ok(rows
-                    .map(|row| (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect())
-                    .collect())
+                let (mut rows, mut changed) = (Vec::new(), 0);
+                for message in client.simple_query(sql)? {
+                    match message {
+                        postgres::SimpleQueryMessage::Row(row) => {
+                            rows.push((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect());
+                        }
+                        postgres::SimpleQueryMessage::CommandComplete(count) => changed += count,
+                        _ => {}
+                    }
+                }
+                Ok((rows, changed))
             }
             Link::Mysql(conn) => {
-                let rows: Vec<mysql::Row> =
-                    conn.query(sql).map_err(|error| Fault::of_mysql(&error).in_statement(sql))?;
-                Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(as_text).collect()).collect())
+                let rows: Vec<mysql::Row> = conn.query(sql)?;
+                let rows = rows.into_iter().map(|row| row.unwrap().into_iter().map(as_text).collect());
+                Ok((rows.collect(), conn.affected_rows()))
             }
         }
     }
@@ -138,18 +127,6 @@ impl Control {
             Link::Postgres(client) => bulk::copy(client, table, progress, &mut next),
             Link::Mysql(conn) => bulk::insert(conn, table, progress, &mut next),
         }
-    }
-}
-
-impl crate::arm::Ask for Control {
-    fn ask(&mut self, sql: &str) -> Result<Reply, String> {
-        let rows = self.query(sql)?;
-        let mut reply = Reply::default();
-        reply.set_columns(rows.first().map_or(0, Vec::len));
-        for value in rows.iter().flatten() {
-            reply.push(value.as_deref().map(str::as_bytes));
-        }
-        Ok(reply)
     }
 }
 

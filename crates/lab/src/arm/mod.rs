@@ -16,8 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sync::atomic::AtomicBool;
 
-use crate::client::Reply;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Dialect {
     /// PostgreSQL's protocol 3.0 and SQL.
@@ -128,10 +126,4 @@ impl Running {
         let ended = |own: &Arc<Mutex<own::Own>>| own.lock().unwrap_or_else(PoisonError::into_inner).ended();
         (&self.target, move || self.own.as_ref().and_then(ended))
     }
-}
-
-/// Answers questions about a server beside the load: a control connection, or a script in tests.
-pub trait Ask: Send {
-    /// Runs one statement and returns its rows as text, or the server's own message.
-    fn ask(&mut self, sql: &str) -> Result<Reply, String>;
 }

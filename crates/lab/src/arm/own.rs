@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use sync::atomic::{AtomicBool, Ordering};
 
-use super::control::{Control, Fault};
+use super::control::Control;
 use super::guard::Guard;
 use super::spec::{Kind, PLACES, Recipe};
 use super::{Address, Dialect, Target};
@@ -120,7 +120,7 @@ fn await_answer(
             return Err(format!("the server ended at its start: {}", reason(log)));
         }
         // PostgreSQL reports that it is starting up (57P03); any other answer is final.
-        if !matches!(&fault, Fault::Unreachable { .. }) && fault.code() != Some("57P03") {
+        if fault.code().is_some_and(|code| code != "57P03") {
             return Err(fault.into());
         }
         // Relaxed: the flag publishes nothing else.

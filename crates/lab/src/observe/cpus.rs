@@ -47,7 +47,7 @@ impl Cpus {
 
     /// Parses lines such as `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`.
     /// CPUs that are offline have none.
-    pub(super) fn parse(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let time = |line: &str| {
             let (cpu, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
             let ticks: Vec<u64> = ticks.split_whitespace().map_while(|tick| tick.parse().ok()).collect();

@@ -23,7 +23,7 @@ mod waits;
 
 use std::time::{Duration, Instant};
 
-use crate::arm::Target;
+use crate::arm::{Dialect, Target};
 use crate::record::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, OwnCpus, Switches};
 
 pub use awake::Awake;
@@ -43,9 +43,6 @@ pub trait Observe: Send {
     /// Counting begins now and should last for `window`. `deep`: this round has the costly
     /// observations.
     fn begin(&mut self, window: Duration, deep: bool);
-
-    /// The round calls this many times a second in between.
-    fn tick(&mut self);
 
     /// Counting has ended; the driver holds its sessions until this returns.
     fn end(&mut self);
@@ -74,7 +71,9 @@ pub struct Observer {
     unseen: String,
     /// Other arms' servers.
     apart: Vec<u32>,
-    waits: Option<Waits>,
+    dialect: Dialect,
+    /// Makes the connections for questions about wait events.
+    connect: Option<Connect>,
     window: Option<Window>,
 }
 
@@ -83,6 +82,7 @@ struct Window {
     before: Result<Snapshot, String>,
     begun: Instant,
     sampling: Option<Result<Sampling, String>>,
+    waits: Option<Waits>,
     /// The second reading, and the time since the first.
     after: Option<(Result<Snapshot, String>, Duration)>,
 }
@@ -91,9 +91,9 @@ impl Observer {
     /// An observer of this server. `unseen` names the program in front of it where its processes
     /// are unknown. `connect` makes connections for questions about wait events.
     pub fn new(target: &Target, unseen: Option<&str>, connect: Option<Connect>) -> Self {
-        let waits = connect.map(|connect| Waits::new(target.dialect, connect));
         let unseen = unseen.unwrap_or("the server's processes are not known here (it runs elsewhere)").into();
-        Self { roots: target.processes.clone(), unseen, apart: Vec::new(), waits, window: None }
+        let (roots, dialect) = (target.processes.clone(), target.dialect);
+        Self { roots, unseen, apart: Vec::new(), dialect, connect, window: None }
     }
 
     /// Leaves these servers out of the load driver's tree, unless they are this arm's own. The lab
@@ -108,7 +108,7 @@ impl Observer {
         }
         let mut apart = self.apart.clone();
         if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &self.window {
-            apart.extend(sampling.perfs());
+            apart.push(sampling.process());
         }
         let snapshot = Snapshot::take(&self.roots, &apart)?;
         if snapshot.processes.is_empty() {
@@ -117,49 +117,39 @@ impl Observer {
         Ok(snapshot)
     }
 
-    /// Asks for wait events from the time when perf no longer samples the CPU; otherwise the
-    /// samples would show the server's work on the answers.
-    fn ask_unless_sampled(&mut self) {
-        let is_sampled = match &self.window {
-            Some(Window { sampling: Some(Ok(sampling)), .. }) => sampling.is_recording(),
-            _ => false,
-        };
-        if let Some(waits) = self.waits.as_mut().filter(|_| !is_sampled) {
-            waits.ask();
-        }
+    /// Begins the round's window with `sampling`, and asks for wait events once perf no longer
+    /// samples the CPU; otherwise the samples would show the server's work on the answers.
+    fn open(
+        &mut self,
+        before: Result<Snapshot, String>,
+        begun: Instant,
+        sampling: Option<Result<Sampling, String>>,
+    ) {
+        let sampled = sampling.as_ref().and_then(|sampling| Some(sampling.as_ref().ok()?.sampled()));
+        let waits = self.connect.as_ref().map(|connect| Waits::begin(self.dialect, connect, sampled));
+        self.window = Some(Window { before, begun, sampling, waits, after: None });
     }
 }
 
 impl Observe for Observer {
     fn begin(&mut self, window: Duration, deep: bool) {
         self.window = None;
-        if let Some(waits) = &mut self.waits {
-            waits.begin();
-        }
         let (begun, before) = (Instant::now(), self.snapshot());
         let sampling = deep.then(|| match &before {
             Ok(before) => Sampling::begin(&before.processes, window),
             Err(reason) => Err(reason.clone()),
         });
-        self.window = Some(Window { before, begun, sampling, after: None });
-        self.ask_unless_sampled();
-    }
-
-    fn tick(&mut self) {
-        if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut self.window {
-            sampling.tick();
-        }
-        self.ask_unless_sampled();
+        self.open(before, begun, sampling);
     }
 
     fn end(&mut self) {
         let ended = Instant::now();
-        if let Some(waits) = &mut self.waits {
+        if let Some(Window { waits: Some(waits), .. }) = &mut self.window {
             waits.end();
         }
         // This comes first, or the time in which the driver holds the sessions counts as time
         // without system calls.
-        if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut self.window {
+        if let Some(Window { sampling: Some(Ok(sampling)), .. }) = &self.window {
             sampling.interrupt();
         }
         let snapshot = self.snapshot();
@@ -170,10 +160,11 @@ impl Observe for Observer {
 
     fn seen(&mut self, transactions: u64, elapsed: Duration) -> Observed {
         let mut observed = Observed::default();
-        let Some(Window { before, sampling, after: Some((after, lasted)), .. }) = self.window.take() else {
+        let Some(Window { before, sampling, waits, after: Some((after, lasted)), .. }) = self.window.take()
+        else {
             return observed;
         };
-        match self.waits.as_mut().map(Waits::samples) {
+        match waits.map(Waits::samples) {
             None => {}
             Some(Ok(waits)) => (observed.waits, observed.looks) = (waits.shares, waits.samples),
             Some(Err(reason)) => observed.unseen.push(format!("{NO_WAITS}{reason}")),

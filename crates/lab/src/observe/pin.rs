@@ -3,11 +3,11 @@
 //!
 //! What must hold: a server's affinity is restored when the run is over, however it ends, as long
 //! as this process can act. [`Pinned`] restores it when it is dropped, [`give_back`] where the
-//! process ends before.
+//! process ends before. One run is pinned at a time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Mutex, PoisonError};
 
 use procfs::process::all_processes;
 use rustix::process::Pid;
@@ -60,19 +60,19 @@ impl Split {
 
 /// Pinned threads; dropping this value restores their CPUs.
 #[derive(Debug)]
-pub struct Pinned {
-    _before: Arc<Before>,
-}
+pub struct Pinned(());
 
 /// The threads that this process has pinned.
-static PINNED: Mutex<Vec<Weak<Before>>> = Mutex::new(Vec::new());
+static PINNED: Mutex<Option<Before>> = Mutex::new(None);
 
 /// Restores the CPUs of all pinned threads, before the process ends without dropping anything.
 pub(crate) fn give_back() {
-    for pinned in &*PINNED.lock().unwrap_or_else(PoisonError::into_inner) {
-        if let Some(before) = pinned.upgrade() {
-            before.give_back();
-        }
+    drop(PINNED.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        give_back();
     }
 }
 
@@ -99,15 +99,12 @@ impl Pinned {
                 }
             }
         }
-        let before = Arc::new(pinned);
-        let mut all = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|one| one.strong_count() > 0);
-        all.push(Arc::downgrade(&before));
-        Ok(Self { _before: before })
+        *PINNED.lock().unwrap_or_else(PoisonError::into_inner) = Some(pinned);
+        Ok(Self(()))
     }
 }
 
-/// The CPUs of the threads before they were pinned.
+/// The CPUs of the threads before they were pinned; dropping this value restores them.
 #[derive(Debug, Default)]
 struct Before {
     threads: Vec<(Pid, CpuSet)>,
@@ -121,8 +118,10 @@ impl Before {
         self.threads.push((thread, before));
         Ok(())
     }
+}
 
-    fn give_back(&self) {
+impl Drop for Before {
+    fn drop(&mut self) {
         // Ended threads have no CPUs to restore: errors mean no more than that, here and below.
         for (thread, before) in &self.threads {
             let _ = sched_setaffinity(Some(*thread), before);
@@ -136,12 +135,6 @@ impl Before {
                 let _ = sched_setaffinity(Some(thread), first);
             }
         }
-    }
-}
-
-impl Drop for Before {
-    fn drop(&mut self) {
-        self.give_back();
     }
 }
 
@@ -220,8 +213,8 @@ mod tests {
         // As where the process ends at once.
         give_back();
         assert_eq!(sched_getaffinity(child).unwrap(), before);
-        sched_setaffinity(child, &set(&split.server)).unwrap();
         drop(pinned);
+        drop(Pinned::pin(&split, &[shell.id()]).unwrap());
         assert_eq!(sched_getaffinity(child).unwrap(), before);
         assert_eq!(sched_getaffinity(None).unwrap(), own);
 

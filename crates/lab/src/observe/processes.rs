@@ -8,17 +8,14 @@
 //! 3. A process's time is finer than its ticks where the kernel reports nanoseconds. Otherwise a
 //!    thousand sessions, each a process with less than a tick of work in a round, would count for
 //!    nothing.
-//! 4. A snapshot holds at most two descriptors at a time. Ended processes are left out; any other
-//!    unreadable file is an error, never a smaller figure.
+//! 4. A snapshot holds a handful of descriptors at a time, however many processes there are. Ended
+//!    processes are left out; any other unreadable file is an error, never a smaller figure.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::io::{Error, ErrorKind};
 use std::time::Duration;
 
-use procfs::FromRead;
-use procfs::process::Stat;
-use rustix::io::Errno;
+use procfs::process::{Process, Stat, Task, all_processes};
+use procfs::{ProcError, ProcResult};
 
 use super::cpus::{Cpus, Time};
 
@@ -74,7 +71,7 @@ impl Snapshot {
         let client = driver(&stats, std::process::id() as i32, &server, &numbers(apart));
         let mut threads = Threads::new();
         for stat in stats.iter().filter(|stat| server.contains(&stat.pid)) {
-            add_threads(stat, &mut threads)?;
+            add_threads(stat.pid, &mut threads)?;
         }
         Ok(Self {
             machine: cpus.time(),
@@ -92,84 +89,57 @@ impl Snapshot {
 /// will have. And a process that another user hides, which is neither the server's nor the driver's
 /// as far as the lab can know.
 fn stats() -> Result<Vec<Stat>, String> {
-    let unreadable = |error: Error| format!("/proc can't be read: {error}");
     let mut stats = Vec::new();
-    for entry in fs::read_dir("/proc").map_err(unreadable)? {
-        let name = entry.map_err(unreadable)?.file_name();
-        let Some(process) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        let path = format!("/proc/{process}/stat");
-        match fs::read(&path) {
-            Ok(text) => stats.push(parsed(&path, &text)?),
-            Err(error) if has_ended(&error) || error.kind() == ErrorKind::PermissionDenied => {}
-            Err(error) => return Err(format!("{path} can't be read: {error}")),
+    for process in all_processes().map_err(unreadable)? {
+        match process.and_then(|process| process.stat()) {
+            Ok(stat) => stats.push(stat),
+            Err(ProcError::NotFound(_) | ProcError::PermissionDenied(_)) => {}
+            Err(error) => return Err(unreadable(error)),
         }
     }
     Ok(stats)
 }
 
-fn parsed(path: &str, text: &[u8]) -> Result<Stat, String> {
-    Stat::from_read(text).map_err(|error| format!("{path} can't be understood: {error}"))
+fn unreadable(error: ProcError) -> String {
+    format!("/proc can't be read: {error}")
 }
 
-fn add_threads(stat: &Stat, threads: &mut Threads) -> Result<(), String> {
-    let process = stat.pid;
-    if stat.num_threads == 1 {
-        let finely = read(&format!("/proc/{process}/schedstat"))?.and_then(|text| worked(&text));
-        // The process's figures belong to its only thread.
-        let worked = finely.or(Some(nanos(stat.utime + stat.stime)));
-        let switches = switches(&format!("/proc/{process}/status"))?;
-        threads.extend(switches.map(|switches| (process, Thread { worked, ..switches })));
+/// Adds the threads of a process, if it still lives.
+fn add_threads(process: i32, to: &mut Threads) -> Result<(), String> {
+    let Some(tasks) = living(Process::new(process).and_then(|process| process.tasks()))? else {
         return Ok(());
-    }
-    let path = format!("/proc/{process}/task");
-    let entries = match fs::read_dir(&path) {
-        Err(error) if has_ended(&error) => return Ok(()),
-        entries => entries.map_err(|error| format!("{path} can't be read: {error}"))?,
     };
-    for entry in entries {
-        let name = match entry {
-            Err(error) if has_ended(&error) => return Ok(()),
-            entry => entry.map_err(|error| format!("{path} can't be read: {error}"))?.file_name(),
-        };
-        let Some(thread) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        // Some kernels lack this file. A thread that has ended also lacks the status, which is read
-        // later.
-        let worked = read(&format!("{path}/{thread}/schedstat"))?.and_then(|text| worked(&text));
-        let switches = switches(&format!("{path}/{thread}/status"))?;
-        threads.extend(switches.map(|switches| (thread, Thread { worked, ..switches })));
+    for task in tasks {
+        if let Some((number, thread)) = living(task.and_then(|task| counters(&task)))? {
+            to.insert(number, thread);
+        }
     }
     Ok(())
 }
 
-/// A file's text; `None` where the file is missing, or its process has ended.
-fn read(path: &str) -> Result<Option<String>, String> {
-    match fs::read(path) {
-        Ok(text) => Ok(Some(String::from_utf8_lossy(&text).into_owned())),
-        Err(error) if has_ended(&error) => Ok(None),
-        Err(error) => Err(format!("{path} can't be read: {error}")),
+/// `None` where the process or thread has ended.
+fn living<T>(read: ProcResult<T>) -> Result<Option<T>, String> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(ProcError::NotFound(_)) => Ok(None),
+        Err(error) => Err(unreadable(error)),
     }
 }
 
-/// The errors of /proc for a process that ended before, or after, its file was opened.
-fn has_ended(error: &Error) -> bool {
-    error.kind() == ErrorKind::NotFound || Errno::from_io_error(error) == Some(Errno::SRCH)
-}
-
-/// A thread's switches from its status; `None` where it has ended.
-fn switches(path: &str) -> Result<Option<Thread>, String> {
-    let Some(status) = read(path)? else { return Ok(None) };
-    let count = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let count = line.and_then(|rest| rest.trim().parse().ok());
-        count.ok_or_else(|| format!("{path} has no {}", name.trim_end_matches(':')))
+fn counters(task: &Task) -> ProcResult<(i32, Thread)> {
+    let worked = match task.schedstat() {
+        Ok(times) => Some(times.sum_exec_runtime),
+        // Some kernels lack this file. A thread that has ended also lacks the status.
+        Err(ProcError::NotFound(_)) => None,
+        Err(error) => return Err(error),
     };
-    let voluntary = count("voluntary_ctxt_switches:")?;
-    Ok(Some(Thread { voluntary, involuntary: count("nonvoluntary_ctxt_switches:")?, worked: None }))
-}
-
-/// The first number: nanoseconds on a CPU.
-fn worked(schedstat: &str) -> Option<u64> {
-    schedstat.split_whitespace().next()?.parse().ok()
+    let status = task.status()?;
+    let (Some(voluntary), Some(involuntary)) =
+        (status.voluntary_ctxt_switches, status.nonvoluntary_ctxt_switches)
+    else {
+        return Err(ProcError::Other("a thread's status has no context switches".into()));
+    };
+    Ok((task.tid, Thread { voluntary, involuntary, worked }))
 }
 
 /// The processes at or below `roots`, except those at or below `without`.
@@ -257,8 +227,11 @@ pub(super) fn busy(before: &Snapshot, after: &Snapshot, apart: Duration) -> usiz
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, Stdio};
+
+    use procfs::FromRead;
 
     use super::*;
 
@@ -369,10 +342,19 @@ mod tests {
     }
 
     #[test]
-    fn work_of_children_that_have_ended_is_known_to_be_lost() {
-        let script = "read line; sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo; read line";
+    fn work_of_ended_children_counts_and_their_switches_are_known_to_be_lost() {
+        // On a line of input, a shell runs a loop in a child three times, waits for each child, and
+        // then waits for input.
+        let script = "read line; for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; \
+                      done; echo; read line";
         let (before, after) = around(script);
-        assert!(between(&before, &after).lost > 0.5, "the loop ran in a child");
+        assert_eq!(after.processes.len(), 1, "its children have ended");
+        let spent = after.server.nanos - before.server.nanos;
+        assert!(spent >= nanos(3), "three loops of 60,000 steps in {spent} ns");
+        assert!(nanos(after.machine.all - before.machine.all) >= spent);
+        let seen = between(&before, &after);
+        assert!(seen.voluntary >= 1, "it waited for its children");
+        assert!(seen.lost > 0.5, "the loops ran in children");
         assert_eq!(between(&before, &before).lost, 0.0);
     }
 
@@ -392,61 +374,31 @@ mod tests {
         }
     }
 
-    /// Runs the test of this name by itself, with a limit of `count` descriptors.
-    fn alone_with_descriptors(test: &str, count: usize) {
-        let program = std::env::current_exe().unwrap();
-        let output = Command::new("sh")
-            .args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &count.to_string()])
-            .arg(program)
-            .args(["--exact", &format!("observe::processes::tests::{test}"), "--nocapture"])
-            .env("LAB_TEST_ALONE", test)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && said.contains("1 passed"), "{said}{output:?}");
-    }
-
-    fn is_alone(test: &str) -> bool {
-        std::env::var("LAB_TEST_ALONE").is_ok_and(|alone| alone == test)
-    }
-
+    /// The test runs itself alone, in a process with a limit of 24 descriptors.
     #[test]
-    fn more_processes_than_descriptors_are_all_seen() {
-        if !is_alone("more_processes_than_descriptors_are_all_seen") {
-            return alone_with_descriptors("more_processes_than_descriptors_are_all_seen", 24);
+    fn few_descriptors_are_enough_and_an_unreadable_file_is_no_smaller_figure() {
+        let name = "few_descriptors_are_enough_and_an_unreadable_file_is_no_smaller_figure";
+        if std::env::var_os("LAB_TEST_ALONE").is_none() {
+            let mut alone = Command::new("sh");
+            alone.args(["-c", "ulimit -n 24 && exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+            alone.args(["--exact", &format!("observe::processes::tests::{name}"), "--nocapture"]);
+            let output = alone.env("LAB_TEST_ALONE", "").output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success() && said.contains("1 passed"), "{said}{output:?}");
+            return;
         }
+        let own = || Snapshot::take(&[std::process::id()], &[]);
         let children = sleepers(40);
-        let seen = Snapshot::take(&[std::process::id()], &[]);
+        let seen = own();
         end(children);
         let seen = seen.unwrap();
         assert_eq!(seen.processes.len(), 41);
         assert!(seen.threads.len() > 41, "this one has several threads");
-    }
-
-    #[test]
-    fn an_unreadable_file_is_an_error_not_a_smaller_figure() {
-        if !is_alone("an_unreadable_file_is_an_error_not_a_smaller_figure") {
-            return alone_with_descriptors("an_unreadable_file_is_an_error_not_a_smaller_figure", 24);
-        }
-        let mut files: Vec<fs::File> = (0..24).map_while(|_| fs::File::open("/dev/null").ok()).collect();
+        let mut files: Vec<File> = (0..24).map_while(|_| File::open("/dev/null").ok()).collect();
         // One descriptor is left: enough for /proc itself, and for no file in it.
         files.pop();
-        let error = Snapshot::take(&[std::process::id()], &[]).unwrap_err();
+        let error = own().unwrap_err();
         drop(files);
-        assert!(error.ends_with("can't be read: Too many open files (os error 24)"), "{error}");
-    }
-
-    #[test]
-    fn children_that_come_and_go_are_seen_on_this_machine() {
-        // On a line of input, a shell runs a loop in a child three times, waits for each child, and
-        // then waits for input.
-        let script = "read line; for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; \
-                      done; echo; read line";
-        let (before, after) = around(script);
-        assert_eq!(after.processes.len(), 1, "its children have ended");
-        let spent = after.server.nanos - before.server.nanos;
-        assert!(spent >= nanos(3), "three loops of 60,000 steps in {spent} ns");
-        assert!(nanos(after.machine.all - before.machine.all) >= spent);
-        assert!(between(&before, &after).voluntary >= 1, "it waited for its children");
+        assert!(error.ends_with("Too many open files (os error 24)"), "{error}");
     }
 }

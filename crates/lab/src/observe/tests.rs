@@ -60,7 +60,6 @@ fn target(processes: Vec<u32>) -> Target {
 fn a_server_elsewhere_is_reported_as_unseen() {
     let mut observer = Observer::new(&target(Vec::new()), None, None);
     observer.begin(Duration::from_secs(10), true);
-    observer.tick();
     observer.end();
     let observed = observer.seen(100, Duration::from_secs(10));
     assert_eq!((observed.cpu, observed.switches, observed.calls), (None, None, None));
@@ -144,48 +143,28 @@ fn switches_that_went_with_ended_sessions_are_left_out() {
     assert_eq!(per_transaction(&before, &after(95), 0.0), Ok(None));
 }
 
-/// A server with a session that records the questions to it.
-struct Watched(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
-
-impl crate::arm::Ask for Watched {
-    fn ask(&mut self, sql: &str) -> Result<crate::client::Reply, String> {
-        self.0.lock().unwrap().push(sql.to_string());
-        let mut reply = crate::client::Reply::default();
-        reply.set_columns(2);
-        reply.push(Some(RUNNING.as_bytes()));
-        reply.push(Some(b"3"));
-        Ok(reply)
-    }
-}
-
 #[test]
 fn nothing_is_asked_while_the_cpu_is_sampled_and_everything_once_it_is_not() {
     let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let to = std::sync::Arc::clone(&asked);
-    let connect: Connect = std::sync::Arc::new(move || Ok(Box::new(Watched(std::sync::Arc::clone(&to)))));
+    let connect: Connect = std::sync::Arc::new(move || {
+        let to = std::sync::Arc::clone(&to);
+        Ok(Box::new(move |sql: &str| {
+            to.lock().unwrap().push(sql.to_string());
+            Ok(vec![vec![Some(RUNNING.into()), Some("3".into())]])
+        }))
+    });
     let questions = || asked.lock().unwrap().iter().filter(|sql| sql.contains("pg_stat_activity")).count();
     let mut observer = Observer::new(&target(vec![std::process::id()]), None, Some(connect));
     // This perf samples until it is interrupted.
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("perf");
-    std::fs::write(&script, "if [ $1 = record ]; then while :; do sleep 0.01; done; fi").unwrap();
-    let program = ["env", "--default-signal=INT", "sh", &script.display().to_string()].map(String::from);
-    let own = [std::process::id() as i32];
-    let sampling = Sampling::begin_by(program.to_vec(), &own, Duration::from_secs(600));
-    observer.waits.as_mut().unwrap().begin();
-    let before = observer.snapshot();
-    observer.window = Some(Window { before, begun: Instant::now(), sampling: Some(sampling), after: None });
-    for _ in 0..40 {
-        std::thread::sleep(Duration::from_millis(20));
-        observer.tick();
-    }
+    let (_folder, perf) = perf::tests::scripted("while :; do sleep 0.01; done", "exit");
+    let sampling = Sampling::begin_by(&perf, &[std::process::id() as i32], Duration::from_secs(600));
+    observer.open(observer.snapshot(), Instant::now(), Some(sampling));
+    std::thread::sleep(Duration::from_millis(800));
     assert_eq!(questions(), 0, "perf samples");
-    let Some(Window { sampling: Some(Ok(sampling)), .. }) = &mut observer.window else { panic!() };
+    let Some(Window { sampling: Some(Ok(sampling)), .. }) = &observer.window else { panic!() };
     sampling.interrupt();
-    wait_until(|| {
-        observer.tick();
-        questions() > 0
-    });
+    wait_until(|| questions() > 0);
     observer.end();
     let seen = observer.seen(1, Duration::from_secs(1));
     assert_eq!((seen.looks, seen.waits[0].name.as_str()), (questions() as u64, RUNNING));

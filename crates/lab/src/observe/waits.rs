@@ -10,91 +10,88 @@
 //!    session that waits for its client.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::arm::control::Control;
-use crate::arm::{self, Dialect, Target};
+use crate::arm::control::{Control, Row};
+use crate::arm::{Dialect, Target};
 use crate::record::{Profile, Share};
 
 /// Interval between two samples of the sessions.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-pub type Connect = Arc<dyn Fn() -> Result<Box<dyn arm::Ask>, String> + Send + Sync>;
+/// Runs one statement; returns its rows, or the server's own message.
+pub type Ask = Box<dyn FnMut(&str) -> Result<Vec<Row>, String>>;
+
+/// Connects to the server whose sessions are sampled.
+pub type Connect = Arc<dyn Fn() -> Result<Ask, String> + Send + Sync>;
 
 pub fn connect_to(target: &Target) -> Connect {
     let target = target.clone();
-    Arc::new(move || match Control::connect(&target) {
-        Ok(control) => Ok(Box::new(control)),
-        Err(fault) => Err(fault.to_string()),
+    Arc::new(move || {
+        let mut control = Control::connect(&target)?;
+        Ok(Box::new(move |sql: &str| Ok(control.query(sql)?)))
     })
 }
 
 /// Samples of one round, or the reason for their absence.
-pub(super) type Samples = Result<Profile, String>;
+type Samples = Result<Profile, String>;
 
 /// The reason for the absence of samples in a round without questions.
 const NOT_ASKED: &str = "the round was over before perf had sampled, and the lab asks only after that; longer rounds \
                          (--round) show more";
 
-/// Reads what sessions wait for.
+/// Reads what sessions wait for, in one round.
 pub(super) struct Waits {
-    dialect: Dialect,
-    connect: Connect,
-    /// Dropping the sender ends the questions; the receiver gets their results.
-    asking: Option<(Option<Sender<()>>, Receiver<Samples>)>,
+    /// Dropping the sender ends the questions.
+    end: Option<Sender<()>>,
+    samples: Receiver<Samples>,
 }
 
 impl Waits {
-    pub(super) fn new(dialect: Dialect, connect: Connect) -> Self {
-        Self { dialect, connect, asking: None }
-    }
-
-    /// A round begins; the questions come later.
-    pub(super) fn begin(&mut self) {
-        self.asking = None;
-    }
-
-    /// Connects, and asks from now on.
-    pub(super) fn ask(&mut self) {
-        if self.asking.is_none() {
-            let (dialect, connect) = (self.dialect, Arc::clone(&self.connect));
-            let ((end, ended), (give, given)) = (channel(), channel());
-            // The receiver is gone where the round was abandoned.
-            std::thread::spawn(move || _ = give.send(sample(dialect, &connect, &ended)));
-            self.asking = Some((Some(end), given));
-        }
+    /// Connects, and asks from now on, or once the file `after` exists.
+    pub(super) fn begin(dialect: Dialect, connect: &Connect, after: Option<PathBuf>) -> Self {
+        let connect = Arc::clone(connect);
+        let ((end, ended), (give, samples)) = (channel(), channel());
+        // The receiver is gone where the round was abandoned.
+        std::thread::spawn(move || _ = give.send(sample(dialect, &connect, after, &ended)));
+        Self { end: Some(end), samples }
     }
 
     pub(super) fn end(&mut self) {
-        if let Some((end, _)) = &mut self.asking {
-            drop(end.take());
-        }
+        self.end = None;
     }
 
     /// The samples from the first question to the end.
-    pub(super) fn samples(&mut self) -> Samples {
+    pub(super) fn samples(self) -> Samples {
         const ANSWER_MAX: Duration = Duration::from_secs(5);
-        let (_, given) = self.asking.take().ok_or(NOT_ASKED)?;
-        given.recv_timeout(ANSWER_MAX).map_err(|_| "the server did not answer within 5 seconds")?
+        self.samples.recv_timeout(ANSWER_MAX).map_err(|_| "the server did not answer within 5 seconds")?
     }
 }
 
-fn sample(dialect: Dialect, connect: &Connect, ended: &Receiver<()>) -> Samples {
-    let mut control = connect()?;
-    let sql = statement(dialect, control.as_mut())?;
+fn sample(dialect: Dialect, connect: &Connect, after: Option<PathBuf>, ended: &Receiver<()>) -> Samples {
+    const LOOK: Duration = Duration::from_millis(10);
+    let is_over = |within| ended.recv_timeout(within) != Err(RecvTimeoutError::Timeout);
+    while after.as_ref().is_some_and(|file| !file.exists()) {
+        if is_over(LOOK) {
+            return Err(NOT_ASKED.into());
+        }
+    }
+    let mut ask = connect()?;
+    let sql = statement(dialect, &mut ask)?;
     let mut counts = HashMap::new();
     let mut looks = 0;
     loop {
-        let reply = control.ask(&sql)?;
-        looks += u64::from(reply.rows() > 0);
-        for row in 0..reply.rows() {
-            if let (Some(name), Some(count)) = (reply.text(row, 0), reply.int(row, 1)) {
-                *counts.entry(name.to_string()).or_insert(0) += count.max(0) as u64;
+        let rows = ask(&sql)?;
+        looks += u64::from(!rows.is_empty());
+        for row in rows {
+            if let [Some(name), Some(count)] = &row[..] {
+                *counts.entry(name.clone()).or_insert(0) += count.parse().unwrap_or(0);
             }
         }
-        if ended.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+        if is_over(INTERVAL) {
             return Ok(profile(counts, looks));
         }
     }
@@ -126,22 +123,22 @@ pub const IN_STATE: &str = "in state ";
 const ROW_LOCK: &str = "InnoDB row lock";
 
 /// The statement that counts this server's sessions by wait event.
-fn statement(dialect: Dialect, control: &mut dyn arm::Ask) -> Result<String, String> {
+fn statement(dialect: Dialect, ask: &mut Ask) -> Result<String, String> {
     match dialect {
         Dialect::Postgres => Ok(format!(
             "SELECT CASE WHEN wait_event IS NULL THEN '{RUNNING}' WHEN wait_event = 'ClientRead' THEN '{CLIENT}' \
              ELSE coalesce(wait_event_type || ':', '') || wait_event END, count(*) \
              FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() GROUP BY 1"
         )),
-        Dialect::Mysql => mysql(control),
+        Dialect::Mysql => mysql(ask),
     }
 }
 
-fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
+fn mysql(ask: &mut Ask) -> Result<String, String> {
     // Only a user who may see all sessions may read them.
     let row_locks =
         "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
-    let may = control.ask(row_locks).is_ok();
+    let may = ask(row_locks).is_ok();
     let row_lock = match may {
         true => format!("WHEN id IN ({row_locks}) THEN '{ROW_LOCK}'"),
         false => String::new(),
@@ -156,9 +153,9 @@ fn mysql(control: &mut dyn arm::Ask) -> Result<String, String> {
     };
     let (new, old) = (of("performance_schema"), of("information_schema"));
     // MySQL deprecates the second view for the first, which MariaDB lacks.
-    match control.ask(&new) {
+    match ask(&new) {
         Ok(_) => Ok(new),
-        Err(_) => control.ask(&old).map(|_| old),
+        Err(_) => ask(&old).map(|_| old),
     }
 }
 

@@ -280,8 +280,6 @@ impl Sweep<'_> {
 
     fn stage(&self, contender: &Contender<'_>, pass: u32, row: usize) -> Stage {
         let (done, ahead) = self.cells.rounds(self.plan);
-        // This round comes in any case, even as a mere pair of another arm's round.
-        let work = self.cells.work(self.plan).max(self.cells.cost(row, self.plan));
         Stage {
             arm: contender.target.arm.clone(),
             workload: contender.workload.name().into(),
@@ -290,7 +288,6 @@ impl Sweep<'_> {
             pass,
             rounds_done: done,
             rounds_ahead: ahead,
-            left: Some(self.left().map_or(work, |left| left.min(work))),
         }
     }
 

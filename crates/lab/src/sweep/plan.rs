@@ -131,27 +131,17 @@ impl Cells {
         most == 0 || most == 1 && running.any(|rounds| rounds.iter().all(|round| lacks(&round.observed)))
     }
 
-    /// The number of future rounds at each row.
-    fn ahead(&self, plan: &Plan) -> impl Iterator<Item = usize> {
-        self.rows.iter().map(|cells| {
+    /// Rounds so far, and rounds after the one that begins now.
+    pub(super) fn rounds(&self, plan: &Plan) -> (usize, usize) {
+        let ahead = self.rows.iter().map(|cells| {
             let running = || cells.iter().filter(|cell| !cell.failed);
             let has = |cell: &Cell| cell.point.rounds.len();
             // All arms go on while one of them needs it, up to that one's number of rounds.
             let needing = running().filter(|cell| cell.ahead(plan) > 0);
             let most = needing.map(|cell| has(cell) + cell.ahead(plan)).max().unwrap_or(0);
             running().map(|cell| most.saturating_sub(has(cell))).sum::<usize>()
-        })
-    }
-
-    /// Rounds so far, and rounds after the one that begins now.
-    pub(super) fn rounds(&self, plan: &Plan) -> (usize, usize) {
-        (self.run, self.ahead(plan).sum::<usize>().saturating_sub(1))
-    }
-
-    /// The cost of all future rounds, including the one that begins now.
-    pub(super) fn work(&self, plan: &Plan) -> Duration {
-        let rows = self.ahead(plan).enumerate();
-        rows.map(|(row, ahead)| self.cost(row, plan) * ahead as u32).sum()
+        });
+        (self.run, ahead.sum::<usize>().saturating_sub(1))
     }
 
     /// Leaves the arm out at this row from now on; returns its number of rounds there.

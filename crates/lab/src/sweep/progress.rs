@@ -22,8 +22,6 @@ pub struct Stage {
     pub rounds_done: usize,
     /// Planned rounds after this one, as far as known.
     pub rounds_ahead: usize,
-    /// Time until the run ends, as far as known.
-    pub left: Option<Duration>,
 }
 
 /// Receives a sweep's progress. It is never on the load loop.

@@ -94,9 +94,6 @@ impl Watch<'_> {
             if phase == Phase::Over {
                 self.live.looked();
             }
-            if open {
-                observer.tick();
-            }
             if over {
                 return opened;
             }

@@ -1,8 +1,7 @@
 //! Sweeps of scripted drivers on a scripted clock.
 
-mod looks;
-
 use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::arm::{Address, Dialect};
@@ -30,6 +29,13 @@ impl Workload for Named {
     }
 }
 
+fn named() -> Named {
+    Named(vec!["select".into()])
+}
+
+/// The events of drivers and observers, in order.
+type Log = Arc<Mutex<Vec<String>>>;
+
 /// The clock of a test, and a record of its rounds.
 #[derive(Default)]
 struct Bench {
@@ -41,6 +47,9 @@ struct Bench {
     stop: AtomicBool,
     /// Arms whose servers have ended.
     ended: RefCell<Vec<String>>,
+    log: Log,
+    /// By arm, the number of costly observations that see nothing.
+    blind: [usize; 2],
 }
 
 impl Machine for Bench {
@@ -60,6 +69,7 @@ impl Machine for Bench {
 /// the arm's round at these, from 0.
 type Script<'a> = Box<dyn Fn(usize, usize) -> Result<f64, String> + 'a>;
 
+/// Counts until the observer has looked, ends its sessions, and gives the script's result.
 struct Scripted<'a> {
     bench: &'a Bench,
     script: Script<'a>,
@@ -67,14 +77,19 @@ struct Scripted<'a> {
 
 impl Driver for Scripted<'_> {
     fn run(&self, to: &Target, _: &dyn Workload, load: &Load, live: &Live) -> Result<Measured, String> {
-        let before =
-            self.bench.ran.borrow().iter().filter(|one| one.0 == to.arm && one.1 == load.clients).count();
-        self.bench.ran.borrow_mut().push((to.arm.clone(), load.clients, load.seed));
-        self.bench.now.set(self.bench.now.get() + load.ramp + load.warmup + load.measured);
-        let tps = (self.script)(load.clients, before)?;
+        let Bench { ran, now, log, .. } = self.bench;
+        let before = ran.borrow().iter().filter(|one| one.0 == to.arm && one.1 == load.clients).count();
+        ran.borrow_mut().push((to.arm.clone(), load.clients, load.seed));
+        now.set(now.get() + load.ramp + load.warmup + load.measured);
+        let tps = (self.script)(load.clients, before);
+        let begun = log.lock().unwrap().len();
         live.enter(Phase::Measuring);
         live.publish(0, 1, 0);
-        Ok(measured((tps * load.measured.as_secs_f64()) as u64, load.measured))
+        crate::tests::wait_until(|| log.lock().unwrap().len() > begun);
+        live.enter(Phase::Over);
+        live.hold();
+        log.lock().unwrap().push(format!("{} parts", to.arm));
+        Ok(measured((tps? * load.measured.as_secs_f64()) as u64, load.measured))
     }
 }
 
@@ -120,26 +135,32 @@ impl Progress for Told {
     }
 }
 
-/// Records the times of its calls.
-#[derive(Default)]
-struct Looks(Vec<String>);
+/// Records its calls; it sees symbols after so many costly observations.
+struct Looks(Log, usize);
+
+impl Looks {
+    fn log(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+}
 
 impl Observe for Looks {
     fn begin(&mut self, window: Duration, deep: bool) {
-        self.0.push(format!("begin {} {deep}", window.as_secs()));
-    }
-    fn tick(&mut self) {
-        self.0.push("tick".into());
+        self.1 = self.1.saturating_sub(usize::from(deep));
+        self.log(format!("begins {}{}", window.as_secs(), if deep { " deep" } else { "" }));
     }
     fn end(&mut self) {
-        self.0.push("end".into());
+        std::thread::sleep(Duration::from_millis(2));
+        self.log("looked");
     }
     fn seen(&mut self, transactions: u64, _: Duration) -> Observed {
-        self.0.push(format!("seen {transactions}"));
-        Observed { calls: Some(3.0), ..Observed::default() }
+        self.log(format!("seen {transactions}"));
+        let symbols = vec![crate::record::Share { name: "s_lock".into(), share: 0.5 }];
+        let calls = Some(3.0);
+        if self.1 > 0 { Observed::default() } else { Observed { symbols, calls, ..Observed::default() } }
     }
     fn forget(&mut self) {
-        self.0.push("forget".into());
+        self.log("forgotten");
     }
 }
 
@@ -161,16 +182,16 @@ fn plan(clients: &[usize]) -> Plan {
     }
 }
 
-/// Sweeps arms called a, b and so on.
-fn swept(bench: &Bench, plan: &Plan, scripts: Vec<Script<'_>>) -> (Swept, Told) {
-    let workload = Named(vec!["select".into()]);
-    let targets: Vec<Target> = ["a", "b", "c"].map(target).into();
-    let drivers: Vec<Scripted<'_>> = scripts.into_iter().map(|script| Scripted { bench, script }).collect();
-    let mut looks: Vec<Looks> = drivers.iter().map(|_| Looks::default()).collect();
-    let mut contenders: Vec<Contender<'_>> = (targets.iter().zip(&drivers).zip(&mut looks))
+/// Sweeps arms called a, b and so on with these drivers.
+fn driven(bench: &Bench, plan: &Plan, drivers: &[&dyn Driver]) -> (Swept, Told) {
+    let workload = named();
+    let targets = ["a", "b", "c"].map(target);
+    let blind = bench.blind.iter().copied().chain([0]);
+    let mut looks: Vec<Looks> = blind.map(|blind| Looks(Arc::clone(&bench.log), blind + 1)).collect();
+    let mut contenders: Vec<Contender<'_>> = (targets.iter().zip(drivers).zip(&mut looks))
         .map(|((target, driver), observer)| Contender {
             target,
-            driver,
+            driver: *driver,
             workload: &workload,
             observer,
             ended: Box::new(|| {
@@ -181,6 +202,13 @@ fn swept(bench: &Bench, plan: &Plan, scripts: Vec<Script<'_>>) -> (Swept, Told) 
     let mut told = Told::default();
     let swept = sweep(&mut contenders, plan, bench, &bench.stop, &mut told);
     (swept, told)
+}
+
+/// Sweeps arms whose rounds follow these scripts.
+fn swept<'a>(bench: &'a Bench, plan: &Plan, scripts: Vec<Script<'a>>) -> (Swept, Told) {
+    let drivers: Vec<Scripted<'_>> = scripts.into_iter().map(|script| Scripted { bench, script }).collect();
+    let drivers: Vec<&dyn Driver> = drivers.iter().map(|driver| driver as &dyn Driver).collect();
+    driven(bench, plan, &drivers)
 }
 
 /// The number of rounds of each point.
@@ -227,19 +255,8 @@ fn arms_take_turns_in_alternating_order() {
     assert!((round.tps - 800.8).abs() < 0.2 && (round.latency.p99 - 2.0).abs() < 0.01, "{round:?}");
     assert_eq!((round.kinds[0].name.as_str(), round.kinds[0].done), ("select", 6_406));
     assert_eq!((told.rounds.len(), told.notes.len()), (12, 0));
-}
-
-#[test]
-fn time_left_is_that_of_the_rounds_ahead() {
-    let bench = Bench::default();
-    let (_, told) = swept(&bench, &plan(&[1, 8]), vec![steady(100.0), steady(150.0)]);
-    let seen: Vec<(usize, usize, u64)> = told
-        .stages
-        .iter()
-        .map(|stage| (stage.rounds_done, stage.rounds_ahead, stage.left.unwrap().as_secs()))
-        .collect();
-    for (index, stage) in seen.iter().enumerate() {
-        assert_eq!(*stage, (index, 11 - index, 10 * (12 - index as u64)));
+    for (index, stage) in told.stages.iter().enumerate() {
+        assert_eq!((stage.rounds_done, stage.rounds_ahead), (index, 11 - index));
     }
 }
 
@@ -281,28 +298,18 @@ fn an_arm_that_fails_is_left_out_there_and_others_go_on() {
         (8, 1) => Err("the connection was closed".into()),
         _ => Ok(500.0),
     });
-    let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), failing]);
-    let expected = [
+    let gone: Script<'_> = Box::new(|_, _| Err("no such database".into()));
+    let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), failing, gone]);
+    let [many, closed] = [
         "b at 64 clients: too many clients already",
         "b at 8 clients, from round 2 on: the connection was closed",
     ];
-    assert_eq!(swept.missing, expected);
-    assert_eq!(told.notes, expected);
+    assert_eq!(swept.missing, ["c at 1, 8 and 64 clients: no such database", many, closed]);
+    let each = ["c at 1 client: no such database", "c at 8 clients: no such database", many];
+    assert_eq!(told.notes, [&each[..], &["c at 64 clients: no such database", closed]].concat());
     assert_eq!(points(&swept), [("a", 1, 3), ("b", 1, 3), ("a", 8, 3), ("b", 8, 1), ("a", 64, 3)]);
-    assert_eq!(
-        bench.ran.borrow().iter().filter(|one| one.0 == "b" && one.1 == 64).count(),
-        1,
-        "it is tried once"
-    );
-}
-
-#[test]
-fn an_arm_that_never_works_is_reported_once() {
-    let bench = Bench::default();
-    let gone: Script<'_> = Box::new(|_, _| Err("no such database".into()));
-    let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), gone]);
-    assert_eq!(swept.missing, ["b at 1, 8 and 64 clients: no such database"]);
-    assert_eq!(told.notes.len(), 3, "each as it happens");
+    let tries = bench.ran.borrow().iter().filter(|one| one.0 == "b" && one.1 == 64).count();
+    assert_eq!(tries, 1);
 }
 
 #[test]
@@ -334,7 +341,7 @@ fn a_single_round_needs_no_interval_where_the_plan_has_one_round() {
 
 #[test]
 fn untimed_transactions_have_no_latency() {
-    let (plan, workload) = (plan(&[4]), Named(vec!["select".into()]));
+    let (plan, workload) = (plan(&[4]), named());
     let of = |measured: &Measured| {
         round::round(&workload, &plan.load, measured, Observed::default(), 0, Duration::ZERO, true).unwrap()
     };
@@ -356,7 +363,7 @@ fn untimed_transactions_have_no_latency() {
 #[test]
 fn a_round_without_transactions_or_clients_is_a_failure() {
     let load = Load { clients: 4, ..plan(&[4]).load };
-    let workload = Named(vec!["select".into()]);
+    let workload = named();
     let of = |measured: Measured, stopped| {
         round::round(&workload, &load, &measured, Observed::default(), 0, Duration::ZERO, stopped)
     };
@@ -383,61 +390,33 @@ fn a_round_without_transactions_or_clients_is_a_failure() {
 #[test]
 fn a_sweep_out_of_time_has_missing_points_and_whole_pairs() {
     let bench = Bench::default();
-    let limited = Plan { time: Some(Duration::from_secs(70)), ..plan(&[1, 8]) };
-    let (swept, told) = swept(&bench, &limited, vec![steady(100.0), steady(150.0)]);
+    let limited = |seconds, clients: &[usize]| Plan { time: Some(seconds * SECOND), ..plan(clients) };
+    let (swept, _) = swept(&bench, &limited(70, &[1, 8]), vec![steady(100.0), steady(150.0)]);
     assert_eq!(bench.now.get().as_secs(), 60, "a seventh round would have had no pair");
-    assert_eq!(told.stages[0].left, Some(Duration::from_secs(70)));
     assert_eq!(rounds(&swept), [2, 2, 1, 1]);
     says(&swept.wide, "unknown with 8 after a single round, because the time was up");
 
     let bench = Bench::default();
-    let short = Plan { time: Some(Duration::from_secs(5)), ..plan(&[1, 8, 64]) };
-    let (swept, _) = super::tests::swept(&bench, &short, vec![steady(100.0), steady(150.0)]);
+    let (swept, _) =
+        super::tests::swept(&bench, &limited(5, &[1, 8, 64]), vec![steady(100.0), steady(150.0)]);
     assert_eq!(swept.points.len(), 2, "the first point is measured in any case");
     says(&swept.missing, "b was not measured at 8 and 64 clients, because the time was up");
-}
 
-#[test]
-fn the_time_left_follows_from_earlier_rounds_with_as_many_clients() {
     let bench = Bench::default();
     let slow: Script<'_> = Box::new(|clients, _| {
-        let more = if clients == 64 { 50 } else { 0 };
-        bench.now.set(bench.now.get() + Duration::from_secs(more));
+        let more = if clients == 64 { 50 * SECOND } else { Duration::ZERO };
+        bench.now.set(bench.now.get() + more);
         Ok(100.0)
     });
-    let limited = Plan { time: Some(Duration::from_secs(205)), ..plan(&[1, 8, 64]) };
-    let (swept, told) = swept(&bench, &limited, vec![slow]);
-    let rounds = rounds(&swept);
-    assert_eq!(
-        (rounds, bench.now.get().as_secs()),
-        (vec![3, 3, 2], 180),
-        "the last would have taken 60 s of 25"
-    );
-    // Before the second pass: two rounds of 10, 10 and 60 s each.
-    assert_eq!(told.stages[3].left, Some(Duration::from_secs(125)));
-    assert_eq!(told.stages[6].left, Some(Duration::from_secs(45)), "all of what is left");
+    let (swept, _) = super::tests::swept(&bench, &limited(205, &[1, 8, 64]), vec![slow]);
+    assert_eq!(rounds(&swept), [3, 3, 2]);
+    assert_eq!(bench.now.get().as_secs(), 180, "the last would have taken 60 s of 25");
 
-    let bench = Bench::default();
-    let failing: Script<'_> = Box::new(|clients, _| match clients {
-        64 => {
-            bench.now.set(bench.now.get() + Duration::from_secs(600));
-            Err("too many clients already".into())
-        }
-        _ => Ok(100.0),
-    });
-    let (_, told) = super::tests::swept(&bench, &plan(&[1, 64]), vec![failing]);
-    assert_eq!(told.stages[2].left, Some(Duration::from_secs(20)), "what failed is not tried again");
-}
-
-#[test]
-fn the_machines_time_to_settle_is_part_of_the_time() {
-    let bench = Bench { settles: Duration::from_secs(5), ..Bench::default() };
-    let limited = Plan { time: Some(Duration::from_secs(40)), ..plan(&[1]) };
-    let (swept, told) = swept(&bench, &limited, vec![steady(100.0)]);
+    let bench = Bench { settles: 5 * SECOND, ..Bench::default() };
+    let (swept, _) = super::tests::swept(&bench, &limited(40, &[1]), vec![steady(100.0)]);
     let round = |round: &Round| (round.pass, round.at);
     assert_eq!(swept.points[0].rounds.iter().map(round).collect::<Vec<_>>(), [(0, 5.0), (1, 20.0)]);
     assert_eq!(bench.now.get().as_secs(), 30, "a third round would have taken 15 s of 10");
-    assert_eq!(told.stages[1].left, Some(Duration::from_secs(20)));
 }
 
 #[test]
@@ -465,16 +444,20 @@ fn a_stop_keeps_the_measurements() {
     says(&swept.wide, "by clients: unknown with 64 after a single round");
 }
 
-/// Runs in real time until it is stopped.
-struct Real;
+/// Runs in real time until it is stopped, which it asks for after a while.
+struct Real<'a>(&'a AtomicBool);
 
-impl Driver for Real {
+/// Transactions that [`Real`] does before it counts.
+const WARM: u64 = 10;
+
+impl Driver for Real<'_> {
     fn run(&self, _: &Target, _: &dyn Workload, _: &Load, live: &Live) -> Result<Measured, String> {
         let began = Instant::now();
         for done in 0.. {
             live.publish(0, done, 0);
             live.enter(if done < WARM { Phase::Warming } else { Phase::Measuring });
-            if live.is_stopped() || began.elapsed() > Duration::from_secs(60) {
+            self.0.store(done > 10 * WARM, Ordering::Relaxed);
+            if live.is_stopped() || began.elapsed() > 60 * SECOND {
                 live.enter(Phase::Over);
                 return Ok(measured(done, began.elapsed()));
             }
@@ -484,53 +467,49 @@ impl Driver for Real {
     }
 }
 
-/// Transactions that [`Real`] does before it counts.
-const WARM: u64 = 10;
+#[test]
+fn a_stop_reaches_the_driver_and_observers_see_what_it_counted() {
+    let (bench, began) = (Bench::default(), Instant::now());
+    let (swept, told) = driven(&bench, &plan(&[1, 8]), &[&Real(&bench.stop)]);
+    let took = began.elapsed();
+    assert!(took < 50 * SECOND, "{took:?}");
+    assert_eq!(swept.points.len(), 1, "the only round is kept though it was cut short");
+    let round = &swept.points[0].rounds[0];
+    assert_eq!(round.observed.calls, Some(3.0));
+    let seen = format!("seen {}", round.kinds[0].done);
+    assert_eq!(*bench.log.lock().unwrap(), ["begins 8 deep", "looked", &seen]);
+    assert!(told.ticks.is_sorted() && !told.ticks.is_empty(), "{:?}", told.ticks);
+    says(&swept.missing, "a was not measured at 8 clients, because the run was stopped");
+}
 
-/// Stops the run at the second tick since the driver counts; the observer has seen the time since
-/// the first.
-struct Stops<'a>(Told, &'a AtomicBool);
-
-impl Progress for Stops<'_> {
-    fn begin(&mut self, stage: &Stage) {
-        self.0.begin(stage);
-    }
-    fn tick(&mut self, done: u64, spent: Duration, since: Duration) {
-        self.0.tick(done, spent, since);
-        let counted = self.0.ticks.iter().filter(|done| **done > WARM).count();
-        self.1.store(counted >= 2, Ordering::Relaxed);
-    }
-    fn end(&mut self, round: &Round, point: &Point) {
-        self.0.end(round, point);
-    }
-    fn note(&mut self, line: &str) {
-        self.0.note(line);
-    }
+/// The events of a sweep of two arms or one, with this many rounds.
+fn happens(rounds: u32, bench: Bench, scripts: Vec<Script<'_>>) -> Vec<String> {
+    let plan = Plan { least_rounds: rounds, most_rounds: rounds, ..plan(&[1]) };
+    let drivers: Vec<_> = scripts.into_iter().map(|script| Scripted { bench: &bench, script }).collect();
+    let drivers: Vec<&dyn Driver> = drivers.iter().map(|driver| driver as &dyn Driver).collect();
+    driven(&bench, &plan, &drivers);
+    bench.log.lock().unwrap().clone()
 }
 
 #[test]
-fn a_stop_reaches_the_driver_and_observers_see_what_it_counted() {
-    let (workload, target, bench) = (Named(vec!["select".into()]), target("a"), Bench::default());
-    let mut looks = Looks::default();
-    let mut told = Stops(Told::default(), &bench.stop);
-    let began = Instant::now();
-    let mut contenders = [Contender {
-        target: &target,
-        driver: &Real,
-        workload: &workload,
-        observer: &mut looks,
-        ended: Box::new(|| None),
-    }];
-    let swept = sweep(&mut contenders, &plan(&[1, 8]), &bench, &bench.stop, &mut told);
-    drop(contenders);
-    let took = began.elapsed();
-    assert!(took < Duration::from_secs(50), "{took:?}");
-    assert_eq!(swept.points.len(), 1, "the only round is kept though it was cut short");
-    let done = swept.points[0].rounds[0].kinds[0].done;
-    assert_eq!(swept.points[0].rounds[0].observed.calls, Some(3.0));
-    assert_eq!(looks.0[0], "begin 8 true");
-    assert_eq!(looks.0[looks.0.len() - 2..], ["end".to_string(), format!("seen {done}")]);
-    assert!(looks.0[1..looks.0.len() - 2].iter().all(|look| look == "tick"));
-    assert!(told.0.ticks.is_sorted(), "{:?}", told.0.ticks);
-    says(&swept.missing, "a was not measured at 8 clients, because the run was stopped");
+fn sessions_stay_until_the_observer_has_looked_and_a_failed_rounds_results_are_dropped() {
+    let looked = ["begins 8 deep", "looked", "a parts", "seen 800"];
+    assert_eq!(happens(1, Bench::default(), vec![steady(100.0)]), looked);
+    let failing: Script<'_> = Box::new(|_, _| Err("it fell".into()));
+    let forgotten = ["begins 8 deep", "looked", "a parts", "forgotten"];
+    assert_eq!(happens(1, Bench::default(), vec![failing]), forgotten);
+}
+
+#[test]
+fn the_costly_looks_come_with_the_same_rounds_of_all_arms() {
+    for (blind, expected, why) in [
+        ([0, 0], [true, false, false, false], "both saw symbols"),
+        ([0, 1], [true, true, false, false], "the other arm saw nothing in its first"),
+        ([8, 0], [true, true, false, false], "twice is enough"),
+    ] {
+        let log = happens(4, Bench { blind, ..Bench::default() }, vec![steady(100.0), steady(100.0)]);
+        let begins = log.iter().filter(|line| line.starts_with("begins"));
+        let deep: Vec<bool> = begins.map(|line| line.ends_with("deep")).collect();
+        assert_eq!(deep, expected.iter().flat_map(|deep| [*deep; 2]).collect::<Vec<_>>(), "{why}");
+    }
 }

@@ -66,7 +66,7 @@ impl Progress {
     pub fn go_on(&self) -> Result<(), Fault> {
         // Relaxed: as above.
         match self.stop.load(Ordering::Relaxed) {
-            true => Err(Fault::Stopped),
+            true => Err(Fault::stopped()),
             false => Ok(()),
         }
     }
@@ -99,7 +99,7 @@ pub fn in_parallel(
         let ended = running.into_iter().map(|thread| thread.join().expect("a loader does not panic"));
         // Threads that another's fault stopped report no fault of their own.
         let faults: Vec<Fault> = ended.filter_map(Result::err).collect();
-        match faults.iter().find(|fault| **fault != Fault::Stopped).or(faults.first()) {
+        match faults.iter().find(|fault| **fault != Fault::stopped()).or(faults.first()) {
             Some(fault) => Err(fault.clone()),
             None => Ok(()),
         }
@@ -150,19 +150,17 @@ pub(super) fn copy(
     next: Source<'_>,
 ) -> Result<u64, Fault> {
     let sql = format!("COPY {table} FROM STDIN");
-    let fault = |error: &postgres::Error| Fault::of_postgres(error).in_statement(&sql);
-    let mut writer = client.copy_in(&sql).map_err(|error| fault(&error))?;
+    let fault = |error: postgres::Error| Fault::from(error).in_statement(&sql);
+    let mut writer = client.copy_in(&sql).map_err(fault)?;
     let send = |portion: &[u8]| {
         // The server's complaint about a row arrives as an I/O error here.
-        writer.write_all(portion).map_err(|error| {
-            match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-                Some(inner) => fault(inner),
-                None => Fault::unreachable(&error.to_string()),
-            }
+        writer.write_all(portion).map_err(|error| match error.downcast() {
+            Ok(inner) => fault(inner),
+            Err(error) => Fault::broken(&error.to_string()),
         })
     };
     let all = in_portions(b"", progress, next, |row, _, portion| write_copied(row, portion), send)?;
-    writer.finish().map_err(|error| fault(&error))?;
+    writer.finish().map_err(fault)?;
     Ok(all)
 }
 
@@ -200,7 +198,7 @@ pub(super) fn insert(
     let head = format!("INSERT INTO {table} VALUES ");
     let mut run = |sql: &[u8]| {
         let sql = std::str::from_utf8(sql).expect("rows are made of texts");
-        conn.query_drop(sql).map_err(|error| Fault::of_mysql(&error).in_statement(&head))
+        conn.query_drop(sql).map_err(|error| Fault::from(error).in_statement(&head))
     };
     let write = |row: &Params, first: bool, portion: &mut Vec<u8>| {
         portion.extend_from_slice(if first { b"(" } else { b",(" });

@@ -9,8 +9,7 @@ use crate::arm::guard::Guard;
 use crate::arm::spec::Recipe;
 
 /// Folders where distributions install MariaDB.
-const PLACES: [&str; 4] =
-    ["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/homebrew/opt/mariadb*/bin"];
+const PLACES: [&str; 3] = ["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin"];
 
 /// Limit of prepared statements over all sessions: MariaDB's maximum. Its default of 16,382 is
 /// fewer than 1,000 clients of oltp_read_write prepare.

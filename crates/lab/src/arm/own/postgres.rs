@@ -9,12 +9,7 @@ use crate::arm::guard::Guard;
 use crate::arm::spec::Recipe;
 
 /// Folders where distributions install PostgreSQL; within each the newest version comes first.
-const PLACES: [&str; 4] = [
-    "/usr/lib/postgresql/*/bin",
-    "/usr/pgsql-*/bin",
-    "/usr/local/pgsql/bin",
-    "/opt/homebrew/opt/postgresql*/bin",
-];
+const PLACES: [&str; 3] = ["/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"];
 
 pub(super) fn plan(recipe: &Recipe, folder: &Path, guard: &mut Guard) -> Result<Plan, String> {
     let programs = Programs::find(recipe.value("bin"), "postgres", "postgres", &PLACES)?;

@@ -94,7 +94,7 @@ fn a_server_that_does_not_start_says_why() {
     assert_eq!(error, "arm a: there is no executable in /nowhere");
     let error = start("a=serve:--cores 2").unwrap_err();
     assert!(error.starts_with("arm a: can't start /nowhere/executable: "), "{error}");
-    let error = start("u=postgres:///x?host=/nowhere&user=u").unwrap_err();
+    let error = start("u=postgres://u@/x?host=/nowhere").unwrap_err();
     let expected = "arm u: can't reach the server at /nowhere/.s.PGSQL.5432: ";
     assert!(error.starts_with(expected), "{error}");
 }

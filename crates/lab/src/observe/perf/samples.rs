@@ -5,20 +5,22 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::process::Command;
 
-use super::{not_started, perf, reason};
+use super::reason;
 use crate::record::{Profile, Share};
 
 /// Number of symbols to keep.
 const KEPT: usize = 25;
 
 /// The profile of these processes and their descendants in a recording.
-pub(super) fn read(program: &[String], data: &Path, of: HashSet<i32>) -> Result<Profile, String> {
-    let output = perf(program)
+pub(super) fn read(perf: &Path, data: &Path, of: HashSet<i32>) -> Result<Profile, String> {
+    let output = Command::new(perf)
         .args(["script", "--show-task-events", "-F", "pid,period,ip,sym,dso", "-i"])
         .arg(data)
+        .env("LC_ALL", "C")
         .output()
-        .map_err(not_started)?;
+        .map_err(|error| format!("perf does not start: {error}"))?;
     if !output.status.success() {
         return Err(reason(&String::from_utf8_lossy(&output.stderr)));
     }

@@ -1,97 +1,79 @@
 //! Sampling against scripted servers, and against real ones.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use super::*;
-use crate::client::Reply;
 use crate::tests::wait_until;
 
-/// Gives the scripted answers in turn, the last one for ever.
-struct Scripted(Answers);
+type Answer = Result<Vec<Row>, String>;
 
-impl arm::Ask for Scripted {
-    fn ask(&mut self, _: &str) -> Result<Reply, String> {
-        let mut answers = self.0.lock().unwrap();
-        if answers.len() > 1 { answers.pop_front().unwrap() } else { answers[0].clone() }
-    }
+/// The answers that are left; the last one is given for ever.
+type Answers = Arc<Mutex<VecDeque<Answer>>>;
+
+fn rows(rows: &[(&str, u64)]) -> Answer {
+    Ok(rows.iter().map(|(name, count)| vec![Some((*name).into()), Some(count.to_string())]).collect())
 }
 
-fn rows(rows: &[(&str, u64)]) -> Result<Reply, String> {
-    let mut reply = Reply::default();
-    reply.set_columns(2);
-    for (name, count) in rows {
-        reply.push(Some(name.as_bytes()));
-        reply.push(Some(count.to_string().as_bytes()));
-    }
-    Ok(reply)
+fn giving(answers: &Answers) -> Ask {
+    let answers = Arc::clone(answers);
+    Box::new(move |_| {
+        let mut answers = answers.lock().unwrap();
+        if answers.len() > 1 { answers.pop_front().unwrap() } else { answers[0].clone() }
+    })
 }
 
 /// A PostgreSQL server that gives these answers; the second value holds the remaining ones.
-fn scripted(answers: Vec<Result<Reply, String>>) -> (Connect, Answers) {
+fn scripted<const N: usize>(answers: [Answer; N]) -> (Connect, Answers) {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let left = Arc::clone(&answers);
-    (Arc::new(move || Ok(Box::new(Scripted(Arc::clone(&answers))))), left)
+    (Arc::new(move || Ok(giving(&answers))), left)
 }
 
-type Answers = Arc<Mutex<VecDeque<Result<Reply, String>>>>;
-
-/// The samples of a round that asks from the beginning, until `until` answers remain.
-fn round(waits: &mut Waits, left: &Answers, until: usize) -> Samples {
-    waits.begin();
-    waits.ask();
-    wait_until(|| left.lock().unwrap().len() == until);
+/// The samples of a round that asks until one answer remains.
+fn round(connect: &Connect, left: &Answers) -> Samples {
+    let mut waits = Waits::begin(Dialect::Postgres, connect, None);
+    wait_until(|| left.lock().unwrap().len() == 1);
     waits.end();
     waits.samples()
 }
 
 #[test]
 fn samples_of_a_round_are_added_up() {
-    let answers =
-        vec![rows(&[(RUNNING, 3), ("LWLock:WALWrite", 1)]), rows(&[("LWLock:WALWrite", 12)]), rows(&[])];
-    let (connect, left) = scripted(answers);
-    let mut waits = Waits::new(Dialect::Postgres, connect);
-    let seen = round(&mut waits, &left, 1).unwrap();
-    assert_eq!(seen.shares[0], Share { name: "LWLock:WALWrite".into(), share: 13.0 / 16.0 });
-    assert_eq!(seen.shares[1], Share { name: RUNNING.into(), share: 3.0 / 16.0 });
-    assert_eq!((seen.shares.len(), seen.samples), (2, 2), "looks that saw somebody");
+    let first = rows(&[(RUNNING, 3), ("LWLock:WALWrite", 1)]);
+    let (connect, left) = scripted([first, rows(&[("LWLock:WALWrite", 12)]), rows(&[])]);
+    let share = |name: &str, share| Share { name: name.into(), share };
+    let shares = vec![share("LWLock:WALWrite", 13.0 / 16.0), share(RUNNING, 3.0 / 16.0)];
+    let seen = round(&connect, &left);
+    assert_eq!(seen, Ok(Profile { samples: 2, shares }), "samples in which there were sessions");
 }
 
 #[test]
-fn waits_are_asked_for_only_on_demand() {
-    let (connect, left) = scripted(vec![rows(&[(RUNNING, 3)]), rows(&[])]);
-    let mut waits = Waits::new(Dialect::Postgres, connect);
-    waits.begin();
+fn waits_are_asked_for_only_after_perf_has_sampled() {
+    let (connect, left) = scripted([rows(&[(RUNNING, 3)]), rows(&[])]);
+    let folder = tempfile::tempdir().unwrap();
+    let begin = || Waits::begin(Dialect::Postgres, &connect, Some(folder.path().join("sampled")));
+    let mut early = begin();
     // Long enough for a question, if there were one.
     std::thread::sleep(2 * INTERVAL);
+    early.end();
+    assert_eq!(early.samples(), Err(NOT_ASKED.into()));
+    let mut waits = begin();
     assert_eq!(left.lock().unwrap().len(), 2);
-    waits.ask();
-    waits.ask();
+    std::fs::write(folder.path().join("sampled"), "").unwrap();
     wait_until(|| left.lock().unwrap().len() == 1);
     waits.end();
     assert_eq!(waits.samples().unwrap().samples, 1);
-    waits.begin();
-    waits.end();
-    assert_eq!(waits.samples(), Err(NOT_ASKED.into()));
 }
 
 #[test]
-fn a_round_without_an_end_does_not_replace_the_next_one() {
-    let (connect, left) = scripted(vec![rows(&[(RUNNING, 3)]), rows(&[(RUNNING, 1)])]);
-    let mut waits = Waits::new(Dialect::Postgres, connect);
-    waits.begin();
-    waits.ask();
-    wait_until(|| left.lock().unwrap().len() == 1);
-    assert_eq!(round(&mut waits, &left, 1).unwrap().shares[0].name, RUNNING);
-}
-
-#[test]
-fn a_lost_connection_is_reported_and_replaced() {
-    let (connect, left) = scripted(vec![Err("the connection is gone".into()), rows(&[(RUNNING, 1)])]);
-    let mut waits = Waits::new(Dialect::Postgres, connect);
-    assert_eq!(round(&mut waits, &left, 1), Err("the connection is gone".into()));
-    assert_eq!(round(&mut waits, &left, 1).unwrap().shares[0].name, RUNNING);
+fn a_lost_or_refused_connection_is_reported_and_replaced() {
+    let (connect, left) = scripted([Err("the connection is gone".into()), rows(&[(RUNNING, 1)])]);
+    assert_eq!(round(&connect, &left), Err("the connection is gone".into()));
+    assert_eq!(round(&connect, &left).unwrap().shares[0].name, RUNNING);
+    let refusing: Connect = Arc::new(|| Err("no such user".into()));
+    assert_eq!(round(&refusing, &left), Err("no such user".into()));
 }
 
 #[test]
@@ -104,9 +86,7 @@ fn a_session_that_asks_ends_with_its_round() {
         wait_until(|| control.value(asks).unwrap().as_deref() == Some(expected));
         assert_eq!(control.value(asks).unwrap().as_deref(), Some(expected));
     };
-    let mut waits = Waits::new(target.dialect, connect_to(target));
-    waits.begin();
-    waits.ask();
+    let mut waits = Waits::begin(target.dialect, &connect_to(target), None);
     asking("1");
     waits.end();
     waits.samples().unwrap();
@@ -114,22 +94,10 @@ fn a_session_that_asks_ends_with_its_round() {
 }
 
 #[test]
-fn a_server_that_refuses_says_why_each_time() {
-    let refusing: Connect = Arc::new(|| Err("no such user".into()));
-    let mut waits = Waits::new(Dialect::Postgres, refusing);
-    for _ in 0..2 {
-        waits.begin();
-        waits.ask();
-        waits.end();
-        assert_eq!(waits.samples(), Err("no such user".into()));
-    }
-}
-
-#[test]
 fn mysql_servers_get_the_query_that_they_support() {
     let no = |why: &str| Err(why.to_string());
-    let asked = |answers: Vec<Result<Reply, String>>| -> String {
-        statement(Dialect::Mysql, &mut Scripted(Arc::new(Mutex::new(answers.into())))).unwrap()
+    let asked = |answers: Vec<Answer>| {
+        statement(Dialect::Mysql, &mut giving(&Arc::new(Mutex::new(answers.into())))).unwrap()
     };
     let maria = asked(vec![rows(&[]), no("no such table"), rows(&[])]);
     assert!(maria.contains("information_schema.processlist") && maria.contains("innodb_trx"), "{maria}");
@@ -142,26 +110,34 @@ fn mysql_servers_get_the_query_that_they_support() {
 /// Pause between two samples. MariaDB renews `innodb_trx` only if no client has read it for 0.1 s.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
-/// Samples this server's sessions until one is in `expected`; returns the last sample.
-fn seen_until(target: &Target, expected: &str) -> Vec<Share> {
-    let mut waits = Waits::new(target.dialect, connect_to(target));
+/// A session that does this shows under `expected`, the server's own name for it. Then it is ended.
+fn is_seen(target: &Target, does: &'static str, expected: &str) {
+    let (told, number) = channel();
+    let to = target.clone();
+    let session = std::thread::spawn(move || {
+        let mut control = Control::connect(&to).unwrap();
+        let own = match to.dialect {
+            Dialect::Postgres => "SELECT pg_backend_pid()",
+            Dialect::Mysql => "SELECT connection_id()",
+        };
+        told.send(control.value(own).unwrap().unwrap()).unwrap();
+        // The caller ends it while it waits.
+        control.execute(does).unwrap_err();
+    });
+    let number = number.recv().unwrap();
     let (mut seen, until) = (Vec::new(), Instant::now() + Duration::from_secs(30));
     while !seen.iter().any(|one: &Share| one.name == expected) && Instant::now() < until {
-        waits.begin();
-        waits.ask();
+        let mut waits = Waits::begin(target.dialect, &connect_to(target), None);
         std::thread::sleep(BETWEEN_LOOKS);
         waits.end();
         seen = waits.samples().unwrap().shares;
     }
-    seen
-}
-
-/// A session that does this shows under `expected`, the server's own name for it. The test does not
-/// wait for its end.
-fn is_seen(target: &Target, does: &'static str, expected: &str) {
-    let to = target.clone();
-    std::thread::spawn(move || Control::connect(&to).unwrap().query(does).map(|_| ()).map_err(|_| ()));
-    let seen = seen_until(target, expected);
+    let kill = match target.dialect {
+        Dialect::Postgres => format!("SELECT pg_terminate_backend({number})"),
+        Dialect::Mysql => format!("KILL {number}"),
+    };
+    Control::connect(target).unwrap().execute(&kill).unwrap();
+    session.join().unwrap();
     assert!(seen.iter().any(|one| one.name == expected), "{expected}: {seen:?}");
 }
 
@@ -171,16 +147,12 @@ fn a_sleeping_session_of_postgres_is_seen() {
     is_seen(&target, "SELECT pg_sleep(60)", "Timeout:PgSleep");
 }
 
+/// A sleep, and waits for a row, for a table and for a user's lock that another session holds.
 #[test]
-fn a_sleeping_session_of_mysql_is_seen() {
+fn sessions_of_mariadb_are_seen_by_their_states() {
     let Some(target) = crate::tests::target(Dialect::Mysql) else { return };
-    is_seen(&target, "SELECT sleep(60)", "User sleep");
-}
-
-/// Waits for a row, for a table and for a user's lock, each held by another session, show as waits.
-fn locks_are_seen(target: &Target) {
-    let connect = || Control::connect(target).unwrap();
-    let mut holder = connect();
+    is_seen(&target, "DO sleep(60)", "User sleep");
+    let mut holder = Control::connect(&target).unwrap();
     for sql in [
         "DROP TABLE IF EXISTS lab_locks",
         "CREATE TABLE lab_locks (a int PRIMARY KEY, b int) ENGINE = InnoDB",
@@ -191,34 +163,10 @@ fn locks_are_seen(target: &Target) {
     ] {
         holder.execute(sql).unwrap();
     }
-    is_seen_while(target, "UPDATE lab_locks SET b = 3", ROW_LOCK);
-    is_seen_while(target, "ALTER TABLE lab_locks COMMENT = 'x'", "Waiting for table metadata lock");
-    is_seen_while(target, "DO get_lock('lab', 60)", "User lock");
-    holder.execute("ROLLBACK").unwrap();
-    holder.execute("DO release_lock('lab')").unwrap();
-    holder.execute("DROP TABLE lab_locks").unwrap();
-}
-
-/// As [`is_seen`], for a session that waits for a lock of the caller's. The caller then ends it.
-fn is_seen_while(target: &Target, does: &'static str, expected: &str) {
-    let (told, number) = channel();
-    let to = target.clone();
-    let session = std::thread::spawn(move || {
-        let mut control = Control::connect(&to).unwrap();
-        told.send(control.value("SELECT connection_id()").unwrap().unwrap()).unwrap();
-        // The caller ends it while it waits.
-        control.execute(does).unwrap_err();
-    });
-    let number = number.recv().unwrap();
-    let seen = seen_until(target, expected);
-    Control::connect(target).unwrap().execute(&format!("KILL {number}")).unwrap();
-    session.join().unwrap();
-    assert!(seen.iter().any(|one| one.name == expected), "{expected}: {seen:?}");
-}
-
-#[test]
-fn locks_are_seen_by_mariadbs_states() {
-    if let Some(target) = crate::tests::target(Dialect::Mysql) {
-        locks_are_seen(&target);
+    is_seen(&target, "UPDATE lab_locks SET b = 3", ROW_LOCK);
+    is_seen(&target, "ALTER TABLE lab_locks COMMENT = 'x'", "Waiting for table metadata lock");
+    is_seen(&target, "DO get_lock('lab', 60)", "User lock");
+    for sql in ["ROLLBACK", "DO release_lock('lab')", "DROP TABLE lab_locks"] {
+        holder.execute(sql).unwrap();
     }
 }
