@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
+use jiff::SignedDuration;
 
+use crate::client::random::sysbench::Distribution;
 use crate::load::{Arrivals, Pace, Protocol};
 use crate::stats::Limit;
 use crate::workload::connect;
@@ -90,7 +92,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "SETTING=A,B,...", help_heading = "Servers")]
     pub(crate) vary: Vec<String>,
     /// The clients' transactions
-    #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", long_help = WORKLOADS, help_heading = "Workload")]
+    #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", value_parser = NAMES, hide_possible_values = true, long_help = WORKLOADS, help_heading = "Workload")]
     pub(crate) workload: String,
     /// A script for pgbench instead of a workload; several, with weights, make a mix
     #[arg(
@@ -105,17 +107,17 @@ pub struct RunOptions {
     #[arg(long, short = 'D', value_name = "NAME=VALUE", requires = "file", help_heading = "Workload")]
     pub(crate) define: Vec<String>,
     /// Size of pgbench's tables (100,000 accounts each), or warehouses of TPC-C (10)
-    #[arg(long, short, value_name = "NUMBER", value_parser = count, help_heading = "Workload")]
+    #[arg(long, short, value_name = "NUMBER", value_parser = value_parser!(u32).range(1..), help_heading = "Workload")]
     pub(crate) scale: Option<u32>,
     /// sysbench's tables (4)
-    #[arg(long, value_name = "NUMBER", value_parser = count, help_heading = "Workload")]
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u32).range(1..), help_heading = "Workload")]
     pub(crate) tables: Option<u32>,
     /// Rows of each of sysbench's tables, or YCSB's records (100,000)
-    #[arg(long, value_name = "ROWS", value_parser = count, help_heading = "Workload")]
+    #[arg(long, value_name = "ROWS", value_parser = value_parser!(u32).range(1..), help_heading = "Workload")]
     pub(crate) table_size: Option<u32>,
-    /// The distribution of sysbench's row numbers: uniform or special, with sysbench's parameters
-    #[arg(long, value_name = "HOW", help_heading = "Workload")]
-    pub(crate) rand_type: Option<String>,
+    /// The distribution of sysbench's row numbers (special), with sysbench's parameters
+    #[arg(long, value_enum, value_name = "HOW", help_heading = "Workload")]
+    pub(crate) rand_type: Option<Distribution>,
     /// Reload the tables even if they are there; only this option replaces tables of another size
     #[arg(long, help_heading = "Workload")]
     pub(crate) reload: bool,
@@ -139,7 +141,7 @@ pub struct RunOptions {
     #[arg(long, help_heading = "Load")]
     pub(crate) pipeline: bool,
     /// Threads of the driver (as many as CPUs; with --pin, as many as the client's CPUs)
-    #[arg(long, short = 'j', value_name = "NUMBER", value_parser = count, help_heading = "Load")]
+    #[arg(long, short = 'j', value_name = "NUMBER", value_parser = value_parser!(u32).range(1..), help_heading = "Load")]
     pub(crate) threads: Option<u32>,
     /// Transactions a second over all clients, whether the server keeps up or not, or a rate that
     /// rises over each round: 500..5000. Latency counts from a transaction's arrival
@@ -153,7 +155,7 @@ pub struct RunOptions {
     pub(crate) think: Duration,
     /// Tries of a transaction that a deadlock or a serialization failure ends (on MySQL also a lock
     /// wait timeout, or a row changed since it was read); sysbench's workloads try without limit
-    #[arg(long, value_name = "NUMBER", value_parser = count, default_value_t = 1, help_heading = "Load")]
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u32).range(1..), default_value_t = 1, help_heading = "Load")]
     pub(crate) tries: u32,
 
     /// Time of a round that the lab counts
@@ -194,6 +196,27 @@ pub struct RunOptions {
     pub(crate) outputs: Outputs,
 }
 
+/// The names of the workloads.
+pub(crate) const NAMES: [&str; 17] = [
+    "tpcb-like",
+    "simple-update",
+    "select-only",
+    "oltp_point_select",
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_write_only",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "ycsb-a",
+    "ycsb-b",
+    "ycsb-c",
+    "ycsb-d",
+    "ycsb-e",
+    "ycsb-f",
+    "tpcc",
+    connect::NAME,
+];
+
 /// The workloads.
 const WORKLOADS: &str = "\
 The clients' transactions:
@@ -214,14 +237,9 @@ pub enum DriverName {
     Pgbench,
 }
 
-impl DriverName {
-    /// Its word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Pgbench => "pgbench",
-        }
-    }
+/// A value's word on the command line.
+pub(crate) fn word(value: impl ValueEnum) -> String {
+    value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
 impl RunOptions {
@@ -260,25 +278,10 @@ impl RunOptions {
     }
 }
 
-/// Parses `5s`, `500ms`, `2m`, or seconds alone.
+/// Parses `500ms`, `5s`, `2m`.
 fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no time: write 500ms, 5s or 2m");
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "ms" => 1e-3,
-        "s" | "" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let value: f64 = digits.trim().parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(value * unit).map_err(|_| wrong())
-}
-
-/// Parses a number of at least 1.
-fn count(text: &str) -> Result<u32, String> {
-    let number = text.trim().parse::<u32>().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("'{text}' is no number from 1 on"))
+    let time = text.parse::<SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
+    time.ok_or_else(|| "write 500ms, 5s or 2m".into())
 }
 
 /// The highest rate: more than any server answers, and small enough to count each transaction.
@@ -289,11 +292,9 @@ fn rate(text: &str) -> Result<(f64, f64), String> {
     let number =
         |text: &str| text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate <= HIGHEST_RATE);
     let (from, to) = text.split_once("..").unwrap_or((text, text));
-    number(from).zip(number(to)).ok_or_else(|| {
-        format!(
-            "'{text}' is no rate: write 500, or 500..5000 for one that rises, up to {HIGHEST_RATE} a second"
-        )
-    })
+    number(from)
+        .zip(number(to))
+        .ok_or_else(|| format!("write 500, or 500..5000 for one that rises, up to {HIGHEST_RATE} a second"))
 }
 
 /// Parses `3..10`, or `5` for exactly 5.
@@ -301,7 +302,7 @@ fn rounds(text: &str) -> Result<(u32, u32), String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     match (least.trim().parse(), most.trim().parse()) {
         (Ok(least), Ok(most)) if (1..=most).contains(&least) => Ok((least, most)),
-        _ => Err(format!("'{text}' is no number of rounds: write 3..10, or 5 for exactly five")),
+        _ => Err("write 3..10, or 5 for exactly five".into()),
     }
 }
 
@@ -354,24 +355,21 @@ pub(crate) mod tests {
 
     #[test]
     fn invalid_options_are_refused() {
-        let faults: [(&[&str], &str); 14] = [
-            (&[], "--arm"),
-            (&["--arm", "a=serve", "--round", "5 parsecs"], "is no time"),
-            (&["--arm", "a=serve", "--round=-5s"], "is no time"),
-            (&["--arm", "a=serve", "--rate", "0"], "is no rate"),
-            (&["--arm", "a=serve", "--rate", "10..1e12"], "is no rate"),
-            (&["--arm", "a=serve", "--rounds", "5..3"], "is no number of rounds"),
-            (&["--arm", "a=serve", "--rate", "5", "--think", "1s"], "--think"),
-            (&["--arm", "a=serve", "-w", "tpcc", "--file", "x.sql"], "--file"),
-            (&["--arm", "a=serve", "--arrivals", "even"], "--rate"),
-            (&["--arm", "a=serve", "--tries", "0"], "is no number from 1 on"),
-            (&["--arm", "a=serve", "--threads", "0"], "is no number from 1 on"),
-            (&["--arm", "a=serve", "-w", "tpcc", "--scale", "0"], "is no number from 1 on"),
-            (&["--arm", "a=serve", "--tables", "0"], "is no number from 1 on"),
-            (&["--arm", "a=serve", "--table-size", "0"], "is no number from 1 on"),
-        ];
-        for (words, expected) in faults {
-            let error = read(words).unwrap_err();
+        assert!(read(&[]).unwrap_err().contains("--arm"));
+        for (words, expected) in [
+            (&["--round", "5 parsecs"][..], "write 500ms, 5s or 2m"),
+            (&["--round=-5s"], "write 500ms, 5s or 2m"),
+            (&["--rate", "0"], "write 500, or 500..5000"),
+            (&["--rate", "10..1e12"], "write 500, or 500..5000"),
+            (&["--rounds", "5..3"], "write 3..10, or 5 for exactly five"),
+            (&["--rate", "5", "--think", "1s"], "--think"),
+            (&["-w", "tpcc", "--file", "x.sql"], "--file"),
+            (&["-w", "tpcb"], "[possible values: tpcb-like, simple-update"),
+            (&["-w", "oltp_read_only", "--rand-type", "pareto"], "[possible values: uniform, special]"),
+            (&["--arrivals", "even"], "--rate"),
+            (&["--tries", "0"], "0 is not in 1.."),
+        ] {
+            let error = read(&[&["--arm", "a=serve"], words].concat()).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -8,7 +8,7 @@ use crate::arm::spec::{self, Spec};
 use crate::drive::{Driver, Native, Pgbench};
 use crate::load::{Load, Pace, Protocol};
 use crate::observe::Split;
-use crate::options::{DriverName, RunOptions};
+use crate::options::{DriverName, RunOptions, word};
 use crate::record::PIPELINE;
 use crate::run::named;
 use crate::sweep::{Plan, steps};
@@ -47,7 +47,7 @@ impl Asked {
         for name in &options.driver {
             driver(*name)
                 .suits(&*planned, &plan.load)
-                .map_err(|why| format!("--driver {}: {why}", name.word()))?;
+                .map_err(|why| format!("--driver {}: {why}", word(*name)))?;
         }
         Ok(Self { servers, plan, split, workload: named::about(options, &*planned) })
     }
@@ -60,7 +60,7 @@ impl Asked {
             Pace::Open { from, to, arrivals } if from == to => format!("{from} a second, {arrivals:?}"),
             Pace::Open { from, to, arrivals } => format!("{from} to {to} a second, {arrivals:?}"),
         };
-        let drivers: Vec<&str> = options.driver.iter().map(|driver| driver.word()).collect();
+        let drivers: Vec<String> = options.driver.iter().map(|driver| word(*driver)).collect();
         let Plan { load, least_rounds, most_rounds, .. } = &self.plan;
         let mut note = self.workload.clone();
         let mut add = |name: &str, value: String| note.push((name.to_owned(), value));
@@ -98,7 +98,7 @@ fn pipelined(options: &RunOptions, servers: &[Server], planned: &dyn Workload) -
     if let Some(driver) = options.driver.iter().find(|driver| **driver != DriverName::Native) {
         return Err(format!(
             "{} has no such option: take --driver native, or leave --pipeline out",
-            driver.word()
+            word(*driver)
         ));
     }
     if let Some(Server { spec, .. }) = servers.iter().find(|server| server.spec.dialect() == Dialect::Mysql) {
@@ -117,7 +117,7 @@ fn servers(options: &RunOptions) -> Result<Vec<Server>, String> {
     }
     let name = |spec: &Spec, driver: DriverName| match options.driver.len() {
         1 => spec.name.clone(),
-        _ => format!("{} by {}", spec.name, driver.word()),
+        _ => format!("{} by {}", spec.name, word(driver)),
     };
     let arms = |spec: &Spec| options.driver.iter().map(|driver| (name(spec, *driver), *driver)).collect();
     let servers: Vec<Server> = specs.into_iter().map(|spec| Server { arms: arms(&spec), spec }).collect();
@@ -165,104 +165,5 @@ pub(super) fn driver(name: DriverName) -> Box<dyn Driver> {
     match name {
         DriverName::Native => Box::new(Native),
         DriverName::Pgbench => Box::new(Pgbench::default()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::tests::options;
-
-    fn refused(words: &[&str]) -> String {
-        Asked::of(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"))
-    }
-
-    #[test]
-    fn pipelines_are_refused_where_there_are_none() {
-        for (words, why) in [
-            (
-                &["-M", "simple"][..],
-                "the simple protocol has no pipelines: take --protocol prepared or extended",
-            ),
-            (&["--driver", "pgbench"], "pgbench has no such option: take --driver native"),
-            (&["--arm", "m=serve-mariadb"], "arm m speaks MySQL's protocol"),
-            (&["--arm", "m=mysql://me@host/db"], "arm m speaks MySQL's protocol"),
-            (&["-w", "tpcc"], "a transaction of tpcc has statements that depend on earlier answers: leave"),
-            (
-                &["-w", "ycsb-f"],
-                "a transaction of ycsb-f is one statement, or a record read and then written",
-            ),
-            (&["-w", "connect"], "a transaction of connect is one statement on a connection of its own"),
-            (
-                &["-w", "select-only"],
-                "a transaction of select-only is a single statement: leave --pipeline out",
-            ),
-            (&["-w", "oltp_update_index"], "each statement of oltp_update_index is a transaction of its own"),
-        ] {
-            let error = refused(&[words, &["--pipeline"]].concat());
-            assert!(error.starts_with(&format!("--pipeline: {why}")), "{error}");
-        }
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let name = file.path().to_str().unwrap().to_owned();
-        std::fs::write(&name, "BEGIN;\nSELECT 1 AS one \\gset\nEND;").unwrap();
-        let error = refused(&["-f", &name, "--pipeline"]);
-        assert!(error.starts_with(&format!("--pipeline: {name}:2: \\gset wants an answer")), "{error}");
-    }
-
-    #[test]
-    fn pipelines_are_accepted_and_noted_where_they_are_possible() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        std::io::Write::write_all(&mut file, b"\\set x 1\n\\if :x > 0\nSELECT :x;\n\\endif\nSELECT 2;")
-            .unwrap();
-        let name = file.path().to_str().unwrap();
-        for words in [
-            &["-w", "tpcb-like"][..],
-            &["-w", "simple-update", "-M", "extended"],
-            &["-w", "oltp_read_write"],
-            &["-w", "oltp_write_only", "--arm", "pg=serve-postgres"],
-            &["-f", name],
-        ] {
-            let options = options(&[words, &["--pipeline"]].concat());
-            let asked = Asked::of(&options).unwrap_or_else(|error| panic!("{words:?}: {error}"));
-            assert!(asked.plan.load.pipeline);
-            let note = asked.note(&options);
-            assert!(note.iter().any(|(name, _)| name == PIPELINE), "{note:?}");
-        }
-        let plain = options(&[]);
-        let asked = Asked::of(&plain).unwrap_or_else(|error| panic!("{error}"));
-        assert!(!asked.plan.load.pipeline);
-        assert!(asked.note(&plain).iter().all(|(name, _)| name != PIPELINE));
-    }
-
-    #[test]
-    fn drivers_are_compared_on_the_same_server() {
-        let asked = Asked::of(&options(&["--driver", "native,pgbench", "--vary", "cores=1,2"])).unwrap();
-        let names: Vec<Vec<&str>> = asked
-            .servers
-            .iter()
-            .map(|server| server.arms.iter().map(|(name, _)| name.as_str()).collect())
-            .collect();
-        assert_eq!(
-            names,
-            [
-                ["a cores=1 by native", "a cores=1 by pgbench"],
-                ["a cores=2 by native", "a cores=2 by pgbench"]
-            ]
-        );
-        let error = refused(&["--driver", "native,native"]);
-        assert_eq!(error, "two arms are named a by native: give each arm, value and driver once");
-    }
-
-    #[test]
-    fn the_scale_is_no_variable_of_a_script() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        std::io::Write::write_all(&mut file, b"SELECT :scale;").unwrap();
-        let name = file.path().to_str().unwrap();
-        let error = refused(&["-f", name, "-D", "scale=50"]);
-        assert_eq!(
-            error,
-            "-D scale=50 would change :scale and not the tables: take --scale 50, which is both"
-        );
-        assert!(Asked::of(&options(&["-f", name, "--scale", "50", "-D", "days=7"])).is_ok());
     }
 }

@@ -2,17 +2,16 @@
 //!
 //! What must hold: an option that does not apply to a workload is refused, never ignored.
 
-use crate::client::random::sysbench::Distribution;
 use crate::client::random::{FNV_BASIS, fnv1a};
 use crate::load::Protocol;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, word};
 use crate::script::{Settings, Source};
 use crate::workload::connect::{self, Connect};
 use crate::workload::pgbench::{self, PgBench};
-use crate::workload::sysbench::Sysbench;
+use crate::workload::sysbench::{self, Sysbench};
 use crate::workload::tpcc::Tpcc;
 use crate::workload::ycsb::Ycsb;
-use crate::workload::{Original, Workload, sysbench};
+use crate::workload::{Original, Workload};
 
 /// The workload of the command line. Each arm gets its own, since a workload may count the keys it
 /// has used.
@@ -20,27 +19,19 @@ use crate::workload::{Original, Workload, sysbench};
 /// # Errors
 /// A line, or for a script its place and a line: the fault, and the possible values.
 pub fn named(options: &RunOptions) -> Result<Box<dyn Workload>, String> {
-    let name = options.workload.as_str();
-    let workload: Box<dyn Workload> = if !options.file.is_empty() {
-        Box::new(pgbench(options)?)
-    } else if sysbench::names().any(|known| known == name) {
-        let sizes = sysbench::Options {
-            tables: options.tables(),
-            table_size: options.table_size(),
-            rand_type: options.rand_type.as_deref().map_or(Ok(Distribution::Special), Distribution::named)?,
-        };
-        Box::new(Sysbench::new(name, sizes, options.seed)?)
-    } else if let Some(letter) = name.strip_prefix("ycsb-").and_then(single) {
-        Box::new(Ycsb::new(letter, options.table_size().into(), options.seed)?)
-    } else if name == "tpcc" {
-        Box::new(Tpcc::new(options.scale(), options.seed))
-    } else if name == connect::NAME {
-        Box::new(Connect::default())
-    } else {
-        Box::new(pgbench(options)?)
-    };
-    Family::of(options).refuse_others(options)?;
-    Ok(workload)
+    let (family, name) = (Family::of(options), options.workload.as_str());
+    family.refuse_others(options)?;
+    Ok(match family {
+        Family::Pgbench => Box::new(pgbench(options)?),
+        Family::Sysbench => {
+            let (tables, table_size) = (options.tables(), options.table_size());
+            let rand_type = options.rand_type.unwrap_or_default();
+            Box::new(Sysbench::new(name, sysbench::Options { tables, table_size, rand_type }, options.seed)?)
+        }
+        Family::Ycsb(letter) => Box::new(Ycsb::new(letter, options.table_size().into(), options.seed)?),
+        Family::Tpcc => Box::new(Tpcc::new(options.scale(), options.seed)),
+        Family::Connect => Box::new(Connect::default()),
+    })
 }
 
 /// The workload's size and its script files' contents as name and value: two runs must have these
@@ -54,9 +45,9 @@ pub fn about(options: &RunOptions, planned: &dyn Workload) -> Vec<(String, Strin
         Family::Sysbench => {
             add("tables", options.tables().to_string());
             add("rows of a table", options.table_size().to_string());
-            add("rows drawn", options.rand_type.clone().unwrap_or_else(|| "special".into()));
+            add("rows drawn", word(options.rand_type.unwrap_or_default()));
         }
-        Family::Ycsb => add("records", options.table_size().to_string()),
+        Family::Ycsb(_) => add("records", options.table_size().to_string()),
         Family::Connect => {}
     }
     for define in &options.define {
@@ -89,20 +80,22 @@ enum Family {
     /// pgbench's scripts, and those of files.
     Pgbench,
     Sysbench,
-    Ycsb,
+    /// The workload of this letter.
+    Ycsb(char),
     Tpcc,
     Connect,
 }
 
 impl Family {
     fn of(options: &RunOptions) -> Self {
-        match options.workload.as_str() {
+        let name = options.workload.as_str();
+        match name.strip_prefix("ycsb-").and_then(|letter| letter.chars().next()) {
             _ if !options.file.is_empty() => Self::Pgbench,
-            "tpcc" => Self::Tpcc,
-            connect::NAME => Self::Connect,
-            name if name.starts_with("oltp_") => Self::Sysbench,
-            name if name.starts_with("ycsb-") => Self::Ycsb,
-            _ => Self::Pgbench,
+            Some(letter) => Self::Ycsb(letter),
+            None if name == "tpcc" => Self::Tpcc,
+            None if name == connect::NAME => Self::Connect,
+            None if name.starts_with("oltp_") => Self::Sysbench,
+            None => Self::Pgbench,
         }
     }
 
@@ -111,7 +104,7 @@ impl Family {
         match self {
             Self::Pgbench | Self::Tpcc => &["--scale"],
             Self::Sysbench => &["--tables", "--table-size", "--rand-type"],
-            Self::Ycsb => &["--table-size"],
+            Self::Ycsb(_) => &["--table-size"],
             Self::Connect => &[],
         }
     }
@@ -153,97 +146,8 @@ fn pgbench(options: &RunOptions) -> Result<PgBench, String> {
         settings.define(define)?;
     }
     let sources = match (options.file.as_slice(), options.workload.as_str()) {
-        ([], name) => vec![pgbench::builtin(name).ok_or_else(|| unknown(name))?],
+        ([], name) => vec![pgbench::builtin(name).ok_or_else(|| format!("there is no workload '{name}'"))?],
         (files, _) => files.iter().map(|file| Source::file(file)).collect::<Result<_, _>>()?,
     };
     PgBench::new(&sources, &settings)
-}
-
-fn single(text: &str) -> Option<char> {
-    let mut letters = text.chars();
-    letters.next().filter(|_| letters.next().is_none())
-}
-
-fn unknown(name: &str) -> String {
-    let known: Vec<&str> = sysbench::names().collect();
-    format!(
-        "there is no workload '{name}': take tpcb-like, simple-update, select-only, {}, ycsb-a to ycsb-f, tpcc, \
-         connect, or a script by --file",
-        known.join(", ")
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::tests::options;
-
-    #[test]
-    fn the_error_names_only_existing_workloads() {
-        let error = named(&options(&["-w", "nothing"])).err().unwrap();
-        let (_, known) = error.split_once(": take ").unwrap();
-        let names = known.replace("ycsb-a to ycsb-f", "ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e, ycsb-f");
-        let names: Vec<&str> = names.split(", ").filter(|name| !name.contains("--file")).collect();
-        assert_eq!(names.len(), 17, "{names:?}");
-        for name in names {
-            assert_eq!(named(&options(&["-w", name])).unwrap().name(), name);
-        }
-    }
-
-    #[test]
-    fn options_of_other_workloads_are_refused() {
-        for (words, expected) in [
-            (&["-w", "tpcc", "--tables", "2"][..], "--tables has no effect on tpcc, which takes --scale: "),
-            (&["-w", "ycsb-a", "--rand-type", "uniform"], "--rand-type has no effect on ycsb-a, which takes"),
-            (&["--rand-type", "uniform"], "--rand-type has no effect on tpcb-like"),
-            (
-                &["-w", "oltp_read_only", "--scale", "2"],
-                "--scale has no effect on oltp_read_only, which takes --tables",
-            ),
-            (&["-w", "ycsb-a", "--tables", "2"], "--tables has no effect on ycsb-a"),
-            (&["-w", "select-only", "--table-size", "2"], "--table-size has no effect on select-only"),
-            (
-                &["-w", "connect", "--scale", "2"],
-                "--scale has no effect on connect, which has nothing to be sized",
-            ),
-            (&["-w", "connect", "-M", "extended"], "--protocol has no effect on connect"),
-            (&["-w", "oltp_write_only", "--tries", "3"], "--tries has no effect on oltp_write_only"),
-            (
-                &["-w", "oltp_read_only", "--rand-type", "pareto"],
-                "there is no distribution 'pareto': use uniform",
-            ),
-            (&["-w", "tpcb"], "there is no workload 'tpcb'"),
-            (&["-w", "select-only@2"], "there is no workload 'select-only@2'"),
-        ] {
-            let error = named(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"));
-            assert!(error.starts_with(expected), "{error}");
-        }
-        for words in [
-            &["-w", "tpcc", "--scale", "3"][..],
-            &["-w", "oltp_read_write", "--tables", "1", "--table-size", "1000"],
-            &["-w", "ycsb-c", "--table-size", "1000"],
-            &["-w", "oltp_read_only", "--rand-type", "uniform"],
-            &["-w", "connect"],
-            &["-w", "connect", "-M", "simple"],
-        ] {
-            assert!(named(&options(words)).is_ok(), "{words:?}");
-        }
-    }
-
-    #[test]
-    fn a_run_reports_the_size_of_its_data() {
-        let said = |words: &[&str]| {
-            let options = options(words);
-            let about = super::about(&options, &*named(&options).unwrap_or_else(|error| panic!("{error}")));
-            about.into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
-        };
-        assert_eq!(said(&["--scale", "7"]), "scale 7");
-        assert_eq!(said(&["-w", "tpcc"]), "warehouses 10");
-        assert_eq!(
-            said(&["-w", "oltp_read_only", "--tables", "2"]),
-            "tables 2, rows of a table 100000, rows drawn special"
-        );
-        assert_eq!(said(&["-w", "ycsb-a"]), "records 100000");
-        assert_eq!(said(&["-w", "connect"]), "");
-    }
 }

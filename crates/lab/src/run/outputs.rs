@@ -33,12 +33,6 @@ impl<'a> Files<'a> {
     /// Tests whether all files can be written.
     pub fn writable(self) -> Result<(), String> {
         for path in self.reports() {
-            if STANDARD_OUTPUT.iter().any(|name| path == Path::new(name)) {
-                return Err(format!(
-                    "{} has the table, which would be mixed with it: name a file or another pipe, as in --json >(jq .)",
-                    path.display()
-                ));
-            }
             try_out(path).map_err(|error| {
                 format!("{} can't be written: {error}: name a file in a folder that is there", path.display())
             })?;
@@ -94,9 +88,6 @@ impl<'a> Files<'a> {
         Files { json: self.json.filter(|path| !is_kept(path)), outputs: &outputs }.write(report)
     }
 }
-
-/// Names of standard output.
-const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 /// Whether a file keeps nothing: a pipe, a device.
 fn is_stream(path: &Path) -> bool {

@@ -1,39 +1,111 @@
 //! Refused requests, written files, and the command as a report shows it.
 
-use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::{fs, io};
 
 use super::*;
 use crate::options::tests::options;
 use crate::report::samples;
 
-fn refused(words: &[&str]) -> String {
-    Asked::of(&options(words)).err().unwrap_or_else(|| panic!("{words:?} is taken"))
+/// A script's file.
+fn script(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    file
 }
 
 #[test]
-fn ineffective_options_are_refused_before_anything_starts() {
+fn impossible_and_ineffective_requests_are_refused_before_anything_starts() {
+    let files = ["BEGIN;\nSELECT 1 AS one \\gset\nEND;", "SELECT :scale;"].map(script);
+    let [asks, scaled] = files.each_ref().map(|file| file.path().to_str().unwrap());
     for (words, expected) in [
-        (&["--driver", "pgbench", "--think", "1s"][..], "--driver pgbench: pgbench can't think"),
+        ("--driver pgbench --think 1s", "--driver pgbench: pgbench can't think"),
+        ("--driver native,pgbench --warmup 500ms", "--driver pgbench: pgbench knows whole seconds"),
+        ("--driver native,pgbench --rate 1..9", "--driver pgbench: pgbench keeps one rate"),
+        ("--driver native,native", "two arms are named a by native: give each arm, value and driver once"),
+        ("-w tpcc --driver pgbench", "--driver pgbench: tpcc is no workload of pgbench"),
+        ("--vary cores=1,1", "two arms are named a cores=1: give each arm"),
+        ("--arm a=serve-postgres --vary cores=1,2", "two arms are named a cores=1:"),
+        ("-w tpcc --tables 2", "--tables has no effect on tpcc, which takes --scale: "),
+        ("-w ycsb-a --rand-type uniform", "--rand-type has no effect on ycsb-a, which takes"),
+        ("-w oltp_read_only --scale 2", "--scale has no effect on oltp_read_only, which takes --tables"),
+        ("-w select-only --table-size 2", "--table-size has no effect on select-only"),
+        ("-w connect --scale 2", "--scale has no effect on connect, which has nothing to be sized"),
+        ("-w connect -M extended", "--protocol has no effect on connect"),
+        ("-w oltp_write_only --tries 3", "--tries has no effect on oltp_write_only"),
         (
-            &["--driver", "native,pgbench", "--warmup", "500ms"],
-            "--driver pgbench: pgbench knows whole seconds",
+            &format!("-f {scaled} -D scale=50"),
+            "-D scale=50 would change :scale and not the tables: take --scale 50",
         ),
-        (&["--driver", "native,pgbench", "--rate", "1..9"], "--driver pgbench: pgbench keeps one rate"),
-        (&["-w", "tpcc", "--driver", "pgbench"], "--driver pgbench: tpcc is no workload of pgbench"),
-        (&["--vary", "cores=1,1"], "two arms are named a cores=1: give each arm"),
-        (&["--arm", "a=serve-postgres", "--vary", "cores=1,2"], "two arms are named a cores=1:"),
+        (
+            "--pipeline -M simple",
+            "--pipeline: the simple protocol has no pipelines: take --protocol prepared",
+        ),
+        ("--pipeline --driver pgbench", "--pipeline: pgbench has no such option: take --driver native"),
+        ("--pipeline --arm m=serve-mariadb", "--pipeline: arm m speaks MySQL's protocol"),
+        ("--pipeline --arm m=mysql://me@host/db", "--pipeline: arm m speaks MySQL's protocol"),
+        (
+            "--pipeline -w tpcc",
+            "--pipeline: a transaction of tpcc has statements that depend on earlier answers",
+        ),
+        (
+            "--pipeline -w ycsb-f",
+            "--pipeline: a transaction of ycsb-f is one statement, or a record read and then",
+        ),
+        (
+            "--pipeline -w connect",
+            "--pipeline: a transaction of connect is one statement on a connection of its own",
+        ),
+        (
+            "--pipeline -w select-only",
+            "--pipeline: a transaction of select-only is a single statement: leave",
+        ),
+        (
+            "--pipeline -w oltp_update_index",
+            "--pipeline: each statement of oltp_update_index is a transaction of its",
+        ),
+        (&format!("--pipeline -f {asks}"), &format!("--pipeline: {asks}:2: \\gset wants an answer")),
     ] {
-        let error = refused(words);
+        let words: Vec<&str> = words.split(' ').collect();
+        let error = Asked::of(&options(&words)).err().unwrap_or_else(|| panic!("{words:?} is taken"));
         assert!(error.starts_with(expected), "{error}");
     }
+}
+
+#[test]
+fn options_that_have_an_effect_are_taken() {
+    let files = ["SELECT :scale;", "\\set x 1\n\\if :x > 0\nSELECT :x;\n\\endif\nSELECT 2;"].map(script);
+    let [scaled, two] = files.each_ref().map(|file| file.path().to_str().unwrap());
     for words in [
-        &["--driver", "native,pgbench", "--rate", "9"][..],
-        &["--vary", "cores=1,2", "--vary", "buffers=1GB,2GB"],
+        "--driver native,pgbench --rate 9",
+        "--vary cores=1,2 --vary buffers=1GB,2GB",
+        "-w tpcc --scale 3",
+        "-w oltp_read_write --tables 1 --table-size 1000 --rand-type uniform",
+        "-w ycsb-c --table-size 1000",
+        "-w connect -M simple",
+        &format!("-f {scaled} --scale 50 -D days=7"),
+        &format!("-f {two} --pipeline"),
     ] {
-        assert!(Asked::of(&options(words)).is_ok(), "{words:?}");
+        assert!(Asked::of(&options(&words.split(' ').collect::<Vec<_>>())).is_ok(), "{words}");
     }
+}
+
+#[test]
+fn every_workload_of_the_command_line_is_there() {
+    for name in crate::options::NAMES {
+        assert_eq!(named::named(&options(&["-w", name])).unwrap().name(), name);
+    }
+}
+
+#[test]
+fn drivers_are_compared_on_the_same_server() {
+    let asked = Asked::of(&options(&["--driver", "native,pgbench", "--vary", "cores=1,2"])).unwrap();
+    let arms = |server: &asked::Server| server.arms.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        asked.servers.iter().map(arms).collect::<Vec<_>>(),
+        [["a cores=1 by native", "a cores=1 by pgbench"], ["a cores=2 by native", "a cores=2 by pgbench"]]
+    );
 }
 
 #[test]
@@ -50,25 +122,33 @@ fn a_pinned_client_has_as_many_threads_as_cpus() {
 
 #[test]
 fn a_stored_run_has_all_that_a_comparison_needs() {
-    let said = |words: &[&str]| {
-        let options = options(words);
-        let note = Asked::of(&options).unwrap().note(&options).into_iter();
-        note.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
+    let said = |words: &str| {
+        let options = options(&words.split(' ').collect::<Vec<_>>());
+        let note = Asked::of(&options).unwrap_or_else(|error| panic!("{words}: {error}")).note(&options);
+        note.into_iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("; ")
     };
-    let small = said(&["-w", "tpcc", "--scale", "1", "-j", "2", "--rounds", "3..7", "--width", "5"]);
+    let small = said("-w tpcc --scale 1 -j 2 --rounds 3..7 --width 5");
     assert_eq!(
         small,
-        [
-            "warehouses: 1",
-            "driver: native",
-            "threads: 2",
-            "pace: closed loop",
-            "round: 5s after 1s",
-            "rounds: 3 to 7, until 5% wide",
-            "seed: 1",
-        ]
+        "warehouses: 1; driver: native; threads: 2; pace: closed loop; round: 5s after 1s; \
+         rounds: 3 to 7, until 5% wide; seed: 1"
     );
-    assert!(said(&["--rounds", "4"]).contains(&"rounds: 4".to_owned()));
+    for (words, expected) in [
+        ("--rounds 4", "rounds: 4;"),
+        ("--scale 7", "scale: 7;"),
+        ("-w tpcc", "warehouses: 10;"),
+        ("-w oltp_read_only --tables 2", "tables: 2; rows of a table: 100000; rows drawn: special;"),
+        ("-w ycsb-a", "records: 100000;"),
+        ("-w connect", "driver: native;"),
+        ("-w simple-update -M extended --pipeline", "pipeline: all statements of a transaction;"),
+        (
+            "-w oltp_write_only --arm pg=serve-postgres --pipeline",
+            "pipeline: all statements of a transaction;",
+        ),
+    ] {
+        assert!(said(words).contains(expected), "{words}: {}", said(words));
+    }
+    assert!(!small.contains(record::PIPELINE));
 }
 
 #[test]

@@ -35,11 +35,6 @@ const WRITES: &[Query] = &[Query::IndexUpdate, Query::NonIndexUpdate, Query::Del
 /// Number of single-row reads in a transaction (`point_selects`), all from the same table.
 const POINT_SELECTS: u32 = 10;
 
-/// sysbench's names of the scripts.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    SCRIPTS.iter().map(|(name, ..)| *name)
-}
-
 /// Options of these scripts, by sysbench's names; all others have sysbench's defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {

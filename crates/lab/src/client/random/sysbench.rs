@@ -1,12 +1,16 @@
 //! sysbench's distributions of row numbers, as sysbench 1.0 defines them.
 
+use clap::ValueEnum;
+
 use super::Random;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How row numbers are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Default, ValueEnum)]
 pub enum Distribution {
-    /// All values are equally likely.
+    /// All values are equally likely
     Uniform,
-    /// The default: 75 of 100 draws go to a hundredth of the range, in its middle.
+    /// 75 of 100 draws go to a hundredth of the range, in its middle
+    #[default]
     Special,
 }
 
@@ -21,15 +25,6 @@ const SHARE: f64 = 0.01;
 const ORDINARY: f64 = 0.25;
 
 impl Distribution {
-    /// The distribution of this name. The error lists the names.
-    pub fn named(name: &str) -> Result<Self, String> {
-        match name {
-            "uniform" => Ok(Self::Uniform),
-            "special" => Ok(Self::Special),
-            _ => Err(format!("there is no distribution '{name}': use uniform or special")),
-        }
-    }
-
     /// The next value from `low` to `high`.
     pub fn draw(self, low: i64, high: i64, random: &mut Random) -> i64 {
         if self == Self::Uniform {
