@@ -1,7 +1,9 @@
 //! The activity table: the rows of `pg_stat_activity`. Each session has a slot of one cache line
-//! and the text of its statement. The session writes them by plain stores without a lock; readers
-//! stop nobody. A reader may see a state a moment old; each field is whole by itself. The wait
-//! event stands with the session's interrupt, where its fiber writes it.
+//! and the text of its statement. The wait event lies in the session's interrupt, where its fiber
+//! writes it.
+//!
+//! What must hold: a session writes its slot by plain stores without a lock, and no reader makes it
+//! wait. Each field is whole by itself, and a reader may see one that is a moment old.
 
 use runtime::hash::{HashMap, HashSet};
 use runtime::interrupt::{Interrupt, Reason};
@@ -51,7 +53,7 @@ struct Slot {
     started: AtomicU64,
     transaction: AtomicU64,
     statement: AtomicU64,
-    /// When the state last changed, by the monotonic clock of the core's turn: it is at hand.
+    /// When the state last changed, by the monotonic clock that the core reads once a turn.
     changed: AtomicU64,
     /// Kept for the next session that has the slot.
     texts: OnceLock<Box<Texts>>,
@@ -97,8 +99,8 @@ pub(crate) struct ActivityTable {
     numbers: SpinLock<Numbers>,
 }
 
-/// The numbers of sessions. They go up and begin anew only after 2^31: a cancel request or
-/// `pg_terminate_backend` that comes too late meets nobody, not the next session.
+/// The numbers of sessions. They go up and start again only after 2^31. So a late cancel request or
+/// `pg_terminate_backend` finds no session, and never the next one.
 #[derive(Default)]
 struct Numbers {
     last: u32,
@@ -194,8 +196,8 @@ impl ActivityTable {
         held
     }
 
-    /// The sessions that run on a core now, with their statements: a fiber that has given the core
-    /// away waits for something, if only for its turn.
+    /// The sessions that run on a core now, with their statements. A fiber that has yielded or
+    /// parked does not count: it has a wait event.
     pub fn running_on(&self, core: usize) -> Vec<(u32, String)> {
         let here: HashSet<u32> = {
             let numbers = self.numbers.lock();
@@ -276,8 +278,8 @@ impl ActivitySlot {
         slot.changed.store(runtime::time::now(), Ordering::Relaxed);
     }
 
-    /// Shows the text of a statement. That of a plan, which has a number of its own, is not written
-    /// again while it is shown.
+    /// Shows the text of a statement. `plan` is the number of its plan, or 0. A plan's text that is
+    /// shown already is not written again.
     #[inline]
     pub fn query(&self, plan: u64, text: &str) {
         if plan == 0 || self.shown.replace(plan) != plan {

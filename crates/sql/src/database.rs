@@ -35,9 +35,9 @@ pub struct Options {
     pub file_io: runtime::FileIo,
     /// Sessions at one time.
     pub max_connections: usize,
-    /// Time between two looks at which trees are to be vacuumed.
+    /// The pause between two autovacuum rounds.
     pub autovacuum_pause: Duration,
-    /// Change nothing in the folder: what recovery and sessions change lies in memory and in
+    /// Change nothing in the folder. Changes by recovery and sessions stay in memory and in
     /// nameless temporary files.
     pub look_only: bool,
     /// The position at which the log is damaged; recovery gives up everything behind it.
@@ -154,10 +154,11 @@ impl Database {
         &self.shared.runtime
     }
 
-    /// Bounds the memory that this process's sessions take together (`limit` bytes), where the
-    /// allocator is [`runtime::account::Counting`]. Past it a session that asks for much gets
-    /// 53200, and the session that holds most has its statement stopped. The same happens when the
-    /// process has more than `resident` bytes resident, pages of files aside. Once in a process.
+    /// Bounds the memory of this process's sessions together to `limit` bytes, if the allocator is
+    /// [`runtime::account::Counting`]. Beyond it a session that asks for much gets 53200, and the
+    /// watch stops the statement of the session that holds most. The same happens when the process
+    /// has more than `resident` bytes resident, pages of files aside. To be called once in a
+    /// process.
     ///
     /// # Errors
     /// When no thread can be had to watch it, or the system does not tell what is resident.
@@ -215,9 +216,9 @@ impl Database {
         self.shared.activity.sessions()
     }
 
-    /// The most bytes of log that an open transaction may keep from being let go; a session whose
-    /// transaction keeps more is ended. Without a limit the log of one transaction can fill the
-    /// disk.
+    /// Limits the bytes of log that an open transaction may keep from being released. The server
+    /// ends a session whose transaction keeps more. Without a limit, one transaction can fill the
+    /// disk with log.
     pub fn limit_retained_log(&self, bytes: u64) {
         let activity = Arc::clone(&self.shared.activity);
         let end = move |session| activity.interrupt(session, runtime::interrupt::Reason::RetainedLog);
@@ -259,7 +260,7 @@ impl Database {
         Session::new(&self.shared, definitions, user, interrupt)
     }
 
-    /// Interrupts the session of this number, as pg_backend_pid() tells it; false when there is
+    /// Interrupts the session of this number, which pg_backend_pid() returns. False if there is
     /// none.
     pub fn interrupt(&self, session: u32, reason: runtime::interrupt::Reason) -> bool {
         self.shared.activity.interrupt(session, reason)
@@ -273,8 +274,8 @@ impl Database {
             return Ok(());
         }
         shared.runtime.drain();
-        // A session that outlives this may write until the workers have ended: nobody else opens
-        // the folder before.
+        // A session that outlives this call may write until the workers have ended, so the lock on
+        // the folder stays until then.
         let folder = shared.engine.store().take_lock();
         let closed = shared.runtime.call(0, || {
             shared.autovacuum.close();
@@ -303,7 +304,8 @@ fn open_shared(
     let shared = Shared::new(runtime, engine, max_connections, read_only);
     shared.load()?;
     if new {
-        // From now on the folder is opened as it is, so the first definitions are on disk before.
+        // A folder without its mark of creation is made anew, so the first definitions reach the
+        // disk before the mark.
         folder::finish(shared.engine.store(), path)?;
     }
     garbage::collect_in_background(&shared);

@@ -1,7 +1,7 @@
-//! Allcore inside a Rust program: no socket, rows as owned values.
+//! Allcore inside a Rust program, without a socket and with rows as owned values.
 //!
-//! A session lives on one core of the runtime; each call runs there on a fiber and blocks the
-//! caller until it is done.
+//! What must hold: a session lives on one core of the runtime. Each call runs there on a fiber and
+//! blocks its caller until it is done, so no worker may call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -178,11 +178,11 @@ impl Drop for EmbeddedSession {
     fn drop(&mut self) {
         let session = self.session.take();
         if runtime::try_core().is_none() {
-            // Waits, so that a caller who drops a session and then looks finds it gone.
+            // Waits, so that the session is gone when the drop returns.
             self.database.runtime().try_call(self.core, move || drop(session));
         }
-        // A worker may not wait in a drop, and after a shutdown there is nothing to wait for: a
-        // session dropped in place finds its own way.
+        // On a worker, which may not wait in a drop, the session is dropped in place and ends by
+        // itself. After a shutdown there is nothing to wait for.
     }
 }
 

@@ -1,8 +1,8 @@
-//! The sql room: databases and sessions over the floors below, and the embedded API.
+//! The crate of databases and sessions over the layers below, and the embedded API.
 //!
-//! [`database`] opens a folder and keeps what all sessions share; [`session`] runs the statements
-//! of one client, whose plans the query room compiles and the executor runs; [`embedded`] is the
-//! door for Rust callers.
+//! [`database`] opens a folder and keeps the state that all sessions share. [`session`] runs the
+//! statements of one client: the crate `query` compiles them, and `execution` runs their plans.
+//! [`embedded`] is the interface for Rust callers.
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,8 @@ mod units;
 
 pub use values::{Datum, SqlError, SqlState, Type};
 
-/// The stop points of this crate and of all below it, a list for each: see [`runtime::stop`].
+/// The stop points of this crate and of the crates below it, one list a crate: see
+/// [`runtime::stop`].
 #[must_use]
 pub fn stop_points() -> [&'static [&'static str]; 4] {
     let [storage, txn] = txn::STOP_POINTS;

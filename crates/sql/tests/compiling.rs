@@ -192,9 +192,9 @@ fn hold(database: &Database) -> (JoinHandle<()>, Sender<()>) {
 /// The most reservations held at a time.
 const AT_ONCE: usize = 8;
 
-/// Four kinds of regular expressions that need more memory than is granted without a reservation:
-/// one that takes long to compile, its parts that a match makes later, a short one on the core, and
-/// parts made beside the core.
+/// Four kinds of regular expressions need more memory than a call gets without a reservation. One
+/// takes long to compile, and a match makes parts of it later. The others are a short one on the
+/// core, and parts made beside the core.
 #[test]
 fn a_regular_expression_waits_for_memory_that_others_have_reserved() {
     let _alone = RESERVATIONS.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! Every expression of `expressions.txt` has the result that PostgreSQL 18 had when the file was
-//! recorded: the same text, or an error of the same SQLSTATE. There is no storage and no session:
-//! the planner binds, and a few lines here stand for the executor.
+//! Every expression of `expressions.txt` has the result that PostgreSQL 18 gave when the file was
+//! recorded. That is the same text, or an error of the same SQLSTATE. There is no storage and no
+//! session: the planner binds, and a few lines here stand for the executor.
 
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 //! 1. Each page in use, as it lies in the file, has its checksum and its own number.
 //! 2. Each tree keeps the rules of its nodes, and no page is reached twice.
 //! 3. Each page in use belongs to a tree, to the space map, or is the first page.
-//! 4. Each index holds exactly the entries its table's rows call for: both sides are summed as
-//!    hashes of the entries, so that their order does not matter, and compared with their counts.
-//! 5. Each value out of line that a row points to has exactly its chunks, and no chunk is nobody's
-//!    ([`values`]).
+//! 4. Each index holds exactly the entries that its table's rows call for. The check compares
+//!    counts and sums of the entries' hashes, so the order does not matter.
+//! 5. Each value out of line that a row points to has exactly its chunks, and every chunk belongs
+//!    to a row ([`values`]).
 //!
-//! Not verified: that values make sense to anybody, and foreign keys.
+//! The check does not verify the meaning of values, nor foreign keys.
 
 #[cfg(test)]
 mod tests;
@@ -49,9 +49,9 @@ pub struct CheckReport {
 /// How far a check has come.
 #[derive(Debug, Clone)]
 pub enum CheckProgress {
-    /// Pages verified, of how many.
+    /// Pages verified, and the number of pages.
     Pages(u64, u64),
-    /// The table or index being gone through.
+    /// The table or index under check.
     Object(String),
 }
 
@@ -74,14 +74,13 @@ impl EntrySum {
 }
 
 impl Database {
-    /// Verifies the whole folder. Nobody may be changing it meanwhile. Not to be called on a
-    /// worker.
+    /// Verifies the whole folder. No session may change it meanwhile. Not to be called on a worker.
     pub fn check(&self, progress: &mut (dyn FnMut(CheckProgress) + Send)) -> Result<CheckReport, SqlError> {
         let shared = &self.shared;
         shared.runtime.call(0, || {
             let _held_off = shared.autovacuum.hold_off();
             let mut check = Check { shared, progress, report: CheckReport::default(), reached: 0 };
-            // Trees that a crash left to be freed belong to nobody. They are no fault.
+            // Trees that a crash left to be freed have no table. They are no fault.
             match shared.collect_all() {
                 Ok(left) => left.iter().for_each(|why| check.fault(why.to_string())),
                 Err(error) => check.fault(format!("dropped trees: {error}")),
@@ -138,7 +137,7 @@ impl Check<'_> {
         self.tree("system catalog", &system::tree())
     }
 
-    /// A tree's own rules. Damage is noted and does not end the check.
+    /// Checks a tree's own rules. Damage is reported and does not end the check.
     fn tree(&mut self, name: &str, tree: &Tree) -> Result<(), SqlError> {
         (self.progress)(CheckProgress::Object(name.to_owned()));
         let report = tree.check(self.store()).map_err(|error| from_storage(&error))?;
@@ -203,7 +202,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether every page in use belongs to somebody.
+    /// Checks that every page in use belongs to a tree, to the space map, or is the first page.
     fn ownership(&mut self) -> Result<(), SqlError> {
         let (total, free) = self.store().space().pages();
         let used = u64::from(total - free);

@@ -17,7 +17,7 @@ const A_MINUTE: u32 = 3000;
 /// Stops the statements of the sessions that hold most while the process is short of memory.
 pub(crate) struct Relief {
     activity: Arc<ActivityTable>,
-    /// The sessions that the watch has stopped, and how many rounds ago.
+    /// The sessions that the watch has stopped, and the rounds since then.
     told: HashMap<u32, u32>,
     /// Rounds until the next line in the log about resident memory.
     quiet: u32,
@@ -45,8 +45,8 @@ impl Relief {
         );
     }
 
-    /// One round of the watch: it stops the statements of the largest sessions, as many as together
-    /// hold the excess.
+    /// One round of the watch. It stops the statements of the largest sessions, until those hold
+    /// the excess together.
     pub fn round(&mut self) {
         self.tell_of_excess();
         let mut sessions = self.activity.held();

@@ -1,5 +1,5 @@
-//! Functions that wait, those by which one session interrupts another, and those that tell whom a
-//! session waits for.
+//! Functions that wait, functions by which one session interrupts another, and functions that name
+//! the sessions another one waits for.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl SessionEnvironment {
         Some(match name {
             "pg_sleep" => match arguments.first() {
                 Some(Datum::Float8(seconds)) => {
-                    // Bounded by more than any server runs; not a number is no time.
+                    // The bound, 1e9 s, is longer than any server runs. NaN counts as 0.
                     let seconds = if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, 1e9) };
                     let time = Duration::from_secs_f64(seconds);
                     wait_event::during(WaitEvent::Sleep, || interrupt::sleep(time))

@@ -1,5 +1,5 @@
-//! The functions of advisory locks. The engine counts who holds what; here names and arguments
-//! become its requests.
+//! The functions of advisory locks. This module turns names and arguments into requests; `txn`
+//! keeps the locks and counts their holders.
 
 use txn::{AdvisoryKey, AdvisoryLock, Wait};
 
@@ -41,7 +41,7 @@ impl SessionEnvironment {
         })
     }
 
-    /// Numbers of one argument and of two never meet.
+    /// A key of one argument never equals a key of two.
     fn advisory_key(&self, arguments: &[Datum<'_>]) -> Option<AdvisoryKey> {
         let (key, class) = match arguments {
             [Datum::Int8(key)] => (*key as u64, 1),

@@ -23,7 +23,7 @@ pub(super) enum Stage {
     Failed,
 }
 
-/// A named savepoint and what to go back to with it.
+/// A named savepoint and the state that ROLLBACK TO restores.
 pub(super) struct Savepoint {
     pub(super) name: String,
     pub(super) id: SavepointId,
@@ -40,13 +40,13 @@ pub(super) struct Savepoint {
 #[derive(Default)]
 pub(super) struct Block {
     pub(super) stage: Stage,
-    /// A failed block whose changes have been taken back altogether: nothing is open below.
+    /// The block has failed and all its changes are rolled back, so `txn` has no open transaction.
     pub(super) empty: bool,
     /// The state that an error outside of savepoints goes back to.
     pub(super) opened_with: Option<Characteristics>,
     /// A query has run in it: its characteristics are settled.
     pub(super) queried: bool,
-    /// It is the implicit one of a query string of several statements.
+    /// It is the implicit block of a query string of several statements.
     pub(super) several: bool,
     /// Execute has run a statement in it.
     pub(super) executed: bool,
@@ -56,11 +56,12 @@ pub(super) struct Block {
     pub(super) next_portal: u64,
     pub(super) first_portal: u64,
     pub(super) savepoints: Vec<Savepoint>,
-    /// The portals there were when the block failed: a client may still name them until it ends.
+    /// The portals that existed when the block failed. A client may still name them until the block
+    /// ends.
     pub(super) lost: Vec<String>,
     /// Uncommitted definitions, and the catalog they are laid over.
     pub(super) overlay: Option<(Arc<Catalog>, Overlay)>,
-    /// In repeatable read: the definitions there were when the snapshot was taken.
+    /// In repeatable read: the definitions at the time of the snapshot.
     pub(super) seen: Option<Arc<Catalog>>,
     /// Trees made and trees dropped.
     pub(super) created: Vec<TreeAddress>,
@@ -89,19 +90,19 @@ impl Block {
         matches!(self.stage, Stage::Explicit | Stage::Failed)
     }
 
-    /// Whether the transaction goes on after the present statement: in a block, among the
+    /// Whether the transaction goes on after the present statement. It does in a block, among the
     /// statements of one query string, and behind another Execute of the same pipeline.
     pub fn outlasts_statement(&self) -> bool {
         self.is_explicit() || self.several || (self.stage == Stage::Implicit && self.executed)
     }
 
-    /// Execute has run a statement: until Sync, others share its transaction.
+    /// Notes that Execute has run a statement. Later statements share its transaction until Sync.
     #[inline]
     pub fn note_executed(&mut self) {
         self.executed = true;
     }
 
-    /// Says whether the statements that follow are some of several in one query string.
+    /// Notes whether the next statements come from a query string of several.
     pub fn note_several(&mut self, several: bool) {
         self.several = several;
     }
@@ -122,13 +123,13 @@ impl Block {
         self.next_portal - 1
     }
 
-    /// The trees made since the last savepoint: what takes back what is put there takes the trees
-    /// back, too.
+    /// The trees made since the last savepoint. A rollback that undoes changes in them drops the
+    /// trees too.
     pub fn fresh(&self) -> &[TreeAddress] {
         &self.created[self.savepoints.last().map_or(0, |savepoint| savepoint.created)..]
     }
 
-    /// The definitions others have committed: those that uncommitted ones are laid over.
+    /// The committed definitions that the transaction's own ones are laid over.
     pub fn base(&self) -> Option<&Arc<Catalog>> {
         self.overlay.as_ref().map(|(base, _)| base)
     }

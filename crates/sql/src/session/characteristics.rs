@@ -5,10 +5,10 @@
 //!
 //! 1. A new transaction takes the session's defaults; BEGIN and SET TRANSACTION change them for
 //!    this transaction.
-//! 2. A savepoint keeps them. RELEASE, ROLLBACK TO and an error bring back those of the savepoint.
-//! 3. An error outside of savepoints brings back those the transaction was opened with, before
-//!    BEGIN and SET TRANSACTION changed them. A transaction opened by AND CHAIN is opened with
-//!    those of the one before.
+//! 2. A savepoint keeps the characteristics. RELEASE, ROLLBACK TO and an error restore those of the
+//!    savepoint.
+//! 3. An error outside of savepoints restores those the transaction was opened with, before BEGIN
+//!    and SET TRANSACTION changed them. AND CHAIN opens a transaction with those of the one before.
 //! 4. The isolation level, READ WRITE and DEFERRABLE are settled by the first query and by the
 //!    first savepoint.
 
@@ -35,7 +35,7 @@ impl Characteristics {
     pub const PLAIN: Characteristics =
         Characteristics { isolation: Isolation::ReadCommitted, read_only: false, deferrable: false };
 
-    /// These, but for what `modes` names.
+    /// These characteristics, with the ones that `modes` names replaced.
     pub fn with(self, modes: TransactionModes) -> Characteristics {
         Characteristics {
             isolation: modes.isolation.unwrap_or(self.isolation),
@@ -72,8 +72,8 @@ fn late(message: &str) -> SqlError {
     SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message)
 }
 
-/// Whether a command settles the running transaction's characteristics: all do for which PostgreSQL
-/// takes a snapshot.
+/// Whether a command settles the running transaction's characteristics. The commands for which
+/// PostgreSQL takes a snapshot do.
 pub(super) fn settles(command: &Command) -> bool {
     !matches!(
         command,
@@ -102,7 +102,7 @@ pub(super) fn txn_isolation(isolation: Isolation) -> txn::Isolation {
     }
 }
 
-/// 25006: `what` would write in a transaction that may only read.
+/// Error 25006: `what` would write in a read-only transaction.
 #[cold]
 pub(super) fn read_only_error(what: &str) -> SqlError {
     let message = format!("cannot execute {what} in a read-only transaction");
@@ -113,8 +113,8 @@ impl Session {
     /// SET SESSION CHARACTERISTICS.
     pub(super) fn set_default_modes(&mut self, modes: TransactionModes) -> Result<(), SqlError> {
         refuse_serializable(modes)?;
-        // Settings go with their transaction: outside of one the next to fail would take these
-        // back.
+        // A rollback restores settings, so they need a transaction of their own. Without one, the
+        // next transaction that fails would restore these.
         self.ensure_transaction();
         let defaults = [
             ("default_transaction_isolation", modes.isolation.map(isolation_name)),
@@ -138,7 +138,7 @@ impl Session {
         self.change_characteristics(modes)
     }
 
-    /// A warning where a statement's effect ends with the statement itself.
+    /// Warns that a statement's effect ends with the statement itself.
     pub(super) fn warn_outside_block(&self, what: &str, client: &mut dyn Client) {
         if self.block.outlasts_statement() {
             return;

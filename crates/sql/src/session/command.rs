@@ -1,4 +1,4 @@
-//! Commands: everything a session runs that is no query.
+//! Commands: all statements that are not queries.
 
 use std::sync::Arc;
 
@@ -188,7 +188,7 @@ impl Session {
     /// CLOSE; None is ALL.
     fn close_cursors(&mut self, name: Option<&str>, client: &mut dyn Client) -> Result<(), SqlError> {
         match name {
-            // All but the one that runs this statement.
+            // Keeps only the portal that runs this statement.
             None => self.environment.portals.retain(|_, portal| portal.is_running()),
             Some(name) => self.close_cursor(name)?,
         }
@@ -285,7 +285,8 @@ impl Session {
     }
 }
 
-/// Takes rows instead of sending them; what is not of the result goes to the client.
+/// A client that takes rows instead of sending them, and passes everything else to the session's
+/// client.
 pub(super) struct RowSink<'c> {
     pub row: &'c mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>,
     pub client: &'c mut dyn Client,

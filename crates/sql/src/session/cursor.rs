@@ -1,9 +1,9 @@
 //! Cursors: DECLARE, FETCH and MOVE.
 //!
-//! FETCH makes the rows of a query that only reads ([`super::row_stream`]). DECLARE computes those
-//! of any other query, and of a cursor WITH HOLD, and keeps them all. A cursor stands before the
-//! first row, on a row, or behind the last one. One that only goes forward forgets the rows it has
-//! passed.
+//! FETCH makes the rows of a query that only reads ([`super::row_stream`]). DECLARE computes and
+//! keeps all rows of any other query, and of a cursor WITH HOLD. What must hold: a cursor stands
+//! before the first row, on a row, or behind the last one. A cursor without SCROLL forgets the rows
+//! it has passed.
 
 use execution::RunningSession as _;
 use std::sync::Arc;
@@ -140,11 +140,11 @@ pub(super) fn no_cursor(name: &str) -> SqlError {
 /// The receiver of the rows that are fetched.
 type Show<'s> = &'s mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>;
 
-/// Moves a cursor; shows the rows FETCH gives and returns their number, or that of the rows MOVE
-/// passes.
+/// Moves a cursor. Shows the rows that FETCH gives and returns their number, or the number of rows
+/// that MOVE passes.
 fn go(kept: &mut KeptRows, way: Way, show: Option<Show<'_>>) -> Result<u64, SqlError> {
     match way {
-        // The row the cursor stands on, again.
+        // Gives the row that the cursor stands on once more.
         Way::Forward(Some(0)) | Way::Backward(Some(0)) | Way::Relative(0) => match show {
             None => Ok(kept.on_row().into()),
             show if kept.on_row() => {
@@ -171,7 +171,7 @@ fn go(kept: &mut KeptRows, way: Way, show: Option<Show<'_>>) -> Result<u64, SqlE
         }
         Way::Absolute(count @ 1..) => {
             let (target, place) = (count.unsigned_abs(), kept.place());
-            // From the start where that is nearer, else from here.
+            // Goes from the start if that is nearer, otherwise from here.
             if target - 1 <= kept.passed() / 2 {
                 kept.rewind()?;
                 run(kept, true, Some(target - 1), None)?;
@@ -192,7 +192,7 @@ fn go(kept: &mut KeptRows, way: Way, show: Option<Show<'_>>) -> Result<u64, SqlE
     }
 }
 
-/// Goes over at most `count` rows, all by default; the number of rows.
+/// Passes at most `count` rows, or all. Returns their number.
 fn run(
     kept: &mut KeptRows,
     forward: bool,

@@ -1,4 +1,7 @@
 //! The session as functions see it: settings, names, time, sequences.
+//!
+//! What must hold: a function that runs within a statement changes no setting. It queues the change
+//! for the end of the statement ([`Deferred`]).
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -30,14 +33,14 @@ use values::types::{Datum, Settings};
 
 /// Work that a function queues for the end of its statement.
 pub(crate) enum Deferred {
-    /// set_config(): settings don't change while the statement reads them. Dropped when the
-    /// statement fails.
+    /// set_config() queues its change, because settings do not change while the statement reads
+    /// them. A failed statement drops it.
     Setting {
         /// Its name.
         name: String,
         /// Its new value; None: its default.
         value: Option<String>,
-        /// As it is shown once it is set.
+        /// The value as SHOW gives it once it is set.
         shown: String,
         /// Until the transaction ends.
         local: bool,
@@ -145,7 +148,7 @@ impl SessionEnvironment {
         self.table.all().map(shown)
     }
 
-    /// DISCARD SEQUENCES: forgets currval and lastval, and numbers taken ahead.
+    /// DISCARD SEQUENCES: forgets currval and lastval.
     pub fn discard_sequences(&self) {
         *self.sequences.borrow_mut() = Sequences::default();
     }
@@ -178,9 +181,9 @@ impl SessionEnvironment {
         self.catalog.sequence(oid).ok_or_else(|| no_sequence(&self.catalog, oid))
     }
 
-    /// Does something with a sequence that nobody changes or drops until the transaction ends, by
-    /// its definition as of now: who does has to be waited for, and is seen then by a statement
-    /// that began before.
+    /// Locks a sequence until the transaction ends, so that no session changes or drops it, and
+    /// calls `body` with its newest definition. The lock waits for a session that changes the
+    /// sequence. Even a statement that began before that change uses the new definition.
     fn with_locked<R>(
         &self,
         oid: u32,
@@ -188,8 +191,8 @@ impl SessionEnvironment {
     ) -> Result<R, SqlError> {
         self.txn.lock_table(oid, TableLock::RowExclusive, Wait::Block).map_err(from_txn)?;
         let newest = self.definitions.is_current(self.catalog.generation);
-        // A sequence that this transaction has made or changed is in its own catalog alone, locked
-        // in the mode of a change.
+        // Only this transaction's own catalog has a sequence that it made or changed. It holds that
+        // sequence's stronger lock.
         if newest || self.txn.holds_table(oid, TableLock::ShareRowExclusive) {
             return body(self.sequence(oid)?);
         }
@@ -198,8 +201,8 @@ impl SessionEnvironment {
     }
 }
 
-/// PostgreSQL's error for a number that is no sequence's, also where a name stood for a sequence
-/// that was dropped since.
+/// PostgreSQL's error for an OID that is no sequence's. It also serves a name whose sequence was
+/// dropped since.
 fn no_sequence(catalog: &Catalog, oid: u32) -> SqlError {
     let Some((_, name)) = catalog.relation_name(oid) else {
         return SqlError::new(SqlState::INTERNAL_ERROR, format!("could not open relation with OID {oid}"));
@@ -290,7 +293,7 @@ impl Environment for SessionEnvironment {
         match self.seed.get() {
             None => runtime::random::u64(),
             Some(state) => {
-                // SplitMix64: a seeded session repeats itself, which is all that is asked of it.
+                // SplitMix64 is enough: a seeded session must only repeat its numbers.
                 let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 self.seed.set(Some(state));
                 let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -316,7 +319,7 @@ impl Environment for SessionEnvironment {
     fn set_setting(&self, name: &str, value: Option<&str>, local: bool) -> Result<String, SqlError> {
         let value = value.map(|value| self.table.value_within(name, value)).transpose()?;
         let shown = match value {
-            // Whether a transaction may still take them is decided when they are set.
+            // The end of the statement decides whether the transaction may still change these.
             Some(value) if transaction_modes(name, Some(value))?.is_some() => value.to_owned(),
             _ => self.table.shown_once_set(name, value)?,
         };

@@ -1,4 +1,4 @@
-//! EXPLAIN, also of EXECUTE, CREATE TABLE AS and DECLARE CURSOR, whose query's plan it shows.
+//! EXPLAIN. For EXECUTE, CREATE TABLE AS and DECLARE CURSOR it shows the plan of their query.
 
 use super::Session;
 use super::command::RowSink;
@@ -12,7 +12,8 @@ use values::error::SqlError;
 use values::types::Datum;
 use values::work::{self, Pace};
 
-/// A query to be shown, and the table that EXPLAIN ANALYZE makes of it, with data or without.
+/// A query whose plan is shown, and the table that EXPLAIN ANALYZE makes from it, with data or
+/// without.
 struct Shown<'q> {
     query: &'q Arc<Statement>,
     values: &'q [Datum<'q>],
@@ -20,7 +21,7 @@ struct Shown<'q> {
 }
 
 impl Session {
-    /// EXPLAIN; `outer` is the statement that it is.
+    /// EXPLAIN. `outer` is the EXPLAIN statement itself.
     pub(super) fn explain(
         &mut self,
         outer: &Statement,
@@ -58,8 +59,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sends a plan's lines; ANALYZE runs it before. There are none for a table that need not be
-    /// made.
+    /// Sends a plan's lines. ANALYZE runs the plan before. Sends none if IF NOT EXISTS finds the
+    /// table.
     fn show_plan(
         &mut self,
         outer: &Statement,
@@ -98,7 +99,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a query, or makes a table of it; how many rows there were.
+    /// Runs a query, or makes a table from it. Returns the number of rows.
     fn run_shown(&mut self, shown: &Shown<'_>, client: &mut dyn Client) -> Result<u64, SqlError> {
         let mut sink = RowSink { row: &mut |_| Ok(()), client };
         let Some((table, with_data)) = shown.into else {

@@ -1,6 +1,8 @@
-//! A statement's time limit, `statement_timeout`: from the first message about a statement, be it
-//! its text or what prepares it, until it is done, fails, or its query string or pipeline ends.
-//! Reading and planning it count.
+//! A statement's time limit, `statement_timeout`.
+//!
+//! What must hold: the limit begins with the first message about a statement, whether Query or
+//! Parse, so reading and planning count. It ends when the statement is done or fails, or when its
+//! query string or pipeline ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +33,8 @@ impl StatementLimit {
     #[cold]
     fn start_timer(&mut self, limit: Duration, interrupt: &Arc<Interrupt>) {
         if let Some(running) = &self.0 {
-            // An end that came while the session waited for its client has been passed over.
+            // The timer may have fired while the session waited for its client, which clears the
+            // interrupt. So it is raised again.
             if time::precise() >= running.ends {
                 interrupt.raise(Reason::StatementTimeout);
             }

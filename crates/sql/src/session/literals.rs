@@ -1,5 +1,5 @@
-//! The literals of a text whose plan is for all texts like it: their values for one run of the
-//! plan.
+//! The values of a text's literals for one run of its plan, which serves all texts that differ in
+//! their literals only.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use values::text;
 use values::types::{Datum, Type, oid};
 use values::work;
 
-/// A place in the text as errors give it: in characters, from 1.
+/// The position that errors give for a place in the text: in characters, from 1.
 fn position_of(whole: &str, start: u32) -> Option<u32> {
     let before = whole.get(..start as usize)?.chars().count();
     u32::try_from(before + 1).ok()
@@ -56,8 +56,8 @@ pub(super) fn literal_values<'a>(
                         if number || error.code.is_stop() {
                             return error;
                         }
-                        // A value that only its length or precision keeps out is no fault of the
-                        // literal's place.
+                        // PostgreSQL gives no position when only the length or precision of the
+                        // type refuses a value.
                         let bare = Type::new(type_.oid);
                         let fails = bare == type_ || text::parse(shown, bare, session, arena).is_err();
                         if fails { error.at(position_of(whole, literal.start)) } else { error }

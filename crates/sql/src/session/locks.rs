@@ -1,9 +1,9 @@
 //! The rows of pg_locks: the engine's locks in PostgreSQL's terms, gathered when a session asks.
 //!
-//! A table's lock of a mode is a row, as is each that is waited for. A row's lock has a row
-//! (`tuple`) while a session holds it explicitly or waits for it. A row that is merely written
-//! stands for itself; a session that waits for its writer waits for that transaction
-//! (`transactionid`).
+//! pg_locks has a row for each mode of a table that a session holds, and for each that it waits
+//! for. A row lock has a row (`tuple`) while a session holds it explicitly or waits for it. A row
+//! version that was only written has none: a session that waits for its writer waits for that
+//! transaction (`transactionid`).
 
 use runtime::hash::HashMap;
 
@@ -24,11 +24,11 @@ const TABLE_MODES: [&str; 8] = [
     "ExclusiveLock",
     "AccessExclusiveLock",
 ];
-/// The same of rows, as PostgreSQL maps their modes to those of tables: in the order of
-/// [`txn::RowLock`], and the deletion of a version of the transaction's own.
+/// The modes of row locks in PostgreSQL's names for table locks, in the order of [`txn::RowLock`].
+/// The last one is the deletion of the transaction's own version.
 const ROW_MODES: [&str; 5] =
     ["AccessShareLock", "RowShareLock", "ExclusiveLock", "AccessExclusiveLock", "AccessExclusiveLock"];
-/// The same of advisory locks.
+/// The modes of advisory locks.
 pub(super) const ADVISORY_MODES: [&str; 2] = ["ShareLock", "ExclusiveLock"];
 /// The OID of `pg_namespace`.
 const PG_NAMESPACE: u32 = 2615;

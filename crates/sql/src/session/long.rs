@@ -1,5 +1,5 @@
-//! Long texts: each byte is read and copied by stages that have no safe point, so they run beside
-//! the core.
+//! Long texts. The stages that read and copy a text have no safe point. What must hold: for a text
+//! longer than [`LONG_TEXT`] they run beside the core.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use query::normalize::{Literal, Normalized};
 use values::error::SqlError;
 use values::work;
 
-/// A longer text has no room in the time that a core may be held: it is read at about a gigabyte a
-/// second.
+/// A longer text would hold the core too long: the stages read about 1 GB a second, so this length
+/// takes 0.26 ms a stage.
 pub(super) const LONG_TEXT: usize = 256 << 10;
 
-/// Reads a long text beside the core; whether it is one statement with a template.
+/// Reads a long text beside the core. Returns whether it is one statement with a template.
 pub(super) fn read_beside(read: &mut Normalized, text: &str) -> Result<bool, SqlError> {
     let (mut beside, text) = (std::mem::take(read), work::owned_text(text)?);
     let done = runtime::aside::run_given(text.len(), move || {

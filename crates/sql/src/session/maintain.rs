@@ -1,4 +1,5 @@
-//! VACUUM and ANALYZE.
+//! VACUUM and ANALYZE. What must hold: a relation is maintained under a SHARE UPDATE EXCLUSIVE
+//! lock, by the definition that holds then.
 
 use std::sync::Arc;
 
@@ -16,13 +17,14 @@ use values::error::{SqlError, SqlState};
 struct Chosen<'c> {
     /// Its OID; None for an index or a sequence, which VACUUM and ANALYZE skip.
     oid: Option<u32>,
-    /// The name it was given by, with the columns to analyze; None where all tables are maintained.
+    /// The name in the statement, with the columns to analyze. `None` if the statement names no
+    /// relation.
     named: Option<&'c (QualifiedName, Vec<String>)>,
 }
 
 impl Session {
-    /// VACUUM, ANALYZE. All names are resolved first, each under a lock that is given up again; a
-    /// relation keeps its place in the list when it loses its name afterwards.
+    /// VACUUM and ANALYZE. Resolves all names first, each under a lock that it then gives up. A
+    /// relation stays on the list even if it loses its name afterwards.
     pub(super) fn maintain(
         &mut self,
         names: &[(QualifiedName, Vec<String>)],
@@ -55,7 +57,8 @@ impl Session {
                 .txn
                 .lock_table(oid, TableLock::ShareUpdateExclusive, Wait::Block)
                 .map_err(from_txn)?;
-            // As it is now that it is locked: it may have been dropped, or have got other trees.
+            // Takes the definition under the lock: the table may have been dropped, or have new
+            // trees.
             self.refresh_catalog();
             match self.environment.catalog.table(oid).cloned() {
                 Some(table) if table.is_virtual() => {}
@@ -73,7 +76,8 @@ impl Session {
         Ok(())
     }
 
-    /// The table of a name, once nobody holds it alone; None for another relation.
+    /// The table of a name, after waiting for any session that holds it exclusively. `None` for
+    /// another kind of relation.
     fn maintained(&mut self, name: &QualifiedName) -> Result<Option<u32>, SqlError> {
         safe_point()?;
         self.refresh_catalog();

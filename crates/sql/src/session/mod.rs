@@ -6,10 +6,10 @@
 //!
 //! 1. Outside of BEGIN a transaction lives from the first statement to the end of the query string,
 //!    or to Sync.
-//! 2. After an error a transaction block runs nothing but its end: everything it did is taken back
-//!    at once, to the last savepoint or altogether.
-//! 3. A plan is run only when its tables are locked and its generation, looked at after the locks,
-//!    is still current, or when its tables were locked before it was made.
+//! 2. After an error a transaction block runs nothing but its end. The error rolls it back at once,
+//!    to the last savepoint or whole.
+//! 3. A plan runs only if its tables are locked and its generation, read after the locks, is
+//!    current. It also runs if its tables were locked before it was made.
 
 mod administer;
 mod advisory;
@@ -100,8 +100,8 @@ impl Session {
         let slot = shared.activity.take_slot(definitions.oid, interrupt).ok_or_else(|| {
             SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
         })?;
-        // DROP DATABASE closes the database before it looks for slots that are taken: one of the
-        // two sees the other.
+        // DROP DATABASE closes the database before it looks for taken slots. So one of the two sees
+        // the other.
         if definitions.is_closed() {
             return Err(no_database(&definitions.entry().name));
         }
@@ -187,7 +187,7 @@ impl Session {
         if bound.is_err()
             && let Ok(planned) = self.find_prepared(statement)
         {
-            // The statement that the error is about.
+            // The activity table shows the statement that the error is about.
             self.slot.query(planned.number, &planned.text);
         }
         bound
@@ -385,8 +385,8 @@ impl Session {
         Ok(())
     }
 
-    /// Takes over the settings that sessions begin with now, but for what was SET here or asked for
-    /// by the client.
+    /// Takes over the settings that sessions begin with now. Keeps a value that a SET or the
+    /// client's startup packet decided.
     pub fn reload_settings(&mut self, settings: &[(String, String)]) {
         self.environment.table.reload(settings, self.shared.read_only_settings());
         self.show_application();
@@ -418,8 +418,8 @@ impl Session {
         self.environment.table.reported().map(|(name, value)| (name, value.to_owned())).collect()
     }
 
-    /// The settings of [`Session::reported_settings`] that changed since the client was last told:
-    /// (name, value).
+    /// The settings of [`Session::reported_settings`] that changed since the last report: (name,
+    /// value).
     #[inline]
     pub fn changed_settings(&mut self) -> Vec<(&'static str, String)> {
         let changed = self.environment.table.take_changed();
@@ -438,15 +438,15 @@ impl Session {
         }
     }
 
-    /// Asks for what lies apart from the session itself and its next statement will need.
+    /// Prefetches the memory outside the session that its next statement will need.
     #[inline]
     pub fn prefetch(&self) {
         self.slot.prefetch();
         self.environment.txn.prefetch();
     }
 
-    /// The columns of the rows a statement gives; those of FETCH are its cursor's, those of EXECUTE
-    /// its statement's.
+    /// The columns of a statement's rows. FETCH has those of its cursor, EXECUTE those of its
+    /// statement.
     fn shown_columns(&self, planned: &Arc<Planned>) -> Option<Arc<[ColumnDesc]>> {
         if let Some(compiled) = &planned.compiled
             && let Body::Command(command) = &compiled.statement.body
@@ -479,7 +479,7 @@ impl Session {
         portal.filter(|portal| portal.planned.is_some()).ok_or_else(|| self.no_portal(name))
     }
 
-    /// Tells the client something that is no error, where `client_min_messages` lets it through.
+    /// Sends the client a notice, if `client_min_messages` lets it through.
     fn tell(&self, client: &mut dyn Client, notice: &Notice) {
         if self.environment.table.tells(notice.severity) {
             client.notice(notice);
@@ -534,8 +534,8 @@ impl Session {
         });
         let holds_nothing = self.status() == b'I' && self.environment.portals.is_empty();
         if self.interrupt.is_pending() && (holds_nothing || !runtime::account::is_short()) {
-            // It came too late for its statement. A session that keeps portals while memory is
-            // short hears of it as it idles.
+            // The interrupt came too late for its statement. A session that keeps portals while
+            // memory is short gets it while idle.
             self.interrupt.clear(Reason::Memory);
         }
         if holds_nothing {
@@ -551,7 +551,7 @@ impl Drop for Session {
     }
 }
 
-/// The error for a portal whose run has failed.
+/// The error for running a portal again after its run has failed.
 fn not_runnable(name: &str) -> SqlError {
     let message = format!("portal \"{name}\" cannot be run");
     SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)

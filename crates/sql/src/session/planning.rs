@@ -1,5 +1,6 @@
-//! From a text to its plan: taken from the caches while it fits the present definitions, else
-//! compiled, with the tables locked that the text names.
+//! From a text to its plan. A plan comes from the caches if it fits the present definitions, or
+//! else from the compiler. What must hold: if the binder refuses a text, the client gets the error
+//! only once its tables are locked and the error still stands.
 
 use std::sync::Arc;
 
@@ -63,8 +64,8 @@ impl Session {
         }
     }
 
-    /// The plan for a text that is being prepared. The tables that a query reads or writes are
-    /// locked as if it ran, since the client may ask for their columns.
+    /// The plan for a text that is being prepared. Locks the tables that a query reads or writes,
+    /// as a run would, because the client may ask for their columns.
     pub(super) fn plan_prepared(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
         let mut taken = TakenLocks::default();
         loop {
@@ -110,7 +111,8 @@ impl Session {
         }
     }
 
-    /// Makes a stale plan anew. Its result must have the former columns, which the client may know.
+    /// Makes a stale plan again. Its result must have the former columns, because the client may
+    /// know them.
     pub(super) fn replan(
         &mut self,
         planned: &Arc<Planned>,
@@ -126,7 +128,7 @@ impl Session {
         };
         match same {
             true => Ok(fresh),
-            // Drivers know by the routine that preparing again will help.
+            // Drivers recognise this routine's name and prepare the statement again.
             false => {
                 Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
                     .with_routine("RevalidateCachedQuery"))
@@ -145,7 +147,7 @@ impl Session {
             if self.block.status() != b'E' || error.code.is_stop() {
                 return error;
             }
-            // The client learns of a text that PostgreSQL's grammar refuses there too.
+            // The split finds the same syntax error as PostgreSQL's grammar.
             match query::parse::split(text) {
                 Ok(parts) if parts.len() > 1 => error,
                 Ok(_) => SqlError::new(

@@ -1,13 +1,13 @@
 //! The plans a core knows: compiled statements by text, shared by the core's sessions.
 //!
-//! Two ways in: a text whose literals are lifted out (simple protocol), and a text as it is with
-//! its declared parameter types (extended protocol). Entries are found by hash and then compared
-//! whole. A plan is good while its database's generation is; a stale one is replaced when it is
-//! met.
+//! A plan is found by a text whose literals are lifted out (simple protocol), or by a text and its
+//! declared parameter types (extended protocol). A lookup finds an entry by hash and then compares
+//! it whole. What must hold: a plan is valid only while its database's generation is. A session
+//! that meets a stale plan replaces it.
 //!
-//! A core keeps at most [`KEPT`] plans of each kind and a bounded number of bytes; beyond that it
-//! begins anew. A large plan is kept when its statement comes a second time, so that large
-//! statements run once leave nothing behind.
+//! A core keeps at most [`KEPT`] plans of each kind, of [`MOST_BYTES`] together. At the bound it
+//! drops all of them. It keeps a large plan only when its statement comes a second time. So a large
+//! statement that runs once leaves nothing behind.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// A plan that took so many bytes to make, under a number of its own.
+    /// A plan with a new number. `bytes` is the memory that making it left allocated.
     pub fn new(text: Arc<str>, types: &[u32], compiled: Option<Compiled>, bytes: usize) -> Planned {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         // Relaxed: numbers differ, that is all. Taken where a plan is made, which costs far more.
@@ -82,7 +82,7 @@ struct Plans {
 }
 
 impl Plans {
-    /// Drops the plans. Gives way between them: some thousand take tens of milliseconds.
+    /// Drops the plans, and yields between them: some thousand take tens of milliseconds.
     fn discard(self) {
         for (_, planned) in self.by_template.into_values() {
             let_go(planned);
@@ -108,8 +108,7 @@ struct Cache {
 }
 
 impl Cache {
-    /// Whether a plan is to be kept; makes room for it. The caller discards what had to go for
-    /// that.
+    /// Whether to keep a plan. Makes room for it; the caller discards the plans that had to go.
     fn admits(&mut self, hash: u64, bytes: usize, discarded: &mut Plans) -> bool {
         let most = memory::for_core(MOST_BYTES);
         if bytes > most / LARGEST_SHARE || bytes > LARGE && !self.was_seen(hash) {
@@ -123,12 +122,12 @@ impl Cache {
             self.bytes = 0;
         }
         self.bytes += bytes;
-        // The core's from now on, not the session's.
+        // From now on the core's account holds these bytes, not the session's.
         account::settle(account::held() - bytes as i64);
         true
     }
 
-    /// Whether a large statement came before; remembers it.
+    /// Whether a large statement came before. Remembers it for the next time.
     fn was_seen(&mut self, hash: u64) -> bool {
         let seen = self.large.contains(&hash);
         if !seen {
@@ -143,8 +142,8 @@ impl Cache {
     }
 }
 
-/// Plans of each kind a core keeps; beyond that it begins anew, which costs less than remembering
-/// who was used when.
+/// The most plans of each kind that a core keeps. At the bound it drops them all, which costs less
+/// than an order of use.
 const KEPT: usize = 4096;
 /// Bytes of plans a core keeps at most.
 const MOST_BYTES: usize = 64 << 20;
@@ -193,12 +192,12 @@ pub(super) fn keep_template(scope: Scope, text: &str, read: &Normalized, planned
             cache.replaced(before.as_ref().map(|(_, plan)| &**plan));
         }
     });
-    // Others run meanwhile, so the cache is not borrowed.
+    // Other fibers run meanwhile, so the cache must not be borrowed.
     discarded.discard();
 }
 
-/// Whether a plan of so many bytes is never kept, however much memory there is. Hashing a long text
-/// takes long.
+/// Whether a plan of so many bytes is never kept, however much memory is free. Hashing its long
+/// text would take too long.
 fn is_too_large(bytes: usize) -> bool {
     bytes > MOST_BYTES / LARGEST_SHARE
 }
@@ -234,6 +233,6 @@ pub(super) fn keep_text(scope: Scope, planned: &Arc<Planned>) {
             cache.replaced(before.as_deref());
         }
     });
-    // As above.
+    // Other fibers run meanwhile, so the cache must not be borrowed.
     discarded.discard();
 }

@@ -1,5 +1,5 @@
-//! Portals: a bound statement on its way to being run, or stopped at a row limit with the rest of
-//! its rows kept.
+//! Portals: a bound statement before its run, or stopped at a row limit with the rest of its rows
+//! kept.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use values::error::SqlError;
 use values::types::{Datum, Type};
 use values::{binary, encoding, text};
 
-/// Larger parameters' buffer is not kept.
+/// A parameter buffer of more bytes is freed after its statement.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// A portal. Parameters are kept as they came and read when it runs, into the statement's own
-/// arena.
+/// A portal. It keeps parameters as the client sent them. The run reads them into the statement's
+/// own arena.
 #[derive(Default)]
 pub(super) struct Portal {
-    /// Its statement; None when there is no portal. Then all other fields but the buffers are as
-    /// new.
+    /// Its statement, or `None` if there is no portal. Then all other fields except the buffers are
+    /// as new.
     pub planned: Option<Arc<Planned>>,
     /// Result formats as Bind has them.
     pub formats: SmallVec<[i16; 4]>,
     /// The rows not sent yet, once it was stopped at a row limit.
     pub kept: Option<KeptRows>,
-    /// The columns and tag of its first run, where it is a command that returns rows.
+    /// The columns and tag of its first run, if it is a command that returns rows.
     pub command: Option<Box<CommandRows>>,
     /// It has run to its end.
     pub done: bool,
-    /// Its run ended with an error: it is not run again.
+    /// Its run ended with an error, so it never runs again.
     pub failed: bool,
     /// A cursor WITH HOLD, which outlives its transaction when that commits.
     pub held: bool,
@@ -52,7 +52,7 @@ pub(super) struct Portal {
 }
 
 impl Portal {
-    /// Whether its statement is being run: it has been taken from its place meanwhile.
+    /// Whether its statement is running. The run takes the statement out of this place.
     pub fn is_running(&self) -> bool {
         self.planned.is_none()
     }

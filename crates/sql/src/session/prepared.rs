@@ -20,7 +20,7 @@ use values::types::Datum;
 /// A prepared statement.
 struct Entry {
     planned: Arc<Planned>,
-    /// The text that PREPARE came in; None for one of the extended protocol.
+    /// The text that held the PREPARE. `None` for a statement of the extended protocol.
     source: Option<Arc<str>>,
     created: i64,
 }
@@ -93,7 +93,7 @@ impl PreparedStatements {
 }
 
 impl Session {
-    /// An argument of EXECUTE as the parameter's type wants it.
+    /// Converts an argument of EXECUTE to the parameter's type.
     fn as_parameter(&self, planned: &Planned, at: usize, argument: &Expr) -> Result<Expr, SqlError> {
         let types = planned.compiled.as_ref().map(|compiled| &compiled.statement.parameters);
         let Some(&type_) = types.and_then(|types| types.get(at)) else { return Ok(argument.clone()) };
@@ -124,7 +124,7 @@ impl Session {
     ) -> Result<Vec<Option<Vec<u8>>>, SqlError> {
         let declared = planned.compiled.as_ref().map_or(0, |compiled| compiled.declared);
         let PreparedCall { name, arguments, places } = call;
-        // PostgreSQL does not look at what is given to a statement without parameters.
+        // PostgreSQL ignores the arguments for a statement without parameters.
         if declared == 0 {
             return Ok(Vec::new());
         }
@@ -207,8 +207,8 @@ impl Session {
     }
 }
 
-/// Refuses what CREATE TABLE AS EXECUTE can't make a table from, and more names of columns than
-/// there are.
+/// Refuses a statement that CREATE TABLE AS EXECUTE cannot make a table from. Refuses as well more
+/// column names than the query has columns.
 pub(super) fn check_fits(table: &CreateTable, query: &Statement) -> Result<(), SqlError> {
     if !matches!(&query.body, Body::Query { tag, .. } if *tag == QueryTag::Select) {
         return Err(no_select());

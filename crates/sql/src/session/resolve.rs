@@ -1,15 +1,16 @@
 //! Names of relations, resolved under locks as PostgreSQL does.
 //!
-//! A name is looked up and what it stands for is locked. The wait for the lock may have ended with
-//! a commit that gave the name to something else, so the name is looked up again: if it stands for
-//! another object now, the lock on the first one is given up, unless the transaction held it
-//! before, and the other object is locked.
+//! A command looks a name up, locks the object and looks the name up again. A commit during the
+//! wait may have given the name to another object. Then the command locks that one, and unlocks the
+//! first one unless the transaction held the lock before.
+//!
+//! What must hold: a name stands for the locked object when the wait for its lock is over.
 //!
 //! A command that names relations does this name by name ([`Session::lock_found`]). A query is
-//! planned first; its plan lists the tables that it was bound to. They are locked in the order of
-//! the text ([`Session::lock_tables`]), and the query is planned again when a definition has
-//! changed meanwhile. A query that the binder refuses has its tables locked before the client hears
-//! of it ([`Session::lock_resolved`]).
+//! planned first, and its plan lists the tables that it was bound to. [`Session::lock_tables`]
+//! locks them in the order of the text. If a definition has changed meanwhile, the query is planned
+//! again. If the binder refuses a query, [`Session::lock_resolved`] locks its tables before the
+//! client gets the error.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use execution::from_txn;
 use query::plan::{Body, Command, QualifiedName, Statement};
 use values::error::{SqlError, SqlState};
 
-/// The locks that a statement has taken for plans of its own that turned out stale.
+/// The locks that a statement took for its own plans that proved stale.
 #[derive(Default)]
 pub(super) struct TakenLocks {
     locks: Vec<(u32, TableLock)>,
@@ -67,8 +68,9 @@ impl Session {
         SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", name.shown()))
     }
 
-    /// Finds something by a name, with the OID that stands for it in locks, and locks it until the
-    /// transaction ends. Definitions are as of then. None when the name stands for nothing.
+    /// Finds an object by a name and locks it until the transaction ends. `find` returns the object
+    /// and the OID to lock. Takes the newest definitions. Returns `None` if the name stands for
+    /// nothing.
     ///
     /// # Errors
     /// Those of `find` and of the wait.
@@ -104,7 +106,7 @@ impl Session {
         Ok(None)
     }
 
-    /// Locks a table by name and gives its definition as of then; None when there is no such
+    /// Locks a table by name. Returns its newest definition, or `None` if there is no such
     /// relation.
     pub(super) fn locked_table(
         &mut self,
@@ -123,8 +125,9 @@ impl Session {
         Ok(table)
     }
 
-    /// Locks a relation of any kind by name, for ALTER; a table or a sequence in the mode `lock`,
-    /// an index by its table, in the mode `of_index`. An object that `check` refuses is not locked.
+    /// Locks a relation of any kind by name, for ALTER. A table or a sequence gets the mode `lock`.
+    /// For an index, its table gets the mode `of_index`. Does not lock an object that `check`
+    /// refuses.
     pub(super) fn locked_relation(
         &mut self,
         name: &QualifiedName,
@@ -145,8 +148,8 @@ impl Session {
         Ok(found)
     }
 
-    /// Locks the table of an index by the index's name: the table's OID and the index's. None when
-    /// there is no such relation.
+    /// Locks the table of an index by the index's name. Returns the OIDs of the table and the
+    /// index, or `None` if there is no such relation.
     pub(super) fn locked_index(
         &mut self,
         name: &QualifiedName,
@@ -206,7 +209,7 @@ impl Session {
         match &statement.body {
             Body::Query { .. } => self.lock_tables(statement, taken),
             Body::Command(_) if statement.locks.is_empty() && taken.locks.is_empty() => Ok(true),
-            // A definition is refused in a read-only transaction before it waits.
+            // A read-only transaction refuses a definition before it waits.
             Body::Command(command)
                 if self.environment.characteristics.read_only
                     && matches!(
@@ -220,13 +223,13 @@ impl Session {
         }
     }
 
-    /// Opens the transaction if need be and locks the statement's tables; false when the plan has
-    /// become stale. The locks that were taken for it then are in `taken`.
+    /// Opens the transaction if need be and locks the statement's tables. Returns false if the plan
+    /// is stale now. Then `taken` has the locks that were taken for it.
     ///
-    /// The objects of a query stay as they are while the transaction holds every lock that the plan
-    /// asks for: definitions of other objects, committed meanwhile, leave the plan current. So a
-    /// query is compiled once more at most for each lock that it did not hold. A name may have
-    /// changed its table meanwhile: the table it stands for now is locked before that.
+    /// The objects of a query stay unchanged while the transaction holds every lock that the plan
+    /// asks for. A change of another object leaves the plan current. So a query is compiled at most
+    /// once more for each lock that it did not hold. A name may stand for another table by then:
+    /// that table is locked before the query is compiled.
     pub(super) fn lock_tables(
         &mut self,
         statement: &Statement,
@@ -245,12 +248,12 @@ impl Session {
         }
         let mut held = true;
         let before = self.block.has_definitions().then(|| Arc::clone(&self.environment.catalog));
-        // It may find other definitions than those that the plan was made for.
+        // The catalog may be newer than the one that the plan was made for.
         if is_query {
             self.take_first_snapshot()?;
         }
-        // By place in the list. A statement of more than 64 tables keeps the locks of the further
-        // ones when it is planned again.
+        // One bit for each place in the list. A statement of more than 64 tables keeps the locks
+        // beyond the 64th when it is planned again.
         let mut new = 0_u64;
         let mut locks = statement.locks.iter().enumerate();
         let mut next = locks.next();
@@ -279,8 +282,8 @@ impl Session {
         }
     }
 
-    /// Locks the tables that have the names of those which a stale plan was bound to and which are
-    /// gone: the plan made next finds them there, however long it takes to make.
+    /// For each dropped table of a stale plan, locks the table that has its name now. So the next
+    /// plan finds that table unchanged, however long it takes to make.
     #[cold]
     fn lock_successors(
         &mut self,
@@ -316,11 +319,11 @@ impl Session {
         Ok(())
     }
 
-    /// Locks the tables that a refused statement's names stood for. Ok: definitions have changed
-    /// meanwhile, and the statement is to be compiled again.
+    /// Locks the tables that a refused statement's names stood for. Returns `Ok` if definitions
+    /// have changed meanwhile: the caller compiles the statement again.
     ///
-    /// # Errors
-    /// The statement's own where its names still stand for these tables, and those of the waits.
+    /// # Errors The statement's own if its names still stand for these tables, and those of the
+    /// waits.
     #[cold]
     pub(super) fn lock_resolved(&mut self, error: SqlError, taken: &mut TakenLocks) -> Result<(), SqlError> {
         let before = Arc::clone(&self.environment.catalog);
@@ -347,7 +350,7 @@ impl Session {
     }
 }
 
-/// A table's OID; 42501 for a relation of the catalog.
+/// A table's OID, or error 42501 for a relation of the catalog.
 fn refuse_catalog(table: &Table) -> Result<u32, SqlError> {
     if !table.is_virtual() {
         return Ok(table.oid);

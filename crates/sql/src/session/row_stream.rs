@@ -4,9 +4,9 @@
 //! A [`Producer`] runs the query on a stack of its own and waits behind each row. It outlives the
 //! statement that began it, so it borrows nothing from its session. What must hold:
 //!
-//! 1. A producer stays on its core. The session, which may be dropped anywhere, has its number
-//!    only.
-//! 2. A query is dropped before its transaction ends, since its trees may go then.
+//! 1. A producer stays on its core. The session, which may be dropped on any thread, has only its
+//!    number.
+//! 2. A query is dropped before its transaction ends, because the end may free its trees.
 
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
@@ -35,13 +35,13 @@ struct Waiting {
 }
 
 core_local! {
-    /// The core's streamed queries by their numbers. Not dropped with the thread, which has no
-    /// fibers any more by then.
+    /// The core's streamed queries by their numbers. They are not dropped with the thread, because
+    /// its fibers have ended by then.
     static STREAMS: ManuallyDrop<RefCell<HashMap<u64, Waiting>>> = ManuallyDrop::default();
     static NEXT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The rows of a query that makes each when it is asked for.
+/// The rows of a query that makes each row on demand.
 pub(super) struct RowStream {
     number: u64,
     home: usize,
@@ -54,8 +54,8 @@ impl RowStream {
         STREAMS.with(|streams| streams.borrow().len()) < MOST
     }
 
-    /// A query that begins when its first row is asked for; None when the core has no stack for it.
-    /// `query` packs each row into the cell and then waits for demand.
+    /// A query that begins when its reader asks for the first row. `None` if the core has no stack
+    /// for it. `query` packs each row into the cell and then waits for demand.
     pub fn begin(
         store: Arc<Store>,
         query: impl FnOnce(&RefCell<Vec<u8>>, &Demand<'_>) -> Result<(), SqlError> + 'static,
@@ -68,7 +68,7 @@ impl RowStream {
         Some(RowStream { number, home: runtime::core(), store })
     }
 
-    /// Appends the next row to `rows`; false: there is none, now or later.
+    /// Appends the next row to `rows`. Returns false once the query has ended.
     pub fn next(&mut self, rows: &mut Rows) -> Result<bool, SqlError> {
         let Some(mut waiting) = STREAMS.with(|streams| streams.borrow_mut().remove(&self.number)) else {
             return Ok(false);
@@ -76,7 +76,8 @@ impl RowStream {
         if let Some(ended) = waiting.producer.resume() {
             return ended.map(|()| false);
         }
-        // A value that was left unfinished, since there was no memory for it, must not count.
+        // A value may be unfinished because memory ran out. The interrupt says so, and the row must
+        // not count.
         interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
         rows.push(&self.store, |to| values::work::put(&waiting.row.borrow(), to))?;
         STREAMS.with(|streams| streams.borrow_mut().insert(self.number, waiting));

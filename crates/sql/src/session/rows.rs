@@ -1,4 +1,4 @@
-//! Rows kept for later: of a portal stopped at its row limit, of a cursor.
+//! Rows kept for later, by a portal stopped at its row limit or by a cursor.
 //!
 //! The place among n rows is 0 before the first one, i on row i, and n + 1 behind the last one.
 
@@ -25,8 +25,8 @@ pub(super) struct KeptRows {
 }
 
 impl KeptRows {
-    /// No rows yet, to be read forward; `memory` bytes of them will be kept before they go to
-    /// temporary pages.
+    /// An empty list to be read forward. It keeps `memory` bytes of rows before it uses temporary
+    /// pages.
     pub fn new(memory: usize) -> KeptRows {
         let (rows, reader) = (Rows::new(memory), RowsReader::default());
         KeptRows { rows, forgotten: 0, stream: None, reader, scroll: false, place: 0 }
@@ -87,7 +87,7 @@ impl KeptRows {
         (1..=self.count()).contains(&self.place)
     }
 
-    /// 55000 where rows only go forward.
+    /// Fails with 55000 if the rows only go forward.
     pub fn require_scroll(&self) -> Result<(), SqlError> {
         if self.scroll {
             return Ok(());

@@ -1,8 +1,8 @@
 //! A session's settings: SET, SHOW, RESET, SET LOCAL.
 //!
-//! Every setting PostgreSQL's clients commonly set is known; those that mean something here have a
-//! typed field, the others are kept as text. A transaction remembers what to put back: after SET
-//! when it rolls back, after SET LOCAL always.
+//! Every setting that PostgreSQL's clients commonly set is known. Settings with an effect here have
+//! a typed field; the others are kept as text. What must hold: a rollback restores the values
+//! before SET, and the end of the transaction those before SET LOCAL.
 
 mod amounts;
 mod described;
@@ -75,7 +75,7 @@ pub(crate) struct SettingsTable {
     pub formats: Settings,
     /// search_path as schema names.
     pub search_path: Arc<[String]>,
-    /// Tells plans made under different search paths apart.
+    /// Distinguishes plans made under different search paths.
     pub path_key: u64,
     pub statement_timeout: Option<Duration>,
     pub idle_transaction_timeout: Option<Duration>,
@@ -98,8 +98,8 @@ pub(crate) struct SettingsTable {
     pub maintenance_work_mem: usize,
     /// Bytes of memory the session may hold: its statement, cursors and prepared statements.
     statement_memory: u64,
-    /// `work_mem` and `maintenance_work_mem` as they were set; what is in effect is bounded by
-    /// `statement_memory`.
+    /// `work_mem` and `maintenance_work_mem` as they were set. `statement_memory` bounds the values
+    /// in effect.
     wanted: (usize, usize),
     /// Bounded by `statement_memory`.
     interrupt: Arc<Interrupt>,
@@ -165,8 +165,8 @@ fn invalid(name: &str, value: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// A value as far as it is read. A name is cut; another value of more bytes than a message has is
-/// refused.
+/// The part of a value that is read. Cuts a name. Refuses any other value with more bytes than a
+/// message holds.
 fn within<'v>(known: &Known, value: &'v str) -> Result<&'v str, SqlError> {
     let read = for_message(value);
     if read.len() == value.len() || known.kind == Kind::Name {
@@ -233,7 +233,7 @@ impl SettingsTable {
         }
     }
 
-    /// A value for a setting, as far as it is read.
+    /// The part of a value that a setting reads.
     ///
     /// # Errors
     /// When there is no such setting, or the value is too long for it.
@@ -296,8 +296,7 @@ impl SettingsTable {
         before
     }
 
-    /// The number of a setting that may be set, and the text to set: that of the value, or of the
-    /// default.
+    /// The number of a setting that may be set, and its new text: the value, or the default.
     fn wanted(&self, name: &str, value: Option<&str>) -> Result<(usize, String), SqlError> {
         let at = position(name).ok_or_else(|| unknown(name))?;
         let known = &KNOWN[at];
@@ -328,17 +327,17 @@ impl SettingsTable {
         Ok(())
     }
 
-    /// How a setting would be shown once it has a value, or its default; an error when it can't be
-    /// set.
+    /// The text that SHOW would give after the setting takes a value, or its default. Fails if it
+    /// cannot be set.
     pub fn shown_once_set(&self, name: &str, value: Option<&str>) -> Result<String, SqlError> {
         let (at, wanted) = self.wanted(name, value)?;
         let mut trial = SettingsTable { limits: Arc::default(), interrupt: Arc::default(), ..self.clone() };
         trial.apply(at, &wanted)
     }
 
-    /// Sets what a session begins with: RESET goes back to it. A reload changes what the server
-    /// sets, not what the client asks for in its startup packet. The server reports all settings to
-    /// the client after that.
+    /// Sets a value that the session begins with and RESET restores. A reload changes values that
+    /// the server sets, not those in the client's startup packet. Afterwards the server reports all
+    /// settings to the client.
     pub fn set_initial(&mut self, name: &str, value: &str, by_client: bool) -> Result<(), SqlError> {
         self.set(name, Some(value), false)?;
         if let Some(at) = position(name) {
@@ -364,7 +363,7 @@ impl SettingsTable {
         Ok(())
     }
 
-    /// How many changes there are to put back: a savepoint's mark.
+    /// The number of changes to restore: a savepoint's mark.
     pub fn mark(&self) -> usize {
         self.undo.len()
     }
@@ -375,7 +374,7 @@ impl SettingsTable {
             return;
         }
         let mut undo = self.undo.split_off(mark);
-        // Settings that a SET after it decides.
+        // Settings that a later SET has decided.
         let mut decided = Vec::new();
         while let Some(change) = undo.pop() {
             if committed && !change.local {
@@ -384,7 +383,7 @@ impl SettingsTable {
             if committed && decided.contains(&change.setting) {
                 continue;
             }
-            // A reload may have changed meanwhile what is not the session's own.
+            // A reload may have changed values meanwhile that no SET of this session decided.
             let before = match change.source {
                 Source::Session => change.before,
                 Source::Server | Source::Client => self.texts.initial[change.setting].clone(),
@@ -396,7 +395,7 @@ impl SettingsTable {
         }
     }
 
-    /// Checks a value, puts it into effect and gives its proper spelling.
+    /// Checks a value, puts it into effect and returns its canonical spelling.
     fn apply(&mut self, at: usize, value: &str) -> Result<String, SqlError> {
         let known = &KNOWN[at];
         let mut proper = spelled(known, value)?;
@@ -551,8 +550,8 @@ fn no_deadlock_timeout() -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-/// Whether a least severity of the log lets errors through. Puts the value's proper spelling in
-/// place.
+/// Whether a least severity of the log lets errors through. Replaces the value by its canonical
+/// spelling.
 fn logs_errors(value: &mut String) -> bool {
     if value == "debug" {
         "debug2".clone_into(value);
@@ -560,8 +559,8 @@ fn logs_errors(value: &mut String) -> bool {
     !matches!(value.as_str(), "log" | "fatal" | "panic")
 }
 
-/// The lowest severity that a value of `client_min_messages` lets through; None: errors only. Puts
-/// its proper spelling in place.
+/// The lowest severity that a value of `client_min_messages` lets through, or `None` for errors
+/// only. Replaces the value by its canonical spelling.
 fn least_loud(value: &mut String) -> Option<Severity> {
     if value == "debug" {
         "debug2".clone_into(value);
@@ -575,8 +574,8 @@ fn least_loud(value: &mut String) -> Option<Severity> {
     }
 }
 
-/// The time zone of a name, of an interval, or of an offset in hours; or why there is none, where
-/// there is more to say.
+/// The time zone for a name, an interval or an offset in hours. The error is PostgreSQL's detail,
+/// if it has one.
 fn time_zone(value: &str) -> Result<Zone, Option<&'static str>> {
     const TOO_FAR: Option<&str> = Some("UTC timezone offset is out of range.");
     if value.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("interval")) {

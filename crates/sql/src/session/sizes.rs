@@ -1,4 +1,4 @@
-//! How large relations and databases are: pages counted by walks over inner nodes.
+//! Sizes of relations and databases, counted in pages by walks over inner nodes.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl SessionEnvironment {
         Some(size.map(|size| size.map_or(Datum::Null, Datum::Int8)))
     }
 
-    /// None for what is no relation (any more).
+    /// The bytes of a relation, or `None` if there is no such relation now.
     fn relation_size(&self, oid: u32, parts: Parts) -> Result<Option<i64>, SqlError> {
         self.size_of(&self.definitions, &self.catalog, &|catalog| relation_trees(catalog, oid, parts))
     }
@@ -74,9 +74,9 @@ impl SessionEnvironment {
         }
     }
 
-    /// The bytes of the trees that `found` finds in a catalog; None when there are none (any more).
-    /// No lock keeps them from being freed meanwhile: a walk that fails is begun again where the
-    /// newest definitions have other trees.
+    /// The bytes of the trees that `found` finds in a catalog, or `None` if it finds none. No lock
+    /// keeps the trees from being freed meanwhile. So a failed walk starts again if the newest
+    /// definitions have other trees.
     fn size_of(
         &self,
         definitions: &Definitions,
@@ -87,7 +87,7 @@ impl SessionEnvironment {
         while let Some(trees) = next {
             match self.pages(&trees) {
                 Ok(size) => return Ok(Some(size)),
-                // No catalog shows that the trees of a database that is being dropped go.
+                // DROP DATABASE frees trees without a change in that database's catalog.
                 Err(_) if definitions.is_closed() => return Ok(None),
                 Err(error) => {
                     next = found(&definitions.catalog());
@@ -111,7 +111,7 @@ impl SessionEnvironment {
     }
 }
 
-/// None for what is no relation.
+/// The trees of a relation, or `None` if there is no such relation.
 fn relation_trees(catalog: &Catalog, oid: u32, parts: Parts) -> Option<Vec<TreeAddress>> {
     let (schema, name) = catalog.relation_name(oid)?;
     Some(match catalog.relation_in(schema, name)? {

@@ -1,4 +1,7 @@
-//! The snapshot of a statement: when it is taken, and the tables whose rows it cannot show.
+//! When a statement takes its snapshot, and which tables that snapshot cannot show.
+//!
+//! What must hold: the snapshot includes the commits of all definitions that the statement runs
+//! with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +14,13 @@ use execution::from_txn;
 use query::plan::Isolation;
 use values::error::{SqlError, SqlState};
 
-/// Pause between two checks whether a commit of definitions, which the log is writing, is visible.
+/// The pause between two checks whether a commit of definitions is visible. The log is writing that
+/// commit.
 const PUBLICATION_PAUSE: Duration = Duration::from_micros(200);
 
 impl Session {
-    /// In repeatable read the first query of a transaction takes its snapshot before it waits for a
-    /// lock, also where it is refused then.
+    /// In repeatable read, the first query of a transaction takes its snapshot before it waits for
+    /// a lock, even if the query is then refused.
     #[inline]
     pub(super) fn take_first_snapshot(&mut self) -> Result<(), SqlError> {
         if self.is_before_snapshot() { self.take_snapshot_of_now() } else { Ok(()) }
@@ -28,7 +32,7 @@ impl Session {
         self.take_snapshot(&[])
     }
 
-    /// Takes the statement's snapshot, once the definitions it is run with are committed for it.
+    /// Waits until the snapshot includes the commits of the statement's definitions, then takes it.
     pub(super) fn take_snapshot(&mut self, locks: &[(u32, TableLock)]) -> Result<(), SqlError> {
         self.note_query();
         let generation = self.block.base().unwrap_or(&self.environment.catalog).generation;
@@ -40,9 +44,8 @@ impl Session {
         self.environment.txn.statement_start().map_err(from_txn)
     }
 
-    /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot
-    /// was taken. The entries of their new trees came after it too, so it would see nothing in
-    /// them.
+    /// In repeatable read: refuses tables that were rewritten, or got an index, after the snapshot.
+    /// The entries of their new trees are newer than the snapshot, so it would see none of them.
     fn check_age(&mut self, locks: &[(u32, TableLock)]) -> Result<(), SqlError> {
         if self.environment.characteristics.isolation != Isolation::RepeatableRead {
             return Ok(());

@@ -1,4 +1,7 @@
 //! From a text to its execution: gets the plan, locks the tables, sends the rows.
+//!
+//! What must hold: the client sees rows only once every commit that they show is durable, unless
+//! `synchronous_commit` is off.
 
 use crate::clock::clock;
 use execution::RunningSession as _;
@@ -45,7 +48,7 @@ impl Session {
         done
     }
 
-    /// A text of one statement, planned with its literals lifted out.
+    /// Runs a text of one statement, planned with its literals lifted out.
     fn simple_statement(
         &mut self,
         text: &str,
@@ -86,7 +89,8 @@ impl Session {
         }
     }
 
-    /// A text of several statements: each is planned when its turn has come.
+    /// Runs a text of several statements. It plans each one after the previous one has run, because
+    /// that one may define what the next one names.
     fn several_statements(&mut self, text: &str, client: &mut dyn Client) -> Result<(), SqlError> {
         let ranges = query::parse::split(text)?;
         if ranges.is_empty() {
@@ -95,8 +99,8 @@ impl Session {
         self.block.note_several(ranges.len() > 1);
         let copy = OnceCell::new();
         for range in ranges {
-            // A hundred thousand short statements hold the core no longer than one long one, and
-            // end when told to.
+            // A text may hold 100,000 short statements. The safe point lets other fibers run, and
+            // an interrupt ends the text.
             fiber::safe_point();
             interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
             self.start_limit();
@@ -118,8 +122,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement of the simple protocol; false when its plan turned out stale once its
-    /// tables were locked.
+    /// Runs a statement of the simple protocol. Returns false if its plan is stale once its tables
+    /// are locked.
     fn run_simple(
         &mut self,
         planned: &Arc<Planned>,
@@ -220,7 +224,7 @@ impl Session {
             }
             planned = self.replan(&planned, &mut taken)?;
             portal.planned = Some(Arc::clone(&planned));
-            // A plan made over uncommitted definitions is good for this one run.
+            // A plan made over uncommitted definitions is valid for this run only.
             current = true;
         }
     }
@@ -312,7 +316,7 @@ impl Session {
         Ok(Executed::Complete)
     }
 
-    /// Gives the client as many of the rows as there are, at most `limit`; their number.
+    /// Gives the client at most `limit` of the rows. Returns their number.
     fn give_rows(
         &self,
         kept: &mut KeptRows,
@@ -334,8 +338,8 @@ impl Session {
         Ok(sent_rows)
     }
 
-    /// Runs a query whose tables are locked; the number for its tag. The rows beyond a limit are
-    /// kept.
+    /// Runs a query whose tables are locked. Returns the number for its tag. Keeps the rows beyond
+    /// a limit.
     pub(super) fn run_query(
         &mut self,
         statement: &Statement,
@@ -383,10 +387,12 @@ impl Session {
             self.apply_deferred(false, client)?;
         }
         run?;
-        // A value that was left unfinished, since there was no memory for it, must not count.
+        // A value may be unfinished because memory ran out. The interrupt says so, and the result
+        // must not count.
         interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
         if gives {
-            // That there are no more rows is shown, too.
+            // The end of the rows also shows the client what others committed, so it waits for the
+            // log as rows do.
             self.environment.before_showing()?;
         }
         if !self.environment.deferred.get_mut().is_empty() {
@@ -417,8 +423,8 @@ impl Session {
         }
     }
 
-    /// Tells the client what functions had to say, and does what set_config() asked for if the
-    /// statement was `done`.
+    /// Sends the notices that functions queued. If the statement is `done`, makes the changes that
+    /// set_config() queued.
     pub(super) fn apply_deferred(&mut self, done: bool, client: &mut dyn Client) -> Result<(), SqlError> {
         for deferred in self.environment.deferred.take() {
             match deferred {
@@ -458,7 +464,7 @@ fn written_name(statement: &Statement) -> &'static str {
     }
 }
 
-/// The name of a SELECT by the lock it takes on its rows.
+/// The name of a SELECT that locks rows, by its lock.
 fn locking_name(plan: &Plan) -> &'static str {
     match plan {
         Plan::LockRows { targets, .. } => match targets.first().map(|target| target.lock) {

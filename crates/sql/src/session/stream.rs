@@ -1,7 +1,7 @@
 //! Begins streamed queries ([`RowStream`]) in a session.
 //!
-//! A streamed query only reads, and nothing in it depends on or changes the session's own state
-//! (`query::plan::may_be_live`): it has an environment of its own.
+//! What must hold: a streamed query only reads, and neither depends on the session's own state nor
+//! changes it (`query::plan::may_be_live`). So it has an environment of its own.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use values::error::SqlError;
 use values::types::Datum;
 
 impl Session {
-    /// Begins a query whose tables are locked as a streamed one, where it may be one.
+    /// Begins a query as a streamed one, if it may be one. The caller has locked its tables.
     pub(super) fn begin_stream(
         &mut self,
         statement: &Arc<Statement>,
@@ -46,7 +46,7 @@ fn begin(
     if !RowStream::may_begin() {
         return Ok(None);
     }
-    // The value that goes to another stack is small.
+    // Boxed, so that only a small value moves to the other stack.
     let (environment, statement) = (Box::new(environment), Arc::clone(statement));
     let store = Arc::clone(environment.shared.engine.store());
     let mut packed = Vec::new();

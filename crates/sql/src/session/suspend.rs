@@ -36,7 +36,7 @@ impl CommandRows {
     }
 }
 
-/// Keeps the rows of a command, or passes them on, and keeps its tag.
+/// A client that keeps a command's rows, or passes them on, and keeps its tag.
 struct Keeper<'c> {
     client: &'c mut dyn Client,
     store: Arc<Store>,
@@ -46,8 +46,8 @@ struct Keeper<'c> {
 }
 
 impl Session {
-    /// Runs a command that gives rows. With `keep` the rows are kept and the client hears nothing
-    /// of them, nor that the command is complete.
+    /// Runs a command that gives rows. With `keep` it keeps the rows, and sends the client neither
+    /// rows nor the completion.
     pub(super) fn run_for_rows(
         &mut self,
         statement: &Statement,

@@ -1,6 +1,8 @@
-//! Transaction blocks: how BEGIN, COMMIT, ROLLBACK, savepoints, errors and the ends of messages
-//! move a session between being idle, in an implicit transaction, in a block, and in a failed
-//! block.
+//! Transaction blocks. BEGIN, COMMIT, ROLLBACK, savepoints, errors and the ends of messages move a
+//! session between four stages: idle, implicit transaction, block, failed block.
+//!
+//! What must hold: new definitions are published before the transaction's locks go, and portals
+//! that do not outlast the transaction close with it.
 
 use execution::RunningSession as _;
 use std::sync::Arc;
@@ -43,7 +45,7 @@ impl Session {
 
     /// Opens the transaction a statement needs.
     pub(super) fn ensure_transaction(&mut self) {
-        // An implicit one that failed was rolled back at once.
+        // A failed implicit transaction was rolled back at once.
         if self.block.stage == Stage::Idle || (self.block.stage == Stage::Implicit && self.block.empty) {
             self.block.empty = false;
             self.open_transaction(self.environment.table.defaults);
@@ -63,8 +65,8 @@ impl Session {
         self.block.executed = false;
         self.block.seen = None;
         self.block.first_portal = self.block.next_portal;
-        // The limits of a read-only transaction are decided here: some commands of PostgreSQL's
-        // write in one.
+        // The session enforces read-only itself, because PostgreSQL lets some commands write in a
+        // read-only transaction.
         self.environment.txn.begin(txn_isolation(characteristics.isolation), false);
         if self.block.limit.is_some() || self.environment.table.transaction_timeout.is_some() {
             self.limit_transaction(true);
@@ -113,7 +115,7 @@ impl Session {
         Ok(())
     }
 
-    /// COMMIT; whether it did commit (a failed block is rolled back).
+    /// COMMIT. Returns whether it committed: a failed block is rolled back.
     pub(super) fn commit_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<bool, SqlError> {
         let (stage, characteristics) = (self.block.stage, self.environment.characteristics);
         if !self.block.is_explicit() {
@@ -153,7 +155,7 @@ impl Session {
     pub(super) fn end_implicit(&mut self, commit: bool) -> Result<(), SqlError> {
         match self.block.stage {
             Stage::Implicit => self.end_transaction(commit),
-            // None was opened: what was bound goes as it would have.
+            // No transaction was opened. The bound portals close as they would at its end.
             Stage::Idle => {
                 self.close_portals();
                 Ok(())
@@ -162,14 +164,14 @@ impl Session {
         }
     }
 
-    /// A command of a transaction has run: commits where it stands alone there. Its effect stays
-    /// when a later statement of its pipeline fails.
+    /// Called when a command has run. Commits if the command stands alone in its transaction, so
+    /// its effect stays when a later statement of the pipeline fails.
     pub(super) fn end_alone(&mut self, done: bool) -> Result<(), SqlError> {
         let alone = std::mem::take(&mut self.block.alone);
         if alone && done { self.end_implicit(true) } else { Ok(()) }
     }
 
-    /// The error for a portal that is not there: 25P02 where the failure of the block took it.
+    /// The error for a portal that does not exist: 25P02 if the block's failure closed it.
     pub(super) fn no_portal(&self, name: &str) -> SqlError {
         if self.block.stage == Stage::Failed && self.block.lost.iter().any(|lost| lost == name) {
             return aborted();
@@ -195,7 +197,7 @@ impl Session {
         }
     }
 
-    /// Ends whatever transaction is open.
+    /// Ends the open transaction.
     fn end_transaction(&mut self, commit: bool) -> Result<(), SqlError> {
         self.block.stage = Stage::Idle;
         self.block.savepoints.clear();
@@ -207,7 +209,8 @@ impl Session {
         let overlay = self.block.overlay.take();
         let mut ended = Ok(());
         if !std::mem::take(&mut self.block.empty) && self.environment.txn.in_transaction() {
-            // Before the locks go: the session that gets them next finds the new definitions.
+            // Publishes before the locks go, so that the session that gets them next finds the new
+            // definitions.
             let _publication =
                 (commit && overlay.is_some()).then(|| self.environment.definitions.begin_publication());
             let published = match &overlay {
@@ -219,8 +222,8 @@ impl Session {
                 false => self.take_back_all(overlay.is_some()),
             };
             if self.environment.txn.in_transaction() {
-                // It could not be committed: nothing of it may stay, in this transaction or the
-                // next one.
+                // The commit failed after the definitions were published, so the former ones are
+                // published again.
                 if let Some((base, overlay)) = &overlay {
                     let before = overlay.before(base);
                     self.environment.definitions.publish(|catalog| catalog.with_changes(&before));
@@ -250,8 +253,8 @@ impl Session {
         ended
     }
 
-    /// The session is dropped: what it leaves of trees and counters is settled once its transaction
-    /// has been taken back.
+    /// Called when the session is dropped. Its trees and counters are freed once its transaction
+    /// has been rolled back.
     pub(super) fn leave(&mut self) {
         let created = std::mem::take(&mut self.block.created);
         let overlay = self.block.overlay.take();
@@ -265,11 +268,12 @@ impl Session {
         }
     }
 
-    /// Takes back the transaction after an error, and marks a block as failed.
+    /// Rolls the transaction back after an error, and marks a block as failed.
     pub fn fail(&mut self) {
         self.end_limit();
         self.take_back_failed();
-        // An error may tell of others' rows. The wait for the log does not fail.
+        // An error may show other transactions' rows, so it waits for the log too. A failure of the
+        // wait changes nothing here.
         let _ = self.environment.before_showing();
     }
 
@@ -285,7 +289,7 @@ impl Session {
         if let Some(current) = &mut self.current {
             current.close();
         }
-        // Where this fails, the end of the block takes back the rest and reports an error.
+        // If this fails, the end of the block rolls the rest back and reports an error.
         let _ = match self.block.savepoints.len() {
             0 => {
                 let first = self.block.first_portal;
@@ -304,11 +308,11 @@ impl Session {
         };
     }
 
-    /// The implicit transaction is rolled back at once: its locks are not kept until the client
-    /// says Sync.
+    /// Rolls the implicit transaction back at once, so that its locks do not wait for the client's
+    /// Sync.
     fn take_back_implicit(&mut self) {
         if self.block.stage == Stage::Implicit && !self.block.empty {
-            // A cursor WITH HOLD goes too: its rows were taken back.
+            // A cursor WITH HOLD goes too, because its rows were rolled back.
             let first = self.block.first_portal;
             self.environment.portals.retain(|_, portal| portal.number < first);
             self.block.empty = self.take_back_all(self.block.overlay.is_some()).is_ok();
@@ -401,8 +405,8 @@ impl Session {
         Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
     }
 
-    /// Refuses a command that must stand neither in a block nor among the statements of one text or
-    /// pipeline, which are one transaction. Where it may run, its transaction ends with it
+    /// Refuses a command that may stand neither in a block nor among the statements of one text or
+    /// pipeline, which are one transaction. If the command may run, its transaction ends with it
     /// ([`Session::end_alone`]).
     pub(super) fn refuse_block(&mut self, what: &str) -> Result<(), SqlError> {
         if !self.block.outlasts_statement() {
@@ -413,7 +417,7 @@ impl Session {
         Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
     }
 
-    /// A query runs, or a command that sees rows as one does.
+    /// Notes that a query runs, or a command that reads rows as a query does.
     pub(super) fn note_query(&mut self) {
         self.block.queried = true;
     }

@@ -11,21 +11,21 @@ use crate::shared::system;
 use catalog::{Change, Overlay, Table, TreeAddress};
 use values::error::{SqlError, SqlState};
 
-/// The definitions of all databases may take one part in so many of the memory that sessions may
+/// The definitions of all databases may take this fraction, 1/4, of the memory that sessions may
 /// take.
 const DEFINITIONS_SHARE: i64 = 4;
 
 impl Session {
-    /// Makes a transaction's definitions those of the database, unless another one has taken their
-    /// names meanwhile.
+    /// Publishes a transaction's definitions, unless another transaction has taken their names
+    /// meanwhile.
     pub(super) fn publish(&self, overlay: &Overlay) -> Result<(), SqlError> {
         let (definitions, changes) = (&self.environment.definitions, overlay.changes());
         let refused = |(what, name): (&str, String)| {
             let code = if what == "schema" { SqlState::DUPLICATE_SCHEMA } else { SqlState::DUPLICATE_TABLE };
             SqlError::new(code, format!("{what} \"{name}\" already exists"))
         };
-        // Others run while thousands of changes are applied, and may publish theirs first. Then it
-        // is done in one go.
+        // Other fibers run while thousands of changes are applied, and may publish theirs first.
+        // Then the changes are applied again under the lock, without a pause.
         let base = definitions.catalog();
         let next = base.with_named(changes, fiber::safe_point).map_err(refused)?;
         if definitions.replace(&base, next) {
@@ -41,7 +41,7 @@ impl Session {
         }
     }
 
-    /// The catalog statements see now. Uncommitted definitions are laid over the newest shared
+    /// Takes the catalog that statements see now: uncommitted definitions over the newest shared
     /// ones.
     pub(super) fn refresh_catalog(&mut self) {
         let definitions = &self.environment.definitions;
@@ -71,7 +71,8 @@ impl Session {
         let bytes = object.map(|object| object.encode());
         let there = system::replace(&self.environment.txn, system::OBJECTS, &full, bytes.as_deref())?;
         if !there && bytes.is_none() {
-            // Somebody else has dropped it, or made it since this statement's snapshot.
+            // Another transaction has dropped the object, or made it since this statement's
+            // snapshot.
             return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, "tuple concurrently deleted"));
         }
         let definitions = &self.environment.definitions;
@@ -84,8 +85,8 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses a definition with which those of all databases would take more than their part of
-    /// the memory.
+    /// Refuses a definition that would make those of all databases exceed their share of the
+    /// memory.
     fn refuse_growth(&self, change: &Change) -> Result<(), SqlError> {
         let own = &self.environment.catalog;
         let growth = own.growth(change);
@@ -108,7 +109,7 @@ impl Session {
             .with_hint("Drop some of them, or start the server with a larger --memory."))
     }
 
-    /// Makes a tree that the transaction's end decides about.
+    /// Makes a tree. The transaction's end keeps or drops it.
     pub(super) fn make_tree(&mut self) -> Result<TreeAddress, SqlError> {
         let address = self.shared.create_tree(&self.environment.txn)?;
         self.block.created.push(address);

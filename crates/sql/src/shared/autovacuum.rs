@@ -1,23 +1,26 @@
 //! Autovacuum: vacuum of trees with many deleted entries.
 //!
-//! 1. Every core counts the deletions it does, by tree; a round, now and then, collects the counts.
-//!    They are in memory only: what was deleted before a restart waits for further deletions.
-//! 2. A tree is vacuumed when more of its entries have been deleted than PostgreSQL's threshold:
-//!    50, and a fifth of those it has. How many these are is estimated once, and known from the
-//!    last vacuum from then on.
-//! 3. Deleted entries that a snapshot may still need are counted again as soon as none does.
-//! 4. A vacuum that had to leave its tree goes on where it was, however much comes between: else
-//!    one of a huge tree, often in the way of others, might never see its end.
+//! 1. Every core counts the entries that it deletes, by tree. A round collects the counts, one
+//!    pause after the last round. The counts are in memory only, so entries deleted before a
+//!    restart wait for further deletions.
+//! 2. A round vacuums a tree when more of its entries have been deleted than PostgreSQL's
+//!    threshold: 50 plus a fifth of the tree's entries. The first look estimates the number of
+//!    entries. After a vacuum, the vacuum's count replaces the estimate.
+//! 3. A vacuum leaves deleted entries that a snapshot may still need. They count again as soon as
+//!    no snapshot needs them.
+//! 4. A vacuum that had to leave its tree goes on from that place in a later round. Otherwise the
+//!    vacuum of a huge tree, which others often interrupt, might never end.
 //!
 //! What must hold:
-//! - A tree is touched only under its table's lock, in VACUUM's mode, and only if it still is the
-//!   table's. Autovacuum does not wait for that lock, and gives it up every few thousand entries: a
-//!   session that waits for it gets it then, and the tree is left for the next round.
-//! - A check and DROP DATABASE need the trees to be left alone without locks
-//!   ([`Autovacuum::hold_off`]). They wait for the end of a running round, which is near, and no
-//!   round begins until they have done. A close holds rounds off for good.
-//! - A failure reaches no session: autovacuum logs it once for each tree, and tries the tree again
-//!   later.
+//! - Autovacuum touches a tree only under its table's lock, in VACUUM's mode, and only if the tree
+//!   still belongs to the table. It does not wait for that lock, and gives it up every 4,096
+//!   entries. A session that waits for the lock gets it then, and the tree is left for the next
+//!   round.
+//! - A check and DROP DATABASE hold rounds off, because they use trees without locks
+//!   ([`Autovacuum::hold_off`]). They wait for the end of a running round, at most 4,096 entries
+//!   away, and no round begins until they are done. Closing the folder holds rounds off for good.
+//! - A failure reaches no session. Autovacuum logs it once for each tree, and tries the tree again
+//!   after 60 s.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,15 +37,15 @@ use super::{Shared, system};
 use execution::{from_storage, from_txn, tree};
 use values::error::SqlError;
 
-/// Deleted entries that are worth no vacuum in any tree: `autovacuum_vacuum_threshold`.
+/// So many deleted entries are worth no vacuum in any tree: `autovacuum_vacuum_threshold`.
 const THRESHOLD: u64 = 50;
-/// One in so many entries may be deleted beyond that: `autovacuum_vacuum_scale_factor`.
+/// Beyond that, one entry in so many may be deleted: `autovacuum_vacuum_scale_factor`.
 const SCALE: u64 = 5;
 /// Entries looked at under one lock.
 const ENTRIES_UNDER_LOCK: u64 = 4096;
-/// The longest time between two looks at whether it is over.
+/// The longest time between two checks whether the database is closing.
 const TICK: Duration = Duration::from_millis(100);
-/// After how long a tree is tried again that could not be vacuumed.
+/// The pause before another try of a tree whose vacuum failed.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -53,7 +56,7 @@ struct State {
     closed: bool,
 }
 
-/// Whether a round may be, or is, under way.
+/// Whether a round may begin, and whether one is under way.
 pub(crate) struct Autovacuum {
     state: SpinLock<State>,
     /// Waiters for the end of a round.
@@ -84,14 +87,14 @@ impl Autovacuum {
         Autovacuum { state: SpinLock::new(State::default()), ended: WaitQueue::new() }
     }
 
-    /// Waits until no round is under way; none begins until what it gives is dropped.
+    /// Waits until no round is under way. No round begins while the returned value exists.
     pub(crate) fn hold_off(&self) -> HeldOff<'_> {
         self.state.lock().held_off += 1;
         self.ended.wait_until(|| !self.state.lock().working);
         HeldOff(self)
     }
 
-    /// Waits until no round is under way; none begins any more.
+    /// Waits until no round is under way. No round begins after that.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.ended.wait_until(|| !self.state.lock().working);
@@ -101,7 +104,7 @@ impl Autovacuum {
         self.state.lock().closed
     }
 
-    /// Whether somebody waits for the end of the round.
+    /// Whether a caller waits for the end of the round.
     fn must_end(&self) -> bool {
         let state = self.state.lock();
         state.closed || state.held_off > 0
@@ -120,30 +123,31 @@ impl Autovacuum {
 struct Tally {
     /// Deletions counted since its last vacuum.
     deleted: u64,
-    /// Deleted entries that its last vacuum had to leave, and the horizon from which on it need
-    /// not.
+    /// Deleted entries that its last vacuum had to leave, and the horizon at which it may remove
+    /// them.
     left: u64,
     left_until: u64,
-    /// Its entries, once somebody has looked.
+    /// The number of its entries, once a round has counted or estimated them.
     entries: Option<u64>,
-    /// Left alone until then.
+    /// No round tries it before this time.
     retry_at: u64,
 }
 
 impl Tally {
-    /// Nobody needs the entries any more that a vacuum had to leave.
+    /// Counts the entries that a vacuum had to leave, once the horizon has passed them.
     fn advance(&mut self, horizon: u64) {
         if self.left > 0 && self.left_until <= horizon {
             self.deleted += std::mem::take(&mut self.left);
         }
     }
 
-    /// Whether so many entries are deleted that it is worth a vacuum, as far as is known.
+    /// Whether enough entries are deleted for a vacuum, by the counts so far.
     fn is_due(&self) -> bool {
         self.deleted > THRESHOLD + self.entries.unwrap_or(0) / SCALE
     }
 
-    /// The vacuum may have passed by entries that were deleted since it began.
+    /// Notes the end of a vacuum. Deletions since its beginning stay counted, because the vacuum
+    /// may have passed those entries before.
     fn vacuumed(&mut self, begun: &Begun) {
         let (left, left_until) = begun.vacuum.left();
         let deleted = self.deleted.saturating_sub(begun.deleted);
@@ -162,14 +166,13 @@ struct Begun {
 #[derive(Default)]
 struct Ledger {
     tallies: HashMap<u32, Tally>,
-    /// Vacuums that had to leave their trees.
+    /// Unfinished vacuums that had to leave their trees.
     begun: HashMap<u32, Begun>,
-    /// Trees of which a failure has been told.
+    /// Trees whose failure was logged.
     told: HashSet<u32>,
 }
 
-/// A tree to be vacuumed, and the table it belongs to; the system tree belongs to none, and is
-/// there for good.
+/// A tree to be vacuumed, and its table. The system tree has none, and is never dropped.
 struct Due {
     tree: Tree,
     owner: Option<(Arc<Definitions>, u32)>,
@@ -178,14 +181,14 @@ struct Due {
 /// The outcome of vacuuming a tree.
 enum Outcome {
     Vacuumed(Begun),
-    /// It has so many entries that it is not worth it yet.
+    /// The tree has so many entries that a vacuum is not worth it yet.
     Early(u64),
-    /// Its table was locked, it is the table's no more, or somebody waits for the end of the round;
-    /// how far it got.
+    /// The vacuum stopped: the table was locked, the tree no longer belongs to it, or a caller
+    /// waits for the end of the round. Holds the unfinished vacuum.
     Left(Option<Begun>),
 }
 
-/// Starts the fiber, on the last core; it ends with the database.
+/// Starts the fiber that runs the rounds, on the last core. It ends with the database.
 pub(crate) fn start(shared: &Arc<Shared>, pause: Duration) {
     let weak = Arc::downgrade(shared);
     let core = shared.runtime.core_count() - 1;
@@ -274,8 +277,8 @@ impl Shared {
         list
     }
 
-    /// Vacuums a tree, from where an earlier round got to, if the deleted entries are many for its
-    /// size.
+    /// Vacuums a tree if enough of its entries are deleted. Goes on from where an earlier round
+    /// stopped.
     fn vacuum_due(&self, due: &Due, tally: &Tally, begun: Option<Begun>) -> Result<Outcome, SqlError> {
         let txn = self.engine.session().map_err(from_txn)?;
         let deleted = tally.deleted;
@@ -299,8 +302,8 @@ impl Shared {
                 Some(true) => return Ok(Outcome::Left(Some(begun))),
                 None => {
                     stop::point("sql.vacuum.locked");
-                    // A vacuum that has not moved begins anew: what is deleted until then, it does
-                    // not pass by.
+                    // A vacuum that has not moved begins again later. Then it also finds the
+                    // entries deleted until then.
                     return Ok(Outcome::Left(has_moved.then_some(begun)));
                 }
             }
@@ -308,8 +311,8 @@ impl Shared {
         }
     }
 
-    /// Does something with a tree while its table is locked; nothing when the lock is not free or
-    /// the tree is gone.
+    /// Calls `body` while the tree's table is locked. Returns `None` if the lock is not free or the
+    /// tree is gone.
     fn under_lock<R>(
         &self,
         txn: &TxnSession,
@@ -320,7 +323,8 @@ impl Shared {
         txn.begin(Isolation::ReadCommitted, true);
         let locked = txn.lock_table(*table, TableLock::ShareUpdateExclusive, Wait::Skip).map_err(from_txn);
         let done = locked.and_then(|locked| {
-            // The lock's last holder has replaced the catalog before it gave the lock up.
+            // The lock's last holder replaced the catalog before it gave up the lock, so this
+            // catalog is current.
             let catalog = definitions.catalog();
             let has_tree = |table: &Arc<_>| owns(table, due.tree.id);
             match locked && catalog.table(*table).is_some_and(has_tree) {

@@ -1,5 +1,6 @@
 //! A database's committed definitions: the catalog that statements plan against, its generation,
-//! and whether every snapshot taken now includes the commits behind it.
+//! and whether every snapshot taken now includes their commits. What must hold: a reader that sees
+//! a generation finds at least its catalog.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,11 +19,11 @@ pub(crate) struct Definitions {
     pub generation: AtomicU64,
     pub(super) catalog: SpinLock<Arc<Catalog>>,
     publications: Publications,
-    /// It refuses new sessions: it is being dropped.
+    /// The database refuses new sessions, because it is being dropped.
     closed: AtomicBool,
 }
 
-/// A database is closed to new sessions, until this is dropped.
+/// Keeps a database closed to new sessions while it exists.
 pub(crate) struct Closing<'d>(Option<&'d Definitions>);
 
 impl Closing<'_> {
@@ -56,7 +57,8 @@ impl Definitions {
         self.catalog.lock().database.clone()
     }
 
-    /// Closes it to new sessions. Those that have got in are in the activity table by now.
+    /// Closes the database to new sessions. Sessions that got in before are in the activity table
+    /// by now.
     pub fn close(&self) -> Closing<'_> {
         self.closed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst); // before the look at the activity table, see `is_closed`
@@ -69,16 +71,16 @@ impl Definitions {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Begins a publication: the caller holds it from before it publishes definitions until its
-    /// transaction has ended.
+    /// Begins a publication. The caller begins it before it publishes definitions, and holds it
+    /// until its transaction has ended.
     pub fn begin_publication(&self) -> Publication<'_> {
-        // Under the catalog's lock: what is published later has a higher generation.
+        // Taken under the catalog's lock, so definitions published later have a higher generation.
         let catalog = self.catalog.lock();
         self.publications.begin(catalog.generation + 1)
     }
 
-    /// Whether a snapshot taken now includes the commits of all definitions up to this generation:
-    /// else a statement would find new trees whose entries it does not see.
+    /// Whether a snapshot taken now includes the commits of all definitions up to this generation.
+    /// Without that, a statement would find new trees but not see their entries.
     #[inline]
     pub fn is_visible(&self, generation: u64) -> bool {
         self.publications.is_over(generation)
@@ -109,7 +111,8 @@ impl Definitions {
         Ok(())
     }
 
-    /// Puts a catalog in place of the one it was made from; false when another one is there by now.
+    /// Puts a catalog in place of the one it was made from. Returns false if another session has
+    /// replaced that one.
     pub fn replace(&self, base: &Arc<Catalog>, next: Catalog) -> bool {
         let mut catalog = self.catalog.lock();
         let is_there = Arc::ptr_eq(&catalog, base);

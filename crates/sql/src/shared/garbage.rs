@@ -1,24 +1,23 @@
 //! Garbage collection of trees that no definition names.
 //!
-//! 1. A new tree is entered as made by a transaction of its own; the transaction that creates the
-//!    object enters it as claimed. So after a rollback, or a crash, it is made and not claimed:
+//! 1. A transaction of its own lists a new tree as made. The transaction that creates the object
+//!    lists it as claimed. So after a rollback or a crash, the tree is made and not claimed:
 //!    garbage.
-//! 2. A dropped tree is entered as such by the transaction that drops it.
-//! 3. After every transaction with such changes, and at start, garbage is freed and the lists are
-//!    cleaned. A tree whose creation is in progress is in a busy set in memory, which keeps it.
+//! 2. The transaction that drops a tree lists it as dropped.
+//! 3. After every transaction with such changes, and at start, a fiber frees garbage and cleans the
+//!    lists. A busy set in memory keeps a tree whose creation is in progress.
 //!
-//! What must hold, so that a crash anywhere neither loses a page nor frees one that somebody else
-//! uses:
+//! What must hold, so that a crash at any point neither loses a page nor frees one in use:
 //!
 //! - A tree is listed as made before its root page is in use. The page's number is claimed first;
 //!   that is in memory alone.
-//! - A tree is listed as being freed before the first of its pages is, and goes off the lists after
-//!   the last one. Pages are freed after those below them, the root last, so what is left can be
-//!   found from the root; what is found is left out unless it still is in use by the tree.
+//! - A tree is listed as being freed before its first page is freed, and leaves the lists after its
+//!   last one. A page is freed after the pages below it, the root last. So the rest can be found
+//!   from the root. A page found that way is freed only if the tree still uses it.
 //!
-//! A tree of which an inner page is damaged can't be freed: what is below that page is not known.
-//! It stays on its list, and its pages in use, which harms nothing but their space. The log names
-//! it once after each start, and `allcore check` names it.
+//! A tree with a damaged inner page cannot be freed, because the pages below that page are unknown.
+//! It stays on its list and its pages stay in use, which only costs their space. The server logs it
+//! once after each start, and `allcore check` names it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +33,7 @@ use values::error::{SqlError, SqlState};
 
 /// Bytes of a root page's number in a list; one more says that freeing has begun.
 const ROOT_BYTES: usize = 4;
-/// Between two looks at whether others have done collecting.
+/// The pause between two checks whether other collectors are done.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
 impl Shared {
@@ -45,7 +44,7 @@ impl Shared {
         self.busy_trees.lock().insert(id);
         let made = self.make_tree(txn, id);
         if made.is_err() {
-            // The parts that were made are garbage.
+            // The pages that were made are garbage.
             self.busy_trees.lock().remove(&id);
         }
         made
@@ -70,7 +69,8 @@ impl Shared {
         system::put(txn, system::DROPPED, &address.id.to_be_bytes(), Some(&root))
     }
 
-    /// The transaction that created or dropped these trees has ended: what is garbage now is freed.
+    /// Frees the trees that are garbage now that the transaction that created or dropped them has
+    /// ended.
     pub(crate) fn trees_settled(self: &Arc<Shared>, created: &[TreeAddress]) {
         {
             let mut busy = self.busy_trees.lock();
@@ -81,8 +81,8 @@ impl Shared {
         collect_in_background(self);
     }
 
-    /// Frees what is garbage and cleans the lists. A tree that can't be freed keeps no other from
-    /// it; gives why, of each.
+    /// Frees garbage and cleans the lists. A tree that cannot be freed does not stop the others.
+    /// Returns the reason for each such tree.
     fn collect(&self) -> Result<Vec<SqlError>, SqlError> {
         let listed = self.internal(|txn| {
             let mut listed = system::list(txn, system::MADE, &[])?;
@@ -106,7 +106,8 @@ impl Shared {
                 let done = self.settle(address);
                 self.busy_trees.lock().remove(&address.id);
                 match done.and_then(|()| self.is_dropped(address)) {
-                    // A transaction that dropped it meanwhile found it busy.
+                    // A transaction that dropped the tree meanwhile found it busy, so this call
+                    // looks at it once more.
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => {
@@ -119,7 +120,8 @@ impl Shared {
         Ok(left)
     }
 
-    /// A tree that can't be freed, in words. A damaged one is not tried again in this life.
+    /// The error for a tree that cannot be freed. A damaged tree is not tried again before the next
+    /// start.
     fn cannot_free(&self, address: TreeAddress, error: &SqlError) -> SqlError {
         let (id, root) = (address.id, address.root);
         let words =
@@ -136,20 +138,20 @@ impl Shared {
         self.internal(|txn| Ok(system::get(txn, system::DROPPED, &address.id.to_be_bytes())?.is_some()))
     }
 
-    /// As [`Shared::collect`], and waits for others that collect: for a check, while there is no
+    /// As [`Shared::collect`], but also waits for other collectors. For a check, while there is no
     /// session.
     pub(crate) fn collect_all(&self) -> Result<Vec<SqlError>, SqlError> {
         self.collect()?;
         while !self.busy_trees.lock().is_empty() {
             runtime::fiber::sleep(BUSY_PAUSE);
         }
-        // Now that nobody else has any of them in hand: what is left.
+        // Frees the rest, now that no other collector has a tree in hand.
         self.collect()
     }
 
-    /// Takes a tree off the lists, and frees it when it is garbage. The lists are read again now
-    /// that nobody else may settle it: its creation may have been committed, or it may have been
-    /// freed, in the meantime.
+    /// Takes a tree off the lists, and frees it if it is garbage. No other fiber handles this tree
+    /// now, so it reads the lists again. The tree's creation may have been committed meanwhile, or
+    /// it may have been freed.
     fn settle(&self, address: TreeAddress) -> Result<(), SqlError> {
         let key = address.id.to_be_bytes();
         let [made, claimed, dropped] = self.internal(|txn| {
@@ -165,7 +167,7 @@ impl Shared {
             for area in [system::MADE, system::CLAIMED] {
                 system::put(txn, area, &key, None)?;
             }
-            // For a tree in use, such an entry is that of a transaction that drops it now.
+            // For a tree in use, such an entry belongs to a transaction that is dropping it.
             if garbage {
                 system::put(txn, system::DROPPED, &key, None)?;
             }
@@ -173,7 +175,7 @@ impl Shared {
         })
     }
 
-    /// Frees a tree's pages; `begun` before, perhaps.
+    /// Frees a tree's pages. `begun`: an earlier call may have freed some of them.
     fn free(&self, address: TreeAddress, begun: bool) -> Result<(), SqlError> {
         let store = self.engine.store();
         let levels = tree(address).collect_levels(store, begun).map_err(|error| from_storage(&error))?;
@@ -196,7 +198,7 @@ impl Shared {
 pub(crate) fn collect_in_background(shared: &Arc<Shared>) {
     let shared = Arc::clone(shared);
     runtime::fiber::spawn_local(move || {
-        // Trees that can't be freed have been told of by themselves.
+        // The log has a line of its own for each tree that cannot be freed.
         if let Err(error) = shared.collect() {
             log::warn!("dropped trees are not freed yet: {error}");
         }

@@ -4,8 +4,8 @@
 //! What must hold:
 //! 1. A database's shared catalog is replaced before the locks of the DDL that changed it are given
 //!    up. So a session that then gets such a lock and compares generations sees the change.
-//! 2. Numbers of trees and objects are handed out once in a folder's life: they go on above
-//!    everything stored.
+//! 2. Numbers of trees and objects are given out once in a folder's life: a start continues above
+//!    all stored numbers.
 //! 3. A tree that no committed definition names is in the system tree's list of garbage, and is
 //!    freed from there.
 
@@ -38,7 +38,7 @@ use values::error::{SqlError, SqlState};
 
 /// The state that all sessions share.
 pub(crate) struct Shared {
-    /// Tells folders of one process apart in core-local caches.
+    /// Distinguishes the folders of one process in core-local caches.
     pub instance: u64,
     pub runtime: Arc<Runtime>,
     pub engine: Arc<Engine>,
@@ -111,7 +111,7 @@ impl Shared {
         drop(before);
     }
 
-    /// Settings that say what the server is.
+    /// The settings that describe the server.
     pub fn read_only_settings(&self) -> Arc<ReadOnlySettings> {
         Arc::clone(&self.read_only.lock())
     }
@@ -168,7 +168,7 @@ impl Shared {
         }
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed); // nobody else is here yet
         *self.databases.lock() = databases;
-        // Counters of sequences whose transaction was rolled back, or cut off by a crash.
+        // Counters of sequences whose transaction was rolled back, or ended by a crash.
         let unused: Vec<u32> = counters.into_iter().filter(|counter| !used.contains(counter)).collect();
         self.remove_counters(&unused)
     }
@@ -231,8 +231,8 @@ impl Shared {
         self.next_tree.fetch_add(1, Ordering::Relaxed) // only uniqueness counts
     }
 
-    /// Runs a transaction of the engine's own: committed at once, durable with whatever commits
-    /// next.
+    /// Runs a transaction of the engine's own. It commits at once and becomes durable with the next
+    /// commit that waits.
     pub fn internal<R>(&self, body: impl FnOnce(&TxnSession) -> Result<R, SqlError>) -> Result<R, SqlError> {
         let txn = self.engine.session().map_err(from_txn)?;
         txn.begin(Isolation::ReadCommitted, false);

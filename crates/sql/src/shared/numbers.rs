@@ -1,5 +1,7 @@
-//! Numbers that only go up: hidden row numbers of tables without a primary key, numbers of values
-//! out of line, and sequences.
+//! Sequences, and the removal of their counters.
+//!
+//! What must hold: a record that covers a number is in the log before a session gets the number. So
+//! the record precedes that session's commit, and a restart goes on above every committed number.
 
 #[cfg(test)]
 mod tests;
@@ -32,14 +34,14 @@ impl Shared {
             None => (sequence.first, false),
         };
         let state = CounterState { value, called, covered: 0, logging: false, retired: false };
-        // A session that found no record, because it has been removed, finds the counter here: it
-        // was put there before.
+        // If another session has removed the record, it put the counter here before, so this
+        // session finds it.
         Ok(sequence.place.put(Counter::new(state)))
     }
 
-    /// Removes the records of counters that no sequence has any more. Statements that still see an
-    /// old definition go on with the counter in memory. Where a record cannot be removed, the next
-    /// start does it.
+    /// Removes the records of counters that no sequence uses. Statements that still see an old
+    /// definition go on with the counter in memory. If a record cannot be removed, the next start
+    /// removes it.
     pub(crate) fn forget_counters(&self, unused: &[Arc<Sequence>]) {
         if unused.is_empty() {
             return;
@@ -53,7 +55,7 @@ impl Shared {
         }
     }
 
-    /// No more records are written of a sequence's counter, which is in memory from here on.
+    /// Stops writing records of a sequence's counter. From here on it lives in memory only.
     fn retire(&self, sequence: &Sequence) -> Result<(), SqlError> {
         let counter = self.counter(sequence)?;
         counter.begin_logging();
@@ -73,9 +75,9 @@ impl Shared {
         })
     }
 
-    /// Gives a definition that is being changed a counter of its own, which goes on where the
-    /// sequence stands: the numbers that the transaction takes from here on are taken back with the
-    /// change. The value where it stands.
+    /// Gives a changed definition a counter of its own, which goes on from the sequence's present
+    /// value, and returns that value. So a rollback of the change also takes back the numbers that
+    /// the transaction took since.
     pub(crate) fn renew_counter(&self, sequence: &mut Sequence) -> Result<i64, SqlError> {
         let (value, called) = self.counter(sequence)?.last_value();
         let counter = self.new_oid();
@@ -165,7 +167,7 @@ impl Shared {
     }
 }
 
-/// The value after another one, with the sequence's ends.
+/// The value after another one, within the sequence's bounds.
 fn after(sequence: &Sequence, value: i64, called: bool) -> Result<i64, SqlError> {
     if !called {
         return Ok(value);

@@ -1,6 +1,6 @@
 //! Read-only settings: they describe the running server under PostgreSQL's names. The start sets
-//! them; no session does. A name is here only where the server has the thing itself, with its true
-//! value. Settings the embedding program did not pass are absent.
+//! them; no session does. What must hold: a setting is here only if the server has what it
+//! describes, and with its true value. Settings that the embedding program did not pass are absent.
 
 use std::path::Path;
 
@@ -22,15 +22,16 @@ pub(crate) fn of(store: &Store, path: &Path, max_connections: usize) -> ReadOnly
     let huge = store.pool().memory() == RegionKind::Huge;
     vec![
         ("block_size", PAGE_SIZE.to_string()),
-        // The path as it was named, where it has no other: it is open.
+        // If the absolute path cannot be computed, the path as the caller gave it. The folder is
+        // open under it.
         ("data_directory", std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string()),
-        // Each page has one, checked when it is read.
+        // Each page has a checksum, and each read checks it.
         ("data_checksums", on()),
-        // An acknowledged commit was written and made durable; only `synchronous_commit` allows
-        // less.
+        // The log makes a commit durable before the client learns of it, unless
+        // `synchronous_commit` is off.
         ("fsync", on()),
         ("full_page_writes", on()),
-        // The server takes them where the system grants them.
+        // The server uses huge pages if the system grants them.
         ("huge_pages", "try".to_owned()),
         ("huge_pages_status", if huge { "on" } else { "off" }.to_owned()),
         ("max_connections", max_connections.to_string()),

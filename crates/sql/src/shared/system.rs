@@ -53,10 +53,10 @@ pub(crate) fn put(txn: &TxnSession, area: u8, key: &[u8], value: Option<&[u8]>) 
     replace(txn, area, key, value).map(|_| ())
 }
 
-/// As [`put`]; whether there was a value.
+/// As [`put`]. Returns whether there was a value.
 ///
-/// In repeatable read too it is the newest one: definitions are changed as the newest catalog has
-/// them, not as an old snapshot does, which would not find what came after it.
+/// Works on the newest value, in repeatable read too, because definitions follow the newest
+/// catalog. An old snapshot would miss values that came after it.
 pub(crate) fn replace(
     txn: &TxnSession,
     area: u8,
@@ -71,7 +71,7 @@ pub(crate) fn replace(
 
 /// As [`replace`], by the present snapshot.
 fn replace_seen(txn: &TxnSession, area: u8, key: &[u8], value: Option<&[u8]>) -> Result<bool, SqlError> {
-    // The same object may be changed several times by one statement.
+    // One statement may change an object several times.
     txn.next_command();
     let mut chunks =
         value.map(|value| if value.is_empty() { vec![value] } else { value.chunks(CHUNK).collect() });
@@ -111,8 +111,8 @@ fn put_entry(txn: &TxnSession, key: &[u8], value: Option<&[u8]>) -> Result<bool,
     }
 }
 
-/// Waits until no other transaction that has claimed the key is running, and claims it until this
-/// one ends: its entry is made and removed again, so that nothing is left to take back.
+/// Claims a key until this transaction ends. Waits for any running transaction that has claimed it.
+/// The claim makes and removes an entry, so it leaves nothing to roll back.
 pub(crate) fn claim(txn: &TxnSession, area: u8, key: &[u8]) -> Result<(), SqlError> {
     let full = full_key(area, key, 0);
     for value in [Some(&b""[..]), None] {

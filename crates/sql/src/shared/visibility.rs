@@ -1,4 +1,5 @@
-//! Publications: definitions that are published before every snapshot includes their commit.
+//! Publications: definitions that are published although a snapshot may not include their commit
+//! yet.
 //!
 //! A statement waits for the publications among its own definitions, not for later ones. So a
 //! stream of definitions makes no statement wait for ever.

@@ -1,7 +1,8 @@
-//! Values out of line: each pointer of a row has exactly its chunks, and no chunk is nobody's.
+//! Values out of line: each pointer of a row has exactly its chunks, and every chunk belongs to a
+//! row.
 //!
-//! Chunks are looked up one by one, so that what is missing can be named; both sides are summed
-//! besides, as the indexes are, so that a chunk of no row, or of two, shows as well.
+//! The check looks chunks up one by one, so that it can name a missing one. It also sums both
+//! sides, as for indexes, which shows a chunk of no row or of two rows.
 
 use txn::{Direction, TxnSession};
 

@@ -1,4 +1,4 @@
-//! ALTER TABLE.
+//! ALTER TABLE, and its forms for indexes and sequences.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use query::plan::{AlterAction, ConstraintKind, QualifiedName};
 use values::error::{SqlError, SqlState};
 use values::identifier::{qualified, quoted};
 
-/// ALTER TABLE, ALTER INDEX and the forms of ALTER SEQUENCE that tables have too; `tag` is which of
-/// them is said.
+/// ALTER TABLE, ALTER INDEX and the forms of ALTER SEQUENCE that tables have too. `tag` says which
+/// one the statement is.
 pub(super) fn table(
     session: &mut Session,
     (name, if_exists, tag): (&QualifiedName, bool, &str),
@@ -61,8 +61,8 @@ pub(super) fn table(
     Ok(())
 }
 
-/// 42809 for a kind of relation that the statement does not say. ALTER TABLE says any kind; ALTER
-/// INDEX renames any.
+/// Error 42809 if the statement does not fit the relation's kind. ALTER TABLE fits any kind; ALTER
+/// INDEX may rename any.
 fn check_kind(found: &Relation, name: &str, actions: &[AlterAction], tag: &str) -> Result<(), SqlError> {
     let renames = matches!(actions, [AlterAction::Rename(_)]);
     let is_catalog = matches!(found, Relation::Table(table) if table.is_virtual());
@@ -94,7 +94,7 @@ fn name_of(action: &AlterAction) -> Option<&'static str> {
     })
 }
 
-/// The error for an action that the kind of relation has not.
+/// The error for an action that this kind of relation does not have.
 fn not_for(action: &AlterAction, name: &str, kind: &str) -> SqlError {
     if let AlterAction::RenameColumn { .. } | AlterAction::RenameConstraint { .. } = action
         && kind == "sequences"
@@ -113,8 +113,8 @@ fn not_for(action: &AlterAction, name: &str, kind: &str) -> SqlError {
     }
 }
 
-/// The lock that an action needs. All of them hold off other changes of the definition; the weaker
-/// ones let those pass who read the table, and the weakest also those who write it.
+/// The lock that an action needs. Each of them excludes other changes of the definition. SHARE ROW
+/// EXCLUSIVE lets readers of the table pass, and SHARE UPDATE EXCLUSIVE its writers too.
 fn lock_of(action: &AlterAction) -> TableLock {
     match action {
         AlterAction::Validate(_) | AlterAction::NoEffect { lets_write: true } => {
@@ -129,8 +129,8 @@ fn lock_of(action: &AlterAction) -> TableLock {
     }
 }
 
-/// As [`lock_of`], for an action on an index of the table. A new name lets others write where the
-/// statement says that it is an index's.
+/// As [`lock_of`], for an action on an index of the table. ALTER INDEX ... RENAME lets others write
+/// the table.
 fn lock_of_index(action: &AlterAction, tag: &str) -> TableLock {
     match action {
         AlterAction::Rename(_) if tag == "ALTER INDEX" => TableLock::ShareUpdateExclusive,
@@ -234,7 +234,7 @@ fn rename_column(session: &Session, table: &mut Table, from: &str, to: &str) -> 
     for check in &mut table.checks {
         check.text = query::parse::rewrite::bare_columns(&check.text, Some((from, to)))?;
     }
-    // Each check must still have its meaning.
+    // Each check must keep its meaning under the new definition.
     let catalog = Arc::clone(&session.environment.catalog);
     match query::compile::row_checks(&catalog, &Arc::new(table.clone())) {
         Err(stopped) if stopped.code.is_stop() => Err(stopped),
@@ -255,7 +255,7 @@ fn add_column(
     if let Some(owned) = &definition.sequence {
         let oid = session.shared.new_oid();
         sequence::own(session, table, at, (oid, owned))?;
-        // The rows' numbers come from the new sequence, which statements must be able to see.
+        // The rows' numbers come from the new sequence, so statements must see it.
         session.refresh_catalog();
     }
     if let Some(default) = &mut table.columns[at].default {
@@ -385,7 +385,7 @@ fn set_not_null(
     Ok(())
 }
 
-/// SET SCHEMA: the table's indexes lie in its schema, the sequences it owns go along.
+/// SET SCHEMA. The table's indexes lie in its schema, and the sequences that it owns move along.
 fn set_schema(session: &mut Session, table: &mut Table, name: &str) -> Result<(), SqlError> {
     let (old, new) = (table.schema, session.lock_schema(Some(name))?);
     move_to(session, (&mut table.schema, new), &table.name)?;
@@ -402,7 +402,7 @@ fn set_schema(session: &mut Session, table: &mut Table, name: &str) -> Result<()
     Ok(())
 }
 
-/// Changes the schema of a relation, when nothing there has its name.
+/// Changes the schema of a relation. Fails if the new schema has a relation of that name.
 fn move_to(session: &Session, (schema, new): (&mut u32, u32), name: &str) -> Result<(), SqlError> {
     if new == PG_CATALOG {
         return Err(SqlError::unsupported("an object of users in schema \"pg_catalog\""));

@@ -9,7 +9,7 @@ use values::types::{Type, TypeKind};
 /// Columns of a table at most, as PostgreSQL's.
 const MAX_COLUMNS: usize = 1600;
 
-/// 54011 where a table would have more columns than one may, dropped ones counted.
+/// Error 54011 if a table would have more than 1,600 columns. Dropped columns count.
 pub(super) fn at_most_columns(count: usize) -> Result<(), SqlError> {
     if count <= MAX_COLUMNS {
         return Ok(());

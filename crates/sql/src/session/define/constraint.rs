@@ -1,5 +1,7 @@
-//! Constraints of tables: names as PostgreSQL gives them, indexes behind them, rows there checked
-//! against them.
+//! Constraints of tables: their names as PostgreSQL gives them, their indexes, and the check of
+//! rows that exist.
+//!
+//! What must hold: all rows satisfy a constraint once it counts as validated.
 
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ pub(super) fn add(
     new: bool,
 ) -> Result<(), SqlError> {
     super::safe_point()?;
-    // The index's name is looked at first.
+    // PostgreSQL checks the index's name first.
     let indexed = match definition.kind {
         ConstraintKind::PrimaryKey { .. } => table.primary_key.is_none(),
         ConstraintKind::Unique { .. } => true,
@@ -42,7 +44,7 @@ pub(super) fn add(
         let message = format!("constraint \"{name}\" for relation \"{}\" already exists", table.name);
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
     }
-    // A new table has no rows that could be left unchecked.
+    // A new table has no rows, so even NOT VALID leaves none unchecked.
     let checked = definition.checked || new;
     match &definition.kind {
         ConstraintKind::PrimaryKey { columns, included } => {
@@ -95,7 +97,7 @@ fn positions(
     Ok((found, included))
 }
 
-/// The name of a constraint that has an index: the given one, or PostgreSQL's default.
+/// The name of a constraint that has an index: the one in the statement, or PostgreSQL's default.
 fn index_name(
     session: &mut Session,
     table: &Table,
@@ -109,7 +111,7 @@ fn index_name(
     }
 }
 
-/// 42P07 where a relation has the name, an index that is being made included.
+/// Error 42P07 if a relation has the name, or an index that is being made.
 fn refuse_taken(session: &Session, table: &Table, name: &str) -> Result<(), SqlError> {
     let is_there = session.environment.catalog.relation_in(table.schema, name).is_some();
     if is_there || table.index_names().any(|(other, _)| other == name) {
@@ -120,8 +122,8 @@ fn refuse_taken(session: &Session, table: &Table, name: &str) -> Result<(), SqlE
 }
 
 /// A new table's constraints in the order in which PostgreSQL adds and names them: checks, the
-/// primary key, unique keys, foreign keys. A unique key that says the same as a key before it is
-/// left out; its name goes to one that has none.
+/// primary key, unique keys, foreign keys. A unique key that repeats an earlier key is left out.
+/// Its name goes to the earlier key if that has none.
 pub(super) fn ordered(definitions: &[ConstraintDefinition]) -> Vec<ConstraintDefinition> {
     let place = |kind: &ConstraintKind| match kind {
         ConstraintKind::Check { .. } => 0,
@@ -234,7 +236,7 @@ fn check(
     if !new && valid {
         verify_check(session, table, &name, text)?;
     }
-    // By bare names it outlives the table's own name.
+    // Bare column names keep the text valid when the table is renamed.
     let mut text = query::parse::rewrite::bare_columns(text, None)?;
     if !new {
         kept::number_relations(session, &mut text)?;
@@ -244,7 +246,7 @@ fn check(
     Ok(())
 }
 
-/// No row may break a check.
+/// Fails if a row breaks a check.
 pub(super) fn verify_check(
     session: &mut Session,
     table: &Table,
@@ -253,7 +255,7 @@ pub(super) fn verify_check(
 ) -> Result<(), SqlError> {
     let schema = session.environment.catalog.schema_name(table.schema).to_owned();
     let query = format!("SELECT 1 FROM {} WHERE NOT ({text}) LIMIT 1", qualified(&schema, &table.name));
-    // A place in this query is none in the client's.
+    // The position in this query is not one in the client's text.
     let broken = count(session, &[table], &query).map_err(|mut error| {
         error.position = None;
         error
@@ -268,7 +270,7 @@ pub(super) fn verify_check(
     Ok(())
 }
 
-/// VALIDATE CONSTRAINT: the rows from before it was added NOT VALID are checked.
+/// VALIDATE CONSTRAINT: checks the rows that are older than the NOT VALID constraint.
 pub(super) fn validate(session: &mut Session, table: &mut Table, name: &str) -> Result<(), SqlError> {
     if let Some(at) = table.checks.iter().position(|check| check.name == name) {
         if !table.checks[at].valid {
@@ -301,8 +303,8 @@ pub(super) fn validate(session: &mut Session, table: &mut Table, name: &str) -> 
     Err(no_constraint(table, name))
 }
 
-/// A foreign key's columns must have types that fit, and every row its parent unless it was added
-/// NOT VALID.
+/// Fails if the types of a foreign key's columns do not fit. Fails as well if a row lacks its
+/// parent, unless the key was added NOT VALID.
 pub(super) fn verify_reference(
     session: &mut Session,
     child: &Table,
@@ -383,13 +385,13 @@ fn foreign_key(
     Ok(())
 }
 
-/// The table that a foreign key of `child` references, locked. A table may reference itself, also
-/// while it is being made.
+/// Locks and returns the table that a foreign key of `child` references. A table may reference
+/// itself, even in CREATE TABLE.
 fn referenced(session: &mut Session, child: &Table, name: &QualifiedName) -> Result<Arc<Table>, SqlError> {
     let named_child = |session: &Session| {
         let catalog = &session.environment.catalog;
-        // A table that is being made is not in the catalog yet; its schema is passed by where a
-        // schema before it in the search path has the name.
+        // A table that is being made is not in the catalog yet. A table of that name in an earlier
+        // schema of the search path takes precedence.
         let schema = catalog.schema_name(child.schema);
         let path = &session.environment.table.search_path;
         let is_sought = match &name.schema {
@@ -453,7 +455,7 @@ fn same_types(
     Ok(())
 }
 
-/// Every row's parent must be there.
+/// Fails if a row lacks its parent.
 fn check_references(
     session: &mut Session,
     child: &Table,

@@ -76,8 +76,8 @@ pub(super) fn table(
     Ok("CREATE TABLE")
 }
 
-/// CREATE TABLE AS. `create` has the names given for the query's first columns, `tag_without_data`
-/// is the tag of WITH NO DATA where that was asked for. Returns the number of rows the table got.
+/// CREATE TABLE AS. `create` has the names for the query's first columns. `tag_without_data` is the
+/// tag for WITH NO DATA, if the statement says so. Returns the number of rows in the table.
 pub(in super::super) fn table_as(
     session: &mut Session,
     (create, query, tag_without_data): (&CreateTable, &Arc<Statement>, Option<&str>),
@@ -160,7 +160,7 @@ fn make_table(
     if schema == PG_CATALOG {
         return Err(not_in_the_catalog(name));
     }
-    // As PostgreSQL makes its sequences before the table.
+    // PostgreSQL makes the sequences before the table.
     let owned = create.columns.iter().enumerate();
     let owned = owned.filter_map(|(at, column)| Some((at, column.sequence.as_ref()?)));
     let owned: Vec<_> = owned.map(|(at, owned)| (at, (session.shared.new_oid(), owned))).collect();
@@ -185,7 +185,8 @@ fn make_table(
     for (at, owned) in owned {
         sequence::own(session, &mut table, at, owned)?;
     }
-    // Its sequences have got their names by now.
+    // The table's sequences have their names by now, as in PostgreSQL, so the table claims its name
+    // after them.
     session.claim_relation(schema, name)?;
     for constraint in &constraint::ordered(&create.constraints) {
         constraint::add(session, &mut table, constraint, true)?;
@@ -211,8 +212,8 @@ pub(super) fn index(
     if create.concurrently {
         session.refuse_block("CREATE INDEX CONCURRENTLY")?;
     }
-    // Stronger than PostgreSQL's lock by one: of two sessions that put an index each into the same
-    // definition, the second would put it back without the first one's.
+    // This lock is one level stronger than PostgreSQL's. A definition is replaced whole: of two
+    // sessions that each add an index, the second would drop the first one's.
     let Some(found) = session.locked_table(&create.table, TableLock::ShareRowExclusive)? else {
         return Err(session.missing(&create.table));
     };

@@ -1,10 +1,11 @@
 //! The objects that depend on those a command drops.
 //!
-//! They are found, ordered and described as PostgreSQL does it: a refusal lists them in its detail,
-//! CASCADE in a notice. An object that belongs to a dropped one (its columns' defaults, its
-//! constraints, the sequences that it owns) goes quietly. [`settle`] locks all of them before it
-//! decides, and nobody can make a new dependent while they are locked: a session that refers to an
-//! object holds a lock on it.
+//! This module finds, orders and describes them as PostgreSQL does: a refusal lists them in its
+//! detail, CASCADE in a notice. An object that belongs to a dropped one goes without a notice:
+//! defaults of its columns, its constraints, the sequences that it owns.
+//!
+//! What must hold: [`settle`] locks all of them before it decides. A session that refers to an
+//! object holds a lock on it, so no new dependent appears meanwhile.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use execution::client::{Client, Notice};
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 
-/// A detail lists so many objects, as PostgreSQL's does.
+/// The most objects that a detail lists, as in PostgreSQL.
 const REPORTED: usize = 100;
 
 /// An object that can be dropped or depends on one.
@@ -61,13 +62,13 @@ struct Found {
     object: Object,
     /// The object it depends on.
     on: Object,
-    /// The statement names it, or it belongs to a named object: no notice mentions it.
+    /// No notice mentions it, because the statement names it or it belongs to a named object.
     quiet: bool,
 }
 
-/// Finds what depends on `objects`, locks it, and refuses or tells it to the client. With `cascade`
-/// it also takes away the defaults and constraints that are not the dropped objects' own; other
-/// objects are left to the caller.
+/// Finds and locks the dependents of `objects`. Then it refuses the drop or, with `cascade`, names
+/// them to the client. With `cascade` it also removes the defaults and constraints of other
+/// objects; the caller drops the rest.
 ///
 /// # Errors
 /// 2BP01 without `cascade` when something depends on them, and those of the waits.
@@ -82,8 +83,7 @@ pub(super) fn settle(
         for (relation, lock) in found.iter().filter_map(|found| lock_of(found, cascade)) {
             session.lock_definition(relation, lock)?;
         }
-        // Another transaction may have dropped one of them, or made a new one, before it was
-        // locked.
+        // Before the lock, another transaction may have dropped one of them or made a new one.
         let now = find(&session.environment.catalog, objects);
         if now == found {
             break;
@@ -101,8 +101,7 @@ pub(super) fn settle(
     take_away(session, &loud)
 }
 
-/// The lock that an object needs so that it stays what it is. A foreign key is held by the lock on
-/// its parent.
+/// The lock that keeps an object unchanged. The lock on its parent keeps a foreign key.
 fn lock_of(found: &Found, cascade: bool) -> Option<(u32, TableLock)> {
     let lock = if cascade { TableLock::AccessExclusive } else { TableLock::AccessShare };
     match found.object {
@@ -129,7 +128,7 @@ fn find(catalog: &Catalog, objects: &[Object]) -> Vec<Found> {
     search.found
 }
 
-/// By relation, the defaults and checks that name it by a constant.
+/// The defaults and checks that name a relation by a constant, by relation.
 fn readers(catalog: &Catalog) -> HashMap<u32, Vec<Object>> {
     let mut readers: HashMap<u32, Vec<Object>> = HashMap::default();
     for table in catalog.tables() {
@@ -166,7 +165,8 @@ impl Search<'_> {
             Object::Sequence(sequence) => self.catalog.sequence(sequence).and_then(|sequence| sequence.owner),
             _ => None,
         };
-        // A table is older than its own sequence's readers in it: they came by ALTER TABLE.
+        // Readers of a table's own sequence within that table are newer than the table: ALTER TABLE
+        // added them.
         let is_own = |object: &Object| match (object, owner) {
             (Object::Default(table, at), Some((own, owning))) => *table == own && *at != owning,
             _ => false,
@@ -247,13 +247,15 @@ impl Search<'_> {
         for key in table.foreign_keys.iter().filter(|key| of(&key.columns)) {
             own(Object::Constraint(oid, key.oid));
         }
-        // Which columns a check reads is not known here; it is only asked for what else it reads.
+        // Nobody knows here which columns a check reads. The caller asks only for the relations
+        // that it reads.
         for check in table.checks.iter().filter(|_| column.is_none()) {
             own(Object::Constraint(oid, check.oid));
         }
     }
 
-    /// The foreign keys whose referenced columns `need` what goes of a table.
+    /// The foreign keys whose referenced columns satisfy `need`: they depend on the dropped part of
+    /// the table.
     fn keys(
         &self,
         table: &Table,
@@ -337,7 +339,7 @@ fn described(session: &Session, object: Object) -> String {
     }
 }
 
-/// Takes defaults, checks and foreign keys out of locked tables that stay.
+/// Removes defaults, checks and foreign keys from locked tables that stay.
 fn take_away(session: &mut Session, loud: &[Found]) -> Result<(), SqlError> {
     let mut changed: Vec<Table> = Vec::new();
     for found in loud {

@@ -39,7 +39,7 @@ pub(super) fn database(
     if gone.oid == session.environment.definitions.oid {
         return Err(SqlError::new(SqlState::OBJECT_IN_USE, "cannot drop the currently open database"));
     }
-    // From here on nobody gets in, unless this fails.
+    // From here on the database refuses new sessions. A failure opens it again.
     let closing = gone.close();
     let others = shared.activity.list().iter().filter(|seen| seen.database == gone.oid).count();
     if others > 0 {
@@ -47,7 +47,7 @@ pub(super) fn database(
         return Err(SqlError::new(SqlState::OBJECT_IN_USE, message)
             .with_detail(format!("There are {others} other sessions using the database.")));
     }
-    // Sessions that are gone may have changes that are still being taken back.
+    // The rollback of ended sessions may still be running.
     let catalog = gone.catalog();
     for table in catalog.tables().filter(|table| !table.is_virtual()) {
         session
@@ -56,7 +56,8 @@ pub(super) fn database(
             .lock_table(table.oid, TableLock::AccessExclusive, Wait::Block)
             .map_err(from_txn)?;
     }
-    // Its tables are found until it is off the list, and must not be vacuumed any more.
+    // Autovacuum finds its tables until it leaves the list of databases, and must not touch them
+    // any more.
     let _held_off = shared.autovacuum.hold_off();
     shared.internal(|txn| {
         for table in catalog.tables() {
@@ -140,7 +141,7 @@ pub(super) fn objects(
     Ok(tag)
 }
 
-/// A refusal of the wrong kind of object says which DROP is the right one.
+/// Adds to the error for a wrong kind of object which DROP is the right one.
 fn hinted(session: &Session, name: &QualifiedName, error: SqlError) -> SqlError {
     let found = session.find_relation(name).filter(|_| error.code == SqlState::WRONG_OBJECT_TYPE);
     match found {
@@ -214,7 +215,7 @@ fn refuse_required(session: &Session, sequence: u32) -> Result<(), SqlError> {
         .with_hint(format!("You can drop {what} instead.")))
 }
 
-/// 2BP01 for the index of a constraint.
+/// Error 2BP01 for the index of a constraint.
 fn refuse_constraints(session: &Session, table: u32, index: u32) -> Result<(), SqlError> {
     let Some(table) = session.environment.catalog.table(table) else { return Ok(()) };
     let primary = table.primary_key.iter().map(|key| (key.oid, &key.name));
@@ -252,9 +253,9 @@ fn drop_table(session: &mut Session, table: &Table) -> Result<(), SqlError> {
     session.define(Change::DropTable(table.oid))
 }
 
-/// Locks the tables that a table's foreign keys reference before these keys go. Readers and writers
-/// pass; a statement that is refused where the key is still there waits until it is known whether
-/// it is.
+/// Locks the tables that a table's foreign keys reference, before these keys are dropped. The lock
+/// lets readers and writers pass. A command that the key would make fail needs a stronger lock, so
+/// it waits for the outcome of this transaction.
 pub(super) fn lock_parents(
     session: &mut Session,
     table: &Table,
@@ -272,7 +273,7 @@ fn schema(session: &mut Session, schema: u32) -> Result<(), SqlError> {
     let catalog = Arc::clone(&session.environment.catalog);
     let mut tables: Vec<&Arc<Table>> = catalog.tables().filter(|table| table.schema == schema).collect();
     tables.sort_by_key(|table| table.oid);
-    // One may reference another.
+    // One of these tables may reference another.
     for table in tables {
         drop_table(session, table)?;
     }
@@ -319,7 +320,7 @@ pub(super) fn truncate(
                 )));
             }
             session.lock_definition(reference.child, TableLock::AccessExclusive)?;
-            // It may have been dropped before it was locked, or its foreign key.
+            // The table, or its foreign key, may have been dropped before the lock.
             let now = Arc::clone(&session.environment.catalog);
             if let Some(child) = now.table(reference.child)
                 && now.references(all[at]).iter().any(|now| now.child == child.oid)

@@ -1,4 +1,4 @@
-//! ALTER COLUMN of identity columns: a column whose values its own sequence gives.
+//! ALTER COLUMN of identity columns, whose values come from their own sequence.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use query::plan::{OwnedSequence, SequenceOptions};
 use values::error::{SqlError, SqlState};
 use values::types::oid;
 
-/// ADD GENERATED ... AS IDENTITY. Rows there keep their values.
+/// ADD GENERATED ... AS IDENTITY. Existing rows keep their values.
 pub(super) fn add(
     session: &mut Session,
     table: &mut Table,
@@ -90,7 +90,7 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// SET and DROP DEFAULT are not for identity columns.
+/// Refuses SET and DROP DEFAULT for an identity column.
 pub(super) fn refuse_default(table: &Table, at: usize, dropping: bool) -> Result<(), SqlError> {
     let column = &table.columns[at];
     if column.identity.is_none() {

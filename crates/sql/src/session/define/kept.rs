@@ -1,5 +1,5 @@
-//! Texts that the catalog keeps, of which the constants name sequences that their own statement has
-//! made.
+//! Texts that the catalog keeps. Their constants may name sequences that the same statement makes.
+//! Once those exist, their OIDs replace the names.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use catalog::stored;
 use query::parse::rewrite::numbered_relations;
 use values::error::{SqlError, SqlState};
 
-/// Gives the relations that constants of the text still name their OIDs.
+/// Replaces the names of relations in the text's constants by OIDs.
 ///
 /// # Errors
 /// 42P01 for one that is not there.

@@ -1,9 +1,12 @@
 //! Definitions: CREATE, ALTER, DROP, TRUNCATE. All transactional.
 //!
-//! A definition is changed under the locks PostgreSQL takes, looked up anew once they are held, put
-//! whole into the transaction's catalog and the system tree ([`Session::define`]). Rows are
-//! rewritten by filling new trees from a query over the old ones, so whatever fails leaves the old
-//! ones as they were.
+//! What must hold:
+//!
+//! 1. A command takes the locks that PostgreSQL takes, looks the definition up again once it holds
+//!    them, and puts it back whole. It goes into the transaction's catalog and the system tree
+//!    ([`Session::define`]).
+//! 2. Rows are rewritten by filling new trees from a query over the old ones. So a failure leaves
+//!    the old trees as they were.
 
 mod alter;
 mod columns;
@@ -129,13 +132,13 @@ fn skipping(session: &Session, client: &mut dyn Client, message: String) {
     session.tell(client, &Notice::told(message));
 }
 
-/// The notice instead of an error for what exists already.
+/// Sends the notice that replaces an error for an object that exists already.
 fn exists(session: &Session, client: &mut dyn Client, code: SqlState, message: &str) {
     session.tell(client, &Notice { code, ..Notice::told(format!("{message}, skipping")) });
 }
 
 impl Session {
-    /// The schema of this name, or else the one new objects go to.
+    /// The schema of this name, or by default the one that new objects go to.
     fn target_schema(&self, name: Option<&str>) -> Result<u32, SqlError> {
         let catalog = &self.environment.catalog;
         match name {
@@ -151,10 +154,10 @@ impl Session {
         }
     }
 
-    /// The schema an object is put into: it stays until the transaction ends. Definitions are as of
-    /// now.
+    /// Locks the schema of a new object until the transaction ends, and takes the newest
+    /// definitions.
     fn lock_schema(&mut self, name: Option<&str>) -> Result<u32, SqlError> {
-        // DROP SCHEMA holds it alone.
+        // DROP SCHEMA locks it exclusively.
         let schema = self.lock_found(TableLock::AccessShare, Wait::Block, |session| {
             let schema = session.target_schema(name)?;
             Ok(Some((schema, schema)))
@@ -162,7 +165,7 @@ impl Session {
         self.environment.txn.statement_start().map_err(from_txn)?;
         match schema {
             None => Err(SqlError::internal("a schema without an error")),
-            // Names of a schema of the system's lead to its own relations only.
+            // Names in a system schema stand for its own relations only.
             Some(INFORMATION_SCHEMA) => {
                 Err(SqlError::unsupported("an object of users in schema \"information_schema\""))
             }
@@ -170,14 +173,14 @@ impl Session {
         }
     }
 
-    /// Nobody else makes or drops a database until the transaction ends.
+    /// Keeps other sessions from making or dropping a database until the transaction ends.
     fn lock_databases(&self) -> Result<(), SqlError> {
         let lock = TableLock::ShareRowExclusive;
         self.environment.txn.lock_table(PG_DATABASE, lock, Wait::Block).map_err(from_txn)?;
         Ok(())
     }
 
-    /// Takes the lock of a table, sequence or schema; definitions and snapshot are as of then.
+    /// Locks a table, sequence or schema. Then takes the newest definitions and snapshot.
     fn lock_definition(&mut self, oid: u32, lock: TableLock) -> Result<(), SqlError> {
         safe_point()?;
         self.environment.txn.lock_table(oid, lock, Wait::Block).map_err(from_txn)?;
@@ -185,9 +188,9 @@ impl Session {
         self.environment.txn.statement_start().map_err(from_txn)
     }
 
-    /// Takes the snapshot by which the rows of a locked table are gone through for a new tree or a
-    /// constraint. In repeatable read it is an old one: it must see exactly what is there now, for
-    /// what it doesn't see would be missing for ever.
+    /// Takes the snapshot for a walk over the rows of a locked table, which fills a new tree or
+    /// checks a constraint. In repeatable read the snapshot may be old. Fails then unless it sees
+    /// exactly the newest rows, because rows that it misses would be lost.
     fn see_rows_of(&self, table: &Table) -> Result<(), SqlError> {
         self.environment.txn.statement_start().map_err(from_txn)?;
         if !self.environment.txn.keeps_snapshot() {
@@ -217,8 +220,8 @@ impl Session {
         })
     }
 
-    /// The present definition of a table that this transaction has locked; somebody may have
-    /// dropped it before.
+    /// The present definition of a table that this transaction has locked. Fails if the table was
+    /// dropped before the lock.
     fn definition(&self, oid: u32) -> Result<Table, SqlError> {
         let table = self.environment.catalog.table(oid);
         table.map(|table| Table::clone(table)).ok_or_else(|| {
@@ -243,7 +246,8 @@ impl Session {
     }
 }
 
-/// Between two parts of a long definition: others run, and an interrupt ends it.
+/// A safe point between two parts of a long definition: other fibers may run, and an interrupt ends
+/// it.
 pub(super) fn safe_point() -> Result<(), SqlError> {
     runtime::fiber::safe_point();
     runtime::interrupt::check().map_err(values::SqlError::interrupted)

@@ -1,8 +1,8 @@
-//! Names of objects: claims on those that are given, and those that PostgreSQL generates.
+//! Names of objects: claims on names that a statement gives, and names that PostgreSQL generates.
 //!
-//! When two transactions give one name to two objects, the second waits for the first. A name
-//! that is generated is one that nobody has to wait for: it is passed by when a running transaction
-//! gives it to a relation, or takes it from one.
+//! What must hold: when two transactions give one name to two objects, the second waits for the
+//! first. A generated name makes no session wait. The generator skips a name that a running
+//! transaction gives to a relation or takes from one.
 
 use runtime::hash::SeededSet;
 
@@ -24,7 +24,7 @@ impl Session {
         for (schema, name) in names {
             system::claim(&self.environment.txn, system::NAMES, &self.name_key(schema, name))?;
         }
-        // A transaction that had claimed one of them has published it by now, or given it up.
+        // A transaction that claimed one of them before has published it by now, or rolled back.
         self.refresh_catalog();
         match self.environment.catalog.taken(change) {
             None => Ok(()),
@@ -92,7 +92,7 @@ impl Session {
     }
 }
 
-/// 23505: PostgreSQL's catalog has a unique index on names.
+/// Error 23505, because PostgreSQL's catalog has a unique index on names.
 fn duplicate(what: &str, name: &str) -> SqlError {
     let index = if what == "schema" { "pg_namespace_nspname_index" } else { "pg_class_relname_nsp_index" };
     let message = format!("duplicate key value violates unique constraint \"{index}\"");
@@ -134,7 +134,7 @@ fn default_name(table: &str, columns: &str, label: &str) -> String {
     }
 }
 
-/// The first so many bytes of a text, or fewer where they would end within a character.
+/// The first `bytes` bytes of a text, or fewer if the cut would fall within a character.
 fn cut(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]
@@ -157,7 +157,7 @@ pub(super) fn distinct(columns: impl Iterator<Item = impl AsRef<str>>) -> Vec<St
     names
 }
 
-/// 42501: what pg_catalog holds is not made by users.
+/// Error 42501: users make no objects in pg_catalog.
 pub(super) fn not_in_the_catalog(name: &str) -> SqlError {
     let message = format!("permission denied to create \"pg_catalog.{name}\"");
     SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)

@@ -1,10 +1,9 @@
-//! Owners: everything belongs to the one role there is, so that an owner is asked for and never
-//! kept.
+//! Owners. Everything belongs to the single role, so an owner's name is checked and never stored.
 
 use super::super::Session;
 use values::error::{SqlError, SqlState};
 
-/// The role named as an owner must be there; None is the session's own.
+/// Fails if the role named as an owner does not exist. `None` is the session's own role.
 pub(super) fn check(session: &Session, role: Option<&str>) -> Result<(), SqlError> {
     let environment = &session.environment;
     let is_there = |name: &str| {

@@ -1,4 +1,5 @@
-//! REINDEX: indexes built anew, in trees of their own until the transaction commits.
+//! REINDEX: builds indexes again, in new trees that replace the old ones when the transaction
+//! commits.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub(super) fn run(
             rebuild(session, table, Some(index))?;
         }
         Reindex::Table(name) => {
-            // A relation of the catalog is computed and has no index that could be built anew.
+            // A relation of the catalog is computed and has no index to build.
             if let Some(Relation::Table(table)) = session.find_relation(name)
                 && table.is_virtual()
             {
@@ -68,11 +69,11 @@ fn rebuild_all(session: &mut Session, schema: Option<u32>) -> Result<(), SqlErro
     Ok(())
 }
 
-/// One index of a table, or all. A table's primary key is the order of its rows: with it all are
-/// built anew.
+/// Builds one index of a table, or all. The primary key orders the table's rows, so rebuilding it
+/// rebuilds the table and all indexes.
 fn rebuild(session: &mut Session, table: u32, index: Option<u32>) -> Result<(), SqlError> {
     session.lock_definition(table, TableLock::AccessExclusive)?;
-    // It may have been dropped before it was locked.
+    // The table may have been dropped before the lock.
     let Some(mut table) = session.environment.catalog.table(table).map(|table| table.as_ref().clone()) else {
         return Ok(());
     };

@@ -1,5 +1,6 @@
-//! ALTER COLUMN ... TYPE: the rows are rewritten, and whatever else speaks of the column is looked
-//! at again: its default, its sequence, the table's checks, and the foreign keys on either side.
+//! ALTER COLUMN ... TYPE. It rewrites the rows. What must hold: everything else that names the
+//! column fits the new type too, or the change is refused. That is its default, its sequence, the
+//! table's checks, and the foreign keys on either side.
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ pub(super) fn set_type(
     table.columns[at].type_ = type_;
     let value = using.map_or_else(|| quoted(column), str::to_owned);
     rewrite(session, &old, table, Some((at, format!("CAST(({value}) AS {type_})"))))?;
-    // The constraints are read with the new type from here on.
+    // From here on, the constraints see the new type.
     session.define(Change::PutTable(Arc::new(table.clone())))?;
     for check in table.checks.iter().filter(|check| check.valid) {
         constraint::verify_check(session, table, &check.name, &check.text)?;
@@ -51,8 +52,8 @@ pub(super) fn set_type(
     verify_references(session, table, at as u32)
 }
 
-/// A column's default as it is kept for another type: cast to it by assignment, or the change is
-/// refused.
+/// A column's default for another type. Fails if an assignment cannot cast the default to that
+/// type.
 fn kept_default(
     session: &Session,
     table: &Table,
@@ -64,8 +65,8 @@ fn kept_default(
     let planned = session.compile(&Request::plain(&format!("SELECT {text}")))?;
     let columns = planned.compiled.as_ref().map(|compiled| &compiled.statement.columns);
     let own = columns.and_then(|columns| columns.first()).map_or(Type::TEXT, |column| column.type_);
-    // An expression without a type of its own, such as a quoted constant, was read as the column's.
-    // Nothing else of type text may be there.
+    // An expression without a type of its own, such as a quoted constant, took the column's old
+    // type. Here it shows as text, which no other default of such a column has.
     let untyped = own.oid == oid::TEXT && column.type_.oid != oid::TEXT;
     let source = if untyped { Type::new(column.type_.oid) } else { own };
     if !functions::can_cast(source, type_, CastContext::Assignment) {
@@ -80,9 +81,10 @@ fn kept_default(
     }))
 }
 
-/// The foreign keys a column is in: types that can be compared, and a parent for every row.
+/// Checks the foreign keys that name a column: their types must be comparable, and every row must
+/// have its parent.
 fn verify_references(session: &mut Session, table: &Table, column: u32) -> Result<(), SqlError> {
-    // A table's keys to itself are among its own, whichever side the column is on.
+    // A key from a table to itself is among its own keys, whichever side the column is on.
     let own = |key: &&ForeignKey| {
         key.columns.contains(&column) || key.parent == table.oid && key.parent_columns.contains(&column)
     };

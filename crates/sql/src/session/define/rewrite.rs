@@ -1,4 +1,4 @@
-//! Rows of a table whose definition changes: moved into new trees, and counted by a query.
+//! Moves the rows of a table whose definition changes into new trees, and counts rows by a query.
 
 use super::super::Session;
 use catalog::{Table, TreeAddress};

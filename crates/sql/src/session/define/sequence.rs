@@ -1,4 +1,4 @@
-//! Sequences: their definitions. Counters are with [`crate::shared`].
+//! Definitions of sequences. [`crate::shared`] has their counters.
 
 use std::sync::Arc;
 
@@ -65,7 +65,8 @@ pub(super) fn own(
     session.define(Change::PutSequence(Arc::new(sequence)))
 }
 
-/// The name a column's sequence was given: free, and in the table's schema.
+/// The name that the statement gives to a column's sequence. Fails if it is taken, or not in the
+/// table's schema.
 fn own_name(session: &Session, table: &Table, name: &QualifiedName) -> Result<String, SqlError> {
     let catalog = &session.environment.catalog;
     if name.schema.as_deref().is_some_and(|schema| schema != catalog.schema_name(table.schema)) {
@@ -132,7 +133,7 @@ fn apply(sequence: &mut Sequence, options: &SequenceOptions, new: bool) -> Resul
         sequence.increment = increment;
     }
     if let Some(type_) = options.type_.filter(|_| !new) {
-        // Bounds that were the old type's become the new one's.
+        // A bound of the old type becomes that of the new type.
         let (old_low, old_high) = bounds(sequence.type_)?;
         let (low, high) = bounds(type_)?;
         sequence.type_ = Type::new(type_.oid);
@@ -246,7 +247,8 @@ pub(super) fn alter(
     Ok("ALTER SEQUENCE")
 }
 
-/// PostgreSQL opens the relation as a sequence before it looks at its kind.
+/// The error that PostgreSQL gives, because it opens the relation as a sequence before it looks at
+/// the kind.
 fn not_opened(session: &Session, name: &QualifiedName, error: SqlError) -> SqlError {
     let kind = match session.find_relation(name) {
         Some(Relation::Table(_)) => "tables",
@@ -303,14 +305,14 @@ fn restart_at(session: &Session, sequence: &mut Sequence, value: i64) {
     sequence.place = CounterPlace::default();
 }
 
-/// Locks a sequence against other commands that change it and against others' nextval, and gives
-/// its definition as of then; None when it is gone.
+/// Locks a sequence against other sessions' nextval and changes. Returns its newest definition, or
+/// `None` if it is gone.
 pub(super) fn locked(session: &mut Session, oid: u32) -> Result<Option<Sequence>, SqlError> {
     session.lock_definition(oid, TableLock::ShareRowExclusive)?;
     Ok(session.environment.catalog.sequence(oid).map(|sequence| Sequence::clone(sequence)))
 }
 
-/// Locks a sequence by name and gives its definition as of then; None when the name stands for
+/// Locks a sequence by name. Returns its newest definition, or `None` if the name stands for
 /// nothing.
 pub(super) fn locked_named(
     session: &mut Session,
@@ -346,7 +348,7 @@ pub(super) fn retype(session: &mut Session, sequence: &Sequence, type_: Type) ->
     change(session, sequence, &SequenceOptions { type_: Some(type_), ..SequenceOptions::default() })
 }
 
-/// Drops a sequence, unless somebody else has. Its counter goes when that is committed.
+/// Drops a sequence, unless another session has. The commit removes its counter.
 pub(super) fn forget(session: &mut Session, oid: u32) -> Result<(), SqlError> {
     session.lock_definition(oid, TableLock::AccessExclusive)?;
     match session.environment.catalog.sequence(oid) {

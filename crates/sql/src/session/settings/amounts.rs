@@ -20,7 +20,7 @@ pub(super) fn parse_memory(name: &str, value: &str) -> Result<u64, SqlError> {
     };
     let (Ok(number), Some(factor)) = (number.parse::<f64>(), factor) else {
         let error = invalid(name, value);
-        // Without a number there is no unit to speak of.
+        // Without a number, PostgreSQL's error names no unit.
         return Err(match number.is_empty() {
             true => error,
             false => error

@@ -25,8 +25,8 @@ pub(super) enum Kind {
     Words(&'static [&'static str]),
     /// Cannot be changed.
     Fixed,
-    /// A read-only setting ([`crate::shared::read_only::ReadOnlySettings`]); unknown where that
-    /// lacks it. [`Change`] says when PostgreSQL's could be changed.
+    /// A read-only setting ([`crate::shared::read_only::ReadOnlySettings`]), unknown if that list
+    /// lacks it. [`Change`] says when PostgreSQL would let it change.
     ReadOnly(Change),
 }
 
@@ -69,7 +69,7 @@ const LOG_LEVELS: &[&str] = &[
 ];
 const LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "info", "notice", "warning", "error"];
-/// Words that are understood and not offered.
+/// Words that a setting accepts but does not list.
 const UNOFFERED: &[&str] = &["debug", "info"];
 
 /// All settings, in SHOW ALL's order.
@@ -185,8 +185,8 @@ pub(super) const KNOWN: &[Known] = &[
     known("xmloption", Kind::Text, "content", false),
 ];
 
-/// Half of what all sessions may hold together, in whole kilobytes; the most the setting takes
-/// where nothing bounds it.
+/// Half of the memory that all sessions may hold together, in whole kilobytes. Without such a
+/// bound, the largest value that the setting takes.
 pub(super) fn default_statement_memory() -> u64 {
     let half = u64::try_from(runtime::account::limit() / 2).unwrap_or(0);
     half.clamp(64 << 10, (i32::MAX as u64) << 10) & !1023
@@ -196,7 +196,7 @@ pub(super) fn position(name: &str) -> Option<usize> {
     KNOWN.iter().position(|known| known.name.eq_ignore_ascii_case(name))
 }
 
-/// A value in its setting's own spelling, as far as its kind tells.
+/// A value in its setting's canonical spelling, for kinds that have one.
 pub(super) fn spelled(known: &Known, value: &str) -> Result<String, SqlError> {
     Ok(match known.kind {
         Kind::Text | Kind::Fixed | Kind::ReadOnly(_) => value.to_owned(),

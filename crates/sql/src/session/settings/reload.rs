@@ -1,4 +1,4 @@
-//! A reload of the server's settings, as a session takes it over.
+//! How a session takes over a reload of the server's settings.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use super::{SettingsTable, Source, characteristics};
 use crate::shared::read_only::ReadOnlySettings;
 
 impl SettingsTable {
-    /// Takes over what the server sets now. A value that the client's startup packet or a SET
-    /// decides stays; a RESET of the latter goes back to the new one. Values were checked before.
+    /// Takes over the server's present settings. A value from the client's startup packet or a SET
+    /// stays; RESET after a SET gives the new one. The caller has checked the values.
     pub fn reload(&mut self, settings: &[(String, String)], read_only: Arc<ReadOnlySettings>) {
         self.read_only = read_only;
         let mut wanted: Vec<String> = KNOWN.iter().map(|known| known.default_for(&self.user)).collect();
