@@ -7,8 +7,8 @@
 //! 1. A published catalog never changes. Equal generations of one database mean equal catalogs. A
 //!    transaction's own uncommitted view has the generation [`PRIVATE_GENERATION`], which no cached
 //!    plan has.
-//! 2. The maps by name and by relation agree with the objects in the maps by OID: names, a table's
-//!    indexes, its foreign keys by the table they reference, a sequence's owner.
+//! 2. The maps by name and by relation agree with the objects in the maps by OID. They hold names,
+//!    a table's indexes, its foreign keys by the table they reference, and a sequence's owner.
 //! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are
 //!    not stored.
 

@@ -1,4 +1,4 @@
-//! The expressions room: calculations from values. It holds typed expression trees and their
+//! The crate of expressions: calculations from values. It holds typed expression trees and their
 //! evaluation, and the functions, operators, casts and aggregates with PostgreSQL's overload
 //! resolution.
 //!

@@ -1,8 +1,8 @@
 //! Cycles of the serialization graph, each named by the dependencies it needs.
 //!
-//! The search uses as few kinds of dependencies as make a cycle: a cycle of write dependencies is a
-//! G0 and not reported again as a G1c. Searches stay within a strongly connected component, since
-//! every cycle does.
+//! The search uses as few kinds of dependencies as make a cycle. So a cycle of write dependencies
+//! is a G0 and not reported again as a G1c. Searches stay within a strongly connected component,
+//! since every cycle does.
 
 use crate::graph::{Dependency, Graph, Step};
 use crate::{Anomaly, Kind, Level};
@@ -135,7 +135,7 @@ fn described(graph: &Graph, kind: Kind, cycle: &[Step]) -> Anomaly {
     }
 }
 
-/// The number of each node's strongly connected component under the allowed dependencies: Tarjan,
+/// The number of each node's strongly connected component under the allowed dependencies. Tarjan,
 /// "Depth-First Search and Linear Graph Algorithms", 1972, with an explicit stack in place of
 /// recursion.
 fn components(graph: &Graph, allowed: u8) -> Vec<usize> {

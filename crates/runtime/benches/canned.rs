@@ -1,6 +1,5 @@
-//! A server on the runtime that answers `pgbench -S` at once with the same canned row, doing no
-//! database work: what the runtime itself costs, to be compared with a plain epoll loop that does
-//! the same.
+//! A server on the runtime that answers `pgbench -S` with the same canned row and does no database
+//! work. It shows the cost of the runtime itself, beside a plain epoll loop that does the same.
 //!
 //! `cargo bench -p runtime --bench canned -- SOCKET_FOLDER [CORES=2] [SECONDS]
 //! [POLL_MICROSECONDS=0]`; without a folder it does nothing.

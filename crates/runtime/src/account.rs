@@ -1,23 +1,23 @@
-//! Memory, counted where it is allocated: by thread, by session, and for the whole process.
+//! Counts memory where it is allocated: by thread, by session, and for the whole process.
 //!
 //! The executable makes [`Counting`] its global allocator. An allocation adds the size of its block
 //! to a plain cell of its thread. Only when the thread has used up its lease (1 MiB) does it write
 //! the counter that all threads share. A block's size is what the C library's allocator takes for
 //! it ([`block`]): 32 bytes for a value of 8.
 //!
-//! A session's account is its [`Interrupt`]. While a fiber serves a session, what the thread
-//! allocates less what it frees is the session's: `enter` notes the thread's sum, `leave` adds the
-//! difference. Infallible allocations can't fail, so a session beyond its limit is interrupted
-//! ([`Reason::Memory`]) and its statement gives up at the next safe point. Code that builds one
-//! large value asks first ([`ask`]). What must hold:
+//! A session's account is its [`Interrupt`]. While a fiber serves a session, the session pays for
+//! the bytes that the thread allocates less those that it frees. `enter` notes the thread's sum,
+//! and `leave` adds the difference. Infallible allocations cannot fail. So a session beyond its
+//! limit is interrupted ([`Reason::Memory`]), and its statement gives up at the next safe point.
+//! Code that builds one large value asks first ([`ask`]). What must hold:
 //!
-//! 1. The process's sum is at most [`SLACK`] a thread away from what the allocator has given out,
-//!    what is reserved beyond it, and what [`resident`] adds.
+//! 1. The process's sum counts allocated bytes, reserved bytes and those that [`resident`] adds. It
+//!    differs from the true sum by at most [`SLACK`] a thread.
 //! 2. Nothing here allocates, takes a lock or parks: it runs inside the allocator.
-//! 3. An account is entered by one thread at a time, its session's own, and outlives the time it is
-//!    entered for.
+//! 3. Only one thread at a time enters an account, that of its session. The account outlives the
+//!    time it is entered for.
 //!
-//! Where another allocator is installed (an embedding program's) nothing is counted and nobody is
+//! If an embedding program installs another allocator, nothing is counted and no session is
 //! refused.
 
 mod groups;
@@ -52,7 +52,7 @@ pub(crate) const CALLS_MAX: usize = 16;
 const LEASE: i64 = 1 << 20;
 /// Most bytes that a thread has taken or given back without counting them for the process.
 const SLACK: i64 = 3 * LEASE;
-/// A value smaller than this is not asked for: its statement is stopped at its next safe point.
+/// Code does not ask for a smaller value. Instead its statement is stopped at the next safe point.
 pub(crate) const ASKED: usize = 64 << 10;
 /// After a thread has freed this much since its peak, free memory goes back to the system.
 const TRIMMED: i64 = 32 << 20;
@@ -61,8 +61,8 @@ const TRIMMED_AT_REST: i64 = 4 << 20;
 /// Most that a session may hold to go on while memory is short, so that the large ones are stopped
 /// first.
 const SMALL_MOST: i64 = 4 << 20;
-/// Least of the same, however many sessions there are: a session's part beyond the limit, in the
-/// worst case.
+/// The least value of that bound, however many sessions there are. In the worst case each session
+/// exceeds the limit by so much.
 const SMALL_LEAST: i64 = 64 << 10;
 /// A share of the limit that the sessions which go on may hold together.
 const SMALL_SHARE: i64 = 4;
@@ -104,8 +104,8 @@ core_local! {
     };
 }
 
-/// Bytes that threads hold as leases: the process's sum, [`SLACK`] a thread too high or too low at
-/// most.
+/// Bytes that threads hold as leases. This is the process's sum, at most [`SLACK`] a thread too
+/// high or too low.
 static TAKEN: AtomicI64 = AtomicI64::new(0);
 /// Limit of all sessions together, in bytes; none until it is set.
 static LIMIT: AtomicU64 = AtomicU64::new(i64::MAX as u64);
@@ -169,7 +169,7 @@ const fn block(size: usize) -> i64 {
     if taken < 32 { 32 } else { taken as i64 }
 }
 
-// A failed allocation ends the process, so what was added for it is not taken back.
+// A failed allocation ends the process, so nothing subtracts its bytes again.
 #[inline(always)]
 fn add(bytes: i64) {
     CELLS.with(|cells| {
@@ -181,8 +181,8 @@ fn add(bytes: i64) {
     });
 }
 
-/// False when the thread has leases to give back, as after any block of 3 MiB: so what is freed is
-/// looked at then alone.
+/// Returns false if the thread has leases to give back, as after any block of 3 MiB. So only then
+/// does the thread look at what it has freed.
 #[inline(always)]
 fn subtract(bytes: i64) -> bool {
     CELLS.with(|cells| {
@@ -192,7 +192,8 @@ fn subtract(bytes: i64) -> bool {
     })
 }
 
-/// Moves the thread's lease to its sum, or to what it has reserved beyond; the process's sum.
+/// Moves the thread's lease to its sum, or to the end of its reservation if that is higher. Returns
+/// the process's sum.
 fn lease(cells: &Cells) -> i64 {
     let sum = cells.sum.get();
     let (before, now) = (cells.limit.get(), sum.max(cells.reserved.get()) + LEASE);
@@ -206,7 +207,7 @@ fn lease(cells: &Cells) -> i64 {
     taken
 }
 
-/// Takes a lease; refuses the session that runs when it has passed its limit, or holds much while
+/// Takes a lease. Interrupts the running session if it has passed its limit, or holds much while
 /// the process is short.
 #[cold]
 #[inline(never)]
@@ -214,7 +215,7 @@ fn take(cells: &Cells) {
     let taken = lease(cells);
     cells.peak.set(cells.peak.get().max(cells.sum.get()));
     let short = taken > limit() && (!release::empty() || is_short());
-    // Seen by the watch while the statement still runs.
+    // The watch sees this while the statement still runs.
     if let Some(account) = note_in(cells) {
         let held = account.held_in_all();
         if held > account.memory_limit() || short && is_large(held) {
@@ -226,14 +227,14 @@ fn take(cells: &Cells) {
     }
 }
 
-/// Gives leases back, and asks for a trim when the thread has freed much. The block just freed is
-/// none of that where it is a mapping of its own.
+/// Gives leases back, and asks for a trim if the thread has freed much. A freed block that is a
+/// mapping of its own does not count: the system has it back.
 #[cold]
 #[inline(never)]
 fn give_back(block: usize) {
     CELLS.with(|cells| {
         lease(cells);
-        // Nobody is refused or stopped for what a call or a statement that goes on has freed.
+        // Only notes the account: freeing memory never stops a call or a statement.
         note_in(cells);
         if block >= MAPPED as usize {
             cells.peak.set(cells.peak.get() - block as i64);
@@ -265,8 +266,8 @@ pub(crate) fn enter(account: *const Interrupt) {
     });
 }
 
-/// Counts memory that is not the allocator's: the stack of a fiber that suspends for the session it
-/// serves, replies that the kernel holds for nobody.
+/// Counts memory that the allocator does not know. It is the stack of a fiber that suspends while
+/// it serves a session, or replies that the kernel holds.
 #[cold]
 pub(crate) fn keep(bytes: usize) {
     add(bytes as i64);
@@ -280,7 +281,7 @@ pub(crate) fn keep_no_more(bytes: usize) {
     }
 }
 
-/// The thread works for nobody any more; the account it worked for.
+/// Ends the thread's work for its account. Returns that account.
 #[inline(always)]
 pub(crate) fn leave() -> *const Interrupt {
     CELLS.with(|cells| {
@@ -293,7 +294,7 @@ pub(crate) fn leave() -> *const Interrupt {
     })
 }
 
-/// Runs `body`, whose allocations are this account's, whichever is entered.
+/// Runs `body` and charges its allocations to this account, whichever is entered.
 pub(crate) fn charged_to<R>(account: &Arc<Interrupt>, body: impl FnOnce() -> R) -> R {
     let before = leave();
     enter(Arc::as_ptr(account));
@@ -316,16 +317,16 @@ pub(crate) fn current() -> Option<Arc<Interrupt>> {
     if account.is_null() {
         return None;
     }
-    // SAFETY: accounts are entered by pointers of `Arc::as_ptr` to owners that outlive the time
-    // they are entered for, so the count is at least one here, and the one added is the new
-    // owner's.
+    // SAFETY: an account is entered by a pointer from `Arc::as_ptr`, and its owner outlives the
+    // time it is entered for. So the count is at least one here, and the new owner gets the one
+    // added.
     Some(unsafe {
         Arc::increment_strong_count(account);
         Arc::from_raw(account)
     })
 }
 
-/// Notes what the account that is entered holds now, for those who look at it from outside.
+/// Notes the bytes that the entered account holds now, for readers on other threads.
 pub(crate) fn note() {
     CELLS.with(|cells| {
         note_in(cells);
@@ -355,8 +356,8 @@ pub(crate) fn take_over(bytes: i64) {
     CELLS.with(|cells| cells.base.set(cells.base.get() - bytes));
 }
 
-/// Says what the session that runs holds. Memory that it allocated and others free, or the other
-/// way round (shared plans and definitions), would add up in its account otherwise.
+/// Sets the bytes that the running session holds. Shared plans and definitions need this: one
+/// session allocates and another frees them, so the difference would add up in both accounts.
 #[inline]
 pub fn settle(bytes: i64) {
     CELLS.with(|cells| {
@@ -368,21 +369,18 @@ pub fn settle(bytes: i64) {
     });
 }
 
-/// Runs `body`; its result, and by how many bytes it made the memory grow that the running session
-/// holds.
+/// Runs `body`. Returns its result, and the bytes by which the running session's memory grew.
 pub fn measure<R>(body: impl FnOnce() -> R) -> (R, usize) {
     let before = held();
     let done = body();
     (done, usize::try_from(held() - before).unwrap_or(0))
 }
 
-/// Asks for the memory of a value before it is built: whether the session and the process may have
-/// so much more.
+/// Asks for the memory of a value before it is built.
 ///
-/// # Errors
-/// [`Reason::Memory`] where they may not. Values below 64 KiB are always granted, and a session
-/// that holds little may have a little while the process is short, so that the large ones are
-/// stopped first.
+/// # Errors [`Reason::Memory`] if the session or the process may not have so much more. Values
+/// below 64 KiB are always granted. While the process is short, a session that holds little still
+/// gets a little, so that large ones are stopped first.
 #[inline]
 pub fn ask(bytes: usize) -> Result<(), Interrupted> {
     if bytes < ASKED { Ok(()) } else { ask_now(bytes) }
@@ -400,20 +398,20 @@ fn ask_now(bytes: usize) -> Result<(), Interrupted> {
     if fits() || release::empty() && fits() { Ok(()) } else { Err(Interrupted(Reason::Memory)) }
 }
 
-/// Whether the session that runs may keep something beyond its statement, however small: not while
-/// the process is short of memory and the session holds much already.
+/// Whether the running session may keep memory beyond its statement. False while the process is
+/// short of memory and the session holds much already.
 pub fn may_keep() -> bool {
     !is_short() || !is_large(held())
 }
 
-/// Bytes a session holds, and what it and the process may still have.
+/// Bytes that a session holds, and that it and the process may still take.
 struct Room {
     held: i64,
     own: i64,
     whole: i64,
 }
 
-/// None where nobody counts for a session.
+/// `None` if the thread has entered no account.
 fn room() -> Option<Room> {
     CELLS.with(|cells| {
         // SAFETY: an entered account outlives the time it is entered for.
@@ -430,19 +428,20 @@ pub(crate) fn left_to_session() -> i64 {
     room().map_or(i64::MAX, |room| room.own.max(0))
 }
 
-/// Bytes the running session may still have; None where nobody counts for it.
+/// Bytes that the running session may still take. `None` if the thread has entered no account.
 pub fn left() -> Option<u64> {
     room().map(|room| u64::try_from(room.own.min(room.whole)).unwrap_or(0))
 }
 
-/// Bytes that all threads have allocated or reserved and not freed, [`SLACK`] a thread more or
-/// less, and [`excess`].
+/// Bytes that all threads have allocated or reserved and not freed, plus [`excess`]. Wrong by at
+/// most [`SLACK`] a thread.
 pub fn taken() -> u64 {
     // Relaxed: a sum, which orders nothing.
     u64::try_from(TAKEN.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// Bounds what all sessions take together, and has the system's allocator give freed memory back.
+/// Bounds the bytes of all sessions together, and sets up the system's allocator to give freed
+/// memory back.
 pub fn set_limit(bytes: u64) {
     // Relaxed: set before there are sessions; a number that orders nothing.
     LIMIT.store(bytes.min(i64::MAX as u64), Ordering::Relaxed);
@@ -461,14 +460,14 @@ pub fn is_short() -> bool {
     TAKEN.load(Ordering::Relaxed) > limit()
 }
 
-/// Whether a session that holds so much is one to be stopped while memory is short.
+/// Whether a session that holds so much may be stopped while memory is short.
 pub fn is_large(held: i64) -> bool {
     // Relaxed: a number that orders nothing.
     held > SMALL.load(Ordering::Relaxed)
 }
 
-/// Sets what is large by the number of sessions, so that those which go on while memory is short
-/// hold a quarter of the limit together.
+/// Sets what counts as large by the number of sessions. The sessions that go on while memory is
+/// short hold at most a quarter of the limit together.
 pub fn share_among(sessions: usize) {
     let sessions = i64::try_from(sessions).unwrap_or(i64::MAX).max(1);
     let share = limit() / SMALL_SHARE / sessions;

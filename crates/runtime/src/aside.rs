@@ -1,9 +1,9 @@
-//! Calls into libraries that have no safe point: they run on a thread of their own while the fiber
-//! waits.
+//! Calls into libraries that have no safe point. Such a call runs on a thread of its own while its
+//! fiber waits.
 //!
-//! The fiber parks and can be interrupted, so the core serves others and a cancel request is obeyed
-//! at once. A call whose fiber has gone is abandoned: its result is dropped, and it ends early
-//! where it calls [`crate::work::tick`]. What must hold:
+//! The fiber parks and can be interrupted, so the core serves others and a cancel request takes
+//! effect at once. A call whose fiber has gone is abandoned: its result is dropped, and it ends
+//! early if it calls [`crate::work::tick`]. What must hold:
 //!
 //! 1. A call owns what it reads: its fiber may be gone before the call ends.
 //! 2. The threads are few, are not pinned, and have a lower priority than the cores, so that
@@ -28,7 +28,7 @@ use crate::budget::{self, Stopped};
 use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::{account, fiber, os};
 
-/// Parsers recurse on it; it is backed as it is touched.
+/// Parsers recurse on it. The system backs it with memory as it is touched.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
 /// Difference of priority between a core's thread and a call's, as `nice` counts.
 const NICE: i32 = 5;
@@ -107,15 +107,16 @@ impl Threads {
     }
 }
 
-/// Runs `body` on another thread while the running fiber waits, interruptibly. Where the fiber must
-/// not suspend it runs right here, but not within a budget, where it ends with [`Stopped::Budget`];
-/// so it does where no thread can be started. A panic of `body` goes on in the caller.
+/// Runs `body` on another thread while the running fiber waits, interruptibly. If the fiber must
+/// not suspend, `body` runs on this thread. Within a budget it does not run and ends with
+/// [`Stopped::Budget`], and so it does if no thread can be started. A panic of `body` goes on in
+/// the caller.
 pub fn run<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> Result<R, Stopped> {
     run_given(0, body)
 }
 
-/// As [`run`], for a body that owns so many bytes which the running session has allocated: from now
-/// on they are the call's.
+/// As [`run`], for a body that owns so many bytes which the running session has allocated. From now
+/// on the call pays for them.
 pub fn run_given<R: Send + 'static>(
     bytes: usize,
     body: impl FnOnce() -> R + Send + 'static,

@@ -1,5 +1,8 @@
-//! Calls into a core from another core or from a foreign thread: a closure goes there by mailbox,
-//! its result comes back on the caller's stack.
+//! Calls into a core from another core or from a foreign thread. A mailbox takes the closure there,
+//! and its result comes back on the caller's stack.
+//!
+//! What must hold: the caller waits until the call is done or dropped, because the call lies on its
+//! stack.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -15,7 +18,7 @@ use crate::mailbox::{Link, Mailbox};
 pub(crate) fn run<R: Send>(mailbox: &Mailbox, body: impl FnOnce() -> R + Send) -> Option<R> {
     let mut call = Call::new(body);
     // SAFETY: the call stays on this stack until `done`, which is the last thing the other side
-    // touches; it is in no mailbox yet; the function fits its type.
+    // touches. It is in no mailbox yet, and the function fits its type.
     unsafe { mailbox.push((&raw mut call).cast()) };
     let done = &raw const call.done;
     // SAFETY: `call` lives here; the other side writes its other fields while we look at this
@@ -38,8 +41,8 @@ pub(crate) fn run<R: Send>(mailbox: &Mailbox, body: impl FnOnce() -> R + Send) -
     }
 }
 
-/// How often a caller looks for its result before it parks: a few microseconds, what a short
-/// statement takes.
+/// A caller tests so often for its result before it parks. That takes a few microseconds, as a
+/// short statement does.
 const CALL_SPINS: u32 = 200;
 
 /// A call on its caller's stack.
@@ -66,8 +69,8 @@ impl<R: Send, F: FnOnce() -> R + Send> Call<R, F> {
     }
 }
 
-/// A call in its core's hands: the caller goes on when this is dropped, whether or not it has been
-/// run.
+/// A call that its core has accepted. Dropping it lets the caller go on, whether or not the call
+/// has run.
 struct Accepted<R, F>(*mut Call<R, F>);
 
 impl<R, F: FnOnce() -> R> Accepted<R, F> {

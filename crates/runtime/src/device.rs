@@ -1,5 +1,4 @@
-//! Files, sockets and events as every machine names them: what is asked of one, and what it
-//! answers.
+//! Files, sockets and events as every machine names them: requests to a machine, and its answers.
 
 use std::fmt;
 use std::io;

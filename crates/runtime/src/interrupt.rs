@@ -1,9 +1,9 @@
-//! Interrupts: how a running or waiting statement is asked to give up.
+//! Interrupts ask a running or waiting statement to give up.
 //!
-//! A session has one [`Interrupt`]: a word of pending reasons, and the waker of its fiber while
-//! that waits in a way that may be given up. Raising sets the bit first and wakes afterwards;
-//! waiting registers the waker first and looks at the bits afterwards, both under the waker's lock,
-//! so no interrupt is slept through.
+//! A session has one [`Interrupt`]: a word of pending reasons, and the waker of its fiber during an
+//! interruptible wait. What must hold: raising sets the bit first and wakes afterwards. Waiting
+//! registers the waker first and tests the bits afterwards. Both do so under the waker's lock, so
+//! no wait misses an interrupt.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -150,7 +150,7 @@ impl Interrupt {
         self.wake_session();
     }
 
-    /// Has the session served soon, even if no bytes have come.
+    /// Makes a worker serve the session soon, even if no bytes have come.
     pub(crate) fn wake_session(&self) {
         if let Some((_, session)) = self.session.get() {
             session.wake_by_ref();
@@ -193,7 +193,7 @@ impl Interrupt {
         self.wait_event.load(Ordering::Relaxed)
     }
 
-    /// Says what the session waits for; what it waited for before, to be put back.
+    /// Sets the session's wait event. Returns the previous one, for the caller to put back.
     pub(crate) fn set_wait_event(&self, code: u8) -> u8 {
         // Relaxed: information only. Only the session's own fiber writes here.
         let before = self.wait_event.load(Ordering::Relaxed);
@@ -384,8 +384,8 @@ pub(crate) fn check_call() -> Result<(), Interrupted> {
     })
 }
 
-/// Raises the interrupt of the running fiber, or of the call beside the cores that runs: for what
-/// cannot fail where it is, and must end the statement.
+/// Raises the interrupt of the running fiber, or of the call that this thread runs beside the
+/// cores. For code that cannot return an error but must end the statement.
 pub(crate) fn raise_own(reason: Reason) {
     CALL.with_borrow(|call| match call {
         Some(interrupt) => interrupt.raise(reason),

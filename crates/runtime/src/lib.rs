@@ -56,9 +56,8 @@ pub use fiber::core::{core, core_count, shutting_down, try_core};
 pub use file::FileIo;
 pub use start::{Facts, Options, Runtime, processor_count};
 
-/// Says why something ended that should not have: by the log, or on standard error where the
-/// program keeps none. It is written when this returns, as far as the log's reader takes it: the
-/// process may end next.
+/// Reports an end that should not have happened, in the log, or on standard error if the program
+/// keeps no log. The text is written when this returns, because the process may end next.
 pub fn last_words(words: std::fmt::Arguments<'_>) {
     match log::max_level() {
         log::LevelFilter::Off => eprintln!("{words}"),

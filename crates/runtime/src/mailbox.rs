@@ -1,13 +1,13 @@
-//! How other cores and threads hand something to a core: a lock-free list that the core takes
-//! whole, and an eventfd written only when the core sleeps.
+//! A core's mailbox, by which other cores and threads send it messages. It is a lock-free list that
+//! the core takes whole, and an eventfd that a sender writes only when the core sleeps.
 //!
 //! A message embeds a [`Link`] as its first field, so a wake-up allocates nothing. Law of the
-//! sleeper: the core says that it sleeps, then looks into its mailbox again; a sender pushes, then
-//! looks whether the core sleeps. Both steps are SeqCst, so one of the two sees the other.
+//! sleeper: the core stores that it sleeps, then tests its mailbox again. A sender pushes, then
+//! tests whether the core sleeps. Both steps are SeqCst, so one of the two sees the other.
 //!
-//! When a core's worker has ended, its mailbox is closed for good: what lies there or is still sent
-//! is taken over all the same, on no core, and let go. So mail is never forgotten with what it
-//! keeps alive.
+//! When a core's worker has ended, its mailbox is closed for good. Messages that lie there or come
+//! later are still delivered, on no core, and dropped. So no message is leaked with what it keeps
+//! alive.
 
 use std::io;
 use std::ptr;
@@ -17,15 +17,15 @@ use sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::os;
 
-/// The part of a message that the mailbox needs; the first field of whatever is sent.
+/// The part of a message that the mailbox needs. It is the first field of every message.
 #[repr(C)]
 pub(crate) struct Link {
     next: AtomicPtr<Link>,
     deliver: Deliver,
 }
 
-/// Takes over what the link is part of: on the core it was sent to (true), or on any thread when
-/// the worker of that core has ended (false).
+/// Takes over the message of the link. True: on the core it was sent to. False: on any thread,
+/// because the worker of that core has ended.
 pub(crate) type Deliver = unsafe fn(*mut Link, bool);
 
 impl Link {
@@ -58,7 +58,7 @@ impl Mailbox {
         &self.event
     }
 
-    /// Hands over what `link` is the first field of, and wakes the core if it sleeps. A closed
+    /// Sends the message whose first field is `link`, and wakes the core if it sleeps. A closed
     /// mailbox delivers at once.
     ///
     /// # Safety
@@ -130,7 +130,7 @@ impl Mailbox {
         }
     }
 
-    /// The core's worker has ended, or never began: nobody takes mail any more. Once.
+    /// Closes the mailbox: the core's worker has ended, or never began. To be called once.
     pub(crate) fn close(&self) {
         // Acquire: as above.
         deliver(self.first.swap(CLOSED, Ordering::Acquire), false);

@@ -266,9 +266,9 @@ impl Runtime {
         }
     }
 
-    /// Drains, then ends and joins the workers: each ends when its fibers have, or when the grace
-    /// time is over (then what still waits is left behind). Does nothing the second time. Only from
-    /// a thread that is no worker.
+    /// Drains, then ends and joins the workers. Each ends when its fibers have, or when the grace
+    /// time is over. Fibers that still wait then are left behind. Does nothing the second time.
+    /// Only from a thread that is no worker.
     pub fn shutdown(&self) {
         let threads = std::mem::take(&mut *self.threads.lock());
         if threads.is_empty() {

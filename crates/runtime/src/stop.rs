@@ -1,9 +1,9 @@
 //! Stop points: places where a test can make the engine die, yield, sleep, wait or fail.
 //!
 //! Off, a point costs one relaxed load of a static. A point exists where the code calls [`point`]
-//! or [`fault`] with its name, `room.place`. Points are armed by [`arm`] or by the environment
+//! or [`fault`] with its name, `crate.place`. Points are armed by [`arm`] or by the environment
 //! variable `ALLCORE_STOP="name=action[@nth][;name=action...]"`, read once by
-//! [`arm_from_environment`]. Each room lists its points in a constant, as [`OWN_POINTS`] does for
+//! [`arm_from_environment`]. Each crate lists its points in a constant, as [`OWN_POINTS`] does for
 //! this one. The program passes all lists to [`refuse_unknown`], so that a misspelt name ends the
 //! start. Actions:
 //!
@@ -13,9 +13,9 @@
 //! - `park`: waits until [`release`];
 //! - `fail:ERRNO`: the operation of a [`fault`] fails with that error.
 //!
-//! With `@nth` the action happens at the nth hit only, without it at every hit. A test of the
-//! `allcore` crate checks that the lists name exactly the points of the code, that every name that
-//! a test arms is a point, and that a test uses each point.
+//! With `@nth` the action happens at the nth hit only, without it at every hit. A test of the crate
+//! `allcore` checks the lists. They name exactly the points of the code, every name that a test
+//! arms is a point, and a test uses each point.
 
 use std::io;
 use std::time::Duration;
@@ -129,16 +129,16 @@ pub fn arm_from_environment() -> Result<(), ParseError> {
     }
 }
 
-/// Fails when `ALLCORE_STOP` names a point that is in none of the rooms' lists.
-pub fn refuse_unknown(rooms: &[&[&'static str]]) -> Result<(), UnknownPoint> {
+/// Fails when `ALLCORE_STOP` names a point that is in none of the lists of the crates.
+pub fn refuse_unknown(lists: &[&[&'static str]]) -> Result<(), UnknownPoint> {
     match std::env::var(VARIABLE) {
-        Ok(text) => refuse_unknown_in(&text, rooms),
+        Ok(text) => refuse_unknown_in(&text, lists),
         Err(_) => Ok(()),
     }
 }
 
-fn refuse_unknown_in(text: &str, rooms: &[&[&'static str]]) -> Result<(), UnknownPoint> {
-    let mut known = rooms.concat();
+fn refuse_unknown_in(text: &str, lists: &[&[&'static str]]) -> Result<(), UnknownPoint> {
+    let mut known = lists.concat();
     let names = entries(text).filter_map(|entry| entry.split_once('=')).map(|(name, _)| name);
     match names.into_iter().find(|name| !known.contains(name)) {
         None => Ok(()),
@@ -225,7 +225,7 @@ fn reached(name: &'static str) -> Option<Action> {
     due
 }
 
-/// Yields where that is allowed: under a latch only the thread may give way.
+/// Yields the fiber, or only the thread while a latch is held.
 fn let_others_run() {
     if held::count() == 0 {
         park::yield_now();

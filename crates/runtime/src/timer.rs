@@ -1,8 +1,8 @@
 //! This core's timers: a heap of deadlines over a slab of actions.
 //!
-//! Cancelling empties the slab's entry; the deadline stays in the heap until it passes or until
-//! dead deadlines are the majority and the heap is rebuilt, so set-and-cancel per statement costs
-//! O(log n) and bounded memory.
+//! Cancelling empties the slab's entry. The deadline stays in the heap until it passes. When dead
+//! deadlines are the majority, the heap is rebuilt. So set-and-cancel per statement costs O(log n)
+//! and bounded memory.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;

@@ -1,9 +1,9 @@
 //! The watchdog: a thread of its own that notices a worker held by one fiber.
 //!
-//! Each worker stores the number of its loop's turns, a plain store a turn. A worker whose number
-//! stands for longer than [`LIMIT`] while it is not asleep runs one piece of code without a safe
-//! point, and everything else on that worker waits. The watchdog only reads; the workers pay
-//! nothing else for it. It may take one that the system gives no time to for a held one.
+//! Each worker stores the number of its loop's turns, a plain store a turn. A number that stands
+//! for longer than [`LIMIT`] while the worker is not asleep shows that it runs code without a safe
+//! point. Everything else on that worker waits. The watchdog only reads, so the workers pay nothing
+//! else for it. It may report a worker that merely gets no CPU time.
 
 use std::sync::Arc;
 use std::time::Duration;

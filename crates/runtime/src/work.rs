@@ -2,11 +2,10 @@
 //!
 //! An executor looks for interrupts between rows. A function over a huge value is one call between
 //! two rows, so it counts its own work here: [`tick`] after every piece. About every 16 KiB of work
-//! it looks at the running fiber's interrupt and gives way to other fibers when the time slice is
-//! used up. What must hold:
+//! it tests the running fiber's interrupt, and yields if the time slice is used up. What must hold:
 //!
-//! 1. A caller of [`tick`] or [`give_way`] holds no latch and no borrow of what belongs to the
-//!    core: another fiber of the core may run meanwhile.
+//! 1. A caller of [`tick`] or [`give_way`] holds no latch and no borrow of the core's state,
+//!    because another fiber of the core may run meanwhile.
 //! 2. Where a fiber must not suspend (a latch is held, the worker's stack is in use) both only
 //!    count.
 //! 3. Work within a budget ([`crate::budget`]) never suspends.
@@ -26,7 +25,7 @@ pub fn tick(bytes: usize) -> Result<(), Stopped> {
     if budget::count(bytes) >= STRIDE { look() } else { Ok(()) }
 }
 
-/// As [`tick`] for work that can't fail (comparing, hashing): gives way and leaves the interrupt to
+/// As [`tick`] for work that cannot fail (comparing, hashing): yields and leaves the interrupt to
 /// the next safe point.
 #[inline]
 pub fn give_way(bytes: usize) {
@@ -36,9 +35,8 @@ pub fn give_way(bytes: usize) {
     }
 }
 
-/// For work that can't fail and is about to build `bytes` more: whether it may. Where it may not,
-/// the running statement is asked to end: the caller leaves its result unfinished, and it is not to
-/// be used before the next [`tick`].
+/// Whether work that cannot fail may build `bytes` more. If not, the running statement is asked to
+/// end. The caller leaves its result unfinished, and nobody may use it before the next [`tick`].
 pub fn affords(bytes: usize) -> bool {
     give_way(bytes);
     if bytes < account::ASKED {
@@ -71,7 +69,7 @@ fn look() -> Result<(), Stopped> {
     Ok(())
 }
 
-/// Bytes as text; gives way after each piece of a long one.
+/// Bytes as text. Yields after each piece of a long one.
 ///
 /// # Errors
 /// As [`std::str::from_utf8`].
@@ -87,7 +85,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
     text
 }
 
-/// Appends a text, however long, and gives way meanwhile.
+/// Appends a text, however long, and yields meanwhile.
 pub fn append(text: &mut String, more: &str) {
     text.reserve(more.len());
     let mut rest = more;

@@ -1,4 +1,4 @@
-//! Encodes answers of `sql` straight into the send buffer.
+//! Encodes the answers that `execution::client` hands over straight into the send buffer.
 
 use crate::decode::{self, Frame};
 use crate::encode;

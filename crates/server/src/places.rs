@@ -1,8 +1,8 @@
 //! Places: the numbers of connections by stage and by holder.
 //!
 //! A connection takes a place when it comes and gives it back when its socket is closed. It
-//! *passes* in two stages: on its way in, and when its session has ended but its socket still
-//! exists because the client has not read or not closed. Invariants:
+//! *passes* in two stages. One is on its way in. The other is when its session has ended but its
+//! socket still exists, because the client has not read or not closed. Invariants:
 //!
 //! 1. A connection comes in only to a free passing place of its holder's share: half of them for
 //!    each [`Holder`].

@@ -131,8 +131,8 @@ pub fn fatal(client: &Client<'_>, fault: &SqlError) {
 }
 
 /// Logs a statement's error, with the statement if the session's settings ask for it. Errors on
-/// which an operator has to act (a full disk, a damaged page, a fault of the engine) get at most
-/// one line a second, with the number left out.
+/// which an operator has to act get at most one line a second, with the number left out. These are
+/// a full disk, a damaged page and a fault of the engine.
 #[cold]
 pub fn failure(peer: &Peer, session: &Session, fault: &SqlError) {
     let level = if concerns_operator(fault.code) {

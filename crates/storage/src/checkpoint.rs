@@ -2,7 +2,7 @@
 //!
 //! 1. A new epoch begins. Its position is the redo position: from there on each page's first change
 //!    carries its image.
-//! 2. When everything before it is filled, the checkpoint asks for the floor and the upper rooms'
+//! 2. When everything before it is filled, the checkpoint asks for the floor and the upper crates'
 //!    values.
 //! 3. It writes every page with an unwritten change from before the redo position. It stamps the
 //!    data file with the checkpoint's number and syncs it.

@@ -2,9 +2,9 @@
 //! hold.
 //!
 //! The file has two copies, each in a block of its own, which are written in turn. The valid copy
-//! with the higher sequence number counts. A torn write damages only the older copy. So there is
-//! always a valid one, and the log that it needs is still there: log is released only after the
-//! newer copy is durable.
+//! with the higher sequence number counts. A torn write damages only the older copy. So one copy is
+//! always valid. Log is released only after the newer copy is durable, so the log that a copy needs
+//! is still there.
 //!
 //! A block behind the copies holds the mark of the log's durable end (`log::durable`).
 
@@ -27,7 +27,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"ALLCORE\x01");
 /// Version of this file and of the log's records.
 const VERSION: u32 = 3;
 
-/// The most bytes of values that the rooms above keep in a checkpoint.
+/// The most bytes of values that the crates above keep in a checkpoint.
 pub(crate) const MOST_INFO: usize = 2000;
 
 /// Offsets of the fields in a copy.
@@ -74,7 +74,7 @@ pub struct Control {
     pub generation: u64,
     /// The store was closed: nothing was appended after `log_end`.
     pub closed: bool,
-    /// The upper rooms' values.
+    /// The values of the crates above.
     pub info: Vec<u8>,
 }
 

@@ -3,9 +3,9 @@
 //!
 //! The state word is a [`VersionLatch`], `[version 43 | latch 1 | pins 20]`. What must hold:
 //!
-//! 1. `page_no` changes only under the latch, and every such change raises the version. So a reader
-//!    that saw a word, then the page number it looked for, then bytes, and then the same version
-//!    and latch again, read that page.
+//! 1. `page_no` changes only under the latch, and every such change raises the version. A reader
+//!    sees a word, then the wanted page number, then bytes, then the same version and latch again.
+//!    So it has read that page.
 //! 2. Pins do not touch the version, so a pin never fails an optimistic reader. A frame with pins
 //!    keeps its page.
 //! 3. The usage count is a byte of its own, so that a hit does not touch the word. A hit writes it

@@ -1,4 +1,4 @@
-//! The storage room: pages, the buffer pool, the space map, B+-trees, the write-ahead log,
+//! The crate of storage: pages, the buffer pool, the space map, B+-trees, the write-ahead log,
 //! checkpoints and recovery.
 //!
 //! It knows nothing of SQL or sessions. `docs/formats.md` describes the files on disk. Everything

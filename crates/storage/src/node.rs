@@ -1,10 +1,10 @@
 //! The read view of a node, over memory that may change during the read.
 //!
 //! A node is a slotted page (byte picture in `docs/formats.md`). After the page header and the node
-//! header come the slots, one u64 each: head (the first four bytes of the key's suffix, big endian,
-//! zero-padded) << 32 | suffix length << 16 | offset. The heap grows down from the fences at the
-//! page's end. A leaf's entry is the key's suffix, the value's length (u16) and the value. An inner
-//! node's entry is the key's suffix and the child's page number (u32).
+//! header come the slots, one u64 each: head << 32 | suffix length << 16 | offset. The head is the
+//! first four bytes of the key's suffix, big endian, zero-padded. The heap grows down from the
+//! fences at the page's end. A leaf's entry is the key's suffix, the value's length (u16) and the
+//! value. An inner node's entry is the key's suffix and the child's page number (u32).
 //!
 //! What must hold:
 //! - All keys of a node start with its prefix, which is stored once. The prefix may be longer than

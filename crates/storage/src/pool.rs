@@ -424,8 +424,8 @@ impl Pool {
             return false;
         }
         let page_no = header.page_no();
-        // The test for dirty is repeated under the latch: since it was chosen, a clean page may
-        // have been changed and written, or be in another sweeper's hands.
+        // The sweep repeats the test for dirty under the latch. Since it chose the page, another
+        // fiber may have changed and written it, or another sweeper may hold it.
         if header.is_dirty() || page_no == PageNo::NONE {
             header.latch.unlock_unchanged();
             return false;

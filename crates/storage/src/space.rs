@@ -13,7 +13,7 @@
 //! 2. A group's map page exists before any of the group's numbers can be claimed.
 //! 3. The map page is latched last of all pages of a change, and the log has room before.
 //!
-//! Some free pages are held back for rollbacks, which must work on a full disk: putting an entry
+//! Some free pages are reserved for rollbacks, which must work on a full disk. Putting an entry
 //! back may split a page that others have filled meanwhile.
 //!
 //! Temporary pages have numbers and no maps: nothing of them survives a restart.
@@ -56,8 +56,8 @@ pub const OP_LAST: u8 = 15;
 /// The first bytes of the body of the store's own page.
 const META_MAGIC: &[u8; 16] = b"allcore pages 1\n";
 
-/// Pages by which the file grows: a sixteenth of itself between these bounds (1 MiB and 64 MiB), so
-/// that growth is rare and one step does not fill a nearly full disk.
+/// The file grows by a sixteenth of itself, between these bounds (1 MiB and 64 MiB). So growth is
+/// rare, and one step does not fill a nearly full disk.
 const GROWTH_MIN: u32 = 128;
 const GROWTH_MAX: u32 = 8192;
 /// Pages by which the file grows when the disk has no room for more.

@@ -5,7 +5,7 @@
 //! until the folder is complete, so that a start makes an unfinished folder anew.
 //!
 //! A start: [`Store::open`] finds the log's end and repeats history. Then [`Store::recover`] undoes
-//! uncommitted work with the help of the room above and takes a checkpoint. Only then may anything
+//! uncommitted work with the help of the crate above and takes a checkpoint. Only then may anything
 //! else change the store. An end: [`Store::close`] writes everything and takes a last checkpoint.
 //! The next start recovers a store that was not closed.
 
@@ -75,12 +75,12 @@ impl StoreOptions {
     }
 }
 
-/// Facts from the store's last life for the room above.
+/// Facts from the store's last life for the crate above.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Inheritance {
     /// The highest transaction number in the log that was read. `info` has earlier ones.
     pub highest_txn: u64,
-    /// The values of the room above from the last checkpoint.
+    /// The values of the crate above from the last checkpoint.
     pub info: Vec<u8>,
     /// The number of transactions that [`Store::recover`] has to undo.
     pub losers: usize,

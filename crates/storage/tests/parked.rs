@@ -221,7 +221,7 @@ fn read_evicting(pool: &Pool, number: u32) -> u64 {
     read(pool, number)
 }
 
-/// A pool full of clean pages (page 0 is on disk only), and a fiber that loads 0 and parks while it
+/// A pool full of clean pages, with page 0 on disk only. A fiber loads page 0 and parks while it
 /// takes a frame for it.
 fn evicting(name: &str, point: &str, nth: u64) -> (Pages, u32, Aside<u64>) {
     let pages = Pages::new(name);
@@ -536,8 +536,8 @@ fn a_structure_change_keeps_readers_waiting_and_outlives_a_crash() {
         settle(&machine, 1);
         // The root is latched at each of these points: no reader passes it with its old content.
         assert!(!done.load(Ordering::Acquire) && !change.is_done(), "{point}@{nth}");
-        // A crash at this moment, with all log on disk, leaves the change as a whole or undone, and
-        // no page in use that nobody refers to.
+        // After a crash at this moment, with all log on disk, the change is whole or undone, and
+        // every page in use belongs to the tree.
         log_to_disk();
         let (report, used) = crashed(&folder, tree);
         assert_eq!((report.problems, used), (vec![], others), "{point}@{nth}");

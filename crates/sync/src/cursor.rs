@@ -1,10 +1,10 @@
 //! A shared cursor that goes round an array for ever and is claimed in batches (the hand of the
 //! clock sweep).
 //!
-//! The hand and the number of complete passes are one endless 64-bit position: position modulo size
-//! is the hand, position divided by size the complete passes. So the two can't disagree, a batch
-//! that spans the end counts its pass, no lock is taken at the wrap, and each place is claimed
-//! exactly once a pass.
+//! The hand and the number of complete passes are one endless 64-bit position. Position modulo size
+//! is the hand, and position divided by size is the number of complete passes. So the two cannot
+//! disagree, and the wrap needs no lock. A batch that spans the end counts its pass, and each place
+//! is claimed exactly once a pass.
 
 use crate::atomic::{AtomicU64, Ordering};
 

@@ -1,6 +1,6 @@
 //! The machine under the engine, and the only place that names it: `std`, loom or the model.
 //!
-//! Each machine is one file with the same surface, chosen by a `cfg`; the rest of the crate and of
+//! Each machine is one file with the same surface, chosen by a `cfg`. The rest of the crate and of
 //! the engine reads only this surface:
 //!
 //! - `atomic`: the atomic types, `Ordering` and `fence`;

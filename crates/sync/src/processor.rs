@@ -7,8 +7,8 @@ const LINES: usize = 32;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Asks the processor for the cache lines of a value (the first 32 of them), so that the caller
-/// waits for many cache misses at once. Reads nothing.
+/// Asks the processor for the first 32 cache lines of a value, so that the caller waits for many
+/// cache misses at once. Reads nothing.
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
     let start = ptr::from_ref(value).cast::<u8>();

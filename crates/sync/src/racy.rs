@@ -1,10 +1,10 @@
 //! The one vetted helper for reading memory that other cores may be changing meanwhile.
 //!
-//! By Rust's rules such a read is a race, so it is kept in one place and made of volatile loads
-//! (and, for long copies, of one machine instruction), which the compiler neither repeats, splits
-//! nor reasons from. Every accessor checks its bounds against the fixed length of the view, never
-//! against anything read through it, so torn bytes can't make it panic or leave the view. The bytes
-//! it returns are hostile until the version of the memory's latch is validated.
+//! By Rust's rules such a read is a race, so it is kept in one place. It is made of volatile loads
+//! and, for long copies, of one machine instruction. The compiler neither repeats nor splits these,
+//! nor reasons from them. Every accessor checks its bounds against the fixed length of the view,
+//! never against anything read through it. So torn bytes cannot make it panic or leave the view.
+//! The bytes it returns are hostile until the version of the memory's latch is validated.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -64,9 +64,9 @@ impl<'a> RacyBytes<'a> {
     fn load<T: Copy>(&self, offset: usize) -> T {
         debug_assert!(self.inside(offset, size_of::<T>()));
         racy_access();
-        // SAFETY: the bytes are inside the view, which `new` promises to be mapped; `T` is an
-        // integer or an array of bytes, for which every bit pattern is a value; packed, so no
-        // alignment is asked for.
+        // SAFETY: the bytes are inside the view, which `new` promises to be mapped. `T` is an
+        // integer or an array of bytes, for which every bit pattern is a value. The read is packed,
+        // so it needs no alignment.
         unsafe { self.start.add(offset).cast::<Unaligned<T>>().read_volatile().0 }
     }
 

@@ -1,8 +1,8 @@
 //! A lock for short critical sections: a few dozen instructions, no I/O, no park.
 //!
 //! It counts as a latch. A waiter spins a bounded number of times and then gives its time slice to
-//! the kernel, since the holder may be a thread that was preempted; it can't be a parked fiber,
-//! because nobody parks with a latch.
+//! the kernel, because the holder may be a preempted thread. The holder is no parked fiber, because
+//! no fiber parks with a latch.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};

@@ -1,7 +1,7 @@
 //! A queue of waiters: first in, first out, handed over in constant time.
 //!
-//! A waiter enqueues a node that lies on its own stack, looks at its condition again, and only then
-//! parks; a thread that makes the condition true changes the state first and wakes afterwards. One
+//! A waiter enqueues a node that lies on its own stack, tests its condition again, and only then
+//! parks. A thread that makes the condition true changes the state first and wakes afterwards. One
 //! of the two always sees the other: enqueue, fence, look || change, fence, look for waiters.
 //! Wakers are called after the queue's lock is released.
 //!

@@ -2,8 +2,9 @@
 //! here.
 //!
 //! Threads are the caller's to start; the queue counts them and says how many more the waiting work
-//! calls for. What must hold: each piece is taken once, a thread sleeps only while there is none,
-//! and all threads are let go once it is closed and empty. `tests/loom_work.rs` runs it under loom.
+//! calls for. What must hold: each piece is taken once, and a thread sleeps only while there is
+//! none. All threads return once the queue is closed and empty. `tests/loom_work.rs` runs it under
+//! loom.
 
 use std::collections::VecDeque;
 

@@ -181,12 +181,12 @@ fn wait_queue_interrupt_passes_the_wake_up_on() {
     });
 }
 
-/// Parks, but gives up at once where there is no patience.
-fn park_if(patient: bool) -> Result<(), ()> {
-    if patient {
+/// Parks if `waits`. Otherwise gives up at once.
+fn park_if(waits: bool) -> Result<(), ()> {
+    if waits {
         sync::park::park();
     }
-    patient.then_some(()).ok_or(())
+    waits.then_some(()).ok_or(())
 }
 
 /// A fair queue loses no wake-up that follows the change of state.

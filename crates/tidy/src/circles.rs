@@ -1,8 +1,9 @@
 //! Circles among the modules of a crate.
 //!
 //! A parent may name its children and a child its parent. Any other path counts where the two ways
-//! from the root part: `a::b` that names `c` is an arrow from `a` to `c` at the crate's top level.
-//! So each level is a graph among siblings, and each of these graphs must be free of circles.
+//! from the root part. So `a::b` that names `c` is an arrow from `a` to `c` at the crate's top
+//! level. So each level is a graph among siblings, and each of these graphs must be free of
+//! circles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

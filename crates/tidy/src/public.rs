@@ -1,7 +1,8 @@
 //! Items that are public but that nothing outside their crate names.
 //!
 //! The check compares names, not types. A public item passes if its name occurs in another crate,
-//! in its own crate's tests, benches or examples, in a macro, or in another public signature.
+//! in a macro, or in another public signature. Its own crate's tests, benches and examples count
+//! too.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,8 +2,8 @@
 //!
 //! Announcing a snapshot, and scanning the announcements, is a store followed by a load on both
 //! sides. A naive version needs a sequentially consistent fence in every statement. No fence is
-//! needed here, because a third party orders the two: a short task that the horizon's keeper starts
-//! on each core now and then.
+//! needed here, because a third party orders the two. The horizon's keeper starts a short task on
+//! each core now and then.
 //!
 //! - A reader loads `published` and stores it into its session's floor (release). It does not
 //!   suspend in between.

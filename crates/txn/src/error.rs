@@ -1,4 +1,4 @@
-//! Errors of transactions. `sql` maps each variant to one SQLSTATE.
+//! Errors of transactions. `execution::error` maps each variant to one SQLSTATE.
 
 use std::fmt;
 

@@ -15,8 +15,9 @@
 //!    committed ([`locks`]).
 //! 7. No session waits for a lock while it holds a latch, and every wait can be interrupted.
 //!
-//! This crate is the floors' door to storage: [`trees`], [`spool`] and [`folder`] name, item by
-//! item, what crosses it. [`Store`] crosses as a handle, and [`StorageError`] as part of [`Error`].
+//! This crate is the interface of the upper layers to storage: [`trees`], [`spool`] and [`folder`]
+//! name, item by item, what crosses it. [`Store`] crosses as a handle, and [`StorageError`] as part
+//! of [`Error`].
 //!
 //! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot.
 //! Never backwards.

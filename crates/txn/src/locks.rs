@@ -70,8 +70,8 @@ const ROW_CONFLICTS: [u8; 5] = [0b1_1000, 0b1100, 0b1110, 0b1111, 0b0_0001];
 /// Row mode of FOR KEY SHARE.
 const KEY_SHARE: u8 = 0;
 /// Row mode of a transaction that deletes a version of its own, or locks it FOR UPDATE. It waits
-/// for holders of FOR KEY SHARE, which an update allows, and for nobody else: a session that holds
-/// more waits for this transaction to end.
+/// only for holders of FOR KEY SHARE, which an update allows. A session that holds more waits for
+/// this transaction to end.
 pub const OWN_DELETE: u8 = 4;
 /// PostgreSQL's conflict table of table locks, in the order of [`crate::TableLock`].
 const TABLE_CONFLICTS: [u8; 8] =

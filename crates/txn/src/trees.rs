@@ -2,8 +2,9 @@
 //!
 //! Rows and index entries are read and written through a [`crate::TxnSession`]. The floors above
 //! also name trees, make and free whole ones, and measure them. They take the items here for that
-//! and need no other door to storage. Three items come from storage as they are, since a wrapper
-//! would repeat them: [`Tree`], a handle, and the two limits that the layout of rows must respect.
+//! and need no other interface to storage. Three items come from storage unchanged, because a
+//! wrapper would repeat them. They are [`Tree`], a handle, and the two limits that the layout of
+//! rows must respect.
 
 use storage::btree::Cursor;
 use storage::{Error, PageNo, Store, space};

@@ -1,5 +1,5 @@
-//! The values room: types and their registry, values with their text and binary forms, rows, keys,
-//! and the errors that clients see.
+//! The crate of values: types and their registry, values with their text and binary forms, rows,
+//! keys, and the errors that clients see.
 //!
 //! It knows no expression, no catalog and no session. Input and output reach the session through
 //! [`environment::Environment`]. Long work over one value yields at the safe points of [`work`].

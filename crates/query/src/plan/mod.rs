@@ -15,8 +15,8 @@
 //!    casts).
 //! 4. An `again` plan runs in the register file of a row that was joined before. It consists of
 //!    [`Plan::Joined`] and of nodes that pass on the file they are given.
-//! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep: all
-//!    those written below it and read by it or above it.
+//! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep. They are
+//!    all those written below it and read by it or above it.
 
 mod command;
 mod live;

@@ -1,8 +1,8 @@
 //! Plans queries and statements that change rows, from their bound form.
 //!
-//! The order of a SELECT's nodes, from below: FROM and WHERE (see [`super::join`]), grouping,
-//! HAVING, windows, set-returning functions, computed columns, DISTINCT, ORDER BY, row locks,
-//! LIMIT.
+//! The order of a SELECT's nodes, from below, begins with FROM and WHERE (see [`super::join`]).
+//! Then come grouping, HAVING, windows, set-returning functions, computed columns, DISTINCT, ORDER
+//! BY, row locks and LIMIT.
 
 use super::common;
 use super::cost;

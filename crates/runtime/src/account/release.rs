@@ -1,11 +1,11 @@
-//! Large blocks that were freed, given back to the system beside the cores.
+//! Gives freed large blocks back to the system beside the cores.
 //!
 //! To unmap 100 MiB takes the kernel 5 to 20 ms, and the thread that frees them stands still
 //! meanwhile. So a core puts a large block into a list, and the thread of [`mod@super::watch`]
 //! unmaps it, piece by piece. What must hold:
 //!
 //! 1. A block in the list counts for the process until it is given back.
-//! 2. Memory is never refused because of a list that waits: a thread that finds memory short
+//! 2. No session is refused memory while blocks wait in the list: a thread that finds memory short
 //!    empties it first.
 //! 3. Nothing here allocates, takes a lock or parks. A block is its own entry of the list.
 
@@ -20,7 +20,7 @@ use super::{TAKEN, block, limit, signal};
 const LARGE: usize = 16 << 20;
 /// Up to this size the kept part of a block that shrinks is copied.
 const MOVED: usize = 64 << 10;
-/// Bytes unmapped at a time: meanwhile nobody else can map memory.
+/// Bytes unmapped at a time. No other thread can map memory meanwhile.
 const PIECE: usize = 2 << 20;
 const PAGE: usize = 4096;
 /// A share of the limit that may wait in the list. A block beyond it is freed where it is.

@@ -1,4 +1,4 @@
-//! Memory reserved ahead, for work that can't be counted or stopped while it runs: PostgreSQL's
+//! Reserves memory ahead for work that cannot be counted or stopped while it runs. PostgreSQL's
 //! parser is C code.
 //!
 //! A reservation counts for the process at once. It lengthens the lease of its thread, and the
@@ -6,27 +6,28 @@
 //!
 //! 1. Reservations fit the process's limit, and at most [`AT_ONCE`] are held at a time: half of the
 //!    threads beside the cores stay free of them. Neither binds a session that holds little.
-//! 2. No thread waits for memory. Work with a budget ends, and begins anew beside the core. A call
-//!    beside the cores ends ([`Call`]), its fiber waits, and the call begins anew with all that it
-//!    lacked. So a waiting fiber holds no reservation, and the others come to their end.
+//! 2. No thread waits for memory. Work with a budget ends, and begins again beside the core. A call
+//!    beside the cores ends ([`Call`]), its fiber waits, and the call begins again with all the
+//!    memory that it lacked. So a waiting fiber holds no reservation, and the others come to their
+//!    end.
 //! 3. A call that does not fit waits while large reservations are held: those end, and no new ones
 //!    come before it. Small ones come at all times. While only they are held, a call is refused
 //!    that would not fit if they ended.
-//! 4. A call that holds a reservation and asks for another (an expression of the catalog is parsed
-//!    for a statement) uses up its own, and gets the rest at once where it fits, even while others
+//! 4. A call that holds a reservation may ask for another, as when a statement parses an expression
+//!    of the catalog. It uses up its own, and gets the rest at once if that fits, even while others
 //!    wait.
-//! 5. A call's reservation lasts until the heaps have been trimmed: each of some threads would
-//!    otherwise keep, in a heap of its own, what it has freed and nobody counts.
+//! 5. A call's reservation lasts until the heaps have been trimmed. Each thread keeps freed memory
+//!    in a heap of its own, which nobody counts.
 //! 6. Fibers get their reservations in the order in which they began to wait. Only the first one
 //!    tries ([`FairQueue`]), and newcomers join the queue while a fiber waits in it.
 //! 7. A fiber waits only while a reservation is held, and its end wakes the first fiber. A fiber
-//!    tries under the lock of [`HELD`], and [`end`] takes that lock before it wakes: either the try
-//!    sees the end, or the wake-up comes after the try. A reservation ends with its call, or with
-//!    the trim that follows. Each one that waits for a trim tells the watch; without a watch none
-//!    waits for a trim.
+//!    tries under the lock of [`HELD`], and [`end`] takes that lock before it wakes. So either the
+//!    try sees the end, or the wake-up comes after the try. A reservation ends with its call, or
+//!    with the trim that follows. Each one that waits for a trim tells the watch; without a watch
+//!    none waits for a trim.
 //! 8. Memory that others free may make room earlier. The watch wakes the first fiber after it has
 //!    given back large blocks, after each trim, and when memory is no longer short. Smaller blocks
-//!    wake nobody: the next end does.
+//!    wake no fiber; the next end of a reservation does.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -40,7 +41,7 @@ use super::{
 use crate::budget::{self, Stopped};
 use crate::interrupt::{self, Interrupted, Reason};
 
-/// Most reservations that are held at a time, but for those of sessions that hold little.
+/// The most reservations held at a time, not counting those of sessions that hold little.
 const AT_ONCE: usize = CALLS_MAX / 2;
 
 /// Memory that is the running thread's until this is dropped. A thread drops its reservations in

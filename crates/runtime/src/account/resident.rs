@@ -1,14 +1,14 @@
-//! Resident memory that the count misses: free pieces within the heaps, and pages that are used in
-//! part.
+//! Resident memory that the count misses: free pieces within the heaps, and pages in partial use.
 //!
-//! A hash table that grows leaves a hole where it was. Where many grow, the sum only rises, so
-//! nothing asks for a trim, and the holes stay resident. What must hold:
+//! A hash table that grows leaves a hole behind. While many grow, the sum only rises, so nothing
+//! asks for a trim, and the holes stay resident. What must hold:
 //!
-//! 1. The watch looks at what is resident every second, and while more than half of the limit is
-//!    taken at each lease that a thread takes or gives back, at most every [`BETWEEN`].
-//! 2. Where more is resident than the process may have, the heaps are trimmed. The excess that a
-//!    trim leaves counts as taken, so that memory is short: sessions are refused and stopped before
-//!    the system kills the process. Growth between two trims counts once it is far beyond.
+//! 1. The watch reads the resident size every second. While more than half of the limit is taken, a
+//!    thread that takes or gives back a lease asks for a reading, at most every [`BETWEEN`].
+//! 2. If more is resident than the process may have, the watch trims the heaps. The excess that a
+//!    trim leaves counts as taken, which makes memory short: sessions are refused and stopped
+//!    before the system kills the process. Growth between two trims counts once it exceeds the
+//!    bound by a 32nd.
 
 use std::io;
 
@@ -18,14 +18,14 @@ use super::{TAKEN, limit};
 use crate::os::process::{Pages, page_bytes};
 use crate::time;
 
-/// Between two looks, in nanoseconds.
+/// The least time between two readings, in nanoseconds.
 const BETWEEN: u64 = 5_000_000;
-/// The same where nobody asks for one.
+/// The longest time between two readings, in nanoseconds.
 const AT_LEAST: u64 = 1_000_000_000;
-/// A share of what may be resident: what is more than that beyond it counts before the next trim.
+/// A 32nd of the bound on resident memory: an excess beyond that counts before the next trim.
 const FAR: i64 = 32;
-/// From the end of a trim to the next, in nanoseconds, and in times of what the trim has taken:
-/// meanwhile a thread that allocates stands still.
+/// The least pause between two trims, in nanoseconds and in multiples of the last trim's duration.
+/// During a trim, a thread that allocates stands still.
 const BETWEEN_TRIMS: u64 = 50_000_000;
 const TRIM_TIMES: u64 = 10;
 
@@ -65,7 +65,8 @@ impl Resident {
         self.looked + AT_LEAST
     }
 
-    /// Looks, trims where more is resident than may be, and counts what remains beyond.
+    /// Reads the resident size, trims the heaps if it exceeds the bound, and counts the excess that
+    /// remains.
     pub(super) fn look(&mut self, trim: impl FnOnce()) {
         let mut over = self.over();
         self.looked = time::precise();

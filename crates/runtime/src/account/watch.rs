@@ -1,8 +1,8 @@
-//! A thread that acts while memory is short, and gives freed memory back to the system: large
-//! blocks at once, the rest when much was freed.
+//! The watch: a thread that acts while memory is short, and gives freed memory back to the system.
+//! It gives large blocks back at once, and the rest when much was freed.
 //!
-//! The allocator only unparks it ([`signal`]). It runs beside the cores, so no statement can keep
-//! it from its work.
+//! What must hold: the allocator only unparks it ([`signal`]). It runs beside the cores, so no
+//! statement can hold it up.
 
 use std::io;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::mapping;
 use crate::os::thread::{park_timeout, spawn};
 use crate::time;
 
-/// Between two looks while memory is short.
+/// The time between two rounds while memory is short.
 const ROUND: Duration = Duration::from_millis(20);
-/// The heaps are trimmed when nobody has freed much for so many nanoseconds, and at the latest
-/// after [`TRIM_MOST`]. While a heap's blocks are being freed in no order, its free memory is a
-/// list of millions of small pieces: to walk it takes seconds, in which the heap's thread stands
-/// still, and nearly no page is free.
+/// The watch trims the heaps once no thread has freed much for so many nanoseconds, at the latest
+/// after [`TRIM_MOST`]. While blocks are freed in no order, a heap's free memory is a list of
+/// millions of small pieces. Walking that list takes seconds, in which the heap's thread stands
+/// still, and finds hardly a free page.
 const TRIM_QUIET: u64 = 100_000_000;
 const TRIM_MOST: u64 = 2_000_000_000;
 
@@ -67,7 +67,7 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
                 trim();
                 continue;
             }
-            // A sender that sets it later unparks the thread.
+            // A sender that sets the flag later unparks the thread.
             let is_asked = signal::MUCH.is_set();
             let look = if is_asked { resident.next_look() } else { resident.last_look() };
             let at = due.map_or(look, |(at, _)| at.min(look));

@@ -1,4 +1,5 @@
-//! A core as its fibers see it: who runs, who is ready, and the jobs that wait for a fiber.
+//! A core as its fibers see it: the running fiber, the ready ones, and the jobs that wait for a
+//! fiber.
 //!
 //! Everything here is touched by this worker's thread alone. What must hold:
 //!
@@ -34,7 +35,7 @@ pub(crate) struct Core {
     pub(crate) shared: Arc<Shared>,
     /// The fiber that runs now.
     pub(super) running: Cell<*const Fiber>,
-    /// Called when a fiber gives way to the others.
+    /// Called when a fiber yields.
     pub(super) on_yield: fn(),
     ready: RefCell<VecDeque<*const Fiber>>,
     jobs: RefCell<VecDeque<Job>>,
@@ -81,7 +82,7 @@ pub fn shutting_down() -> bool {
 }
 
 impl Core {
-    /// A core without fibers. `on_yield` is called when a fiber gives way to the others.
+    /// A core without fibers. It calls `on_yield` when a fiber yields.
     pub(crate) fn new(number: usize, shared: Arc<Shared>, on_yield: fn()) -> Core {
         Core {
             number,
@@ -124,7 +125,7 @@ impl Core {
         !self.ready.borrow().is_empty() || !self.jobs.borrow().is_empty()
     }
 
-    /// Runs the fibers that are ready now; what they make ready comes after the next poll.
+    /// Runs the fibers that are ready now. Fibers that these make ready run after the next poll.
     pub(crate) fn run_ready(&self) {
         let count = self.ready.borrow().len();
         for _ in 0..count {
@@ -186,7 +187,7 @@ impl Core {
                 if self.busy.get() == 0 {
                     panic!("no stack for a single fiber: {error}");
                 }
-                // The fibers that run will give theirs back.
+                // Running fibers give their stacks back when they end.
                 os::thread::sleep(Duration::from_millis(1));
                 None
             }

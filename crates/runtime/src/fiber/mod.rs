@@ -1,11 +1,11 @@
-//! Fibers: what engine code runs on.
+//! Fibers, on which engine code runs.
 //!
 //! A fiber is a stack that runs one job after the other; between jobs it waits in its core's pool.
 //! It never changes core. Its atomics (`state`) may be used by any thread, everything else by its
 //! home worker alone. What must hold:
 //!
-//! 1. A fiber that parks is resumed after a wake-up, never lost: a wake-up that comes before the
-//!    park is kept.
+//! 1. A fiber that parks is resumed after a wake-up. A wake-up before the park is kept, so none is
+//!    lost.
 //! 2. It suspends with no latch held, not while panicking, and not from the worker's stack.
 //! 3. A panic ends the job alone.
 
@@ -38,7 +38,7 @@ const NOTIFIED: u32 = 1;
 /// The fiber's link lies in its core's mailbox.
 const QUEUED: u32 = 2;
 
-/// A fiber that has run this long gives way at its next safe point.
+/// A fiber that has run this long yields at its next safe point.
 const SLICE_NANOS: u64 = 1_000_000;
 /// Steps that one safe point stands for: a step is a row of an operator.
 const STEPS_PER_POINT: u32 = 64;
@@ -52,8 +52,8 @@ pub const FIRST_STEPS: u32 = 2;
 /// statements have no more.
 const FEW_STEPS: u32 = 8;
 
-/// Stack of a fiber that waits which its session's account does not count: what most statements
-/// need.
+/// The part of a waiting fiber's stack that its session's account does not count. Most statements
+/// need no more.
 const STACK_UNCOUNTED: usize = 64 << 10;
 /// Stack below the caller of [`shed_stack`] that it leaves alone: its own calls stand there.
 const STACK_LEFT: usize = 16 << 10;
@@ -111,12 +111,12 @@ struct Local {
     half: Cell<usize>,
 }
 
-// SAFETY: `link` and `state` are made for any thread, `home` and `shared` never change, and `local`
-// is touched by the home worker's thread alone: every access goes through that worker (checked by
-// `notify`) or runs on the fiber itself.
+// SAFETY: any thread may use `link` and `state`, and `home` and `shared` never change. Only the
+// home worker's thread touches `local`: every access goes through that worker (checked by `notify`)
+// or runs on the fiber itself.
 unsafe impl Sync for Fiber {}
-// SAFETY: as above. Another thread may drop the last reference only after `retire` emptied what is
-// local.
+// SAFETY: as above. Another thread may drop the last reference only after `retire` has emptied
+// `local`.
 unsafe impl Send for Fiber {}
 
 impl Fiber {
@@ -263,8 +263,8 @@ impl Fiber {
         // AcqRel: what was written before the wake-up is seen by the park that takes it.
         if this.state.fetch_or(NOTIFIED | QUEUED, Ordering::AcqRel) & QUEUED == 0 {
             let link = Arc::into_raw(this.clone()).cast_mut().cast::<Link>();
-            // SAFETY: the reference given away keeps the fiber until `deliver` takes it back,
-            // QUEUED says that it is in no mailbox, and `deliver` fits a fiber.
+            // SAFETY: the reference given away keeps the fiber alive until `deliver` takes it back.
+            // QUEUED was not set, so the link is in no mailbox, and `deliver` fits a fiber.
             unsafe { this.shared.mailbox(this.home).push(link) };
         }
     }
@@ -346,8 +346,7 @@ pub fn spawn_local(body: impl FnOnce() + 'static) {
     core::here().start(Box::new(body));
 }
 
-/// Lets every other fiber of this core that can run do so first. Outside a fiber it yields the
-/// thread.
+/// Yields: every other ready fiber of this core runs first. Outside a fiber it yields the thread.
 pub fn yield_now() {
     match current() {
         Some((core, fiber)) => fiber.yield_now(core),
@@ -381,10 +380,10 @@ pub fn safe_point() {
     }
 }
 
-/// A safe point behind so many steps; returns after how many more the next one is due. Work whose
-/// pace is unknown begins with [`FIRST_STEPS`]. The number grows to 64 while steps are short and
-/// falls to 1 where each takes long. Only the first few steps pass without a look at the clock: the
-/// next 64 may each take a thousand times as long as those before.
+/// A safe point behind so many steps. Returns the number of steps until the next one is due. Work
+/// whose pace is unknown begins with [`FIRST_STEPS`]. The number grows to 64 while steps are short,
+/// and falls to 1 when each takes long. Only the first few steps pass without a look at the clock.
+/// The next 64 may each take a thousand times as long as those before.
 #[inline]
 pub fn safe_point_after(steps: u32) -> u32 {
     let Some((core, fiber)) = current() else { return STEPS_PER_POINT };
@@ -421,7 +420,7 @@ pub fn obey(interrupt: Option<Arc<Interrupt>>) {
     }
 }
 
-/// The running fiber obeys no interrupt any more. The account that it allocates to stays.
+/// From now on the running fiber obeys no interrupt. Its account stays.
 #[inline]
 pub(crate) fn obey_nobody() {
     interrupt::leave();
@@ -499,8 +498,8 @@ impl Fiber {
     }
 }
 
-/// Whether more than half of the stack is used: recursion goes on on a further stack
-/// ([`on_further_stack`]) or ends with an error, since what it calls needs the rest. False on the
+/// Whether more than half of the stack is used. Then recursion continues on a further stack
+/// ([`on_further_stack`]) or ends with an error, because its callees need the rest. False on the
 /// worker's stack and outside fibers.
 #[inline]
 pub fn is_deep() -> bool {
@@ -522,8 +521,8 @@ fn is_used(bytes: usize) -> bool {
     })
 }
 
-/// Gives the memory below the caller's part of the stack back: what deeper calls have used before.
-/// For a fiber that is about to wait long; a system call.
+/// Gives back the stack memory below the caller, which deeper calls used before. For a fiber that
+/// is about to wait long. Costs a system call.
 pub fn shed_stack() {
     let Some((_, fiber)) = current().filter(|(_, fiber)| !fiber.local.on_worker_stack.get()) else { return };
     let lowest = fiber.local.half.get() - STACK_BYTES / 2;

@@ -1,7 +1,7 @@
 //! One word of a file, mapped into memory.
 //!
 //! A store to it costs no system call and outlives the process. It reaches the disk when the kernel
-//! writes the page back, so after a power failure the file may hold an older value, but never half
+//! writes the page back. So after a power failure the file may hold an older value, but never half
 //! of one.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! Bytes that came for sessions before their turn, received together with others'.
+//! Bytes received for sessions before their turn, for many sessions in one system call.
 //!
 //! What must hold: a session's bytes lie in its slot until it is served, and no slot is filled
 //! before all are empty again.
@@ -8,8 +8,8 @@ use std::io;
 
 /// Sessions that are sent to, or received for, at once.
 pub(super) const MOST: usize = 64;
-/// Room for what has come for one session; of more, the rest is received into the session's own
-/// room. No power of two, so that the slots' beginnings do not share the same few cache lines.
+/// Bytes of one session's slot. The session receives the rest into its own buffer. The size is no
+/// power of two, so that the slots' beginnings do not share the same few cache lines.
 pub(super) const SLOT: usize = 2048 + 128;
 
 /// The slot with a session's bytes and their number, or the error (negative) that a receive met.

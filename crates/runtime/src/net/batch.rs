@@ -1,10 +1,10 @@
-//! Socket calls of many sessions by one system call: the replies of a round, and what has come for
-//! those served next.
+//! Socket calls of many sessions by one system call: it sends the replies of a round and receives
+//! for the sessions served next.
 //!
-//! An io_uring in which nothing is ever under way: each call says not to wait (MSG_DONTWAIT), so it
-//! has ended when the kernel has taken it, and all have when [`Batch::exchange`] returns. It saves
-//! more than system calls: a client that a reply wakes takes the core when the server leaves the
-//! kernel, not before the other replies are out.
+//! The io_uring never has an operation under way. Each call has the flag MSG_DONTWAIT, so it has
+//! ended when the kernel has taken it, and all have ended when [`Batch::exchange`] returns. The
+//! batch saves more than system calls. A client that a reply wakes takes the core only when the
+//! server leaves the kernel, after the other replies are out.
 //!
 //! What must hold:
 //! 1. An entry's bytes stay where they are until `exchange` returns.

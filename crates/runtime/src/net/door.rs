@@ -1,9 +1,9 @@
 //! Answers connections while a server starts.
 //!
-//! The addresses are bound before the long work of a start, so that clients hear at once why they
-//! can't come in, and a taken address is found before that work. The door's thread accepts and has
-//! a [`Talk`] with each client. Then the sockets go to [`crate::Runtime::listen_at`] as they are:
-//! no client is refused in between, and the server accepts those that still wait.
+//! The addresses are bound before the long work of a start. So clients learn at once why they
+//! cannot come in, and the server finds a taken address before that work. The door's thread accepts
+//! and has a [`Talk`] with each client. Then the sockets go to [`crate::Runtime::listen_at`] as
+//! they are: no client is refused in between, and the server accepts those that still wait.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -21,7 +21,7 @@ const CALLERS: usize = 64;
 const TALK_LIMIT: u64 = 60_000_000_000;
 /// Longest wait for input before the thread looks at the clock, in milliseconds.
 const LOOK: i32 = 100;
-/// Most bytes that a talk may leave for when more have come.
+/// The most bytes that a talk may leave unread until more have come.
 const LONGEST: usize = 10_000;
 
 /// One side of a talk with a client. Runs on the door's thread: it must not wait.

@@ -22,8 +22,7 @@ use crate::{call, mailbox, timer};
 
 /// Connections accepted in one turn.
 const ACCEPTED_PER_TURN: usize = 128;
-/// How long accepting rests when descriptors or memory have run out, or there are too many
-/// sessions.
+/// The pause in accepting when descriptors or memory have run out, or there are too many sessions.
 const REST: Duration = Duration::from_millis(50);
 
 /// Where to listen.
@@ -204,8 +203,9 @@ impl Listening {
         }
     }
 
-    /// Descriptors or memory have run out, or there are too many sessions: to be told of the same
-    /// connection at once again would only burn the core.
+    /// Rests after descriptors or memory have run out, or while there are too many sessions.
+    /// Without a pause, the loop would find the same connection again at once and only burn the
+    /// core.
     fn rest(self: &Rc<Self>, net: &Net, token: u64) {
         net.reactor.remove(self.socket());
         let listening = self.clone();

@@ -1,19 +1,21 @@
 //! Sockets: listeners, and sessions that own no fiber while they wait for their client.
 //!
-//! A core's readable sessions form a list; a pooled fiber serves one after the other and collects
-//! their small replies, which are sent together before the next are received for, or at the end of
-//! the loop's turn (`round.rs`). When it parks, the loop goes on with another fiber, and the
-//! replies wait for those that this one adds: where sessions wait for each other's locks, a round
-//! in which many park is still sent by one call. So an idle connection costs its state alone, and a
-//! busy core runs all its sessions on one warm stack. Where the kernel grants a ring, the replies
-//! leave, and what the next sessions were sent is received, by one system call (`batch.rs`). What
-//! must hold:
+//! A core's readable sessions form a list. A pooled fiber serves one after the other and collects
+//! their small replies (`round.rs`). The core sends the replies together before it receives for the
+//! next sessions, or at the end of the loop's turn.
+//!
+//! When the fiber parks, the loop goes on with another fiber, which adds to the same replies. So
+//! even if many sessions of a round wait for each other's locks, one call still sends the round.
+//!
+//! An idle connection costs its state alone, and a busy core runs all its sessions on one warm
+//! stack. If the kernel grants a ring, one system call sends the replies and receives for the next
+//! sessions (`batch.rs`). What must hold:
 //!
 //! 1. A session is served by one fiber at a time, and stays on its core once it has entered one.
-//! 2. Replies leave in the order they were made; while the socket is full the session is not served
-//!    (backpressure).
-//! 3. No reply lies in the outbox when the loop's turn ends, or while a fiber that has used up its
-//!    time gives way.
+//! 2. A session's replies leave in the order they were made. While its socket is full, the session
+//!    is not served (backpressure).
+//! 3. All collected replies are sent before the loop's turn ends, and before a fiber that has used
+//!    up its time slice yields.
 //! 4. `closed` is called exactly once for every session that was accepted, then its socket is
 //!    closed, then what `remains` gave is dropped.
 
@@ -54,7 +56,7 @@ use replies::Replies;
 use round::{BUFFER, Buffers};
 use session::{Moved, Session};
 
-/// Replies that are collected: whose is sent much later than it was made has left the cache.
+/// The most replies collected: a reply that is sent much later has left the cache.
 const REPLIES_MAX: usize = 2 * MOST;
 /// Buffers that are kept for the next rounds.
 const BUFFERS_KEPT: usize = 16;
@@ -79,8 +81,8 @@ pub(crate) fn send_replies() {
 pub enum Next {
     /// More bytes of its client.
     Wait,
-    /// To be served on a core from now on, at once: its client has been let in. On a core it goes
-    /// on there.
+    /// To be served on a core from now on, at once, because its client has been let in. A session
+    /// that is on a core stays there.
     Enter,
     /// As `Enter`, on the reserve worker.
     EnterReserve,
@@ -90,9 +92,9 @@ pub enum Next {
 
 /// One client's side of a connection, as a state machine that owns no fiber while it waits.
 pub trait Serve: Send + 'static {
-    /// Called on a pooled fiber of the session's worker when bytes have come, or the session was
-    /// woken, or interrupted, or the peer has closed ([`SessionIo::at_end`]). Handles every whole
-    /// message there is; may park.
+    /// Called on a pooled fiber of the session's worker when bytes have come or the session was
+    /// woken or interrupted. Called too when the peer has closed ([`SessionIo::at_end`]). Handles
+    /// every whole message in the input. May park.
     fn serve(&mut self, io: &mut SessionIo<'_>) -> Next;
 
     /// Whether it is to be served on the service worker until it returns [`Next::Enter`]: that
@@ -152,10 +154,10 @@ pub(crate) struct Net {
     free: RefCell<Vec<u32>>,
     /// Sessions to be served, in the order they became so.
     ready: RefCell<VecDeque<Rc<Session>>>,
-    /// So many of them are served in this turn.
+    /// The number of them that this turn serves.
     due: Cell<usize>,
-    /// This turn's replies that are not sent yet.
-    outbox: RefCell<Replies>,
+    /// The replies of this turn that are not sent yet.
+    replies: RefCell<Replies>,
     listeners: RefCell<Vec<Option<Rc<Listening>>>>,
     /// Sessions whose queues were not empty, to be looked at again.
     queues: RefCell<Vec<u64>>,
@@ -183,7 +185,7 @@ impl Net {
             free: RefCell::default(),
             ready: RefCell::default(),
             due: Cell::new(0),
-            outbox: RefCell::default(),
+            replies: RefCell::default(),
             listeners: RefCell::default(),
             queues: RefCell::default(),
             draining: Cell::new(false),
@@ -225,7 +227,7 @@ impl Net {
         } else if self.draining.get() {
             session.interrupt.raise(Reason::Shutdown);
         } else {
-            // Before its first byte, so that the handler can bound the wait for it.
+            // Served before its first byte, so that the handler can bound the wait for it.
             self.woken(key);
         }
     }
@@ -296,17 +298,17 @@ impl Net {
         }
     }
 
-    /// The session to be served next. When all those received for have been, the replies so far are
-    /// sent, and what the next sessions were sent is received.
+    /// The session to be served next. Once all sessions with received bytes are served, sends the
+    /// replies so far and receives for the next sessions.
     fn next_ready(&self) -> Option<Rc<Session>> {
         if !self.has_due() {
             return None;
         }
         if let Some(batch) = self.batch.as_ref().filter(|_| self.arrivals.are_served())
-            && self.ready.borrow().len() + self.outbox.borrow().len() > 1
+            && self.ready.borrow().len() + self.replies.borrow().len() > 1
         {
-            batch.exchange(self, &self.outbox.borrow(), &self.ready.borrow());
-            self.clear_replies(&mut self.outbox.borrow_mut());
+            batch.exchange(self, &self.replies.borrow(), &self.ready.borrow());
+            self.clear_replies(&mut self.replies.borrow_mut());
         }
         let session = self.ready.borrow_mut().pop_front()?;
         session.queued.set(false);
@@ -314,8 +316,8 @@ impl Net {
         Some(session)
     }
 
-    /// Asks for the memory of the sessions that come next, while one is served: first a session's
-    /// own, at its next step what that points to, then what its handler knows of.
+    /// Prefetches the memory of the next sessions while one is served. The first step fetches a
+    /// session's own memory, the second what it points to, the third what its handler needs.
     fn prefetch_next(&self) {
         let ready = self.ready.borrow();
         if let Some(session) = ready.get(2) {
@@ -331,38 +333,38 @@ impl Net {
 
     /// Sends the replies collected so far.
     pub(crate) fn send_replies(&self) {
-        let mut outbox = self.outbox.borrow_mut();
-        if !outbox.is_empty() {
-            self.send_all(&mut outbox);
+        let mut replies = self.replies.borrow_mut();
+        if !replies.is_empty() {
+            self.send_all(&mut replies);
         }
     }
 
     /// Adds a small reply to those that are sent together.
     fn collect(&self, session: &Rc<Session>, reply: &[u8]) {
-        let mut outbox = self.outbox.borrow_mut();
-        // The order of a session's replies is kept by sending one at a time.
+        let mut replies = self.replies.borrow_mut();
+        // At most one reply of a session is collected at a time, which keeps their order.
         if session.replied.replace(true) {
-            self.send_all(&mut outbox);
+            self.send_all(&mut replies);
             session.replied.set(true);
         }
-        outbox.push(session, reply);
-        if outbox.len() >= REPLIES_MAX || outbox.bytes() >= BUFFER {
-            self.send_all(&mut outbox);
+        replies.push(session, reply);
+        if replies.len() >= REPLIES_MAX || replies.bytes() >= BUFFER {
+            self.send_all(&mut replies);
         }
     }
 
     /// Sends everything, without waiting: what a socket does not take is left with its session.
-    fn send_all(&self, outbox: &mut Replies) {
+    fn send_all(&self, replies: &mut Replies) {
         match &self.batch {
-            Some(batch) if outbox.len() > 1 => batch.exchange(self, outbox, &VecDeque::new()),
-            _ => outbox.iter().for_each(|(session, bytes)| session.send_or_keep(self, bytes)),
+            Some(batch) if replies.len() > 1 => batch.exchange(self, replies, &VecDeque::new()),
+            _ => replies.iter().for_each(|(session, bytes)| session.send_or_keep(self, bytes)),
         }
-        self.clear_replies(outbox);
+        self.clear_replies(replies);
     }
 
     /// Forgets replies that have been sent.
-    fn clear_replies(&self, outbox: &mut Replies) {
-        outbox.clear(|session| {
+    fn clear_replies(&self, replies: &mut Replies) {
+        replies.clear(|session| {
             if session.dead.get() {
                 self.make_ready(session);
             }
@@ -393,9 +395,9 @@ impl Net {
         !self.ready.borrow().is_empty()
     }
 
-    /// Those that are ready now are served in this turn. A session that is ready again before the
-    /// turn's end waits for the next turn: a client may send faster than it is served, and the
-    /// loop's other work gets its turn.
+    /// Fixes the sessions of this turn: those that are ready now. A session that is ready again
+    /// before the turn's end waits for the next turn. So a client that sends faster than it is
+    /// served does not keep the loop from its other work.
     pub(crate) fn begin_serving(&self) {
         self.due.set(self.ready.borrow().len());
     }

@@ -20,8 +20,8 @@ use crate::work;
 pub(super) const BUFFER: usize = 64 * 1024;
 /// A reply longer than this is sent by itself instead of being collected.
 const COLLECTED_MAX: usize = 8 * 1024;
-/// A large reply is sent in such pieces: what a socket does not take is copied, and others get
-/// their turn.
+/// A large reply is sent in such pieces, so that other fibers run in between. The rest that a
+/// socket does not take is copied.
 const PIECE: usize = 256 * 1024;
 /// A left-over part of a message longer than this keeps its buffer instead of being copied.
 const COPIED_MAX: usize = 16 * 1024;
@@ -30,9 +30,9 @@ const LINGER: Duration = Duration::from_secs(5);
 /// A closed session whose peer has got the last reply, and does not close, is dropped after this.
 pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A round's receive and send buffers, kept by the core from round to round. They are nobody's
-/// while they are no larger than [`BUFFER`]; a session that made one grow has it replaced at its
-/// own cost.
+/// A round's receive and send buffers, which the core keeps from round to round. No session pays
+/// for them while they are no larger than [`BUFFER`]. A session that makes one grow pays for its
+/// replacement.
 pub(super) struct Buffers {
     input: Input,
     output: Vec<u8>,
@@ -132,7 +132,7 @@ pub(crate) fn serve_round() {
         net.prefetch_next();
         serve_one(net, &session, &mut buffers);
         if fiber::was_suspended() {
-            break; // others that can run again come before sessions that have just come
+            break; // fibers that can go on run before sessions that have just become ready
         }
     }
     net.keep_buffers(buffers);
@@ -156,7 +156,7 @@ fn serve_one(net: &Net, session: &Rc<Session>, buffers: &mut Buffers) {
     account::enter(Arc::as_ptr(&session.interrupt));
     let next = serve_input(net, session, &mut *handler, buffers);
     if next != Next::Wait {
-        // Before another core may enter it.
+        // The account is left before another core may enter it.
         account::leave();
         return leave_round(net, session, handler, buffers, next);
     }
@@ -182,7 +182,7 @@ fn leave_round(net: &Net, session: &Rc<Session>, handler: Box<dyn Serve>, buffer
         buffers.input.clear();
         return close(net, session, handler, &mut buffers.output);
     }
-    // Sent before it leaves, so that what the core sends comes behind it.
+    // Sent before the session leaves, so that the next core's replies come behind.
     net.send_replies();
     session.send_or_keep(net, &buffers.output);
     buffers.output.clear();
@@ -363,8 +363,8 @@ impl SessionIo<'_> {
 
     /// Sends the output now; parks while the socket is full. Call it when the output is over 64
     /// KiB. Only an interrupt that ends the session ends the wait (`Interrupted`, not taken): half
-    /// a message can't be taken back. So does one for memory while the process is short of it; the
-    /// connection counts as broken then, and what it was to send is dropped.
+    /// a message can't be taken back. An interrupt for memory ends the wait too, while the process
+    /// is short of memory. Then the connection counts as broken, and its output is dropped.
     pub fn flush(&mut self) -> io::Result<()> {
         let net = super::here();
         net.send_replies();
@@ -388,8 +388,7 @@ impl SessionIo<'_> {
         if self.session.dead.get() { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
     }
 
-    /// Parks until the socket's state is as wanted, or it is broken, or an interrupt says to give
-    /// up.
+    /// Parks until the socket has the wanted state, is broken, or an interrupt ends the wait.
     fn wait_for_socket(
         &self,
         gives_up: impl Fn(&Interrupt) -> bool + Copy,
@@ -408,9 +407,9 @@ impl SessionIo<'_> {
         Ok(())
     }
 
-    /// When the session is closed, its client gets up to a second to read what was said last: what
-    /// it sends meanwhile is read and dropped. For the server's side of the end; a client that
-    /// asked for it needs no such care.
+    /// Gives the client up to 1 s to read the last reply when the session is closed. Input that
+    /// comes meanwhile is read and dropped. For ends that the server decides; a client that asked
+    /// for the end needs no wait.
     pub fn linger(&self) {
         self.session.lingers.set(true);
     }

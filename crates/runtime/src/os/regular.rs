@@ -1,7 +1,8 @@
 //! Opening of files that must be regular ones.
 //!
-//! To open a FIFO waits for its other end, and to read a terminal for its user: for ever, where one
-//! lies in a file's place. A file is a regular one here, or a symbolic link to one.
+//! What must hold: a file that this module opens is a regular one. Opening a FIFO waits for its
+//! other end, and reading a terminal waits for its user. Either may wait for ever. A symbolic link
+//! to a regular file is accepted.
 
 use std::fs::{FileType, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};

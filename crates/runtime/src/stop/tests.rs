@@ -11,9 +11,9 @@ fn text_is_parsed_or_refused() {
 
 #[test]
 fn a_name_that_no_room_lists_is_refused_with_all_names() {
-    let rooms: [&[&str]; 2] = [&["runtime.test.two", "runtime.test.one"], &["runtime.test"]];
-    assert_eq!(refuse_unknown_in("runtime.test=kill; runtime.test.two=park@2;", &rooms), Ok(()));
-    let refused = refuse_unknown_in("runtime.test=kill; runtime.test.tow=park@2", &rooms).unwrap_err();
+    let lists: [&[&str]; 2] = [&["runtime.test.two", "runtime.test.one"], &["runtime.test"]];
+    assert_eq!(refuse_unknown_in("runtime.test=kill; runtime.test.two=park@2;", &lists), Ok(()));
+    let refused = refuse_unknown_in("runtime.test=kill; runtime.test.tow=park@2", &lists).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "ALLCORE_STOP names \"runtime.test.tow\", which is no stop point; \

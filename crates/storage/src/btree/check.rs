@@ -1,9 +1,10 @@
 //! The check of a tree: it reads every page and tests every rule that nodes keep.
 //!
-//! The check verifies: page kind, tree and level; order and prefix of keys; keys between the
-//! fences; fences equal to those the parent gives; slots and heap that neither overlap nor leave
-//! the page; every page reached once and in use in the space map. It does not look into values. The
-//! tree must be quiet meanwhile: the check may report a concurrent change as damage.
+//! The check verifies each node's kind, tree and level, and the order and prefix of its keys. Keys
+//! lie between the fences, and the fences equal those in the parent. Slots and heap neither overlap
+//! nor leave the page. The walk reaches every page once, and the space map has it in use. It does
+//! not look into values. The tree must be quiet meanwhile: the check may report a concurrent change
+//! as damage.
 
 use runtime::hash::HashSet;
 

@@ -6,9 +6,9 @@
 //!
 //! - Each commit record carries the mark known when it was appended. So a commit found behind a gap
 //!   proves the gap to be damage, also after a power failure.
-//! - The file `durable` holds the newest mark, and so does the last block of the control file: an
-//!   older copy of one of them hides nothing. Each is one word of mapped memory: a store costs no
-//!   system call, and the value outlives the process. After a power failure a word may be older,
+//! - The file `durable` holds the newest mark, and so does the last block of the control file. So
+//!   an older copy of one of them hides nothing. Each is one word of mapped memory: a store costs
+//!   no system call, and the value outlives the process. After a power failure a word may be older,
 //!   never newer.
 //!
 //! A start that discards the log's end leaves the files' marks where they are until no page holds a
@@ -16,10 +16,10 @@
 //! same damage.
 //!
 //! What must hold: a mark is the end of a record. `position` alone can stop inside a record when a
-//! burst is written in whole blocks, and a crash may rightly lose the rest of that record.
+//! burst is written in whole blocks. A crash may rightly lose the rest of that record.
 //!
-//! A block with a mark: the word (bits 0 to 55 the mark, bits 56 to 63 its check), magic u64, salt
-//! u32, zeros to 4096 bytes.
+//! A block with a mark: the word, magic u64, salt u32, zeros to 4096 bytes. Bits 0 to 55 of the
+//! word are the mark, bits 56 to 63 its check.
 
 use std::path::{Path, PathBuf};
 

@@ -10,15 +10,15 @@
 //! A reader of the filled point reads the word first and the slots after it. The filled point is
 //! the least of them.
 //!
-//! *Why nothing is missed:* suppose the word that was read includes a reservation. Then that add (a
-//! release, and each later add goes on with its release sequence) happened before the read (an
-//! acquire), and so did the announcement before the add. The slot therefore shows the announcement
-//! or something later: the raised position, or cleared. The store that cleared it (a release) came
-//! after the bytes. The position word itself carries the order: no fence is needed beside the add.
-//! `tests/loom_log.rs` runs this file under loom.
+//! *Why nothing is missed:* suppose the word that was read includes a reservation. That add is a
+//! release, and each later add continues its release sequence. The read is an acquire. So the add
+//! happened before the read, and so did the announcement before the add. The slot therefore shows
+//! the announcement or something later: the raised position, or cleared. The store that cleared it
+//! (a release) came after the bytes. The position word itself carries the order: no fence is needed
+//! beside the add. `tests/loom_log.rs` runs this file under loom.
 //!
 //! The bound of step 1 may be old (an idle core's last record). So for the length of one add the
-//! filled point may read too low: [`Fill::filled`] is a lower bound that may step back, and its
+//! filled point may read too low. [`Fill::filled`] is a lower bound that may step back, and its
 //! users take maxima.
 
 use sync::CachePadded;

@@ -117,7 +117,7 @@ impl WalOptions {
 
 /// Returns a log position.
 pub(crate) type FloorSource = Box<dyn Fn() -> Lsn + Send + Sync>;
-/// Returns the upper rooms' values.
+/// Returns the upper crates' values.
 pub(crate) type InfoSource = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 /// Receives the durable end of the log.
 type DurableCallback = Box<dyn Fn(Lsn) + Send + Sync>;
@@ -308,7 +308,7 @@ impl Wal {
         assert!(self.floor_source.set(Box::new(source)).is_ok(), "one floor source");
     }
 
-    /// Sets the source of the upper rooms' values, at most [`crate::control::MOST_INFO`] bytes,
+    /// Sets the source of the upper crates' values, at most [`crate::control::MOST_INFO`] bytes,
     /// which each checkpoint keeps. Recovery returns the last ones. A checkpoint calls it at the
     /// same moment as the floor source.
     pub fn set_checkpoint_info(&self, source: impl Fn() -> Vec<u8> + Send + Sync + 'static) {
@@ -354,7 +354,7 @@ impl Wal {
     }
 }
 
-/// The ring's size: at least 4 times the credit that all cores may hold, so that a flush always has
+/// The ring's size: at least 4 times the credit that all cores may hold. So a flush always has
 /// something to write when the ring is full.
 fn ring_bytes(options: &WalOptions) -> usize {
     options.ring_bytes.max(options.cores * 4 * append::MOST_CREDIT as usize).next_power_of_two()

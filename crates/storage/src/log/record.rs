@@ -17,10 +17,11 @@
 //!
 //! Body: the parts, then the undo bytes. In a compensation record these are the LSN (u64) at which
 //! undo goes on. A part: page number u32, op u8, flags u8, length u16, then the op's payload or the
-//! page's image: where its hole begins (u16), the bytes before the hole and those after it.
+//! page's image. An image is where its hole begins (u16), the bytes before the hole and those after
+//! it.
 //!
 //! The checksum takes the body first, because that part can be computed before the position is
-//! known: the time between reserving and filling delays every waiting commit.
+//! known. The time between reserving and filling delays every waiting commit.
 
 use std::ops::Range;
 

@@ -147,7 +147,7 @@ pub(crate) fn init(page: &mut [u8], level: u8, fences: Fences<'_>) -> Option<()>
     Builder::start(page, fences, &fences.lower[..fences.common()])?.finish()
 }
 
-/// The length of the prefix for a node with one key: all but four bytes of the key, which suits the
+/// The length of the prefix for a node with one key: all but four bytes of the key. That suits the
 /// keys that follow in ascending loads. A key that does not fit shortens the prefix.
 pub(crate) fn lone_prefix(key: &[u8]) -> usize {
     key.len().saturating_sub(4)

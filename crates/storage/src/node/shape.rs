@@ -3,8 +3,8 @@
 //!
 //! A split of a leaf at `at` leaves entries [0, at) on the left. The separator is the shortest key
 //! between the two sides, with the entry about to be inserted counted in. A split of an inner node
-//! at `at` takes entry `at` out: its key is the separator, its child the first child of the right
-//! node.
+//! at `at` takes entry `at` out. The entry's key is the separator, and its child is the first child
+//! of the right node.
 
 use super::buffer::PageBuffer;
 use super::edit::{Fences, copy_range, insert_child, set_first_child, set_kind};

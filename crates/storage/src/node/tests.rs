@@ -1,5 +1,5 @@
-//! The node layer alone: edits against a `BTreeMap`, splits and merges that lose nothing, redo that
-//! gives the same entries, and bytes that are no node.
+//! The node layer alone. Edits are compared with a `BTreeMap`, splits and merges lose nothing, redo
+//! gives the same entries, and bytes that are no node are refused.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Table locks.
 //!
 //! Every statement takes one of the three weak modes, which do not conflict with each other. A
-//! session takes a weak lock in its own slot: it stores the lock (sequentially consistent), then
-//! looks whether a session holds or wants a strong lock on a table of that hash.
+//! session takes a weak lock in its own slot. It stores the lock (sequentially consistent), then
+//! tests whether a session holds or wants a strong lock on a table of that hash.
 //!
 //! A strong locker raises that counter first. Then it looks at all slots (both sequentially
 //! consistent) and moves what conflicts into the lock table. So one of the two always sees the

@@ -10,8 +10,7 @@
 //! 4. A deletion marks the version's header and keeps its payload until no snapshot can see the
 //!    row. So taking it back needs no room in the page, and the log carries the header alone.
 //! 5. A snapshot finds one row under a key. So in repeatable read an insert fails if another
-//!    transaction has deleted, after the snapshot, the row that the snapshot sees: the new row
-//!    would hide that one.
+//!    transaction has deleted the row that the snapshot sees. The new row would hide that one.
 
 use runtime::{fiber, interrupt};
 use storage::Lsn;

@@ -19,10 +19,10 @@ use crate::reactor::Watch;
 pub(super) use queue::FIRST as FIRST_QUEUE;
 use queue::Queue;
 
-/// Bytes of one receive at most. A call with more room goes on for as long as the peer sends.
+/// The most bytes of one receive. A call with more room would go on for as long as the peer sends.
 const RECEIVED_AT_ONCE: usize = 256 * 1024;
-/// Input after a connection's last message is dropped in pieces of this many bytes, so many at most
-/// in one go: who sends more is not waited for.
+/// Input after a connection's last message is dropped in pieces of this many bytes. At most
+/// [`DROPPED_TURNS`] pieces are dropped at once. A client that sends more is cut off.
 const DROPPED_AT_ONCE: usize = 16 * 1024;
 const DROPPED_TURNS: usize = 64;
 
@@ -190,7 +190,7 @@ impl Session {
         true
     }
 
-    /// Sends what was left over, as far as the socket takes it.
+    /// Sends as much of the leftover replies as the socket takes.
     pub(super) fn send_unsent(&self, net: &Net) {
         let mut unsent = self.unsent.borrow_mut();
         match send(self.socket(), &unsent) {
@@ -276,9 +276,9 @@ impl Session {
         }
     }
 
-    /// Says that nothing follows, and drops what the client still sends. Whether there is reason to
-    /// wait for more of it: a socket that is closed with bytes nobody has read answers with a
-    /// reset, at which the client's kernel throws away the last words that were sent before.
+    /// Ends the output, and drops input that the client still sends. Returns whether to wait for
+    /// more input. A socket that is closed with unread input answers with a reset, and the client's
+    /// kernel then drops the last reply.
     pub(super) fn lingers_on(&self) -> bool {
         if !self.lingers.get() || self.at_end.get() {
             return false;
@@ -296,7 +296,7 @@ impl Session {
         false
     }
 
-    /// Its client has had the time to take the last reply and to close.
+    /// Ends the wait: the client has had the time to take the last reply and to close.
     pub(super) fn wait_no_more(&self) {
         self.lingers.set(false);
         account::charged_to(&self.interrupt, || drop(self.unsent.take()));
@@ -346,7 +346,7 @@ impl Session {
     /// Appends what came before its turn to `to`, as [`Session::receive`] does.
     fn take_arrival(&self, net: &Net, arrival: Arrival, to: &mut Vec<u8>) -> io::Result<usize> {
         let (received, is_full) = net.arrivals.take(arrival, to)?;
-        // Whether there was more, and how that ended, the next call finds out, if this one doesn't.
+        // If this receive does not find further bytes or an error, the next call does.
         Ok(if is_full { received + self.receive(to).unwrap_or(0) } else { received })
     }
 

@@ -3,16 +3,15 @@
 //! They lie in the memory of the server's control group, and for a Unix socket they stay there when
 //! the server closes it. What must hold:
 //!
-//! 1. A session's queue is looked at after every [`LOOKED`] bytes that were sent, when its socket
-//!    is full, when the session is closed, and each second while it was not empty at the last look.
-//!    The bytes found count for the process, and as memory that the session would give back.
+//! 1. The session reads its queue's length after every [`LOOKED`] bytes sent, when its socket is
+//!    full, and when it is closed. If the queue was not empty, it reads it again each second. The
+//!    bytes found count for the process, and as memory that the session would give back.
 //! 2. A session that is closed with more than [`LEFT`] in its queue stays, without its handler,
 //!    until its client has read or has closed. So there are no more such queues than connections
 //!    may be.
-//! 3. A Unix socket's queue begins short and gets longer once its client has read what filled it,
-//!    as TCP's do by themselves. While all queues together take more than a [`SHARE`] of the
-//!    memory, those of new sessions, and those that are looked at, become as short as the kernel
-//!    allows.
+//! 3. A Unix socket's queue begins short and gets longer once its client has read a full queue, as
+//!    TCP's do by themselves. All queues together may take 1/[`SHARE`] of the memory. Beyond that,
+//!    the queues of new sessions, and those read again, become as short as the kernel allows.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -33,9 +32,9 @@ const LEFT: usize = 4 << 10;
 const BETWEEN: Duration = Duration::from_secs(1);
 /// A share of the limit of all sessions together that queues may take before they become short.
 const SHARE: i64 = 16;
-/// Lengths of queues as the kernel is asked for them, in bytes: of a Unix socket at first, of any
-/// once its client has read what filled it, and the least. One that is full of a long reply was
-/// measured to hold 90, 228 and 9 KiB (Linux 6.18).
+/// Lengths of queues to ask the kernel for, in bytes. They are a Unix socket's first one, the one
+/// after a client has read a full queue, and the least. A queue full of a long reply holds 90, 228
+/// and 9 KiB (measured on Linux 6.18).
 pub(in crate::net) const FIRST: i32 = 32 << 10;
 const THEN: i32 = 104 << 10;
 const LEAST: i32 = 2 << 10;
@@ -87,7 +86,7 @@ impl Session {
         self.fit_queue();
     }
 
-    /// Whether so much of what was sent to a client that is there is unread that it is waited for.
+    /// Whether to wait for the client: it is connected and has left much of the replies unread.
     pub(in crate::net) fn is_unread(&self, net: &Net) -> bool {
         self.look_at_queue(net);
         self.queue.found.get() > LEFT

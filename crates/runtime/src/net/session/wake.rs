@@ -50,8 +50,8 @@ impl Wake for Remote {
         // AcqRel: what was written before the wake-up is seen when it is delivered.
         if !self.queued.swap(true, Ordering::AcqRel) {
             let link = Arc::into_raw(Arc::clone(self)).cast_mut().cast::<Link>();
-            // SAFETY: the reference given away keeps it until `deliver` takes it back, the flag
-            // says that it is in no mailbox, and `deliver` fits a `Remote`.
+            // SAFETY: the reference given away keeps it alive until `deliver` takes it back. The
+            // flag was not set, so it is in no mailbox, and `deliver` fits a `Remote`.
             unsafe { self.shared.mailbox(self.core).push(link) };
         }
     }

@@ -1,9 +1,9 @@
 //! The model machine: virtual cores and threads in one thread of the operating system.
 //!
-//! Every access to shared memory goes through the [`Scheduler`] that runs the simulation: it
-//! charges the access to the virtual thread's clock and may let another one run first. The
-//! operation itself happens when the scheduler comes back. A thread that would sleep in `std` parks
-//! here, so nothing ever blocks the one real thread. What must hold:
+//! Every access to shared memory goes through the [`Scheduler`] that runs the simulation. The
+//! scheduler charges the access to the virtual thread's clock and may let another one run first.
+//! The operation itself happens when the scheduler comes back. A thread that would sleep in `std`
+//! parks here, so nothing ever blocks the one real thread. What must hold:
 //!
 //! 1. Only one virtual thread runs at a time, and it changes only inside a [`Scheduler`] call. So
 //!    the plain cells below need no synchronization.
