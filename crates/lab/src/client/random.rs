@@ -4,13 +4,14 @@
 //!
 //! The distributions are those of the programs whose workloads they drive, by their definitions:
 //! pgbench's here, sysbench's in [`sysbench`], YCSB's in [`ycsb`]. Only the generator underneath
-//! differs.
+//! and the way to draw from Zipf's distribution differ.
 
 pub mod sysbench;
 pub mod ycsb;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use rand_distr::{Distribution as _, Zipf};
 
 /// The initial value of [`fnv1a`], unless the caller seeds it.
 pub(crate) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -49,22 +50,9 @@ impl Random {
     }
 
     /// pgbench's random_zipfian: draws the k-th value of the range in proportion to 1 / k^exponent.
-    /// It uses the rejection method of Devroye, "Non-Uniform Random Variate Generation", p.
-    /// 550-551. `exponent` is from 1.001 to 1000.
     pub(crate) fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> i64 {
-        let values = (high - low + 1) as f64;
-        if values <= 1.0 {
-            return low;
-        }
-        let ceiling = (exponent - 1.0).exp2();
-        loop {
-            let (u, v) = (self.unit(), self.unit());
-            let place = u.powf(-1.0 / (exponent - 1.0)).floor();
-            let ratio = (1.0 + 1.0 / place).powf(exponent - 1.0);
-            if place <= values && v * place * (ratio - 1.0) / (ceiling - 1.0) <= ratio / ceiling {
-                return low + place as i64 - 1;
-            }
-        }
+        let places = Zipf::new((high - low + 1) as f64, exponent).expect("a range has a value");
+        low + places.sample(&mut self.0) as i64 - 1
     }
 }
 

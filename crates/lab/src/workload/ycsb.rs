@@ -12,7 +12,7 @@ use sync::atomic::{AtomicU64, Ordering};
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
-use crate::client::random::ycsb::{Scrambled, Zipfian, hash};
+use crate::client::random::ycsb::{hash, scrambled, zipfian};
 use crate::client::{Client, Params, Prepare, Random, Statement, StatementId, Step, Turn, Wanted};
 use crate::record::Check;
 
@@ -83,9 +83,6 @@ struct Plan {
     /// Whether clients choose the latest keys most often.
     latest_keys: bool,
     records: u64,
-    scrambled: Scrambled,
-    /// Over the loaded records.
-    latest: Zipfian,
 }
 
 impl Ycsb {
@@ -100,13 +97,7 @@ impl Ycsb {
         if records == 0 || records >= BLOCK {
             return Err(format!("records {records} is out of range: use 1 to {}", BLOCK - 1));
         }
-        let plan = Plan {
-            mix,
-            latest_keys,
-            records,
-            scrambled: Scrambled::new(records),
-            latest: Zipfian::new(records),
-        };
+        let plan = Plan { mix, latest_keys, records };
         Ok(Self {
             name: format!("ycsb-{letter}"),
             kinds: mix.iter().map(|(_, name, _)| (*name).to_owned()).collect(),
@@ -204,7 +195,6 @@ impl Workload for Ycsb {
         // Relaxed: the counter hands out numbers and nothing else.
         let block = BLOCKS.fetch_add(1, Ordering::Relaxed);
         Box::new(YcsbClient {
-            latest: self.plan.latest,
             plan: Arc::clone(&self.plan),
             random: None,
             saved: None,
@@ -226,8 +216,6 @@ struct YcsbClient {
     random: Option<Random>,
     saved: Option<Random>,
     inserted: u64,
-    /// Over the loaded records and as many inserts of each client.
-    latest: Zipfian,
     clients: u64,
     /// The first number of its block.
     block: u64,
@@ -298,11 +286,12 @@ impl YcsbClient {
     fn choose_key(&mut self) {
         let (Some(random), records) = (&mut self.random, self.plan.records) else { return };
         if !self.plan.latest_keys {
-            self.key = self.plan.scrambled.draw(random);
+            self.key = scrambled(records, random);
             return;
         }
-        let (age, inserts) = (self.latest.draw(random), self.inserted * self.clients);
         // All clients' inserts stand for its own, which it knows to exist.
+        let inserts = self.inserted * self.clients;
+        let age = zipfian(records + inserts, random);
         self.key = match age < inserts {
             true => self.block + self.inserted - 1 - age / self.clients,
             false => records - 1 - (age - inserts),
@@ -322,7 +311,6 @@ impl YcsbClient {
     /// whether the row exists.
     fn inserted(&mut self) {
         self.inserted += 1;
-        self.latest.grow(self.clients);
     }
 }
 
