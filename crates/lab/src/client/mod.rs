@@ -90,18 +90,17 @@ pub trait Client: Send {
 #[derive(Debug, Clone, Default)]
 pub struct Params {
     bytes: Vec<u8>,
-    ends: Vec<End>,
+    /// Where each ends, and its form.
+    ends: Vec<(usize, Form)>,
 }
 
+/// The forms of a [`Param`].
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum Form {
     Null,
-    /// A text, up to this offset.
-    Text(u32),
-    /// A piece of the statement's text, verbatim, up to this offset.
-    Verbatim(u32),
-    /// The text that stands for a missing value, up to this offset.
-    Unset(u32),
+    Text,
+    Verbatim,
+    Unset,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,21 +120,23 @@ impl Params {
         self.ends.clear();
     }
 
-    pub fn text(&mut self, text: &str) {
+    fn push(&mut self, text: &str, form: Form) {
         self.bytes.extend_from_slice(text.as_bytes());
-        self.ends.push(End::Text(self.bytes.len() as u32));
+        self.ends.push((self.bytes.len(), form));
+    }
+
+    pub fn text(&mut self, text: &str) {
+        self.push(text, Form::Text);
     }
 
     /// Adds a piece that a driver does not quote where it puts it into a statement.
     pub fn verbatim(&mut self, text: &str) {
-        self.bytes.extend_from_slice(text.as_bytes());
-        self.ends.push(End::Verbatim(self.bytes.len() as u32));
+        self.push(text, Form::Verbatim);
     }
 
     /// Adds a missing value, and the text that stands for it in a statement.
     pub fn unset(&mut self, text: &str) {
-        self.bytes.extend_from_slice(text.as_bytes());
-        self.ends.push(End::Unset(self.bytes.len() as u32));
+        self.push(text, Form::Unset);
     }
 
     pub fn int(&mut self, value: i64) {
@@ -148,7 +149,7 @@ impl Params {
     }
 
     pub fn null(&mut self) {
-        self.ends.push(End::Null);
+        self.push("", Form::Null);
     }
 
     pub fn len(&self) -> usize {
@@ -161,12 +162,14 @@ impl Params {
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Param<'_>> {
         let mut start = 0;
-        let mut upto = move |end: u32| &self.bytes[std::mem::replace(&mut start, end as usize)..end as usize];
-        self.ends.iter().map(move |end| match *end {
-            End::Null => Param::Null,
-            End::Text(end) => Param::Text(upto(end)),
-            End::Verbatim(end) => Param::Verbatim(upto(end)),
-            End::Unset(end) => Param::Unset(upto(end)),
+        self.ends.iter().map(move |&(end, form)| {
+            let bytes = &self.bytes[std::mem::replace(&mut start, end)..end];
+            match form {
+                Form::Null => Param::Null,
+                Form::Text => Param::Text(bytes),
+                Form::Verbatim => Param::Verbatim(bytes),
+                Form::Unset => Param::Unset(bytes),
+            }
         })
     }
 }

@@ -13,6 +13,8 @@ pub use pgbench::Pgbench;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use procfs::FromRead as _;
+use procfs::process::Stat;
 use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -26,6 +28,20 @@ use crate::workload::Workload;
 pub fn histogram() -> Histogram<u64> {
     const HOUR: u64 = 3_600_000_000_000;
     Histogram::new_with_bounds(1, HOUR, 3).expect("these bounds are valid")
+}
+
+/// CPU time so far of the process or thread that has this `stat` in /proc. The kernel gives it in
+/// ticks (10 ms).
+fn cpu_time(stat: &str) -> CpuTime {
+    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+    let stat = Stat::from_file(stat);
+    stat.map_or(CpuTime::default(), |stat| CpuTime { user: seconds(stat.utime), system: seconds(stat.stime) })
+}
+
+/// CPU time since this reading.
+fn cpu_since(before: CpuTime, stat: &str) -> CpuTime {
+    let now = cpu_time(stat);
+    CpuTime { user: now.user - before.user, system: now.system - before.system }
 }
 
 #[derive(Debug, Clone)]
@@ -185,6 +201,12 @@ impl Live {
     }
 }
 
+impl Default for Kind {
+    fn default() -> Self {
+        Self { done: 0, failed: 0, retried: 0, latency: histogram() }
+    }
+}
+
 pub trait Driver {
     /// Whether it can make this load of this workload, for any number of clients and any server.
     /// The error names the part it can't do.
@@ -196,4 +218,24 @@ pub trait Driver {
     /// it. [`Measured`] reports clients that failed.
     fn run(&self, to: &Target, workload: &dyn Workload, load: &Load, live: &Live)
     -> Result<Measured, String>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_works_is_seen_working() {
+        const THREAD: &str = "/proc/thread-self/stat";
+        let before = cpu_time(THREAD);
+        // The machine may keep this thread from working for long: allow 60 s.
+        let until = Instant::now() + Duration::from_secs(60);
+        let used = || {
+            let used = cpu_since(before, THREAD);
+            used.user + used.system
+        };
+        while used() < 0.02 {
+            assert!(Instant::now() < until, "{}", used());
+        }
+    }
 }

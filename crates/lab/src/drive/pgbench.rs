@@ -12,14 +12,15 @@ mod tool;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use crate::arm::{Dialect, Target};
-use crate::drive::{Driver, Kind, Live, Measured, Phase, histogram};
+use crate::drive::{Driver, Kind, Live, Measured, Native, Phase, cpu_since, cpu_time, histogram};
 use crate::load::{Arrivals, Load, Pace};
 use crate::record::CpuTime;
 use crate::workload::{Original, Workload};
-use tool::{Event, Tool, between};
+use tool::Tool;
 
 /// Highest rate, in transactions a second, at which pgbench logs all of them. The log costs little
 /// there, and a sample of few would tell little.
@@ -43,8 +44,7 @@ impl Default for Pgbench {
 impl Driver for Pgbench {
     fn suits(&self, workload: &dyn Workload, load: &Load) -> Result<(), String> {
         original(workload)?;
-        times(load)?;
-        rate(load).map(drop)
+        times(load).map(drop)
     }
 
     fn run(
@@ -73,41 +73,24 @@ fn original(workload: &dyn Workload) -> Result<Original, String> {
     workload.original().ok_or_else(unknown)
 }
 
-/// Seconds before counting, and of counting. pgbench takes whole seconds only: a rounded warm-up
-/// would differ from that of the driver beside it.
-fn times(load: &Load) -> Result<(u64, u64), String> {
-    if !load.ramp.is_zero() {
-        return Err(
-            "pgbench begins with all clients at once: leave out --ramp or take the native driver".into()
-        );
-    }
-    for (option, time) in [("--warmup", load.warmup), ("--round", load.measured)] {
-        if time.subsec_nanos() != 0 {
-            return Err(format!(
-                "pgbench knows whole seconds only, not {time:?}: make {option} whole or take the native driver"
-            ));
+/// Seconds before counting and of counting, and the steady rate (`None` for a closed loop). pgbench
+/// takes whole seconds only: a rounded warm-up would differ from that of the driver beside it.
+fn times(load: &Load) -> Result<(u64, u64, Option<f64>), String> {
+    let whole = |time: Duration| time.subsec_nanos() == 0;
+    let refused = match load.pace {
+        _ if !load.ramp.is_zero() => "begins with all clients at once: leave out --ramp",
+        _ if !whole(load.warmup) => "knows whole seconds only: make --warmup whole",
+        _ if !whole(load.measured) => "knows whole seconds only: make --round whole",
+        _ if load.warmup.is_zero() => "has its start in its first second: take a --warmup of at least 1s",
+        Pace::Closed { think } if !think.is_zero() => "can't think between transactions: leave out --think",
+        Pace::Open { from, to, .. } if from != to => "keeps one rate: give --rate a single number",
+        Pace::Open { arrivals: Arrivals::Even, .. } => {
+            "spaces transactions by chance, not evenly: take Poisson arrivals"
         }
-    }
-    match load.warmup.as_secs() {
-        0 => Err("pgbench's first second has its start in it: take a --warmup of at least 1s".into()),
-        warmup => Ok((warmup, load.measured.as_secs())),
-    }
-}
-
-/// The steady rate; `None` for a closed loop.
-fn rate(load: &Load) -> Result<Option<f64>, String> {
-    match load.pace {
-        Pace::Closed { think } if think.is_zero() => Ok(None),
-        Pace::Closed { .. } => Err("pgbench can't think between transactions; take the native driver".into()),
-        Pace::Open { from, to, .. } if from != to => {
-            Err(format!("pgbench keeps one rate, it can't go from {from} to {to}; take the native driver"))
-        }
-        Pace::Open { arrivals: Arrivals::Even, .. } => Err(
-            "pgbench spaces transactions by chance, not evenly; take Poisson arrivals or the native driver"
-                .into(),
-        ),
-        Pace::Open { from, .. } => Ok(Some(from)),
-    }
+        Pace::Closed { .. } => return Ok((load.warmup.as_secs(), load.measured.as_secs(), None)),
+        Pace::Open { from, .. } => return Ok((load.warmup.as_secs(), load.measured.as_secs(), Some(from))),
+    };
+    Err(format!("pgbench {refused}, or take the native driver"))
 }
 
 /// The command to run, and the seconds to count.
@@ -132,8 +115,7 @@ impl Plan {
         if to.dialect != Dialect::Postgres {
             return Err(format!("pgbench speaks to PostgreSQL only, not to arm {}", to.arm));
         }
-        let (skipped, counted) = times(load)?;
-        let rate = rate(load)?;
+        let (skipped, counted, rate) = times(load)?;
         let logged = if rate.is_some_and(|rate| rate <= LOGGED_WHOLLY) { 1.0 } else { driver.logged };
         let mut command = Command::new(&driver.program);
         command.env("LC_ALL", "C").envs(PLAIN).args(["-n", "--log", "--progress-timestamp"]);
@@ -144,7 +126,7 @@ impl Plan {
         // One second more: the last line comes before the end.
         add("-T", &(skipped + counted + 1).to_string());
         add("-c", &load.clients.to_string());
-        add("-j", &load.threads.clamp(1, load.clients.max(1)).to_string());
+        add("-j", &Native::threads(load).to_string());
         add("-M", load.protocol.name());
         add("--random-seed", &load.seed.to_string());
         add("-s", &scale.to_string());
@@ -176,8 +158,7 @@ impl Plan {
         let (Some(first), Some(last)) = (watched.begun, watched.lines.last()) else {
             return Err(watched.why_nothing());
         };
-        let empty = || Kind { done: 0, failed: 0, retried: 0, latency: histogram() };
-        let mut kinds: Vec<Kind> = (0..self.kinds).map(|_| empty()).collect();
+        let mut kinds = vec![Kind::default(); self.kinds];
         let mut lag = histogram();
         let weight = (1.0 / self.logged).round() as u64;
         for_each_logged(folder, self.open, &mut |one| {
@@ -225,6 +206,7 @@ fn share_out(total: u64, kinds: &mut [Kind]) {
 }
 
 /// pgbench's output while it ran.
+#[derive(Default)]
 struct Watched {
     /// When counting began, in seconds since 1970.
     begun: Option<f64>,
@@ -238,20 +220,19 @@ struct Watched {
 impl Watched {
     /// Reads its lines until the counted time is over, the round is stopped, or pgbench ends.
     fn of(tool: &mut Tool, plan: &Plan, live: &Live) -> Result<Self, String> {
-        let mut all =
-            Self { begun: None, lines: Vec::new(), cpu: CpuTime::default(), lost: None, error: None };
+        let mut all = Self::default();
         let (mut seen, mut before, mut done, mut spent) = (0, None::<f64>, 0, 0);
         let mut start = CpuTime::default();
         // The first line comes a second after all clients have connected.
         let mut silent_since = Instant::now();
         while !live.is_stopped() && all.lines.len() < plan.counted as usize {
-            let line = match tool.next(Duration::from_millis(20)) {
-                Event::Line(line) => line,
-                Event::Nothing if silent_since.elapsed() > SILENCE => {
+            let line = match tool.lines.recv_timeout(LOOK) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) if silent_since.elapsed() > SILENCE => {
                     return Err(format!("pgbench says nothing for {} s", SILENCE.as_secs()));
                 }
-                Event::Nothing => continue,
-                Event::End => break,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
             };
             silent_since = Instant::now();
             let Some(progress) = Progress::of(&line, before) else {
@@ -265,10 +246,10 @@ impl Watched {
             live.publish(0, done, spent);
             if seen == plan.skipped {
                 all.begun = before;
-                start = tool.cpu();
+                start = cpu_time(&tool.stat);
                 live.enter(Phase::Measuring);
             } else if seen > plan.skipped {
-                all.cpu = between(start, tool.cpu());
+                all.cpu = cpu_since(start, &tool.stat);
                 all.lines.push(progress);
             }
         }
@@ -280,7 +261,7 @@ impl Watched {
         let over = Instant::now();
         while !live.is_stopped()
             && over.elapsed() < END
-            && !matches!(tool.next(Duration::from_millis(20)), Event::End)
+            && !matches!(tool.lines.recv_timeout(LOOK), Err(RecvTimeoutError::Disconnected))
         {}
         Ok(all)
     }
@@ -300,6 +281,9 @@ impl Watched {
         }
     }
 }
+
+/// Interval between two checks of the stop flag.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Time limit for its end.
 const END: Duration = Duration::from_secs(20);

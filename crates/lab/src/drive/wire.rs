@@ -5,11 +5,16 @@
 //! 1. `encode` and `decode` allocate nothing once the caller's buffers are warm.
 //! 2. `decode` takes any bytes, whole messages or parts. Bytes it does not understand give
 //!    [`Progress::Broken`], never a panic.
+//! 3. At most one answer is under way: `encode` with `wait`, `sync` and `rollback` come only after
+//!    the answer before is complete.
 
 use std::fmt;
 
+use bytes::BytesMut;
+
 use crate::arm::Dialect;
-use crate::client::{Param, Params, Reply, StatementId};
+use crate::client::{Param, Params, Prepare, Reply, Statement, StatementId, Wanted};
+use crate::load::Protocol;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -40,18 +45,12 @@ pub(crate) enum Remedy {
 impl Code {
     pub(crate) fn remedy(self) -> Remedy {
         match self {
-            Self::State(state) => match &state {
-                b"40001" | b"40P01" => Remedy::Again,
+            Self::State(state) => match (&state[..2], &state[2..]) {
+                (b"40", b"001" | b"P01") => Remedy::Again,
                 // Wrong names, syntax or rights; a missing feature, database or schema; wrong
                 // credentials, a protocol error, and a server that shuts down or admits no clients.
-                [b'4', b'2', ..]
-                | [b'0', b'A', ..]
-                | [b'2', b'6', ..]
-                | [b'3', b'D', ..]
-                | [b'3', b'F', ..] => Remedy::Nothing,
-                [b'2', b'8', ..] | [b'0', b'8', ..] | [b'5', b'7', b'P', ..] | b"25006" | b"53300" => {
-                    Remedy::Nothing
-                }
+                (b"42" | b"0A" | b"26" | b"3D" | b"3F" | b"28" | b"08", _) => Remedy::Nothing,
+                (b"57", [b'P', ..]) | (b"25", b"006") | (b"53", b"300") => Remedy::Nothing,
                 _ => Remedy::Next,
             },
             // A lock wait timeout, a deadlock, a row changed since it was read.
@@ -81,6 +80,7 @@ impl Code {
                 "raise the server's max_prepared_stmt_count (SET GLOBAL max_prepared_stmt_count = 1048576), ask for \
                  fewer clients, or take --protocol simple"
             }
+            Self::Number(1295) => "take --protocol simple, which prepares nothing",
             full if full.is_full() => "raise the server's max_connections, or ask for fewer clients",
             _ => return None,
         })
@@ -132,63 +132,75 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A client gives a statement as many values as it has places.
-#[inline]
-pub(crate) fn assert_complete(pieces: &[String], params: &Params) {
-    assert_eq!(params.len() + 1, pieces.len(), "as many values as `{}` has places", pieces.join("?"));
+/// A statement of a workload, as a protocol sends it.
+pub(crate) struct Prepared {
+    pieces: Vec<String>,
+    pub(crate) wanted: Wanted,
+    /// How the driver sends it; [`Protocol::Simple`] where the server can't prepare it.
+    pub(crate) protocol: Protocol,
+    /// The driver prepares it at first use.
+    pub(crate) late: bool,
+    /// Its text, with its places as the protocol writes them.
+    pub(crate) text: String,
 }
 
-/// Writes a statement's text with its values in it; `quote` writes texts as literals of the
-/// dialect.
-pub(crate) fn put_statement(
-    pieces: &[String],
-    params: &Params,
-    quote: fn(&mut Vec<u8>, &[u8]),
-    out: &mut Vec<u8>,
-) {
-    let mut pieces = pieces.iter();
-    out.extend_from_slice(pieces.next().map_or("", |first| first).as_bytes());
-    for (param, piece) in params.iter().zip(pieces) {
-        match param {
-            Param::Null => out.extend_from_slice(b"NULL"),
-            Param::Verbatim(value) | Param::Unset(value) => out.extend_from_slice(value),
-            Param::Text(value) => quote(out, value),
+impl Prepared {
+    /// `place` gives the text of a place by its number, from 1 on.
+    pub(crate) fn new(statement: &Statement, protocol: Protocol, place: impl Fn(usize) -> String) -> Self {
+        let mut text = String::new();
+        for (index, piece) in statement.pieces.iter().enumerate() {
+            if index > 0 {
+                text.push_str(&place(index));
+            }
+            text.push_str(piece);
         }
-        out.extend_from_slice(piece.as_bytes());
+        Self {
+            pieces: statement.pieces.clone(),
+            wanted: statement.wanted,
+            protocol: if statement.prepare == Prepare::Never { Protocol::Simple } else { protocol },
+            late: statement.prepare == Prepare::AtFirstUse,
+            text,
+        }
+    }
+
+    /// Whether the driver prepares it when it connects.
+    pub(crate) fn is_early(&self) -> bool {
+        self.protocol == Protocol::Prepared && !self.late
+    }
+
+    /// A client gives a statement as many values as it has places.
+    pub(crate) fn assert_complete(&self, params: &Params) {
+        assert_eq!(params.len() + 1, self.pieces.len(), "as many values as `{}` has places", self.text);
+    }
+
+    /// Writes its text with the values in it; `quote` writes texts as literals of the dialect.
+    pub(crate) fn put_text(&self, params: &Params, quote: fn(&mut BytesMut, &[u8]), out: &mut BytesMut) {
+        let mut pieces = self.pieces.iter();
+        out.extend_from_slice(pieces.next().map_or("", |first| first).as_bytes());
+        for (param, piece) in params.iter().zip(pieces) {
+            match param {
+                Param::Null => out.extend_from_slice(b"NULL"),
+                Param::Verbatim(value) | Param::Unset(value) => out.extend_from_slice(value),
+                Param::Text(value) => quote(out, value),
+            }
+            out.extend_from_slice(piece.as_bytes());
+        }
     }
 }
 
-/// Appends received bytes to `input` and calls `step` for each message at its front. It ends when a
-/// message is incomplete or `step` gives a result. `step` returns the message's length and its
-/// result.
-pub(crate) fn each_message<T>(
-    input: &mut Vec<u8>,
-    bytes: &[u8],
-    mut step: impl FnMut(&[u8]) -> Result<Option<(usize, Option<T>)>, Refusal>,
-) -> Result<Option<T>, Refusal> {
-    input.extend_from_slice(bytes);
-    let mut used = 0;
-    while let Some((length, given)) = step(&input[used..])? {
-        used += length;
-        if given.is_some() {
-            return Ok(given);
-        }
-    }
-    input.drain(..used);
-    Ok(None)
-}
-
+/// Why a connection could not be set up.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The server reported this error.
     Server(Failure),
-    /// The bytes are not the protocol, or a part of it that the lab does not speak.
-    Protocol(String),
+    /// Any other reason: no server, or one that does not speak the part of the protocol that the
+    /// lab knows.
+    Other(String),
 }
 
-impl From<String> for Refusal {
-    fn from(text: String) -> Self {
-        Self::Protocol(text)
+impl From<&str> for Refusal {
+    fn from(why: &str) -> Self {
+        Self::Other(why.to_owned())
     }
 }
 
@@ -218,51 +230,99 @@ pub(crate) trait Wire: Sync {
     type Greeting: Send;
     type Session: Send;
 
-    /// Begins a connection: puts its first bytes to send into `out`.
-    fn greet(&self, out: &mut Vec<u8>) -> Self::Greeting;
+    /// The length of the first message in `bytes`; `None` while it is incomplete.
+    fn length(bytes: &[u8]) -> Result<Option<usize>, &'static str>;
 
-    /// Takes received bytes; returns the session once it is usable, its statements prepared.
-    fn welcome(
+    /// Begins a connection: puts its first bytes to send into `out`.
+    fn greet(&self, out: &mut BytesMut) -> Self::Greeting;
+
+    /// Takes a message; returns the session once it is usable, its statements prepared.
+    fn greeted(
         &self,
         greeting: &mut Self::Greeting,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
+        message: &[u8],
+        out: &mut BytesMut,
     ) -> Result<Option<Self::Session>, Refusal>;
 
     /// Writes a statement with one of `params` per place. With `wait`, its answer comes at once;
-    /// otherwise it comes with that of a later statement or of [`Wire::sync`]. Returns whether the
-    /// answer comes at once, which may be so even without `wait`.
+    /// otherwise it comes after [`Wire::sync`].
     fn encode(
         &self,
         session: &mut Self::Session,
         statement: StatementId,
         params: &Params,
         wait: bool,
-        out: &mut Vec<u8>,
-    ) -> bool;
+        out: &mut BytesMut,
+    );
 
-    /// Asks for the answers that are outstanding; returns whether there are any.
-    fn sync(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> bool;
+    /// Asks for the answers to the statements that were written without `wait`.
+    fn sync(&self, out: &mut BytesMut);
 
     /// Whether a transaction is open, according to the last answer.
     fn in_transaction(&self, session: &Self::Session) -> bool;
 
     /// Ends the transaction that failed; returns whether an answer will come.
-    fn rollback(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> bool;
+    fn rollback(&self, session: &mut Self::Session, out: &mut BytesMut) -> bool;
 
-    /// Takes received bytes and returns how many it used; puts bytes to send at once into `out`.
+    /// Takes a message of an answer; puts bytes to send at once into `out`.
+    fn answered(
+        &self,
+        session: &mut Self::Session,
+        message: &[u8],
+        answer: &mut Answer,
+        out: &mut BytesMut,
+    ) -> Progress;
+
+    /// The statements, by [`StatementId`].
+    fn statements(&self) -> &[Prepared];
+
+    fn leave(&self, out: &mut BytesMut);
+
+    fn text(&self, statement: StatementId) -> &str {
+        &self.statements()[usize::from(statement.0)].text
+    }
+
+    /// Takes the messages of `bytes` until the session is usable; returns how many bytes it used.
+    fn welcome(
+        &self,
+        greeting: &mut Self::Greeting,
+        bytes: &[u8],
+        out: &mut BytesMut,
+    ) -> Result<(usize, Option<Self::Session>), Refusal> {
+        let mut used = 0;
+        while let Some(length) = Self::length(&bytes[used..])? {
+            let message = &bytes[used..used + length];
+            used += length;
+            if let Some(session) = self.greeted(greeting, message, out)? {
+                return Ok((used, Some(session)));
+            }
+        }
+        Ok((used, None))
+    }
+
+    /// Takes the messages of `bytes` until the answer is complete; returns how many bytes it used.
     fn decode(
         &self,
         session: &mut Self::Session,
         bytes: &[u8],
         answer: &mut Answer,
-        out: &mut Vec<u8>,
-    ) -> (usize, Progress);
-
-    /// A statement's text, with its places as the protocol writes them.
-    fn text(&self, statement: StatementId) -> &str;
-
-    fn leave(&self, out: &mut Vec<u8>);
+        out: &mut BytesMut,
+    ) -> (usize, Progress) {
+        let mut used = 0;
+        loop {
+            let length = match Self::length(&bytes[used..]) {
+                Ok(Some(length)) => length,
+                Ok(None) => return (used, Progress::More),
+                Err(why) => return (used, Progress::Broken(why)),
+            };
+            let message = &bytes[used..used + length];
+            used += length;
+            match self.answered(session, message, answer, out) {
+                Progress::More => (),
+                whole => return (used, whole),
+            }
+        }
+    }
 }
 
 #[cfg(test)]

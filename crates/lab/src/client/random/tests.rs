@@ -84,8 +84,8 @@ fn ycsb_records_are_zipfian_and_scrambled_by_the_originals_hash() {
     (0..DRAWS).for_each(|_| seen[scrambled(500, &mut random) as usize] += 1);
     let most = seen.iter().enumerate().max_by_key(|(_, count)| **count).unwrap().0 as u64;
     assert_eq!(most, hash(0) % 500);
-    // The first of the ten thousand million ranks has this share, by ScrambledZipfianGenerator's own
-    // ZETAN; the others lie anywhere.
+    // The first of the ten thousand million ranks has this share, by ScrambledZipfianGenerator's
+    // own ZETAN; the others lie anywhere.
     let (first, share) = (1.0 / 26.469_028_201_783_02, seen[most as usize] as f64 / DRAWS as f64);
     assert!((share - first - (1.0 - first) / 500.0).abs() < 0.003, "{share}");
 }

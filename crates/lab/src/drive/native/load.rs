@@ -25,6 +25,7 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -33,12 +34,11 @@ use rustix::thread::set_current_timer_slack;
 
 use super::arrivals::{Schedule, Share};
 use super::connect::{Connection, Peer};
-use super::cpu;
 use super::tally::Tally;
 use crate::arm::Dialect;
 use crate::client::{Client, Params, Random, StatementId, Step, Turn};
 use crate::drive::wire::{Answer, Code, Progress, Wire};
-use crate::drive::{Live, Phase};
+use crate::drive::{Live, Phase, cpu_since, cpu_time};
 use crate::load::{Load, Pace};
 use crate::workload::Workload;
 use link::{Link, wait_on};
@@ -49,51 +49,39 @@ const INPUT: usize = 1 << 16;
 const BATCH: usize = 256;
 /// Longest interval between two checks of the stop flag, in nanoseconds.
 const LOOK: u64 = 20_000_000;
+/// The kernel's figures of the calling thread.
+const THIS_THREAD: &str = "/proc/thread-self/stat";
 const WATCHED: epoll::EventFlags =
     epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP).union(epoll::EventFlags::ET);
 
 /// The parts of a round that all threads share. Times are nanoseconds since its beginning.
 pub(super) struct Round<'a> {
-    peer: Peer,
+    load: &'a Load,
+    threads: usize,
     workload: &'a dyn Workload,
-    pace: Pace,
-    /// The driver waits for no statement's answer before the transaction's end.
-    pipeline: bool,
+    peer: Peer,
     /// Errors that the workload tolerates.
     tolerated: Vec<Code>,
-    tries: u32,
-    seed: u64,
     ramp: u64,
     /// When counting begins, and when the round ends.
     counted: (u64, u64),
-    clients: usize,
-    threads: usize,
 }
 
 impl<'a> Round<'a> {
     pub(super) fn new(
-        load: &Load,
+        load: &'a Load,
         threads: usize,
         workload: &'a dyn Workload,
         dialect: Dialect,
         peer: Peer,
     ) -> Self {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
-        let from = nanos(load.ramp) + nanos(load.warmup);
+        let ramp = nanos(load.ramp);
+        let from = ramp + nanos(load.warmup);
+        let counted = (from, from + nanos(load.measured));
         let tolerated = workload.tolerated(dialect).iter();
-        Self {
-            peer,
-            workload,
-            pace: load.pace,
-            pipeline: load.pipeline,
-            tolerated: tolerated.filter_map(|code| Code::parse(code, dialect)).collect(),
-            tries: load.tries.max(1),
-            seed: load.seed,
-            ramp: nanos(load.ramp),
-            counted: (from, from + nanos(load.measured)),
-            clients: load.clients,
-            threads,
-        }
+        let tolerated = tolerated.filter_map(|code| Code::parse(code, dialect)).collect();
+        Self { load, threads, workload, peer, tolerated, ramp, counted }
     }
 }
 
@@ -108,8 +96,6 @@ enum Doing {
     Connecting,
     /// For an answer that the client wants.
     Answer,
-    /// For an answer it did not ask for.
-    Silent,
     /// For the answers to what was queued; then a transaction of this kind is over.
     Ending(u8),
     /// For the answer to a ROLLBACK, and what follows it.
@@ -144,7 +130,7 @@ struct ClientSlot<W: Wire> {
     /// Received bytes of an incomplete message.
     rest: Vec<u8>,
     /// Bytes that the socket has not taken yet.
-    unsent: Vec<u8>,
+    unsent: BytesMut,
 }
 
 /// One thread of the driver.
@@ -166,7 +152,7 @@ pub(super) struct Thread<'a, W: Wire> {
     random: Random,
     params: Params,
     input: Vec<u8>,
-    out: Vec<u8>,
+    out: BytesMut,
     tally: Tally,
     /// Transactions done since the beginning.
     done: u64,
@@ -192,7 +178,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             epoll::add(&epoll, &connection.socket, epoll::EventData::new_u64(place as u64), WATCHED)?;
             let client = number + place * round.threads;
             timers.push(Reverse((
-                (round.ramp as f64 * client as f64 / round.clients as f64) as u64,
+                (round.ramp as f64 * client as f64 / round.load.clients as f64) as u64,
                 place as u32,
             )));
         }
@@ -206,13 +192,13 @@ impl<'a, W: Wire> Thread<'a, W> {
             begun: 0,
             tries: 1,
             rest: Vec::new(),
-            unsent: Vec::new(),
+            unsent: BytesMut::new(),
         };
-        let schedule = match round.pace {
+        let schedule = match round.load.pace {
             Pace::Closed { .. } => None,
             Pace::Open { from, to, arrivals } => {
-                let random = Random::new(round.seed, (round.threads + number) as u64);
-                let share = Share { thread: number, threads: round.threads, clients: round.clients };
+                let random = Random::new(round.load.seed, (round.threads + number) as u64);
+                let share = Share { thread: number, threads: round.threads, clients: round.load.clients };
                 Some(Schedule::new((from, to), round.counted.1, arrivals, share, random))
             }
         };
@@ -226,12 +212,12 @@ impl<'a, W: Wire> Thread<'a, W> {
             alone,
             timers,
             free: VecDeque::with_capacity(count),
-            tally: Tally::new(round.workload.kinds().len(), round.counted, round.pace),
+            tally: Tally::new(round.workload.kinds().len(), round.counted, round.load.pace),
             schedule,
-            random: Random::new(round.seed, number as u64),
+            random: Random::new(round.load.seed, number as u64),
             params: Params::default(),
             input: Vec::with_capacity(INPUT),
-            out: Vec::with_capacity(INPUT),
+            out: BytesMut::with_capacity(INPUT),
             done: 0,
             spent: 0,
         })
@@ -245,11 +231,11 @@ impl<'a, W: Wire> Thread<'a, W> {
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let (from, end) = self.round.counted;
         let mut events = Vec::with_capacity(BATCH);
-        let mut worked: Option<cpu::Reading> = None;
+        let mut worked = None;
         let mut now = clock();
         while now < end && self.alive > 0 && !live.is_stopped() {
             if worked.is_none() && now >= from {
-                worked = Some(cpu::Reading::of_this_thread());
+                worked = Some(cpu_time(THIS_THREAD));
                 live.enter(Phase::Measuring);
             }
             self.begin_due(now);
@@ -279,13 +265,13 @@ impl<'a, W: Wire> Thread<'a, W> {
             live.enter(Phase::Over);
         }
         if let Some(before) = worked {
-            self.tally.cpu = before.until(&cpu::Reading::of_this_thread());
+            self.tally.counts.client_cpu = cpu_since(before, THIS_THREAD);
         }
         self.tally.end(now, self.schedule.take());
         if self.alive > 0 {
             live.hold();
         }
-        self.part(&mut events);
+        self.part();
         self.tally
     }
 
@@ -370,7 +356,7 @@ impl<'a, W: Wire> Thread<'a, W> {
 
     /// Ends a transaction, done or failed; returns whether the client begins the next at once.
     fn pause(&mut self, place: usize, now: u64) -> bool {
-        match self.round.pace {
+        match self.round.load.pace {
             Pace::Closed { think } if !think.is_zero() => {
                 self.slots[place].doing = Doing::Between;
                 self.timers.push(Reverse((now + think.as_nanos() as u64, place as u32)));
@@ -389,17 +375,13 @@ impl<'a, W: Wire> Thread<'a, W> {
             let slot = &mut self.slots[place];
             let turn = Turn { random: &mut self.random, params: &mut self.params, reply: &slot.answer.reply };
             match slot.client.next(turn) {
-                Step::Run(id) if !self.round.pipeline => {
-                    slot.answer.reply.clear();
-                    self.wire.encode(&mut slot.session, id, &self.params, true, &mut self.out);
-                    slot.doing = Doing::Answer;
-                    slot.sent.push(id);
-                    break;
-                }
                 Step::Run(id) => {
+                    let wait = !self.round.load.pipeline;
+                    slot.answer.reply.clear();
+                    self.wire.encode(&mut slot.session, id, &self.params, wait, &mut self.out);
                     slot.sent.push(id);
-                    if self.wire.encode(&mut slot.session, id, &self.params, false, &mut self.out) {
-                        slot.doing = Doing::Silent;
+                    if wait {
+                        slot.doing = Doing::Answer;
                         break;
                     }
                 }
@@ -410,7 +392,8 @@ impl<'a, W: Wire> Thread<'a, W> {
                 Step::Connect => return self.connect(place, now),
                 Step::Leave => self.leave(place),
                 Step::Done(kind) => {
-                    if self.wire.sync(&mut slot.session, &mut self.out) {
+                    if !slot.sent.is_empty() {
+                        self.wire.sync(&mut self.out);
                         slot.doing = Doing::Ending(kind);
                         break;
                     }
@@ -543,10 +526,6 @@ impl<'a, W: Wire> Thread<'a, W> {
         slot.sent.clear();
         match slot.doing {
             Doing::Answer => self.advance(place, now),
-            Doing::Silent => {
-                slot.answer.reply.clear();
-                self.advance(place, now);
-            }
             Doing::Ending(kind) => {
                 if self.over(place, kind, now) {
                     self.advance(place, now);
@@ -554,9 +533,7 @@ impl<'a, W: Wire> Thread<'a, W> {
             }
             Doing::RollingBack(after) => self.rolled_back(place, after, now),
             // No client waits for this answer, so it is dropped.
-            Doing::Between | Doing::Sleeping | Doing::Connecting => {
-                slot.answer.reply.clear();
-            }
+            Doing::Between | Doing::Sleeping | Doing::Connecting => slot.answer.reply.clear(),
         }
     }
 }

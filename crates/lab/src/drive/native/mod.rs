@@ -14,7 +14,6 @@
 
 mod arrivals;
 mod connect;
-mod cpu;
 mod load;
 mod tally;
 #[cfg(test)]
@@ -24,15 +23,13 @@ use std::any::Any;
 use std::thread;
 use std::time::Instant;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use super::wire::Wire;
 use super::wire_my::Mysql;
 use super::wire_pg::Postgres;
 use super::{Driver, Live, Load, Measured, Phase};
 use crate::arm::{Dialect, Target};
 use crate::workload::Workload;
-use connect::{Connection, NotConnected, Peer};
+use connect::{Connection, Peer};
 use load::Thread;
 use tally::Tally;
 
@@ -97,11 +94,7 @@ fn run_over<W: Wire>(
         running.into_iter().map(|one| one.join().map_err(panicked)).collect()
     });
     live.enter(Phase::Over);
-    // A user who stopped the round before this point wants its counts up to then. A stop after this
-    // point ends the counting of overdue arrivals, too.
-    let ended_early = live.is_stopped();
-    let stopped = || !ended_early && live.is_stopped();
-    Tally::sum(tallies.into_iter().collect::<Result<_, _>>()?, load.clients, &stopped)
+    Tally::sum(tallies.into_iter().collect::<Result<_, _>>()?, load.clients)
 }
 
 /// A thread of the driver ended by a panic: this round has no figures, and other arms go on.
@@ -120,40 +113,34 @@ fn connect_all<W: Wire>(
     live: &Live,
 ) -> Result<Vec<Vec<Connection<W>>>, String> {
     let results: Vec<_> = thread::scope(|scope| {
-        let share = |thread: usize| (thread..load.clients).step_by(threads).len();
-        let running: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || connect::connect(wire, peer, share(thread), live)))
-            .collect();
-        let failed = |panic| NotConnected { connected: 0, why: panicked(panic) };
-        running.into_iter().map(|one| one.join().unwrap_or_else(|panic| Err(failed(panic)))).collect()
+        let connect = |thread: usize| {
+            let (count, mut ready) = ((thread..load.clients).step_by(threads).len(), Vec::new());
+            let ended = connect::connect(wire, peer, count, live, &mut ready);
+            (ready, ended)
+        };
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || connect(thread))).collect();
+        let failed = |panic| (Vec::new(), Err(panicked(panic)));
+        running.into_iter().map(|one| one.join().unwrap_or_else(failed)).collect()
     });
-    let connected: usize =
-        results.iter().map(|one| one.as_ref().map_or_else(|failed| failed.connected, Vec::len)).sum();
-    let all: Result<Vec<_>, _> = results.into_iter().collect();
-    all.map_err(|failed| match connected {
-        0 => failed.why,
-        some => format!("{some} of {} clients were connected, then {}", load.clients, failed.why),
+    let connected: usize = results.iter().map(|(ready, _)| ready.len()).sum();
+    let all = results.into_iter().map(|(ready, ended)| ended.map(|()| ready));
+    all.collect::<Result<_, _>>().map_err(|why| match connected {
+        0 => why,
+        some => format!("{some} of {} clients were connected, then {why}", load.clients),
     })
 }
 
-/// Raises the limit of descriptors for this many clients and for perf. The lab starts perf, which
-/// has one descriptor for each thread, event and CPU.
+/// Raises the limit of descriptors to the most that this process may have: perf, which the lab
+/// starts, has one descriptor for each thread, event and CPU. It is an error if the clients need
+/// more.
 fn raise_file_limit(clients: usize) -> Result<(), String> {
     let needed = clients as u64 + OTHER_FILES;
-    let limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum.map(|maximum| maximum.max(needed));
-    if limit.current == most {
-        return Ok(());
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(limit) if limit < needed => Err(format!(
+            "{clients} clients need {needed} open files, the limit is {limit}: raise it with `ulimit -n {needed}`, as \
+             root or in /etc/security/limits.conf"
+        )),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("the limit of open files can't be raised: {error}")),
     }
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    raised.map_err(|error| {
-        format!(
-            "{clients} clients need {needed} open files, the limit is {} ({error}): raise it with `ulimit -n {needed}`, \
-             as root or in /etc/security/limits.conf",
-            limit.maximum.unwrap_or(0)
-        )
-    })
 }

@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
 use super::arrivals::Schedule;
 use crate::drive::wire::{Code, Failure};
 use crate::drive::{Kind, Measured, histogram};
@@ -23,31 +21,12 @@ pub(super) struct Tally {
     from: u64,
     /// When counting ends: at the round's end, or earlier in an interrupted round.
     until: u64,
-    kinds: Vec<Kind>,
-    seconds: Vec<u64>,
-    /// Lateness of begins (open loop).
-    lag: Option<Histogram<u64>>,
-    /// Lateness of begins for which a client was free.
-    own_lag: Option<Histogram<u64>>,
-    /// Latencies by the step of a rising rate in which transactions arrived.
-    by_rate: Vec<Histogram<u64>>,
-    unstarted: u64,
+    /// The counts but for the errors. The CPU time is the thread's while it counted.
+    pub(super) counts: Measured,
     /// The thread's arrivals that have not begun: the next one and all later ones (open loop).
     overdue: Option<Schedule>,
-    errors: Vec<Seen>,
-    lost: Option<(usize, String)>,
-    /// The thread's CPU time while it counted.
-    pub(super) cpu: CpuTime,
-}
-
-/// Errors of one code.
-#[derive(Debug)]
-struct Seen {
-    code: Code,
-    /// The first message.
-    message: String,
-    count: u64,
-    tolerated: bool,
+    /// Errors by their codes, with the first message.
+    errors: Vec<(Code, Errors)>,
 }
 
 impl Tally {
@@ -56,21 +35,19 @@ impl Tally {
             Pace::Open { from, to, .. } => (true, from != to),
             Pace::Closed { .. } => (false, false),
         };
-        let kind = || Kind { done: 0, failed: 0, retried: 0, latency: histogram() };
-        Self {
-            from,
-            until,
-            kinds: std::iter::repeat_with(kind).take(kinds).collect(),
+        let counts = Measured {
+            elapsed: Duration::ZERO,
+            kinds: vec![Kind::default(); kinds],
             seconds: vec![0; ((until - from) / 1_000_000_000) as usize],
             lag: open.then(histogram),
             own_lag: open.then(histogram),
             by_rate: if rises { vec![histogram(); RATE_STEPS] } else { Vec::new() },
-            unstarted: 0,
-            overdue: None,
+            unstarted: Some(0),
             errors: Vec::new(),
-            lost: None,
-            cpu: CpuTime::default(),
-        }
+            lost_clients: None,
+            client_cpu: CpuTime::default(),
+        };
+        Self { from, until, counts, overdue: None, errors: Vec::new() }
     }
 
     fn counts(&self, now: u64) -> bool {
@@ -82,15 +59,15 @@ impl Tally {
         if !self.counts(now) {
             return;
         }
-        let kind = &mut self.kinds[usize::from(kind)];
+        let kind = &mut self.counts.kinds[usize::from(kind)];
         kind.done += 1;
         kind.latency.saturating_record(now - begun);
-        if !self.by_rate.is_empty() && begun >= self.from {
+        if !self.counts.by_rate.is_empty() && begun >= self.from {
             let step =
                 u128::from(begun - self.from) * RATE_STEPS as u128 / u128::from(self.until - self.from);
-            self.by_rate[step as usize].saturating_record(now - begun);
+            self.counts.by_rate[step as usize].saturating_record(now - begun);
         }
-        if let Some(second) = self.seconds.get_mut(((now - self.from) / 1_000_000_000) as usize) {
+        if let Some(second) = self.counts.seconds.get_mut(((now - self.from) / 1_000_000_000) as usize) {
             *second += 1;
         }
     }
@@ -101,7 +78,7 @@ impl Tally {
         if now >= self.until {
             self.unstarted(due, self.until);
         } else if now >= self.from
-            && let (Some(lag), Some(own)) = (&mut self.lag, &mut self.own_lag)
+            && let (Some(lag), Some(own)) = (&mut self.counts.lag, &mut self.counts.own_lag)
         {
             lag.saturating_record(now - due);
             own.saturating_record(if free { now - due } else { 0 });
@@ -111,9 +88,9 @@ impl Tally {
     /// Counts a transaction that arrived at `due` and had not begun by `end`.
     fn unstarted(&mut self, due: u64, end: u64) {
         if self.counts(due)
-            && let Some(lag) = &mut self.lag
+            && let (Some(lag), Some(unstarted)) = (&mut self.counts.lag, &mut self.counts.unstarted)
         {
-            self.unstarted += 1;
+            *unstarted += 1;
             lag.saturating_record(end - due);
         }
     }
@@ -121,7 +98,7 @@ impl Tally {
     /// Counts a transaction that a client tries again, or gives up.
     pub(super) fn failed(&mut self, kind: u8, again: bool, now: u64) {
         if self.counts(now) {
-            let kind = &mut self.kinds[usize::from(kind)];
+            let kind = &mut self.counts.kinds[usize::from(kind)];
             if again {
                 kind.retried += 1;
             } else {
@@ -130,8 +107,7 @@ impl Tally {
         }
     }
 
-    /// Counts a statement's error; returns whether the workload tolerates it. `about` describes the
-    /// statement, where it is known.
+    /// Counts a statement's error. `about` describes the statement, where it is known.
     pub(super) fn error(
         &mut self,
         failure: &Failure,
@@ -142,120 +118,92 @@ impl Tally {
         if !self.counts(now) {
             return;
         }
-        match self.errors.iter_mut().find(|one| one.code == failure.code) {
-            Some(one) => one.count += 1,
+        match self.errors.iter_mut().find(|(code, _)| *code == failure.code) {
+            Some((_, errors)) => errors.count += 1,
             None => {
-                let (code, mut message, about) = (failure.code, failure.message.clone(), about());
+                let (mut message, about) = (failure.message.clone(), about());
                 if !about.is_empty() {
                     message += &format!(" ({about})");
                 }
-                self.errors.push(Seen { code, message, count: 1, tolerated });
+                let code = failure.code.to_string();
+                self.errors.push((failure.code, Errors { code, message, count: 1, tolerated }));
             }
         }
     }
 
     /// Counts a client that can't go on.
     pub(super) fn lost(&mut self, why: impl FnOnce() -> String) {
-        match &mut self.lost {
-            Some(lost) => lost.0 += 1,
-            None => self.lost = Some((1, why())),
-        }
+        self.counts.lost_clients.get_or_insert_with(|| (0, why())).0 += 1;
     }
 
     /// Ends the thread's counts, maybe early, with its remaining arrivals.
     pub(super) fn end(&mut self, now: u64, overdue: Option<Schedule>) {
         if now < self.until {
             // The steps are those of the whole round.
-            self.by_rate.clear();
+            self.counts.by_rate.clear();
         }
         self.until = self.until.min(now.max(self.from));
         self.overdue = overdue;
     }
 
-    /// Counts arrivals before the round's end, at `until`, that never began. Returns false if
-    /// `stopped` ended the count.
-    fn count_overdue(&mut self, until: u64, stopped: &dyn Fn() -> bool) -> bool {
+    /// Counts arrivals before the round's end, at `until`, that never began.
+    fn count_overdue(&mut self, until: u64) {
         self.until = until;
-        let Some(mut overdue) = self.overdue.take() else { return true };
+        let Some(mut overdue) = self.overdue.take() else { return };
         while let Some(due) = overdue.take(until.saturating_sub(1)) {
-            if stopped() {
-                return false;
-            }
             self.unstarted(due, until);
         }
-        true
     }
 
     /// Adds another thread's counts.
     fn add(&mut self, other: Self) {
-        for (mine, its) in self.kinds.iter_mut().zip(other.kinds) {
+        const SAME: &str = "all histograms have the same bounds";
+        let (mine, its) = (&mut self.counts, other.counts);
+        for (mine, its) in mine.kinds.iter_mut().zip(its.kinds) {
             mine.done += its.done;
             mine.failed += its.failed;
             mine.retried += its.retried;
-            mine.latency.add(&its.latency).expect("all histograms have the same bounds");
+            mine.latency.add(&its.latency).expect(SAME);
         }
-        for (mine, its) in self.seconds.iter_mut().zip(other.seconds) {
+        for (mine, its) in mine.seconds.iter_mut().zip(its.seconds) {
             *mine += its;
         }
-        let mine = self.lag.iter_mut().chain(&mut self.own_lag).chain(&mut self.by_rate);
-        let its = other.lag.iter().chain(&other.own_lag).chain(&other.by_rate);
-        mine.zip(its).for_each(|(mine, its)| mine.add(its).expect("all histograms have the same bounds"));
-        self.unstarted += other.unstarted;
-        for its in other.errors {
-            match self.errors.iter_mut().find(|one| one.code == its.code) {
-                Some(one) => one.count += its.count,
-                None => self.errors.push(its),
-            }
-        }
-        self.lost = match (self.lost.take(), other.lost) {
+        let all = mine.lag.iter_mut().chain(&mut mine.own_lag).chain(&mut mine.by_rate);
+        let others = its.lag.iter().chain(&its.own_lag).chain(&its.by_rate);
+        all.zip(others).for_each(|(mine, its)| mine.add(its).expect(SAME));
+        mine.unstarted = mine.unstarted.zip(its.unstarted).map(|(mine, its)| mine + its);
+        mine.lost_clients = match (mine.lost_clients.take(), its.lost_clients) {
             (Some((mine, why)), Some((its, _))) => Some((mine + its, why)),
             (mine, its) => mine.or(its),
         };
-        self.cpu.user += other.cpu.user;
-        self.cpu.system += other.cpu.system;
+        mine.client_cpu.user += its.client_cpu.user;
+        mine.client_cpu.system += its.client_cpu.system;
+        for (code, its) in other.errors {
+            match self.errors.iter_mut().find(|(one, _)| *one == code) {
+                Some((_, errors)) => errors.count += its.count,
+                None => self.errors.push((code, its)),
+            }
+        }
     }
 
-    /// The sum over all threads. It is an error if all clients were lost before counting began, or
-    /// if `stopped` ended the sum early.
-    pub(super) fn sum(
-        mut tallies: Vec<Self>,
-        clients: usize,
-        stopped: &dyn Fn() -> bool,
-    ) -> Result<Measured, String> {
+    /// The sum over all threads. It is an error if all clients were lost before counting began.
+    pub(super) fn sum(mut tallies: Vec<Self>, clients: usize) -> Result<Measured, String> {
         // The round ends with the last thread.
         let until = tallies.iter().map(|one| one.until).max().expect("a round has a thread");
-        if !tallies.iter_mut().all(|one| one.count_overdue(until, stopped)) {
-            return Err("stopped before the overdue arrivals were counted".to_owned());
-        }
+        tallies.iter_mut().for_each(|one| one.count_overdue(until));
         let mut tallies = tallies.into_iter();
         let mut all = tallies.next().expect("a round has a thread");
         tallies.for_each(|one| all.add(one));
         let elapsed = Duration::from_nanos(all.until - all.from);
-        if let Some((lost, why)) = &all.lost
-            && *lost == clients
-            && elapsed.is_zero()
-        {
-            return Err(format!("no client got as far as the measured time: {why}"));
+        match &all.counts.lost_clients {
+            Some((lost, why)) if *lost == clients && elapsed.is_zero() => {
+                return Err(format!("no client got as far as the measured time: {why}"));
+            }
+            _ => (),
         }
-        all.seconds.truncate(elapsed.as_secs() as usize);
-        let errors = |Seen { code, message, count, tolerated }: Seen| Errors {
-            code: code.to_string(),
-            message,
-            count,
-            tolerated,
-        };
-        Ok(Measured {
-            elapsed,
-            kinds: all.kinds,
-            seconds: all.seconds,
-            lag: all.lag,
-            own_lag: all.own_lag,
-            by_rate: all.by_rate,
-            unstarted: Some(all.unstarted),
-            errors: all.errors.into_iter().map(errors).collect(),
-            lost_clients: all.lost,
-            client_cpu: all.cpu,
-        })
+        all.counts.seconds.truncate(elapsed.as_secs() as usize);
+        let errors = all.errors.into_iter().map(|(_, errors)| errors).collect();
+        Ok(Measured { elapsed, errors, ..all.counts })
     }
 }
 
@@ -284,7 +232,7 @@ mod tests {
         tally.failed(0, false, 2 * SECOND);
         tally.end(3 * SECOND + 1, None);
         tally.done(1, SECOND, 3 * SECOND + 2);
-        let measured = Tally::sum(vec![tally], 1, &|| false).unwrap();
+        let measured = Tally::sum(vec![tally], 1).unwrap();
         assert_eq!(measured.elapsed, Duration::from_nanos(2 * SECOND + 1));
         assert_eq!((measured.kinds[0].done, measured.kinds[1].done), (0, 2));
         assert_eq!((measured.kinds[0].retried, measured.kinds[0].failed), (1, 1));
@@ -304,7 +252,7 @@ mod tests {
                 tally.done(0, due, 3 * SECOND - 1);
             }
             tally.end(end, None);
-            Tally::sum(vec![tally], 1, &|| false).unwrap().by_rate.iter().map(|step| step.len()).collect()
+            Tally::sum(vec![tally], 1).unwrap().by_rate.iter().map(|step| step.len()).collect()
         };
         let mut wanted = vec![0; RATE_STEPS];
         (wanted[0], wanted[RATE_STEPS - 1]) = (2, 1);
@@ -323,7 +271,7 @@ mod tests {
             tally.done(0, 1, 2);
             tally
         });
-        let measured = Tally::sum(tallies.into(), 2, &|| false).unwrap();
+        let measured = Tally::sum(tallies.into(), 2).unwrap();
         assert_eq!(measured.lost_clients, Some((2, "first".to_owned())));
         assert_eq!(
             measured.errors,
@@ -337,7 +285,7 @@ mod tests {
         let mut tally = Tally::new(1, (SECOND, 2 * SECOND), RISING);
         tally.lost(|| "no table".to_owned());
         tally.end(5, None);
-        assert!(Tally::sum(vec![tally], 1, &|| false).unwrap_err().contains("no table"));
+        assert!(Tally::sum(vec![tally], 1).unwrap_err().contains("no table"));
     }
 
     /// Two threads of a round from 1 s to 4 s at 10 a second; the second thread lost its client at
@@ -359,7 +307,7 @@ mod tests {
 
     #[test]
     fn arrivals_up_to_the_rounds_end_count_where_a_thread_has_lost_its_clients() {
-        let measured = Tally::sum(one_of_two_lost(), 2, &|| false).unwrap();
+        let measured = Tally::sum(one_of_two_lost(), 2).unwrap();
         assert_eq!(measured.elapsed, Duration::from_secs(3));
         // By 3 s the first thread has begun all its arrivals, the second those by 2 s. Those at 3.2
         // to 3.8 s, and at 2.1 to 3.9 s, are left.
@@ -367,8 +315,7 @@ mod tests {
         // If the other thread ends early, so does the round.
         let mut early = one_of_two_lost();
         early[0].until = 3 * SECOND + SECOND / 2;
-        let measured = Tally::sum(early, 2, &|| false).unwrap();
+        let measured = Tally::sum(early, 2).unwrap();
         assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (25, Some(2 + 7)));
-        assert!(Tally::sum(one_of_two_lost(), 2, &|| true).unwrap_err().starts_with("stopped before"));
     }
 }

@@ -2,18 +2,11 @@
 //! missing. A shell script in its place records how the lab calls it.
 
 use super::*;
-use crate::client::Client;
-use crate::client::Statement;
+use crate::client::{Client, Statement};
 use crate::tests::target;
 
 /// A workload that only pgbench runs.
-struct Only(Option<Original>, [String; 2]);
-
-impl Only {
-    fn new(original: Option<Original>) -> Self {
-        Self(original, ["one", "two"].map(str::to_owned))
-    }
-}
+struct Only(Option<Original>);
 
 impl Workload for Only {
     fn name(&self) -> &str {
@@ -21,7 +14,7 @@ impl Workload for Only {
     }
 
     fn kinds(&self) -> &[String] {
-        &self.1
+        &[]
     }
 
     fn original(&self) -> Option<Original> {
@@ -47,32 +40,23 @@ const CLOSED: Pace = Pace::Closed { think: Duration::ZERO };
 fn scripts(texts: &[(&str, u32)]) -> Only {
     let scripts = texts.iter().map(|(text, weight)| ((*text).to_owned(), *weight)).collect();
     let variables = vec![("x".to_owned(), "3".to_owned())];
-    Only::new(Some(Original { scripts, scale: 1, variables, reconnect: false }))
+    Only(Some(Original { scripts, scale: 1, variables, reconnect: false }))
 }
 
-/// Runs pgbench; prints a message where it can't run here.
-fn run(
-    driver: &dyn Driver,
-    to: &Target,
-    workload: &Only,
-    load: &Load,
-) -> Option<Result<(Measured, Live), String>> {
+/// Runs pgbench on a server; prints a message where either is missing.
+fn run(driver: &dyn Driver, workload: &Only, load: &Load) -> Option<Result<(Measured, Live), String>> {
     let live = Live::new(1);
-    match driver.run(to, workload, load, &live) {
-        Err(error) if error.contains("is not installed") => {
-            crate::tests::skip(&error);
-            None
-        }
+    match driver.run(&target(Dialect::Postgres)?, workload, load, &live) {
+        Err(error) if crate::tests::is_absent(&error) => None,
         result => Some(result.map(|measured| (measured, live))),
     }
 }
 
 #[test]
 fn pgbench_measures_its_scripts() {
-    let Some(to) = target(Dialect::Postgres) else { return };
     let driver = Pgbench { logged: 0.5, ..Pgbench::default() };
     let workload = scripts(&[("SELECT :x;", 3), ("SELECT :client_id;", 1)]);
-    let Some(run) = run(&driver, &to, &workload, &load(CLOSED)) else { return };
+    let Some(run) = run(&driver, &workload, &load(CLOSED)) else { return };
     let (measured, live) = run.unwrap();
     assert_eq!((measured.seconds.len(), live.phase()), (2, Phase::Over));
     // Its lines come a second apart, or more on a busy machine.
@@ -93,10 +77,9 @@ fn pgbench_measures_its_scripts() {
 
 #[test]
 fn pgbench_keeps_a_rate_and_tells_its_lag() {
-    let Some(to) = target(Dialect::Postgres) else { return };
-    let driver = Pgbench::default();
     let pace = Pace::Open { from: 50.0, to: 50.0, arrivals: Arrivals::Poisson };
-    let Some(run) = run(&driver, &to, &scripts(&[("SELECT 1;", 1)]), &load(pace)) else { return };
+    let one = scripts(&[("SELECT 1;", 1)]);
+    let Some(run) = run(&Pgbench::default(), &one, &load(pace)) else { return };
     let (measured, _) = run.unwrap();
     // Without a rate there would be thousands; a busy machine may do fewer than the 100 arrivals.
     assert!((10..400).contains(&measured.kinds[0].done), "{:?}", measured.seconds);
@@ -109,26 +92,36 @@ fn pgbench_keeps_a_rate_and_tells_its_lag() {
 }
 
 #[test]
+fn errors_of_scripts_are_those_that_pgbench_prints() {
+    for (script, wanted) in [("SELECT * FROM lab_nowhere;", "lab_nowhere"), ("\\sett x 1", "sett")] {
+        let Some(run) = run(&Pgbench::default(), &scripts(&[(script, 1)]), &load(CLOSED)) else { return };
+        let error = run.unwrap_err();
+        assert!(error.starts_with("pgbench: ") && error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
 fn loads_that_pgbench_cannot_make_are_refused() {
-    let Some(to) = target(Dialect::Postgres) else { return };
-    let driver = Pgbench::default();
-    let said =
-        |workload: &Only, load: &Load| run(&driver, &to, workload, load).map(|result| result.unwrap_err());
-    let fine = scripts(&[("SELECT 1;", 1)]);
-    if let Some(error) = said(&scripts(&[("SELECT * FROM lab_nowhere;", 1)]), &load(CLOSED)) {
-        assert!(error.starts_with("pgbench: ") && error.contains("lab_nowhere"), "{error}");
+    let seconds = |ramp, warmup, measured| {
+        let [ramp, warmup, measured] = [ramp, warmup, measured].map(Duration::from_millis);
+        Load { ramp, warmup, measured, ..load(CLOSED) }
+    };
+    let rate = |to, arrivals| load(Pace::Open { from: 1.0, to, arrivals });
+    for (load, wanted) in [
+        (seconds(0, 500, 3000), "whole seconds only: make --warmup whole"),
+        (seconds(0, 1000, 2500), "whole seconds only: make --round whole"),
+        (seconds(1000, 1000, 3000), "all clients at once: leave out --ramp"),
+        (seconds(0, 0, 1000), "take a --warmup of at least 1s"),
+        (load(Pace::Closed { think: Duration::from_millis(1) }), "can't think"),
+        (rate(2.0, Arrivals::Poisson), "keeps one rate"),
+        (rate(1.0, Arrivals::Even), "take Poisson arrivals"),
+    ] {
+        let refused = Pgbench::default().suits(&scripts(&[("SELECT 1;", 1)]), &load).unwrap_err();
+        assert!(refused.contains(wanted), "{refused}");
     }
-    if let Some(error) = said(&scripts(&[("\\sett x 1", 1)]), &load(CLOSED)) {
-        assert!(error.starts_with("pgbench: ") && error.contains("sett"), "{error}");
-    }
-    let think = Pace::Closed { think: Duration::from_millis(1) };
-    assert!(said(&fine, &load(think)).unwrap().contains("can't think"));
-    let rising = Pace::Open { from: 1.0, to: 2.0, arrivals: Arrivals::Poisson };
-    assert!(said(&fine, &load(rising)).unwrap().contains("keeps one rate"));
-    assert!(said(&Only::new(None), &load(CLOSED)).unwrap().contains("no workload of pgbench"));
-    let missing = Pgbench { program: "/nowhere/pgbench".into(), ..driver };
-    let error = missing.run(&to, &fine, &load(CLOSED), &Live::new(1)).unwrap_err();
-    assert!(error.starts_with("/nowhere/pgbench is not installed"), "{error}");
+    assert_eq!(Pgbench::default().suits(&scripts(&[]), &seconds(0, 2000, 3000)), Ok(()));
+    let refused = Pgbench::default().suits(&Only(None), &load(CLOSED)).unwrap_err();
+    assert!(refused.contains("no workload of pgbench"), "{refused}");
 }
 
 #[test]
@@ -142,25 +135,13 @@ fn libpq_encrypts_as_little_as_the_native_driver() {
     let made = Command::new("install").args(["-m", "700"]).args([&text, &program]).status();
     assert!(made.unwrap().success());
     let to = crate::arm::url::parse("test", "postgres://u@localhost:7/db").unwrap();
-    let pgbench = Pgbench { program, ..Pgbench::default() };
-    let said = pgbench.run(&to, &scripts(&[("SELECT 1;", 1)]), &load(CLOSED), &Live::new(1)).unwrap_err();
-    assert_eq!(said, "pgbench: TLS disable, GSSAPI disable");
-}
-
-#[test]
-fn pgbench_is_given_whole_seconds_and_all_clients_at_once() {
-    for (ramp, warmup, measured, expected) in [
-        (0, 2000, 3000, None),
-        (0, 500, 3000, Some("whole seconds only, not 500ms: make --warmup whole")),
-        (0, 1000, 2500, Some("whole seconds only, not 2.5s: make --round whole")),
-        (1000, 1000, 3000, Some("all clients at once: leave out --ramp")),
-        (0, 0, 1000, Some("take a --warmup of at least 1s")),
+    for (program, wanted) in [
+        (program, "pgbench: TLS disable, GSSAPI disable"),
+        ("/nowhere/pgbench".into(), "/nowhere/pgbench is not installed"),
     ] {
-        let [ramp, warmup, measured] = [ramp, warmup, measured].map(Duration::from_millis);
-        let load = Load { ramp, warmup, measured, ..load(CLOSED) };
-        let refused = Pgbench::default().suits(&scripts(&[("SELECT 1;", 1)]), &load).err();
-        assert_eq!(refused.is_some(), expected.is_some(), "{refused:?}");
-        assert!(refused.unwrap_or_default().contains(expected.unwrap_or_default()));
+        let pgbench = Pgbench { program, ..Pgbench::default() };
+        let said = pgbench.run(&to, &scripts(&[("SELECT 1;", 1)]), &load(CLOSED), &Live::new(1));
+        assert!(said.as_ref().is_err_and(|said| said.starts_with(wanted)), "{said:?}");
     }
 }
 
@@ -182,7 +163,7 @@ fn the_output_of_pgbench_is_parsed() {
 
 #[test]
 fn transactions_done_are_shared_out_completely() {
-    let kind = |done| Kind { done, failed: 0, retried: 0, latency: histogram() };
+    let kind = |done| Kind { done, ..Kind::default() };
     let mut kinds = [kind(1), kind(2), kind(0)];
     share_out(100, &mut kinds);
     assert_eq!(kinds.map(|kind| kind.done), [34, 66, 0]);

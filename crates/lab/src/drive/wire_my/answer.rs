@@ -1,10 +1,15 @@
 //! The answers of a MySQL server.
 
-use super::binary::take_value;
-use super::packet::{frame, packet, take, take_length, take_text};
-use super::{COM_STMT_CLOSE, Known, Session, UNPREPARABLE};
-use crate::client::Reply;
-use crate::client::Wanted;
+use std::io::Write as _;
+
+use bytes::{BufMut as _, BytesMut};
+use mysql_common::constants::{ColumnFlags, ColumnType, Command, StatusFlags};
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::StmtPacket;
+use mysql_common::value::{BinValue, Value, ValueDeserializer};
+
+use super::{Session, command};
+use crate::client::{Reply, Wanted};
 use crate::drive::wire::{Answer, Code, Failure, Progress};
 
 #[derive(Debug, Clone, Copy)]
@@ -26,10 +31,6 @@ pub(super) enum Expect {
     Rows,
 }
 
-/// In a status: another result follows.
-const MORE_RESULTS: u16 = 0x8;
-/// In a column's flags.
-const UNSIGNED: u8 = 0x20;
 const OK: u8 = 0x00;
 const EOF: u8 = 0xfe;
 const ERR: u8 = 0xff;
@@ -37,60 +38,35 @@ const ERR: u8 = 0xff;
 const FILE: u8 = 0xfb;
 
 impl Session {
-    /// A connection on which this is known of the statements.
-    pub(super) fn ready(known: Vec<Known>) -> Self {
+    /// A connection that has these statements.
+    pub(super) fn ready(numbers: Vec<Option<u32>>) -> Self {
         Self {
-            known,
+            numbers,
             preparing: (0, false),
-            status: 0,
-            query: Vec::new(),
+            status: StatusFlags::empty(),
             expect: Expect::Nothing,
             binary: false,
             wanted: Wanted::Nothing,
             columns: Vec::new(),
-            execute: Vec::new(),
+            execute: BytesMut::new(),
             scratch: Vec::new(),
         }
     }
 
-    pub(super) fn decode(
-        &mut self,
-        bytes: &[u8],
-        answer: &mut Answer,
-        out: &mut Vec<u8>,
-    ) -> (usize, Progress) {
-        let mut used = 0;
-        loop {
-            let body = match frame(&bytes[used..]) {
-                Ok(Some((_, body))) => body,
-                Ok(None) => return (used, Progress::More),
-                Err(why) => return (used, Progress::Broken(why)),
-            };
-            used += body.len() + 4;
-            match self.step(body, answer, out) {
-                Some(Progress::More) => (),
-                Some(whole) => {
-                    self.expect = Expect::Nothing;
-                    return (used, whole);
-                }
-                None => return (used, Progress::Broken("a packet that is cut or does not belong here")),
-            }
+    /// Takes one packet.
+    pub(super) fn take(&mut self, body: &[u8], answer: &mut Answer, out: &mut BytesMut) -> Progress {
+        let progress = self.step(body, answer, out);
+        let progress = progress.unwrap_or(Progress::Broken("a packet that is cut or does not belong here"));
+        if progress != Progress::More {
+            self.expect = Expect::Nothing;
         }
+        progress
     }
 
-    /// Takes one packet.
-    fn step(&mut self, body: &[u8], answer: &mut Answer, out: &mut Vec<u8>) -> Option<Progress> {
+    fn step(&mut self, body: &[u8], answer: &mut Answer, out: &mut BytesMut) -> Option<Progress> {
         let first = *body.first()?;
         if first == ERR && !matches!(self.expect, Expect::Columns(_)) {
             error(body, &mut answer.failure)?;
-            let preparing = matches!(self.expect, Expect::Prepared) && !self.query.is_empty();
-            if preparing && answer.failure.code == UNPREPARABLE {
-                self.known[self.preparing.0] = Known::Text;
-                self.binary = false;
-                self.expect = Expect::First;
-                out.extend_from_slice(&self.query);
-                return Some(Progress::More);
-            }
             // Unasked, a server sends only the notice that it ends.
             let asked = !matches!(self.expect, Expect::Nothing);
             return Some(if asked { Progress::Failed } else { Progress::Ended });
@@ -99,22 +75,23 @@ impl Session {
             Expect::Nothing => return None,
             Expect::Prepared => {
                 let (id, left) = prepared(body)?;
-                self.known[self.preparing.0] = Known::Number(id);
+                let (statement, stays) = self.preparing;
+                self.numbers[statement] = stays.then_some(id);
                 self.described(id, left, out)
             }
             Expect::Described { id, left } => self.described(id, left - 1, out),
             Expect::First if first == OK => {
-                let mut rest = &body[1..];
+                let mut rest = ParseBuf(&body[1..]);
                 // The number of changed rows, and the last number it generated.
-                take_length(&mut rest)?;
-                take_length(&mut rest)?;
-                return self.result_ends(status(rest)?);
+                rest.checked_eat_lenenc_int()?;
+                rest.checked_eat_lenenc_int()?;
+                return self.result_ends(rest);
             }
             Expect::First if first == FILE => {
                 return Some(Progress::Broken("LOAD DATA LOCAL can't be part of a workload"));
             }
             Expect::First => {
-                let columns = take_length(&mut &body[..])?;
+                let columns = ParseBuf(body).checked_eat_lenenc_int()?;
                 answer.reply.set_columns(usize::try_from(columns).ok()?);
                 self.columns.clear();
                 Expect::Columns(columns)
@@ -125,18 +102,19 @@ impl Session {
                 if self.wanted == Wanted::NamedRows {
                     answer.reply.name(std::str::from_utf8(name(body)?).unwrap_or_default());
                 }
-                self.columns.push((body[at], body[at + 1] & UNSIGNED != 0));
+                let flags = ColumnFlags::from_bits_truncate(u16::from_le_bytes([body[at + 1], body[at + 2]]));
+                self.columns.push((body[at], flags));
                 if left > 1 { Expect::Columns(left - 1) } else { Expect::ColumnsEnd }
             }
             Expect::ColumnsEnd => Expect::Rows,
             Expect::Rows if first == EOF && body.len() < 9 => {
-                return self.result_ends(status(body.get(3..)?)?);
+                return self.result_ends(ParseBuf(body.get(3..)?));
             }
             Expect::Rows => {
                 match (self.wanted, self.binary) {
                     (Wanted::Nothing, _) => (),
-                    (_, true) => self.binary_row(body, &mut answer.reply)?,
-                    (_, false) => self.text_row(body, &mut answer.reply)?,
+                    (_, true) => self.binary_row(ParseBuf(&body[1..]), &mut answer.reply)?,
+                    (_, false) => self.text_row(ParseBuf(body), &mut answer.reply)?,
                 }
                 Expect::Rows
             }
@@ -146,7 +124,7 @@ impl Session {
 
     /// Awaits the packets of the description. After the last one it executes the statement, and
     /// closes it unless it stays prepared.
-    fn described(&mut self, id: u32, left: u32, out: &mut Vec<u8>) -> Expect {
+    fn described(&mut self, id: u32, left: u32, out: &mut BytesMut) -> Expect {
         if left > 0 {
             return Expect::Described { id, left };
         }
@@ -154,81 +132,109 @@ impl Session {
         out.extend_from_slice(&self.execute);
         out[start + 5..start + 9].copy_from_slice(&id.to_le_bytes());
         if !self.preparing.1 {
-            packet(out, 0, |out| {
-                out.push(COM_STMT_CLOSE);
-                out.extend_from_slice(&id.to_le_bytes());
-            });
+            command(Command::COM_STMT_CLOSE, out, |out| out.put_u32_le(id));
         }
         Expect::First
     }
 
-    fn result_ends(&mut self, status: u16) -> Option<Progress> {
-        self.status = status;
-        if status & MORE_RESULTS != 0 {
+    /// A result ends with the server's status.
+    fn result_ends(&mut self, mut rest: ParseBuf<'_>) -> Option<Progress> {
+        self.status = StatusFlags::from_bits_truncate(rest.checked_eat_u16_le()?);
+        if self.status.contains(StatusFlags::SERVER_MORE_RESULTS_EXISTS) {
             self.expect = Expect::First;
             return Some(Progress::More);
         }
         Some(Progress::Replied)
     }
 
-    fn text_row(&self, mut body: &[u8], reply: &mut Reply) -> Option<()> {
+    fn text_row(&self, mut rest: ParseBuf<'_>, reply: &mut Reply) -> Option<()> {
         for _ in &self.columns {
-            if body.first() == Some(&0xfb) {
-                take(&mut body, 1);
+            if rest.0.first() == Some(&0xfb) {
+                rest.skip(1);
                 reply.push(None);
             } else {
-                reply.push(Some(take_text(&mut body)?));
+                reply.push(Some(rest.checked_eat_lenenc_str()?));
             }
         }
         Some(())
     }
 
-    fn binary_row(&mut self, body: &[u8], reply: &mut Reply) -> Option<()> {
-        // A zero; a bit for each NULL, the first two unused; the others' values.
-        let mut rest = &body[1..];
-        let nulls = take(&mut rest, (self.columns.len() + 9) / 8)?;
-        for (index, &(kind, unsigned)) in self.columns.iter().enumerate() {
+    /// A bit for each NULL, the first two unused; the others' values.
+    fn binary_row(&mut self, mut rest: ParseBuf<'_>, reply: &mut Reply) -> Option<()> {
+        let nulls = rest.checked_eat((self.columns.len() + 9) / 8)?;
+        for (index, &(kind, flags)) in self.columns.iter().enumerate() {
             if nulls[(index + 2) / 8] & (1 << ((index + 2) % 8)) != 0 {
                 reply.push(None);
-            } else {
-                take_value(&mut rest, kind, unsigned, &mut self.scratch)?;
+            } else if (0x01..=0x0d).contains(&kind) {
+                let kind = ColumnType::try_from(kind).ok()?;
+                let value = rest.parse::<ValueDeserializer<BinValue>>((kind, flags)).ok()?.0;
+                self.scratch.clear();
+                put_text(&value, &mut self.scratch)?;
                 reply.push(Some(&self.scratch));
+            } else {
+                // All types but numbers and times come as text.
+                reply.push(Some(rest.checked_eat_lenenc_str()?));
             }
         }
         Some(())
     }
+}
+
+/// Writes a number or a time as the server does in a text row.
+fn put_text(value: &Value, text: &mut Vec<u8>) -> Option<()> {
+    let micros = match *value {
+        Value::NULL | Value::Bytes(_) => 0,
+        Value::Int(value) => {
+            text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+            0
+        }
+        Value::UInt(value) => {
+            text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+            0
+        }
+        Value::Float(value) => write!(text, "{value}").map(|()| 0).ok()?,
+        Value::Double(value) => write!(text, "{value}").map(|()| 0).ok()?,
+        Value::Date(year, month, day, hour, minute, second, micros) => {
+            write!(text, "{year:04}-{month:02}-{day:02}").ok()?;
+            if (hour, minute, second, micros) != (0, 0, 0, 0) {
+                write!(text, " {hour:02}:{minute:02}:{second:02}").ok()?;
+            }
+            micros
+        }
+        Value::Time(negative, days, hours, minutes, seconds, micros) => {
+            let sign = if negative { "-" } else { "" };
+            let hours = u64::from(days) * 24 + u64::from(hours);
+            write!(text, "{sign}{hours:02}:{minutes:02}:{seconds:02}").ok()?;
+            micros
+        }
+    };
+    if micros > 0 { write!(text, ".{micros:06}").ok() } else { Some(()) }
 }
 
 /// A column's name, which follows catalog, schema, table and the table's own name.
-fn name(mut column: &[u8]) -> Option<&[u8]> {
+fn name(column: &[u8]) -> Option<&[u8]> {
+    let mut rest = ParseBuf(column);
     for _ in 0..4 {
-        take_text(&mut column)?;
+        rest.checked_eat_lenenc_str()?;
     }
-    take_text(&mut column)
-}
-
-fn status(rest: &[u8]) -> Option<u16> {
-    rest.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+    rest.checked_eat_lenenc_str()
 }
 
 /// The number of a prepared statement, and how many packets of its description follow.
 pub(super) fn prepared(body: &[u8]) -> Option<(u32, u32)> {
-    let mut rest = body.strip_prefix(&[OK])?;
-    let id = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
-    let columns = u32::from(status(take(&mut rest, 2)?)?);
-    let params = u32::from(status(take(&mut rest, 2)?)?);
+    let packet: StmtPacket = ParseBuf(body).parse(()).ok()?;
     // Each group is followed by its end.
-    let packets = |count: u32| if count > 0 { count + 1 } else { 0 };
-    Some((id, packets(params) + packets(columns)))
+    let packets = |count: u16| if count > 0 { u32::from(count) + 1 } else { 0 };
+    Some((packet.statement_id(), packets(packet.num_params()) + packets(packet.num_columns())))
 }
 
 pub(super) fn error(body: &[u8], failure: &mut Failure) -> Option<()> {
-    let mut rest = body.strip_prefix(&[ERR])?;
-    let number = status(take(&mut rest, 2)?)?;
+    let mut rest = ParseBuf(body.strip_prefix(&[ERR])?);
+    let number = rest.checked_eat_u16_le()?;
     // A mark and the SQLSTATE come first, except before both sides have agreed on the protocol.
-    if rest.first() == Some(&b'#') {
-        take(&mut rest, 6)?;
+    if rest.0.first() == Some(&b'#') {
+        rest.checked_eat(6)?;
     }
-    failure.set(Code::Number(number), rest);
+    failure.set(Code::Number(number), rest.0);
     Some(())
 }

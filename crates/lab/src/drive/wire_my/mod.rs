@@ -4,90 +4,50 @@
 //! VARCHAR. Booleans are the BIGINT 1 or 0 that TRUE and FALSE are in a statement's text. The
 //! protocol answers one command at a time, so the driver queues nothing and waits for every
 //! statement's answer. In extended mode the driver prepares, executes and closes a statement each
-//! time. It sends a statement as text once the server has refused to prepare it (MySQL START
-//! TRANSACTION, say).
+//! time. It sends BEGIN and START TRANSACTION as text, because MySQL prepares neither.
 
 mod answer;
-mod binary;
-mod packet;
 #[cfg(test)]
 mod tests;
 mod welcome;
 
-use crate::arm::{Address, Target};
-use crate::client::{Param, Params, StatementId};
-use crate::client::{Prepare, Statement, Wanted};
-use crate::drive::wire::{Answer, Code, Progress, Refusal, Wire, assert_complete, put_statement};
+use bytes::{BufMut as _, BytesMut};
+use mysql_common::constants::{ColumnFlags, ColumnType, Command, StatusFlags};
+use mysql_common::io::BufMutExt as _;
+
+use crate::arm::Target;
+use crate::client::{Param, Params, Statement, StatementId, Wanted};
+use crate::drive::wire::{Answer, Prepared, Progress, Refusal, Wire};
 use crate::load::Protocol;
 use answer::Expect;
-use packet::{packet, put_length};
 
 pub(crate) use welcome::Greeting;
 
-const COM_QUIT: u8 = 0x01;
-const COM_QUERY: u8 = 0x03;
-const COM_STMT_PREPARE: u8 = 0x16;
-const COM_STMT_EXECUTE: u8 = 0x17;
-const COM_STMT_CLOSE: u8 = 0x19;
-
-/// The bit of a server's status for an open transaction.
-const IN_TRANSACTION: u16 = 0x1;
-/// The error of a statement that can't be prepared (ER_UNSUPPORTED_PS).
-const UNPREPARABLE: Code = Code::Number(1295);
-
-const TYPE_BIGINT: u8 = 0x08;
-const TYPE_NULL: u8 = 0x06;
-const TYPE_DECIMAL: u8 = 0xf6;
-const TYPE_VARCHAR: u8 = 0xfd;
+/// The next packet continues a packet of this length.
+const PACKET_FULL: usize = 0xff_ffff;
 
 pub(crate) struct Mysql {
-    user: String,
-    password: String,
-    database: String,
-    /// Whether the password may go over the connection in clear text.
-    local: bool,
+    target: Target,
     statements: Vec<Prepared>,
-}
-
-struct Prepared {
-    pieces: Vec<String>,
-    wanted: Wanted,
-    /// How the driver sends it; [`Protocol::Simple`] where the server can't prepare it.
-    protocol: Protocol,
-    late: bool,
-    /// Its text with a `?` for each parameter.
-    text: String,
-}
-
-/// The state of a statement on a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// The driver has not prepared it yet.
-    Nothing,
-    /// The server can prepare it; the server's number for it, where it stays prepared.
-    Number(u32),
-    /// The server prepares no statement of its kind: the driver sends it as text.
-    Text,
 }
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// By the workload's numbers of the statements.
-    known: Vec<Known>,
+    /// By statement: the server's number for it, where it stays prepared.
+    numbers: Vec<Option<u32>>,
     /// The statement under preparation, and whether it stays prepared.
     preparing: (usize, bool),
     expect: Expect,
     /// The server's status with the last answer.
-    status: u16,
+    status: StatusFlags,
     /// Whether rows come in binary.
     binary: bool,
     /// The wanted part of the reply to the statement sent last.
     wanted: Wanted,
-    /// Columns of the result under way: type, and whether it is unsigned.
-    columns: Vec<(u8, bool)>,
-    execute: Vec<u8>,
-    /// The COM_QUERY for a statement that the server can't prepare.
-    query: Vec<u8>,
+    /// Columns of the result under way.
+    columns: Vec<(u8, ColumnFlags)>,
+    /// The COM_STMT_EXECUTE that follows the preparation, with the number 0.
+    execute: BytesMut,
     /// A value as text.
     scratch: Vec<u8>,
 }
@@ -95,68 +55,69 @@ pub(crate) struct Session {
 impl Mysql {
     /// For connections to `target` that run `statements`.
     pub(crate) fn new(target: &Target, statements: &[Statement], protocol: Protocol) -> Self {
-        let prepared = |one: &Statement| Prepared {
-            pieces: one.pieces.clone(),
-            wanted: one.wanted,
-            protocol: if one.prepare == Prepare::Never { Protocol::Simple } else { protocol },
-            late: one.prepare == Prepare::AtFirstUse,
-            text: one.pieces.join("?"),
+        let prepared = |one| {
+            let mut prepared = Prepared::new(one, protocol, |_| "?".to_owned());
+            let word = prepared.text.split_ascii_whitespace().next().unwrap_or_default();
+            if ["begin", "begin;", "start"].iter().any(|begin| word.eq_ignore_ascii_case(begin)) {
+                prepared.protocol = Protocol::Simple;
+            }
+            prepared
         };
-        Self {
-            user: target.user.clone(),
-            password: target.password.clone().unwrap_or_default(),
-            database: target.database.clone(),
-            local: matches!(target.address, Address::Unix(_)),
-            statements: statements.iter().map(prepared).collect(),
-        }
+        Self { target: target.clone(), statements: statements.iter().map(prepared).collect() }
     }
 }
 
-impl Prepared {
-    /// Writes it as COM_QUERY, with the values in it.
-    fn encode_simple(&self, params: &Params, out: &mut Vec<u8>) {
-        packet(out, 0, |out| {
-            out.push(COM_QUERY);
-            put_statement(&self.pieces, params, quote, out);
-        });
-    }
+/// COM_STMT_PREPARE.
+fn prepare(statement: &Prepared, out: &mut BytesMut) {
+    command(Command::COM_STMT_PREPARE, out, |out| out.extend_from_slice(statement.text.as_bytes()));
+}
+
+/// Writes a packet with its length and number. No statement of a workload fills one.
+fn packet(out: &mut BytesMut, number: u8, body: impl FnOnce(&mut BytesMut)) {
+    let start = out.len();
+    out.extend_from_slice(&[0, 0, 0, number]);
+    body(out);
+    let length = out.len() - start - 4;
+    assert!(length < PACKET_FULL, "a statement of 16 MiB or more");
+    out[start..start + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+}
+
+fn command(command: Command, out: &mut BytesMut, body: impl FnOnce(&mut BytesMut)) {
+    packet(out, 0, |out| {
+        out.put_u8(command as u8);
+        body(out);
+    });
 }
 
 /// COM_STMT_EXECUTE without a cursor.
-fn execute(id: u32, params: &Params, out: &mut Vec<u8>) {
-    packet(out, 0, |out| {
-        out.push(COM_STMT_EXECUTE);
-        out.extend_from_slice(&id.to_le_bytes());
+fn execute(id: u32, params: &Params, out: &mut BytesMut) {
+    command(Command::COM_STMT_EXECUTE, out, |out| {
+        out.put_u32_le(id);
         out.extend_from_slice(&[0, 1, 0, 0, 0]);
         if params.is_empty() {
             return;
         }
         let nulls = out.len();
-        out.resize(nulls + params.len().div_ceil(8), 0);
+        out.put_bytes(0, params.len().div_ceil(8));
         // Types follow.
-        out.push(1);
+        out.put_u8(1);
         for (index, param) in params.iter().enumerate() {
             let kind = match param {
                 Param::Null | Param::Unset(_) => {
                     out[nulls + index / 8] |= 1 << (index % 8);
-                    TYPE_NULL
+                    ColumnType::MYSQL_TYPE_NULL
                 }
-                Param::Verbatim(value) if whole(value).is_some() => TYPE_BIGINT,
-                Param::Verbatim(value) if decimal(value) => TYPE_DECIMAL,
-                Param::Text(_) | Param::Verbatim(_) => TYPE_VARCHAR,
+                Param::Verbatim(value) if whole(value).is_some() => ColumnType::MYSQL_TYPE_LONGLONG,
+                Param::Verbatim(value) if decimal(value) => ColumnType::MYSQL_TYPE_NEWDECIMAL,
+                Param::Text(_) | Param::Verbatim(_) => ColumnType::MYSQL_TYPE_VAR_STRING,
             };
-            out.extend_from_slice(&[kind, 0]);
+            out.extend_from_slice(&[kind as u8, 0]);
         }
         for param in params.iter() {
             match param {
                 Param::Null | Param::Unset(_) => (),
-                Param::Verbatim(value) if let Some(number) = whole(value) => {
-                    out.extend_from_slice(&number.to_le_bytes());
-                }
-                Param::Text(value) | Param::Verbatim(value) => {
-                    put_length(out, value.len() as u64);
-                    out.extend_from_slice(value);
-                }
+                Param::Verbatim(value) if let Some(number) = whole(value) => out.put_i64_le(number),
+                Param::Text(value) | Param::Verbatim(value) => out.put_lenenc_str(value),
             }
         }
     });
@@ -181,18 +142,27 @@ impl Wire for Mysql {
     type Greeting = Greeting;
     type Session = Session;
 
-    fn greet(&self, _: &mut Vec<u8>) -> Greeting {
+    fn length(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
+        let Some(head) = bytes.first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
+        if length == PACKET_FULL {
+            return Err("the server answered with a row of 16 MiB or more, which this driver does not read");
+        }
+        Ok((bytes.len() >= length + 4).then_some(length + 4))
+    }
+
+    fn greet(&self, _: &mut BytesMut) -> Greeting {
         // The server speaks first.
         Greeting::default()
     }
 
-    fn welcome(
+    fn greeted(
         &self,
         greeting: &mut Greeting,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
+        message: &[u8],
+        out: &mut BytesMut,
     ) -> Result<Option<Session>, Refusal> {
-        greeting.take(self, bytes, out)
+        greeting.take(self, message[3], &message[4..], out)
     }
 
     fn encode(
@@ -201,89 +171,71 @@ impl Wire for Mysql {
         statement: StatementId,
         params: &Params,
         _: bool,
-        out: &mut Vec<u8>,
-    ) -> bool {
+        out: &mut BytesMut,
+    ) {
         let id = usize::from(statement.0);
         let statement = &self.statements[id];
-        assert_complete(&statement.pieces, params);
+        statement.assert_complete(params);
         session.wanted = statement.wanted;
         session.expect = Expect::First;
-        session.binary = true;
-        match (statement.protocol, session.known[id]) {
-            (Protocol::Simple, _) | (_, Known::Text) => {
-                session.binary = false;
-                statement.encode_simple(params, out);
+        session.binary = statement.protocol != Protocol::Simple;
+        match (statement.protocol, session.numbers[id]) {
+            (Protocol::Simple, _) => {
+                command(Command::COM_QUERY, out, |out| statement.put_text(params, quote, out));
             }
-            (Protocol::Prepared, Known::Number(number)) => execute(number, params, out),
-            (protocol, known) => {
+            (Protocol::Prepared, Some(number)) => execute(number, params, out),
+            (protocol, _) => {
                 session.execute.clear();
                 execute(0, params, &mut session.execute);
-                session.query.clear();
-                if known == Known::Nothing {
-                    statement.encode_simple(params, &mut session.query);
-                }
                 session.preparing = (id, protocol == Protocol::Prepared);
                 session.expect = Expect::Prepared;
-                prepare(&statement.text, out);
+                prepare(statement, out);
             }
         }
-        true
     }
 
     fn in_transaction(&self, session: &Session) -> bool {
-        session.status & IN_TRANSACTION != 0
+        session.status.contains(StatusFlags::SERVER_STATUS_IN_TRANS)
     }
 
-    fn sync(&self, _: &mut Session, _: &mut Vec<u8>) -> bool {
-        false
-    }
+    fn sync(&self, _: &mut BytesMut) {}
 
-    fn rollback(&self, session: &mut Session, out: &mut Vec<u8>) -> bool {
+    fn rollback(&self, session: &mut Session, out: &mut BytesMut) -> bool {
         // An error's packet does not report whether a transaction is still open.
         session.expect = Expect::First;
         session.wanted = Wanted::Nothing;
-        packet(out, 0, |out| {
-            out.push(COM_QUERY);
-            out.extend_from_slice(b"ROLLBACK");
-        });
+        command(Command::COM_QUERY, out, |out| out.extend_from_slice(b"ROLLBACK"));
         true
     }
 
-    fn decode(
+    fn answered(
         &self,
         session: &mut Session,
-        bytes: &[u8],
+        message: &[u8],
         answer: &mut Answer,
-        out: &mut Vec<u8>,
-    ) -> (usize, Progress) {
-        session.decode(bytes, answer, out)
+        out: &mut BytesMut,
+    ) -> Progress {
+        session.take(&message[4..], answer, out)
     }
 
-    fn text(&self, statement: StatementId) -> &str {
-        &self.statements[usize::from(statement.0)].text
+    fn statements(&self) -> &[Prepared] {
+        &self.statements
     }
 
-    fn leave(&self, out: &mut Vec<u8>) {
-        packet(out, 0, |out| out.push(COM_QUIT));
+    fn leave(&self, out: &mut BytesMut) {
+        command(Command::COM_QUIT, out, |_| ());
     }
-}
-
-fn prepare(text: &str, out: &mut Vec<u8>) {
-    packet(out, 0, |out| {
-        out.push(COM_STMT_PREPARE);
-        out.extend_from_slice(text.as_bytes());
-    });
 }
 
 /// Writes a text as a literal, in the default mode, in which a backslash escapes.
-fn quote(out: &mut Vec<u8>, value: &[u8]) {
-    out.push(b'\'');
+fn quote(out: &mut BytesMut, value: &[u8]) {
+    out.put_u8(b'\'');
     for &byte in value {
         match byte {
             b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
             0 => out.extend_from_slice(b"\\0"),
-            _ => out.push(byte),
+            _ => out.put_u8(byte),
         }
     }
-    out.push(b'\'');
+    out.put_u8(b'\'');
 }

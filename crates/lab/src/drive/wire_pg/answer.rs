@@ -3,34 +3,14 @@
 use std::collections::VecDeque;
 
 use super::Session;
-use crate::client::Reply;
-use crate::client::Wanted;
+use crate::client::{Reply, Wanted};
 use crate::drive::wire::{Answer, Code, Failure, Progress};
-
-/// A limit above any message that a workload asks for: a longer length is an error.
-const MESSAGE_MAX: usize = 1 << 30;
-
-/// A message: its tag, its body and how long all of it is.
-type Frame<'a> = (u8, &'a [u8], usize);
-
-/// The next message in `bytes`. `None` when it is incomplete.
-pub(super) fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, &'static str> {
-    let Some(head) = bytes.first_chunk::<5>() else { return Ok(None) };
-    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-    if !(4..=MESSAGE_MAX).contains(&length) {
-        return Err("a message has a length no message can have: this is no PostgreSQL server");
-    }
-    Ok(bytes.get(5..=length).map(|body| (head[0], body, length + 1)))
-}
 
 impl Session {
     pub(super) fn new(statements: usize) -> Self {
         Self {
-            asked: 0,
-            answered: 0,
             prepared: vec![false; statements],
             parsing: VecDeque::new(),
-            queued: false,
             failed: false,
             went_well: 0,
             status: b'I',
@@ -38,58 +18,52 @@ impl Session {
         }
     }
 
-    pub(super) fn decode(&mut self, bytes: &[u8], answer: &mut Answer) -> (usize, Progress) {
-        let mut used = 0;
-        loop {
-            let (tag, body) = match frame(&bytes[used..]) {
-                Ok(Some((tag, body, length))) => {
-                    used += length;
-                    (tag, body)
+    /// Takes one message.
+    pub(super) fn take(&mut self, tag: u8, body: &[u8], answer: &mut Answer) -> Progress {
+        match tag {
+            b'D' | b'T' if self.wanted == Wanted::Nothing => (),
+            b'D' => {
+                if row(body, &mut answer.reply).is_none() {
+                    return Progress::Broken("a row is shorter than it says");
                 }
-                Ok(None) => return (used, Progress::More),
-                Err(why) => return (used, Progress::Broken(why)),
-            };
-            match tag {
-                b'D' if self.wanted == Wanted::Nothing => (),
-                b'D' => {
-                    if row(body, &mut answer.reply).is_none() {
-                        return (used, Progress::Broken("a row is shorter than it says"));
-                    }
-                }
-                b'C' | b'I' => self.went_well += 1,
-                b'Z' => {
-                    self.status = body.first().copied().unwrap_or(b'I');
-                    self.ready();
-                    if self.answered >= self.asked {
-                        self.went_well = 0;
-                        let failed = std::mem::take(&mut self.failed);
-                        return (used, if failed { Progress::Failed } else { Progress::Replied });
-                    }
-                }
-                // The next statement's answer begins: the reply holds the last one.
-                b'2' => answer.reply.clear(),
-                b'T' if self.wanted == Wanted::Nothing => (),
-                b'T' => {
-                    answer.reply.set_columns(count(body).unwrap_or(0));
-                    if self.wanted == Wanted::NamedRows && names(body, &mut answer.reply).is_none() {
-                        return (used, Progress::Broken("a description of rows is shorter than it says"));
-                    }
-                }
-                b'E' => {
-                    // The first of several errors is the cause.
-                    if !std::mem::replace(&mut self.failed, true) {
-                        answer.failure.behind = self.went_well;
-                        if error(body, &mut answer.failure) {
-                            return (used, Progress::Ended);
-                        }
-                    }
-                }
-                b'1' => self.parsed(),
-                b'3' | b'n' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
-                b'G' => return (used, Progress::Broken("COPY FROM STDIN can't be part of a workload")),
-                _ => return (used, Progress::Broken("a message of unknown type")),
             }
+            b'C' | b'I' => self.went_well += 1,
+            b'Z' => {
+                self.status = body.first().copied().unwrap_or(b'I');
+                // After an error the server skips the rest: a Parse that is not complete by now was
+                // skipped.
+                self.parsing.clear();
+                self.went_well = 0;
+                let failed = std::mem::take(&mut self.failed);
+                return if failed { Progress::Failed } else { Progress::Replied };
+            }
+            // The next statement's answer begins: the reply holds the last one.
+            b'2' => answer.reply.clear(),
+            b'T' => {
+                answer.reply.set_columns(count(body).unwrap_or(0));
+                if self.wanted == Wanted::NamedRows && names(body, &mut answer.reply).is_none() {
+                    return Progress::Broken("a description of rows is shorter than it says");
+                }
+            }
+            // The first of several errors is the cause.
+            b'E' if self.failed => (),
+            b'E' => {
+                self.failed = true;
+                answer.failure.behind = self.went_well;
+                if error(body, &mut answer.failure) {
+                    return Progress::Ended;
+                }
+            }
+            b'1' => {
+                if let Some(number) = self.parsing.pop_front() {
+                    self.prepared[usize::from(number)] = true;
+                }
+            }
+            b'3' | b'n' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
+            b'G' => return Progress::Broken("COPY FROM STDIN can't be part of a workload"),
+            _ => return Progress::Broken("a message of unknown type"),
         }
+        Progress::More
     }
 }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::arm::{Address, Dialect};
+use crate::client::Prepare;
 use crate::drive::wire::{Code, Failure};
 
 fn wire(protocol: Protocol, password: Option<&str>) -> Postgres {
@@ -25,75 +26,71 @@ fn params() -> Params {
     params
 }
 
-fn session(wire: &Postgres) -> Session {
-    let mut out = Vec::new();
-    let mut greeting = wire.greet(&mut out);
-    let mut ready = wire.welcome(&mut greeting, b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I", &mut out).unwrap();
-    if ready.is_none() {
-        ready = wire.welcome(&mut greeting, b"1\0\0\0\x04Z\0\0\0\x05I", &mut out).unwrap();
-    }
-    ready.expect("a session")
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
+fn session(wire: &Postgres) -> Session {
+    let mut out = BytesMut::new();
+    let mut greeting = wire.greet(&mut out);
+    let mut hears = |bytes: &[u8]| wire.welcome(&mut greeting, bytes, &mut out).unwrap().1;
+    let ready = hears(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I");
+    ready.or_else(|| hears(b"1\0\0\0\x04Z\0\0\0\x05I")).expect("a session")
+}
+
+fn asked(wire: &Postgres, session: &mut Session, params: &Params) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    wire.encode(session, StatementId(0), params, true, &mut out);
+    out.to_vec()
+}
+
+/// Unset values, as for pgbench's variables that have no value, are verbatim in a text and NULL
+/// where they are bound.
 #[test]
 fn values_are_quoted_in_a_query_and_counted_in_a_bind() {
-    let mut out = Vec::new();
-    let simple = wire(Protocol::Simple, None);
-    assert!(simple.encode(&mut session(&simple), StatementId(0), &params(), true, &mut out));
-    let mut query = Vec::new();
-    message(&mut query, b'Q', |query| put_text(query, "SELECT -7, 'it''s \\', NULL;"));
-    assert_eq!(out, query);
-
-    out.clear();
-    let prepared = wire(Protocol::Prepared, None);
-    assert!(prepared.encode(&mut session(&prepared), StatementId(0), &params(), true, &mut out));
-    let bind = b"\0s0\0\0\0\0\x03\0\0\0\x02-7\0\0\0\x06it's \\\xff\xff\xff\xff\0\0";
-    let mut wanted = vec![b'B', 0, 0, 0, bind.len() as u8 + 4];
-    wanted.extend_from_slice(bind);
-    wanted.extend_from_slice(b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
-    assert_eq!(out, wanted);
-}
-
-/// Unset values, as for pgbench's variables that have no value: verbatim in a text, NULL where they
-/// are bound.
-#[test]
-fn an_unset_variable_stays_verbatim_or_is_null() {
-    let mut params = Params::default();
-    (0..3).for_each(|_| params.unset(":x"));
-    let (simple, prepared) = (wire(Protocol::Simple, None), wire(Protocol::Prepared, None));
-    let mut out = Vec::new();
-    simple.encode(&mut session(&simple), StatementId(0), &params, true, &mut out);
-    assert!(out.ends_with(b"SELECT :x, :x, :x;\0"), "{out:?}");
-    out.clear();
-    prepared.encode(&mut session(&prepared), StatementId(0), &params, true, &mut out);
-    let nulls = [&b"\0\x03"[..], &[0xff; 12], b"\0\0D"].concat();
-    assert!(out.windows(nulls.len()).any(|window| window == nulls), "{out:?}");
+    let mut unset = Params::default();
+    (0..3).for_each(|_| unset.unset(":x"));
+    for (params, text, bound) in [
+        (params(), "SELECT -7, 'it''s \\', NULL;\0", &b"\0\0\0\x02-7\0\0\0\x06it's \\\xff\xff\xff\xff"[..]),
+        (unset, "SELECT :x, :x, :x;\0", &[0xff; 12]),
+    ] {
+        let simple = wire(Protocol::Simple, None);
+        assert_eq!(asked(&simple, &mut session(&simple), &params), message(b'Q', text.as_bytes()));
+        let prepared = wire(Protocol::Prepared, None);
+        let bind = message(b'B', &[&b"\0s0\0\0\0\0\x03"[..], bound, b"\0\0"].concat());
+        let rest = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+        assert_eq!(asked(&prepared, &mut session(&prepared), &params), [&bind[..], rest].concat());
+    }
 }
 
 #[test]
 fn passwords_are_sent_in_the_requested_form() {
-    let mut out = Vec::new();
-    let with = wire(Protocol::Simple, Some("secret"));
-    let mut greeting = with.greet(&mut out);
-    out.clear();
-    with.welcome(&mut greeting, b"R\0\0\0\x08\0\0\0\x03", &mut out).unwrap();
-    assert_eq!(out, b"p\0\0\0\x0bsecret\0");
-    out.clear();
-    with.welcome(&mut greeting, b"R\0\0\0\x0c\0\0\0\x05abcd", &mut out).unwrap();
     let hash = postgres_protocol::authentication::md5_hash(b"me", b"secret", *b"abcd");
-    assert_eq!(&out[5..out.len() - 1], hash.as_bytes());
-    out.clear();
-    with.welcome(&mut greeting, b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0", &mut out).unwrap();
-    assert!(out.starts_with(b"p\0\0\0") && out[5..].starts_with(b"SCRAM-SHA-256\0"), "{out:?}");
-    let refusal = with.welcome(&mut greeting, b"R\0\0\0\x0d\0\0\0\x0bhello", &mut out).unwrap_err();
-    assert!(matches!(refusal, Refusal::Protocol(why) if why.contains("SCRAM is wrong")));
-
-    let without = wire(Protocol::Simple, None);
-    let mut greeting = without.greet(&mut out);
-    let refusal = without.welcome(&mut greeting, b"R\0\0\0\x08\0\0\0\x03", &mut out).unwrap_err();
-    assert!(matches!(refusal, Refusal::Protocol(why) if why.contains("postgres://user:password@")));
-    let unknown = without.welcome(&mut greeting, b"R\0\0\0\x08\0\0\0\x07", &mut out).unwrap_err();
-    assert!(matches!(unknown, Refusal::Protocol(why) if why.contains("kind 7")));
+    let md5 = message(b'p', &[hash.as_bytes(), b"\0"].concat());
+    let with = wire(Protocol::Simple, Some("secret"));
+    let mut greeting = with.greet(&mut BytesMut::new());
+    for (request, answer) in [
+        (&b"\0\0\0\x03"[..], &message(b'p', b"secret\0")[..]),
+        (b"\0\0\0\x05abcd", &md5),
+        (b"\0\0\0\x0aSCRAM-SHA-256\0\0", b"p\0\0\0\x36SCRAM-SHA-256\0"),
+    ] {
+        let mut out = BytesMut::new();
+        with.welcome(&mut greeting, &message(b'R', request), &mut out).unwrap();
+        assert!(out.starts_with(answer), "{out:?}");
+    }
+    for (password, request, wanted) in [
+        (Some("secret"), &b"\0\0\0\x0bhello"[..], "SCRAM goes on without"),
+        (None, b"\0\0\0\x03", "postgres://user:password@"),
+        (None, b"\0\0\0\x07", "kind 7"),
+    ] {
+        let wire = wire(Protocol::Simple, password);
+        let mut out = BytesMut::new();
+        let mut greeting = wire.greet(&mut out);
+        let refusal = wire.welcome(&mut greeting, &message(b'R', request), &mut out);
+        assert!(matches!(refusal, Err(Refusal::Other(why)) if why.contains(wanted)), "{wanted}");
+    }
+    let refusal = with.welcome(&mut greeting, &message(b'R', b"\0\0\0\x0bhello"), &mut BytesMut::new());
+    assert!(matches!(refusal, Err(Refusal::Other(why)) if why.contains("SCRAM is wrong")));
 }
 
 #[test]
@@ -103,8 +100,8 @@ fn an_answer_is_the_same_however_it_is_cut() {
         b"2\0\0\0\x04T\0\0\0\x1b\0\x01nm\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0\
         D\0\0\0\x0c\0\x01\0\0\0\x0242D\0\0\0\x0a\0\x01\xff\xff\xff\xffC\0\0\0\x0dSELECT 2\0Z\0\0\0\x05T";
     for cut in 0..answer_bytes.len() {
-        let (mut session, mut out) = (session(&wire), Vec::new());
-        wire.encode(&mut session, StatementId(0), &params(), true, &mut out);
+        let (mut session, mut out) = (session(&wire), BytesMut::new());
+        asked(&wire, &mut session, &params());
         let mut answer = Answer::default();
         let (used, progress) = wire.decode(&mut session, &answer_bytes[..cut], &mut answer, &mut out);
         assert_eq!(progress, Progress::More, "{cut}");
@@ -136,12 +133,9 @@ proptest! {
         messages in prop::collection::vec((prop::sample::select(b"DTCZE2NGHx".to_vec()), prop::collection::vec(any::<u8>(), 0..40)), 0..8)
     ) {
         let wire = wire(Protocol::Prepared, None);
-        let (mut session, mut out, mut answer) = (session(&wire), Vec::new(), Answer::default());
-        wire.encode(&mut session, StatementId(0), &params(), true, &mut out);
-        let mut bytes = Vec::new();
-        for (tag, body) in &messages {
-            message(&mut bytes, *tag, |out| out.extend_from_slice(body));
-        }
+        let (mut session, mut out, mut answer) = (session(&wire), BytesMut::new(), Answer::default());
+        asked(&wire, &mut session, &params());
+        let bytes: Vec<u8> = messages.iter().flat_map(|(tag, body)| message(*tag, body)).collect();
         let (used, _) = wire.decode(&mut session, &bytes, &mut answer, &mut out);
         prop_assert!(used <= bytes.len());
         // The bodies alone are no messages at all.

@@ -5,8 +5,6 @@
 //! What must hold: the driver counts an error once, however many statements the server skipped
 //! because of it.
 
-use std::cmp::Reverse;
-
 use super::{After, Doing, Thread};
 use crate::client::StatementId;
 use crate::drive::wire::{Failure, Remedy, Wire};
@@ -27,13 +25,9 @@ impl<W: Wire> Thread<'_, W> {
             _ if matches!(slot.doing, Doing::RollingBack(_)) => return self.lose_by_failure(place, None),
             _ if tolerated => After::Anew,
             Remedy::Nothing => return self.lose_by_failure(place, statement),
-            Remedy::Again if slot.tries < self.round.tries => After::Again,
+            Remedy::Again if slot.tries < self.round.load.tries.max(1) => After::Again,
             Remedy::Again | Remedy::Next => After::Next,
         };
-        if slot.doing == Doing::Sleeping {
-            // A queued statement failed before the client slept: the client does not sleep on.
-            self.timers.retain(|Reverse((_, other))| *other as usize != place);
-        }
         self.out.clear();
         if self.wire.rollback(&mut slot.session, &mut self.out) {
             slot.doing = Doing::RollingBack(after);

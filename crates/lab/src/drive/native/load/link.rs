@@ -9,14 +9,15 @@ use std::cmp::Reverse;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use bytes::Buf as _;
 use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, RecvFlags, SendFlags, sockopt};
 
 use super::{After, Doing, LOOK, Thread, WATCHED};
-use crate::drive::native::connect::{Advance, Attempt, Denied, QUEUE_FULL};
-use crate::drive::wire::Wire;
+use crate::drive::native::connect::{Attempt, QUEUE_FULL};
+use crate::drive::wire::{Refusal, Wire};
 
 /// Time limit for the server to close the connections after the round.
 const PARTING: Duration = Duration::from_secs(2);
@@ -50,16 +51,12 @@ impl<W: Wire> Thread<'_, W> {
         self.alone = false;
         self.slots[place].doing = Doing::Connecting;
         match Attempt::begin(self.wire, &self.round.peer) {
-            Ok(Some(attempt)) => self.watch_rising(place, Box::new(attempt)),
+            Ok(Some(attempt)) => match attempt.watch(&self.epoll, place) {
+                Ok(()) => self.slots[place].link = Link::Rising(Box::new(attempt)),
+                Err(error) => self.lose(place, || format!("the socket can't be watched: {error}")),
+            },
             Ok(None) => self.timers.push(Reverse((now + QUEUE_FULL.as_nanos() as u64, place as u32))),
-            Err(denied) => self.denied(place, denied, now),
-        }
-    }
-
-    fn watch_rising(&mut self, place: usize, attempt: Box<Attempt<W>>) {
-        match attempt.watch(&self.epoll, place) {
-            Ok(()) => self.slots[place].link = Link::Rising(attempt),
-            Err(error) => self.lose(place, || format!("the socket can't be watched: {error}")),
+            Err(refusal) => self.refused(place, refusal, now),
         }
     }
 
@@ -67,31 +64,30 @@ impl<W: Wire> Thread<'_, W> {
     pub(super) fn rise(&mut self, place: usize, now: u64) {
         let slot = &mut self.slots[place];
         let Link::Rising(mut attempt) = std::mem::replace(&mut slot.link, Link::Down) else { return };
-        match attempt.advance(self.wire, &self.round.peer, &mut self.input) {
-            Ok(Advance::Going) => slot.link = Link::Rising(attempt),
-            Ok(Advance::Anew) => self.watch_rising(place, attempt),
-            Ok(Advance::Ready(session)) => {
+        match attempt.advance(self.wire, &self.round.peer) {
+            Ok(None) => slot.link = Link::Rising(attempt),
+            Ok(Some(session)) => {
                 slot.link = Link::Up(attempt.socket);
                 slot.session = session;
                 slot.answer.reply.clear();
                 self.watch(place, WATCHED);
                 self.advance(place, now);
             }
-            Err(denied) => self.denied(place, denied, now),
+            Err(refusal) => self.refused(place, refusal, now),
         }
     }
 
     /// A connection could not be set up. A full server may have room at the next transaction; any
     /// other refusal would repeat.
-    fn denied(&mut self, place: usize, denied: Denied, now: u64) {
-        match denied {
-            Denied::Server(failure) if failure.code.is_full() => {
+    fn refused(&mut self, place: usize, refusal: Refusal, now: u64) {
+        match refusal {
+            Refusal::Server(failure) if failure.code.is_full() => {
                 self.tally.error(&failure, false, now, String::new);
                 self.rolled_back(place, After::Next, now);
             }
-            denied => {
+            refusal => {
                 let round = self.round;
-                self.lose(place, || round.peer.told(denied));
+                self.lose(place, || round.peer.told(refusal));
             }
         }
     }
@@ -131,7 +127,7 @@ impl<W: Wire> Thread<'_, W> {
         let slot = &mut self.slots[place];
         let Link::Up(socket) = &slot.link else { return };
         let sent = send(socket, &slot.unsent);
-        slot.unsent.drain(..sent);
+        slot.unsent.advance(sent);
         if slot.unsent.is_empty() {
             self.watch(place, WATCHED);
         }
@@ -155,35 +151,20 @@ impl<W: Wire> Thread<'_, W> {
 
     /// Sends a good-bye and waits until the server has closed the connections, so that the next
     /// round finds their places free.
-    pub(super) fn part(&mut self, events: &mut Vec<epoll::Event>) {
+    pub(super) fn part(&mut self) {
         let until = Instant::now() + PARTING;
         self.out.clear();
         self.wire.leave(&mut self.out);
         for place in 0..self.slots.len() {
             self.send(place);
         }
-        let mut up = self.slots.iter().filter(|slot| slot.link.is_up()).count();
-        while up > 0 && Instant::now() < until {
-            events.clear();
-            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK as i64 };
-            if epoll::wait(&self.epoll, spare_capacity(events), Some(&wait))
-                .is_err_and(|error| error != Errno::INTR)
-            {
-                return;
-            }
-            for event in events.iter() {
-                let place = event.data.u64() as usize;
-                while let Link::Up(socket) = &self.slots[place].link {
-                    self.input.clear();
-                    match net::recv(socket, spare_capacity(&mut self.input), RecvFlags::DONTWAIT) {
-                        Ok((1.., _)) | Err(Errno::INTR) => (),
-                        Err(Errno::AGAIN) => break,
-                        Ok((0, _)) | Err(_) => {
-                            self.slots[place].link = Link::Down;
-                            up -= 1;
-                        }
-                    }
-                }
+        for slot in &self.slots {
+            let Link::Up(socket) = &slot.link else { continue };
+            let mut open = wait_on(socket).is_ok();
+            while open && Instant::now() < until {
+                self.input.clear();
+                let received = net::recv(socket, spare_capacity(&mut self.input), RecvFlags::empty());
+                open = matches!(received, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR));
             }
         }
     }

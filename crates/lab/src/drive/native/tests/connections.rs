@@ -1,6 +1,77 @@
-//! Connections that clients set up and end themselves.
+//! Connections: their set-up before a round, thousands at once, and those that clients set up and
+//! end themselves.
+
+use rustix::net;
 
 use super::*;
+
+/// A socket that has a port and does not listen.
+fn taken_port() -> (std::os::fd::OwnedFd, u16) {
+    let any = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0);
+    let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).unwrap();
+    net::bind(&socket, &any).unwrap();
+    let bound = std::net::SocketAddr::try_from(net::getsockname(&socket).unwrap()).unwrap();
+    (socket, bound.port())
+}
+
+#[test]
+fn set_up_errors_have_advice() {
+    let closes = Fake::new(|_| Act::Close);
+    let prepares = Fake::new(|asked| if asked.tag == b'P' { Act::Error(b"42P01") } else { Act::Row });
+    let full = Fake::new(|asked| if asked.connection >= 5 { Act::Fatal(b"53300") } else { Act::Row });
+    // A port that no other process can take meanwhile, and where none listens.
+    let (_bound, port) = taken_port();
+    let at = |address| Target { address, ..full.target.clone() };
+    for (target, clients, wanted) in [
+        (closes.target.clone(), 2, &["closed the connection while it was set up"][..]),
+        (
+            prepares.target.clone(),
+            1,
+            &["preparing `SELECT v FROM lab_native WHERE k = $1`", "load the workload's tables first"],
+        ),
+        (full.target.clone(), 9, &[" of 9 clients were connected", "max_connections"]),
+        (at(Address::Unix("/nowhere/at/all".into())), 1, &["no server can be reached at /nowhere/at/all"]),
+        (
+            at(Address::Tcp("localhost".to_owned(), port)),
+            1,
+            &[&format!("no server can be reached at localhost:{port}")],
+        ),
+    ] {
+        let error = run(&target, &point(), &load(clients, 1, 100)).unwrap_err();
+        assert!(wanted.iter().all(|wanted| error.contains(wanted)), "{error}");
+    }
+    let error = raise_file_limit(1 << 40).unwrap_err();
+    assert!(error.contains("ulimit -n"), "{error}");
+}
+
+#[test]
+fn five_thousand_connections_are_held_at_once_and_each_is_used() {
+    const CLIENTS: usize = 5_000;
+    // Both ends belong to this process.
+    if let Err(why) = raise_file_limit(2 * CLIENTS + 500) {
+        return crate::tests::skip(&why);
+    }
+    for pipeline in [false, true] {
+        let fewest = Arc::new(AtomicUsize::new(usize::MAX));
+        let (begun, seen) = (AtomicUsize::new(0), fewest.clone());
+        // Relaxed: readers need the numbers alone.
+        let fake = Fake::new(move |asked| {
+            match asked.tag {
+                0 => _ = begun.fetch_add(1, Ordering::Relaxed),
+                b'E' => _ = seen.fetch_min(begun.load(Ordering::Relaxed), Ordering::Relaxed),
+                _ => (),
+            }
+            Act::Row
+        });
+        let workload = Steps { most: 3, row: (!pipeline).then_some(42), ..point() };
+        let measured = run(&fake.target, &workload, &Load { pipeline, ..load(CLIENTS, 2, 60_000) }).unwrap();
+        // A client stops once it has done its transactions: all have stopped.
+        assert_eq!(measured.lost_clients, Some((CLIENTS, "enough".to_owned())));
+        assert_eq!((measured.kinds[0].done, measured.errors.len()), (3 * CLIENTS as u64, 0));
+        assert_eq!((fake.count("E"), fake.connections()), (3 * CLIENTS, CLIENTS));
+        assert_eq!(fewest.load(Ordering::Relaxed), CLIENTS, "all connect before the first transaction");
+    }
+}
 
 fn storm() -> Steps {
     Steps::new(&[Step::Connect, Step::Run(SELECT), Step::Leave, Step::Done(0)])

@@ -64,13 +64,27 @@ impl Fake {
                 let (act, log) = (act.clone(), log.clone());
                 // Relaxed: readers need the number alone.
                 counter.fetch_add(1, Ordering::Relaxed);
-                thread::spawn(move || {
-                    Session { stream: stream.unwrap(), connection, executed: 0, log }.serve(&*act)
-                });
+                let mut session = Session { stream: stream.unwrap(), connection, executed: 0, log };
+                // Some tests have thousands of connections.
+                let small = thread::Builder::new().stack_size(128 << 10);
+                small.spawn(move || session.serve(&*act)).unwrap();
             }
         });
         let target = crate::tests::target_at(Dialect::Postgres, Address::Unix(path));
         Self { _folder: folder, target, seen, accepted }
+    }
+
+    /// A server that always returns the row.
+    pub fn rows() -> Self {
+        Self::new(|_| Act::Row)
+    }
+
+    /// A server that fails statements chosen by their number on their connection.
+    pub fn failing(code: &'static [u8; 5], which: fn(usize) -> bool) -> Self {
+        Self::new(move |asked: Asked| match asked.tag {
+            b'E' if which(asked.executed) => Act::Error(code),
+            _ => Act::Row,
+        })
     }
 
     /// Connections accepted so far.
@@ -83,6 +97,11 @@ impl Fake {
     pub fn count(&self, message: &str) -> usize {
         self.seen.lock().unwrap().iter().filter(|one| *one == message).count()
     }
+
+    /// All messages so far.
+    pub fn all_seen(&self) -> String {
+        self.seen.lock().unwrap().join("")
+    }
 }
 
 struct Session {
@@ -92,7 +111,10 @@ struct Session {
     log: Arc<Mutex<Vec<String>>>,
 }
 
-pub fn message(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
+/// A row's description: one column, n.
+const COLUMN: &[u8] = b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
+
+fn message(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
     out.push(tag);
     out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     out.extend_from_slice(body);
@@ -104,10 +126,8 @@ fn error(out: &mut Vec<u8>, severity: &str, code: &[u8; 5]) {
 }
 
 impl Session {
-    fn serve(mut self, act: &dyn Fn(Asked) -> Act) -> Option<()> {
-        let mut head = [0; 4];
-        self.stream.read_exact(&mut head).ok()?;
-        self.body(head)?;
+    fn serve(&mut self, act: &dyn Fn(Asked) -> Act) -> Option<()> {
+        self.body()?;
         let mut out = Vec::new();
         match act(Asked { connection: self.connection, executed: 0, tag: 0 }) {
             Act::Fatal(code) => {
@@ -129,8 +149,7 @@ impl Session {
             let mut tag = [0];
             self.stream.read_exact(&mut tag).ok()?;
             let tag = tag[0];
-            self.stream.read_exact(&mut head).ok()?;
-            let body = self.body(head)?;
+            let body = self.body()?;
             let part =
                 |at| String::from_utf8_lossy(body.split(|&byte| byte == 0).nth(at).unwrap()).into_owned();
             let text = match tag {
@@ -141,42 +160,33 @@ impl Session {
             };
             let seen = if tag == b'Q' { text.clone() } else { char::from(tag).to_string() };
             self.log.lock().unwrap().push(seen);
-            if skipping && tag != b'S' {
-                continue;
-            }
             match tag {
                 b'X' => return None,
+                b'S' => skipping = false,
+                _ if skipping => continue,
                 b'B' => {
                     bound = prepared.get(&part(1)).cloned().unwrap_or_default();
                     message(&mut out, b'2', b"");
                 }
-                b'D' => message(&mut out, b'T', b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0"),
-                b'S' => {
-                    skipping = false;
-                    message(&mut out, b'Z', &[status]);
-                }
-                b'Q' if text == "BEGIN" || text == "ROLLBACK" => {
-                    status = if text == "BEGIN" { b'T' } else { b'I' };
-                    message(&mut out, b'C', format!("{text}\0").as_bytes());
-                    message(&mut out, b'Z', &[status]);
-                }
+                b'D' => message(&mut out, b'T', COLUMN),
                 b'P' | b'E' | b'Q' => {
                     let asked = Asked { connection: self.connection, executed: self.executed, tag };
-                    let failed = self.statement(act(asked), tag, &mut out)?;
-                    self.executed += usize::from(tag != b'P');
-                    match status {
+                    let act = if text == "ROLLBACK" { Act::Row } else { act(asked) };
+                    let failed = self.statement(act, tag, &mut out)?;
+                    self.executed += usize::from(tag != b'P' && text != "ROLLBACK");
+                    match text.as_str() {
                         _ if tag == b'P' => _ = prepared.insert(part(0), text),
-                        _ if text == "BEGIN" && !failed => status = b'T',
-                        _ if text == "COMMIT" && !failed => status = b'I',
-                        b'T' if failed => status = b'E',
+                        _ if failed => status = if status == b'I' { b'I' } else { b'E' },
+                        "BEGIN" => status = b'T',
+                        "COMMIT" | "ROLLBACK" => status = b'I',
                         _ => (),
                     }
                     skipping = failed && tag != b'Q';
-                    if tag == b'Q' {
-                        message(&mut out, b'Z', &[status]);
-                    }
                 }
                 _ => panic!("message {tag}"),
+            }
+            if matches!(tag, b'S' | b'Q') {
+                message(&mut out, b'Z', &[status]);
             }
         }
     }
@@ -189,12 +199,9 @@ impl Session {
                 return message(out, b'1', b"");
             }
             if tag == b'Q' {
-                message(out, b'T', b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0");
+                message(out, b'T', COLUMN);
             }
-            let mut body = vec![0, 1];
-            body.extend_from_slice(&(value.len() as u32).to_be_bytes());
-            body.extend_from_slice(value);
-            message(out, b'D', &body);
+            message(out, b'D', &[b"\0\x01", &(value.len() as u32).to_be_bytes()[..], value].concat());
             message(out, b'C', b"SELECT 1\0");
         };
         match act {
@@ -225,7 +232,10 @@ impl Session {
         Some(false)
     }
 
-    fn body(&mut self, head: [u8; 4]) -> Option<Vec<u8>> {
+    /// Reads a message's length and its body.
+    fn body(&mut self) -> Option<Vec<u8>> {
+        let mut head = [0; 4];
+        self.stream.read_exact(&mut head).ok()?;
         let mut body = vec![0; u32::from_be_bytes(head) as usize - 4];
         self.stream.read_exact(&mut body).ok()?;
         Some(body)

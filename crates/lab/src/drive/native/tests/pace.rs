@@ -46,7 +46,7 @@ fn an_open_loop_counts_latency_from_arrivals() {
 
 #[test]
 fn a_thread_has_its_clients_share_of_the_rate_and_what_is_due_after_it_lost_them_is_counted() {
-    let fake = Fake::new(|_| Act::Row);
+    let fake = Fake::rows();
     let pace = Pace::Open { from: 300.0, to: 300.0, arrivals: Arrivals::Even };
     // The first thread's clients, each of which takes one arrival with it.
     let workload = Steps { lost: &[0, 2], ..point() };
@@ -59,7 +59,7 @@ fn a_thread_has_its_clients_share_of_the_rate_and_what_is_due_after_it_lost_them
 
 /// Two clients do ten transactions each; the server does nothing for them.
 fn ten_each(steps: &[Step], think: Duration) -> Measured {
-    let fake = Fake::new(|_| Act::Row);
+    let fake = Fake::rows();
     let workload = Steps { most: 10, ..Steps::new(steps) };
     let load = Load { pace: Pace::Closed { think }, ..load(2, 1, 60_000) };
     let measured = run(&fake.target, &workload, &load).unwrap();

@@ -19,7 +19,7 @@ fn prepared(dialect: Dialect) -> Option<Target> {
 fn every_protocol_works(dialect: Dialect) {
     let Some(target) = prepared(dialect) else { return };
     for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
-        for workload in [point(), transaction()] {
+        for workload in [point(), transaction(false)] {
             let workload = Steps { most: 20, ..workload };
             let measured = run(&target, &workload, &Load { protocol, ..load(8, 2, 60_000) }).unwrap();
             assert_eq!(measured.lost_clients, Some((8, "enough".to_owned())), "{protocol:?}");

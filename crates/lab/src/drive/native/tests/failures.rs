@@ -1,0 +1,157 @@
+//! Statements that fail, alone and in a pipeline.
+
+use super::*;
+
+/// A server's error and its consequences for a client of five or six transactions.
+#[derive(Clone, Copy)]
+struct Case {
+    pipeline: bool,
+    code: &'static [u8; 5],
+    /// Which of the connection's statements fail: a transaction has BEGIN, SELECT and COMMIT.
+    which: fn(usize) -> bool,
+    /// Transactions done, retried and failed.
+    counts: (u64, u64, u64),
+    /// The `again` flags that the client gets.
+    failures: &'static [bool],
+    rollbacks: usize,
+    /// The statement that the error names.
+    named: &'static str,
+}
+
+const NAMED: &str = "SELECT v FROM lab_native WHERE k = $1";
+
+#[test]
+fn a_failed_transaction_is_rolled_back_and_tried_again_or_given_up() {
+    let alone = Case {
+        pipeline: false,
+        code: b"40001",
+        which: |executed| executed == 1,
+        counts: (5, 1, 0),
+        failures: &[true],
+        rollbacks: 1,
+        named: NAMED,
+    };
+    let given_up =
+        |code, which: fn(usize) -> bool| Case { code, which, counts: (5, 0, 1), failures: &[false], ..alone };
+    for case in [
+        Case { ..alone },
+        Case {
+            code: b"40P01",
+            which: |executed| [1, 3, 5].contains(&executed),
+            counts: (5, 2, 1),
+            failures: &[true, true, false],
+            rollbacks: 3,
+            ..alone
+        },
+        given_up(b"23505", |executed| executed == 1),
+        Case { pipeline: true, ..alone },
+        Case { pipeline: true, named: "COMMIT", ..given_up(b"23505", |executed| executed == 2) },
+        // Without a BEGIN there is nothing to roll back.
+        Case { pipeline: true, named: "BEGIN", rollbacks: 0, ..given_up(b"53200", |executed| executed == 0) },
+    ] {
+        let fake = Fake::failing(case.code, case.which);
+        // In a pipeline the client learns of the failure at the end, and counts the transaction.
+        let workload = Steps { most: 5 + usize::from(case.pipeline), ..transaction(case.pipeline) };
+        let load = Load { pipeline: case.pipeline, ..load(1, 1, 20_000) };
+        let measured = run(&fake.target, &workload, &load).unwrap();
+        let only = &measured.kinds[0];
+        assert_eq!((only.done, only.retried, only.failed), case.counts, "{measured:?}");
+        assert_eq!(*workload.failures.lock().unwrap(), case.failures);
+        assert_eq!(fake.count("ROLLBACK"), case.rollbacks);
+        let error = &measured.errors[0];
+        assert_eq!((error.code.as_bytes(), error.count), (&case.code[..], case.failures.len() as u64));
+        assert_eq!(error.message, format!("no luck (steps, `{}`)", case.named));
+    }
+}
+
+#[test]
+fn tolerated_errors_begin_another_transaction_without_limit_and_fail_none() {
+    let fake = Fake::new(|asked| match (asked.tag, asked.executed) {
+        (b'E', 0..=16) if asked.executed % 2 == 1 => Act::Error(b"23505"),
+        // The row takes 30 ms. No statement follows it in the transaction's time, and its latency
+        // goes on.
+        (b'E', 17) => Act::After(Duration::from_millis(30)),
+        _ => Act::Row,
+    });
+    let workload = Steps { most: 3, tolerated: &["40P01", "23505"], ..transaction(false) };
+    let measured = run(&fake.target, &workload, &Load { tries: 1, ..load(1, 1, 5_000) }).unwrap();
+    let only = &measured.kinds[0];
+    assert_eq!((only.done, only.retried, only.failed), (3, 8, 0));
+    assert_eq!(*workload.failures.lock().unwrap(), [false; 8]);
+    assert!(only.latency.max() >= 30_000_000, "{}", only.latency.max());
+    let errors = &measured.errors[0];
+    assert_eq!((errors.code.as_str(), errors.count, errors.tolerated), ("23505", 8, true));
+}
+
+#[test]
+fn an_error_that_comes_again_and_a_transaction_left_open_end_the_client() {
+    let open = Steps::new(&[Step::Run(BEGIN), Step::Run(SELECT), Step::Done(0)]);
+    let advice = "load the workload's tables first";
+    for pipeline in [false, true] {
+        for (fake, workload, done, wanted) in [
+            (
+                Fake::failing(b"42P01", |executed| executed == 4),
+                transaction(pipeline),
+                1,
+                format!("steps: 42P01: no luck (running `{NAMED}`); {advice}"),
+            ),
+            (
+                Fake::rows(),
+                Steps { row: (!pipeline).then_some(42), ..open.clone() },
+                0,
+                "end of script reached without completing the last transaction".to_owned(),
+            ),
+        ] {
+            let measured = run(&fake.target, &workload, &Load { pipeline, ..load(1, 1, 20_000) }).unwrap();
+            assert_eq!((measured.kinds[0].done, measured.lost_clients), (done, Some((1, wanted))));
+        }
+    }
+}
+
+#[test]
+fn measurements_before_the_servers_death_are_kept() {
+    let fake = Fake::new(|asked| match (asked.tag, asked.executed) {
+        (b'E', 100) if asked.connection == 0 => Act::Close,
+        (b'E', 100) => Act::Fatal(b"57P01"),
+        _ => Act::Row,
+    });
+    let measured = run(&fake.target, &point(), &load(4, 2, 60_000)).unwrap();
+    assert_eq!(measured.kinds[0].done, 400);
+    let (lost, why) = measured.lost_clients.unwrap();
+    assert_eq!(lost, 4);
+    assert!(why == "57P01: no luck" || why == "the server closed the connection", "{why}");
+    assert!(measured.elapsed < Duration::from_secs(20), "{:?}", measured.elapsed);
+    assert_eq!(measured.errors[0].count, 3);
+}
+
+#[test]
+fn a_parse_skipped_after_an_error_is_sent_again() {
+    // The Parse itself fails the first time, after those of BEGIN and COMMIT.
+    let parses = AtomicUsize::new(0);
+    // Relaxed: one thread reads its own writes.
+    let itself = Fake::new(move |asked| match asked.tag {
+        b'P' if parses.fetch_add(1, Ordering::Relaxed) == 2 => Act::Error(b"40001"),
+        _ => Act::Row,
+    });
+    // Or the statement before it fails, so the server skips its Parse in the same pipeline. The
+    // client counts the failed one among its twenty: it learns of the failure at the end.
+    let before = Fake::failing(b"40001", |executed| executed == 0);
+    let both = &[Step::Run(SELECT), Step::Run(OTHER), Step::Done(0)];
+    for (fake, steps, pipeline, done, parses) in
+        [(itself, &both[1..], false, 20, 2 + 2), (before, &both[..], true, 19, 2 + 3)]
+    {
+        let workload = Steps { row: None, ..late(steps) };
+        let measured = run(&fake.target, &workload, &Load { pipeline, ..load(1, 1, 20_000) }).unwrap();
+        let only = &measured.kinds[0];
+        assert_eq!((only.done, only.retried, fake.count("P")), (done, 1, parses));
+        assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
+    }
+}
+
+#[test]
+fn a_thread_that_panics_ends_the_round_with_an_error_and_nothing_else() {
+    // The workload has no such statement.
+    let broken = Steps::new(&[Step::Run(SELECT), Step::Run(StatementId(9)), Step::Done(0)]);
+    let error = run(&Fake::rows().target, &broken, &load(4, 2, 300)).unwrap_err();
+    assert!(error.starts_with("a fault of the driver ended one of its threads: index out of"), "{error}");
+}
