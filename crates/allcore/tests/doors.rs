@@ -22,7 +22,7 @@ const ENGINE: [&str; 12] = [
 ];
 /// The head of each.
 const DENY: &str = "#![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]";
-/// Words that only the doors for them may use, and the doors' paths.
+/// Words that only certain interfaces may use, and the paths of these interfaces.
 const DOORS: [(&str, &[&str]); 2] =
     [("thread_local!", &["sync/src/machine/", "runtime/src/model/"]), ("asm!", &["sync/src/processor.rs"])];
 
@@ -53,7 +53,7 @@ fn the_engine_reaches_the_machine_through_its_doors_only() {
             let is_door = |doors: &[&str]| doors.iter().any(|door| path.contains(door));
             for (word, doors) in DOORS.iter().filter(|(_, doors)| !is_door(doors)) {
                 let is_said = code().any(|line| line.contains(word));
-                assert!(!is_said || path.contains("tests"), "{path} says {word}, whose doors are {doors:?}");
+                assert!(!is_said || path.contains("tests"), "{path} says {word}, which only {doors:?} may use");
             }
         }
     }

@@ -14,7 +14,7 @@
 //! table draws a seed of its own, so a client cannot compute collisions from outside; foldhash does
 //! not promise more.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // the door
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // the interface to hash maps
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher};
 

@@ -12,7 +12,7 @@
 //! - `next_number`: numbers that tell threads apart;
 //! - [`OnceLock`], [`LazyLock`], [`Once`], [`channel`]: `std`'s, but on the model machine.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // an interface to the machine
 
 #[cfg(loom)]
 mod loom;

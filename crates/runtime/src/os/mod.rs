@@ -16,7 +16,7 @@
 //! - [`thread`]: threads beside the cores, and those that carry the cores;
 //! - [`word`]: a word of a file, mapped into memory.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // an interface to the machine
 
 pub(crate) mod clock;
 pub(crate) mod folder;

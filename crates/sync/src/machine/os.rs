@@ -1,6 +1,6 @@
 //! The operating system's machine: `std`'s atomics, locks and threads.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // an interface to the machine
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

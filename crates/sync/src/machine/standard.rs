@@ -1,7 +1,7 @@
 //! The parts of `std` that the operating system's machine and loom's share. Loom does not explore
 //! them.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // an interface to the machine
 
 /// A value that the first caller makes. Its initialiser must not suspend its fiber: a second caller
 /// blocks its whole thread until the value is there. Loom does not explore it.
