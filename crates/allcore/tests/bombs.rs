@@ -2,9 +2,9 @@
 //! served meanwhile.
 //!
 //! A bomb evaluates one long call for each of a billion rows, so that it never ends by itself.
-//! `make test` runs a tenth of them and allows 2 s for a cancel and for each statement of the other
-//! session, since the machine may be busy. `make bombs` sets `ALLCORE_BOMBS`, runs all of them on a
-//! release build, one corpus after another, and allows 100 ms for a cancel, 20 ms for the other
+//! `make test` runs a tenth of them. It allows 2 s for a cancel and for each statement of the other
+//! session, because the machine may be busy. `make bombs` sets `ALLCORE_BOMBS` and runs all of them
+//! on a release build, one corpus after another. It allows 100 ms for a cancel, 20 ms for the other
 //! session's 99th percentile and 250 ms for its longest statement. A server that may have 1 GiB
 //! (`ALLCORE_BOMBS=small`) may refuse a bomb with 53200 instead.
 #![allow(missing_docs)]

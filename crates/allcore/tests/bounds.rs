@@ -1,5 +1,5 @@
-//! One session's hunger for memory fails its own statement (53200): the server stays below its
-//! bound, another session goes on, and what was used is given back.
+//! A session that asks for too much memory fails its own statement (53200). The server stays below
+//! its bound, another session goes on, and the memory is given back.
 #![allow(missing_docs, reason = "a test")]
 
 #[path = "bounds/kept.rs"]
@@ -675,7 +675,7 @@ fn nested_operands_of_several_comparisons_are_computed_once() {
     try_all(&cases);
 }
 
-/// As in PostgreSQL, BETWEEN and IN compute a volatile operand for each comparison, and IN the
+/// As in PostgreSQL, BETWEEN and IN compute a volatile operand for each comparison. IN computes the
 /// further fields of a row for each row whose first field is equal. Such an operand is copied.
 #[test]
 fn copies_of_copies_of_an_operand_are_refused() {

@@ -1,6 +1,6 @@
-//! kill -9 under a concurrent transfer workload, at random moments and at named stop points: every
-//! acknowledged commit is there, every unacknowledged one whole or absent, sums are exact, indexes
-//! agree with their tables.
+//! kill -9 under a concurrent transfer workload, at random moments and at named stop points.
+//! Afterwards every acknowledged commit is there, and every other one is whole or absent. Sums are
+//! exact, and indexes agree with their tables.
 //!
 //! `ALLCORE_CRASH_ROUNDS` sets the number of random rounds (20 in `make test`, 500 in `make soak`).
 #![allow(missing_docs)]
@@ -179,8 +179,9 @@ fn set_up_churn(server: &Server) {
     );
 }
 
-/// Trees that split from the root on and merge back to a single leaf, and a file that grows, until
-/// `stop` or until the server is gone; gives the last row that is known to be added behind `last`.
+/// Splits trees from the root on, merges them back to a single leaf, and grows the file, until
+/// `stop` or until the server is gone. Returns the last row that is known to be added behind
+/// `last`.
 fn churn(server: &Server, stop: &AtomicBool, last: i64) -> i64 {
     let Ok(mut client) = server.try_connect() else { return last };
     let mut last = last;

@@ -1,6 +1,6 @@
-//! Damage and scarcity: flipped bytes, a full disk, dropped tables whose space must come back, lost
-//! asynchronous commits, rows beyond the limits, definitions rolled back or killed half way. The
-//! server answers with the right error, stays up, and loses nothing it acknowledged.
+//! Damage and scarcity: flipped bytes, a full disk, and dropped tables whose space must come back.
+//! Also lost asynchronous commits, rows beyond the limits, and definitions rolled back or killed
+//! half way. The server answers with the right error, stays up, and loses nothing it acknowledged.
 #![allow(missing_docs)]
 
 mod common;

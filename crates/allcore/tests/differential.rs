@@ -1,10 +1,10 @@
 //! The same scripts give the same output, to the letter, as PostgreSQL 18 gave when it was
 //! recorded.
 //!
-//! Each `sql/<theme>.sql` runs by psql in a database of its own; `sql/<theme>.out` is what
-//! PostgreSQL 18 answered: rows, tags, SQLSTATEs, messages, details, hints, positions and names.
-//! Only the place in the server's own source is left out. With `ALLCORE_RECORD=1` and PostgreSQL at
-//! hand the files are recorded afresh, never from Allcore's own answers.
+//! psql runs each `sql/<theme>.sql` in a database of its own. `sql/<theme>.out` has PostgreSQL 18's
+//! answers: rows, tags, SQLSTATEs, messages, details, hints, positions and names. Only the place in
+//! the server's own source is left out. With `ALLCORE_RECORD=1` and PostgreSQL at hand the files
+//! are recorded afresh, never from Allcore's own answers.
 #![allow(missing_docs, reason = "a test")]
 
 mod common;

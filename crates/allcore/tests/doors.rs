@@ -53,7 +53,10 @@ fn the_engine_reaches_the_machine_through_its_doors_only() {
             let is_door = |doors: &[&str]| doors.iter().any(|door| path.contains(door));
             for (word, doors) in DOORS.iter().filter(|(_, doors)| !is_door(doors)) {
                 let is_said = code().any(|line| line.contains(word));
-                assert!(!is_said || path.contains("tests"), "{path} says {word}, which only {doors:?} may use");
+                assert!(
+                    !is_said || path.contains("tests"),
+                    "{path} says {word}, which only {doors:?} may use"
+                );
             }
         }
     }

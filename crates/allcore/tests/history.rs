@@ -1,6 +1,6 @@
-//! Clients read and change lists and registers at each isolation level while the server is killed,
-//! its pool is tiny, tables change their shape and COPY loads beside them; the checker of crate
-//! `history` finds no anomaly that the level forbids.
+//! Clients read and change lists and registers at each isolation level. Meanwhile the server is
+//! killed, its pool is tiny, tables change their shape, and COPY loads beside them. The checker of
+//! crate `history` finds no anomaly that the level forbids.
 //!
 //! `ALLCORE_HISTORY_SECONDS` sets how long each level runs; without it a few seconds run.
 #![allow(missing_docs)]

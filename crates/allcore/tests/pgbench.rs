@@ -1,5 +1,5 @@
-//! The real pgbench, unmodified: every builtin script in every query mode, every way of loading,
-//! over TCP, TLS and a Unix socket, with both kinds of file I/O.
+//! The real pgbench, unmodified: every builtin script in every query mode and every way of loading.
+//! It runs over TCP, TLS and a Unix socket, with both kinds of file I/O.
 #![allow(missing_docs)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Each workload as `allcore bench` runs it from beginning to end, on Allcore and, where it is
-//! installed, on PostgreSQL: it is loaded, no transaction fails, and its checks succeed afterwards.
+//! Runs each workload of `allcore bench` from beginning to end, on Allcore and, if it is installed,
+//! on PostgreSQL. The workload loads, no transaction fails, and its checks succeed afterwards.
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! Statements over rows with large values: no pass over one holds the core, nor does freeing or
 //! taking back what was made.
 //!
-//! A strict run makes texts of 100 MB, ten in a table, and of 10 MB in 1 GiB; the run within
-//! `make test` makes short ones, of which each call still needs several pieces.
+//! A strict run makes texts of 100 MB, ten in a table, and of 10 MB in 1 GiB. The run within `make
+//! test` makes short ones, for which each call still needs several pieces.
 
 use super::texts::{Bomb, Sent, explode};
 use super::{is_small, is_strict, judge, pace};

@@ -1,5 +1,5 @@
-//! Statements whose first rows are cheap and whose further rows each evaluate a long list: no row
-//! holds the core, and a core notices at once that rows have become dear.
+//! Statements whose first rows are cheap and whose further rows each evaluate a long list. No row
+//! holds the core, and a core notices at once that rows have become expensive.
 //!
 //! Each list is prepared first, so that what is timed is its execution alone. All of them run
 //! within `make test`.

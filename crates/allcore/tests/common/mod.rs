@@ -25,8 +25,8 @@ pub struct Server {
     pub password: Option<String>,
 }
 
-/// A TCP port nobody listens on at the moment, and that no client is given for its side of a
-/// connection: a server that is down for a while finds it free again.
+/// A TCP port on which nobody listens now, and which no client gets for its side of a connection.
+/// So a server that is down for a while finds it free again.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {

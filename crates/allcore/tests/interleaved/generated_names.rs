@@ -1,5 +1,5 @@
-//! Names that PostgreSQL generates for indexes, sequences and constraints: the first that is free,
-//! also of names that running transactions give to others or take from them.
+//! Names that PostgreSQL generates for indexes, sequences and constraints. A generated name is the
+//! first free one, and names that running transactions give or take away are not free.
 
 use super::script::{Stage, sections};
 

@@ -441,8 +441,8 @@ b => count 1
 c => no rows
 ";
 
-/// An update under an explicit FOR UPDATE counts as a change of keys for those who waited for the
-/// key; so does a key that was changed and changed back. An update before FOR UPDATE does not.
+/// For sessions that waited for the key, an update under an explicit FOR UPDATE counts as a change
+/// of keys. So does a key that was changed and changed back. An update before FOR UPDATE does not.
 const KEYS_ARE_READ_ANEW: &str = "
 s: create table t (id int primary key, k int unique, n int); insert into t values (1, 1, 10), (2, 2, 20), (3, 3, 30)
 a: begin

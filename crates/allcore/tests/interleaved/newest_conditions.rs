@@ -1,5 +1,5 @@
-//! A statement that waited for a row goes on with the row's newest version: subqueries as
-//! conditions, those of queues (UPDATE of what a subquery picks and locks) among them.
+//! A statement that waited for a row goes on with the row's newest version. Here its conditions
+//! have subqueries, as in queues: an UPDATE of the rows that a subquery picks and locks.
 
 use super::script::Stage;
 

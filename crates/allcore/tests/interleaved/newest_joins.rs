@@ -1,5 +1,6 @@
-//! A statement that waited for a row goes on with the row's newest version: the rows joined with it
-//! stay as they were read, and no others are sought (PostgreSQL's EvalPlanQual).
+//! A statement that waited for a row goes on with the row's newest version (PostgreSQL's
+//! EvalPlanQual). The rows joined with it stay as they were read, and the statement looks for no
+//! others.
 
 use super::script::Stage;
 

@@ -1,6 +1,6 @@
-//! A statement that waited for a row goes on with the row's newest version: where an outer join's
-//! condition no longer holds for it, everything that reads the other side sees NULL (PostgreSQL's
-//! EvalPlanQual).
+//! A statement that waited for a row goes on with the row's newest version (PostgreSQL's
+//! EvalPlanQual). If an outer join's condition no longer holds for it, everything that reads the
+//! other side sees NULL.
 
 use super::script::Stage;
 

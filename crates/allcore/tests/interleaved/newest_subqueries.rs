@@ -1,5 +1,6 @@
-//! A statement that waited for a row goes on with the row's newest version: its subqueries are
-//! evaluated anew over it, under the statement's snapshot (PostgreSQL's EvalPlanQual).
+//! A statement that waited for a row goes on with the row's newest version (PostgreSQL's
+//! EvalPlanQual). It evaluates its subqueries again over that version, under the statement's
+//! snapshot.
 
 use super::script::Stage;
 

@@ -1,5 +1,5 @@
-//! A parent that goes, moves or comes again within one transaction, with savepoints, while a child
-//! arrives: no child is left without a parent, and none is refused whose parent stays.
+//! A parent goes, moves or comes again within one transaction, with savepoints, while a child
+//! arrives. No child is left without a parent, and no child is refused whose parent stays.
 
 use super::script::Stage;
 

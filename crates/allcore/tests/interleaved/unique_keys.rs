@@ -1,5 +1,5 @@
-//! Unique keys other than the primary one: a change of one holds off FOR KEY SHARE, and a row that
-//! is in the way is waited for.
+//! Unique keys other than the primary one. A change of such a key holds off FOR KEY SHARE, and a
+//! statement waits for a conflicting row.
 
 use super::script::Stage;
 
