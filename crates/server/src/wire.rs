@@ -1,4 +1,7 @@
 //! The byte streams of one session, on a plain socket or under TLS.
+//!
+//! What must hold: under TLS, callers read and write plain text only. [`Wire`] decrypts the bytes
+//! that have come before it hands them out, and encrypts the output before the socket gets it.
 
 use crate::tls::Tls;
 use runtime::interrupt::Interrupt;

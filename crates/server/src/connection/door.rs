@@ -1,4 +1,7 @@
 //! Login, one step at a time: TLS, the start-up packet, the proof of identity, the session.
+//!
+//! What must hold: a step takes the phase out of the connection and leaves [`Phase::Over`] until it
+//! succeeds. So a login that failed never goes on.
 
 use super::{Connection, Fault, Live, Phase};
 use crate::encode;
