@@ -1,7 +1,7 @@
 //! Writes the messages of the server at the end of the send buffer.
 //!
-//! [`begin`] begins a message and leaves room for its length; [`end`] fills the length in. What must
-//! hold: each message that was begun is ended before the buffer is sent.
+//! [`begin`] begins a message and leaves room for its length; [`end`] fills the length in. What
+//! must hold: each message that was begun is ended before the buffer is sent.
 
 use execution::client::Notice;
 use query::plan::ColumnDesc;

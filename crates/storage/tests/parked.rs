@@ -536,8 +536,8 @@ fn a_structure_change_keeps_readers_waiting_and_outlives_a_crash() {
         settle(&machine, 1);
         // The root is latched at each of these points: no reader passes it with its old content.
         assert!(!done.load(Ordering::Acquire) && !change.is_done(), "{point}@{nth}");
-        // After a crash at this moment, with all log on disk, the change is whole or undone, and
-        // every page in use belongs to the tree.
+        // After a crash at this moment, with all log on disk, the change is whole or undone. Every
+        // page in use belongs to the tree.
         log_to_disk();
         let (report, used) = crashed(&folder, tree);
         assert_eq!((report.problems, used), (vec![], others), "{point}@{nth}");

@@ -4,7 +4,8 @@
 //! asks for a trim, and the holes stay resident. What must hold:
 //!
 //! 1. The watch reads the resident size every second. While more than half of the limit is taken, a
-//!    thread that takes or gives back a lease asks for a reading, at most every [`BETWEEN`].
+//!    thread that takes or gives back a lease asks for a reading. These come at most every
+//!    [`BETWEEN`].
 //! 2. If more is resident than the process may have, the watch trims the heaps. The excess that a
 //!    trim leaves counts as taken, which makes memory short: sessions are refused and stopped
 //!    before the system kills the process. Growth between two trims counts once it exceeds the
