@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use jiff::SignedDuration;
 
@@ -92,7 +93,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "SETTING=A,B,...", help_heading = "Servers")]
     pub(crate) vary: Vec<String>,
     /// The clients' transactions
-    #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", value_parser = NAMES, hide_possible_values = true, long_help = WORKLOADS, help_heading = "Workload")]
+    #[arg(long, short, value_name = "NAME", default_value = "tpcb-like", value_parser = PossibleValuesParser::new(NAMES.split(' ')), hide_possible_values = true, long_help = WORKLOADS, help_heading = "Workload")]
     pub(crate) workload: String,
     /// A script for pgbench instead of a workload; several, with weights, make a mix
     #[arg(
@@ -197,25 +198,8 @@ pub struct RunOptions {
 }
 
 /// The names of the workloads.
-pub(crate) const NAMES: [&str; 17] = [
-    "tpcb-like",
-    "simple-update",
-    "select-only",
-    "oltp_point_select",
-    "oltp_read_only",
-    "oltp_read_write",
-    "oltp_write_only",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "ycsb-a",
-    "ycsb-b",
-    "ycsb-c",
-    "ycsb-d",
-    "ycsb-e",
-    "ycsb-f",
-    "tpcc",
-    connect::NAME,
-];
+pub(crate) const NAMES: &str = "tpcb-like simple-update select-only oltp_point_select oltp_read_only oltp_read_write \
+    oltp_write_only oltp_update_index oltp_update_non_index ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f tpcc connect";
 
 /// The workloads.
 const WORKLOADS: &str = "\

@@ -170,8 +170,8 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     check(&mut report, &arms, stop);
     findings::conclude(&mut report);
     match report.points.is_empty() {
-        // The measurements of an earlier run are worth more.
-        true => files.write_where_there_is_none(&report)?,
+        // The files may have the measurements of an earlier run, which are worth more.
+        true => outputs::say(&report::table(&report, outputs::width()))?,
         false => files.write(&report)?,
     }
     // Servers may take long to stop: stop them after everything is written.
@@ -221,19 +221,15 @@ fn pin(
     };
     let (here, elsewhere): (Vec<&Arm>, Vec<&Arm>) =
         arms.iter().partition(|arm| !arm.running.target.processes.is_empty());
-    let name = |arm: &&Arm| arm.running.target.arm.clone();
-    let servers = match (&here[..], &elsewhere[..]) {
-        (_, []) => format!("servers to {:?}", split.server),
-        ([], _) => "no server, since its processes are unknown here".to_owned(),
-        (some, _) => {
-            let names: Vec<String> = some.iter().map(name).collect();
-            format!("the servers of {} to {:?}", figures::list(&names), split.server)
-        }
-    };
-    facts.push(("pinned".into(), format!("client to CPUs {:?}, {servers}", split.client)));
-    let unpinned =
-        |arm: &&Arm| format!("{}: its server is not pinned, since its processes are unknown here", name(arm));
-    missing.extend(elsewhere.iter().map(unpinned));
+    let names = |arms: &[&Arm]| arms.iter().map(|arm| arm.running.target.arm.clone()).collect::<Vec<_>>();
+    let servers = figures::list(&names(&here));
+    let Split { client, server } = split;
+    facts.push(("pinned".into(), format!("client to CPUs {client:?}, servers ({servers}) to {server:?}")));
+    missing.extend(
+        names(&elsewhere)
+            .iter()
+            .map(|name| format!("{name}: its server is not pinned, since its processes are unknown here")),
+    );
     Some(pinned)
 }
 

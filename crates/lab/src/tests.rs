@@ -47,28 +47,22 @@ pub fn is_absent(error: &str) -> bool {
     absent
 }
 
-/// A server of this dialect: an arm's URL in LAB_TEST_POSTGRES or LAB_TEST_MYSQL names it. Without
-/// that, the first test starts one that all tests of this process share; it ends with the process
-/// (`arm::guard`). `None`, with a message on why the test is skipped, where neither exists.
+/// A server of this dialect, which all tests of this process share: the first one starts it, and it
+/// ends with the process (`arm::guard`). `None`, with a message on why the test is skipped, where
+/// it is not installed.
 pub fn target(dialect: Dialect) -> Option<Target> {
     static POSTGRES: OnceLock<Option<Running>> = OnceLock::new();
     static MARIADB: OnceLock<Option<Running>> = OnceLock::new();
-    let (variable, own, arm) = match dialect {
-        Dialect::Postgres => {
-            ("LAB_TEST_POSTGRES", &POSTGRES, "test=serve-postgres:shared_buffers=64MB fsync=off")
-        }
+    let (own, arm) = match dialect {
+        Dialect::Postgres => (&POSTGRES, "test=serve-postgres:shared_buffers=64MB fsync=off"),
         Dialect::Mysql => {
             // Room for the data of all tests: reading it again from the disk takes minutes. This
             // server survives no power failure, and needs not to.
             let arm = "test=serve-mariadb:innodb_buffer_pool_size=512M innodb_log_file_size=512M innodb_doublewrite=0 \
                        innodb_flush_log_at_trx_commit=0";
-            ("LAB_TEST_MYSQL", &MARIADB, arm)
+            (&MARIADB, arm)
         }
     };
-    if let Ok(url) = std::env::var(variable) {
-        let target = crate::arm::url::parse("test", &url);
-        return Some(target.unwrap_or_else(|error| panic!("{variable}: {error}")));
-    }
     let start = || {
         let arm = Spec::parse(arm).unwrap();
         match Running::start(&arm, Path::new("/nowhere/executable"), &AtomicBool::new(false)) {

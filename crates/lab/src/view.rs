@@ -142,7 +142,6 @@ mod tests {
             workload: point.workload.clone(),
             protocol: point.protocol,
             clients: point.clients,
-            pass: 0,
             rounds_done: done,
             rounds_ahead: 9 - done,
         }

@@ -153,12 +153,19 @@ mod tests {
 
     #[test]
     fn a_dropped_guard_stops_the_server_and_removes_the_folder() {
-        let (folder, mut guard) = guarded();
-        guard.start(&mut sleeper()).unwrap();
-        let server = guard.server().unwrap();
-        assert!(is_there(server) && folder.exists());
-        drop(guard);
-        assert!(!is_there(server) && !folder.exists());
+        for program in [Some(sleeper()), Some(Command::new("true")), None] {
+            let (folder, mut guard) = guarded();
+            let server = program.map(|mut program| {
+                guard.start(&mut program).unwrap();
+                if program.get_program() == "true" {
+                    crate::tests::wait_until(|| guard.server().is_none());
+                }
+                guard.server.as_ref().unwrap().id()
+            });
+            assert!(folder.exists());
+            drop(guard);
+            assert!(!server.is_some_and(is_there) && !folder.exists());
+        }
     }
 
     #[test]
@@ -203,18 +210,6 @@ mod tests {
         let output = guard.run(Command::new("sh").args(["-c", "echo no >&2; exit 3"])).unwrap();
         assert_eq!((output.status.code(), output.stderr), (Some(3), b"no\n".to_vec()));
         assert!(guard.run(&mut Command::new("/nowhere/initdb")).unwrap_err().contains("/nowhere/initdb"));
-        drop(guard);
-        assert!(!folder.exists());
-    }
-
-    #[test]
-    fn a_folder_without_a_server_is_removed_too() {
-        let (folder, guard) = guarded();
-        drop(guard);
-        assert!(!folder.exists());
-        let (folder, mut guard) = guarded();
-        guard.start(&mut Command::new("true")).unwrap();
-        crate::tests::wait_until(|| guard.server().is_none());
         drop(guard);
         assert!(!folder.exists());
     }

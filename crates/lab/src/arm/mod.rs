@@ -61,7 +61,7 @@ pub struct Target {
 
 /// An arm that can be measured. Dropping the last arm on a server that the lab started stops the
 /// server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Running {
     pub target: Target,
     /// The server's description of itself. Settings that it got from the lab and does not report
@@ -108,12 +108,9 @@ impl Running {
 
     /// Another arm on the same server.
     pub fn under(&self, name: &str) -> Self {
-        Self {
-            target: Target { arm: name.to_owned(), ..self.target.clone() },
-            about: self.about.clone(),
-            unseen: self.unseen.clone(),
-            own: self.own.clone(),
-        }
+        let mut other = self.clone();
+        name.clone_into(&mut other.target.arm);
+        other
     }
 
     pub fn is_own(&self) -> bool {

@@ -44,17 +44,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Serve => "serve",
-            Self::Postgres => "serve-postgres",
-            Self::MariaDb => "serve-mariadb",
-        }
-    }
-
+    /// The kind of this word on the command line.
     fn of(word: &str) -> Option<Self> {
-        [Self::Serve, Self::Postgres, Self::MariaDb].into_iter().find(|kind| kind.word() == word)
+        match word {
+            "serve" => Some(Self::Serve),
+            "serve-postgres" => Some(Self::Postgres),
+            "serve-mariadb" => Some(Self::MariaDb),
+            _ => None,
+        }
     }
 
     /// Refuses a setting that would move the server's data or its socket: the lab sets these.

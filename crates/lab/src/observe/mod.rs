@@ -21,6 +21,7 @@ mod pin;
 mod processes;
 mod waits;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::arm::{Dialect, Target};
@@ -74,6 +75,8 @@ pub struct Observer {
     dialect: Dialect,
     /// Makes the connections for questions about wait events.
     connect: Option<Connect>,
+    /// The program perf.
+    perf: PathBuf,
     window: Option<Window>,
 }
 
@@ -93,7 +96,7 @@ impl Observer {
     pub fn new(target: &Target, unseen: Option<&str>, connect: Option<Connect>) -> Self {
         let unseen = unseen.unwrap_or("the server's processes are not known here (it runs elsewhere)").into();
         let (roots, dialect) = (target.processes.clone(), target.dialect);
-        Self { roots, unseen, apart: Vec::new(), dialect, connect, window: None }
+        Self { roots, unseen, apart: Vec::new(), dialect, connect, perf: "perf".into(), window: None }
     }
 
     /// Leaves these servers out of the load driver's tree, unless they are this arm's own. The lab
@@ -116,19 +119,6 @@ impl Observer {
         }
         Ok(snapshot)
     }
-
-    /// Begins the round's window with `sampling`, and asks for wait events once perf no longer
-    /// samples the CPU; otherwise the samples would show the server's work on the answers.
-    fn open(
-        &mut self,
-        before: Result<Snapshot, String>,
-        begun: Instant,
-        sampling: Option<Result<Sampling, String>>,
-    ) {
-        let sampled = sampling.as_ref().and_then(|sampling| Some(sampling.as_ref().ok()?.sampled()));
-        let waits = self.connect.as_ref().map(|connect| Waits::begin(self.dialect, connect, sampled));
-        self.window = Some(Window { before, begun, sampling, waits, after: None });
-    }
 }
 
 impl Observe for Observer {
@@ -136,10 +126,13 @@ impl Observe for Observer {
         self.window = None;
         let (begun, before) = (Instant::now(), self.snapshot());
         let sampling = deep.then(|| match &before {
-            Ok(before) => Sampling::begin(&before.processes, window),
+            Ok(before) => Sampling::begin(&self.perf, &before.processes, window),
             Err(reason) => Err(reason.clone()),
         });
-        self.open(before, begun, sampling);
+        // perf's samples would show the server's work on the answers.
+        let sampled = sampling.as_ref().and_then(|sampling| Some(sampling.as_ref().ok()?.sampled()));
+        let waits = self.connect.as_ref().map(|connect| Waits::begin(self.dialect, connect, sampled));
+        self.window = Some(Window { before, begun, sampling, waits, after: None });
     }
 
     fn end(&mut self) {

@@ -104,11 +104,7 @@ pub(super) struct Sampling {
 
 impl Sampling {
     /// Begins to sample the CPUs of these processes, for a part of `window`.
-    pub(super) fn begin(processes: &[i32], window: Duration) -> Result<Self, String> {
-        Self::begin_by(Path::new("perf"), processes, window)
-    }
-
-    pub(super) fn begin_by(perf: &Path, processes: &[i32], window: Duration) -> Result<Self, String> {
+    pub(super) fn begin(perf: &Path, processes: &[i32], window: Duration) -> Result<Self, String> {
         if window < SHORTEST {
             return Err(format!("rounds of less than {SHORTEST:?} are too short for perf"));
         }

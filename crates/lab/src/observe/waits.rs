@@ -80,7 +80,7 @@ fn sample(dialect: Dialect, connect: &Connect, after: Option<PathBuf>, ended: &R
         }
     }
     let mut ask = connect()?;
-    let sql = statement(dialect, &mut ask)?;
+    let sql = statement(dialect, &mut ask);
     let mut counts = HashMap::new();
     let mut looks = 0;
     loop {
@@ -123,18 +123,18 @@ pub const IN_STATE: &str = "in state ";
 const ROW_LOCK: &str = "InnoDB row lock";
 
 /// The statement that counts this server's sessions by wait event.
-fn statement(dialect: Dialect, ask: &mut Ask) -> Result<String, String> {
+fn statement(dialect: Dialect, ask: &mut Ask) -> String {
     match dialect {
-        Dialect::Postgres => Ok(format!(
+        Dialect::Postgres => format!(
             "SELECT CASE WHEN wait_event IS NULL THEN '{RUNNING}' WHEN wait_event = 'ClientRead' THEN '{CLIENT}' \
              ELSE coalesce(wait_event_type || ':', '') || wait_event END, count(*) \
              FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() GROUP BY 1"
-        )),
+        ),
         Dialect::Mysql => mysql(ask),
     }
 }
 
-fn mysql(ask: &mut Ask) -> Result<String, String> {
+fn mysql(ask: &mut Ask) -> String {
     // Only a user who may see all sessions may read them.
     let row_locks =
         "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
@@ -144,19 +144,11 @@ fn mysql(ask: &mut Ask) -> Result<String, String> {
         false => String::new(),
     };
     let is_wait = "(state LIKE 'Waiting %' OR state LIKE '%lock' OR state = 'User sleep')";
-    let of = |table: &str| {
-        format!(
-            "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {row_lock} WHEN coalesce(state, '') IN ('', \
-             'executing') THEN '{RUNNING}' WHEN {is_wait} THEN state ELSE concat('{IN_STATE}', state) END, count(*) \
-             FROM {table}.processlist WHERE db = database() AND id <> connection_id() GROUP BY 1"
-        )
-    };
-    let (new, old) = (of("performance_schema"), of("information_schema"));
-    // MySQL deprecates the second view for the first, which MariaDB lacks.
-    match ask(&new) {
-        Ok(_) => Ok(new),
-        Err(_) => ask(&old).map(|_| old),
-    }
+    format!(
+        "SELECT CASE WHEN command = 'Sleep' THEN '{CLIENT}' {row_lock} WHEN coalesce(state, '') IN ('', \
+         'executing') THEN '{RUNNING}' WHEN {is_wait} THEN state ELSE concat('{IN_STATE}', state) END, count(*) \
+         FROM information_schema.processlist WHERE db = database() AND id <> connection_id() GROUP BY 1"
+    )
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ use crate::arm::url;
 use crate::options::Outputs;
 use crate::record::Report;
 use crate::report;
-use crate::view;
 
 /// The files for a run's report, besides standard output.
 #[derive(Debug, Clone, Copy)]
@@ -74,18 +73,6 @@ impl<'a> Files<'a> {
             say(&report::table(report, width())),
         ];
         outcomes.into_iter().collect()
-    }
-
-    /// The same, but existing files stay.
-    pub fn write_where_there_is_none(self, report: &Report) -> Result<(), String> {
-        let is_kept = |path: &&Path| !is_stream(path) && fs::metadata(path).is_ok_and(|file| file.len() > 0);
-        for path in self.reports().filter(is_kept) {
-            view::say(&format!("{} stays as it is: nothing was measured", path.display()));
-        }
-        let free = |path: &Option<PathBuf>| path.clone().filter(|path| !is_kept(&path.as_path()));
-        let Outputs { markdown, html, plots } = self.outputs;
-        let outputs = Outputs { markdown: free(markdown), html: free(html), plots: plots.clone() };
-        Files { json: self.json.filter(|path| !is_kept(path)), outputs: &outputs }.write(report)
     }
 }
 

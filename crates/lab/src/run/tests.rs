@@ -93,7 +93,7 @@ fn options_that_have_an_effect_are_taken() {
 
 #[test]
 fn every_workload_of_the_command_line_is_there() {
-    for name in crate::options::NAMES {
+    for name in crate::options::NAMES.split(' ') {
         assert_eq!(named::named(&options(&["-w", name])).unwrap().name(), name);
     }
 }
@@ -316,7 +316,7 @@ fn a_stored_run_is_shown_with_new_findings() {
 }
 
 #[test]
-fn files_are_replaced_whole_and_kept_where_nothing_was_measured() {
+fn files_are_replaced_whole() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("real.json"), "before").unwrap();
@@ -326,10 +326,6 @@ fn files_are_replaced_whole_and_kept_where_nothing_was_measured() {
     let outputs = Outputs { markdown: Some(at("run.md")), html: None, plots: None };
     let json = at("run.json");
     let files = Files { json: Some(&json), outputs: &outputs };
-
-    files.write_where_there_is_none(&samples::nothing()).unwrap();
-    assert_eq!(fs::read_to_string(at("real.json")).unwrap(), "before");
-    assert!(fs::read_to_string(at("run.md")).unwrap().starts_with("# Run of"));
 
     assert_eq!(files.store(&samples::two_arms()), Ok(Some(json.as_path())));
     // A reader that had the file open still reads the old text: the lab replaced the file.

@@ -7,7 +7,8 @@ use crate::figures;
 /// The failures along the way.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    pub(super) failures: Vec<Failure>,
+    /// One for each arm and reason, with all clients.
+    failures: Vec<Failure>,
     /// Points with clients that could not go on: a sentence each.
     pub(super) lost: Vec<String>,
 }
@@ -36,17 +37,17 @@ impl Failure {
 }
 
 impl Missing {
+    pub(super) fn add(&mut self, failure: Failure) {
+        match self.failures.iter_mut().find(|one| one.is_like(&failure)) {
+            Some(one) => one.clients.extend(failure.clients),
+            None => self.failures.push(failure),
+        }
+    }
+
     /// The sweep's missing parts at its end: a sentence for each reason, and the arms with
     /// intervals wider than asked.
     pub(super) fn sentences(self, cells: &Cells, plan: &Plan, end: End) -> (Vec<String>, Vec<String>) {
-        let mut alike: Vec<Failure> = Vec::new();
-        for failure in self.failures {
-            match alike.iter_mut().find(|one| one.is_like(&failure)) {
-                Some(one) => one.clients.extend(failure.clients),
-                None => alike.push(failure),
-            }
-        }
-        let mut sentences: Vec<String> = alike.iter().map(Failure::sentence).collect();
+        let mut sentences: Vec<String> = self.failures.iter().map(Failure::sentence).collect();
         sentences.extend(self.lost);
         let why = match end {
             End::Done => "",

@@ -208,7 +208,7 @@ impl Sweep<'_> {
         self.machine.settle();
         let at = self.machine.now();
         self.noise.push(Noise { at: at.as_secs_f64(), took: self.machine.fixed_loop() });
-        let stage = self.stage(contender, pass, row);
+        let stage = self.stage(contender, row);
         self.progress.begin(&stage);
         let load = Load {
             clients: stage.clients,
@@ -235,7 +235,7 @@ impl Sweep<'_> {
                     let after = self.cells.fail(row, arm);
                     let failure = Failure { clients: vec![stage.clients], after, arm: stage.arm, reason };
                     self.progress.note(&failure.sentence());
-                    self.missing.failures.push(failure);
+                    self.missing.add(failure);
                 }
             },
         }
@@ -245,13 +245,14 @@ impl Sweep<'_> {
     fn lose(&mut self, contender: &Contender<'_>, arm: usize, how: &str) {
         let name = &contender.target.arm;
         self.progress.note(&format!("{name}: {how}"));
-        let lost = self.cells.lose(arm, self.plan).into_iter();
-        self.missing.failures.extend(lost.map(|(clients, after)| Failure {
-            arm: name.clone(),
-            clients: vec![clients],
-            after,
-            reason: how.into(),
-        }));
+        for (clients, after) in self.cells.lose(arm, self.plan) {
+            self.missing.add(Failure {
+                arm: name.clone(),
+                clients: vec![clients],
+                after,
+                reason: how.into(),
+            });
+        }
     }
 
     fn keep(&mut self, round: Round, row: usize, arm: usize) {
@@ -278,14 +279,13 @@ impl Sweep<'_> {
         self.progress.end(round, point);
     }
 
-    fn stage(&self, contender: &Contender<'_>, pass: u32, row: usize) -> Stage {
+    fn stage(&self, contender: &Contender<'_>, row: usize) -> Stage {
         let (done, ahead) = self.cells.rounds(self.plan);
         Stage {
             arm: contender.target.arm.clone(),
             workload: contender.workload.name().into(),
             protocol: self.plan.load.protocol,
             clients: self.cells.clients(row),
-            pass,
             rounds_done: done,
             rounds_ahead: ahead,
         }

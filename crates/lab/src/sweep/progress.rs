@@ -16,8 +16,6 @@ pub struct Stage {
     pub protocol: Protocol,
     /// Connections.
     pub clients: usize,
-    /// Which pass over the points it belongs to, from 0.
-    pub pass: u32,
     /// Finished rounds.
     pub rounds_done: usize,
     /// Planned rounds after this one, as far as known.

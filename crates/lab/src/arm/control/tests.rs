@@ -51,12 +51,8 @@ fn does_all(dialect: Dialect) {
 }
 
 #[test]
-fn rows_go_in_and_out_of_postgres() {
+fn rows_go_in_and_out() {
     does_all(Dialect::Postgres);
-}
-
-#[test]
-fn rows_go_in_and_out_of_mysql() {
     does_all(Dialect::Mysql);
 }
 

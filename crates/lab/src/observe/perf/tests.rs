@@ -34,7 +34,7 @@ fn perf_samples_a_busy_process() {
     let mut busy = Command::new("dd");
     let mut busy = busy.args(["if=/dev/zero", "of=/dev/null", "bs=1"]).stderr(Stdio::null()).spawn().unwrap();
     let processes = [ended.id() as i32, busy.id() as i32];
-    let mut sampling = Sampling::begin(&processes, Duration::from_secs(4)).unwrap();
+    let mut sampling = Sampling::begin(Path::new("perf"), &processes, Duration::from_secs(4)).unwrap();
     wait_until(|| !matches!(sampling.shell.try_wait(), Ok(None)));
     let (calls, symbols) = sampling.end();
     busy.kill().unwrap();
@@ -56,11 +56,11 @@ fn perf_samples_a_busy_process() {
 
 #[test]
 fn rounds_that_are_too_short_and_servers_that_are_too_large_are_left_alone() {
-    let refused = Sampling::begin(&[1], Duration::from_millis(499)).err();
+    let refused = Sampling::begin(Path::new("perf"), &[1], Duration::from_millis(499)).err();
     assert_eq!(refused.as_deref(), Some("rounds of less than 500ms are too short for perf"));
     let (_folder, perf) = scripted("echo hot >data", "exit");
     let many: Vec<i32> = (1..=401).collect();
-    let (calls, _) = Sampling::begin_by(&perf, &many, Duration::from_secs(1)).unwrap().end();
+    let (calls, _) = Sampling::begin(&perf, &many, Duration::from_secs(1)).unwrap().end();
     assert_eq!(calls, Err("the server has 401 processes, more than perf can count at once".into()));
 }
 
@@ -86,7 +86,7 @@ const UNTIL_TOLD: &str = "trap 'echo hot >data; trap - INT; kill -INT $$' INT; w
 const COUNTED: &str = "(echo ' 700 raw_syscalls:sys_enter'; echo ' 0.5 seconds time elapsed') >&2";
 
 fn begun(perf: &Path, window: Duration) -> Sampling {
-    Sampling::begin_by(perf, &[std::process::id() as i32], window).unwrap()
+    Sampling::begin(perf, &[std::process::id() as i32], window).unwrap()
 }
 
 /// The results of a sampling that is interrupted once this file exists.
