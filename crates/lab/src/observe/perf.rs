@@ -64,7 +64,11 @@ const SCRIPT: &str = r#"
 over=
 trap over=1 INT
 export LC_ALL=C
-command -v "$perf" >/dev/null || { echo 'it is not installed (Debian: linux-perf)' | tee recorded >counted; exit; }
+command -v "$perf" >/dev/null || {
+    echo 'it is not installed (Debian: linux-perf)' | tee recorded >counted
+    : >sampled
+    exit
+}
 living() {
     list=
     for process; do

@@ -133,6 +133,7 @@ fn a_start_that_fails_is_tried_again_and_the_last_reason_is_reported() {
     assert_eq!(tries(), 7, "once for the machine, three times for the processes, three times to count");
     let mut missing = begun(Path::new("/nowhere/perf"), Duration::from_secs(1));
     wait_until(|| !matches!(missing.shell.try_wait(), Ok(None)));
+    assert!(missing.sampled().exists());
     let absent = "perf: it is not installed (Debian: linux-perf)".to_string();
     assert_eq!(ended(missing, folder.path()), (Err(absent.clone()), Err(absent)));
 }
