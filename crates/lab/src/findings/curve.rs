@@ -29,25 +29,14 @@ pub(super) fn shape(points: &[&Point]) -> Vec<String> {
 }
 
 fn fall(points: &[&Point], best: &Point, fallen: &Point) -> Vec<String> {
-    let left = fallen.tps.value / best.tps.value;
-    let how = match (0.45..=0.55).contains(&left) {
-        true => "halves".into(),
-        false => format!("falls by {}", percent(1.0 - left)),
-    };
+    let by = percent(1.0 - fallen.tps.value / best.tps.value);
     let (from, to) = (number(best.tps.value), number(fallen.tps.value));
     let seen = if above(best, fallen, FALL) == Above::Seen { UNPROVEN } else { "" };
+    let (at, peers) = (clients(best.clients), peers(points, best));
+    let (few, many) = (best.clients, clients(fallen.clients));
     vec![
-        format!(
-            "throughput is highest with {}{}, {}",
-            clients(best.clients),
-            peers(points, best),
-            tps(&best.tps)
-        ),
-        format!(
-            "from {} to {} throughput {how}, from {from} to {to} a second{seen}",
-            best.clients,
-            clients(fallen.clients)
-        ),
+        format!("throughput is highest with {at}{peers}, {}", tps(&best.tps)),
+        format!("from {few} to {many} throughput falls by {by}, from {from} to {to} a second{seen}"),
     ]
 }
 
@@ -83,54 +72,37 @@ fn level(points: &[&Point], turn: &Turn<'_>) -> Vec<String> {
             "throughput still grows from {before} to {most}, the most that were measured: {at}{seen}"
         )];
     }
-    let doubts = doubts(points, level, best);
+    let (doubts, at_best) = (doubts(points, level, best), tps(&best.tps));
     let first = points[0];
-    let mut said = Vec::new();
-    match (level.clients == first.clients, doubts.is_empty()) {
-        (false, true) => said.push(format!(
-            "throughput grows up to {up_to} and stays level up to {most}: {} at best{seen}",
-            tps(&best.tps)
-        )),
-        (true, true) => said.push(format!(
-            "throughput is level from {} to {most}, more clients do not raise it: {} at best{seen}",
+    let told = match (level.clients == first.clients, doubts.is_empty()) {
+        (false, true) => {
+            format!("throughput grows up to {up_to} and stays level up to {most}: {at_best} at best{seen}")
+        }
+        (true, true) => format!(
+            "throughput is level from {} to {most}, more clients do not raise it: {at_best} at best{seen}",
             first.clients,
-            tps(&best.tps)
-        )),
-        (false, false) => said.push(format!("throughput grows up to {up_to}: {}{seen}", tps(&level.tps))),
-        (true, false) => {}
-    }
-    said.extend(doubts);
-    said
+        ),
+        (false, false) => format!("throughput grows up to {up_to}: {}{seen}", tps(&level.tps)),
+        (true, false) => return doubts,
+    };
+    [vec![told], doubts].concat()
 }
 
 /// The doubts about a level curve: a growth beyond `level`, or a fall beyond its best point, that
 /// the noise neither proves nor excludes.
 fn doubts(points: &[&Point], level: &Point, best: &Point) -> Vec<String> {
-    let mut said = Vec::new();
-    let between = points.iter().copied().filter(|one| (level.clients..best.clients).contains(&one.clients));
-    let dip = lowest(between).filter(|dip| matches!(above(level, dip, FALL), Above::Clearly | Above::Seen));
-    said.extend(dip.map(|dip| format!("throughput dips to {}, and comes back to {}", with(dip), with(best))));
-    if grows(level, best) == Above::Perhaps {
-        said.push(format!(
-            "the rounds are too noisy to tell whether throughput grows from {} to {}: {}, then {}",
-            level.clients,
-            clients(best.clients),
-            with(level),
-            with(best)
-        ));
-    }
+    let noisy = |how: &str, from: &Point, to: &Point| {
+        let (few, many) = (from.clients, clients(to.clients));
+        format!(
+            "the rounds are too noisy to tell whether throughput {how} from {few} to {many}: {}, then {}",
+            with(from),
+            with(to)
+        )
+    };
+    let grows = (grows(level, best) == Above::Perhaps).then(|| noisy("grows", level, best));
     let beyond = points.iter().copied().filter(|point| point.clients > best.clients);
     let lower = lowest(beyond.filter(|point| above(best, point, FALL) == Above::Perhaps));
-    said.extend(lower.map(|lower| {
-        format!(
-            "the rounds are too noisy to tell whether throughput falls from {} to {}: {}, then {}",
-            best.clients,
-            clients(lower.clients),
-            with(best),
-            with(lower)
-        )
-    }));
-    said
+    grows.into_iter().chain(lower.map(|lower| noisy("falls", best, lower))).collect()
 }
 
 fn with(point: &Point) -> String {
@@ -149,10 +121,8 @@ fn tps(interval: &Interval) -> String {
 /// The point where the largest part of transactions failed, with the most frequent error.
 pub(super) fn failures(points: &[&Point]) -> Option<String> {
     let part = |point: &&Point| {
-        let sum = |of: fn(&crate::record::KindCounts) -> u64| -> u64 {
-            point.rounds.iter().flat_map(|round| &round.kinds).map(of).sum()
-        };
-        let (done, failed) = (sum(|kind| kind.done), sum(|kind| kind.failed));
+        let done: u64 = point.rounds.iter().flat_map(|round| &round.kinds).map(|kind| kind.done).sum();
+        let failed = point.failures().failed;
         failed as f64 / (done + failed).max(1) as f64
     };
     let (point, failed) =
