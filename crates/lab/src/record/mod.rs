@@ -234,7 +234,7 @@ impl Point {
 }
 
 /// One round.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Round {
     /// The pass over the points it belongs to, from 0. Rounds of two arms with the same clients and
     /// the same pass ran one right after the other, and are compared.

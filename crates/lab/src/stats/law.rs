@@ -2,20 +2,17 @@
 //! Rational Functions", 2008), fitted to measured throughput:
 //! `X(N) = single * N / (1 + contention * (N - 1) + coherence * N * (N - 1))`.
 //!
-//! The fit has three steps:
-//! 1. Inverted, `N / X` is a sum of three columns (1, N-1, N(N-1)) whose coefficients must not be
-//!    negative. This is a convex problem with one solution and without a starting value to choose.
-//! 2. Noise of throughput grows with it, so errors count in proportion. From that solution,
-//!    Gauss-Newton steps minimise the errors of the logarithms, until they gain nothing. Each step
-//!    is again such a problem.
-//! 3. Intervals come from resampling the residuals (they hold noise and misfit alike), widened by
-//!    Student's distribution for the few degrees of freedom.
+//! Inverted, `N / X` is a sum of three columns (1, N-1, N(N-1)) whose coefficients must not be
+//! negative. This is a convex problem with one solution and without a starting value to choose.
+//! Noise of throughput grows with it, so errors count in proportion. Intervals come from resampling
+//! the residuals (they hold noise and misfit alike), widened by Student's distribution for the few
+//! degrees of freedom.
 //!
 //! A curve that the law does not describe has no fit: a curve of another shape, one that grows
 //! faster than its clients, one whose peak lies far beyond the measured clients.
 
 use super::interval::{quantile, student, tail};
-use super::least_squares::{Columns, solve};
+use super::least_squares::solve;
 use crate::client::Random;
 use crate::record::{Fit, Interval, Peak, Point};
 
@@ -109,56 +106,14 @@ impl Law {
         (self.coherence > 0.0).then(|| ((1.0 - self.contention) / self.coherence).sqrt().max(1.0))
     }
 
-    fn from_coefficients([alone, others, pairs]: [f64; 3]) -> Self {
-        Self { single: 1.0 / alone, contention: others / alone, coherence: pairs / alone }
-    }
-
     /// Fits the terms; `None` where some throughput is not above zero.
     fn fit(curve: &[(f64, f64)]) -> Option<Self> {
-        let turned: Vec<f64> = curve.iter().map(|(clients, tps)| clients / tps).collect();
-        let mut coefficients = step(curve, &turned, &turned)?;
-        let mut error = log_error(curve, &coefficients);
-        for _ in 0..100 {
-            let now: Vec<f64> = curve.iter().map(|(clients, _)| value(*clients, &coefficients)).collect();
-            // The target that makes the linear problem follow the logarithm's error near `now`.
-            let aim: Vec<f64> =
-                turned.iter().zip(&now).map(|(turned, now)| now * (1.0 + (turned / now).ln())).collect();
-            let Some(full) = step(curve, &aim, &now) else { break };
-            let halved = (0..20).map(|halvings| {
-                let part = 0.5f64.powi(halvings);
-                std::array::from_fn(|term| coefficients[term] + part * (full[term] - coefficients[term]))
-            });
-            let better = halved
-                .map(|tried: [f64; 3]| (log_error(curve, &tried), tried))
-                .find(|(tried, _)| *tried < error);
-            let Some((less, found)) = better else { break };
-            let gain = error - less;
-            (error, coefficients) = (less, found);
-            if gain <= 1e-13 * error {
-                break;
-            }
-        }
-        Some(Self::from_coefficients(coefficients))
+        // Each row is divided by its `N / X`, so that errors count in proportion.
+        let column = |of: fn(f64) -> f64| curve.iter().map(|(n, tps)| of(*n) * tps / n).collect();
+        let columns = [column(|_| 1.0), column(|n| n - 1.0), column(|n| n * (n - 1.0))];
+        let [alone, others, pairs] = solve(&columns, &vec![1.0; curve.len()])?;
+        Some(Self { single: 1.0 / alone, contention: others / alone, coherence: pairs / alone })
     }
-}
-
-/// `N / X` for these coefficients.
-fn value(clients: f64, [alone, others, pairs]: &[f64; 3]) -> f64 {
-    alone + others * (clients - 1.0) + pairs * clients * (clients - 1.0)
-}
-
-/// The coefficients that come closest to `target`; errors count as parts of `scale`.
-fn step(curve: &[(f64, f64)], target: &[f64], scale: &[f64]) -> Option<[f64; 3]> {
-    let column = |of: fn(f64) -> f64| -> Vec<f64> {
-        curve.iter().zip(scale).map(|((clients, _), scale)| of(*clients) / scale).collect()
-    };
-    let columns: Columns = [column(|_| 1.0), column(|n| n - 1.0), column(|n| n * (n - 1.0))];
-    let target: Vec<f64> = target.iter().zip(scale).map(|(target, scale)| target / scale).collect();
-    solve(&columns, &target)
-}
-
-fn log_error(curve: &[(f64, f64)], coefficients: &[f64; 3]) -> f64 {
-    curve.iter().map(|(clients, tps)| (clients / tps / value(*clients, coefficients)).ln().powi(2)).sum()
 }
 
 /// Fits to resampled points.

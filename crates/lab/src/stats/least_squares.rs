@@ -34,41 +34,24 @@ fn squares(columns: &Columns, coefficients: &[f64; 3], target: &[f64]) -> f64 {
     target.iter().enumerate().map(|(row, target)| (value(row) - target).powi(2)).sum()
 }
 
-/// Ordinary least squares by orthogonal columns (modified Gram-Schmidt); `None` where columns
-/// depend on each other.
+/// Ordinary least squares by the normal equations; `None` where columns depend on each other.
 fn ordinary(columns: &[&[f64]], target: &[f64]) -> Option<Vec<f64>> {
-    let count = columns.len();
     let dot =
         |one: &[f64], other: &[f64]| -> f64 { one.iter().zip(other).map(|(one, other)| one * other).sum() };
-    let mut basis: Vec<Vec<f64>> = Vec::with_capacity(count);
-    let mut upper = vec![vec![0.0; count]; count];
-    let mut rest = target.to_vec();
-    let mut right = Vec::with_capacity(count);
-    for (index, column) in columns.iter().enumerate() {
-        let mut vector = column.to_vec();
-        let length = dot(&vector, &vector).sqrt();
-        for (row, unit) in basis.iter().enumerate() {
-            upper[row][index] = dot(unit, &vector);
-            vector.iter_mut().zip(unit).for_each(|(value, unit)| *value -= upper[row][index] * unit);
-        }
-        let left = dot(&vector, &vector).sqrt();
-        // A smaller remainder, after the others are taken out, is rounding.
-        if left <= 1e-12 * length {
+    let row = |one: &&[f64]| columns.iter().chain([&target]).map(|other| dot(one, other)).collect();
+    let mut rows: Vec<Vec<f64>> = columns.iter().map(row).collect();
+    for pivot in 0..rows.len() {
+        // A smaller remainder, after the other columns are taken out, is rounding.
+        if rows[pivot][pivot] <= 1e-12 * dot(columns[pivot], columns[pivot]) {
             return None;
         }
-        upper[index][index] = left;
-        vector.iter_mut().for_each(|value| *value /= left);
-        let along = dot(&vector, &rest);
-        rest.iter_mut().zip(&vector).for_each(|(value, unit)| *value -= along * unit);
-        right.push(along);
-        basis.push(vector);
+        let taken = rows[pivot].clone();
+        for (_, row) in rows.iter_mut().enumerate().filter(|(at, _)| *at != pivot) {
+            let part = row[pivot] / taken[pivot];
+            row.iter_mut().zip(&taken).for_each(|(value, taken)| *value -= part * taken);
+        }
     }
-    let mut solution = vec![0.0; count];
-    for row in (0..count).rev() {
-        let known: f64 = (row + 1..count).map(|column| upper[row][column] * solution[column]).sum();
-        solution[row] = (right[row] - known) / upper[row][row];
-    }
-    Some(solution)
+    Some(rows.iter().enumerate().map(|(at, row)| row[columns.len()] / row[at]).collect())
 }
 
 #[cfg(test)]

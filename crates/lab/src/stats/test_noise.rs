@@ -2,8 +2,7 @@
 
 use crate::client::Random;
 use crate::load::Protocol;
-use crate::record::CpuTime;
-use crate::record::{Interval, Latency, Observed, Point, Round};
+use crate::record::{Interval, Point, Round};
 
 /// Noise that is the same in every run of a test.
 pub(crate) struct Noisy(Random);
@@ -22,24 +21,7 @@ impl Noisy {
 
 /// A round of a second with a throughput and no other observation.
 pub(crate) fn round(pass: u32, tps: f64) -> Round {
-    Round {
-        pass,
-        at: f64::from(pass),
-        elapsed: 1.0,
-        tps,
-        offered: None,
-        kinds: Vec::new(),
-        latency: Latency::default(),
-        lag: None,
-        own_lag: None,
-        by_rate: Vec::new(),
-        seconds: Vec::new(),
-        errors: Vec::new(),
-        unstarted: Some(0),
-        lost_clients: None,
-        client_cpu: CpuTime::default(),
-        observed: Observed::default(),
-    }
+    Round { pass, at: f64::from(pass), elapsed: 1.0, tps, unstarted: Some(0), ..Round::default() }
 }
 
 /// A point with a round in each pass.
