@@ -1,6 +1,8 @@
 //! The format of numbers and names, the same in every output and every finding. A value that is no
 //! number becomes a dash.
 
+use indicatif::HumanCount;
+
 use crate::record::{Interval, Verdict};
 
 /// Stands for a missing number.
@@ -21,21 +23,12 @@ pub(crate) fn number(value: f64) -> String {
 
 /// A number rounded to a whole, with a comma between thousands: `12,345`.
 pub(crate) fn whole(value: f64) -> String {
+    let sign = if value <= -0.5 { "-" } else { "" };
     match value.abs() {
-        size if !size.is_finite() => return NONE.into(),
-        size if size >= 1e15 => return format!("{value:.2e}"),
-        _ => {}
+        size if !size.is_finite() => NONE.into(),
+        size if size >= 1e15 => format!("{value:.2e}"),
+        size => format!("{sign}{}", HumanCount(size.round() as u64)),
     }
-    let digits = format!("{value:.0}");
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |digits| ("-", digits));
-    let mut text = sign.to_string();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A text on one line, without characters that move a cursor or change colours.
@@ -93,13 +86,13 @@ pub(crate) fn wide(share: f64) -> String {
     if share < 10.0 { percent(share) } else { ">999%".into() }
 }
 
-/// A ratio to the first arm. It has two decimals, is "no difference" inside the noise, and has a
-/// mark where the noise is unknown.
+/// A ratio with its interval. It is "no difference" inside the noise, and has a mark where the
+/// noise is unknown.
 pub(crate) fn ratio(of: &Interval) -> String {
     match of.verdict() {
         Verdict::None => "no difference".into(),
         Verdict::Unknown if of.value.is_finite() => format!("{}, unproven", factor(of.value)),
-        _ => factor(of.value),
+        _ => bounded(of, factor),
     }
 }
 
@@ -119,23 +112,13 @@ pub(crate) fn bounded(of: &Interval, with: fn(f64) -> String) -> String {
     }
 }
 
-/// A label of an axis: at most five characters for sizes that occur.
+/// A label of an axis: three significant digits, with a unit for thousands and beyond.
 pub(crate) fn short(value: f64) -> String {
-    let trimmed = |value: f64| {
-        let text = format!("{value:.3}");
-        let text = if value.abs() >= 100.0 { format!("{value:.0}") } else { text };
-        match text.contains('.') {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-            false => text,
-        }
-    };
-    match value.abs() {
-        size if !size.is_finite() => NONE.into(),
-        size if size >= 1e12 || (size < 1e-3 && size > 0.0) => format!("{value:e}"),
-        size if size >= 1e9 => format!("{}G", trimmed(value / 1e9)),
-        size if size >= 1e6 => format!("{}M", trimmed(value / 1e6)),
-        size if size >= 1e3 => format!("{}k", trimmed(value / 1e3)),
-        _ => trimmed(value),
+    const UNITS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let (size, unit) = UNITS.into_iter().find(|(size, _)| value.abs() >= *size).unwrap_or((1.0, ""));
+    match format!("{:.2e}", value / size).parse::<f64>() {
+        Ok(rounded) if rounded.is_finite() => format!("{rounded}{unit}"),
+        _ => NONE.into(),
     }
 }
 
@@ -169,7 +152,7 @@ mod tests {
     fn a_ratio_inside_the_noise_is_called_none() {
         let of = |value, low, high| ratio(&Interval { value, low, high });
         assert_eq!(of(1.02, 0.97, 1.05), "no difference");
-        assert_eq!(of(1.02, 1.01, 1.05), "1.02");
+        assert_eq!(of(1.02, 1.01, 1.05), "1.02 (1.01 to 1.05)");
         assert_eq!(ratio(&Interval::alone(0.5)), "0.50, unproven");
         assert_eq!(ratio(&Interval::alone(f64::INFINITY)), "–");
         assert_eq!(spread(&Interval { value: 100.0, low: 98.0, high: 101.0 }), "±2.0%");

@@ -10,37 +10,44 @@ use crate::stats;
 
 /// All points of one workload and protocol.
 #[derive(Debug)]
-pub struct Group<'a> {
-    report: &'a Report,
+pub(crate) struct Group<'a> {
+    pub(crate) report: &'a Report,
     /// Name of the workload.
-    pub workload: &'a str,
+    pub(crate) workload: &'a str,
     /// How statements were sent.
-    pub protocol: Protocol,
+    pub(crate) protocol: Protocol,
     /// Numbers of clients of any arm, rising.
-    pub clients: Vec<usize>,
+    pub(crate) clients: Vec<usize>,
     /// Arms that have points here, in the report's order.
-    pub arms: Vec<&'a str>,
+    pub(crate) arms: Vec<&'a str>,
+    /// The points, by rising clients; those of the same clients in the order of their arms.
+    pub(crate) points: Vec<&'a Point>,
+}
+
+/// Values by their key, both in the order in which they first appear.
+pub(super) fn gather<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut gathered: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in all {
+        match gathered.iter_mut().find(|one| one.0 == key) {
+            Some((_, values)) => values.push(value),
+            None => gathered.push((key, vec![value])),
+        }
+    }
+    gathered
 }
 
 /// A report's groups, in the order they were first measured.
-pub fn groups(report: &Report) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for point in &report.points {
-        let same = |group: &Group<'_>| group.workload == point.workload && group.protocol == point.protocol;
-        let at = groups.iter().position(same).unwrap_or(groups.len());
-        if at == groups.len() {
-            let (workload, protocol) = (&point.workload, point.protocol);
-            groups.push(Group { report, workload, protocol, clients: Vec::new(), arms: Vec::new() });
-        }
-        groups[at].clients.push(point.clients);
-        if !groups[at].arms.contains(&point.arm.as_str()) {
-            groups[at].arms.push(&point.arm);
-        }
-    }
-    for group in &mut groups {
-        group.clients.sort_unstable();
-        group.clients.dedup();
-        group.arms.sort_by_key(|arm| report.arm_number(arm));
+pub(crate) fn groups(report: &Report) -> Vec<Group<'_>> {
+    let mut groups = Vec::new();
+    let all = report.points.iter().map(|point| ((point.workload.as_str(), point.protocol), point));
+    for ((workload, protocol), mut points) in gather(all) {
+        points.sort_by_key(|point| (point.clients, report.arm_number(&point.arm)));
+        let mut clients: Vec<usize> = points.iter().map(|point| point.clients).collect();
+        clients.dedup();
+        let arms = gather(points.iter().map(|point| (point.arm.as_str(), ())));
+        let mut arms: Vec<&str> = arms.into_iter().map(|(arm, _)| arm).collect();
+        arms.sort_by_key(|arm| report.arm_number(arm));
+        groups.push(Group { report, workload, protocol, clients, arms, points });
     }
     groups
 }
@@ -55,32 +62,23 @@ impl<'a> Group<'a> {
 
     /// An arm's point with this many clients.
     pub(crate) fn point(&self, arm: &str, clients: usize) -> Option<&'a Point> {
-        self.points().find(|point| point.arm == arm && point.clients == clients)
+        self.points.iter().copied().find(|point| point.arm == arm && point.clients == clients)
     }
 
     /// An arm's points by rising clients.
     pub(crate) fn line(&self, arm: &str) -> Vec<&'a Point> {
-        self.clients.iter().filter_map(|clients| self.point(arm, *clients)).collect()
-    }
-
-    /// All its points, in the order of their measurement.
-    pub(crate) fn points(&self) -> impl Iterator<Item = &'a Point> + use<'a> {
-        let (workload, protocol) = (self.workload, self.protocol);
-        self.report
-            .points
-            .iter()
-            .filter(move |point| point.workload == workload && point.protocol == protocol)
+        self.points.iter().copied().filter(|point| point.arm == arm).collect()
     }
 
     /// Whether transactions arrived at a given rate, whether the server kept up or not. Throughput
     /// is then no measure of the server's capacity.
     pub(crate) fn is_open(&self) -> bool {
-        self.points().any(Point::is_open)
+        self.points.iter().any(|point| point.is_open())
     }
 
     /// Whether the rate rises, or falls, over each round.
     pub(crate) fn rises(&self) -> bool {
-        self.points().filter_map(Point::offered).any(|offered| offered.from != offered.to)
+        self.points.iter().filter_map(|point| point.offered()).any(|offered| offered.from != offered.to)
     }
 
     /// An arm's fitted curve.
@@ -98,15 +96,15 @@ impl<'a> Group<'a> {
 
 /// Counts of failures at a point, over all rounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Failures {
+pub(crate) struct Failures {
     /// Transactions given up.
-    pub failed: u64,
+    pub(crate) failed: u64,
     /// Transactions tried again.
-    pub retried: u64,
+    pub(crate) retried: u64,
     /// Errors of statements, except those that the workload tolerates.
-    pub errors: u64,
+    pub(crate) errors: u64,
     /// Clients that could not go on.
-    pub lost_clients: u64,
+    pub(crate) lost_clients: u64,
 }
 
 impl Point {
@@ -252,19 +250,14 @@ impl Point {
         // Without sample counts, rounds weigh alike.
         let weight = |samples: u64| samples.max(1) as f64;
         let all: f64 = seen().map(|(_, samples)| weight(samples)).sum();
-        let mut sums: Vec<Share> = Vec::new();
-        for (shares, samples) in seen() {
-            for one in shares.iter().filter(|one| one.share.is_finite()) {
-                let share = one.share * weight(samples) / all;
-                match sums.iter_mut().find(|sum| sum.name == one.name) {
-                    Some(sum) => sum.share += share,
-                    None => sums.push(Share { name: one.name.clone(), share }),
-                }
-            }
-        }
-        sums.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let samples = seen().fold(0, |sum: u64, (_, samples)| sum.saturating_add(samples));
-        Profile { samples, shares: sums }
+        let parts = seen().flat_map(|(shares, samples)| {
+            let part = move |one: &Share| (one.name.clone(), one.share * weight(samples) / all);
+            shares.iter().filter(|one| one.share.is_finite()).map(part)
+        });
+        let sum = |(name, parts): (String, Vec<f64>)| Share { name, share: parts.iter().sum() };
+        let mut shares: Vec<Share> = gather(parts).into_iter().map(sum).collect();
+        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        Profile { samples: seen().fold(0, |sum: u64, (_, samples)| sum.saturating_add(samples)), shares }
     }
 }
 

@@ -6,7 +6,6 @@
 pub mod compare;
 pub mod groups;
 mod html;
-mod markdown;
 mod runs;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -17,7 +16,6 @@ mod terminal;
 pub(crate) mod tests;
 pub(crate) mod turn;
 
-pub use html::{html, pictures};
-pub use markdown::markdown;
+pub use html::{html, markdown, pictures};
 pub use runs::{Stored, runs};
 pub use terminal::table;

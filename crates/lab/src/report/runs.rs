@@ -19,25 +19,6 @@ pub struct Stored {
     pub plots: Vec<(&'static str, String)>,
 }
 
-/// Settings that the page shows: memory, log, durability, connections.
-const SETTINGS: [&str; 15] = [
-    "buffers",
-    "shared_buffers",
-    "max_wal_size",
-    "checkpoint_timeout",
-    "fsync",
-    "full_page_writes",
-    "synchronous_commit",
-    "max-connections",
-    "max_connections",
-    "innodb_buffer_pool_size",
-    "innodb_log_file_size",
-    "innodb_doublewrite",
-    "innodb_flush_log_at_trx_commit",
-    "innodb_flush_method",
-    "sync_binlog",
-];
-
 /// The page. It compares the first arm of the first run with the best of the others.
 pub fn runs(runs: &[Stored]) -> String {
     let Some(first) = runs.first() else { return String::new() };
@@ -60,8 +41,7 @@ pub fn runs(runs: &[Stored]) -> String {
 /// An arm and its server: the version without build details, and the settings.
 fn server(arm: &Arm) -> (String, String) {
     let version = arm.server.split(" on ").next().unwrap_or_default().to_owned();
-    let shown = arm.settings.iter().filter(|(name, _)| SETTINGS.contains(&name.as_str()));
-    let settings = shown.map(|(name, value)| format!("{name} {value}"));
+    let settings = arm.settings.iter().map(|(name, value)| format!("{name} {value}"));
     (arm.name.clone(), std::iter::once(version).chain(settings).collect::<Vec<_>>().join(", "))
 }
 

@@ -1,16 +1,12 @@
 //! The outputs' templates, and the escaping of a report's texts in them.
 //!
 //! What must hold: for any report, a page is well-formed and Markdown keeps its shape. Texts are
-//! escaped. A character that a page may not hold becomes U+FFFD; one that Markdown may not hold
-//! becomes a blank.
+//! escaped. A control character becomes a blank, another one that a page may not hold U+FFFD.
 
-use minijinja::value::{Serde, ValueKind};
-use minijinja::{AutoEscape, Environment, Value};
-use serde_json::json;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Value, escape_formatter};
 
-use super::sheets;
 use crate::figures;
-use crate::record::Report;
 
 /// Name and text of each template.
 const TEMPLATES: [(&str, &str); 5] = [
@@ -22,25 +18,19 @@ const TEMPLATES: [(&str, &str); 5] = [
 ];
 
 /// Renders the template of this name with these values.
-pub(super) fn render(name: &str, values: serde_json::Value) -> String {
+pub(super) fn render(name: &str, mut values: serde_json::Value) -> String {
+    clean(&mut values);
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|name| match name.ends_with(".md") {
         true => AutoEscape::Custom("md".into()),
         false => AutoEscape::Html,
     });
-    environment.set_formatter(|out, state, value| {
-        match value.kind() {
-            ValueKind::Undefined | ValueKind::None => Ok(()),
-            ValueKind::String if value.is_safe() => write!(out, "{value}"),
-            ValueKind::String if matches!(state.auto_escape(), AutoEscape::Html) => {
-                out.write_str(&html(&value.to_string()))
-            }
-            ValueKind::String => out.write_str(&markdown(&value.to_string())),
-            _ => write!(out, "{value}"),
-        }
-        .map_err(Into::into)
+    environment.set_formatter(|out, state, value| match (value.as_str(), state.auto_escape()) {
+        _ if value.is_none() => Ok(()),
+        (Some(text), AutoEscape::Custom(_)) if !value.is_safe() => Ok(out.write_str(&markdown(text))?),
+        (_, AutoEscape::Custom(_)) => Ok(write!(out, "{value}")?),
+        _ => escape_formatter(out, state, value),
     });
-    environment.add_filter("plain", |text: &str| Value::from_safe_string(figures::plain(text)));
     environment.add_filter("wrapped", |text: &str| Value::from_safe_string(wrapped(text)));
     environment.add_global("style", include_str!("templates/style.css"));
     for (name, text) in TEMPLATES {
@@ -52,50 +42,24 @@ pub(super) fn render(name: &str, values: serde_json::Value) -> String {
     text
 }
 
-/// Renders a run's template with these workloads and the values that all templates share.
-pub(super) fn render_run(
-    name: &str,
-    report: &Report,
-    title: &str,
-    workloads: Vec<serde_json::Value>,
-) -> String {
-    let values = json!({
-        "title": title,
-        "began": report.began,
-        "command": report.command.join(" "),
-        "verdict": report.verdict,
-        "findings": report.findings,
-        "missing": sheets::missing(report),
-        "workloads": workloads,
-        "arms": report.arms,
-        "load": report.load,
-        "machine": report.machine.facts,
-        "noise": sheets::noise(report),
-    });
-    render(name, values)
-}
-
-fn html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for one in text.chars() {
-        match one {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            '\t' | '\n' => escaped.push(one),
-            one if one.is_control() || (one as u32 & 0xfffe) == 0xfffe => escaped.push('\u{fffd}'),
-            '\u{fdd0}'..='\u{fdef}' => escaped.push('\u{fffd}'),
-            one => escaped.push(one),
+/// Replaces the characters that a page may not hold, and those that move a cursor.
+fn clean(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) => {
+            let is_character =
+                |one: char| (one as u32 & 0xfffe) != 0xfffe && !('\u{fdd0}'..='\u{fdef}').contains(&one);
+            *text = figures::plain(text).replace(|one| !is_character(one), "\u{fffd}");
         }
+        serde_json::Value::Array(all) => all.iter_mut().for_each(clean),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(clean),
+        _ => {}
     }
-    escaped
 }
 
-/// Puts a text on one line and escapes the characters that Markdown or HTML would interpret.
+/// Escapes the characters that Markdown or HTML would interpret.
 fn markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for one in figures::plain(text).chars() {
+    for one in text.chars() {
         match one {
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
@@ -115,13 +79,14 @@ fn wrapped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::samples;
 
     #[test]
     fn texts_are_escaped_in_pages_and_markdown() {
-        assert_eq!(
-            html("a\"b<c 1 < 2 & \u{0}\u{7}\u{ffff}"),
-            "a&quot;b&lt;c 1 &lt; 2 &amp; \u{fffd}\u{fffd}\u{fffd}"
-        );
-        assert_eq!(markdown("a|b_c\n<d>"), "a\\|b\\_c &lt;d>");
+        let mut report = samples::nothing();
+        report.verdict = vec!["a\"b<c 1 < 2 & \u{0}\u{7}\u{ffff}".into()];
+        let page = crate::report::html(&report);
+        assert!(page.contains(">a&quot;b&lt;c 1 &lt; 2 &amp;   \u{fffd}</li>"), "{page}");
+        assert_eq!(markdown("a|b_c <d>"), "a\\|b\\_c &lt;d>");
     }
 }

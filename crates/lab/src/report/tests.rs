@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use unicode_width::UnicodeWidthStr;
+use textwrap::core::display_width;
 
 use super::*;
 use crate::client::Random;
@@ -55,7 +55,7 @@ fn tables_fit_the_terminal() {
         (samples::nothing(), 80),
     ] {
         let text = table(&report, width);
-        let widest = text.lines().map(UnicodeWidthStr::width).max().unwrap();
+        let widest = text.lines().map(display_width).max().unwrap();
         assert!(widest <= width, "{widest} of {width}:\n{text}");
     }
 }
@@ -64,9 +64,8 @@ fn tables_fit_the_terminal() {
 fn unstarted_transactions_are_unknown_where_a_round_does_not_report_them() {
     let mut report = samples::open_loop();
     report.points[0].rounds[1].unstarted = None;
-    let groups = groups::groups(&report);
-    let lag = sheets::lag(&groups[0]).unwrap();
-    let cells: Vec<&str> = lag.blocks[0].rows.iter().map(|row| row[4].as_str()).collect();
+    let lag = sheets::lag(&groups::groups(&report)[0]).unwrap();
+    let cells: Vec<&str> = lag.rows.iter().filter_map(|row| Some(row.last()?.as_str())).collect();
     assert_eq!(cells, [figures::NONE, "0", "0"]);
 }
 
@@ -74,7 +73,7 @@ fn unstarted_transactions_are_unknown_where_a_round_does_not_report_them() {
 fn ratios_inside_the_noise_and_broken_checks_are_reported() {
     let mut report = samples::two_arms();
     report.points[1].ratio = Some(Interval { value: 1.01, low: 0.98, high: 1.03 });
-    for text in [table(&report, 100), markdown(&report), html(&report)] {
+    for text in [table(&report, 100), markdown(&report), html(&report).replace("&#x2f;", "/")] {
         assert!(text.contains("no difference") && text.contains("pg18 / allcore"), "{text}");
     }
     let broken = samples::one_point();
