@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The long checks: 500 kill -9 rounds, and 10 minutes of mixed load in a pool a tenth of the data.
-# Then histories of clients under kills, DDL and COPY, checked against each isolation level. Last, in
-# 1 GiB, statements that want more memory than there is, and long statements that are cancelled.
+# Then histories of clients under kills, DDL and COPY, checked against each isolation level. Last,
+# in 1 GiB, statements that want more memory than there is, and long statements that are cancelled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ALLCORE_CRASH_ROUNDS=${ALLCORE_CRASH_ROUNDS:-500} \
