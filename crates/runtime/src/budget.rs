@@ -32,7 +32,7 @@ core_local! {
 
 const NO_BUDGET: usize = usize::MAX;
 
-/// Counts `bytes` of work; all of it since the last look.
+/// Counts `bytes` of work. Returns all work since the last look.
 #[inline]
 pub(crate) fn count(bytes: usize) -> usize {
     let done = DONE.get().saturating_add(bytes);
@@ -45,8 +45,8 @@ pub(crate) fn left() -> usize {
     BUDGET.get()
 }
 
-/// Takes the work counted so far from the budget, but for what stays counted; false when it does
-/// not fit.
+/// Takes the counted work from the budget, except for `kept` bytes, which stay counted. Returns
+/// false if it does not fit.
 pub(crate) fn charge(kept: usize) -> bool {
     let done = DONE.replace(kept) - kept;
     let left = BUDGET.get();
@@ -66,8 +66,8 @@ pub(crate) fn use_up() {
     BUDGET.set(0);
 }
 
-/// Runs `body` with so many bytes of work at most; for where it must not suspend and may be left
-/// undone. `body` must not park. Its work counts against the budget around this one, too.
+/// Runs `body` with at most `budget` bytes of work, for code that must not suspend and may stay
+/// undone. `body` must not park. Its work counts against the outer budget too.
 pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {
     struct Back {
         around: usize,
@@ -87,7 +87,7 @@ pub fn within<R>(budget: usize, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// [`within`] for what is of use as a whole only: None where the budget was used up.
+/// [`within`] for results that are useful only when complete. `None` if the budget was used up.
 pub fn whole_within<R>(budget: usize, body: impl FnOnce() -> R) -> Option<R> {
     within(budget, || {
         let done = body();

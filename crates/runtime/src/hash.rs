@@ -1,5 +1,5 @@
-//! Hash maps of the engine. `std`'s own draw a seed from the system for each thread; these do not,
-//! so that a run of the model machine repeats itself.
+//! Hash maps of the engine. The standard library's draw a seed from the system for each thread.
+//! These do not, so that a run of the model machine repeats itself.
 //!
 //! Take [`HashMap`] for keys that the engine makes: page numbers, transactions, slots. Its hash has
 //! the same seed always. Take [`SeededMap`] for keys that a client chooses: addresses, names,

@@ -4,8 +4,8 @@
 //! that fiber does. All fibers of its core may resume it, one after the other. What must hold:
 //!
 //! 1. A producer that waits holds no latch, since its owner goes on meanwhile.
-//! 2. A producer that is dropped is resumed a last time and told that nothing more is wanted.
-//!    Should it wait again all the same, its stack is unwound.
+//! 2. Dropping a producer resumes it a last time, and [`Demand::wait`] returns false. If it waits
+//!    again all the same, its stack is unwound.
 
 use std::cell::Cell;
 use std::io;
@@ -49,8 +49,8 @@ impl<'a, R: 'a> Producer<'a, R> {
 }
 
 impl<R> Producer<'_, R> {
-    /// Runs it until it waits (None) or ends. A panic in it is the caller's. Panics when it has
-    /// ended before.
+    /// Runs it until it waits (`None`) or ends. A panic in it goes on in the caller. Panics if it
+    /// has ended before.
     pub fn resume(&mut self) -> Option<R> {
         let _floor = Floor::enter(self.lowest);
         self.coroutine.resume(true).as_return()
@@ -67,7 +67,7 @@ impl<R> Drop for Producer<'_, R> {
 }
 
 impl Demand<'_> {
-    /// Waits until more is wanted; false when nothing more will be.
+    /// Waits until the owner wants more. Returns false if it never will.
     pub fn wait(&self) -> bool {
         held::assert_none();
         if !self.over.get() {

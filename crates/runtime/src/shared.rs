@@ -17,8 +17,8 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: Box<[Mailbox]>,
     /// Turns of each worker's loop, for the watchdog.
     pub(crate) turns: PerCore<AtomicU64>,
-    /// Since when each worker has been held by one fiber, where it is longer than usual; 0 where it
-    /// isn't.
+    /// The time since which one fiber has held each worker for longer than the watchdog's limit, or
+    /// 0.
     pub(crate) held: PerCore<AtomicU64>,
     /// Sessions placed on each worker.
     pub(crate) sessions: PerCore<AtomicUsize>,
@@ -40,8 +40,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// State of so many workers, the reserve and the service worker among them. An idle core polls
-    /// for at most `poll` before it sleeps.
+    /// The state of `workers` workers, including the reserve and the service worker. An idle core
+    /// polls for at most `poll` before it sleeps.
     pub(crate) fn new(workers: usize, poll: Duration) -> io::Result<Shared> {
         Ok(Shared {
             mailboxes: (0..workers).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
@@ -78,8 +78,8 @@ impl Shared {
         self.mailboxes.len() - 1
     }
 
-    /// The core that has the fewest sessions, of those that nothing holds if there are any, or the
-    /// reserve worker; it gets one more.
+    /// Chooses a worker for a session and counts the session there: the reserve worker, or the core
+    /// with the fewest sessions. A core that no statement holds takes precedence.
     pub(crate) fn place(&self, reserve: bool) -> usize {
         // Relaxed: counts that place; an exact tie or a moment's error does no harm.
         let held = |core: usize| self.held.get(core).load(Ordering::Relaxed) != 0;

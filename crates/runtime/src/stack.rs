@@ -1,5 +1,5 @@
-//! Stacks of fibers: mapped with a guard page below, so that an overflow faults instead of writing
-//! elsewhere.
+//! Stacks of fibers. What must hold: each has a guard page below, so that an overflow faults
+//! instead of writing elsewhere.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -35,7 +35,7 @@ pub(crate) fn take() -> Option<Stack> {
 
 /// Puts a stack into the core's stock, which holds some.
 pub(crate) fn keep(stack: Stack) {
-    // A thread that is ending has no stock any more; then the stack is simply unmapped.
+    // A thread that is ending has no stock, so the stack is unmapped.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
         if spare.len() < SPARE_MAX {

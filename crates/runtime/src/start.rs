@@ -1,4 +1,4 @@
-//! Starting and stopping the runtime, and running things on its cores from outside.
+//! Starts and stops the runtime, and runs code on its cores from outside.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::shared::{Shared, WORKERS_BESIDE};
 use crate::worker::Worker;
 use crate::{call, os, stop, time, watchdog};
 
-/// The worker's stack is what parser and planner recurse on; it is backed as it is touched.
+/// Parser and planner recurse on the worker's stack. The system backs it with memory as it is
+/// touched.
 const WORKER_STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// How a runtime is started.
@@ -69,8 +70,8 @@ pub struct Facts {
     pub io_uring_refused: Option<String>,
 }
 
-/// The worker of a core, until its thread ends or turns out not to start: nothing of it is left
-/// when this is dropped.
+/// The worker of a core, until its thread ends or fails to start. Dropping this closes the worker's
+/// mailbox. The last worker also closes the pools of threads.
 struct Ended {
     core: usize,
     shared: Arc<Shared>,
@@ -124,8 +125,8 @@ impl Runtime {
             batched: 0,
             io_uring_refused: refused,
         };
-        // Whole before its first thread: an error below drops it, which ends and joins the workers
-        // that run by then.
+        // The runtime is complete before its first thread starts. An error below drops it, which
+        // ends and joins the workers that run by then.
         let grace = options.grace;
         let mut runtime = Runtime { shared, threads: Mutex::new(Vec::new()), facts, grace };
         let pin = options.pin && cores <= processors.len();
@@ -193,8 +194,8 @@ impl Runtime {
         }
     }
 
-    /// The core this code runs on, if that is one of this runtime's. Each folder's runtime has
-    /// cores of its own, and what belongs to a core may be touched there alone.
+    /// The core this code runs on, if it belongs to this runtime. Each folder's runtime has cores
+    /// of its own, and only code on a core may touch that core's state.
     pub fn core_here(&self) -> Option<usize> {
         core::current().filter(|core| Arc::ptr_eq(&core.shared, &self.shared)).map(|core| core.number)
     }

@@ -139,7 +139,7 @@ pub fn after(time: Duration, action: impl FnOnce() + 'static) -> TimerId {
     TIMERS.with(|timers| timers.borrow_mut().set(deadline, Box::new(action)))
 }
 
-/// Takes a timer back; nothing happens when it has gone off. Only on the core that set it.
+/// Cancels a timer. Does nothing if it has gone off. Only on the core that set it.
 pub fn cancel(timer: TimerId) {
     let action = TIMERS.with(|timers| timers.borrow_mut().cancel(timer));
     drop(action); // after the borrow: what it owns may cancel timers too

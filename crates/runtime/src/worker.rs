@@ -123,8 +123,8 @@ impl Worker {
         if !(gap <= longest / 2 && self.poll_actively(began, (2 * gap).min(longest), deadline)) {
             self.sleep(began, deadline);
         }
-        // A new gap counts an eighth, so one lull doesn't end polling and one burst doesn't start
-        // it.
+        // A new gap has the weight 1/8, so one lull does not end polling and one burst does not
+        // start it.
         let lasted = time::begin_turn() - began;
         self.gap.set(gap - gap / 8 + lasted / 8);
     }

@@ -1,4 +1,4 @@
-//! Folders and locks: rare, so they go through the pool of threads.
+//! Folders and locks. These operations are rare, so they use the pool of threads.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ pub struct FileLock {
     _file: RegularFile,
 }
 
-/// Creates the file if needed and locks it; `WouldBlock` when somebody else holds it.
+/// Creates the file if needed and locks it. Fails with `WouldBlock` if another process holds it.
 pub fn lock_exclusive(path: &Path) -> io::Result<FileLock> {
     let how = How { write: true, create: true, ..How::READ };
     blocking(|| lock(regular::open(path, how)?.0))
 }
 
-/// Locks a file that exists, without writing to its folder: `None` when there is no such file,
-/// `WouldBlock` when somebody else holds it.
+/// Locks an existing file without writing to its folder. `None` if there is no such file. Fails
+/// with `WouldBlock` if another process holds it.
 pub fn lock_existing(path: &Path) -> io::Result<Option<FileLock>> {
     blocking(|| match open_to_read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -44,8 +44,8 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Makes a file hold `content` in one step, durable when this returns: its name with `.new` is
-/// written first. It has permissions 0600.
+/// Makes a file hold `content` in one step, durable when this returns. Writes to the name with
+/// `.new` first, with permissions 0600.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let draft =

@@ -1,10 +1,10 @@
-//! Files: a fiber that reads or writes parks while the kernel works; a thread that is no worker
-//! just blocks.
+//! Files. A fiber that reads or writes parks while the kernel works. A thread that is no worker
+//! blocks.
 //!
-//! Two ways behind one surface, chosen at start: a ring (io_uring) for each core, or a pool of I/O
-//! threads. Rare operations (open, rename, folders) go through the pool in both. What must hold: an
-//! operation's buffer outlives it, because its fiber does not leave before the operation has ended,
-//! whatever interrupts it.
+//! The start chooses one of two ways behind one surface: a ring (io_uring) for each core, or a pool
+//! of I/O threads. Rare operations (open, rename, folders) use the pool in both cases. What must
+//! hold: an operation's buffer outlives it. Its fiber does not leave before the operation has
+//! ended, even if it is interrupted.
 
 mod buffer;
 mod folder;
@@ -121,8 +121,8 @@ impl File {
         Ok(read)
     }
 
-    /// Fills several pieces, keeping several reads in flight; which ones were filled. The others
-    /// met an error or the file's end, or were interrupted: [`File::read_at`] tells which.
+    /// Fills several pieces, with several reads in flight. Returns which pieces were filled. The
+    /// others met an error, the file's end or an interrupt; [`File::read_at`] reports which.
     pub fn read_many(&self, pieces: &mut [(u64, &mut [u8])]) -> Vec<bool> {
         let fd = self.file.fd();
         let mut filled = Vec::with_capacity(pieces.len());
@@ -159,7 +159,7 @@ impl File {
         Ok(())
     }
 
-    /// Writes several pieces, keeping several in flight; the first error is returned once all have
+    /// Writes several pieces, with several writes in flight. Returns the first error once all have
     /// ended.
     pub fn write_many(&self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
         let fd = self.file.fd();
@@ -170,7 +170,7 @@ impl File {
             let mut results = vec![0; operations.len()];
             run_all(&operations, &mut results);
             for ((offset, piece), &result) in batch.iter().zip(&results) {
-                // A short or interrupted write goes on by itself.
+                // A short or interrupted write is completed by a write of its own.
                 let written = match device::outcome(result) {
                     Ok(written) => self.write_at(&piece[written..], offset + written as u64),
                     Err(error) if device::is_transient(&error) => self.write_at(piece, *offset),
@@ -187,8 +187,8 @@ impl File {
         self.run(Operation::Sync { fd: self.file.fd() }).map(|_| ())
     }
 
-    /// Makes room on disk for `len` bytes from `offset`, growing the file; `StorageFull` when there
-    /// is none.
+    /// Reserves disk space for `len` bytes from `offset`, and grows the file. Fails with
+    /// `StorageFull` if there is none.
     pub fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
         match self.run(Operation::Allocate { fd: self.file.fd(), offset, len }) {
             // A file system that can't reserve: grow the file at least.
@@ -270,8 +270,8 @@ pub(crate) fn pool() -> &'static Arc<Pool> {
     &here().pool
 }
 
-/// Runs what may block: on a thread of the pool while the fiber parks, or right here where there is
-/// no fiber.
+/// Runs a blocking `body` on a thread of the pool while the fiber parks, or on this thread if it
+/// runs no fiber.
 pub fn blocking<R: Send>(body: impl FnOnce() -> R + Send) -> R {
     let Some((_, fiber)) = fiber::current() else { return body() };
     here().pool.run(fiber, body)
@@ -331,7 +331,7 @@ impl Disk {
         }
     }
 
-    /// Whether operations have ended that nobody has been told of.
+    /// Whether operations have ended whose fibers were not woken yet.
     pub(crate) fn has_completions(&self) -> bool {
         self.ring.as_ref().is_some_and(Ring::has_completions)
     }

@@ -1,8 +1,9 @@
-//! Threads for what blocks: all file operations where there is no io_uring, and the rare ones
-//! everywhere.
+//! Threads for blocking operations: all file operations without io_uring, and the rare ones with
+//! it.
 //!
-//! Threads start when there is work and nobody idle, up to a bound, and stay. A fiber that hands
-//! work over parks until it has ended, so what the work borrows stays alive.
+//! A thread starts when there is work and no idle thread, up to a bound, and stays. What must hold:
+//! a fiber that hands work over parks until it has ended, so everything that the work borrows stays
+//! alive.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

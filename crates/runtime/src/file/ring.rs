@@ -1,8 +1,8 @@
-//! One core's io_uring: operations of a turn are submitted by one system call at its end;
-//! completions signal an eventfd in the core's epoll set.
+//! One core's io_uring. One system call at a turn's end submits the turn's operations. Completions
+//! signal an eventfd in the core's epoll set.
 //!
-//! A completion finds its ticket, on the stack of the fiber that waits, by the address the entry
-//! carries. The fiber does not leave before its last ticket is in, so the address is good.
+//! An entry carries the address of its ticket, which lies on the stack of the waiting fiber. What
+//! must hold: the fiber does not leave before its last completion, so the address is valid.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -25,8 +25,8 @@ pub(crate) fn listen_tcp(at: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     Ok((listener.into(), address))
 }
 
-/// Listens at a Unix socket with these permissions. A socket at the path that nobody listens at any
-/// more is removed.
+/// Listens at a Unix socket with these permissions. Removes a socket at the path if no process
+/// listens at it.
 pub(crate) fn listen_unix(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     remove_stale(path)?;
     let flags = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -50,7 +50,7 @@ pub(crate) fn listen_unix(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Removes a socket that nobody listens at any more; anything else at the path is left alone.
+/// Removes a socket at which no process listens. Leaves anything else at the path alone.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(about) if about.file_type().is_socket() => match UnixStream::connect(path) {
@@ -159,8 +159,7 @@ pub(crate) fn end_output(socket: RawFd) {
     unsafe { libc::shutdown(socket, libc::SHUT_WR) };
 }
 
-/// Asks for a length of the send queue, in bytes. Where it fails, the queue stays as long as it
-/// was.
+/// Asks for a length of the send queue, in bytes. On failure the queue keeps its length.
 pub(crate) fn set_queue(socket: RawFd, bytes: i32) {
     let _ = set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes);
 }
