@@ -12,7 +12,6 @@ use std::fmt;
 
 use bytes::BytesMut;
 
-use crate::arm::Dialect;
 use crate::client::{Param, Params, Prepare, Reply, Statement, StatementId, Wanted};
 use crate::load::Protocol;
 
@@ -89,14 +88,6 @@ impl Code {
     /// Whether the server lacks room for another connection at this moment.
     pub(crate) fn is_full(self) -> bool {
         matches!(self, Self::State([b'5', b'3', b'3', b'0', b'0']) | Self::Number(1040))
-    }
-
-    /// Parses a code: five letters and digits are PostgreSQL's, a number MySQL's.
-    pub(crate) fn parse(text: &str, dialect: Dialect) -> Option<Self> {
-        match dialect {
-            Dialect::Postgres => Some(Self::State(text.as_bytes().try_into().ok()?)),
-            Dialect::Mysql => Some(Self::Number(text.parse().ok()?)),
-        }
     }
 }
 

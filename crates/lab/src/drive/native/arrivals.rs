@@ -131,18 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn even_arrivals_of_several_threads_make_one_even_row() {
-        let wanted: Vec<u64> = (0..1000).map(|n| n * SECOND / 100).collect();
-        for (threads, clients) in [(1, 1), (1, 5), (2, 3), (3, 3), (3, 7), (4, 6)] {
-            let mut due = of_each((100.0, 100.0), Arrivals::Even, threads, clients).concat();
-            due.sort_unstable();
-            assert_eq!(due, wanted, "{threads} threads, {clients} clients");
-        }
-    }
-
-    #[test]
-    fn each_thread_has_arrivals_in_proportion_to_its_clients() {
-        for (threads, clients) in [(2, 3), (3, 7), (4, 6), (8, 9)] {
+    fn threads_have_their_clients_share_and_even_arrivals_make_one_even_row() {
+        let row: Vec<u64> = (0..10_000).map(|n| n * SECOND / 1000).collect();
+        for (threads, clients) in [(1, 1), (1, 5), (2, 3), (3, 3), (3, 7), (4, 6), (8, 9)] {
             for (arrivals, off) in [(Arrivals::Even, 1.0), (Arrivals::Poisson, 300.0)] {
                 let due = of_each((1000.0, 1000.0), arrivals, threads, clients);
                 for (thread, due) in due.iter().enumerate() {
@@ -151,6 +142,9 @@ mod tests {
                     let apart = (due.len() as f64 - wanted).abs();
                     assert!(apart <= own as f64 * off, "{arrivals:?} {thread}: {} of {wanted}", due.len());
                 }
+                let mut due = due.concat();
+                due.sort_unstable();
+                assert_eq!(due == row, arrivals == Arrivals::Even, "{threads} threads, {clients} clients");
             }
         }
         // The first thread has numbers 0 and 2 of three.

@@ -37,7 +37,7 @@ use super::connect::{Connection, Peer};
 use super::tally::Tally;
 use crate::arm::Dialect;
 use crate::client::{Client, Params, Random, StatementId, Step, Turn};
-use crate::drive::wire::{Answer, Code, Progress, Wire};
+use crate::drive::wire::{Answer, Progress, Wire};
 use crate::drive::{Live, Phase, cpu_since, cpu_time};
 use crate::load::{Load, Pace};
 use crate::workload::Workload;
@@ -60,8 +60,8 @@ pub(super) struct Round<'a> {
     threads: usize,
     workload: &'a dyn Workload,
     peer: Peer,
-    /// Errors that the workload tolerates.
-    tolerated: Vec<Code>,
+    /// Errors that the workload tolerates, by their codes.
+    tolerated: &'static [&'static str],
     ramp: u64,
     /// When counting begins, and when the round ends.
     counted: (u64, u64),
@@ -79,8 +79,7 @@ impl<'a> Round<'a> {
         let ramp = nanos(load.ramp);
         let from = ramp + nanos(load.warmup);
         let counted = (from, from + nanos(load.measured));
-        let tolerated = workload.tolerated(dialect).iter();
-        let tolerated = tolerated.filter_map(|code| Code::parse(code, dialect)).collect();
+        let tolerated = workload.tolerated(dialect);
         Self { load, threads, workload, peer, tolerated, ramp, counted }
     }
 }

@@ -278,10 +278,8 @@ mod tests {
             [Errors { code: "23505".to_owned(), message: "first".to_owned(), count: 2, tolerated: false }]
         );
         assert_eq!((measured.kinds[0].done, measured.seconds.as_slice()), (2, &[2][..]));
-    }
 
-    #[test]
-    fn a_round_lost_before_its_measured_time_is_an_error() {
+        // Without any measured time, that reason is all there is.
         let mut tally = Tally::new(1, (SECOND, 2 * SECOND), RISING);
         tally.lost(|| "no table".to_owned());
         tally.end(5, None);

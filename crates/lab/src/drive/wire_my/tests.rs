@@ -10,8 +10,8 @@ use crate::drive::wire::Code;
 
 const NONCE: &[u8; 20] = b"abcdefghijklmnopqrst";
 const OK: &[u8] = b"\0\0\0\x02\0\0\0";
-/// The wire of two statements: START TRANSACTION, which is always sent as text, and a SELECT of four
-/// values.
+/// The wire of two statements: START TRANSACTION, which is always sent as text, and a SELECT of
+/// four values.
 fn wire(protocol: Protocol, prepare: Prepare) -> Mysql {
     let target = crate::tests::target_at(Dialect::Mysql, Address::Unix("/nowhere".into()));
     let select = Statement {

@@ -17,7 +17,7 @@ impl<W: Wire> Thread<'_, W> {
         let Failure { code, behind, .. } = slot.answer.failure;
         let statement = slot.sent.get(behind).or(slot.sent.last()).copied();
         slot.sent.clear();
-        let tolerated = self.round.tolerated.contains(&code);
+        let tolerated = self.round.tolerated.contains(&code.to_string().as_str());
         let (round, wire) = (self.round, self.wire);
         let about = || statement.map_or_else(String::new, |one| about(round.workload, one, wire.text(one)));
         self.tally.error(&slot.answer.failure, tolerated, now, about);
