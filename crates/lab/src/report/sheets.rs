@@ -1,5 +1,5 @@
-//! A report as tables of text, which the terminal, Markdown and HTML each format in their own way,
-//! and the lines on what is broken or missing.
+//! A report as tables of text, with the lines on what is broken or missing. The terminal, Markdown
+//! and HTML each format the tables in their own way.
 
 use super::groups::{Group, gather};
 use crate::figures::{self, NONE};
