@@ -130,8 +130,9 @@ fn connect_all<W: Wire>(
     })
 }
 
-/// Raises the limit of descriptors to the most that this process may have. The lab starts perf, which
-/// has one descriptor for each thread, event and CPU. It is an error if the clients need more.
+/// Raises the limit of descriptors to the most that this process may have. The lab starts perf,
+/// which has one descriptor for each thread, event and CPU. It is an error if the clients need
+/// more.
 fn raise_file_limit(clients: usize) -> Result<(), String> {
     let needed = clients as u64 + OTHER_FILES;
     match rlimit::increase_nofile_limit(u64::MAX) {
