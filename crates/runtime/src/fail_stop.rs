@@ -1,8 +1,11 @@
-//! Fail-stop: the only way in which the engine ends its own process.
+//! Fail-stop: the engine ends its own process.
 //!
 //! The engine ends where going on would break a promise or wait for ever: the next start recovers
 //! from the log. It writes one line that begins with `PANIC` and exits with the status of its
-//! [`Cause`], as docs/operations.md lists them.
+//! [`Cause`], as docs/operations.md lists them. The engine has no other exit, with one exception:
+//! Rust's standard library aborts the process (SIGABRT) when the allocator has no memory for a
+//! value, or when a panic meets another one while it unwinds. A line of the engine's own could need
+//! memory there.
 
 use std::fmt;
 

@@ -1,8 +1,10 @@
 //! Memory aligned for direct I/O.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+
+use crate::fail_stop::{Cause, fail_stop};
 
 /// Zeroed bytes at a multiple of 4 KiB, as direct I/O wants them.
 #[derive(Debug)]
@@ -20,12 +22,15 @@ impl AlignedBuf {
     /// The start is a multiple of this.
     pub const ALIGNMENT: usize = 4096;
 
-    /// `len` zeroed bytes; `len` is rounded up to a multiple of 4 KiB.
+    /// `len` zeroed bytes; `len` is rounded up to a multiple of 4 KiB. Ends the process where the
+    /// system has no memory for them.
     pub fn new(len: usize) -> Self {
         let layout = Self::layout(len);
         // SAFETY: the layout's size is not zero (at least one page).
         let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        let Some(start) = NonNull::new(start) else {
+            fail_stop(Cause::System, format_args!("no memory for a buffer of {} bytes", layout.size()))
+        };
         Self { start, len: layout.size() }
     }
 

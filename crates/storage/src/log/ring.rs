@@ -2,8 +2,10 @@
 //! reservation. The flusher reads it below the filled point. Room is granted so that nothing is
 //! overwritten before it is on disk.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::{self, NonNull};
+
+use runtime::{Cause, fail_stop};
 
 use super::BLOCK;
 
@@ -21,12 +23,16 @@ unsafe impl Send for Ring {}
 unsafe impl Sync for Ring {}
 
 impl Ring {
+    /// Memory for the log's last `size` bytes. Ends the process where the system has none.
     pub(super) fn new(size: usize) -> Ring {
         assert!(size.is_power_of_two() && size >= BLOCK as usize);
         let layout = Self::layout(size);
         // SAFETY: the layout's size is not zero.
         let memory = unsafe { alloc_zeroed(layout) };
-        Ring { memory: NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout)), size }
+        let Some(memory) = NonNull::new(memory) else {
+            fail_stop(Cause::System, format_args!("no memory for {size} bytes of the log"))
+        };
+        Ring { memory, size }
     }
 
     pub(super) fn size(&self) -> u64 {
