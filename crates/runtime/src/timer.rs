@@ -38,7 +38,6 @@ struct Entry {
 }
 
 /// The timers of one core.
-#[derive(Default)]
 struct Timers {
     entries: Vec<Entry>,
     free: Vec<u32>,
@@ -112,7 +111,7 @@ pub(crate) fn begin() {
 /// The worker's loop has ended: its timers never go off.
 pub(crate) fn end() {
     FIRES.set(false);
-    let timers = TIMERS.with(|timers| timers.take());
+    let timers = TIMERS.with(|timers| timers.replace(Timers::NONE));
     drop(timers); // after the borrow: what an action owns may cancel timers too
 }
 
@@ -151,7 +150,7 @@ mod tests {
 
     #[test]
     fn due_in_order_and_cancelled_ones_never() {
-        let mut timers = Timers::default();
+        let mut timers = Timers::NONE;
         let late = timers.set(30, Box::new(|| {}));
         let early = timers.set(10, Box::new(|| {}));
         assert_eq!(timers.next_deadline(), Some(10));
