@@ -6,8 +6,8 @@
 //!
 //! 1. A reader notes the word, reads through [`crate::racy::RacyBytes`] or atomics, and validates.
 //!    Every change raises the version, so an unchanged version and an open latch mean unchanged
-//!    bytes. The version repeats after 2^(63 - PINS) changes (2^43 for a page's frame), far beyond
-//!    what one optimistic read can sleep through.
+//!    bytes. The version repeats after 2^(63 - PINS) changes (2^43 with 20 bits of pins). That is
+//!    far beyond what one optimistic read can sleep through.
 //! 2. Pins don't touch the version, so a pin never fails a reader. [`VersionLatch::try_lock_idle`]
 //!    alone heeds them: what is pinned stays where it is.
 //! 3. A holder counts as one of a latch ([`held`]), but not in [`VersionLatch::write_alone`], which

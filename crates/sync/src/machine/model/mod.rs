@@ -25,7 +25,7 @@ pub(crate) use lock::Condvar;
 pub use lock::{Mutex, MutexGuard};
 pub use once::{LazyLock, Once, OnceLock};
 
-/// The simulation that schedules the virtual threads: `runtime` has it.
+/// The simulation that schedules the virtual threads. [`set_scheduler`] installs it.
 pub trait Scheduler {
     /// The running virtual thread is about to touch shared memory; another may run first.
     fn access(&self);
