@@ -59,7 +59,9 @@ fi
 # The pinned toolchain may be installed under another name, such as stable: then it gets the pinned
 # name too, and nothing is downloaded.
 pinned=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
-if command -v rustup >/dev/null && ! cargo --version >/dev/null 2>&1; then
+# A probe must not download either: rustup 1.28 and later install a missing toolchain by themselves.
+has_pinned() { RUSTUP_AUTO_INSTALL=0 cargo --version >/dev/null 2>&1; }
+if command -v rustup >/dev/null && ! has_pinned; then
   for toolchain in "$(rustup show home)"/toolchains/*; do
     name=$(basename "$toolchain")
     host=${name#*-}
@@ -69,5 +71,5 @@ if command -v rustup >/dev/null && ! cargo --version >/dev/null 2>&1; then
       break
     fi
   done
-  cargo --version >/dev/null 2>&1 || rustup toolchain install "$pinned" --profile minimal --component clippy --component rustfmt
+  has_pinned || rustup toolchain install "$pinned" --profile minimal --component clippy --component rustfmt
 fi
