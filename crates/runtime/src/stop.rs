@@ -123,18 +123,12 @@ pub fn arm(name: &str, action: Action, nth: Option<u64>) {
 
 /// Arms the points that the environment variable `ALLCORE_STOP` names, if it is set.
 pub fn arm_from_environment() -> Result<(), ParseError> {
-    match std::env::var(VARIABLE) {
-        Ok(text) => arm_all(&text),
-        Err(_) => Ok(()),
-    }
+    process::variable(VARIABLE).map_or(Ok(()), |text| arm_all(&text))
 }
 
 /// Fails when `ALLCORE_STOP` names a point that is in none of the lists of the crates.
 pub fn refuse_unknown(lists: &[&[&'static str]]) -> Result<(), UnknownPoint> {
-    match std::env::var(VARIABLE) {
-        Ok(text) => refuse_unknown_in(&text, lists),
-        Err(_) => Ok(()),
-    }
+    process::variable(VARIABLE).map_or(Ok(()), |text| refuse_unknown_in(&text, lists))
 }
 
 fn refuse_unknown_in(text: &str, lists: &[&[&'static str]]) -> Result<(), UnknownPoint> {

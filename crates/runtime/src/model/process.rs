@@ -13,6 +13,11 @@ pub(crate) fn kill() -> ! {
     std::process::abort()
 }
 
+/// A variable of the environment: none is set.
+pub(crate) fn variable(_: &str) -> Option<String> {
+    None
+}
+
 /// The text of a file in which the system tells of itself: a machine of 16 GiB without control
 /// groups.
 pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {

@@ -22,6 +22,11 @@ pub(crate) fn kill() -> ! {
     }
 }
 
+/// A variable of the environment; none where it is not set or no text.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// The text of a file in which the system tells of itself, as `/proc/meminfo`.
 pub(crate) fn text(path: impl AsRef<std::path::Path>) -> io::Result<String> {
     std::fs::read_to_string(path)
