@@ -36,7 +36,7 @@ use sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use sync::core_local;
 
 use crate::interrupt::{Interrupt, Interrupted, Reason};
-use crate::mapping;
+use crate::os::heap;
 
 pub use groups::available_bytes;
 pub(crate) use reserve::Call;
@@ -169,7 +169,8 @@ const fn block(size: usize) -> i64 {
     if taken < 32 { 32 } else { taken as i64 }
 }
 
-// A failed allocation ends the process, so nothing subtracts its bytes again.
+// The standard library aborts the process after a failed allocation, so nothing subtracts its bytes
+// again.
 #[inline(always)]
 fn add(bytes: i64) {
     CELLS.with(|cells| {
@@ -445,7 +446,7 @@ pub fn taken() -> u64 {
 pub fn set_limit(bytes: u64) {
     // Relaxed: set before there are sessions; a number that orders nothing.
     LIMIT.store(bytes.min(i64::MAX as u64), Ordering::Relaxed);
-    mapping::configure_heap(MAPPED, HEAP_END);
+    heap::configure(MAPPED, HEAP_END);
 }
 
 /// Limit of all sessions together, in bytes.

@@ -1,4 +1,4 @@
-//! Files, sockets and events as every machine names them: requests to a machine, and its answers.
+//! Files, sockets, events and mappings as every machine names them: the requests and the answers.
 
 use std::fmt;
 use std::io;
@@ -61,6 +61,17 @@ impl fmt::Display for Unusable {
 }
 
 impl std::error::Error for Unusable {}
+
+/// The use of a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Ordinary pages.
+    Pages,
+    /// Huge pages of 2 MiB, reserved at once, so that a shortage shows here.
+    HugePages,
+    /// A stack.
+    Stack,
+}
 
 /// Events that an entry of the set is watched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,8 +36,10 @@ mod call;
 mod device;
 mod fail_stop;
 mod here;
+#[cfg(model)]
+#[path = "os/mapping.rs"]
+mod host; // the memory under the model machine
 mod mailbox;
-mod mapping;
 #[cfg(not(model))]
 mod os;
 mod reactor;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use sync::SpinLock;
 use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::mapping::{self, Purpose, advise_huge, discard, map};
+use crate::device::Purpose;
+use crate::os::mapping::{self, advise_huge, discard, map};
 use crate::os::{self, thread::JoinHandle};
 
 const PAGE: usize = 4096;

@@ -8,7 +8,8 @@ use std::num::NonZeroUsize;
 use corosensei::stack::StackPointer;
 use sync::core_local;
 
-use crate::mapping::{self, Purpose};
+use crate::device::Purpose;
+use crate::os::mapping;
 
 /// Usable bytes of a fiber's stack. Only what is touched takes memory.
 pub(crate) const STACK_BYTES: usize = 4 << 20;

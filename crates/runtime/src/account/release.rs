@@ -129,7 +129,7 @@ unsafe fn give_back(start: *mut u8, layout: Layout) {
         let length = PIECE.min(end - at);
         // SAFETY: whole pages within the block, whose content nobody wants. A failure leaves them
         // to the call below.
-        unsafe { crate::mapping::discard(start.add(at), length) };
+        unsafe { crate::os::mapping::discard(start.add(at), length) };
         at += length;
     }
     // SAFETY: the caller's contract.

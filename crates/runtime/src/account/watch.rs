@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::resident::{self, Resident};
 use super::{release, reserve, signal};
-use crate::mapping;
+use crate::os::heap;
 use crate::os::thread::{park_timeout, spawn};
 use crate::time;
 
@@ -81,5 +81,5 @@ pub fn watch(resident: u64, mut relieve: impl FnMut() + Send + 'static) -> io::R
 
 /// Gives the free pages of all threads' heaps back to the system.
 fn trim() {
-    reserve::with_trim(mapping::trim_heap);
+    reserve::with_trim(heap::trim);
 }

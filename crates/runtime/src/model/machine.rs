@@ -1,4 +1,4 @@
-//! The scheduler of virtual threads, and the stream of events that a run is known by.
+//! The scheduler of virtual threads.
 //!
 //! A virtual thread is a coroutine. Fibers are coroutines on top of a worker's: a switch saves the
 //! stack that is in use, whichever it is, and comes back to it. The queue is ordered by clock and,
@@ -6,22 +6,29 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io;
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
 use std::rc::Rc;
 
 use corosensei::stack::StackPointer;
 use corosensei::{Coroutine, Yielder};
 
-use crate::mapping::{self, Purpose};
+use super::events::{Event, Stream, digest};
+use super::generator::Generator;
+use crate::device::Purpose;
+use crate::fail_stop::{Cause, fail_stop};
+use crate::host;
 
 /// The time at which a simulation begins, in nanoseconds.
 const START: u64 = 1_000_000_000;
 /// Most that one access to shared memory takes, in nanoseconds.
 const ACCESS_MOST: u64 = 16;
-/// One access in so many is slow: the thread loses its processor for a while. A seed chooses one of
-/// them: where many accesses are slow, short windows between two of them are hit; where few are,
-/// long ones.
+/// One access in so many is slow: the thread loses its processor for a while. One of them is drawn
+/// for a run: where many accesses are slow, short windows between two of them are hit; where few
+/// are, long ones.
 const SLOW_ONE_IN: [u64; 4] = [16, 64, 256, 2048];
 /// Most that the slow accesses take together, in nanoseconds for each access.
 const SLOW_EACH: u64 = 16;
@@ -33,6 +40,9 @@ const WAKE_MOST: u64 = 8_000;
 const STACK: usize = 4 << 20;
 /// A simulation that takes more switches than this is a storm.
 const SWITCHES_MOST: u64 = 2_000_000_000;
+/// A thread that spins so often, or touches memory so often while it panics, without another thread
+/// running in between, waits for ever.
+const STUCK: u64 = 10_000_000;
 /// The thread that runs the simulation's body.
 const MAIN: usize = 1;
 
@@ -60,12 +70,14 @@ pub(super) struct Machine {
     clock: Cell<u64>,
     /// When the next thread is to run.
     horizon: Cell<u64>,
-    random: Cell<u64>,
+    generator: Generator,
     /// One access in so many is slow.
     slow_one_in: u64,
-    hash: Cell<u64>,
+    events: Stream,
     switches: Cell<u64>,
     accesses: Cell<u64>,
+    /// Spins since the last switch, and accesses of a thread that panics.
+    looks: Cell<u64>,
 }
 
 /// A virtual thread.
@@ -110,6 +122,8 @@ pub(super) fn here() -> &'static Machine {
 /// simulation before.
 pub fn simulate<R: 'static>(seed: u64, body: impl FnOnce() -> R + 'static) -> (Outcome, R) {
     assert!(MACHINE.get().is_none(), "a process runs one simulation");
+    let generator = Generator::new(seed);
+    let slow_one_in = SLOW_ONE_IN[generator.between(0, SLOW_ONE_IN.len() as u64 - 1) as usize];
     let machine: &'static Machine = Box::leak(Box::new(Machine {
         threads: RefCell::default(),
         queue: RefCell::default(),
@@ -117,11 +131,12 @@ pub fn simulate<R: 'static>(seed: u64, body: impl FnOnce() -> R + 'static) -> (O
         current: Cell::new(0),
         clock: Cell::new(START),
         horizon: Cell::new(0),
-        random: Cell::new(seed),
-        slow_one_in: SLOW_ONE_IN[(seed % SLOW_ONE_IN.len() as u64) as usize],
-        hash: Cell::new(0xcbf2_9ce4_8422_2325),
+        generator,
+        slow_one_in,
+        events: Stream::new(),
         switches: Cell::new(0),
         accesses: Cell::new(0),
+        looks: Cell::new(0),
     }));
     MACHINE.set(Some(machine));
     sync::set_scheduler(Some(machine));
@@ -150,7 +165,8 @@ impl Machine {
             self.current.set(thread);
             self.switches.set(self.switches.get() + 1);
             assert!(self.switches.get() < SWITCHES_MOST, "a storm: {SWITCHES_MOST} switches");
-            self.note(&[thread as u64, self.clock.get()]);
+            self.looks.set(0);
+            self.events.note(Event::Switch, &[thread as u64, self.clock.get()]);
             let mut coroutine = coroutine.expect("a thread that is queued is suspended");
             let ended = coroutine.resume(()).as_return().is_some();
             self.current.set(0);
@@ -183,33 +199,27 @@ impl Machine {
 
     fn outcome(&self) -> Outcome {
         Outcome {
-            hash: self.hash.get(),
+            hash: self.events.hash(),
             switches: self.switches.get(),
             accesses: self.accesses.get(),
             nanoseconds: self.clock.get() - START,
         }
     }
 
-    /// Adds numbers to the hash of events.
-    pub(super) fn note(&self, numbers: &[u64]) {
-        let mixed = numbers.iter().fold(self.hash.get(), |hash, number| {
-            (hash ^ number).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29)
-        });
-        self.hash.set(mixed);
+    /// Adds an event to the simulation's stream.
+    pub(super) fn note(&self, event: Event, numbers: &[u64]) {
+        self.events.note(event, numbers);
     }
 
-    /// The next random number: splitmix64.
-    pub(super) fn random(&self) -> u64 {
-        let next = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.random.set(next);
-        let mixed = (next ^ (next >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    /// As [`Machine::note`], for a call on a path; the call's result.
+    pub(super) fn note_path<R>(&self, event: Event, path: &Path, result: io::Result<R>) -> io::Result<R> {
+        self.note(event, &[digest(path.as_os_str().as_bytes()), u64::from(result.is_ok())]);
+        result
     }
 
-    /// A random number from `least` to `most`.
-    pub(super) fn between(&self, least: u64, most: u64) -> u64 {
-        least + self.random() % (most - least + 1)
+    /// The generator of all random numbers.
+    pub(super) fn generator(&self) -> &Generator {
+        &self.generator
     }
 
     /// The running thread's clock, in nanoseconds.
@@ -237,7 +247,7 @@ impl Machine {
     }
 
     /// Starts a thread.
-    pub(super) fn spawn(&self, name: &str, stack: usize, body: Box<dyn FnOnce()>) -> std::io::Result<usize> {
+    pub(super) fn spawn(&self, name: &str, stack: usize, body: Box<dyn FnOnce()>) -> io::Result<usize> {
         let stack = Stack::map(stack)?;
         let mut threads = self.threads.borrow_mut();
         let number = threads.len() + 1;
@@ -255,7 +265,7 @@ impl Machine {
             place: None,
             joining: Vec::new(),
         };
-        let at = self.now() + self.between(1_000, WAKE_MOST);
+        let at = self.now() + self.generator.between(1_000, WAKE_MOST);
         self.enqueue(&mut thread, number, at);
         threads.push(thread);
         Ok(number)
@@ -308,13 +318,24 @@ impl Machine {
             self.queue.borrow_mut().remove(&place);
         }
         thread.state = State::Ready;
-        let at = self.clock.get().max(thread.clock) + self.between(100, WAKE_MOST);
+        let at = self.clock.get().max(thread.clock) + self.generator.between(100, WAKE_MOST);
         self.enqueue(thread, number, at);
     }
 
     /// A thread that panics unwinds to its end: `std` counts panics for the one real thread.
     fn may_switch(&self) -> bool {
         self.current() != 0 && !std::thread::panicking()
+    }
+
+    /// Counts a look at memory that may belong to a loop that waits. Ends the process after
+    /// [`STUCK`] of them without a switch: the loop would never end.
+    fn look_again(&self) {
+        self.looks.set(self.looks.get() + 1);
+        if self.looks.get() > STUCK {
+            let threads = self.threads.borrow();
+            let name = threads.get(self.current().wrapping_sub(1)).map_or("no thread", |it| &it.name);
+            fail_stop(Cause::Engine, format_args!("{name:?} looked {STUCK} times while no other ran"))
+        }
     }
 
     fn suspend(&self, state: State, until: Option<u64>) {
@@ -340,15 +361,16 @@ impl sync::Scheduler for Machine {
     fn access(&self) {
         self.accesses.set(self.accesses.get() + 1);
         if !self.may_switch() {
-            return;
+            return self.look_again();
         }
-        let drawn = self.random();
-        let is_slow = drawn % self.slow_one_in == 0;
+        let drawn = self.generator.next();
+        let is_slow = drawn.is_multiple_of(self.slow_one_in);
         let most = if is_slow { SLOW_EACH * self.slow_one_in } else { ACCESS_MOST };
         self.spend(1 + (drawn >> 32) % most);
     }
 
     fn spin(&self) {
+        self.look_again();
         // A thread that spins lets the one it waits for go ahead, whatever its own clock says.
         let at = self.horizon.get();
         let ahead = if at == u64::MAX { 0 } else { at.saturating_sub(self.clock.get()) };
@@ -378,11 +400,11 @@ struct Stack {
 }
 
 impl Stack {
-    fn map(bytes: usize) -> std::io::Result<Stack> {
+    fn map(bytes: usize) -> io::Result<Stack> {
         let bytes = bytes.next_multiple_of(4096);
-        let start = mapping::map(bytes, Purpose::Stack)?;
+        let start = host::map(bytes, Purpose::Stack)?;
         // SAFETY: the lowest page of our own mapping.
-        unsafe { mapping::forbid(start, 4096) }?;
+        unsafe { host::forbid(start, 4096) }?;
         Ok(Stack { start: NonZeroUsize::new(start.addr()).expect("a mapping is not at zero"), bytes })
     }
 }
@@ -402,6 +424,6 @@ unsafe impl corosensei::stack::Stack for Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: our own mapping, whole, and nothing runs on it any more.
-        unsafe { mapping::unmap(self.start.get() as *mut u8, self.bytes) };
+        unsafe { host::unmap(self.start.get() as *mut u8, self.bytes) };
     }
 }

@@ -6,8 +6,8 @@
 //! that is furthest behind runs, until its clock passes another's. What must hold:
 //!
 //! 1. A run depends on its seed and its program alone: not on the host's clock, its randomness, its
-//!    addresses or its other threads. [`Outcome::hash`] covers every switch and every operation of
-//!    a file or socket.
+//!    addresses or its other threads. [`Outcome::hash`] covers every switch and every
+//!    [operation](events) of a file, folder, socket or mapping, with the bytes that it moves.
 //! 2. A process runs one simulation: state that virtual threads leave behind is never dropped.
 //! 3. Nothing here waits for the host.
 //!
@@ -19,8 +19,12 @@
 mod changes;
 pub(crate) mod clock;
 mod disk;
+mod events;
 pub(crate) mod folder;
+mod generator;
+pub(crate) mod heap;
 mod machine;
+pub(crate) mod mapping;
 pub(crate) mod operation;
 mod pipe;
 pub(crate) mod poll;

@@ -1,6 +1,7 @@
 //! Carrying an operation out: the virtual thread that calls sleeps while the disk works.
 
 use super::disk::disk;
+use super::events::{Event, digest};
 use super::machine::here;
 use super::table::{self, Open};
 use crate::device::Operation;
@@ -17,38 +18,45 @@ pub(crate) fn execute(operation: &Operation) -> i32 {
             take_time(READ);
             // SAFETY: the maker has borrowed the buffer exclusively until the operation's end.
             let to = unsafe { std::slice::from_raw_parts_mut(to, len as usize) };
-            on_file(fd, false, |file| disk().file(file).read(to, offset) as i32)
+            let result = on_file(fd, false, |file| disk().file(file).read(to, offset) as i32);
+            let read = digest(&to[..usize::try_from(result).unwrap_or(0)]);
+            here().note(Event::Read, &[fd as u64, offset, u64::from(len), result as u64, read]);
+            result
         }
         Operation::Write { fd, from, len, offset, durable } => {
             take_time(if durable { SYNC } else { WRITE });
             // SAFETY: the maker has borrowed the buffer until the operation's end.
             let from = unsafe { std::slice::from_raw_parts(from, len as usize) };
-            let sum = from.iter().fold(0_u64, |sum, byte| sum.rotate_left(5) ^ u64::from(*byte));
-            here().note(&[5, fd as u64, offset, u64::from(len), sum]);
-            on_file(fd, true, |file| {
+            let result = on_file(fd, true, |file| {
                 disk().file(file).write(from, offset);
                 len as i32
-            })
+            });
+            let about = [fd as u64, offset, u64::from(durable), result as u64, digest(from)];
+            here().note(Event::Write, &about);
+            result
         }
         Operation::Sync { fd } => {
             take_time(SYNC);
-            here().note(&[6, fd as u64]);
-            on_file(fd, false, |_| 0)
+            let result = on_file(fd, false, |_| 0);
+            here().note(Event::Sync, &[fd as u64, result as u64]);
+            result
         }
         Operation::Allocate { fd, offset, len } => {
             take_time(WRITE);
-            on_file(fd, true, |file| {
+            let result = on_file(fd, true, |file| {
                 let mut disk = disk();
                 let contents = disk.file(file);
                 contents.set_len(contents.len().max(offset + len));
                 0
-            })
+            });
+            here().note(Event::Resize, &[fd as u64, offset, len, result as u64]);
+            result
         }
     }
 }
 
 fn take_time((least, most): (u64, u64)) {
-    here().sleep(here().between(least, most));
+    here().sleep(here().generator().between(least, most));
 }
 
 /// Calls `body` with the number of the file that is open, for writing where it `writes`.

@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::rc::Rc;
 
 use super::changes;
+use super::events::{Event, digest};
 use super::machine::here;
 
 /// Bytes that a connection takes in one direction before its reader has read.
@@ -31,6 +32,8 @@ pub(super) struct Pipe {
 /// One end of a connection.
 #[derive(Debug)]
 pub(super) struct End {
+    /// The number of the connection.
+    connection: u64,
     input: Rc<Pipe>,
     output: Rc<Pipe>,
 }
@@ -41,13 +44,16 @@ pub(super) struct Pending {
     pub(super) address: String,
     pub(super) is_tcp: bool,
     pub(super) queue: RefCell<VecDeque<Rc<End>>>,
+    /// Connections that were made here.
+    pub(super) made: Cell<u64>,
 }
 
 impl End {
-    pub(super) fn pair() -> (Rc<End>, Rc<End>) {
+    /// The two ends of the connection with this number.
+    pub(super) fn pair(connection: u64) -> (Rc<End>, Rc<End>) {
         let (there, back) = (Rc::new(Pipe::default()), Rc::new(Pipe::default()));
-        let one = End { input: Rc::clone(&back), output: Rc::clone(&there) };
-        (Rc::new(one), Rc::new(End { input: there, output: back }))
+        let one = End { connection, input: Rc::clone(&back), output: Rc::clone(&there) };
+        (Rc::new(one), Rc::new(End { connection, input: there, output: back }))
     }
 
     /// How often input came, and how often room was made.
@@ -84,7 +90,7 @@ impl End {
         }
         pipe.extend(&bytes[..count]);
         drop(pipe);
-        here().note(&[3, count as u64]);
+        here().note(Event::Send, &[self.connection, digest(&bytes[..count])]);
         self.output.inputs.set(self.output.inputs.get() + 1);
         changes::tell();
         Ok(count)
@@ -101,7 +107,8 @@ impl End {
             to.write(byte);
         });
         drop(pipe);
-        here().note(&[4, count as u64]);
+        // The bytes are those that a send has noted, in their order.
+        here().note(Event::Receive, &[self.connection, count as u64]);
         self.input.rooms.set(self.input.rooms.get() + 1);
         changes::tell();
         Ok(count)
@@ -109,6 +116,7 @@ impl End {
 
     pub(super) fn end_output(&self) {
         if !self.output.ended.replace(true) {
+            here().note(Event::EndOutput, &[self.connection]);
             self.output.inputs.set(self.output.inputs.get() + 1);
             changes::tell();
         }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 
+use super::events::Event as Noted;
 use super::machine::here;
 use super::table::{self, Descriptor, Open};
 use super::{Fd, changes, socket};
@@ -95,7 +96,8 @@ impl Poll {
                 break;
             }
             let Some(happened) = watched.look(fd) else { continue };
-            here().note(&[2, fd as u64, u64::from(happened.input), u64::from(happened.room)]);
+            let Happened { input, room, hung_up } = happened;
+            here().note(Noted::Happened, &[fd as u64, u64::from(input), u64::from(room), u64::from(hung_up)]);
             events[count] = Event { token: watched.token, happened };
             count += 1;
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Fd;
 use super::disk::{Contents, disk};
+use super::events::{Event, digest};
 use super::machine::here;
 use super::table::{Descriptor, Open};
 use crate::device::{How, Unusable};
@@ -56,18 +57,22 @@ impl RegularFile {
     /// Cuts or extends (with a hole) to `len`.
     pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
         self.contents(|contents| contents.set_len(len));
+        here().note(Event::Resize, &[self.fd() as u64, len]);
         Ok(())
     }
 
     /// Makes the file durable with all that describes it.
     pub(crate) fn sync_all(&self) -> io::Result<()> {
         here().sleep(100_000);
+        here().note(Event::Sync, &[self.fd() as u64]);
         Ok(())
     }
 
     /// Takes the file's exclusive lock until it is closed; `WouldBlock` when another has it.
     pub(crate) fn try_lock(&self) -> io::Result<()> {
-        if self.contents(|contents| std::mem::replace(&mut contents.is_locked, true)) {
+        let was_locked = self.contents(|contents| std::mem::replace(&mut contents.is_locked, true));
+        here().note(Event::Lock, &[self.fd() as u64, u64::from(was_locked)]);
+        if was_locked {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.has_lock.set(true);
@@ -90,6 +95,7 @@ impl Read for RegularFile {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         self.require(self.how.read)?;
         let count = self.contents(|contents| contents.read(to, self.at));
+        here().note(Event::Read, &[self.fd() as u64, self.at, digest(&to[..count])]);
         self.at += count as u64;
         Ok(count)
     }
@@ -99,6 +105,7 @@ impl Write for RegularFile {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         self.require(self.how.write)?;
         self.contents(|contents| contents.write(from, self.at));
+        here().note(Event::Write, &[self.fd() as u64, self.at, digest(from)]);
         self.at += from.len() as u64;
         Ok(from.len())
     }
@@ -114,6 +121,11 @@ impl Write for RegularFile {
 /// As a file system's. [`Unusable`] where a folder is there.
 pub(crate) fn open(path: &Path, how: How) -> io::Result<(RegularFile, bool)> {
     here().spend(5_000);
+    let opened = here().note_path(Event::OpenFile, path, open_now(path, how))?;
+    Ok((opened, how.direct))
+}
+
+fn open_now(path: &Path, how: How) -> io::Result<RegularFile> {
     let mut disk = disk();
     let file = match disk.find(path) {
         Ok(_) if how.create_new => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -133,7 +145,7 @@ pub(crate) fn open(path: &Path, how: How) -> io::Result<(RegularFile, bool)> {
         disk.file(file).set_len(0);
     }
     drop(disk);
-    Ok((RegularFile::new(file, how), how.direct))
+    Ok(RegularFile::new(file, how))
 }
 
 /// An open file without a name.

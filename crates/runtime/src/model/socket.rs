@@ -1,12 +1,13 @@
 //! Sockets in memory: connections between virtual threads.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::events::{Event, digest};
 use super::machine::here;
 use super::pipe::{CALL, End, Pending};
 use super::table::{self, Descriptor, Open};
@@ -45,7 +46,8 @@ fn listen(address: String, is_tcp: bool) -> io::Result<Descriptor> {
     if listener(&address).is_some() {
         return Err(io::ErrorKind::AddrInUse.into());
     }
-    let pending = Rc::new(Pending { address, is_tcp, queue: RefCell::default() });
+    here().note(Event::Listen, &[digest(address.as_bytes())]);
+    let pending = Rc::new(Pending { address, is_tcp, queue: RefCell::default(), made: Cell::new(0) });
     LISTENERS.with_borrow_mut(|listeners| listeners.push(Rc::downgrade(&pending)));
     Ok(Descriptor::new(Open::Listener(pending)))
 }
@@ -75,7 +77,9 @@ pub(crate) fn accept(listener: Fd, _: i32) -> io::Result<(Descriptor, Origin)> {
         true => Origin::Tcp(SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 1))),
         false => Origin::Unix { user: 0, process: None },
     };
-    Ok((Descriptor::new(Open::Socket(end)), origin))
+    let socket = Descriptor::new(Open::Socket(end));
+    here().note(Event::Accept, &[listener as u64, id(&socket) as u64]);
+    Ok((socket, origin))
 }
 
 /// Whether accepting failed because descriptors or memory have run out: they never do.
@@ -129,7 +133,9 @@ impl Connection {
     /// `ConnectionRefused` where nobody listens.
     pub fn open(address: &crate::net::Address) -> io::Result<Connection> {
         let pending = listener(&address.to_string()).ok_or(io::ErrorKind::ConnectionRefused)?;
-        let (client, server) = End::pair();
+        pending.made.set(pending.made.get() + 1);
+        let (client, server) = End::pair(pending.made.get());
+        here().note(Event::Connect, &[digest(pending.address.as_bytes()), pending.made.get()]);
         pending.queue.borrow_mut().push_back(server);
         changes::tell();
         Ok(Connection(client))

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Fd;
+use super::events::Event;
+use super::machine::here;
 use super::pipe::{End, Pending};
 
 /// A descriptor of an open file, socket or event, closed when it is dropped.
@@ -40,6 +42,7 @@ impl Descriptor {
     pub(super) fn new(open: Open) -> Descriptor {
         TABLE.with_borrow_mut(|table| {
             table.last += 1;
+            here().note(Event::Open, &[table.last as u64]);
             table.open.insert(table.last, open);
             Descriptor(table.last)
         })
@@ -53,6 +56,7 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
+        here().note(Event::Close, &[self.0 as u64]);
         let closed = TABLE.with_borrow_mut(|table| table.open.remove(&self.0));
         drop(closed); // after the borrow: an end that goes tells its peer
     }

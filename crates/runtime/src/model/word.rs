@@ -8,6 +8,8 @@ use std::ptr::NonNull;
 use sync::atomic::{AtomicU64, Ordering};
 
 use super::disk::disk;
+use super::events::Event;
+use super::machine::here;
 
 thread_local! {
     /// The mapped words, with their files and offsets.
@@ -22,6 +24,7 @@ pub(crate) fn map(path: &Path, offset: u64) -> io::Result<NonNull<AtomicU64>> {
     if disk.file(file).read(&mut bytes, offset) < bytes.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
+    here().note(Event::MapWord, &[file as u64, offset, u64::from_le_bytes(bytes)]);
     let word = NonNull::from(Box::leak(Box::new(AtomicU64::new(u64::from_le_bytes(bytes)))));
     MAPPED.with_borrow_mut(|mapped| mapped.push((word, file, offset)));
     Ok(word)
@@ -39,5 +42,6 @@ pub(crate) unsafe fn unmap(word: NonNull<AtomicU64>) {
     // SAFETY: by contract: made by `map` from a box, and freed once.
     let word = unsafe { Box::from_raw(word.as_ptr()) };
     let value = word.load(Ordering::Relaxed); // Relaxed: the only owner
+    here().note(Event::UnmapWord, &[place.1 as u64, place.2, value]);
     disk().file(place.1).write(&value.to_le_bytes(), place.2);
 }

@@ -5,6 +5,8 @@
 //!
 //! - [`clock`]: monotonic and calendar time;
 //! - [`folder`]: folders, and what is known of a path;
+//! - [`heap`]: the C library's heap;
+//! - [`mapping`]: mapped memory;
 //! - [`operation`]: carrying an operation of a file or socket out;
 //! - [`poll`]: waiting for many descriptors, and waking who waits;
 //! - [`process`]: how the process ends, and what the system tells of it;
@@ -20,6 +22,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod folder;
+pub(crate) mod heap;
+pub(crate) mod mapping;
 pub(crate) mod operation;
 pub(crate) mod poll;
 pub(crate) mod process;

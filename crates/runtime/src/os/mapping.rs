@@ -1,21 +1,9 @@
-//! Mapped memory: reserved address space, whose pages come as they are touched. It is the host's on
-//! every machine.
-
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
+//! Mapped memory: reserved address space, whose pages come as they are touched.
 
 use std::io;
 use std::ptr;
 
-/// The use of a mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Ordinary pages.
-    Pages,
-    /// Huge pages of 2 MiB, reserved at once, so that a shortage shows here.
-    HugePages,
-    /// A stack.
-    Stack,
-}
+use crate::device::Purpose;
 
 /// Maps zeroed memory that this process alone sees.
 pub(crate) fn map(len: usize, purpose: Purpose) -> io::Result<*mut u8> {
@@ -69,20 +57,4 @@ pub(crate) unsafe fn forbid(start: *mut u8, len: usize) -> io::Result<()> {
     // SAFETY: by contract.
     let done = unsafe { libc::mprotect(start.cast(), len, libc::PROT_NONE) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Has the C library's allocator map blocks from `mapped` bytes on, and keep at most `end` free
-/// bytes at a heap's end.
-pub(crate) fn configure_heap(mapped: i32, end: i32) {
-    // SAFETY: plain calls; the allocator takes its own locks.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, mapped);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, end);
-    }
-}
-
-/// Gives the free pages of all threads' heaps back to the system.
-pub(crate) fn trim_heap() {
-    // SAFETY: a plain call; it takes the allocator's own locks.
-    unsafe { libc::malloc_trim(0) };
 }
