@@ -4,7 +4,8 @@
 //! in memory, on virtual cores. Its seed decides everything. It prints the hash of its events: the
 //! same seed prints the same hash, in another process and from another build. What must hold:
 //!
-//! 1. A run that finds a wrong sum, or an error that is no deadlock, panics: the process fails.
+//! 1. A wrong sum, or an error that is no deadlock, ends the process at once: with status 70 where
+//!    a client finds it, and 101 where the main thread does.
 //! 2. It prints nothing that depends on the host.
 //!
 //! `make model` builds it with `--cfg model`; without that it only says so.
@@ -13,6 +14,8 @@
 
 #[cfg(model)]
 mod client;
+#[cfg(model)]
+mod fault;
 #[cfg(model)]
 mod transfers;
 
@@ -28,13 +31,17 @@ struct Arguments {
     /// Virtual cores
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
     cores: u64,
+    /// A fault that must fail the run: a test of its checks
+    #[cfg(model)]
+    #[arg(long, value_enum)]
+    fault: Option<fault::Fault>,
 }
 
 #[cfg(model)]
 fn main() {
-    let Arguments { seed, cores } = Arguments::parse();
+    let Arguments { seed, cores, fault } = Arguments::parse();
     let cores = usize::try_from(cores).expect("at most 64");
-    let (outcome, deadlocks) = runtime::model::simulate(seed, move || transfers::run(cores));
+    let (outcome, deadlocks) = runtime::model::simulate(seed, move || transfers::run(cores, fault));
     println!(
         "seed {seed}: hash {:016x}, {deadlocks} deadlocks, {} switches, {} accesses, {:.3} ms",
         outcome.hash,

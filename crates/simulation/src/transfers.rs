@@ -1,19 +1,22 @@
 //! Concurrent transfers between accounts, and the sums that must come out.
 //!
 //! Clients speak the wire protocol over sockets in memory. The database lies on a disk in memory,
-//! and is closed and opened again in the end.
+//! and is closed and opened again in the end. Its pool holds less than its data, so pages are
+//! evicted and read again, and a checkpoint runs in the middle.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtime::Critical;
 use runtime::net::{Address, Bound};
 use server::{Policy, Server};
 use sql::database::{Database, Options};
 use sync::atomic::{AtomicUsize, Ordering};
 
 use crate::client::Client;
+use crate::fault::{Fault, Spinner};
 
 /// Clients that transfer at the same time, each once.
 const TRANSFERS: usize = 200;
@@ -25,18 +28,20 @@ const BALANCE: i64 = 1_000;
 const READERS: usize = 4;
 /// Times that each of them does.
 const LOOKS: usize = 5;
-/// Frames of the pool, in bytes.
-const BUFFERS: usize = 32 << 20;
+/// Bytes of the note that each transfer stores.
+const NOTE: usize = 12_800;
+/// Frames of the pool, in bytes: fewer than the notes take.
+const BUFFERS: usize = 2 << 20;
 
 /// Opens a database, transfers, and looks at the sums, before and after it was closed and opened
 /// again. Returns the number of deadlocks.
-pub fn run(cores: usize) -> usize {
+pub fn run(cores: usize, fault: Option<Fault>) -> usize {
     let deadlocks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&deadlocks);
-    with_server(cores, move |address| {
+    let evicted = with_server(cores, move |address| {
         let mut client = Client::connect(address);
         expect(&mut client, "CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL)");
-        expect(&mut client, "CREATE TABLE transfers (id int PRIMARY KEY, amount bigint NOT NULL)");
+        expect(&mut client, "CREATE TABLE transfers (id int PRIMARY KEY, note text NOT NULL)");
         let accounts = format!("SELECT n, {BALANCE} FROM generate_series(1, {ACCOUNTS}) n");
         expect(&mut client, &format!("INSERT INTO accounts {accounts}"));
         let left = Arc::new(AtomicUsize::new(TRANSFERS + READERS));
@@ -45,20 +50,21 @@ pub fn run(cores: usize) -> usize {
             start(address, &left, move |client| transfer(client, number, &deadlocks));
         }
         for _ in 0..READERS {
-            start(address, &left, |client| (0..LOOKS).for_each(|_| expect_sum(client)));
+            start(address, &left, move |client| look(client, fault));
         }
-        // Acquire: what the clients did is seen.
-        while left.load(Ordering::Acquire) > 0 {
-            runtime::time::sleep_thread(Duration::from_millis(1));
-        }
+        wait_until(&left, TRANSFERS / 2);
+        expect(&mut client, "CHECKPOINT");
+        wait_until(&left, 0);
         expect_all(&mut client);
     });
+    assert!(evicted > 0, "the pool holds all pages");
     with_server(cores, |address| expect_all(&mut Client::connect(address)));
     deadlocks.load(Ordering::Relaxed) // Relaxed: the clients have ended
 }
 
-/// Calls `body` with the address of a server on the database, which is closed then.
-fn with_server(cores: usize, body: impl FnOnce(&Address)) {
+/// Calls `body` with the address of a server on the database, which is closed then. Returns the
+/// number of pages that were evicted.
+fn with_server(cores: usize, body: impl FnOnce(&Address)) -> u64 {
     let options = Options { cores: Some(cores), memory: Some(BUFFERS), ..Options::default() };
     let database = Database::open(Path::new("/data"), options).expect("the database opens");
     let place = Bound::new(Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 5432))));
@@ -68,18 +74,36 @@ fn with_server(cores: usize, body: impl FnOnce(&Address)) {
     let server = Server::start(database.clone(), options).expect("the server starts");
     body(&address);
     server.stop();
+    let evicted = database.store().pool().statistics().evictions;
     database.shutdown().expect("the database closes");
+    evicted
 }
 
-/// Starts a client on a virtual thread.
+/// Starts a client on a virtual thread. Its panic ends the process.
 fn start(address: &Address, left: &Arc<AtomicUsize>, body: impl FnOnce(&mut Client) + Send + 'static) {
     let (address, left) = (address.clone(), Arc::clone(left));
     let client = move || {
+        let critical = Critical::begin("a client of the simulation panicked");
         body(&mut Client::connect(&address));
+        critical.end();
         // Release: the main thread sees what was done.
         left.fetch_sub(1, Ordering::Release);
     };
     runtime::spawn_thread("client", client).expect("a virtual thread");
+}
+
+/// Waits until at most so many clients are left.
+fn wait_until(left: &AtomicUsize, most: usize) {
+    // Acquire: what the clients did is seen.
+    while left.load(Ordering::Acquire) > most {
+        runtime::time::sleep_thread(Duration::from_millis(1));
+    }
+}
+
+/// Looks at the sum several times.
+fn look(client: &mut Client, fault: Option<Fault>) {
+    let _spinner = fault.is_some_and(|fault| fault == Fault::Spin).then(|| Spinner);
+    (0..LOOKS).for_each(|_| expect_sum(client, fault.map_or(0, |_| 1)));
 }
 
 /// Moves an amount from one account to another; a deadlock begins it anew.
@@ -91,7 +115,7 @@ fn transfer(client: &mut Client, number: usize, deadlocks: &AtomicUsize) {
         "BEGIN".to_owned(),
         format!("UPDATE accounts SET balance = balance - {amount} WHERE id = {}", from + 1),
         format!("UPDATE accounts SET balance = balance + {amount} WHERE id = {}", to + 1),
-        format!("INSERT INTO transfers VALUES ({number}, {amount})"),
+        format!("INSERT INTO transfers VALUES ({number}, repeat(md5('{number}'), {}))", NOTE / 32),
         "COMMIT".to_owned(),
     ];
     while let Err((code, message)) = steps.iter().try_for_each(|step| client.run(step).map(drop)) {
@@ -110,13 +134,15 @@ fn number(client: &mut Client, sql: &str) -> i64 {
     expect(client, sql)[0].parse().expect("a number")
 }
 
-/// All balances add up to what was there at first, in every snapshot.
-fn expect_sum(client: &mut Client) {
+/// All balances add up to their first sum, `wrong` aside, in every snapshot.
+fn expect_sum(client: &mut Client, wrong: i64) {
     let sum = number(client, "SELECT sum(balance) FROM accounts");
-    assert_eq!(sum, BALANCE * ACCOUNTS as i64, "money was made or lost");
+    assert_eq!(sum + wrong, BALANCE * ACCOUNTS as i64, "money was made or lost");
 }
 
+/// The sum is right, and every transfer is there with its note.
 fn expect_all(client: &mut Client) {
-    expect_sum(client);
-    assert_eq!(number(client, "SELECT count(*) FROM transfers"), TRANSFERS as i64);
+    expect_sum(client, 0);
+    let notes = format!("SELECT count(*) FROM transfers WHERE note = repeat(md5(id::text), {})", NOTE / 32);
+    assert_eq!(number(client, &notes), TRANSFERS as i64);
 }
