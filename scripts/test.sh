@@ -44,6 +44,15 @@ step "documentation of the code"
 RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
   cargo doc --workspace --no-deps --document-private-items --locked
 
+step "lints and documentation of the model machine"
+# A target folder of its own: the same crates with other lints would be checked anew in both.
+# --cfg model goes by the lints' arguments, since clippy is itself the wrapper of the compiler.
+model=${CARGO_TARGET_DIR:-target}/model/lints
+CARGO_INCREMENTAL=0 cargo clippy --locked -p sync -p runtime --target-dir "$model" -- -D warnings --cfg model
+CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/model-rustc.sh \
+  RUSTDOCFLAGS="--cfg model -D warnings -A rustdoc::private_intra_doc_links" \
+  cargo doc --locked -p sync -p runtime --no-deps --document-private-items --target-dir "$model"
+
 step "building the tests"
 # Test binaries are built whole before any runs; the servers of black-box tests want the cores for
 # themselves.
