@@ -1,8 +1,8 @@
 //! The stream of events that a run is known by, kept as a hash. What must hold:
 //!
-//! 1. Each switch of threads is an event, and so is each operation of a file, folder, socket, mapped
-//!    word or mapping. The bytes that it moves are part of its event. A call that finds nothing to
-//!    do (`WouldBlock`) is none.
+//! 1. Each switch of threads is an event, and so is each operation of a file, folder, socket,
+//!    mapped word or mapping. The bytes that it moves are part of its event. A call that finds
+//!    nothing to do (`WouldBlock`) is none.
 //! 2. No address of the host is part of an event, and nothing that depends on one.
 
 use std::cell::Cell;
