@@ -38,7 +38,7 @@ soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of t
 	@scripts/soak.sh
 
 bombs: setup ## Some 590 statements with long calls, texts or values, each cancelled within 100 ms beside select 1 within 20 ms
-	ALLCORE_BOMBS=1 cargo test --release --locked -p allcore --test bombs -- --nocapture --test-threads=1
+	ALLCORE_BOMBS=1 cargo test --release --locked -p allcore --test server bombs:: -- --nocapture --test-threads=1
 
 fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--seed 1 --rounds 200"
 	@scripts/fuzz.py $(ARGS)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches into target/drivers the drivers that crates/allcore/tests/drivers.rs tries, at the versions
+# Fetches into target/drivers the drivers that crates/allcore/tests/server/drivers.rs tries, at the versions
 # pinned beside their checks, and the browser that looks at the lab's report. The script names what it
 # cannot get, and the test of that driver says that it is skipped.
 set -euo pipefail

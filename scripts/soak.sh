@@ -4,12 +4,13 @@
 # in 1 GiB, statements that want more memory than there is, and long statements that are cancelled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+tests=(cargo test --release --locked -p allcore --test server)
 ALLCORE_CRASH_ROUNDS=${ALLCORE_CRASH_ROUNDS:-500} \
-  cargo test --release --locked -p allcore --test crash -- --nocapture killed_at_random_moments
+  "${tests[@]}" -- --nocapture crash::killed_at_random_moments
 ALLCORE_SOAK_SECONDS=${ALLCORE_SOAK_SECONDS:-600} \
-  cargo test --release --locked -p allcore --test soak -- --nocapture --include-ignored
+  "${tests[@]}" -- --nocapture --include-ignored soak::
 ALLCORE_HISTORY_SECONDS=${ALLCORE_HISTORY_SECONDS:-45} \
-  cargo test --release --locked -p allcore --test history -- --nocapture --test-threads=1
+  "${tests[@]}" -- --nocapture --test-threads=1 history::
 
 # A control group that may have 1 GiB, of version 2 or 1; prints its folder.
 group_of_1_gib() {
@@ -28,13 +29,9 @@ group_of_1_gib() {
     return 1
   fi
 }
-memory_cases=(cargo test --release --locked -p allcore --test bounds --test memory)
-bombs=(cargo test --release --locked -p allcore --test bombs)
-"${memory_cases[@]}" --no-run
-"${bombs[@]}" --no-run
 limited_cases() {
-  "${memory_cases[@]}" -- --nocapture --test-threads=1 --include-ignored
-  ALLCORE_BOMBS=small "${bombs[@]}" -- --nocapture --test-threads=1
+  "${tests[@]}" -- --nocapture --test-threads=1 --include-ignored bounds:: memory::
+  ALLCORE_BOMBS=small "${tests[@]}" -- --nocapture --test-threads=1 bombs::
 }
 if group=$(group_of_1_gib 2>/dev/null); then
   echo "the memory cases and the bombs run in $group, which may have 1 GiB"

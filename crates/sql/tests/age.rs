@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Mutex;
 
-use common::{Folder, close_sound, fails, rows, run, until_used, used};
+use crate::common::{Folder, close_sound, fails, rows, run, until_used, used};
 use runtime::stop;
 
 /// Stop points belong to the process, so one test runs at a time.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, fails, rows, run};
+use crate::common::{Folder, fails, rows, run};
 use runtime::stop;
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Folder, LONG, close_sound, ended, run, waits};
+use crate::common::{Folder, LONG, close_sound, ended, run, waits};
 use runtime::stop::{self, Action};
 
 /// The time within which a session would wrongly answer.

@@ -5,7 +5,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Folder, LONG, close_sound, rows, run, until_used, used};
+use crate::common::{Folder, LONG, close_sound, rows, run, until_used, used};
 use runtime::stop::{self, Action};
 use sql::database::Options;
 

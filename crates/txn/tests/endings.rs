@@ -6,7 +6,7 @@ mod common;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{Bench, CORES, Short, open_engine, start_runtime, test_folder};
+use crate::common::{Bench, CORES, Short, open_engine, start_runtime, test_folder};
 use runtime::stop::{self, Action};
 use runtime::{Options, Runtime};
 use txn::{Engine, Isolation, TableLock, TxnSession, Wait};

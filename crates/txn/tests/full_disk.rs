@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Bench, Short, open_engine, start_runtime, table, test_folder};
+use crate::common::{Bench, Short, open_engine, start_runtime, table, test_folder};
 use runtime::fiber;
 use runtime::stop;
 use storage::Error as StorageError;

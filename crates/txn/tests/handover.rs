@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use common::{Bench, Short, table, until};
+use crate::common::{Bench, Short, table, until};
 use runtime::fiber;
 use runtime::stop::{self, Action};
 use txn::{Engine, Isolation, LockInfo, LockOutcome, LockedObject, Outcome, RowLock, TxnSession, Wait};

@@ -1,0 +1,40 @@
+//! Black-box tests: the real `allcore` command and real clients. One binary, so that the clients are
+//! linked once and tests of all files share two threads.
+#![allow(missing_docs, reason = "tests")]
+
+mod activity;
+mod bench;
+mod bombs;
+mod bounds;
+mod common;
+mod copy;
+mod crash;
+mod damage;
+mod deep;
+mod differential;
+mod doors;
+mod drivers;
+mod entrance;
+mod formats;
+mod history;
+mod interleaved;
+mod irregular_files;
+mod isolation;
+mod limits;
+mod log_damage;
+mod memory;
+mod out_of_line;
+mod pgbench;
+mod pipelines;
+mod portals;
+mod protocol;
+mod psql;
+mod reload;
+mod serve;
+mod shares;
+mod soak;
+mod specs;
+mod starting;
+mod stop_points;
+mod sysbench;
+mod wire_fuzz;
