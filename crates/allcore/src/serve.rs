@@ -98,7 +98,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
             return Err(open_fault(&data, &fault));
         }
     };
-    let is_apart = database.store().pool().memory() == runtime::memory::RegionKind::Huge;
+    let is_apart = database.folder().pool().1 == runtime::memory::RegionKind::Huge;
     let resident = resident(all, buffers as u64, beside, is_apart);
     database.bound_memory(memory.0, resident).map_err(|e| format!("the memory watch did not start: {e}"))?;
     log::info!("sessions may take {memory} of memory beside the buffers");

@@ -135,7 +135,7 @@ impl<'s> Common<'s> {
             made.seen_bytes += bytes;
         }
         let values = registers.iter().map(|register| file[*register as usize]);
-        made.rows.push(cx.store(), |to| pack(values, to))?;
+        made.rows.push(cx.folder(), |to| pack(values, to))?;
         Ok(true)
     }
 

@@ -103,7 +103,7 @@ fn new_key(
         return row_key(table, row, key);
     }
     key.clear();
-    key.extend_from_slice(&cx.numbers.take(cx.store(), table.tree)?.to_be_bytes());
+    key.extend_from_slice(&cx.numbers.take(cx.folder(), table.tree)?.to_be_bytes());
     Ok(())
 }
 

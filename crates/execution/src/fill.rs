@@ -8,10 +8,8 @@
 //! The tree must be as [`txn::Load`] asks. Two entries with the same key end the filling:
 //! [`Broken::Duplicate`].
 
-use std::sync::Arc;
-
 use txn::trees::Tree;
-use txn::{InsertOutcome, Load, Loaded, Store};
+use txn::{Folder, InsertOutcome, Load, Loaded};
 
 use super::{Executor, from_txn};
 use crate::spill::Sorter;
@@ -38,7 +36,7 @@ impl From<SqlError> for Broken {
 /// A tree being filled.
 pub(super) struct TreeFill<'s> {
     tree: Tree,
-    store: &'s Arc<Store>,
+    folder: &'s Folder,
     memory: usize,
     /// The load into the tree, once entries go there.
     load: Option<Load>,
@@ -54,9 +52,9 @@ pub(super) struct TreeFill<'s> {
 impl<'s> TreeFill<'s> {
     /// Fills this tree.
     pub fn new(cx: &Executor<'s>, tree: Tree) -> TreeFill<'s> {
-        let (store, memory) = (cx.store(), cx.session.maintenance_work_mem());
-        let sorter = Sorter::new(store, memory);
-        TreeFill { tree, store, memory, load: None, sorter, come: 0, ascending: true, last: Vec::new() }
+        let (folder, memory) = (cx.folder(), cx.session.maintenance_work_mem());
+        let sorter = Sorter::new(folder, memory);
+        TreeFill { tree, folder, memory, load: None, sorter, come: 0, ascending: true, last: Vec::new() }
     }
 
     /// Takes an entry.
@@ -100,7 +98,7 @@ impl<'s> TreeFill<'s> {
 
     /// Begins to load the tree, with what has been sorted.
     fn load(&mut self, cx: &mut Executor<'s>) -> Result<Load, Broken> {
-        let sorter = std::mem::replace(&mut self.sorter, Sorter::new(self.store, self.memory));
+        let sorter = std::mem::replace(&mut self.sorter, Sorter::new(self.folder, self.memory));
         let mut sorted = sorter.finish()?;
         let load = cx.txn.load(&self.tree).map_err(from_txn)?;
         let mut load = load.ok_or_else(|| SqlError::internal("a new tree that is not empty"))?;

@@ -97,7 +97,7 @@ pub(super) fn store_row(cx: &mut Executor<'_>, table: &Table, row: &[Datum<'_>])
     let (mut bytes, mut key) = (cx.take_bytes(), cx.take_bytes());
     match table.primary_key {
         Some(_) => row_key(table, row, &mut key)?,
-        None => key.extend_from_slice(&cx.numbers.take(cx.store(), table.tree)?.to_be_bytes()),
+        None => key.extend_from_slice(&cx.numbers.take(cx.folder(), table.tree)?.to_be_bytes()),
     }
     out_of_line::encode(cx, table, row, &key, &mut bytes)?;
     if load::insert(cx, table, &key, &bytes)? == InsertOutcome::Duplicate {

@@ -168,7 +168,7 @@ impl<'s> EquiJoin<'s> {
         run(cx, self.right, file, arena, &mut |cx, file, arena| {
             if !self.key(cx, (false, &mut maker), file, arena, &mut key)? {
                 if self.keeps_unmatched() {
-                    lonely.push(cx.store(), |to| pack_registers(self.right_registers, file, to))?;
+                    lonely.push(cx.folder(), |to| pack_registers(self.right_registers, file, to))?;
                 }
             } else if let Some(sorter) = &mut sorter {
                 sorter.push(&key, |to| pack_registers(self.right_registers, file, to))?;

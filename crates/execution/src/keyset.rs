@@ -60,7 +60,7 @@ impl<'b> KeySet<'b> {
             if rows.count().is_multiple_of(STRIDE) {
                 fences.push(work::owned_bytes(key)?);
             }
-            rows.push(cx.store(), |to| work::put(key, to))?;
+            rows.push(cx.folder(), |to| work::put(key, to))?;
             last.clear();
             work::put(key, &mut last)?;
         }

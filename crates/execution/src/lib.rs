@@ -61,7 +61,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use txn::{Store, TxnSession};
+use txn::{Folder, TxnSession};
 
 use crate::spill::Sorter;
 use catalog::{Catalog, TreeAddress};
@@ -262,8 +262,8 @@ impl<'s> Executor<'s> {
     }
 
     /// Where rows beyond `work_mem` go.
-    pub fn store(&self) -> &'s Arc<Store> {
-        self.txn.engine().store()
+    pub fn folder(&self) -> &'s Folder {
+        self.txn.engine().folder()
     }
 
     /// Bytes an operator may keep in memory.
@@ -273,7 +273,7 @@ impl<'s> Executor<'s> {
 
     /// A sorter within it.
     pub fn sorter(&self) -> Sorter<'s> {
-        Sorter::new(self.store(), self.work_mem())
+        Sorter::new(self.folder(), self.work_mem())
     }
 
     /// An empty arena from the core's stock.

@@ -1,7 +1,7 @@
 //! VACUUM and ANALYZE.
 
 use runtime::hash::QuickMap;
-use txn::{Direction, Engine, Range, TxnSession};
+use txn::{Direction, Engine, Range, TxnSession, trees};
 
 use super::keys::{table_tree, tree};
 use super::memory::encode_key;
@@ -48,8 +48,8 @@ pub fn analyze(txn: &TxnSession, table: &Table) -> Result<TableStatistics, SqlEr
             step *= 2;
         }
     }
-    let store = txn.engine().store();
-    let pages = table_tree(table).pages(store).map_err(|error| from_storage(&error))?;
+    let pages =
+        trees::pages(txn.engine().folder(), table_tree(table)).map_err(|error| from_storage(&error))?;
     let columns = columns.iter().map(|column| column.statistics(sampled)).collect();
     Ok(TableStatistics { rows: rows as f64, pages: pages as f64, columns })
 }

@@ -59,7 +59,7 @@ impl Group {
         self.any = false;
         if let Some((key, row)) = self.next.take() {
             self.any = true;
-            self.rows.push(cx.store(), |to| work::put(&row, to))?;
+            self.rows.push(cx.folder(), |to| work::put(&row, to))?;
             self.key = key;
         }
         while let Some((key, row)) = right.next()? {
@@ -72,7 +72,7 @@ impl Group {
                 self.next = Some((work::owned_bytes(key)?.into(), work::owned_bytes(row)?.into()));
                 break;
             }
-            self.rows.push(cx.store(), |to| work::put(row, to))?;
+            self.rows.push(cx.folder(), |to| work::put(row, to))?;
         }
         Ok(())
     }

@@ -268,7 +268,7 @@ fn move_out(
     let mut written = Vec::with_capacity(out);
     for (_, _, column) in &order[..out] {
         let value = row::variable_bytes(row[*column]).unwrap_or_default();
-        let number = cx.numbers.take(cx.store(), table.out_of_line)?;
+        let number = cx.numbers.take(cx.folder(), table.out_of_line)?;
         let pointer = OutOfLinePointer { number, length: value.len() as u32 };
         let tree = tree(table.out_of_line);
         for (chunk, part) in (0..).zip(value.chunks(CHUNK)) {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use catalog::TreeAddress;
 use runtime::hash::HashMap;
 use sync::{SpinLock, core_local};
-use txn::{Store, trees};
+use txn::{Folder, trees};
 use values::error::SqlError;
 
 use crate::error::from_txn;
@@ -40,7 +40,7 @@ impl RowNumbers {
 
     /// The number of a new row, or of a new value, of a tree whose keys begin with such numbers (8
     /// bytes, big endian).
-    pub fn take(&self, store: &Store, tree: TreeAddress) -> Result<u64, SqlError> {
+    pub fn take(&self, folder: &Folder, tree: TreeAddress) -> Result<u64, SqlError> {
         let key = (self.instance, tree.id);
         let claimed = CLAIMED.with_borrow_mut(|claimed| {
             let (next, end) = claimed.get_mut(&key)?;
@@ -51,16 +51,16 @@ impl RowNumbers {
         });
         match claimed {
             Some(number) => Ok(number),
-            None => self.claim(store, tree, key),
+            None => self.claim(folder, tree, key),
         }
     }
 
     #[cold]
-    fn claim(&self, store: &Store, tree: TreeAddress, key: (u64, u32)) -> Result<u64, SqlError> {
+    fn claim(&self, folder: &Folder, tree: TreeAddress, key: (u64, u32)) -> Result<u64, SqlError> {
         let known = self.next.lock().contains_key(&tree.id);
         // The first session to enter the tree in the map wins. Nobody inserts a row before that, so
         // every session reads the same last number.
-        let first = if known { 0 } else { last_number(store, tree)? + 1 };
+        let first = if known { 0 } else { last_number(folder, tree)? + 1 };
         let start = {
             let mut numbers = self.next.lock();
             let next = numbers.entry(tree.id).or_insert(first);
@@ -84,7 +84,7 @@ impl RowNumbers {
     }
 }
 
-fn last_number(store: &Store, tree: TreeAddress) -> Result<u64, SqlError> {
-    let last = trees::last_prefix(store, crate::tree(tree)).map_err(|error| from_txn(error.into()))?;
+fn last_number(folder: &Folder, tree: TreeAddress) -> Result<u64, SqlError> {
+    let last = trees::last_prefix(folder, crate::tree(tree)).map_err(|error| from_txn(error.into()))?;
     Ok(last.map_or(0, u64::from_be_bytes))
 }

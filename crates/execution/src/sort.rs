@@ -52,7 +52,7 @@ pub(super) fn sort<'s, 'x>(
         return Ok(Flow::More);
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let mut sorter = Sorter::limited(cx.store(), cx.work_mem(), limit);
+    let mut sorter = Sorter::limited(cx.folder(), cx.work_mem(), limit);
     let (mut maker, mut key) = (Keys::default(), cx.take_bytes());
     run(cx, input, file, arena, &mut |cx, file, arena| {
         key.clear();

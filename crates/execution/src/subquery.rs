@@ -181,7 +181,7 @@ impl<'s> Subquery<'s> {
         let Some([pair]) = pair else {
             let mut rows = Rows::new(cx.work_mem());
             run(cx, self.subquery, file, arena, &mut |cx, file, _| {
-                rows.push(cx.store(), |to| pack_registers(self.keep, file, to))?;
+                rows.push(cx.folder(), |to| pack_registers(self.keep, file, to))?;
                 Ok(Flow::More)
             })?;
             return Ok(Known::Rows(rows));

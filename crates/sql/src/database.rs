@@ -1,4 +1,4 @@
-//! An open data folder: starts the runtime, opens and recovers the store, and connects sessions.
+//! An open data folder: starts the runtime, opens and recovers the folder, and connects sessions.
 
 mod check;
 mod relief;
@@ -11,7 +11,7 @@ use runtime::Runtime;
 use runtime::interrupt::Interrupt;
 use runtime::memory::RegionKind;
 use txn::folder::{self, PAGE_SIZE};
-use txn::{Engine, StorageError, Store};
+use txn::{Engine, Folder, StorageError};
 
 pub use check::{CheckProgress, CheckReport};
 
@@ -169,10 +169,10 @@ impl Database {
         Ok(())
     }
 
-    /// The store below, for tools that look inside.
+    /// The folder below, for tools that look inside.
     #[must_use]
-    pub fn store(&self) -> &Arc<Store> {
-        self.shared.engine.store()
+    pub fn folder(&self) -> &Folder {
+        self.shared.engine.folder()
     }
 
     /// All locks that sessions hold or wait for, for tools that look inside.
@@ -187,8 +187,8 @@ impl Database {
     pub fn facts(&self) -> Vec<String> {
         let facts = self.shared.runtime.facts();
         let refused = facts.io_uring_refused.as_ref().map(|why| format!(" (io_uring refused: {why})"));
-        let pool = self.store().pool();
-        let memory = match pool.memory() {
+        let (pool, memory) = self.folder().pool();
+        let memory = match memory {
             RegionKind::Huge => "huge pages",
             RegionKind::Transparent => "transparent huge pages",
             RegionKind::Ordinary => "ordinary pages",
@@ -197,7 +197,6 @@ impl Database {
             runtime::FileIo::IoUring => "io_uring",
             runtime::FileIo::Auto | runtime::FileIo::Threads => "threads",
         };
-        let inheritance = self.store().inheritance();
         vec![
             format!("{} cores ({} pinned), NUMA nodes: {}", facts.cores, facts.pinned, facts.numa_nodes),
             format!("file I/O by {file_io}{}", refused.unwrap_or_default()),
@@ -205,8 +204,8 @@ impl Database {
                 0 => "each send and receive is a system call".to_owned(),
                 batched => format!("sends and receives of many sessions go together on {batched} cores"),
             },
-            format!("buffers: {} MiB in {memory}", (pool.frames() * PAGE_SIZE) >> 20),
-            format!("recovery done, {} unfinished transactions undone", inheritance.losers),
+            format!("buffers: {} MiB in {memory}", pool >> 20),
+            format!("recovery done, {} unfinished transactions undone", self.folder().losers()),
         ]
     }
 
@@ -276,13 +275,13 @@ impl Database {
         shared.runtime.drain();
         // A session that outlives this call may write until the workers have ended, so the lock on
         // the folder stays until then.
-        let folder = shared.engine.store().take_lock();
+        let lock = shared.engine.folder().take_lock();
         let closed = shared.runtime.call(0, || {
             shared.autovacuum.close();
             shared.engine.close().map_err(from_txn)
         });
         shared.runtime.shutdown();
-        drop(folder);
+        drop(lock);
         closed.map_err(OpenError::Catalog)
     }
 }
@@ -295,18 +294,18 @@ fn open_shared(
     mut read_only: ReadOnlySettings,
 ) -> Result<Arc<Shared>, OpenError> {
     let new = !options.look_only && folder::is_vacant(path);
-    let store = match new {
+    let folder = match new {
         true => folder::make(path, runtime, options, system::SYSTEM_TREE)?,
         false => folder::open(path, runtime, options)?,
     };
-    read_only.extend(read_only::of(&store, path, max_connections));
-    let engine = Engine::open(store).map_err(from_txn)?;
+    read_only.extend(read_only::of(&folder, path, max_connections));
+    let engine = Engine::open(folder).map_err(from_txn)?;
     let shared = Shared::new(runtime, engine, max_connections, read_only);
     shared.load()?;
     if new {
         // A folder without its mark of creation is made anew, so the first definitions reach the
         // disk before the mark.
-        folder::finish(shared.engine.store(), path)?;
+        shared.engine.folder().finish(path)?;
     }
     garbage::collect_in_background(&shared);
     let activity = Arc::clone(&shared.activity);

@@ -10,6 +10,7 @@ use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::Error;
 use crate::announce::CoreFloors;
 use crate::deadlock::{Graph, Node, Searches};
+use crate::folder::Folder;
 use crate::locks::{AdvisoryKey, LockTable, Tag};
 use crate::retained::RetainedLimit;
 use crate::slots::{Slots, Target};
@@ -22,7 +23,7 @@ pub(crate) const STRONG_COUNTERS: usize = 1024;
 
 /// Transactions on one store. Each runtime has one engine.
 pub struct Engine {
-    pub(crate) store: Arc<Store>,
+    folder: Folder,
     pub(crate) status: StatusTable,
     pub(crate) txids: Txids,
     pub(crate) slots: Slots,
@@ -74,11 +75,11 @@ pub struct LockInfo {
 
 impl Engine {
     /// An engine over a store that is not recovered yet, without background work.
-    pub(crate) fn new(store: Arc<Store>, first_txid: u64) -> Result<Arc<Engine>, Error> {
+    pub(crate) fn new(folder: Folder, first_txid: u64) -> Result<Arc<Engine>, Error> {
         // The reserve worker serves sessions, and the service worker runs short tasks.
-        let workers = store.runtime().worker_count();
+        let workers = folder.runtime().worker_count();
         let txids = Txids::new(first_txid, workers);
-        let published = Arc::new(CachePadded::new(AtomicU64::new(store.wal().durable().0)));
+        let published = Arc::new(CachePadded::new(AtomicU64::new(folder.0.wal().durable().0)));
         let engine = Engine {
             status: StatusTable::new()?,
             slots: Slots::new(),
@@ -92,14 +93,14 @@ impl Engine {
             deadlocks: CachePadded::new(Searches::new()),
             closed: AtomicBool::new(false),
             retained: RetainedLimit::default(),
-            store,
+            folder,
         };
         Ok(Arc::new(engine))
     }
 
     /// Gives the log its callbacks into the transactions.
     pub(crate) fn attach(self: &Arc<Self>) {
-        let wal = self.store.wal();
+        let wal = self.store().wal();
         let published = Arc::clone(&self.published);
         wal.on_durable(move |durable| raise(&published, durable));
         // Weak: the log must not keep the engine alive, because the engine keeps the log.
@@ -115,16 +116,23 @@ impl Engine {
         });
     }
 
-    /// The store under the engine.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
+    /// The folder under the engine.
+    #[inline]
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// The folder's store.
+    #[inline]
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.folder.0
     }
 
     /// Ends the background work and closes the store. No session may be left. Must run in a fiber.
     pub fn close(&self) -> Result<(), Error> {
         // Relaxed: background work reads the flag now and then.
         self.closed.store(true, Ordering::Relaxed);
-        Ok(self.store.close()?)
+        Ok(self.store().close()?)
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -1,5 +1,8 @@
 //! Data folders: how the floors above make, open and verify one.
 //!
+//! [`Folder`] is an open one. Its store stays inside this crate: the layers above pass the handle on,
+//! and ask it what has a method here, in [`crate::trees`] or in [`crate::spool`].
+//!
 //! A folder is made in three steps. [`make`] begins it with an empty first tree,
 //! [`crate::Engine::open`] serves transactions, which store the first definitions, and [`finish`]
 //! names it. A crash before the last step leaves a folder that [`is_vacant`].
@@ -8,7 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use runtime::Runtime;
-use runtime::file::AlignedBuf;
+use runtime::file::{AlignedBuf, FileLock};
+use runtime::memory::RegionKind;
 use storage::btree::Tree;
 use storage::recovery::Manner;
 use storage::store::StoreOptions;
@@ -45,41 +49,103 @@ pub fn is_vacant(folder: &Path) -> bool {
     Store::is_vacant(folder)
 }
 
+/// An open data folder. Clones are handles of the same one.
+#[derive(Clone)]
+pub struct Folder(pub(crate) Arc<Store>);
+
+impl From<Arc<Store>> for Folder {
+    fn from(store: Arc<Store>) -> Folder {
+        Folder(store)
+    }
+}
+
+/// For code that names storage's type itself, as tests do.
+impl From<&Folder> for Arc<Store> {
+    fn from(folder: &Folder) -> Arc<Store> {
+        Arc::clone(&folder.0)
+    }
+}
+
 /// Begins to make a folder with an empty first tree of this number. Must run in a fiber.
 pub fn make(
     folder: &Path,
     runtime: &Arc<Runtime>,
     options: Options,
     first_tree: u32,
-) -> Result<Arc<Store>, Error> {
+) -> Result<Folder, Error> {
     let store = Store::begin(folder, runtime, &options.of_store(runtime))?;
     Tree::create_first(&store, first_tree)?;
-    Ok(store)
-}
-
-/// Makes everything written so far durable, and names the folder that [`make`] began.
-pub fn finish(store: &Store, folder: &Path) -> Result<(), Error> {
-    let wal = store.wal();
-    wal.wait_durable(wal.position())?;
-    Store::finish(folder)
+    Ok(Folder(store))
 }
 
 /// Opens a folder and repeats its log; [`crate::Engine::open`] comes next. Must run in a fiber.
-pub fn open(folder: &Path, runtime: &Arc<Runtime>, options: Options) -> Result<Arc<Store>, Error> {
-    Store::open(folder, runtime, &options.of_store(runtime))
+pub fn open(folder: &Path, runtime: &Arc<Runtime>, options: Options) -> Result<Folder, Error> {
+    Store::open(folder, runtime, &options.of_store(runtime)).map(Folder)
 }
 
-/// Whether a page is in use.
-pub fn is_used(store: &Store, page: u32) -> Result<bool, Error> {
-    store.space().is_used(PageNo(page))
-}
+impl Folder {
+    /// Makes everything written so far durable, and names the folder that [`make`] began at `path`.
+    pub fn finish(&self, path: &Path) -> Result<(), Error> {
+        let wal = self.0.wal();
+        wal.wait_durable(wal.position())?;
+        Store::finish(path)
+    }
 
-/// Reads a page from its file past the pool and verifies its checksum and number; the fault in
-/// words. `buffer` has [`PAGE_SIZE`] bytes.
-pub fn verify_page(store: &Store, page: u32, buffer: &mut AlignedBuf) -> Result<(), String> {
-    let (pool, page) = (store.pool(), PageNo(page));
-    pool.file(page).read(page, buffer).map_err(|error| error.to_string())?;
-    pool.verify(buffer, page).map_err(|damage| damage.what().to_owned())
+    /// The runtime that the folder's store works on.
+    #[inline]
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        self.0.runtime()
+    }
+
+    /// Bytes of the page pool, and the kind of memory it has.
+    pub fn pool(&self) -> (usize, RegionKind) {
+        (self.0.pool().frames() * PAGE_SIZE, self.0.pool().memory())
+    }
+
+    /// Bytes of a segment of the log, and of log after which a checkpoint begins.
+    pub fn log_bytes(&self) -> (u64, u64) {
+        let options = self.0.wal().options();
+        (options.segment_bytes, options.checkpoint_bytes)
+    }
+
+    /// Unfinished transactions that the start found and undoes.
+    pub fn losers(&self) -> usize {
+        self.0.inheritance().losers
+    }
+
+    /// Takes a checkpoint now, at full speed. Parks.
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        self.0.checkpoint().map(drop)
+    }
+
+    /// Takes the lock that keeps others from opening the folder, so that the caller can hold it
+    /// longer than the engine does. `None` where it was taken before.
+    pub fn take_lock(&self) -> Option<FileLock> {
+        self.0.take_lock()
+    }
+
+    /// Pages of the file, and how many of them are free.
+    pub fn pages(&self) -> (u32, u32) {
+        self.0.space().pages()
+    }
+
+    /// Pages of the temporary file, and how many of them are free.
+    pub fn temporary_pages(&self) -> (u32, u32) {
+        self.0.space().temporary_pages()
+    }
+
+    /// Whether a page is in use.
+    pub fn is_used(&self, page: u32) -> Result<bool, Error> {
+        self.0.space().is_used(PageNo(page))
+    }
+
+    /// Reads a page from its file past the pool and verifies its checksum and number; the fault in
+    /// words. `buffer` has [`PAGE_SIZE`] bytes.
+    pub fn verify_page(&self, page: u32, buffer: &mut AlignedBuf) -> Result<(), String> {
+        let (pool, page) = (self.0.pool(), PageNo(page));
+        pool.file(page).read(page, buffer).map_err(|error| error.to_string())?;
+        pool.verify(buffer, page).map_err(|damage| damage.what().to_owned())
+    }
 }
 
 /// Pages of the space map among the first `pages` pages.

@@ -84,7 +84,7 @@ impl fmt::Display for KeptLog {
 /// Starts the keeper, which ends with the engine.
 pub fn start(engine: &Arc<Engine>) {
     let keeper = Arc::downgrade(engine);
-    engine.store.runtime().spawn(0, move || {
+    engine.store().runtime().spawn(0, move || {
         let mut progress = Progress::default();
         while let Some(engine) = keeper.upgrade().filter(|engine| !engine.is_closed()) {
             let busy = engine.tick(&keeper, &mut progress);
@@ -120,7 +120,7 @@ impl Engine {
         self.tell_of_held_horizon(progress, now);
         let Some(kept) = self.kept_log() else { return };
         if kept.txid != progress.told
-            && kept.bytes > KEPT_DISTANCES * self.store.wal().options().checkpoint_bytes
+            && kept.bytes > KEPT_DISTANCES * self.store().wal().options().checkpoint_bytes
         {
             progress.told = kept.txid;
             log::warn!("{kept}");
@@ -200,7 +200,7 @@ impl Engine {
         let first = slot.first_lsn();
         let age = runtime::time::now().saturating_sub(slot.logging_since());
         // Read last: a transaction that has ended meanwhile has no first LSN.
-        let bytes = self.store.wal().position().0.checked_sub(first)?;
+        let bytes = self.store().wal().position().0.checked_sub(first)?;
         // Relaxed: information only.
         let session = slot.label.load(Ordering::Relaxed);
         Some(KeptLog { session, txid: slot.txid(), age: Duration::from_nanos(age), bytes })
@@ -209,12 +209,12 @@ impl Engine {
     /// Has every core raise its floor. The new floors count from the next tick on, so nobody waits
     /// here.
     fn raise_floors(&self, keeper: &Weak<Engine>) {
-        for core in 0..self.store.runtime().worker_count() {
+        for core in 0..self.store().runtime().worker_count() {
             let keeper = keeper.clone();
-            self.store.runtime().spawn(core, move || {
+            self.store().runtime().spawn(core, move || {
                 if let Some(engine) = keeper.upgrade() {
                     engine.floors.raise(core, &engine.published);
-                    engine.undo.shrink(&engine.store, core, engine.horizon());
+                    engine.undo.shrink(engine.store(), core, engine.horizon());
                 }
             });
         }
@@ -223,7 +223,7 @@ impl Engine {
     fn advance_horizon(&self, stuck: &mut Option<u64>) {
         // Not beyond the durable log: a reader of a version below the horizon does not ask on whose
         // commit it depends.
-        let durable = self.store.wal().durable();
+        let durable = self.store().wal().durable();
         let oldest = Lsn(self.floors.oldest(self.slots.iter().map(|(_, slot)| &slot.floor))).min(durable);
         let (start, end) = (self.horizon(), self.txids.end());
         let mut horizon = start;

@@ -15,9 +15,9 @@
 //!    committed ([`locks`]).
 //! 7. No session waits for a lock while it holds a latch, and every wait can be interrupted.
 //!
-//! This crate is the interface of the upper layers to storage: [`trees`], [`spool`] and [`folder`]
-//! name, item by item, what crosses it. [`Store`] crosses as a handle, and [`StorageError`] as part
-//! of [`Error`].
+//! The layers above reach storage through this crate alone. [`trees`], [`spool`] and [`folder`]
+//! name, item by item, what they get of it. An open folder crosses as [`Folder`], a handle without
+//! the store's own methods, and [`StorageError`] as part of [`Error`].
 //!
 //! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot.
 //! Never backwards.
@@ -51,6 +51,7 @@ mod visibility;
 
 pub use engine::{Engine, LockInfo, LockedObject};
 pub use error::Error;
+pub use folder::Folder;
 pub use horizon::KeptLog;
 pub use locks::AdvisoryKey;
 pub use purge::{Vacuum, take_deletions};
@@ -60,7 +61,7 @@ pub use session::{
     TableGrant, TableLock, TxnSession, Wait, WaitLimits,
 };
 pub use snapshot::Snapshot;
-pub use storage::{Error as StorageError, Store};
+pub use storage::Error as StorageError;
 pub use version::Stamp;
 
 /// The stop points of storage and of this crate: see [`runtime::stop`].

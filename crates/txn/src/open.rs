@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use storage::Store;
 use storage::store::Inheritance;
 
 use crate::restore::Undo;
-use crate::{Engine, Error, horizon};
+use crate::{Engine, Error, Folder, horizon};
 
 impl Engine {
-    /// Ends the start of a store that was created or opened: undoes what a crash left unfinished.
-    /// Then serves transactions on it. Must run in a fiber of the store's runtime.
-    pub fn open(store: Arc<Store>) -> Result<Arc<Engine>, Error> {
-        let engine = Engine::new(Arc::clone(&store), highest_txid(store.inheritance()) + 1)?;
+    /// Ends the start of a folder that was made or opened: undoes what a crash left unfinished.
+    /// Then serves transactions on it. Must run in a fiber of the folder's runtime.
+    pub fn open(folder: Folder) -> Result<Arc<Engine>, Error> {
+        let first = highest_txid(folder.0.inheritance()) + 1;
+        let engine = Engine::new(folder, first)?;
         // Before recovery's checkpoint, which must store the transaction numbers in use.
         engine.attach();
-        engine.store.recover(&mut Undo::new(Arc::clone(&engine.store)))?;
-        engine.publish(engine.store.wal().durable());
+        engine.store().recover(&mut Undo::new(Arc::clone(engine.store())))?;
+        engine.publish(engine.store().wal().durable());
         horizon::start(&engine);
         Ok(engine)
     }

@@ -108,7 +108,7 @@ impl Vacuum {
     /// Visits this many entries more and removes the dead ones. False at the end of the tree.
     /// Yields as it goes.
     pub fn step(&mut self, engine: &Engine, entries: u64) -> Result<bool, Error> {
-        let (store, horizon, tree) = (&*engine.store, engine.horizon(), self.cursor.tree());
+        let (store, horizon, tree) = (engine.store(), engine.horizon(), self.cursor.tree());
         for _ in 0..entries {
             let Some((found, value)) = self.cursor.next(store)? else { return Ok(false) };
             self.seen += 1;

@@ -264,7 +264,7 @@ impl Inner {
         let txid = engine.txids.assign(runtime::core(), engine.horizon())?;
         engine.status.set(txid, Status::Running(self.number.get()));
         self.slot().set_txid(txid);
-        self.slot().begin_logging(engine.store.wal().position());
+        self.slot().begin_logging(engine.store().wal().position());
         self.txid.set(txid);
         let mut snapshot = self.snapshot.get();
         snapshot.txid = txid;

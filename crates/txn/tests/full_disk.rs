@@ -140,8 +140,8 @@ fn recovery_works_on_a_full_disk() {
         prepare(&engine);
         let session = engine.session().unwrap();
         let put = shorten_and_fill(&engine, &session, MANY);
-        engine.store().wal().wait_durable(engine.store().wal().position()).unwrap();
-        engine.store().abandon();
+        store(&engine).wal().wait_durable(store(&engine).wal().position()).unwrap();
+        store(&engine).abandon();
         // Recovery finds its changes.
         std::mem::forget(session);
         put

@@ -222,9 +222,6 @@ pub struct ErrorFields {
     /// The PostgreSQL routine that reports the error. Some drivers recognise an error by its
     /// routine.
     pub routine: Option<&'static str>,
-    /// The tables that the names in a refused statement stand for, with the statement's lock on
-    /// each. PostgreSQL refuses such a statement only after it has got these locks.
-    pub resolved: Vec<(u32, txn::TableLock)>,
 }
 
 /// An error for the client.
@@ -272,7 +269,6 @@ impl SqlError {
             data_type: None,
             constraint: None,
             routine: None,
-            resolved: Vec::new(),
         }))
     }
 
@@ -286,13 +282,6 @@ impl SqlError {
     #[cold]
     pub fn internal(message: impl Into<String>) -> SqlError {
         SqlError::new(SqlState::INTERNAL_ERROR, message)
-    }
-
-    /// Adds the locks of the tables that the names in a refused statement stand for.
-    #[cold]
-    pub fn with_resolved(mut self, locks: Vec<(u32, txn::TableLock)>) -> SqlError {
-        self.0.resolved = locks;
-        self
     }
 
     /// Adds the detail.

@@ -32,10 +32,14 @@ const COMPILING_BUDGET: usize = 4 << 20;
 ///
 /// `here` runs first, on the worker's stack. When it uses up the budget, or would have to wait for
 /// memory, the work begins anew with the call that `make` gives: see [`beside`].
-pub fn here_or_beside<R, F>(here: impl FnOnce() -> Result<R>, make: impl Fn() -> Result<F>) -> Result<R>
+pub fn here_or_beside<R, E, F>(
+    here: impl FnOnce() -> std::result::Result<R, E>,
+    make: impl Fn() -> Result<F>,
+) -> std::result::Result<R, E>
 where
     R: Send + 'static,
-    F: FnOnce() -> Result<R> + Send + 'static,
+    E: From<SqlError> + Send + 'static,
+    F: FnOnce() -> std::result::Result<R, E> + Send + 'static,
 {
     match budget::whole_within(COMPILING_BUDGET, || fiber::on_worker_stack(here)) {
         Some(done) => done,
@@ -48,10 +52,11 @@ where
 ///
 /// A call reserves its memory. When the memory is short, the fiber waits for it and another call
 /// begins anew. Nothing else may reserve memory beside the cores.
-pub fn beside<R, F>(make: impl Fn() -> Result<F>) -> Result<R>
+pub fn beside<R, E, F>(make: impl Fn() -> Result<F>) -> std::result::Result<R, E>
 where
     R: Send + 'static,
-    F: FnOnce() -> Result<R> + Send + 'static,
+    E: From<SqlError> + Send + 'static,
+    F: FnOnce() -> std::result::Result<R, E> + Send + 'static,
 {
     let measured = || {
         let (call, bytes) = account::measure(&make);

@@ -3,11 +3,9 @@
 //! A row is its length (u32) and its values, each with a tag ([`values::types::tagged`]), packed
 //! without gaps.
 
-use std::sync::Arc;
-
 use bumpalo::Bump;
-use txn::Store;
-use txn::spool::{Spool, SpoolReader};
+use txn::Folder;
+use txn::spool::{self, Spool, SpoolReader};
 
 use super::{failed, short};
 use values::error::SqlError;
@@ -63,7 +61,7 @@ impl Rows {
     #[inline]
     pub fn push(
         &mut self,
-        store: &Arc<Store>,
+        folder: &Folder,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
         if self.count.is_multiple_of(ROWS_BETWEEN_MARKS) && self.marked {
@@ -77,7 +75,7 @@ impl Rows {
             length = write(to).and_then(|()| short(to.len() - start - 4));
             to[start..start + 4].copy_from_slice(&length.as_ref().map_or(0, |len| *len).to_le_bytes());
         };
-        self.spool.append(store, framed).map_err(failed)?;
+        spool::append(&mut self.spool, folder, framed).map_err(failed)?;
         length.map(drop)
     }
 

@@ -8,10 +8,9 @@
 //! input, a merge joins neighbouring runs only, and the earlier run goes first.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-use txn::Store;
-use txn::spool::{PAGE_SIZE, Spool, SpoolReader};
+use txn::Folder;
+use txn::spool::{self, PAGE_SIZE, Spool, SpoolReader};
 
 use super::{failed, pause, short};
 use values::error::SqlError;
@@ -72,7 +71,7 @@ struct Run {
 
 /// Takes entries in any order.
 pub struct Sorter<'a> {
-    store: &'a Arc<Store>,
+    folder: &'a Folder,
     /// Bytes it may use.
     memory: usize,
     /// Entries that will be asked for.
@@ -91,9 +90,9 @@ pub struct Sorter<'a> {
 
 impl<'a> Sorter<'a> {
     /// A sorter that uses about `memory` bytes before it uses temporary pages.
-    pub fn new(store: &'a Arc<Store>, memory: usize) -> Sorter<'a> {
+    pub fn new(folder: &'a Folder, memory: usize) -> Sorter<'a> {
         Sorter {
-            store,
+            folder,
             memory,
             limit: usize::MAX,
             bar: None,
@@ -107,8 +106,8 @@ impl<'a> Sorter<'a> {
     }
 
     /// As [`Sorter::new`], when only the first `limit` entries, at least one, will be asked for.
-    pub fn limited(store: &'a Arc<Store>, memory: usize, limit: usize) -> Sorter<'a> {
-        Sorter { limit, ..Sorter::new(store, memory) }
+    pub fn limited(folder: &'a Folder, memory: usize, limit: usize) -> Sorter<'a> {
+        Sorter { limit, ..Sorter::new(folder, memory) }
     }
 
     /// Adds an entry. `write` appends the payload to the vector it receives. It is not called for
@@ -214,9 +213,9 @@ impl<'a> Sorter<'a> {
         let mut spool = Spool::new(0);
         for entry in &self.entries {
             self.pace.step()?;
-            append(self.store, &mut spool, entry.key(&self.bytes), entry.payload(&self.bytes))?;
+            append(self.folder, &mut spool, entry.key(&self.bytes), entry.payload(&self.bytes))?;
         }
-        spool.seal(self.store).map_err(failed)?;
+        spool::seal(&mut spool, self.folder).map_err(failed)?;
         self.bytes.clear();
         self.entries.clear();
         self.runs.push(Run { spool, level: 0 });
@@ -248,10 +247,10 @@ impl<'a> Sorter<'a> {
             && let Some((key, payload)) = merge.next()?
         {
             self.pace.step()?;
-            append(self.store, &mut spool, key, payload)?;
+            append(self.folder, &mut spool, key, payload)?;
             left -= 1;
         }
-        spool.seal(self.store).map_err(failed)?;
+        spool::seal(&mut spool, self.folder).map_err(failed)?;
         self.runs.push(Run { spool, level });
         Ok(())
     }
@@ -305,14 +304,14 @@ fn merge(
 }
 
 /// Writes an entry to a run.
-fn append(store: &Arc<Store>, spool: &mut Spool, key: &[u8], payload: &[u8]) -> Result<(), SqlError> {
+fn append(folder: &Folder, spool: &mut Spool, key: &[u8], payload: &[u8]) -> Result<(), SqlError> {
     let mut written = Ok(());
     let write = |to: &mut Vec<u8>| {
         to.extend_from_slice(&(key.len() as u32).to_le_bytes());
         to.extend_from_slice(&(payload.len() as u32).to_le_bytes());
         written = work::put(key, to).and_then(|()| work::put(payload, to));
     };
-    spool.append(store, write).map_err(failed)?;
+    spool::append(spool, folder, write).map_err(failed)?;
     written
 }
 

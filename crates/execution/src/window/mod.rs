@@ -89,7 +89,7 @@ impl<'s> Window<'s> {
                 rows.clear();
             }
             let new_peers = rows.count() == 0 || !work::equal(key, &last)?;
-            rows.push(cx.store(), |to| {
+            rows.push(cx.folder(), |to| {
                 pack([Datum::Bool(new_peers)].into_iter(), to)?;
                 work::put(row, to)
             })?;

@@ -190,7 +190,7 @@ impl<'s> Window<'s> {
                     pack([cx.eval(argument, file, arena)?].into_iter(), &mut payload)?;
                 }
                 pack_registers(self.keep, file, &mut payload)?;
-                rows.push(cx.store(), |to| work::put(&payload, to))?;
+                rows.push(cx.folder(), |to| work::put(&payload, to))?;
                 give(cx, &mut rows, file, false, sink)
             })?;
             match flow {

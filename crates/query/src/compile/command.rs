@@ -12,7 +12,7 @@ use pg_query::protobuf::{
 };
 use txn::TableLock;
 
-use super::compile_node;
+use super::{Refused, compile_node};
 use crate::bind::{Binder, inner, inner_of};
 use crate::plan::{
     ColumnDesc, Command, Discard, Isolation, PreparedCall, QualifiedName, Statement, TransactionModes,
@@ -35,12 +35,12 @@ pub fn bind_command(
     context: &Context<'_>,
     request: &Request<'_>,
     node: &NodeEnum,
-) -> Result<(Command, Vec<ColumnDesc>, Locks), SqlError> {
+) -> Result<(Command, Vec<ColumnDesc>, Locks), Refused> {
     let request = Request { literals: &[], ..*request };
     let mut binder = Binder::new(context, &request, &[]);
     let command = match binder.command(node) {
         Ok(command) => command,
-        Err(error) => return Err(error.with_resolved(binder.locks)),
+        Err(error) => return Err(Refused { error, resolved: binder.locks }),
     };
     let text_column =
         |name: &str| ColumnDesc { name: name.to_owned(), type_: Type::TEXT, table: 0, attribute: 0 };
@@ -119,7 +119,7 @@ impl Binder<'_> {
         let compiled = compile_node(self.context, self.request, inner_of(node)?);
         let locks = match &compiled {
             Ok(compiled) => &compiled.statement.locks,
-            Err(error) => &error.resolved,
+            Err(refused) => &refused.resolved,
         };
         for (table, lock) in locks {
             self.lock(*table, *lock);

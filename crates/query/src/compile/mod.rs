@@ -30,6 +30,7 @@ use values::error::{SqlError, SqlState};
 use values::types::Type;
 
 use crate::bind::{Binder, Parameters};
+use crate::compile::command::Locks;
 use crate::normalize::LiteralUse;
 use crate::plan::{Body, Check, Command, Reg, Statement};
 use crate::planner::plan_bound;
@@ -46,11 +47,33 @@ pub struct Compiled {
     pub uses: Vec<LiteralUse>,
 }
 
+/// A statement that cannot be compiled.
+#[derive(Debug)]
+pub struct Refused {
+    /// The reason, with PostgreSQL's code and position.
+    pub error: SqlError,
+    /// The tables that the statement's names stand for, with its lock on each. PostgreSQL refuses
+    /// such a statement only after it has got these locks.
+    pub resolved: Locks,
+}
+
+impl From<SqlError> for Refused {
+    fn from(error: SqlError) -> Refused {
+        Refused { error, resolved: Locks::new() }
+    }
+}
+
+impl From<Refused> for SqlError {
+    fn from(refused: Refused) -> SqlError {
+        refused.error
+    }
+}
+
 /// Compiles one statement. None: the text is empty or a comment.
 ///
 /// # Errors
-/// Any error in the statement, with PostgreSQL's code and position.
-pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
+/// Any error in the statement.
+pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, Refused> {
     values::work::here_or_beside(
         || compile_here(context, request),
         || {
@@ -72,7 +95,7 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
 ///
 /// # Errors
 /// As [`compile`].
-pub fn compile_here(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, SqlError> {
+pub fn compile_here(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Compiled>, Refused> {
     let text = request.text.get(request.range()).unwrap_or_default();
     let tree = crate::parse::parse(text).map_err(|error| moved(error, request))?;
     match &tree.statements[..] {
@@ -81,7 +104,8 @@ pub fn compile_here(context: &Context<'_>, request: &Request<'_>) -> Result<Opti
         _ => Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
             "cannot insert multiple commands into a prepared statement",
-        )),
+        )
+        .into()),
     }
 }
 
@@ -97,7 +121,7 @@ pub(crate) fn compile_node(
     context: &Context<'_>,
     request: &Request<'_>,
     node: &NodeEnum,
-) -> Result<Compiled, SqlError> {
+) -> Result<Compiled, Refused> {
     match node {
         // SELECT INTO means CREATE TABLE AS.
         NodeEnum::SelectStmt(select) if select.into_clause.is_some() => {
@@ -111,17 +135,13 @@ pub(crate) fn compile_node(
     }
 }
 
-fn compile_query(
-    context: &Context<'_>,
-    request: &Request<'_>,
-    node: &NodeEnum,
-) -> Result<Compiled, SqlError> {
+fn compile_query(context: &Context<'_>, request: &Request<'_>, node: &NodeEnum) -> Result<Compiled, Refused> {
     let mut refused: Vec<usize> = Vec::new();
     loop {
         let mut binder = Binder::new(context, request, &refused);
         let bound = match binder.bind(node) {
             Ok(bound) => bound,
-            Err(error) => return Err(error.with_resolved(binder.locks)),
+            Err(error) => return Err(Refused { error, resolved: binder.locks }),
         };
         if binder.refused.len() > refused.len() {
             refused.clone_from(&binder.refused);
@@ -130,7 +150,7 @@ fn compile_query(
         let Parameters { declared, uses, .. } = binder.finish()?;
         let statement = match plan_bound(&mut binder, bound) {
             Ok(statement) => statement,
-            Err(error) => return Err(error.with_resolved(binder.locks)),
+            Err(error) => return Err(Refused { error, resolved: binder.locks }),
         };
         return Ok(Compiled { statement: Arc::new(statement), declared, uses });
     }
@@ -173,7 +193,7 @@ fn compile_command(
     context: &Context<'_>,
     request: &Request<'_>,
     node: &NodeEnum,
-) -> Result<Compiled, SqlError> {
+) -> Result<Compiled, Refused> {
     let (command, columns, locks) = command::bind_command(context, request, node)?;
     let parameters = command_parameters(request.parameters.unwrap_or_default(), &command)?;
     let declared = parameters.len();

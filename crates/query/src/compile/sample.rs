@@ -137,5 +137,5 @@ pub(crate) fn compile(request: &Request<'_>) -> Result<Compiled, SqlError> {
     let catalog = catalog();
     let path = ["public".to_owned()];
     let context = Context { catalog: &catalog, search_path: &path, rows };
-    compile_here(&context, request).map(|compiled| compiled.expect("a statement"))
+    Ok(compile_here(&context, request)?.expect("a statement"))
 }

@@ -18,7 +18,7 @@ use std::ops::Bound;
 
 use txn::folder::{self, PAGE_SIZE};
 use txn::trees::Tree;
-use txn::{Direction, Range, Store, TxnSession};
+use txn::{Direction, Folder, Range, TxnSession, trees};
 
 use super::Database;
 use crate::SqlError;
@@ -105,8 +105,8 @@ struct Check<'c> {
 }
 
 impl Check<'_> {
-    fn store(&self) -> &Store {
-        self.shared.engine.store()
+    fn folder(&self) -> &Folder {
+        self.shared.engine.folder()
     }
 
     fn fault(&mut self, line: String) {
@@ -114,13 +114,13 @@ impl Check<'_> {
     }
 
     fn pages(&mut self) -> Result<(), SqlError> {
-        let total = self.store().space().pages().0;
+        let total = self.folder().pages().0;
         let mut bytes = runtime::file::AlignedBuf::new(PAGE_SIZE);
         for number in 0..total {
-            if !folder::is_used(self.store(), number).map_err(|error| from_storage(&error))? {
+            if !self.folder().is_used(number).map_err(|error| from_storage(&error))? {
                 continue;
             }
-            if let Err(what) = folder::verify_page(self.store(), number, &mut bytes) {
+            if let Err(what) = self.folder().verify_page(number, &mut bytes) {
                 self.fault(format!("page {number}: {what}"));
             }
             self.report.pages += 1;
@@ -140,11 +140,11 @@ impl Check<'_> {
     /// Checks a tree's own rules. Damage is reported and does not end the check.
     fn tree(&mut self, name: &str, tree: &Tree) -> Result<(), SqlError> {
         (self.progress)(CheckProgress::Object(name.to_owned()));
-        let report = tree.check(self.store()).map_err(|error| from_storage(&error))?;
+        let checked = trees::check(self.folder(), *tree).map_err(|error| from_storage(&error))?;
         self.report.trees += 1;
-        self.reached += report.pages;
-        for problem in report.problems {
-            self.fault(format!("{name}, page {}: {}", problem.page.0, problem.what));
+        self.reached += checked.pages;
+        for (page, what) in checked.problems {
+            self.fault(format!("{name}, page {page}: {what}"));
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Check<'_> {
 
     /// Checks that every page in use belongs to a tree, to the space map, or is the first page.
     fn ownership(&mut self) -> Result<(), SqlError> {
-        let (total, free) = self.store().space().pages();
+        let (total, free) = self.folder().pages();
         let used = u64::from(total - free);
         let owned = self.reached + folder::map_pages(total) + 1; // the first page
         if used != owned && self.report.faults.is_empty() {

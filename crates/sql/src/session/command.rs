@@ -122,7 +122,7 @@ impl Session {
                 client.complete(if *vacuum { "VACUUM" } else { "ANALYZE" });
             }
             Command::Checkpoint => {
-                self.shared.engine.store().checkpoint().map_err(|error| from_storage(&error))?;
+                self.shared.engine.folder().checkpoint().map_err(|error| from_storage(&error))?;
                 client.complete("CHECKPOINT");
             }
             _ => {

@@ -42,8 +42,8 @@ impl Session {
         match if *hold { None } else { self.begin_stream(query, values)? } {
             Some(live) => kept = kept.with_stream(live),
             None => {
-                let store = Arc::clone(self.shared.engine.store());
-                let mut keep = |row: &[Datum<'_>]| kept.push(&store, row);
+                let folder = self.shared.engine.folder().clone();
+                let mut keep = |row: &[Datum<'_>]| kept.push(&folder, row);
                 self.run_query(query, values, u64::MAX, None, &mut RowSink { row: &mut keep, client })?;
             }
         }

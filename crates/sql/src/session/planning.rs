@@ -11,6 +11,7 @@ use super::long::shared;
 use super::plans::{self, Planned, Scope};
 use super::resolve::TakenLocks;
 use catalog::Catalog;
+use query::compile::Refused;
 use query::plan::{Body, Command, Statement};
 use query::request::{Context, Request};
 use values::error::{SqlError, SqlState};
@@ -106,7 +107,7 @@ impl Session {
                     }
                     return Ok(planned);
                 }
-                Err(error) => self.lock_resolved(error, taken)?,
+                Err(refused) => self.lock_resolved(refused, taken)?,
             }
         }
     }
@@ -137,25 +138,25 @@ impl Session {
     }
 
     /// Compiles a text against the present definitions.
-    pub(super) fn compile(&self, request: &Request<'_>) -> Result<Arc<Planned>, SqlError> {
+    pub(super) fn compile(&self, request: &Request<'_>) -> Result<Arc<Planned>, Refused> {
         let catalog = &self.environment.catalog;
         let rows = |catalog: &Catalog, table| catalog.statistics(table).map(|statistics| statistics.rows);
         let context = Context { catalog, search_path: &self.environment.table.search_path, rows };
         let text = &request.text[request.start..request.end];
         let (compiled, bytes) = account::measure(|| query::compile::compile(&context, request));
-        let compiled = compiled.map_err(|error| {
-            if self.block.status() != b'E' || error.code.is_stop() {
-                return error;
+        let compiled = compiled.map_err(|refused| {
+            if self.block.status() != b'E' || refused.error.code.is_stop() {
+                return refused;
             }
             // The split finds the same syntax error as PostgreSQL's grammar.
             match query::parse::split(text) {
-                Ok(parts) if parts.len() > 1 => error,
-                Ok(_) => SqlError::new(
+                Ok(parts) if parts.len() > 1 => refused,
+                Ok(_) => Refused::from(SqlError::new(
                     SqlState::IN_FAILED_SQL_TRANSACTION,
                     "current transaction is aborted, commands ignored until end of transaction block",
-                ),
-                Err(stopped) if stopped.code.is_stop() => stopped,
-                Err(_) => error,
+                )),
+                Err(stopped) if stopped.code.is_stop() => stopped.into(),
+                Err(_) => refused,
             }
         })?;
         Ok(Arc::new(Planned::new(shared(text)?, request.parameters.unwrap_or_default(), compiled, bytes)))

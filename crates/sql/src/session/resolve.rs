@@ -20,6 +20,7 @@ use super::Session;
 use super::define::safe_point;
 use catalog::{Catalog, Relation, Table};
 use execution::from_txn;
+use query::compile::Refused;
 use query::plan::{Body, Command, QualifiedName, Statement};
 use values::error::{SqlError, SqlState};
 
@@ -325,18 +326,19 @@ impl Session {
     /// # Errors The statement's own if its names still stand for these tables, and those of the
     /// waits.
     #[cold]
-    pub(super) fn lock_resolved(&mut self, error: SqlError, taken: &mut TakenLocks) -> Result<(), SqlError> {
+    pub(super) fn lock_resolved(&mut self, refused: Refused, taken: &mut TakenLocks) -> Result<(), SqlError> {
+        let Refused { error, resolved } = refused;
         let before = Arc::clone(&self.environment.catalog);
         if self.status() == b'T' && error.code != SqlState::SYNTAX_ERROR && !error.code.is_stop() {
             self.take_first_snapshot()?;
         }
-        if error.resolved.is_empty() || self.status() == b'E' || error.code.is_stop() {
+        if resolved.is_empty() || self.status() == b'E' || error.code.is_stop() {
             return Err(error);
         }
         self.note_time();
         self.ensure_transaction();
-        taken.keep(self, &error.resolved);
-        for (table, lock) in &error.resolved {
+        taken.keep(self, &resolved);
+        for (table, lock) in &resolved {
             let grant = self.environment.txn.grant_table(*table, *lock, Wait::Block).map_err(from_txn)?;
             if grant == TableGrant::New {
                 taken.locks.push((*table, *lock));

@@ -11,13 +11,12 @@
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use runtime::hash::HashMap;
 use runtime::interrupt;
 use runtime::producer::{Demand, Producer};
 use sync::core_local;
-use txn::Store;
+use txn::Folder;
 
 use execution::from_txn;
 use execution::spill::Rows;
@@ -45,7 +44,7 @@ core_local! {
 pub(super) struct RowStream {
     number: u64,
     home: usize,
-    store: Arc<Store>,
+    folder: Folder,
 }
 
 impl RowStream {
@@ -57,7 +56,7 @@ impl RowStream {
     /// A query that begins when its reader asks for the first row. `None` if the core has no stack
     /// for it. `query` packs each row into the cell and then waits for demand.
     pub fn begin(
-        store: Arc<Store>,
+        folder: Folder,
         query: impl FnOnce(&RefCell<Vec<u8>>, &Demand<'_>) -> Result<(), SqlError> + 'static,
     ) -> Option<RowStream> {
         let row = Rc::new(RefCell::new(Vec::new()));
@@ -65,7 +64,7 @@ impl RowStream {
         let producer = Producer::new(move |demand: &Demand<'_>| query(&made, demand)).ok()?;
         let number = NEXT.replace(NEXT.get() + 1);
         STREAMS.with(|streams| streams.borrow_mut().insert(number, Waiting { producer, row }));
-        Some(RowStream { number, home: runtime::core(), store })
+        Some(RowStream { number, home: runtime::core(), folder })
     }
 
     /// Appends the next row to `rows`. Returns false once the query has ended.
@@ -79,7 +78,7 @@ impl RowStream {
         // A value may be unfinished because memory ran out. The interrupt says so, and the row must
         // not count.
         interrupt::check().map_err(|interrupted| from_txn(interrupted.into()))?;
-        rows.push(&self.store, |to| values::work::put(&waiting.row.borrow(), to))?;
+        rows.push(&self.folder, |to| values::work::put(&waiting.row.borrow(), to))?;
         STREAMS.with(|streams| streams.borrow_mut().insert(self.number, waiting));
         Ok(true)
     }
@@ -89,9 +88,9 @@ impl Drop for RowStream {
     fn drop(&mut self) {
         let number = self.number;
         let forget = move || drop(STREAMS.with(|streams| streams.borrow_mut().remove(&number)));
-        match self.store.runtime().core_here() == Some(self.home) {
+        match self.folder.runtime().core_here() == Some(self.home) {
             true => forget(),
-            false => self.store.runtime().spawn(self.home, forget),
+            false => self.folder.runtime().spawn(self.home, forget),
         }
     }
 }

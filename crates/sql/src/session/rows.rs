@@ -2,10 +2,8 @@
 //!
 //! The place among n rows is 0 before the first one, i on row i, and n + 1 behind the last one.
 
-use std::sync::Arc;
-
 use bumpalo::Bump;
-use txn::Store;
+use txn::Folder;
 
 use super::row_stream::RowStream;
 use execution::spill::{Rows, RowsReader, pack, unpack};
@@ -63,8 +61,8 @@ impl KeptRows {
     }
 
     /// Keeps a copy of a row.
-    pub fn push(&mut self, store: &Arc<Store>, row: &[Datum<'_>]) -> Result<(), SqlError> {
-        self.rows.push(store, |to| pack(row.iter().copied(), to))
+    pub fn push(&mut self, folder: &Folder, row: &[Datum<'_>]) -> Result<(), SqlError> {
+        self.rows.push(folder, |to| pack(row.iter().copied(), to))
     }
 
     /// Whether rows that were passed can be read again.

@@ -105,7 +105,8 @@ impl SessionEnvironment {
         let mut pages = 0;
         for address in trees.iter().filter(|address| **address != TreeAddress::NONE) {
             let tree: Tree = tree(*address);
-            pages += tree.pages(self.shared.engine.store()).map_err(|error| from_storage(&error))?;
+            pages +=
+                txn::trees::pages(self.shared.engine.folder(), tree).map_err(|error| from_storage(&error))?;
         }
         Ok(i64::try_from(pages.saturating_mul(PAGE_SIZE as u64)).unwrap_or(i64::MAX))
     }

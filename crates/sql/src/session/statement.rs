@@ -72,8 +72,8 @@ impl Session {
                     taken.compiles_for(&self.environment.catalog);
                     let planned = match self.compile(&request) {
                         Ok(planned) => planned,
-                        Err(error) => {
-                            self.lock_resolved(error, &mut taken)?;
+                        Err(refused) => {
+                            self.lock_resolved(refused, &mut taken)?;
                             continue;
                         }
                     };
@@ -114,7 +114,7 @@ impl Session {
                 match self.compile(&request) {
                     Ok(planned) if self.run_simple(&planned, None, &mut taken, client)? => break,
                     Ok(_) => {}
-                    Err(error) => self.lock_resolved(error, &mut taken)?,
+                    Err(refused) => self.lock_resolved(refused, &mut taken)?,
                 }
             }
             self.end_limit();
@@ -359,7 +359,7 @@ impl Session {
         let work_mem = self.environment.table.work_mem;
         let keep = || KeptRows::new(memory::for_kept(work_mem));
         let environment = &self.environment;
-        let store = self.shared.engine.store();
+        let folder = self.shared.engine.folder();
         let mut cx = Executor::new(
             &self.environment.txn,
             &self.shared.row_numbers,
@@ -370,7 +370,7 @@ impl Session {
         cx.fresh = self.block.fresh();
         let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
             if sent_rows >= limit {
-                rest.get_or_insert_with(keep).push(store, row)?;
+                rest.get_or_insert_with(keep).push(folder, row)?;
                 return Ok(Flow::More);
             }
             sent_rows += 1;

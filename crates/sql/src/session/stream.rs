@@ -48,10 +48,10 @@ fn begin(
     }
     // Boxed, so that only a small value moves to the other stack.
     let (environment, statement) = (Box::new(environment), Arc::clone(statement));
-    let store = Arc::clone(environment.shared.engine.store());
+    let folder = environment.shared.engine.folder().clone();
     let mut packed = Vec::new();
     pack(values.iter().copied(), &mut packed)?;
-    Ok(RowStream::begin(store, move |made, demand| run(&environment, &statement, &packed, (made, demand))))
+    Ok(RowStream::begin(folder, move |made, demand| run(&environment, &statement, &packed, (made, demand))))
 }
 
 /// Runs a query and waits behind each of its rows.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use txn::Store;
+use txn::Folder;
 
 use super::Session;
 use super::rows::KeptRows;
@@ -39,7 +39,7 @@ impl CommandRows {
 /// A client that keeps a command's rows, or passes them on, and keeps its tag.
 struct Keeper<'c> {
     client: &'c mut dyn Client,
-    store: Arc<Store>,
+    folder: Folder,
     kept: Option<KeptRows>,
     columns: Option<Arc<[ColumnDesc]>>,
     tag: String,
@@ -55,9 +55,9 @@ impl Session {
         keep: bool,
         client: &mut dyn Client,
     ) -> Result<(CommandRows, Option<KeptRows>), SqlError> {
-        let store = Arc::clone(self.shared.engine.store());
+        let folder = self.shared.engine.folder().clone();
         let kept = keep.then(|| KeptRows::new(memory::for_kept(self.environment.table.work_mem)));
-        let mut keeper = Keeper { client, store, kept, columns: None, tag: String::new() };
+        let mut keeper = Keeper { client, folder, kept, columns: None, tag: String::new() };
         self.run_command(statement, values, &mut keeper)?;
         let Keeper { kept, columns, tag, .. } = keeper;
         let columns = columns.unwrap_or_else(|| Arc::clone(&statement.columns));
@@ -80,7 +80,7 @@ impl Client for Keeper<'_> {
             self.columns = Some(columns.into());
         }
         match &mut self.kept {
-            Some(kept) => kept.push(&self.store, row),
+            Some(kept) => kept.push(&self.folder, row),
             None => self.client.row(row, columns, session),
         }
     }

@@ -283,13 +283,14 @@ impl Shared {
         let txn = self.engine.session().map_err(from_txn)?;
         let deleted = tally.deleted;
         if begun.is_none() && tally.entries.is_none() {
-            let size = self.under_lock(&txn, due, || {
-                due.tree.statistics(self.engine.store()).map_err(|error| from_storage(&error))
+            let entries = self.under_lock(&txn, due, || {
+                txn::trees::estimated_entries(self.engine.folder(), due.tree)
+                    .map_err(|error| from_storage(&error))
             })?;
-            let Some(size) = size else { return Ok(Outcome::Left(None)) };
-            let tally = Tally { deleted, entries: Some(size.entries), ..Tally::default() };
+            let Some(entries) = entries else { return Ok(Outcome::Left(None)) };
+            let tally = Tally { deleted, entries: Some(entries), ..Tally::default() };
             if !tally.is_due() {
-                return Ok(Outcome::Early(size.entries));
+                return Ok(Outcome::Early(entries));
             }
         }
         let mut has_moved = begun.is_some();

@@ -51,13 +51,13 @@ impl Shared {
     }
 
     fn make_tree(&self, txn: &TxnSession, id: u32) -> Result<TreeAddress, SqlError> {
-        let store = self.engine.store();
-        let root = trees::claim_root(store).map_err(|error| from_storage(&error))?;
+        let folder = self.engine.folder();
+        let root = trees::claim_root(folder).map_err(|error| from_storage(&error))?;
         let listed =
             self.internal(|own| system::put(own, system::MADE, &id.to_be_bytes(), Some(&root.to_le_bytes())));
-        listed.inspect_err(|_| trees::unclaim_root(store, root))?;
+        listed.inspect_err(|_| trees::unclaim_root(folder, root))?;
         stop::point("sql.tree.listed");
-        trees::create(store, id, root).map_err(|error| from_storage(&error))?;
+        trees::create(folder, id, root).map_err(|error| from_storage(&error))?;
         stop::point("sql.tree.made");
         system::put(txn, system::CLAIMED, &id.to_be_bytes(), Some(&[]))?;
         Ok(TreeAddress { id, root })
@@ -177,17 +177,15 @@ impl Shared {
 
     /// Frees a tree's pages. `begun`: an earlier call may have freed some of them.
     fn free(&self, address: TreeAddress, begun: bool) -> Result<(), SqlError> {
-        let store = self.engine.store();
-        let levels = tree(address).collect_levels(store, begun).map_err(|error| from_storage(&error))?;
+        let folder = self.engine.folder();
+        let levels = trees::levels(folder, tree(address), begun).map_err(|error| from_storage(&error))?;
         if !begun {
             let mut value = address.root.to_le_bytes().to_vec();
             value.push(1);
             self.internal(|txn| system::put(txn, system::DROPPED, &address.id.to_be_bytes(), Some(&value)))?;
         }
-        for level in levels {
-            store.space().free(&level).map_err(|error| from_storage(&error))?;
-            stop::point("sql.tree.freed_part");
-        }
+        let freed = || stop::point("sql.tree.freed_part");
+        levels.free(folder, freed).map_err(|error| from_storage(&error))?;
         self.row_numbers.forget(address.id);
         stop::point("sql.tree.freed");
         Ok(())

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use runtime::memory::RegionKind;
-use txn::Store;
+use txn::Folder;
 use txn::folder::PAGE_SIZE;
 
 use crate::units::show_memory;
@@ -14,12 +14,12 @@ use crate::units::show_memory;
 pub(crate) type ReadOnlySettings = Vec<(&'static str, String)>;
 
 /// The settings that an open folder with `max_connections` sessions has by itself.
-pub(crate) fn of(store: &Store, path: &Path, max_connections: usize) -> ReadOnlySettings {
+pub(crate) fn of(folder: &Folder, path: &Path, max_connections: usize) -> ReadOnlySettings {
     let on = || "on".to_owned();
     let kilobytes = |bytes: u64| show_memory(bytes >> 10);
-    let pool = store.pool().frames() * PAGE_SIZE;
-    let log = store.wal().options();
-    let huge = store.pool().memory() == RegionKind::Huge;
+    let (pool, memory) = folder.pool();
+    let (segment, between_checkpoints) = folder.log_bytes();
+    let huge = memory == RegionKind::Huge;
     vec![
         ("block_size", PAGE_SIZE.to_string()),
         // If the absolute path cannot be computed, the path as the caller gave it. The folder is
@@ -35,10 +35,10 @@ pub(crate) fn of(store: &Store, path: &Path, max_connections: usize) -> ReadOnly
         ("huge_pages", "try".to_owned()),
         ("huge_pages_status", if huge { "on" } else { "off" }.to_owned()),
         ("max_connections", max_connections.to_string()),
-        ("max_wal_size", kilobytes(log.checkpoint_bytes)),
+        ("max_wal_size", kilobytes(between_checkpoints)),
         ("shared_buffers", kilobytes(pool as u64)),
         ("track_activities", on()),
         ("track_activity_query_size", format!("{}kB", sync::Caption::MOST >> 10)),
-        ("wal_segment_size", kilobytes(log.segment_bytes)),
+        ("wal_segment_size", kilobytes(segment)),
     ]
 }

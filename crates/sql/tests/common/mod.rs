@@ -53,7 +53,7 @@ pub fn run(session: &mut EmbeddedSession, sql: &str) -> Answer {
 
 /// The number of pages in use.
 pub fn used(database: &Database) -> u32 {
-    let (pages, free) = database.store().space().pages();
+    let (pages, free) = database.folder().pages();
     pages - free
 }
 

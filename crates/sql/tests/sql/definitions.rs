@@ -357,7 +357,7 @@ fn a_session_may_be_dropped_on_another_databases_worker() {
         let temporary = || {
             // The two numbers are read one after the other: while pages are returned, more may be
             // free than there were.
-            let (pages, free) = database.store().space().temporary_pages();
+            let (pages, free) = database.folder().temporary_pages();
             pages.checked_sub(free)
         };
         assert!(used(&database) > before && temporary() > Some(1000), "{:?}", temporary());

@@ -82,14 +82,14 @@ fn a_dropped_table_leaves_nothing_behind() {
 
 /// Keys of the system tree's areas of definitions and of sequences.
 fn entries(database: &sql::database::Database) -> usize {
-    let store = database.store();
+    let store = std::sync::Arc::<storage::Store>::from(database.folder());
     let tree = txn::trees::first(1);
     let count = |area: u8| {
         database.runtime().call(0, || {
             let mut cursor = storage::btree::Cursor::new(tree);
-            cursor.seek(store, &[area]).unwrap();
+            cursor.seek(&store, &[area]).unwrap();
             let mut live = 0;
-            while let Some((key, value)) = cursor.next(store).unwrap() {
+            while let Some((key, value)) = cursor.next(&store).unwrap() {
                 if key[0] != area {
                     break;
                 }

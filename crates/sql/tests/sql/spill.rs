@@ -9,7 +9,7 @@ use sql::embedded::EmbeddedSession;
 
 /// The number of temporary pages in use.
 fn used(database: &Database) -> u32 {
-    let (pages, free) = database.store().space().temporary_pages();
+    let (pages, free) = database.folder().temporary_pages();
     pages - free
 }
 

@@ -72,7 +72,7 @@ impl Inner {
     }
 
     fn commit_changes(&self, txid: u64, sync: bool) -> Result<(), Error> {
-        let wal = self.engine.store.wal();
+        let wal = self.engine.store().wal();
         wal.ensure(END_BYTES)?;
         stop::fault("txn.commit.room").during("making room for a commit")?;
         stop::point("txn.commit.before_append");
@@ -108,7 +108,7 @@ impl Inner {
     /// Waits until everything this session has seen is on disk.
     #[cold]
     pub(super) fn wait_seen(&self) -> Result<(), Error> {
-        let wal = self.engine.store.wal();
+        let wal = self.engine.store().wal();
         let seen = self.seen.get();
         if seen > wal.durable() {
             interrupt::mask(|| wal.wait_durable(seen))?;
@@ -186,7 +186,7 @@ impl Inner {
     }
 
     fn append_abort(&self, txid: u64) -> Result<(), Error> {
-        let wal = self.engine.store.wal();
+        let wal = self.engine.store().wal();
         self.persist("making room for the end of a rollback", || wal.ensure_reserved(END_BYTES))?;
         let lsn = wal.append_abort(txid, self.last_lsn.get());
         // Stored after the record's number could be in a snapshot. Such a snapshot sees a running
@@ -208,7 +208,7 @@ impl Inner {
         let (mut bytes, mut value) = (self.scratch.take(), Vec::new());
         while self.last_undo.get() != target && !is_enough() {
             stop::point("txn.rollback.step");
-            let store = &self.engine.store;
+            let store = self.engine.store();
             self.persist("reading undo", || undo::read(store, self.last_undo.get(), &mut bytes))?;
             let record = Record::parse(&bytes).filter(|record| record.txid == self.txid.get());
             let Some(record) = record else { fatal(format_args!("an undo record is damaged")) };
@@ -287,7 +287,7 @@ impl Inner {
     /// its own core or not at all. Once that core's worker has ended, the session is only freed,
     /// and recovery takes the transaction back.
     pub(super) fn abandon(self) {
-        let runtime = Arc::clone(self.engine.store.runtime());
+        let runtime = Arc::clone(self.engine.store().runtime());
         if runtime.core_here() != Some(self.home) {
             return runtime.spawn(self.home, move || self.leave());
         }

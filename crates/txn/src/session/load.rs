@@ -40,7 +40,7 @@ impl TxnSession {
         let txid = state.ensure_txid()?;
         let command = state.command.get();
         let stamp = Stamp { txid, undo: UndoPointer::NONE, command, keys: false, deleted: false };
-        let builder = Builder::new(&state.engine.store, Tree { purge: None, ..*tree })?;
+        let builder = Builder::new(state.engine.store(), Tree { purge: None, ..*tree })?;
         Ok(builder.map(|builder| Load { builder, header: stamp.encode() }))
     }
 }
@@ -49,7 +49,7 @@ impl Load {
     /// Adds a row whose key is above the last one's.
     #[inline]
     pub fn push(&mut self, session: &TxnSession, key: &[u8], row: &[u8]) -> Result<Loaded, Error> {
-        Ok(match self.builder.push(&session.state().engine.store, key, &self.header, row)? {
+        Ok(match self.builder.push(session.state().engine.store(), key, &self.header, row)? {
             Pushed::Done => Loaded::Done,
             Pushed::Equal => Loaded::Duplicate,
             Pushed::Below => Loaded::OutOfOrder,
@@ -58,6 +58,6 @@ impl Load {
 
     /// Puts the rest into the tree. Without this call some rows are lost.
     pub fn finish(self, session: &TxnSession) -> Result<(), Error> {
-        Ok(self.builder.finish(&session.state().engine.store)?)
+        Ok(self.builder.finish(session.state().engine.store())?)
     }
 }

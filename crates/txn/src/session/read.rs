@@ -46,7 +46,7 @@ pub(super) fn older(
     depends: &mut Lsn,
 ) -> Result<Option<Stamp>, Error> {
     while !pointer.is_none() {
-        undo::read(&engine.store, pointer, bytes)?;
+        undo::read(engine.store(), pointer, bytes)?;
         let Some(version) = Record::parse(bytes).and_then(|record| record.version) else { return Ok(None) };
         match look(engine, snapshot, version, depends) {
             Look::This(stamp) => {
@@ -67,7 +67,7 @@ impl Inner {
         let snapshot = self.snapshot.get();
         let engine = &*self.engine;
         let mut depends = Lsn::ZERO;
-        let found = tree.get(&engine.store, key, |value| {
+        let found = tree.get(engine.store(), key, |value| {
             let found = look(engine, &snapshot, value, &mut depends);
             if let Look::This(_) = found {
                 row.clear();
@@ -96,7 +96,7 @@ impl Inner {
         key: &[u8],
         payload: &mut Vec<u8>,
     ) -> Result<Option<Stamp>, Error> {
-        let found = tree.get(&self.engine.store, key, |value| {
+        let found = tree.get(self.engine.store(), key, |value| {
             let stamp = Stamp::decode(value)?;
             payload.clear();
             payload.extend_from_slice(&value[HEADER..]);
@@ -109,7 +109,7 @@ impl Inner {
     }
 
     pub(super) fn is_written_by_other(&self, tree: &Tree, key: &[u8]) -> Result<bool, Error> {
-        let stamp = match tree.get(&self.engine.store, key, Stamp::decode)? {
+        let stamp = match tree.get(self.engine.store(), key, Stamp::decode)? {
             None => return Ok(false),
             Some(stamp) => stamp.ok_or(Error::CorruptRow)?,
         };

@@ -266,7 +266,7 @@ impl Inner {
         if txid == 0 {
             return Ok(None);
         }
-        let found = tree.get(&self.engine.store, key, |value| {
+        let found = tree.get(self.engine.store(), key, |value| {
             let stamp = Stamp::decode(value).filter(|stamp| stamp.txid == txid)?;
             row.clear();
             row.extend_from_slice(&value[HEADER..]);
@@ -287,7 +287,7 @@ impl Inner {
         loop {
             // As if for the strongest lock, with which every running writer's version conflicts.
             let mut look = Look { session: self, lock: RowLock::Update, row, finding: Finding::Gone(None) };
-            let found = tree.get(&self.engine.store, key, |present| look.judge(Some(present)))?;
+            let found = tree.get(self.engine.store(), key, |present| look.judge(Some(present)))?;
             match found.unwrap_or(Finding::Gone(None)) {
                 Finding::Corrupt => return Err(Error::CorruptRow),
                 Finding::Gone(version) => {
@@ -315,7 +315,7 @@ impl Inner {
     ) -> Result<(Option<Stamp>, LockOutcome), Error> {
         loop {
             let mut look = Look { session: self, lock, row, finding: Finding::Corrupt };
-            tree.change(&self.engine.store, key, &mut look)?;
+            tree.change(self.engine.store(), key, &mut look)?;
             let writer = match look.finding {
                 Finding::Corrupt => return Err(Error::CorruptRow),
                 Finding::Gone(version) => return Ok((version, LockOutcome::Gone)),
@@ -369,7 +369,7 @@ impl Inner {
             if stamp.undo.is_none() {
                 break Ok(Some(UNKNOWN));
             }
-            if let Err(error) = undo::read(&self.engine.store, stamp.undo, &mut bytes) {
+            if let Err(error) = undo::read(self.engine.store(), stamp.undo, &mut bytes) {
                 break Err(error);
             }
             let record = Record::parse(&bytes);
@@ -403,7 +403,7 @@ impl Inner {
             if origin.is(&stamp) || stamp.keys || stamp.undo.is_none() {
                 break Ok(stamp.keys && !origin.is(&stamp));
             }
-            if let Err(error) = undo::read(&self.engine.store, stamp.undo, &mut bytes) {
+            if let Err(error) = undo::read(self.engine.store(), stamp.undo, &mut bytes) {
                 break Err(error);
             }
             match Record::parse(&bytes).and_then(|record| record.version).and_then(Stamp::decode) {
@@ -419,7 +419,7 @@ impl Inner {
     /// by this transaction is in its place now. `None` if the row did not end, or if this
     /// transaction ended it. The version in place stays the same.
     pub(super) fn replaced_by(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Option<u64>, Error> {
-        let found = tree.get(&self.engine.store, key, Stamp::decode)?;
+        let found = tree.get(self.engine.store(), key, Stamp::decode)?;
         let Some(present) = found.flatten() else { return Ok(None) };
         let end = self.ended(present, Origin::Seen(seen), &mut Vec::new())?;
         Ok(end.map(|end| end.by).filter(|&by| by != 0 && by != self.txid.get()))
@@ -434,7 +434,7 @@ impl Inner {
             if pointer.is_none() {
                 break Ok(None);
             }
-            if let Err(error) = undo::read(&self.engine.store, pointer, &mut bytes) {
+            if let Err(error) = undo::read(self.engine.store(), pointer, &mut bytes) {
                 break Err(error);
             }
             let version = Record::parse(&bytes).and_then(|record| record.version);

@@ -93,7 +93,7 @@ impl Scan {
         }
         let state = session.state();
         let engine = state.engine();
-        let store = &*engine.store;
+        let store = engine.store();
         if let Some(start) = self.start.take() {
             begin(&mut self.cursor, self.direction, store, &start)?;
         }

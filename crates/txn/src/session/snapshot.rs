@@ -28,7 +28,7 @@ impl Inner {
         self.has_snapshot.set(true);
         let snapshot = Snapshot {
             csn,
-            durable: self.engine.store.wal().durable(),
+            durable: self.engine.store().wal().durable(),
             horizon: self.engine.horizon(),
             txid: self.txid.get(),
             command: self.command.get(),

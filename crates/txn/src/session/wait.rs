@@ -198,7 +198,7 @@ impl Inner {
         // The owner may have put the row back (to a savepoint) since the look at it. It may then
         // have woken those that were in the queue by then. From here on it wakes this session too.
         let written = |value: &[u8]| Stamp::decode(value).is_some_and(|stamp| stamp.txid == txid);
-        match tree.get(&self.engine.store, key, written) {
+        match tree.get(self.engine.store(), key, written) {
             Ok(Some(true)) => {}
             other => {
                 owner_slot.leave_end(self.number.get());
@@ -256,7 +256,7 @@ impl Inner {
     /// Waits until every commit up to `lsn` is in the status table. This takes as long as other
     /// cores' unfinished copies into the log.
     pub(super) fn wait_filled(&self, lsn: Lsn) {
-        while self.engine.store.wal().filled() < lsn {
+        while self.engine.store().wal().filled() < lsn {
             fiber::yield_now();
         }
     }

@@ -210,7 +210,7 @@ impl RowWrite<'_> {
         self.room = self.key.len() + present.map_or(0, <[u8]>::len) + record.moved_to.len();
         // If the tree asks again before it applies the change, this record stays unused: no header
         // names it.
-        self.undo = session.engine.undo.append(&session.engine.store, self.core, &record)?;
+        self.undo = session.engine.undo.append(session.engine.store(), self.core, &record)?;
         Ok(())
     }
 }
@@ -338,15 +338,15 @@ impl Inner {
         };
         let mut acquired = Acquired::Before;
         if !engine.undo.has_room(change.core, change.room) {
-            engine.undo.provide(&engine.store, change.core, change.room, engine.horizon())?;
+            engine.undo.provide(engine.store(), change.core, change.room, engine.horizon())?;
         }
         loop {
             purge::set_horizon(engine.horizon());
             let tree = change.tree;
-            tree.change(&engine.store, key, &mut change)?;
+            tree.change(engine.store(), key, &mut change)?;
             let waited = match change.judgement {
                 Judgement::NoRoom => {
-                    engine.undo.provide(&engine.store, change.core, change.room, engine.horizon())?;
+                    engine.undo.provide(engine.store(), change.core, change.room, engine.horizon())?;
                     interrupt::check()?;
                     continue;
                 }

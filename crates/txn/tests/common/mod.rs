@@ -48,16 +48,21 @@ pub fn test_folder(name: &str) -> PathBuf {
 pub fn open_engine(runtime: &Arc<Runtime>, folder: &std::path::Path, frames: usize) -> Arc<Engine> {
     runtime.call(0, || {
         let new = !folder.join("ALLCORE").exists();
-        let store = match new {
+        let opened = match new {
             true => Store::create(folder, runtime, &options(frames)),
             false => Store::open(folder, runtime, &options(frames)),
         };
-        let engine = Engine::open(store.expect("the store opens")).expect("the engine opens");
+        let engine = Engine::open(opened.expect("the store opens").into()).expect("the engine opens");
         if new {
-            Tree::create_first(engine.store(), 1).expect("the first tree");
+            Tree::create_first(&store(&engine), 1).expect("the first tree");
         }
         engine
     })
+}
+
+/// The store under an engine.
+pub fn store(engine: &Engine) -> Arc<Store> {
+    engine.folder().into()
 }
 
 impl Bench {

@@ -145,7 +145,7 @@ fn acknowledged_commits_survive_kills() {
         if point.contains("rollback") {
             // The check runs once more from the state that recovery left, without a clean end
             // between.
-            runtime.call(0, || engine.store().abandon());
+            runtime.call(0, || store(&engine).abandon());
         } else {
             runtime.call(0, || engine.close().unwrap());
         }

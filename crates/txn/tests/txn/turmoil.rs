@@ -178,7 +178,7 @@ fn start(runtime: &Runtime, engine: &Arc<Engine>, duration: Duration) -> (Arc<At
                         fiber::sleep(Duration::from_millis(2));
                     }
                     1 => {
-                        engine.store().checkpoint().unwrap();
+                        engine.folder().checkpoint().unwrap();
                         fiber::sleep(Duration::from_millis(below(30)));
                     }
                     2..=5 => read(&session),
@@ -199,11 +199,11 @@ fn check(engine: &Arc<Engine>) {
     session.commit(true).unwrap();
     until(|| engine.locks().is_empty());
     until(|| engine.horizon() == engine.next_txid());
-    let report = table().check(engine.store()).unwrap();
+    let report = table().check(&store(engine)).unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     // The tree's pages, the store's own page and the space map are in use; every other page is
     // free.
-    let (pages, free) = engine.store().space().pages();
+    let (pages, free) = engine.folder().pages();
     assert_eq!(u64::from(pages - free), report.pages + 2, "pages in use that nobody refers to");
 }
 

@@ -5,9 +5,9 @@ use txn::{Engine, folder};
 
 use super::*;
 
-/// Runs `body` on a worker with a new folder's store, and asserts afterwards that every page came
+/// Runs `body` on a worker with a new folder, and asserts afterwards that every page came
 /// back.
-fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
+fn with_folder(name: &str, body: impl FnOnce(&Folder) + Send) {
     let path = std::env::temp_dir().join(format!("allcore-sorter-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     let options = runtime::Options { cores: Some(1), pin: false, ..runtime::Options::default() };
@@ -17,11 +17,11 @@ fn with_store(name: &str, body: impl FnOnce(&Arc<Store>) + Send) {
         let options = folder::Options { frames: 512, ..folder::Options::default() };
         let engine = Engine::open(folder::make(&path, &runtime, options, 1).unwrap()).unwrap();
         let used = || {
-            let (pages, free) = engine.store().space().temporary_pages();
+            let (pages, free) = engine.folder().temporary_pages();
             pages - free
         };
         let before = used();
-        body(engine.store());
+        body(engine.folder());
         assert_eq!(used(), before, "every page was given back");
         engine.close().unwrap();
     });
@@ -56,7 +56,7 @@ fn drain(mut sorted: Sorted) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 #[test]
 fn entries_come_in_the_order_of_their_keys_and_equal_ones_as_they_came() {
-    with_store("order", |store| {
+    with_folder("order", |folder| {
         for count in [0, 1, 2, 17, 1000, 60_000] {
             let pushed = entries(count);
             let mut expected = pushed.clone();
@@ -68,7 +68,7 @@ fn entries_come_in_the_order_of_their_keys_and_equal_ones_as_they_came() {
                 if memory == 0 && count > 1000 {
                     continue;
                 }
-                let mut sorter = Sorter::new(store, memory);
+                let mut sorter = Sorter::new(folder, memory);
                 pushed
                     .iter()
                     .for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
@@ -81,8 +81,8 @@ fn entries_come_in_the_order_of_their_keys_and_equal_ones_as_they_came() {
 
 #[test]
 fn long_entries_are_read_few_at_a_time() {
-    with_store("long", |store| {
-        let mut sorter = Sorter::new(store, 64 << 10);
+    with_folder("long", |folder| {
+        let mut sorter = Sorter::new(folder, 64 << 10);
         for number in (0..20_u8).rev() {
             sorter.push(&vec![number; 100_000], |to| work::put(&[number], to)).unwrap();
             assert!(sorter.fan_in() == FAN_IN_LONG);
@@ -100,13 +100,13 @@ fn long_entries_are_read_few_at_a_time() {
 
 #[test]
 fn a_limited_sorter_gives_the_first() {
-    with_store("limit", |store| {
+    with_folder("limit", |folder| {
         let pushed = entries(20_000);
         let mut expected = pushed.clone();
         expected.sort_by(|a, b| a.0.cmp(&b.0));
         for limit in [1, 10, 200, 9_000, 20_000, usize::MAX] {
             for memory in [64 << 10, 64 << 20] {
-                let mut sorter = Sorter::limited(store, memory, limit);
+                let mut sorter = Sorter::limited(folder, memory, limit);
                 pushed
                     .iter()
                     .for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
@@ -119,9 +119,9 @@ fn a_limited_sorter_gives_the_first() {
 
 #[test]
 fn what_is_left_half_way_gives_its_pages_back() {
-    with_store("half", |store| {
+    with_folder("half", |folder| {
         let pushed = entries(10_000);
-        let mut sorter = Sorter::new(store, 64 << 10);
+        let mut sorter = Sorter::new(folder, 64 << 10);
         pushed.iter().for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
         assert!(sorter.is_spilled());
         let mut sorted = sorter.finish().unwrap();
@@ -129,7 +129,7 @@ fn what_is_left_half_way_gives_its_pages_back() {
             assert!(sorted.next().unwrap().is_some());
         }
         drop(sorted);
-        let mut sorter = Sorter::new(store, 64 << 10);
+        let mut sorter = Sorter::new(folder, 64 << 10);
         pushed.iter().for_each(|(key, payload)| sorter.push(key, |to| work::put(payload, to)).unwrap());
         drop(sorter);
     });
@@ -137,11 +137,11 @@ fn what_is_left_half_way_gives_its_pages_back() {
 
 #[test]
 fn a_large_memory_is_sorted_in_stretches() {
-    with_store("stretches", |store| {
+    with_folder("stretches", |folder| {
         // Two stretches whole and one in part, merged in two rounds; keys that are equal, too.
         let count = 2 * STRETCH as u64 + 1000;
         let key = |number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 50_000).to_be_bytes();
-        let mut sorter = Sorter::new(store, 1 << 30);
+        let mut sorter = Sorter::new(folder, 1 << 30);
         let mut expected: Vec<_> = (0..count).map(|number| (key(number), number)).collect();
         for (key, number) in &expected {
             sorter.push(key, |to| work::put(&number.to_le_bytes(), to)).unwrap();
@@ -159,8 +159,8 @@ fn a_large_memory_is_sorted_in_stretches() {
 fn the_sort_of_a_large_memory_is_interrupted() {
     use runtime::fiber;
     use runtime::interrupt::{Interrupt, Reason};
-    with_store("interrupt", |store| {
-        let mut sorter = Sorter::new(store, 1 << 30);
+    with_folder("interrupt", |folder| {
+        let mut sorter = Sorter::new(folder, 1 << 30);
         for number in 0..3 * STRETCH as u64 {
             sorter.push(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), |_| Ok(())).unwrap();
         }
@@ -175,13 +175,13 @@ fn the_sort_of_a_large_memory_is_interrupted() {
 
 #[test]
 fn long_keys_in_memory_are_sorted_as_short_ones_and_each_is_compared_with_safe_points() {
-    with_store("long-keys", |store| {
+    with_folder("long-keys", |folder| {
         // They differ at their ends alone, but for one, so that they have no beginning in common.
         let mut keys: Vec<Vec<u8>> =
             (0..7_u8).map(|number| [vec![7; 100_000], vec![number * 3 % 7]].concat()).collect();
         keys.extend([keys[2].clone(), vec![9]]);
         let filled = || {
-            let mut sorter = Sorter::new(store, 1 << 30);
+            let mut sorter = Sorter::new(folder, 1 << 30);
             for (number, key) in keys.iter().enumerate() {
                 sorter.push(key, |to| work::put(&[number as u8], to)).unwrap();
             }
