@@ -106,11 +106,8 @@ its interval is as narrow as --width asks, or --rounds or --time are used up. Th
 standard output, progress to standard error: a live view on a terminal, a line for each round \
 elsewhere. Ctrl-C ends the run with what it has measured; a second one ends it at once.
 
-Exit status: 0 when everything was measured; 3 when something is missing, an interval stayed wider \
-than asked, or a check of the data failed (things that could not be observed beside a run, such as \
-symbols without perf, are named and change no status); 130 after Ctrl-C; 1 when nothing could be \
-measured or a request cannot be met; 2 when the command line cannot be read. docs/lab.md explains the \
-method and how to read a report.";
+Things that could not be observed beside a run, such as symbols without perf, are named and change no \
+exit status. docs/lab.md explains the method and how to read a report.";
 
 const CHECK_HELP: &str = "\
 Verify every page, tree and index of a stopped server's data folder.
