@@ -6,7 +6,7 @@ mod common;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::common::{Bench, CORES, Short, open_engine, start_runtime, test_folder};
+use crate::common::{Bench, CORES, Short, open_engine, start_runtime, store_of, test_folder};
 use runtime::stop::{self, Action};
 use runtime::{Options, Runtime};
 use txn::{Engine, Isolation, TableLock, TxnSession, Wait};
@@ -101,20 +101,20 @@ fn a_session_that_outlives_its_engine_touches_nothing() {
     put_old(&first, &engine);
     let late: Vec<TxnSession> = (0..2).map(|_| unfinished_row(&first, &engine)).collect();
     first.call(0, || engine.close().expect("closes"));
-    let end = store(&engine).wal().position();
+    let end = store_of(&engine).wal().position();
     // The engine is closed, but its workers still run.
     let mut late = late.into_iter();
     let session = late.next().expect("two sessions");
     first.call(1, move || drop(session));
     first.call(1, runtime::fiber::yield_now);
-    assert_eq!(store(&engine).wal().position(), end, "a closed engine's log goes on");
+    assert_eq!(store_of(&engine).wal().position(), end, "a closed engine's log goes on");
     first.shutdown();
     // Another engine has its folder by now.
     let second = start_runtime();
     let successor = open_engine(&second, &folder, 1024);
     late.for_each(|session| stranger.call(1, || drop(session)));
     stranger.call(1, || runtime::fiber::sleep(Duration::from_millis(1)));
-    assert_eq!(store(&engine).wal().position(), end, "a closed engine's log goes on");
+    assert_eq!(store_of(&engine).wal().position(), end, "a closed engine's log goes on");
     // Nothing keeps the closed engine alive, not even a message that no worker receives.
     let left = Arc::downgrade(&engine);
     drop(engine);
@@ -148,11 +148,11 @@ fn a_rollback_ends_where_its_engine_is_closed() {
     until("the rollback comes to the point", || stop::hits("txn.rollback.step") == 3);
     let engine = Arc::clone(bench.engine());
     bench.runtime.call(0, || engine.close().expect("closes"));
-    let end = store(&engine).wal().position();
+    let end = store_of(&engine).wal().position();
     stop::release("txn.rollback.step");
     // Once this has run, every fiber that was ready on the core has run.
     bench.runtime.call(1, || (0..1000).for_each(|_| runtime::fiber::yield_now()));
-    assert_eq!((stop::hits("txn.rollback.step"), store(&engine).wal().position()), (3, end));
+    assert_eq!((stop::hits("txn.rollback.step"), store_of(&engine).wal().position()), (3, end));
     stop::clear();
     drop(engine);
     bench.reopen();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Bench, Short, open_engine, start_runtime, table, test_folder};
+use crate::common::{Bench, Short, open_engine, start_runtime, store_of, table, test_folder};
 use runtime::fiber;
 use runtime::stop;
 use storage::Error as StorageError;
@@ -140,8 +140,8 @@ fn recovery_works_on_a_full_disk() {
         prepare(&engine);
         let session = engine.session().unwrap();
         let put = shorten_and_fill(&engine, &session, MANY);
-        store(&engine).wal().wait_durable(store(&engine).wal().position()).unwrap();
-        store(&engine).abandon();
+        store_of(&engine).wal().wait_durable(store_of(&engine).wal().position()).unwrap();
+        store_of(&engine).abandon();
         // Recovery finds its changes.
         std::mem::forget(session);
         put

@@ -54,14 +54,14 @@ pub fn open_engine(runtime: &Arc<Runtime>, folder: &std::path::Path, frames: usi
         };
         let engine = Engine::open(opened.expect("the store opens").into()).expect("the engine opens");
         if new {
-            Tree::create_first(&store(&engine), 1).expect("the first tree");
+            Tree::create_first(&store_of(&engine), 1).expect("the first tree");
         }
         engine
     })
 }
 
 /// The store under an engine.
-pub fn store(engine: &Engine) -> Arc<Store> {
+pub fn store_of(engine: &Engine) -> Arc<Store> {
     engine.folder().into()
 }
 

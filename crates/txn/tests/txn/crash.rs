@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::common::{CORES, Short, open_engine, start_runtime, table, test_folder, text};
+use crate::common::{CORES, Short, open_engine, start_runtime, store_of, table, test_folder, text};
 use runtime::fiber;
 use runtime::stop;
 use txn::{Engine, Isolation, Outcome, TxnSession};
@@ -145,7 +145,7 @@ fn acknowledged_commits_survive_kills() {
         if point.contains("rollback") {
             // The check runs once more from the state that recovery left, without a clean end
             // between.
-            runtime.call(0, || store(&engine).abandon());
+            runtime.call(0, || store_of(&engine).abandon());
         } else {
             runtime.call(0, || engine.close().unwrap());
         }

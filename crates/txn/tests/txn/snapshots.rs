@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::common::{Bench, Short, table, text, until};
+use crate::common::{Bench, Short, store_of, table, text, until};
 use runtime::fiber;
 use txn::{Direction, Engine, Error, InsertOutcome, Isolation, Outcome, Range};
 
@@ -252,7 +252,7 @@ fn the_horizon_follows_and_undo_and_deletions_go_away() {
         until(|| engine.undo_pages() <= 6);
         assert_eq!(engine.vacuum(&table()), Ok(150));
         assert_eq!(a.alone(|| a.all()).len(), 150);
-        assert_eq!(table().count(&store(engine)), Ok(150));
+        assert_eq!(table().count(&store_of(engine)), Ok(150));
     });
 }
 
@@ -361,13 +361,13 @@ fn the_transaction_that_keeps_the_log_is_known() {
         assert!(kept.bytes > 500_000 && kept.age >= Duration::from_millis(30), "{kept:?}");
         let line = kept.to_string();
         assert!(line.contains("session 4711") && !line.contains('\n'), "{line}");
-        let before = store(&engine).checkpoint().unwrap();
+        let before = store_of(engine).checkpoint().unwrap();
         old.rollback().unwrap();
         let kept = engine.kept_log().unwrap();
         assert!(kept.session == 1 && kept.bytes < 500_000, "{kept:?}");
         other.commit(true).unwrap();
         assert_eq!(engine.kept_log(), None);
-        assert!(store(&engine).checkpoint().unwrap() >= before);
+        assert!(store_of(engine).checkpoint().unwrap() >= before);
     });
 }
 

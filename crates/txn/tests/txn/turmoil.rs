@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Bench, CORES, Short, open_engine, start_runtime, table, test_folder, until};
+use crate::common::{Bench, CORES, Short, open_engine, start_runtime, store_of, table, test_folder, until};
 use runtime::{Runtime, fiber, random, time};
 use sync::atomic::{AtomicU64, Ordering};
 use txn::{
@@ -199,7 +199,7 @@ fn check(engine: &Arc<Engine>) {
     session.commit(true).unwrap();
     until(|| engine.locks().is_empty());
     until(|| engine.horizon() == engine.next_txid());
-    let report = table().check(&store(engine)).unwrap();
+    let report = table().check(&store_of(engine)).unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     // The tree's pages, the store's own page and the space map are in use; every other page is
     // free.
