@@ -1,5 +1,7 @@
 //! The sorter against a plain sort, with runs in memory and in temporary pages.
 
+use std::sync::Arc;
+
 use runtime::Runtime;
 use txn::{Engine, folder};
 
