@@ -57,6 +57,7 @@ impl Log for Lines {
 }
 
 /// Writes a line. The server goes on if the log cannot be written.
+#[expect(clippy::disallowed_methods, reason = "standard error is the server's log")]
 fn write(line: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }

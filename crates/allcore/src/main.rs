@@ -149,6 +149,7 @@ fn must_be_data_folder(data: &std::path::Path) -> Result<(), String> {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "`allcore passwd` reads the password that its user pipes in")]
 fn set_password(data: &std::path::Path, user: &str, stdin: bool) -> Result<(), String> {
     // A file in an empty folder would keep a server from making it a data folder.
     must_be_data_folder(data)?;

@@ -225,6 +225,7 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     let default = [DEFAULT_LISTEN.to_owned()];
     let named = if settings.listen.is_empty() { &default[..] } else { &settings.listen };
     for text in named.iter().filter(|text| *text != "none") {
+        #[expect(clippy::disallowed_methods, reason = "the command resolves names before the runtime starts")]
         let found = text.to_socket_addrs().map_err(|e| format!("cannot listen on {text}: {e}"))?;
         for address in found {
             port = address.port();
