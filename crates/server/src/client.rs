@@ -2,6 +2,7 @@
 
 use crate::decode::{self, Frame};
 use crate::encode;
+use crate::message;
 use crate::wire::Wire;
 use execution::client::{Client, Notice};
 use query::plan::ColumnDesc;
@@ -158,8 +159,7 @@ impl Client for WireClient<'_, '_, '_> {
                     return Ok(None);
                 }
                 b'f' => {
-                    let mut fields = decode::Fields::new(&self.wire.input()[5..total]);
-                    let reason = fields.string().unwrap_or("").to_owned();
+                    let reason = message::copy_fail(&self.wire.input()[5..total]).unwrap_or("").to_owned();
                     self.wire.consume(total);
                     return Err(SqlError::new(
                         SqlState::QUERY_CANCELED,

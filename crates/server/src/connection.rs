@@ -15,9 +15,10 @@ mod door;
 mod room;
 
 use crate::client::WireClient;
-use crate::decode::{self, Fields, Frame, Violation};
+use crate::decode::{self, Frame, Violation};
 use crate::encode::{self, Severity};
 use crate::login::{Sasl, StartupRequest};
+use crate::message::{self, Bind, Parse, Target};
 use crate::places::Place;
 use crate::record::{self, Client};
 use crate::shared::{Policy, Shared};
@@ -398,12 +399,9 @@ impl Live {
     fn query(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        let mut fields = Fields::new(&wire.input()[5..total]);
         // The text is copied out of the message.
         let read = room::ask(total).and_then(|()| {
-            let sql = fields.string()?;
-            fields.end()?;
-            runtime::work::append(&mut text, sql);
+            runtime::work::append(&mut text, message::query(&wire.input()[5..total])?);
             Ok(())
         });
         wire.consume(total);
@@ -483,13 +481,7 @@ impl Live {
 
     fn parse(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         let outcome = (|| {
-            let mut fields = Fields::new(&wire.input()[5..total]);
-            let (name, text) = (fields.string()?, fields.string()?);
-            let mut types: SmallVec<[u32; 16]> = SmallVec::new();
-            for _ in 0..fields.count()? {
-                types.push(fields.u32()?);
-            }
-            fields.end()?;
+            let Parse { name, text, types } = message::parse(&wire.input()[5..total])?;
             Ok(self.session.parse(name, text, &types)?)
         })();
         wire.consume(total);
@@ -503,16 +495,9 @@ impl Live {
         let outcome = (|| {
             // The parameters are copied out of the message and then read into values.
             room::ask(2 * total)?;
-            let mut fields = Fields::new(&wire.input()[5..total]);
-            let (portal, statement) = (fields.string()?, fields.string()?);
-            let formats = read_formats(&mut fields)?;
-            let mut values: SmallVec<[Option<&[u8]>; 16]> = SmallVec::new();
-            for _ in 0..fields.count()? {
-                values.push(fields.value()?);
-            }
-            let results = read_formats(&mut fields)?;
-            fields.end()?;
-            Ok(self.session.bind(portal, statement, &values, &formats, &results)?)
+            let bind = message::bind(&wire.input()[5..total])?;
+            let Bind { portal, statement, formats, values, results } = &bind;
+            Ok(self.session.bind(portal, statement, values, formats, results)?)
         })();
         wire.consume(total);
         if outcome.is_ok() {
@@ -522,29 +507,24 @@ impl Live {
     }
 
     fn describe(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
-        let mut fields = Fields::new(&wire.input()[5..total]);
-        let read = fields.u8().and_then(|kind| {
-            let name = fields.string()?.to_owned();
-            fields.end().map(|()| (kind, name))
+        // The reply borrows the wire, so the name is copied out of the message.
+        let read = message::describe(&wire.input()[5..total]).map(|target| match target {
+            Target::Statement(name) => (true, name.to_owned()),
+            Target::Portal(name) => (false, name.to_owned()),
         });
         wire.consume(total);
-        let (kind, name) = read?;
-        match kind {
-            b'S' => {
-                let (types, columns) = self.session.describe_statement(&name)?;
-                encode::parameter_description(wire.output(), &types);
-                match columns {
-                    Some(columns) => encode::row_description(wire.output(), &columns, &[]),
-                    None => encode::bare(wire.output(), b'n'),
-                }
+        let (is_statement, name) = read?;
+        if is_statement {
+            let (types, columns) = self.session.describe_statement(&name)?;
+            encode::parameter_description(wire.output(), &types);
+            match columns {
+                Some(columns) => encode::row_description(wire.output(), &columns, &[]),
+                None => encode::bare(wire.output(), b'n'),
             }
-            b'P' => match self.session.describe_portal(&name)? {
+        } else {
+            match self.session.describe_portal(&name)? {
                 Some((columns, formats)) => encode::row_description(wire.output(), &columns, formats),
                 None => encode::bare(wire.output(), b'n'),
-            },
-            other => {
-                let message = format!("invalid DESCRIBE message subtype {other}");
-                return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into());
             }
         }
         Ok(())
@@ -552,11 +532,9 @@ impl Live {
 
     fn execute(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         let mut portal: SmallVec<[u8; 64]> = SmallVec::new();
-        let mut fields = Fields::new(&wire.input()[5..total]);
-        let read = fields.string().and_then(|name| {
-            portal.extend_from_slice(name.as_bytes());
-            let limit = fields.u32()?;
-            fields.end().map(|()| limit)
+        let read = message::execute(&wire.input()[5..total]).map(|execute| {
+            portal.extend_from_slice(execute.portal.as_bytes());
+            execute.limit
         });
         wire.consume(total);
         let limit = read?;
@@ -575,16 +553,9 @@ impl Live {
 
     fn close(&mut self, wire: &mut Wire<'_, '_>, total: usize) -> Result<(), Fault> {
         let outcome = (|| {
-            let mut fields = Fields::new(&wire.input()[5..total]);
-            let (kind, name) = (fields.u8()?, fields.string()?);
-            fields.end()?;
-            match kind {
-                b'S' => self.session.close_statement(name),
-                b'P' => self.session.close_portal(name),
-                other => {
-                    let message = format!("invalid CLOSE message subtype {other}");
-                    return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message).into());
-                }
+            match message::close(&wire.input()[5..total])? {
+                Target::Statement(name) => self.session.close_statement(name),
+                Target::Portal(name) => self.session.close_portal(name),
             }
             Ok(())
         })();
@@ -607,19 +578,4 @@ fn finish(client: WireClient<'_, '_, '_>, outcome: Result<(), SqlError>) -> Resu
         Err(_) if client.broken => Err(Fault::Broken),
         other => Ok(other?),
     }
-}
-
-fn read_formats(fields: &mut Fields<'_>) -> Result<SmallVec<[i16; 16]>, Fault> {
-    let codes = 2 * fields.count()?;
-    let (codes, _) = fields.bytes(codes)?.as_chunks();
-    let mut formats = SmallVec::new();
-    for code in codes {
-        let format = i16::from_be_bytes(*code);
-        if !matches!(format, 0 | 1) {
-            let message = format!("unsupported format code: {format}");
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());
-        }
-        formats.push(format);
-    }
-    Ok(formats)
 }

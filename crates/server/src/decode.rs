@@ -1,8 +1,8 @@
 //! Reads the messages of a client, in place, from the bytes received.
 //!
-//! This module alone checks every length and every string: what it returns is well formed. A
-//! message that is cut, too long, or of an unknown type is a [`Violation`], which ends its session
-//! alone with SQLSTATE 08P01.
+//! This module alone checks every length and every string: what it returns is well formed.
+//! `message` puts its fields together to bodies. A message that is cut, too long, or of an unknown
+//! type is a [`Violation`], which ends its session alone with SQLSTATE 08P01.
 
 use runtime::work::{STRIDE, give_way};
 use sql::{SqlError, SqlState};
@@ -19,6 +19,15 @@ pub enum Violation {
     Body(&'static str),
     /// A string of the message is not UTF-8.
     Utf8(Vec<u8>),
+    /// A format code is neither 0 nor 1.
+    Format(i16),
+    /// Describe or Close names neither a statement nor a portal.
+    Subtype {
+        /// The message's name, as PostgreSQL writes it.
+        message: &'static str,
+        /// The byte that names the kind of object.
+        kind: u8,
+    },
 }
 
 impl Violation {
@@ -30,6 +39,12 @@ impl Violation {
                 (SqlState::PROTOCOL_VIOLATION, format!("invalid frontend message type {kind}"))
             }
             Self::Body(what) => (SqlState::PROTOCOL_VIOLATION, (*what).to_owned()),
+            Self::Format(code) => {
+                (SqlState::INVALID_PARAMETER_VALUE, format!("unsupported format code: {code}"))
+            }
+            Self::Subtype { message, kind } => {
+                (SqlState::PROTOCOL_VIOLATION, format!("invalid {message} message subtype {kind}"))
+            }
             Self::Utf8(bytes) => {
                 let shown: Vec<String> = bytes.iter().map(|b| format!("0x{b:02x}")).collect();
                 let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));

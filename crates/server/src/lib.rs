@@ -11,6 +11,7 @@ mod connection;
 pub mod decode;
 mod encode;
 mod login;
+pub mod message;
 mod places;
 mod record;
 pub mod scram;

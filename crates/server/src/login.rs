@@ -9,6 +9,7 @@
 
 use crate::decode::{self, Fields, Frame, Violation};
 use crate::encode;
+use crate::message::{self, SaslInitial};
 use crate::scram::{Binding, Exchange, Failure, Verifier};
 use sql::{SqlError, SqlState};
 use values::identifier::truncate_name;
@@ -239,17 +240,15 @@ pub fn step(sasl: Sasl, proof: &Proof<'_>, body: &[u8], out: &mut Vec<u8>) -> Re
     let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| malformed("malformed SCRAM message"));
     match sasl {
         Sasl::Offered(verifier) => {
-            let mut fields = Fields::new(body);
-            let read = |v: Violation| v.error();
-            let binding = match (fields.string().map_err(read)?, proof.end_point) {
+            let SaslInitial { mechanism, data } = message::sasl_initial(body).map_err(|v| v.error())?;
+            let binding = match (mechanism, proof.end_point) {
                 (PLUS, Some(hash)) => Binding::EndPoint(hash),
                 (PLAIN, Some(_)) => Binding::Declined,
                 (PLAIN, None) => Binding::None,
                 _ => return Err(malformed("client selected an invalid SASL authentication mechanism")),
             };
-            let message = utf8(fields.value().map_err(read)?.unwrap_or(b""))?;
             let (exchange, answer) =
-                Exchange::begin(proof.user, verifier, proof.secret, binding, message).map_err(failed)?;
+                Exchange::begin(proof.user, verifier, proof.secret, binding, utf8(data)?).map_err(failed)?;
             encode::authentication(out, 11, answer.as_bytes());
             Ok(Step::Continue(Sasl::Challenged(Box::new(exchange))))
         }
