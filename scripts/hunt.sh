@@ -15,7 +15,7 @@ if [[ $(cargo-fuzz --version 2>/dev/null) != "cargo-fuzz $version" ]]; then
   cargo install --quiet --locked --root "$target/tools" "cargo-fuzz@$version"
 fi
 
-readers=(copy log page statement wire)
+readers=(copy log login node page statement undo wire)
 seconds=60
 for word in "$@"; do
   if [[ $word =~ ^[0-9]+$ ]]; then seconds=$word; else readers=("$word"); fi

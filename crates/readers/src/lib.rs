@@ -6,10 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+mod node;
+mod wire;
+
+pub use node::{node, undo};
+pub use wire::{login, wire};
+
 use execution::copy::cut_line;
 use query::normalize::{Literal, LiteralUse, Normalized, Template};
 use query::plan::{CopyFormat, CopyKind};
-use server::decode::{Fields, Frame, Violation, frame};
 use storage::log::{LogReader, Lsn};
 use storage::page::{self, PAGE_SIZE, PageNo};
 
@@ -17,60 +22,16 @@ use storage::page::{self, PAGE_SIZE, PageNo};
 pub type Reader = fn(&[u8]);
 
 /// The readers by name; the name is also that of the corpus.
-pub const READERS: &[(&str, Reader)] =
-    &[("copy", copy), ("log", log), ("page", page), ("statement", statement), ("wire", wire)];
-
-/// Messages of a client, back to back.
-pub fn wire(input: &[u8]) {
-    let mut rest = input;
-    while let Ok(Frame::Message { kind, total }) = frame(rest) {
-        assert!(total <= rest.len(), "a message ends within its bytes");
-        // A broken body ends its session; the fuzzer goes on behind it.
-        let _ = body(kind, &rest[5..total]);
-        rest = &rest[total..];
-    }
-}
-
-/// Reads a message's body as the server does: by its type, up to the end.
-fn body(kind: u8, bytes: &[u8]) -> Result<(), Violation> {
-    let mut fields = Fields::new(bytes);
-    match kind {
-        b'Q' => drop(fields.string()?),
-        b'P' => {
-            fields.string()?;
-            fields.string()?;
-            for _ in 0..fields.count()? {
-                fields.u32()?;
-            }
-        }
-        b'B' => {
-            fields.string()?;
-            fields.string()?;
-            formats(&mut fields)?;
-            for _ in 0..fields.count()? {
-                fields.value()?;
-            }
-            formats(&mut fields)?;
-        }
-        b'D' | b'C' => {
-            fields.u8()?;
-            fields.string()?;
-        }
-        b'E' => {
-            fields.string()?;
-            fields.i32()?;
-        }
-        _ => return Ok(()),
-    }
-    fields.end()
-}
-
-fn formats(fields: &mut Fields<'_>) -> Result<(), Violation> {
-    for _ in 0..fields.count()? {
-        fields.i16()?;
-    }
-    Ok(())
-}
+pub const READERS: &[(&str, Reader)] = &[
+    ("copy", copy),
+    ("log", log),
+    ("login", login),
+    ("node", node),
+    ("page", page),
+    ("statement", statement),
+    ("undo", undo),
+    ("wire", wire),
+];
 
 /// The most fields of a line that COPY takes apart here.
 const FIELDS: usize = 8;

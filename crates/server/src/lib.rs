@@ -10,7 +10,7 @@ mod client;
 mod connection;
 pub mod decode;
 mod encode;
-mod login;
+pub mod login;
 pub mod message;
 mod places;
 mod record;

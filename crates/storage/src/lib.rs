@@ -32,6 +32,7 @@ pub mod space;
 pub mod spool;
 pub mod store;
 pub mod sweep;
+pub mod untrusted;
 pub mod writer;
 
 pub use error::Error;

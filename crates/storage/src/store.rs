@@ -356,7 +356,7 @@ fn check_format(folder: &Path) -> Result<(), Error> {
 }
 
 /// Applies a logged op to a page, whichever module it belongs to.
-fn redo_op(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str> {
+pub(crate) fn redo_op(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str> {
     let applied = if op <= space::OP_LAST {
         space::redo(op, payload, page)
     } else {

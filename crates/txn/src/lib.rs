@@ -46,6 +46,7 @@ mod status;
 pub mod trees;
 mod txid;
 mod undo;
+pub mod untrusted;
 pub mod version;
 mod visibility;
 

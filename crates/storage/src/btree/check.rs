@@ -162,7 +162,7 @@ impl Check {
 
 /// Bytes in use, if slots and heap entries lie in bounds and the node's count of heap bytes is
 /// right.
-fn space(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn space(bytes: &[u8]) -> Option<usize> {
     let node = Node::of(bytes);
     let u16_at = |at: usize| Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
     let (count, heap, live) = (u16_at(COUNT)?, u16_at(HEAP)?, u16_at(LIVE)?);

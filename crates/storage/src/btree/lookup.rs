@@ -85,7 +85,7 @@ impl Tree {
 
 /// Copies the value of `key` out of a leaf.
 #[inline]
-fn read_value(node: Node<'_>, key: &[u8], value: &mut Vec<u8>) -> Option<bool> {
+pub(crate) fn read_value(node: Node<'_>, key: &[u8], value: &mut Vec<u8>) -> Option<bool> {
     value.clear();
     let found = node.search(key)?;
     if found.exact {

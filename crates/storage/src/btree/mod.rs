@@ -34,8 +34,10 @@ mod tests;
 
 pub use build::{Builder, Pushed};
 pub use change::unchanged_ends;
+pub(crate) use check::space as checked_space;
 pub use check::{Problem, Report};
 pub use cursor::{Cursor, Entry};
+pub(crate) use lookup::read_value;
 pub use walk::Statistics;
 
 use crate::log::{Share, TxnLink};

@@ -1,0 +1,4 @@
+//! Hands the fuzzer's bytes to the reader `readers::login`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| readers::login(input));
