@@ -33,6 +33,7 @@ trap at_exit EXIT
 
 step "formatting"
 cargo fmt --all --check
+cargo fmt --manifest-path fuzz/Cargo.toml --check
 
 step "shellcheck"
 shellcheck scripts/*.sh .ci/run
@@ -68,6 +69,14 @@ make --no-print-directory loom 2>&1 | tee -a "$log"
 
 step "the engine on the model machine"
 scripts/model.sh --seeds 5 --one-build 2>&1 | tee -a "$log"
+
+step "libraries"
+# Here `make deny` would first build its tool, which takes about 4 minutes of one core.
+if [[ -x ${CARGO_TARGET_DIR:-target}/tools/bin/cargo-deny ]]; then
+  scripts/deny.sh 2>&1 | tee -a "$log"
+else
+  echo "skipped: the libraries' licences and sources, because make deny has not built its tool" | tee -a "$log"
+fi
 
 step "instruction counts"
 scripts/instructions.py --build --check docs/instructions.md 2>&1 | tee -a "$log"
