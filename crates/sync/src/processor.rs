@@ -33,7 +33,8 @@ pub(crate) fn prefetch_line(address: *const u8) {
 }
 
 /// Copies at least this long are left to [`copy_long`], where the processor has it.
-pub(crate) const LONG_COPY: usize = if cfg!(target_arch = "x86_64") { 512 } else { usize::MAX };
+pub(crate) const LONG_COPY: usize =
+    if cfg!(all(target_arch = "x86_64", not(miri))) { 512 } else { usize::MAX };
 
 /// Copies bytes that other cores may be changing meanwhile, by one instruction. The compiler
 /// neither repeats it, splits it nor reasons from it, as with a volatile load.
@@ -42,7 +43,8 @@ pub(crate) const LONG_COPY: usize = if cfg!(target_arch = "x86_64") { 512 } else
 /// Both ranges hold `len` mapped bytes and do not overlap, and nobody else uses those at `to`.
 #[inline]
 pub(crate) unsafe fn copy_long(from: *const u8, to: *mut u8, len: usize) {
-    #[cfg(target_arch = "x86_64")]
+    // Miri runs no assembly.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: by contract. The direction flag is clear by the calling convention.
     unsafe {
         std::arch::asm!(
@@ -53,7 +55,7 @@ pub(crate) unsafe fn copy_long(from: *const u8, to: *mut u8, len: usize) {
             options(nostack, preserves_flags)
         );
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     for at in 0..len {
         // SAFETY: by contract.
         unsafe { to.add(at).write(from.add(at).read_volatile()) };
