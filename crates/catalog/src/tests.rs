@@ -42,7 +42,7 @@ fn table(oid: u32, name: &str) -> Table {
 }
 
 #[test]
-fn names_follow_changes() {
+fn a_lookup_by_name_follows_each_change() {
     let path = ["public".to_owned()];
     let base = empty().with_changes(&[Change::PutTable(Arc::new(table(20_000, "one")))]);
     assert!(matches!(base.relation(&path, None, "one"), Some(Relation::Table(_))));

@@ -17,6 +17,8 @@
 //! Invariant: the checker reports nothing that a history of the level allows. It may miss an
 //! anomaly whose versions no client read.
 
+#![forbid(unsafe_code)]
+
 mod cycle;
 mod direct;
 mod graph;

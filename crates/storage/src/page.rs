@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn header_reads_back() {
+    fn a_header_reads_back_as_written() {
         let page = sample();
         assert_eq!(page_no(&page), PageNo(77));
         assert_eq!(lsn(&page), Lsn(0x1234_5678_9abc));

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn redo_refuses_nonsense() {
+    fn redo_refuses_operations_that_do_not_fit() {
         let mut bytes = vec![0; PAGE_SIZE];
         let before = bytes.clone();
         for (op, payload) in

@@ -122,7 +122,7 @@ fn next_key(number: u64) -> [u8; 8] {
 
 #[test]
 #[ignore = "the child of the test below"]
-fn child() {
+fn the_child_inserts_until_it_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     runtime::stop::arm_from_environment().unwrap();
     let (machine, store, tree) = start(Path::new(&folder));
@@ -165,7 +165,13 @@ fn end_loser(store: &Store, tree: Tree, loser: Option<(u64, Lsn)>) {
 /// any.
 fn live(folder: &Path, stop: &str) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([
+            "the_child_inserts_until_it_is_killed",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(FOLDER, folder)
         .env("ALLCORE_STOP", stop)
         .stdout(Stdio::piped())

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_bounds() {
+    fn numbers_are_read_within_bounds_only() {
         let bytes: Vec<u8> = (1..=16).collect();
         let racy = view(&bytes);
         assert_eq!(racy.u8_at(15), Some(16));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_every_length() {
+    fn copies_of_every_length_are_exact() {
         let bytes: Vec<u8> = (0..9000).map(|i| (i * 7) as u8).collect();
         let racy = view(&bytes);
         for len in [0, 1, 7, 8, 9, 511, 512, 513, 8192, 8999] {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_like_slices() {
+    fn a_comparison_orders_as_slices_do() {
         let words: Vec<&[u8]> =
             vec![b"", b"a", b"ab", b"abcdefgh", b"abcdefgi", b"abcdefghx", b"b\xff", b"b\x00"];
         for ours in &words {

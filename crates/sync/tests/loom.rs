@@ -22,7 +22,7 @@ fn model_within(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
 }
 
 #[test]
-fn spin_lock_excludes() {
+fn a_spin_lock_excludes_other_threads() {
     model(|| {
         let lock = Arc::new(SpinLock::new(0));
         let other = lock.clone();

@@ -16,12 +16,14 @@ mod links;
 pub mod list;
 mod markdown;
 mod modules;
+mod names;
 mod prose;
 mod public;
 mod references;
 mod rooms;
 mod sentences;
 mod sizes;
+mod unsafety;
 mod words;
 mod workspace;
 
@@ -79,6 +81,16 @@ pub const RULES: &[Rule] = &[
         name: "sentences",
         advice: "say it in two sentences: at most 25 words each",
         find: sentences::find,
+    },
+    Rule {
+        name: "tests",
+        advice: "name the test by a sentence: `a_reader_never_sees_a_half_written_row`",
+        find: names::find,
+    },
+    Rule {
+        name: "unsafety",
+        advice: "add `#![forbid(unsafe_code)]`, or move the code to a crate that proves its `unsafe`",
+        find: unsafety::find,
     },
     Rule { name: "public", advice: "make the item `pub(crate)`, or delete it", find: public::find },
     Rule { name: "links", advice: "name a file and a heading that exist", find: links::find },

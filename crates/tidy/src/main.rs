@@ -1,5 +1,7 @@
 //! The command: prints the graph of modules and the findings, checks the rules, shrinks the lists.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use clap::Parser;

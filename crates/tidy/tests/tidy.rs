@@ -64,6 +64,16 @@ fn sentences_stay_within_25_words() {
 }
 
 #[test]
+fn a_test_is_named_by_a_sentence() {
+    holds("tests");
+}
+
+#[test]
+fn only_three_crates_may_contain_unsafe_code() {
+    holds("unsafety");
+}
+
+#[test]
 fn another_crate_uses_each_public_item() {
     holds("public");
 }

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_read_back() {
+    fn an_outcome_reads_back_as_stored() {
         let all = [
             Status::Old,
             Status::Running(0),

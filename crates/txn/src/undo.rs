@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_read_back() {
+    fn a_record_reads_back_as_written() {
         let record = Record {
             tree: Tree::new(7, PageNo(99)),
             key: b"some key",

@@ -59,32 +59,32 @@ fn python(script: &str) {
 }
 
 #[test]
-fn psycopg() {
+fn psycopg_passes_its_checks() {
     python("check_psycopg.py");
 }
 
 #[test]
-fn psycopg2() {
+fn psycopg2_passes_its_checks() {
     python("check_psycopg2.py");
 }
 
 #[test]
-fn asyncpg() {
+fn asyncpg_passes_its_checks() {
     python("check_asyncpg.py");
 }
 
 #[test]
-fn sqlalchemy() {
+fn sqlalchemy_passes_its_checks() {
     python("check_sqlalchemy.py");
 }
 
 #[test]
-fn django() {
+fn django_passes_its_checks() {
     python("check_django.py");
 }
 
 #[test]
-fn node_pg() {
+fn node_pg_passes_its_checks() {
     let Some(drivers) = prepared("node") else { return };
     try_driver(|server| {
         let mut command = server.client("node");
@@ -94,13 +94,13 @@ fn node_pg() {
 }
 
 #[test]
-fn go_pgx_and_pq() {
+fn pgx_and_pq_pass_their_checks() {
     let Some(drivers) = prepared("go") else { return };
     try_driver(|server| server.client(drivers.join("go").to_str().unwrap()));
 }
 
 #[test]
-fn jdbc() {
+fn jdbc_passes_its_checks() {
     let Some(drivers) = prepared("java") else { return };
     let classes = drivers.join("java");
     try_driver(|server| {

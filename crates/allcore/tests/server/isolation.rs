@@ -19,7 +19,7 @@ fn sum(client: &mut impl postgres::GenericClient) -> i64 {
 }
 
 #[test]
-fn no_dirty_read() {
+fn a_reader_sees_no_uncommitted_change() {
     let server = fixture();
     let (mut writer, mut reader) = (server.connect(), server.connect());
     writer.batch_execute("begin; update t set v = 11 where id = 1; insert into t values (3, 30)").unwrap();

@@ -73,7 +73,7 @@ fn every_way_of_loading() {
 }
 
 #[test]
-fn pipelining_and_reconnecting() {
+fn pgbench_can_pipeline_and_reconnect() {
     let server = Server::start(&[]);
     server.pgbench(&["-i", "-s", "1", "-q"]);
     let script = server.folder.path().join("pipeline.sql");
@@ -104,7 +104,7 @@ fn over_a_unix_socket() {
 }
 
 #[test]
-fn over_tls() {
+fn pgbench_runs_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = certificate(folder.path());
     let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
@@ -122,7 +122,7 @@ fn over_tls() {
 }
 
 #[test]
-fn a_thousand_clients() {
+fn pgbench_runs_with_a_thousand_clients() {
     let server = Server::start(&["--max-connections", "1100"]);
     server.pgbench(&["-i", "-s", "1", "-q"]);
     let said =

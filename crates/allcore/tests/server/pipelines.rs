@@ -87,7 +87,7 @@ fn portals_that_have_run_give_nothing_more() {
 
 /// A command keeps the parameters that Parse declared, used or not; a query in it may use them.
 #[test]
-fn commands_have_parameters() {
+fn commands_of_a_pipeline_have_parameters() {
     let server = Server::start(&[]);
     let mut raw = Raw::log_in(&server);
     let mut bound = |text: &str, types: &[u32], values: &[&str]| {

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn text_fields() {
+    fn a_text_line_splits_into_its_fields() {
         let text = format(CopyKind::Text);
         is("", &text, &[Some("")]);
         is("1\t22\t\t\\N", &text, &[Some("1"), Some("22"), Some(""), None]);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_fields() {
+    fn a_csv_line_splits_into_its_fields() {
         let csv = format(CopyKind::Csv);
         is("", &csv, &[None]);
         is("1,,\"\",x", &csv, &[Some("1"), None, Some(""), Some("x")]);

@@ -293,7 +293,7 @@ const CONDITIONS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn explain_shows_conditions() {
+fn explain_shows_conditions_of_each_step() {
     let mut wrong = Vec::new();
     for (text, expected) in CONDITIONS {
         let compiled = compile(&Request::plain(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -410,7 +410,7 @@ fn the_binder_infers_parameters() {
 
 /// The queries that psql's \\d commands and pgbench send.
 #[test]
-fn clients_queries_compile() {
+fn queries_that_clients_send_compile() {
     let mut failed = Vec::new();
     for text in include_str!("clients.sql").split(";\n").filter(|text| !text.trim().is_empty()) {
         if let Err(error) = compile(&Request::plain(text)) {

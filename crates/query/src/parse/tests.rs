@@ -27,7 +27,7 @@ fn syntax_errors_have_positions() {
 }
 
 #[test]
-fn statements_have_ranges() {
+fn statements_have_ranges_in_their_text() {
     let text = "select 1; begin;; select 'a;b' -- c;\n; commit";
     let parts: Vec<&str> = split(text).expect("parses").into_iter().map(|r| text[r].trim()).collect();
     assert_eq!(parts, ["select 1", "begin", "select 'a;b' -- c;", "commit"]);

@@ -111,7 +111,7 @@ fn many_fibers_at_once() {
 }
 
 #[test]
-fn a_lock_excludes() {
+fn a_lock_excludes_a_second_one() {
     let folder = Folder::new("lock");
     let path = folder.0.join("lock");
     let lock = lock_exclusive(&path).unwrap();

@@ -176,7 +176,7 @@ fn cursors_and_prepared_statements_return_their_rows() {
 }
 
 #[test]
-fn the_pgbench_transaction() {
+fn a_session_runs_the_pgbench_transaction() {
     let folder = Folder::new("pgbench");
     let database = folder.open();
     let mut s = database.session("postgres", 0).expect("a session");

@@ -537,7 +537,7 @@ fn fibers_commit_in_groups() {
 /// --nocapture`.
 #[test]
 #[ignore = "a measurement, not a check"]
-fn append_cost() {
+fn the_cost_of_appends_is_timed() {
     const RECORDS: u64 = 40_000;
     for cores in [1, 2] {
         let folder = Folder::new("cost");

@@ -42,7 +42,7 @@ fn update(session: &TxnSession, row: &mut Vec<u8>, number: u64) {
 
 #[test]
 #[ignore = "measures; takes seconds"]
-fn hot_paths() {
+fn the_hot_paths_are_timed() {
     Bench::with_frames("speed", 8192).run(|engine| {
         let session = engine.session().unwrap();
         let mut row = Vec::new();

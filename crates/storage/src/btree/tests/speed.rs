@@ -22,7 +22,7 @@ fn timed(what: &str, times: u64, mut body: impl FnMut(u64)) {
 
 #[test]
 #[ignore = "measures; takes seconds and 400 MB"]
-fn hot_paths() {
+fn the_hot_paths_are_timed() {
     let mut bench = Bench::new(1, 48_000);
     bench.options.huge_pages = HugePages::Try;
     let (store, tree) = bench.create();
