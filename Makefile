@@ -1,4 +1,4 @@
-# What a developer runs. `make test` and `make demo` install what they need themselves.
+# The commands of a developer. `make test` and `make demo` install what they need themselves.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -73,5 +73,5 @@ bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ce
 results: build ## docs/results.md: the lab's full comparison with plots, about 80 minutes; goes on where it was cut
 	@scripts/measure.sh results
 
-overhead: build ## What the lab's own driver costs beside pgbench, about 30 minutes (as root; needs ../shared)
+overhead: build ## The cost of the lab's own driver beside pgbench, about 30 minutes (as root; needs ../shared)
 	@scripts/measure.sh overhead

@@ -133,7 +133,7 @@ class Pair:
 
 
 def seen(results, ordered, rows_matter):
-    """What of the results is compared."""
+    """The parts of the results that are compared."""
     out = []
     for columns, rows, tag, error in results:
         described = [(name, 0 if type_ >= FIRST_OWN else type_) for name, type_ in columns]

@@ -1,4 +1,7 @@
-"""What a statement that one server alone carried out leaves behind: the names whose later use is not comparable."""
+"""The names that a statement leaves behind when one server alone carried it out.
+
+Later uses of these names are not comparable.
+"""
 
 import re
 
@@ -98,7 +101,7 @@ class Taint:
             self.names.add(name)
 
     def statement(self, text):
-        """What the statement should have changed."""
+        """Notes the names that the statement should have changed."""
         role = ROLE.match(text)
         if role:
             self.role = True

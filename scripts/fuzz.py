@@ -74,7 +74,7 @@ def compared(answer, statement):
 
 
 def differs(expected, given, statement):
-    """What differs, or None; "stop" when the two may differ and the round can't go on."""
+    """The part that differs, or None; "stop" when the two may differ and the round can't go on."""
     a, b = compared(expected, statement), compared(given, statement)
     if a == b:
         return "position" if expected[3] and expected[3][2] != given[3][2] and statement.position else None

@@ -1,9 +1,12 @@
 """Random SQL for scripts/fuzz.py: tables of every type, expressions, queries, changes, transactions.
 
-Everything is drawn from the round's generator of random numbers, so a seed always gives the same statements. What
-PostgreSQL leaves open is avoided (which rows a LIMIT without an order takes, which of several matches an UPDATE takes)
-or marked: `risky` (an error such as a division by zero may come or not), `many` (which of several violated constraints
-is told), `loose` (which of several equal values is shown).
+Everything is drawn from the round's generator of random numbers, so a seed always gives the same
+statements. PostgreSQL leaves some results open. Statements avoid them where they can: the rows that
+a LIMIT without an order takes, the match that an UPDATE takes. Other statements carry a mark:
+
+- `risky`: an error such as a division by zero may come or not;
+- `many`: the error names any of several violated constraints;
+- `loose`: the result holds any of several equal values.
 """
 
 import re

@@ -187,7 +187,7 @@ def measure(binary, rounds, expected):
 
 
 def machine():
-    """What else decides about the counts: the C library chooses its routines by the processor."""
+    """The processor and the C library, which chooses its routines by the processor."""
     return f"{platform.machine()}, {' '.join(platform.libc_ver())}"
 
 

@@ -106,7 +106,7 @@ class Side:
         return self.ask(f"select pg_isolation_test_session_is_blocked({session.pid}, '{{{pids}}}')")[0][0][0] == "t"
 
     def look(self):
-        """What each session does: None once it has its answer, else whether it waits or runs."""
+        """The state of each session: None once it has its answer, else whether it waits or runs."""
         found = []
         for session in self.sessions:
             if not session.busy or session.poll(0.002):

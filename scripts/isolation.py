@@ -71,7 +71,7 @@ def listed():
 
 
 def needs(spec):
-    """What a spec needs that is not built, None where that is nothing known."""
+    """The feature that a spec needs and Allcore lacks, or None."""
     with open(spec) as text:
         lines = [line for line in text.read().lower().splitlines() if not line.lstrip().startswith("#")]
     plain = " ".join(" ".join(lines).split())
@@ -128,7 +128,7 @@ class Server:
 
 
 def play(program, server, spec, database, step, limit):
-    """What isolationtester writes of a spec in a database of its own."""
+    """The output of isolationtester for a spec, in a database of its own."""
     server.sql(f"create database {database}")
     target = f"host=127.0.0.1 port={server.port} user=postgres dbname={database}"
     environment = dict(os.environ, PGISOLATIONTIMEOUT=str(step), PGOPTIONS="", PGTZ="PST8PDT", PGDATESTYLE="Postgres, MDY")

@@ -1,4 +1,4 @@
-"""What these scripts share: where things lie, a line of progress, a command."""
+"""The parts that these scripts share: paths, a line of progress, a command."""
 import os, socket, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -11,7 +11,7 @@ def say(text):
 
 
 def run(*command, **keywords):
-    """What a command prints; ends the script where it fails, with all that it said."""
+    """The output of a command; ends the script where it fails, with all that it said."""
     done = subprocess.run(command, capture_output=True, text=True, **keywords)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed\n{done.stdout}{done.stderr}")

@@ -120,14 +120,33 @@ fn character(text: &str) -> usize {
     }
 }
 
-/// The comment lines of a Python or shell script: those that hold nothing else.
+/// The mark that opens and closes a docstring of Python.
+const QUOTES: &str = "\"\"\"";
+
+/// The comment lines of a script, a Makefile or a TOML file: lines that hold a comment alone, lines
+/// of Python's docstrings, and the help of `make`.
 pub(crate) fn of_script(source: &str) -> Vec<Line> {
-    let lines = source.lines().enumerate().filter(|(_, line)| !line.starts_with("#!"));
-    let comment = |(at, line): (usize, &str)| {
-        let text = line.trim_start().strip_prefix('#')?;
-        Some(Line { number: at + 1, text: text.trim().to_owned(), width: line.chars().count() })
-    };
-    lines.filter_map(comment).collect()
+    let mut found = Vec::new();
+    let mut in_docstring = false;
+    for (number, line) in (1..).zip(source.lines()) {
+        let trimmed = line.trim();
+        let mut push = |text: &str, width| found.push(Line { number, text: text.trim().to_owned(), width });
+        let width = line.chars().count();
+        if in_docstring || trimmed.starts_with(QUOTES) {
+            push(&trimmed.replace(QUOTES, ""), width);
+            in_docstring ^= trimmed.matches(QUOTES).count() == 1;
+        } else if let Some(text) = trimmed.strip_prefix('#').filter(|text| !text.starts_with('!')) {
+            push(text, width);
+        } else if let Some((target, help)) = line.split_once(" ## ")
+            && target.contains(':')
+            && !target.starts_with(char::is_whitespace)
+        {
+            // `make help` prints the text in a line of its own, so the target's width does not count.
+            push(help, 0);
+            push("", 0);
+        }
+    }
+    found
 }
 
 /// Leaves out fenced code and tables.
@@ -190,6 +209,15 @@ mod tests {
     fn strings_and_characters_hide_what_looks_like_a_comment() {
         let source = "let a = \"// no\\\" // no\"; let b = r#\"// \" no\"#; let c = br\"// no\";\nlet d = '\"'; fn f<'a>() {} let e = '\\''; // yes";
         assert_eq!(texts(source), ["2: yes"]);
+    }
+
+    #[test]
+    fn docstrings_and_the_help_of_make_are_comments() {
+        let texts = |source| of_script(source).into_iter().map(|line| line.text).collect::<Vec<_>>();
+        let python =
+            "#!/usr/bin/env python3\n\"\"\"One.\n\nTwo.\"\"\"\na = 1  # no\n    \"\"\"Three.\"\"\"\n# four\n";
+        assert_eq!(texts(python), ["One.", "", "Two.", "Three.", "four"]);
+        assert_eq!(texts("test: setup ## One thing\n\techo a ## b\n"), ["One thing", ""]);
     }
 
     #[test]

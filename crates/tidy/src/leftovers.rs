@@ -20,7 +20,7 @@ const COMMANDS: &[&str] =
 /// Finds leftovers.
 pub(crate) fn find(workspace: &Workspace) -> Vec<Finding> {
     let mut found = Vec::new();
-    for source in &workspace.sources {
+    for source in workspace.rust() {
         let prints = source.is_for_tests() || COMMANDS.iter().any(|command| source.path.starts_with(command));
         let mut calls = Calls { path: &source.path, prints, found: &mut found };
         calls.visit_file(&source.syntax);

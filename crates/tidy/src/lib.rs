@@ -15,6 +15,7 @@ mod leftovers;
 mod links;
 pub mod list;
 mod markdown;
+mod messages;
 mod modules;
 mod names;
 mod prose;

@@ -10,7 +10,7 @@ const COLUMNS: usize = 100;
 
 /// Finds modules whose file does not open with `//!`.
 pub(crate) fn heads(workspace: &Workspace) -> Vec<Finding> {
-    let headless = workspace.sources.iter().filter(|source| !source.text.starts_with("//!"));
+    let headless = workspace.rust().filter(|source| !source.text.starts_with("//!"));
     headless.map(|source| at(&source.path, 1, "the file does not open with `//!`")).collect()
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn columns(workspace: &Workspace) -> Vec<Finding> {
     let mut report = |path: &str, number: usize, width: usize| {
         found.push(at(path, number, &format!("{width} columns of prose, {COLUMNS} are the limit")));
     };
-    for source in &workspace.sources {
+    for source in workspace.rust() {
         for line in comments::prose(comments::of_rust(&source.text)) {
             if line.width > COLUMNS && !line.text.contains("://") {
                 report(&source.path, line.number, line.width);

@@ -15,7 +15,7 @@ const WORDS: usize = 25;
 /// Finds sentences that are too long.
 pub(crate) fn find(workspace: &Workspace) -> Vec<Finding> {
     let mut found = Vec::new();
-    for source in &workspace.sources {
+    for source in workspace.rust() {
         let lines = comments::prose(comments::of_rust(&source.text));
         too_long(&source.path, &comments::paragraphs(&lines), &mut found);
     }

@@ -7,6 +7,7 @@ use syn::visit::{self, Visit};
 
 use crate::comments::{self, Paragraph};
 use crate::markdown;
+use crate::messages;
 use crate::workspace::Workspace;
 use crate::{Finding, at};
 
@@ -20,11 +21,16 @@ const PHRASES: &[&str] = &[
     "what who",
     "is said to",
     "are said to",
+    "is shown",
+    "are shown",
     "is told",
     "are told",
     "told apart",
+    "it is looked whether",
     "could have come out",
+    "aloud",
     "upkeep",
+    "settling",
     "awaited",
 ];
 /// Parts of names and the field's term for each.
@@ -32,6 +38,7 @@ const NAMES: &[(&str, &str)] = &[
     ("upkeep", "maintenance"),
     ("settling", "maintenance"),
     ("awaited", "wait event"),
+    ("lacking", "coordinated omission, missing"),
     ("board", "activity table"),
     ("seat", "activity slot"),
     ("patience", "retry loop, backoff"),
@@ -42,9 +49,10 @@ const WHOLE_NAMES: &[(&str, &str)] = &[("given", "read-only settings")];
 /// Finds riddles and names.
 pub(crate) fn find(workspace: &Workspace) -> Vec<Finding> {
     let mut found = Vec::new();
-    for source in workspace.sources.iter().filter(|source| !source.path.ends_with("tidy/src/words.rs")) {
+    for source in workspace.rust().filter(|source| !source.path.ends_with("tidy/src/words.rs")) {
         let lines = comments::prose(comments::of_rust(&source.text));
         riddles(&source.path, &comments::paragraphs(&lines), &mut found);
+        riddles(&source.path, &messages::of(source), &mut found);
         Names { path: &source.path, found: &mut found }.visit_file(&source.syntax);
     }
     for script in &workspace.scripts {

@@ -13,7 +13,9 @@ pub struct Workspace {
     pub(crate) members: Vec<Member>,
     /// The Rust sources of all members, tests included.
     pub(crate) sources: Vec<Source>,
-    /// The scripts under `scripts/`, in Python and shell.
+    /// The fuzzer's targets, which belong to a workspace of their own.
+    pub(crate) targets: Vec<Source>,
+    /// The scripts under `scripts/` in Python and shell, the Makefile, TOML files, `.ci/run`.
     pub(crate) scripts: Vec<Script>,
     /// The Markdown documents.
     pub(crate) documents: Vec<Script>,
@@ -78,12 +80,24 @@ impl Workspace {
             sources.extend(files.iter().map(|file| source(&root, file)));
         }
         sources.sort_by(|one: &Source, other| one.path.cmp(&other.path));
-        let scripts = ["py", "sh"].iter().flat_map(|extension| read(&root, "scripts", extension)).collect();
+        let mut targets = Vec::new();
+        walk(&root.join("fuzz"), "rs", &mut targets);
+        let targets = targets.iter().map(|file| source(&root, file)).collect();
+        let mut scripts: Vec<Script> =
+            ["py", "sh"].iter().flat_map(|extension| read(&root, "scripts", extension)).collect();
+        scripts.extend(["Makefile", ".ci/run"].map(|name| script(&root, &root.join(name))));
+        scripts.extend(["crates", "fuzz"].iter().flat_map(|folder| read(&root, folder, "toml")));
+        let top = entries(&root).into_iter();
+        scripts.extend(top.filter(|path| has_extension(path, "toml")).map(|path| script(&root, &path)));
         let mut documents = read(&root, "docs", "md");
-        let top =
-            entries(&root).into_iter().filter(|path| path.extension().is_some_and(|found| found == "md"));
+        let top = entries(&root).into_iter().filter(|path| has_extension(path, "md"));
         documents.extend(top.map(|path| script(&root, &path)));
-        Self { root, members, sources, scripts, documents }
+        Self { root, members, sources, targets, scripts, documents }
+    }
+
+    /// Every Rust file: those of the members, and the fuzzer's targets.
+    pub(crate) fn rust(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter().chain(&self.targets)
     }
 
     /// The crate a source belongs to, and whether it lies under that crate's `src`.
@@ -146,10 +160,14 @@ fn walk(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         let name = path.file_name().expect("an entry has a name").to_string_lossy();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
             walk(&path, extension, found);
-        } else if path.extension().is_some_and(|found| found == extension) {
+        } else if has_extension(&path, extension) {
             found.push(path);
         }
     }
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
 }
 
 /// A workspace of one crate, `sample`, from files below its `src`.
@@ -171,6 +189,7 @@ pub(crate) fn sample(files: &[(&str, &str)]) -> Workspace {
         root: PathBuf::new(),
         members: vec![member],
         sources,
+        targets: Vec::new(),
         scripts: Vec::new(),
         documents: Vec::new(),
     }
