@@ -40,13 +40,13 @@ pub fn table_tree(table: &Table) -> Tree {
 }
 
 /// The columns of a table's primary key.
-pub fn primary_parts(table: &Table) -> impl Iterator<Item = Part> + Clone + '_ {
+pub(crate) fn primary_parts(table: &Table) -> impl Iterator<Item = Part> + Clone + '_ {
     let columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
     columns.iter().map(|column| Part { column: *column, order: KeyOrder::default() })
 }
 
 /// The columns of an index.
-pub fn index_parts(index: &Index) -> impl Iterator<Item = Part> + Clone + '_ {
+pub(crate) fn index_parts(index: &Index) -> impl Iterator<Item = Part> + Clone + '_ {
     index.columns.iter().map(|key| Part {
         column: key.column,
         order: KeyOrder { descending: key.descending, nulls_first: key.nulls_first },
@@ -54,12 +54,12 @@ pub fn index_parts(index: &Index) -> impl Iterator<Item = Part> + Clone + '_ {
 }
 
 /// Appends a part's value.
-pub fn encode_part(part: Part, value: Datum<'_>, key: &mut Vec<u8>) -> Result<(), SqlError> {
+pub(crate) fn encode_part(part: Part, value: Datum<'_>, key: &mut Vec<u8>) -> Result<(), SqlError> {
     key::encode(value, part.order, key)
 }
 
 /// The primary key of a complete row; the table must have one.
-pub fn row_key(table: &Table, row: &[Datum<'_>], key: &mut Vec<u8>) -> Result<(), SqlError> {
+pub(crate) fn row_key(table: &Table, row: &[Datum<'_>], key: &mut Vec<u8>) -> Result<(), SqlError> {
     key.clear();
     primary_parts(table).try_for_each(|part| encode_part(part, row[part.column as usize], key))
 }
@@ -94,7 +94,7 @@ pub fn index_entry(
 }
 
 /// The row's key in an index entry.
-pub fn primary_key_of_entry<'e>(
+pub(crate) fn primary_key_of_entry<'e>(
     index: &Index,
     key: &'e [u8],
     payload: &'e [u8],
@@ -121,12 +121,12 @@ pub struct Bounds {
 
 impl Bounds {
     /// Bounds in these buffers.
-    pub fn from_buffers(low: Vec<u8>, high: Vec<u8>) -> Bounds {
+    pub(crate) fn from_buffers(low: Vec<u8>, high: Vec<u8>) -> Bounds {
         Bounds { low, high, open: false }
     }
 
     /// The buffers.
-    pub fn into_buffers(self) -> (Vec<u8>, Vec<u8>) {
+    pub(crate) fn into_buffers(self) -> (Vec<u8>, Vec<u8>) {
         (self.low, self.high)
     }
 
@@ -136,7 +136,7 @@ impl Bounds {
     }
 
     /// As a range of keys.
-    pub fn as_range(&self) -> txn::Range<'_> {
+    pub(crate) fn as_range(&self) -> txn::Range<'_> {
         txn::Range {
             lower: Bound::Included(&self.low),
             upper: if self.open { Bound::Unbounded } else { Bound::Excluded(&self.high) },
@@ -253,7 +253,7 @@ enum End {
 }
 
 /// Turns a key into the first one after all keys that begin with it; false when there is none.
-pub fn step_over(key: &mut Vec<u8>) -> bool {
+pub(crate) fn step_over(key: &mut Vec<u8>) -> bool {
     while let Some(last) = key.pop() {
         if last != u8::MAX {
             key.push(last + 1);

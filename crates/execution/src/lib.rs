@@ -272,7 +272,7 @@ impl<'s> Executor<'s> {
     }
 
     /// A sorter within it.
-    pub fn sorter(&self) -> Sorter<'s> {
+    pub(crate) fn sorter(&self) -> Sorter<'s> {
         Sorter::new(self.folder(), self.work_mem())
     }
 
@@ -287,12 +287,12 @@ impl<'s> Executor<'s> {
     }
 
     /// An empty buffer from the core's stock.
-    pub fn take_bytes(&mut self) -> Vec<u8> {
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
         scratch::take_bytes()
     }
 
     /// Gives a buffer back.
-    pub fn give_bytes(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn give_bytes(&mut self, bytes: Vec<u8>) {
         scratch::give_bytes(bytes);
     }
 

@@ -200,7 +200,7 @@ pub(super) fn fetch_returned<'x>(
 
 /// Error 54000 for a key longer than an entry can hold, with PostgreSQL's words.
 #[cold]
-pub fn key_too_long(bytes: usize, index: &str) -> SqlError {
+pub(crate) fn key_too_long(bytes: usize, index: &str) -> SqlError {
     let message = format!("index row size {bytes} exceeds maximum {MAX_KEY} for index \"{index}\"");
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }

@@ -48,13 +48,13 @@ pub fn give_arena(mut arena: Bump) {
 
 /// An empty buffer.
 #[inline]
-pub fn take_bytes() -> Vec<u8> {
+pub(crate) fn take_bytes() -> Vec<u8> {
     STOCK.with_borrow_mut(|stock| stock.buffers.pop()).unwrap_or_default()
 }
 
 /// Gives a buffer back.
 #[inline]
-pub fn give_bytes(mut bytes: Vec<u8>) {
+pub(crate) fn give_bytes(mut bytes: Vec<u8>) {
     if bytes.capacity() > BUFFER_BYTES {
         return;
     }

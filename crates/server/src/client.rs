@@ -24,7 +24,7 @@ fn too_long(bytes: usize, more: usize) -> SqlError {
 }
 
 /// The client of one statement's execution.
-pub struct WireClient<'a, 'w, 'io> {
+pub(crate) struct WireClient<'a, 'w, 'io> {
     wire: &'a mut Wire<'w, 'io>,
     formats: &'a [i16],
     describe: bool,

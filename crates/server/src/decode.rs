@@ -56,22 +56,22 @@ impl Violation {
 }
 
 /// Bytes of the head of a start-up packet: no type byte, a length, a code.
-pub const STARTUP_HEAD: usize = 8;
+pub(crate) const STARTUP_HEAD: usize = 8;
 /// Bytes of the longest start-up packet, as in PostgreSQL.
-pub const STARTUP_LIMIT: usize = 10_000;
+pub(crate) const STARTUP_LIMIT: usize = 10_000;
 /// Bytes of the longest message that carries no data of the user's.
 const SMALL_LIMIT: usize = 10_000;
 /// Bytes of the longest message that may carry a value: one gigabyte, as in PostgreSQL.
 const LARGE_LIMIT: usize = 0x3fff_ffff;
 
 /// Start-up code of protocol 3.0; the upper half is the major version.
-pub const PROTOCOL_3: u32 = 3 << 16;
+pub(crate) const PROTOCOL_3: u32 = 3 << 16;
 /// Start-up code of a request for TLS.
-pub const SSL_REQUEST: u32 = 80_877_103;
+pub(crate) const SSL_REQUEST: u32 = 80_877_103;
 /// Start-up code of a request for GSSAPI encryption.
-pub const GSS_REQUEST: u32 = 80_877_104;
+pub(crate) const GSS_REQUEST: u32 = 80_877_104;
 /// Start-up code of a request to cancel another session's statement.
-pub const CANCEL_REQUEST: u32 = 80_877_102;
+pub(crate) const CANCEL_REQUEST: u32 = 80_877_102;
 
 /// The start of the received bytes.
 #[derive(Debug, PartialEq, Eq)]

@@ -46,7 +46,7 @@ pub fn authentication(out: &mut Vec<u8>, code: u32, body: &[u8]) {
 }
 
 /// ParameterStatus: a setting that the client follows.
-pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
+pub(crate) fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
     let start = begin(out, b'S');
     string(out, name);
     string(out, value);
@@ -54,7 +54,7 @@ pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// BackendKeyData: the secret that a cancel request must show.
-pub fn key_data(out: &mut Vec<u8>, process: u32, secret: &[u8]) {
+pub(crate) fn key_data(out: &mut Vec<u8>, process: u32, secret: &[u8]) {
     let start = begin(out, b'K');
     out.extend_from_slice(&process.to_be_bytes());
     out.extend_from_slice(secret);
@@ -74,7 +74,7 @@ pub fn complete(out: &mut Vec<u8>, tag: &str) {
 }
 
 /// ParameterDescription: the types of a statement's parameters.
-pub fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
+pub(crate) fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
     let start = begin(out, b't');
     out.extend_from_slice(&u16::try_from(types.len()).unwrap_or(u16::MAX).to_be_bytes());
     for oid in types {
@@ -85,7 +85,7 @@ pub fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
 
 /// The format (0 text, 1 binary) of column `index`. `formats` holds none, one for all columns, or
 /// one for each.
-pub fn format_of(formats: &[i16], index: usize) -> i16 {
+pub(crate) fn format_of(formats: &[i16], index: usize) -> i16 {
     match formats {
         [] => 0,
         [all] => *all,
@@ -94,7 +94,7 @@ pub fn format_of(formats: &[i16], index: usize) -> i16 {
 }
 
 /// RowDescription.
-pub fn row_description(out: &mut Vec<u8>, columns: &[ColumnDesc], formats: &[i16]) {
+pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[ColumnDesc], formats: &[i16]) {
     let start = begin(out, b'T');
     out.extend_from_slice(&u16::try_from(columns.len()).unwrap_or(u16::MAX).to_be_bytes());
     for (index, column) in columns.iter().enumerate() {
@@ -113,7 +113,7 @@ pub fn row_description(out: &mut Vec<u8>, columns: &[ColumnDesc], formats: &[i16
 }
 
 /// CopyInResponse (`G`) or CopyOutResponse (`H`).
-pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize, binary: bool) {
+pub(crate) fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize, binary: bool) {
     let start = begin(out, kind);
     out.push(u8::from(binary));
     out.extend_from_slice(&u16::try_from(columns).unwrap_or(u16::MAX).to_be_bytes());
@@ -124,7 +124,7 @@ pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize, binary: bool) 
 }
 
 /// CopyData, with safe points. Writes nothing if the statement is interrupted.
-pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), Stopped> {
+pub(crate) fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<(), Stopped> {
     let start = begin(out, b'd');
     out.reserve(data.len());
     let mut pieces = data.chunks(STRIDE);

@@ -186,7 +186,7 @@ fn command_line_settings(options: &str) -> Result<Vec<(String, String)>, SqlErro
 /// NegotiateProtocolVersion: the parts of the request that this server does not speak. The version
 /// is the whole one, as PostgreSQL sends it: libpq takes a bare minor version for one below 3.0 and
 /// hangs up.
-pub fn negotiate(out: &mut Vec<u8>, minor: u16, unknown: &[String]) {
+pub(crate) fn negotiate(out: &mut Vec<u8>, minor: u16, unknown: &[String]) {
     let start = encode::begin(out, b'v');
     out.extend_from_slice(&(decode::PROTOCOL_3 | u32::from(minor)).to_be_bytes());
     out.extend_from_slice(&u32::try_from(unknown.len()).unwrap_or(0).to_be_bytes());

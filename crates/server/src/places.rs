@@ -229,7 +229,7 @@ fn too_many() -> SqlError {
 
 impl Places {
     /// A place for a new connection: among the passing ones, otherwise among the refused.
-    pub fn arrive(self: &Arc<Self>, peer: &Peer, limits: &Limits) -> Place {
+    pub(crate) fn arrive(self: &Arc<Self>, peer: &Peer, limits: &Limits) -> Place {
         let holder = Holder::of(peer);
         let mut counts = self.0.lock();
         let stage = if counts.has_room(holder, limits) { Stage::Passing } else { Stage::Refused };
@@ -252,7 +252,7 @@ impl Place {
 
     /// Whether its socket may stay after its last error, so that the error reaches the client in
     /// any case.
-    pub fn may_linger(&self) -> bool {
+    pub(crate) fn may_linger(&self) -> bool {
         if self.stage != Stage::Refused {
             return true;
         }
@@ -264,7 +264,7 @@ impl Place {
     /// Notes that the connection, if it is refused, waits for a start-up packet. If too many wait,
     /// the oldest of them gets its error at once. So a client that speaks learns of the refusal,
     /// and silent ones keep nobody out.
-    pub fn wait_if_refused(&mut self, interrupt: &Arc<Interrupt>) {
+    pub(crate) fn wait_if_refused(&mut self, interrupt: &Arc<Interrupt>) {
         if self.stage == Stage::Refused && self.waiting.is_none() {
             self.waiting = Some(Arc::clone(interrupt));
             let oldest = {

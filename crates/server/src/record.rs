@@ -44,7 +44,7 @@ impl Flood {
 }
 
 /// Writes text on one line, whatever characters it has.
-pub struct OneLine<'a>(pub &'a str);
+pub(crate) struct OneLine<'a>(pub &'a str);
 
 impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -170,7 +170,7 @@ pub fn failure(peer: &Peer, session: &Session, fault: &SqlError) {
 /// Logs a TLS handshake that failed: the client speaks another version, or trusts another
 /// certificate.
 #[cold]
-pub fn tls_failed(peer: &Peer, fault: &std::io::Error) {
+pub(crate) fn tls_failed(peer: &Peer, fault: &std::io::Error) {
     let code = SqlState::PROTOCOL_VIOLATION;
     if is_said(code, peer) {
         let message = fault.to_string();
@@ -183,13 +183,13 @@ pub fn tls_failed(peer: &Peer, fault: &std::io::Error) {
 
 /// Whether the operator has to act on a statement's error.
 #[inline]
-pub fn concerns_operator(code: SqlState) -> bool {
+pub(crate) fn concerns_operator(code: SqlState) -> bool {
     code == SqlState::DISK_FULL || matches!(code.as_str().get(..2), Some("58" | "XX"))
 }
 
 /// Logs that so many connections exist that the server accepts no others until some have gone.
 #[cold]
-pub fn crowded(peer: &Peer, connections: usize) {
+pub(crate) fn crowded(peer: &Peer, connections: usize) {
     let Some(unsaid) = CROWDED.admit() else { return };
     log::warn!(
         client:% = Origin(peer), unsaid = unsaid;

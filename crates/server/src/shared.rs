@@ -86,7 +86,7 @@ impl Shared {
     }
 
     /// Sets another policy.
-    pub fn set_policy(&self, policy: Policy) {
+    pub(crate) fn set_policy(&self, policy: Policy) {
         let before = std::mem::replace(&mut *self.policy.lock(), Arc::new(policy));
         // Release: a reader of the number finds the policy.
         self.policies.fetch_add(1, Ordering::Release);
@@ -95,7 +95,7 @@ impl Shared {
 
     /// The number of the present policy, or of an earlier one.
     #[inline]
-    pub fn policy_number(&self) -> u64 {
+    pub(crate) fn policy_number(&self) -> u64 {
         self.policies.load(Ordering::Acquire) // pairs with set_policy
     }
 
@@ -107,7 +107,7 @@ impl Shared {
     }
 
     /// A place for a new connection.
-    pub fn arrive(&self, peer: &Peer) -> Place {
+    pub(crate) fn arrive(&self, peer: &Peer) -> Place {
         self.places.arrive(peer, &self.limits())
     }
 

@@ -52,7 +52,7 @@ const OF_ADDRESS: Pace =
 
 /// The logins that failed recently.
 #[derive(Default)]
-pub struct Throttle {
+pub(crate) struct Throttle {
     addresses: Table<IpAddr>,
     users: Table<(IpAddr, Box<[u8]>)>,
 }
@@ -91,7 +91,7 @@ impl Throttle {
 
 /// The address under which failures are counted: an IPv6 client can choose its address from a
 /// network of 64 bits.
-pub fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         v4 => v4,

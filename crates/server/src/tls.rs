@@ -95,7 +95,7 @@ const PROTOCOL: &[u8] = b"postgresql";
 
 /// The first byte of a TLS handshake. A start-up packet begins with 0, the first byte of its
 /// length.
-pub const TLS_HANDSHAKE: u8 = 0x16;
+pub(crate) const TLS_HANDSHAKE: u8 = 0x16;
 
 /// The way in which a connection came to use TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,13 +131,13 @@ impl Tls {
 
     /// The channel binding of a client's proof: the hash of the certificate with which this session
     /// began.
-    pub fn end_point(&self) -> Option<&Arc<[u8]>> {
+    pub(crate) fn end_point(&self) -> Option<&Arc<[u8]>> {
         self.end_point.as_ref()
     }
 
     /// Whether the handshake is over, and a client that began with TLS did not name the protocol in
     /// it.
-    pub fn lacks_protocol(&self) -> bool {
+    pub(crate) fn lacks_protocol(&self) -> bool {
         self.opened == Opened::AtOnce
             && !self.connection.is_handshaking()
             && self.connection.alpn_protocol() != Some(PROTOCOL)
@@ -158,7 +158,7 @@ impl Tls {
     }
 
     /// Decrypts as much of `ciphertext` as possible. Returns the number of bytes used.
-    pub fn decrypt(&mut self, ciphertext: &[u8]) -> io::Result<usize> {
+    pub(crate) fn decrypt(&mut self, ciphertext: &[u8]) -> io::Result<usize> {
         let mut rest = ciphertext;
         while !rest.is_empty() {
             let before = rest.len();

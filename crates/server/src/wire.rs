@@ -54,7 +54,7 @@ impl<'a, 'io> Wire<'a, 'io> {
     }
 
     /// Whether the client began with TLS and has not named PostgreSQL's protocol.
-    pub fn lacks_protocol(&self) -> bool {
+    pub(crate) fn lacks_protocol(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.lacks_protocol())
     }
 
@@ -103,7 +103,7 @@ impl<'a, 'io> Wire<'a, 'io> {
 
     /// Sends a reply that has grown large. Parks while the client does not read.
     #[inline]
-    pub fn flush_if_large(&mut self) -> io::Result<()> {
+    pub(crate) fn flush_if_large(&mut self) -> io::Result<()> {
         if self.output().len() < FLUSH_AT { Ok(()) } else { self.flush() }
     }
 

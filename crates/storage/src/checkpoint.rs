@@ -70,7 +70,7 @@ pub fn run(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
 }
 
 /// As [`run`], for the last checkpoint of a store that is closed: nobody appends any more.
-pub fn run_last(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
+pub(crate) fn run_last(wal: &Wal, pages: &dyn CheckpointPages) -> Result<Lsn, Error> {
     run_paced(wal, pages, true, &mut |_, _| {})
 }
 

@@ -66,7 +66,7 @@ pub struct Control {
     /// transaction that was alive.
     pub floor: Lsn,
     /// The log reaches at least this far: it was durable before the control file was written.
-    pub log_end: Lsn,
+    pub(crate) log_end: Lsn,
     /// The least number of pages in the file `pages`.
     pub pages: u32,
     /// The number of checkpoints. The file `pages` has this number, or the next one after a

@@ -17,7 +17,7 @@ use crate::error::{FormatProblem, IoContext};
 use crate::page::{self, PAGE_SIZE, PageNo};
 
 /// Most pages of a file: 8 TiB. Bounds the page table's reserved memory (4 GiB of addresses).
-pub const PAGES_MAX: u32 = 1 << 30;
+pub(crate) const PAGES_MAX: u32 = 1 << 30;
 
 /// How a file of pages is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,7 +140,7 @@ impl DataFile {
     }
 
     /// The most pages the file can ever have.
-    pub fn pages_max(&self) -> u32 {
+    pub(crate) fn pages_max(&self) -> u32 {
         PAGES_MAX
     }
 
@@ -212,7 +212,7 @@ impl DataFile {
     }
 
     /// The stamp; `None` where page 0 is damaged.
-    pub fn read_stamp(&self) -> Result<Option<Stamp>, Error> {
+    pub(crate) fn read_stamp(&self) -> Result<Option<Stamp>, Error> {
         let mut page = AlignedBuf::new(PAGE_SIZE);
         self.file.read_at(&mut page, 0).during("reading the first page")?;
         Ok(Stamp::of(&page))

@@ -26,7 +26,7 @@ use crate::page::{Lsn, PageNo};
 
 /// The highest usage count: a page survives at most this many passes of the sweep after its last
 /// use.
-pub const USAGE_MAX: u8 = 5;
+pub(crate) const USAGE_MAX: u8 = 5;
 /// `rec_lsn` of a frame whose page equals the one on disk.
 const CLEAN: u64 = u64::MAX;
 /// `rec_lsn` of a changed page that is never logged: a temporary page, which no checkpoint must

@@ -15,22 +15,22 @@ pub const PAGE_SIZE: usize = 8192;
 /// Bytes of a page's header; the body follows.
 pub const HEADER_SIZE: usize = 32;
 /// Bytes of a page that its kind may use.
-pub const BODY_SIZE: usize = PAGE_SIZE - HEADER_SIZE;
+pub(crate) const BODY_SIZE: usize = PAGE_SIZE - HEADER_SIZE;
 
 /// Offsets of the header's fields.
 pub mod offset {
     /// Checksum, u32.
-    pub const CHECKSUM: usize = 0;
+    pub(crate) const CHECKSUM: usize = 0;
     /// The page's own number, u32.
-    pub const PAGE_NO: usize = 4;
+    pub(crate) const PAGE_NO: usize = 4;
     /// LSN of the last change, u64.
-    pub const LSN: usize = 8;
+    pub(crate) const LSN: usize = 8;
     /// Tree of the page, u32.
     pub const TREE: usize = 16;
     /// Page kind, u8.
     pub const KIND: usize = 20;
     /// Level above the leaves, u8.
-    pub const LEVEL: usize = 21;
+    pub(crate) const LEVEL: usize = 21;
     /// Flags that the kind defines, u16.
     pub const FLAGS: usize = 22;
     /// Unused bytes, zero.
@@ -44,7 +44,7 @@ pub struct PageNo(pub u32);
 
 impl PageNo {
     /// The bit that marks temporary pages.
-    pub const TEMPORARY: u32 = 1 << 31;
+    pub(crate) const TEMPORARY: u32 = 1 << 31;
     /// The number of no page.
     pub const NONE: PageNo = PageNo(u32::MAX);
 
@@ -54,7 +54,7 @@ impl PageNo {
     }
 
     /// Whether this page lives in the file `temp`.
-    pub const fn is_temporary(self) -> bool {
+    pub(crate) const fn is_temporary(self) -> bool {
         self.0 & Self::TEMPORARY != 0
     }
 
@@ -130,7 +130,7 @@ pub enum PageKind {
 
 impl PageKind {
     /// The kind with this number; `None` when no kind has it.
-    pub const fn from_u8(number: u8) -> Option<PageKind> {
+    pub(crate) const fn from_u8(number: u8) -> Option<PageKind> {
         Some(match number {
             0 => PageKind::Free,
             1 => PageKind::Meta,
@@ -184,7 +184,8 @@ pub fn flags(page: &[u8]) -> u16 {
 }
 
 /// Sets the flags of the page's kind.
-pub fn set_flags(page: &mut [u8], flags: u16) {
+#[cfg(test)]
+fn set_flags(page: &mut [u8], flags: u16) {
     page[offset::FLAGS..offset::FLAGS + 2].copy_from_slice(&flags.to_le_bytes());
 }
 

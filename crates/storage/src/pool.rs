@@ -323,7 +323,7 @@ impl Pool {
 
     /// Whether this core's reserve holds `count` frames now. A caller asks this after another call
     /// has parked.
-    pub fn has_reserve(&self, count: usize) -> bool {
+    pub(crate) fn has_reserve(&self, count: usize) -> bool {
         self.free.reserved(runtime::core()) as usize >= count
     }
 

@@ -69,10 +69,10 @@ pub trait UndoHandler {
 }
 
 /// Applies one op to a page. The text in `Err` says what does not fit. The store dispatches ops.
-pub type RedoOp = fn(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str>;
+pub(crate) type RedoOp = fn(op: u8, payload: &[u8], page: &mut [u8]) -> Result<(), &'static str>;
 
 /// The pages of a store, as redo needs them.
-pub trait RedoPages {
+pub(crate) trait RedoPages {
     /// Calls `change` with the page's bytes if its LSN is below `lsn`, and sets its LSN to `lsn`.
     /// With `replaced` the content does not matter: a page that cannot be read comes as zeros.
     fn redo(
@@ -108,7 +108,7 @@ pub struct Manner {
 
 impl Recovery {
     /// Reads the control file and the log of the data folder. Changes nothing.
-    pub fn analyse(folder: &Path, manner: Manner) -> Result<(Recovery, ControlFile), Error> {
+    pub(crate) fn analyse(folder: &Path, manner: Manner) -> Result<(Recovery, ControlFile), Error> {
         let (control_file, control) = ControlFile::open_as(folder, manner.look_only)?;
         check_pages_file(folder, &control)?;
         let mut reader = open_log(folder, &control, control.floor)?;
@@ -182,7 +182,7 @@ impl Recovery {
     }
 
     /// As [`Recovery::resume`] for looking only: the log continues in memory.
-    pub fn rehearse(&self, control_file: ControlFile, options: WalOptions) -> Result<Arc<Wal>, Error> {
+    pub(crate) fn rehearse(&self, control_file: ControlFile, options: WalOptions) -> Result<Arc<Wal>, Error> {
         Wal::rehearse(&self.folder, control_file, &self.control, self.end, options)
     }
 
@@ -191,7 +191,7 @@ impl Recovery {
     /// The pages stay as they are, except for their LSNs, which no longer mean anything. The
     /// server's log has their number. The new end becomes the log's only when these pages are on
     /// disk. A start that is killed before must discard again, and begins anew.
-    pub fn renounce(&self, pool: &Pool, wal: &Wal) -> Result<(), Error> {
+    pub(crate) fn renounce(&self, pool: &Pool, wal: &Wal) -> Result<(), Error> {
         if self.discards.is_none() {
             return Ok(());
         }

@@ -33,25 +33,25 @@ use crate::page::{self, BODY_SIZE, Damage, HEADER_SIZE, PageKind, PageNo};
 use crate::pool::{PageMut, Pinned, Pool, Restart};
 
 /// Pages of a group: the number of bits in one map page.
-pub const PAGES_PER_MAP: u32 = BODY_SIZE as u32 * 8;
+pub(crate) const PAGES_PER_MAP: u32 = BODY_SIZE as u32 * 8;
 /// Place of the map page within its group.
 const MAP_INDEX: u32 = 1;
 /// The store's own page, which names the file's format.
-pub const META_PAGE: PageNo = PageNo(0);
+pub(crate) const META_PAGE: PageNo = PageNo(0);
 /// Root of the first tree. It is in use from the start, so that an opened store finds its way.
 pub const SYSTEM_ROOT: PageNo = PageNo(2);
 
 /// Redo code: an empty map page. Payload: its page number.
-pub const OP_MAP_NEW: u8 = 1;
+pub(crate) const OP_MAP_NEW: u8 = 1;
 /// Redo code: bits of a map page set. Payload: their numbers, u16 each.
-pub const OP_MAP_SET: u8 = 2;
+pub(crate) const OP_MAP_SET: u8 = 2;
 /// Redo code: bits of a map page cleared. Payload: their numbers, u16 each.
-pub const OP_MAP_CLEAR: u8 = 3;
+pub(crate) const OP_MAP_CLEAR: u8 = 3;
 /// Redo code: the store's own page. No payload.
-pub const OP_META_NEW: u8 = 4;
+pub(crate) const OP_META_NEW: u8 = 4;
 
 /// The highest redo code of this module; the trees have those above.
-pub const OP_LAST: u8 = 15;
+pub(crate) const OP_LAST: u8 = 15;
 
 /// The first bytes of the body of the store's own page.
 const META_MAGIC: &[u8; 16] = b"allcore pages 1\n";
@@ -82,12 +82,12 @@ fn is_set(map: &[u8], bit: u16) -> bool {
 }
 
 /// Sets a page's bit in its map page's bytes.
-pub fn set_bit(map: &mut [u8], bit: u16) {
+pub(crate) fn set_bit(map: &mut [u8], bit: u16) {
     map[HEADER_SIZE + usize::from(bit) / 8] |= 1 << (bit % 8);
 }
 
 /// Clears a page's bit in its map page's bytes.
-pub fn clear_bit(map: &mut [u8], bit: u16) {
+pub(crate) fn clear_bit(map: &mut [u8], bit: u16) {
     map[HEADER_SIZE + usize::from(bit) / 8] &= !(1 << (bit % 8));
 }
 
@@ -296,14 +296,14 @@ impl Space {
 
     /// Sets a page's bit in its latched map page. The caller logs it with [`OP_MAP_SET`] and the
     /// bit as payload.
-    pub fn mark_used(&self, map: &mut PageMut<'_>, bit: u16) {
+    pub(crate) fn mark_used(&self, map: &mut PageMut<'_>, bit: u16) {
         debug_assert!(!is_set(map.bytes(), bit), "a page is used once");
         set_bit(map.bytes_mut(), bit);
     }
 
     /// Clears a page's bit in its latched map page. The caller logs it with [`OP_MAP_CLEAR`] and
     /// the bit as payload.
-    pub fn mark_free(&self, map: &mut PageMut<'_>, bit: u16) {
+    pub(crate) fn mark_free(&self, map: &mut PageMut<'_>, bit: u16) {
         debug_assert!(is_set(map.bytes(), bit), "a page is freed once");
         clear_bit(map.bytes_mut(), bit);
     }

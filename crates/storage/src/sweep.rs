@@ -19,7 +19,7 @@ use sync::{BatchCursor, Claim, PerCore, Position, SpinLock};
 /// Frames a core claims at a time. More cores take longer batches, since each claim costs a
 /// transfer of the hand's line. The tiers are those of the published work; `cores * batch` is
 /// capped at half the pool.
-pub fn batch_size(frames: usize, cores: usize, wanted: Option<usize>) -> usize {
+pub(crate) fn batch_size(frames: usize, cores: usize, wanted: Option<usize>) -> usize {
     let tier = match cores {
         0..=1 => 1,
         2..=8 => 8,

@@ -312,7 +312,11 @@ impl Pool {
 
     /// As [`Pool::flush_before`] without the sync. After each batch `pace(done, total)` may park,
     /// to spread the writes out.
-    pub fn flush_before_paced(&self, lsn: Lsn, pace: &mut dyn FnMut(usize, usize)) -> Result<(), Error> {
+    pub(crate) fn flush_before_paced(
+        &self,
+        lsn: Lsn,
+        pace: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), Error> {
         let mut batch = Batch::new(self.batch_pages());
         loop {
             let mut due = self.dirty_before(lsn);

@@ -72,7 +72,7 @@ const KEY_SHARE: u8 = 0;
 /// Row mode of a transaction that deletes a version of its own, or locks it FOR UPDATE. It waits
 /// only for holders of FOR KEY SHARE, which an update allows. A session that holds more waits for
 /// this transaction to end.
-pub const OWN_DELETE: u8 = 4;
+pub(crate) const OWN_DELETE: u8 = 4;
 /// PostgreSQL's conflict table of table locks, in the order of [`crate::TableLock`].
 const TABLE_CONFLICTS: [u8; 8] =
     [0b1000_0000, 0b1100_0000, 0b1111_0000, 0b1111_1000, 0b1110_1100, 0b1111_1100, 0b1111_1110, 0b1111_1111];
@@ -113,7 +113,7 @@ impl TagRef<'_> {
     }
 
     /// The tag with a key of its own.
-    pub fn to_tag(self) -> Tag {
+    pub(crate) fn to_tag(self) -> Tag {
         match self {
             TagRef::Row(tree, key) => Tag::Row(tree, key.into()),
             TagRef::Table(table) => Tag::Table(table),
@@ -294,7 +294,7 @@ impl LockTable {
     /// leaf's latch. A session that locks the row looks at the row under the same latch after it
     /// has made its entry. So one of the two sees the other.
     #[inline]
-    pub fn may_be_locked(&self, hash: u64) -> bool {
+    pub(crate) fn may_be_locked(&self, hash: u64) -> bool {
         // The leaf's latch orders this against the locker's look at the row. Acquire: pairs with
         // `Partition::count`.
         self.partition(hash).entries.load(Ordering::Acquire) != 0
@@ -311,7 +311,7 @@ impl LockTable {
     }
 
     /// Whether `slot` would have to wait for `mode`.
-    pub fn must_wait(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8) -> bool {
+    pub(crate) fn must_wait(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8) -> bool {
         let table = self.partition(hash).table.lock();
         let Some(entry) = table.find(hash, |entry| entry.tag.as_ref() == tag) else { return false };
         let mask = tag.conflicts(mode);
@@ -374,7 +374,13 @@ impl LockTable {
 
     /// Gives up these modes of the slot and hands over what becomes free. `known` as for
     /// [`LockTable::release`].
-    pub fn release_modes(&self, tag: TagRef<'_>, (slot, modes): (u32, u8), known: Lsn, grants: &impl Grants) {
+    pub(crate) fn release_modes(
+        &self,
+        tag: TagRef<'_>,
+        (slot, modes): (u32, u8),
+        known: Lsn,
+        grants: &impl Grants,
+    ) {
         self.change(tag, known, grants, |entry| {
             for holder in entry.holders.iter_mut().filter(|holder| holder.slot == slot) {
                 holder.modes &= !modes;

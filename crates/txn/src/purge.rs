@@ -30,7 +30,7 @@ fn spread(tree: u32) -> u64 {
 
 /// Counts an entry of the tree that was marked as deleted.
 #[inline]
-pub fn count_deletion(tree: u32) {
+pub(crate) fn count_deletion(tree: u32) {
     DELETIONS.with_borrow_mut(|counts| {
         let place = counts.entry(spread(tree), |count| count.0 == tree, |count| spread(count.0));
         place.or_insert((tree, 0)).into_mut().1 += 1;

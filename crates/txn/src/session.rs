@@ -384,11 +384,6 @@ impl TxnSession {
         self.state().open.get()
     }
 
-    /// Whether the open transaction has changed anything.
-    pub fn has_changes(&self) -> bool {
-        self.state().last_lsn.get() > Lsn::ZERO
-    }
-
     /// The transaction's number. Assigns one if it has none yet.
     pub fn txid(&self) -> Result<u64, Error> {
         self.state().ensure_txid()

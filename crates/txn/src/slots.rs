@@ -74,7 +74,7 @@ pub struct Slot {
     /// The session's process number as clients know it, for `pg_locks`; 0 if not set.
     pub label: AtomicU32,
     /// Whether its transaction's rollback has left the session, which has another slot by now.
-    pub leaving: AtomicBool,
+    pub(crate) leaving: AtomicBool,
     shared: SpinLock<Shared>,
 }
 
@@ -104,25 +104,25 @@ impl Slot {
     }
 
     /// Time at which its transaction began to log.
-    pub fn logging_since(&self) -> u64 {
+    pub(crate) fn logging_since(&self) -> u64 {
         // Relaxed: information only.
         self.logging_since.load(Ordering::Relaxed)
     }
 
     /// Ends the announcement, once the transaction's last record is appended.
-    pub fn end_logging(&self) {
+    pub(crate) fn end_logging(&self) {
         // Release: after the append.
         self.first_lsn.store(u64::MAX, Ordering::Release);
     }
 
     /// See [`Slot::begin_logging`].
-    pub fn first_lsn(&self) -> u64 {
+    pub(crate) fn first_lsn(&self) -> u64 {
         // SeqCst: pairs with `begin_logging`.
         self.first_lsn.load(Ordering::SeqCst)
     }
 
     /// Sets the transaction that runs here; 0 for none. Only lists read it.
-    pub fn set_txid(&self, txid: u64) {
+    pub(crate) fn set_txid(&self, txid: u64) {
         // Relaxed: information only.
         self.txid.store(txid, Ordering::Relaxed);
     }
@@ -134,13 +134,13 @@ impl Slot {
     }
 
     /// Clears the grant before a wait.
-    pub fn expect_grant(&self) {
+    pub(crate) fn expect_grant(&self) {
         // Relaxed: the granter takes a lock that this session takes after this store.
         self.granted.store(false, Ordering::Relaxed);
     }
 
     /// Whether the wait was granted.
-    pub fn is_granted(&self) -> bool {
+    pub(crate) fn is_granted(&self) -> bool {
         // Acquire: sees what the granter did before.
         self.granted.load(Ordering::Acquire)
     }
@@ -152,14 +152,14 @@ impl Slot {
     }
 
     /// Publishes the object of the session's wait, for deadlock searches and lists.
-    pub fn begin_wait(&self, target: Target) {
+    pub(crate) fn begin_wait(&self, target: Target) {
         let mut shared = self.shared.lock();
         shared.waits += 1;
         shared.waiting = Some(Waiting { number: shared.waits, target });
     }
 
     /// Ends the wait.
-    pub fn end_wait(&self) {
+    pub(crate) fn end_wait(&self) {
         let over = self.shared.lock().waiting.take();
         // Dropped outside the lock, because it may free memory.
         drop(over);
@@ -172,7 +172,7 @@ impl Slot {
 
     /// Queues for the end of this slot's transaction. False if `finished`, asked under the lock,
     /// says that it has ended.
-    pub fn await_end(&self, waiter: u32, waker: Waker, finished: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn await_end(&self, waiter: u32, waker: Waker, finished: impl FnOnce() -> bool) -> bool {
         let mut shared = self.shared.lock();
         if finished() {
             return false;
@@ -182,7 +182,7 @@ impl Slot {
     }
 
     /// Leaves the queue of [`Slot::await_end`].
-    pub fn leave_end(&self, waiter: u32) {
+    pub(crate) fn leave_end(&self, waiter: u32) {
         self.shared.lock().end_waiters.retain(|one| one.slot != waiter);
     }
 }
@@ -254,7 +254,7 @@ impl Slots {
     }
 
     /// Wakes all waiters for the end of this slot's transaction, in order of arrival.
-    pub fn wake_end_waiters(&self, slot: u32) {
+    pub(crate) fn wake_end_waiters(&self, slot: u32) {
         let waiters = {
             let mut shared = self.get(slot).shared.lock();
             // Granted under the lock, which a session that leaves the queue takes too. A later

@@ -73,7 +73,7 @@ impl Txids {
 
     /// Takes away the rest of the batch of `txid`, unless `txid` itself has been handed out.
     /// Returns the numbers taken, which will never be used.
-    pub fn take_rest(&self, txid: u64) -> Option<std::ops::Range<u64>> {
+    pub(crate) fn take_rest(&self, txid: u64) -> Option<std::ops::Range<u64>> {
         let end = (txid / BATCH + 1) * BATCH;
         for word in self.cores.iter() {
             // Relaxed: the compare-and-swap below decides.

@@ -52,7 +52,7 @@ pub struct Record<'a> {
     /// The transaction's undo record before this one.
     pub previous: UndoPointer,
     /// The transaction's log record before this change.
-    pub previous_lsn: Lsn,
+    pub(crate) previous_lsn: Lsn,
     /// The replaced version, header included; `None` if there was no entry.
     pub version: Option<&'a [u8]>,
     /// The key under which the row continues, if the change ended it here because its key changed.
@@ -156,7 +156,7 @@ impl UndoSpace {
 
     /// Makes room: brings the current page back, or begins a new one if `room` bytes of key and
     /// version do not fit. Parks. Other fibers of the core may use the room before the caller does.
-    pub fn provide(&self, store: &Store, core: usize, room: usize, horizon: u64) -> Result<(), Error> {
+    pub(crate) fn provide(&self, store: &Store, core: usize, room: usize, horizon: u64) -> Result<(), Error> {
         let current = {
             let own = self.cores.get(core).lock();
             own.current.filter(|_| own.end + RECORD_HEADER + room <= PAGE_SIZE)

@@ -18,9 +18,9 @@
 /// Bytes of the header.
 pub const HEADER: usize = 16;
 /// The highest transaction number that fits.
-pub const MAX_TXID: u64 = (1 << 48) - 1;
+pub(crate) const MAX_TXID: u64 = (1 << 48) - 1;
 /// The highest command number that fits.
-pub const MAX_COMMAND: u32 = (1 << 30) - 1;
+pub(crate) const MAX_COMMAND: u32 = (1 << 30) - 1;
 
 /// The place of an undo record: page index and offset in the page. Offsets are never 0, because the
 /// page's header is there. So the zero pointer names no record.

@@ -47,7 +47,7 @@ pub const TABLE: [(Writer, Sight, Sight); 6] = [
 
 /// Looks the decision up in [`TABLE`].
 #[inline]
-pub fn sight(writer: Writer, deleted: bool) -> Sight {
+pub(crate) fn sight(writer: Writer, deleted: bool) -> Sight {
     let (_, live, gone) = TABLE[writer as usize];
     if deleted { gone } else { live }
 }

@@ -56,7 +56,7 @@ use values::types::{Type, oid};
 
 /// The registers of one source: which columns the planner reads, and into which registers.
 #[derive(Debug, Default)]
-pub struct SourceRegisters {
+pub(crate) struct SourceRegisters {
     /// The register of each column that is read, by position.
     pub columns: Vec<Option<Reg>>,
     /// Set if the statement locks or changes the row itself.
@@ -320,7 +320,7 @@ impl<'a> Binder<'a> {
 
     /// The number of assigned registers.
     #[must_use]
-    pub fn register_count(&self) -> u32 {
+    pub(crate) fn register_count(&self) -> u32 {
         self.registers
     }
 
@@ -331,7 +331,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Assigns consecutive new registers; returns the first.
-    pub fn register_block(&mut self, count: usize) -> Reg {
+    pub(crate) fn register_block(&mut self, count: usize) -> Reg {
         let first = self.registers;
         self.registers += u32::try_from(count).unwrap_or(u32::MAX / 2);
         first

@@ -34,7 +34,7 @@ pub struct Query {
     /// OFFSET, a bigint.
     pub offset: Option<Expr>,
     /// Subqueries in LIMIT and OFFSET.
-    pub limit_sublinks: Vec<Sublink>,
+    pub(crate) limit_sublinks: Vec<Sublink>,
     /// FETCH FIRST ... WITH TIES.
     pub ties: bool,
     /// The locking clauses (FOR UPDATE and the like): (source, lock, wait).
@@ -104,17 +104,17 @@ pub struct Select {
     /// WHERE, as conditions that must all hold.
     pub conditions: Vec<Expr>,
     /// Whether there is a GROUP BY, an aggregate or a HAVING.
-    pub grouped: bool,
+    pub(crate) grouped: bool,
     /// GROUP BY.
     pub groups: Vec<(Expr, Reg)>,
     /// Aggregates.
     pub aggregates: Vec<AggregateCall>,
     /// HAVING.
-    pub having: Vec<Expr>,
+    pub(crate) having: Vec<Expr>,
     /// Window functions, those of one window together.
     pub windows: Vec<Window>,
     /// Set-returning functions that GROUP BY reads: they run below the grouping.
-    pub grouped_sets: Vec<SetCall>,
+    pub(crate) grouped_sets: Vec<SetCall>,
     /// Set-returning functions of the target list: they run side by side, above the grouping.
     pub sets: Vec<SetCall>,
     /// The register for the row number of `sets` (functions of FROM WITH ORDINALITY).
@@ -248,7 +248,7 @@ pub struct Insert {
     /// ON CONFLICT.
     pub conflict: Option<Conflict>,
     /// RETURNING.
-    pub returning: Returning,
+    pub(crate) returning: Returning,
 }
 
 /// ON CONFLICT.
@@ -280,7 +280,7 @@ pub struct Change {
     /// CHECK constraints (UPDATE).
     pub checks: Vec<crate::plan::Check>,
     /// RETURNING.
-    pub returning: Returning,
+    pub(crate) returning: Returning,
 }
 
 /// RETURNING.

@@ -31,7 +31,7 @@ pub type Locks = Vec<(u32, TableLock)>;
 ///
 /// # Errors
 /// Any error in the statement; 0A000 for unsupported statements.
-pub fn bind_command(
+pub(crate) fn bind_command(
     context: &Context<'_>,
     request: &Request<'_>,
     node: &NodeEnum,

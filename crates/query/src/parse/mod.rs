@@ -108,7 +108,7 @@ pub fn position(text: &str, offset: usize) -> Option<u32> {
 ///
 /// # Errors
 /// If the parser library cannot write the expression as text.
-pub fn expression_text(expression: &Node) -> Result<String, SqlError> {
+pub(crate) fn expression_text(expression: &Node) -> Result<String, SqlError> {
     let target = ResTarget { val: Some(Box::new(expression.clone())), ..ResTarget::default() };
     let select = SelectStmt {
         target_list: vec![Node { node: Some(NodeEnum::ResTarget(Box::new(target))) }],

@@ -57,7 +57,7 @@ const OF_RELATIONS: [&str; 8] = [
 ];
 
 /// The constants of an expression that name relations, with their places in the statement.
-pub fn relation_constants(expression: &Node) -> Vec<(String, i32)> {
+pub(crate) fn relation_constants(expression: &Node) -> Vec<(String, i32)> {
     let mut constants = Vec::new();
     if let Some(node) = expression.node.as_ref() {
         walk(node, &mut |node| {

@@ -497,7 +497,7 @@ pub struct SetCall {
 impl Plan {
     /// A projection of `expressions` over this plan, or the plan itself if there are none.
     #[must_use]
-    pub fn project(self, expressions: Vec<(Expr, Reg)>) -> Plan {
+    pub(crate) fn project(self, expressions: Vec<(Expr, Reg)>) -> Plan {
         if expressions.is_empty() {
             return self;
         }

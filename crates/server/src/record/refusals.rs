@@ -71,7 +71,7 @@ pub struct Omitted {
 
 impl Refusals {
     /// Counts a refusal.
-    pub fn admit(&mut self, code: SqlState, peer: &Peer, now: u64) -> Verdict {
+    pub(crate) fn admit(&mut self, code: SqlState, peer: &Peer, now: u64) -> Verdict {
         let from = match peer {
             Peer::Tcp(address) => Some(network(address.ip())),
             Peer::Unix { .. } => None,

@@ -37,7 +37,7 @@ pub struct Report {
     /// Entries in the leaves.
     pub entries: u64,
     /// Bytes in use in the leaves.
-    pub leaf_bytes: u64,
+    pub(crate) leaf_bytes: u64,
     /// Levels above the leaves.
     pub height: u8,
     /// The problems found; empty for a sound tree.

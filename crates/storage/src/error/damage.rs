@@ -17,9 +17,9 @@ pub struct LogDamage {
     /// The log was durable at least up to here.
     pub durable: Lsn,
     /// End of the last commit before the damage, if the part of the log that was read has one.
-    pub last_commit: Option<Lsn>,
+    pub(crate) last_commit: Option<Lsn>,
     /// End of the first readable commit behind the damage.
-    pub first_lost: Option<Lsn>,
+    pub(crate) first_lost: Option<Lsn>,
     /// Number of readable commits behind the damage.
     pub commits: u64,
     /// The highest transaction number among the records behind the damage.

@@ -69,7 +69,7 @@ impl<'a> Change<'a> {
 
     /// Adds a page whose whole content follows from `op` and `payload`. Redo starts from a zeroed
     /// page, so no image is needed.
-    pub fn new_page(&mut self, page: &'a mut dyn LoggedPage, op: u8, payload: &[&[u8]]) {
+    pub(crate) fn new_page(&mut self, page: &'a mut dyn LoggedPage, op: u8, payload: &[&[u8]]) {
         record::add_part(&mut self.buffer, page.page_no(), op, PartForm::New, payload);
         self.keep(page);
     }

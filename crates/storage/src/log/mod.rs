@@ -48,7 +48,7 @@ use fill::Fill;
 use flush::Flush;
 pub use reader::LogReader;
 pub(crate) use record::PartForm;
-pub use record::{Kind, MAX_PAGES, Part, Record};
+pub use record::{Kind, Part, Record};
 use ring::Ring;
 use segments::Segments;
 pub(crate) use segments::{clear_from, missing};

@@ -61,7 +61,7 @@ impl LogReader {
     }
 
     /// Number of the first segment in the folder.
-    pub fn first_segment(&self) -> Option<u64> {
+    pub(crate) fn first_segment(&self) -> Option<u64> {
         self.segments.first().copied()
     }
 

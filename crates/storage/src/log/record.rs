@@ -42,7 +42,7 @@ pub(crate) const SHORTEST: usize = (HEADER + TRAILER).next_multiple_of(ALIGNMENT
 /// Records begin and end at multiples of this.
 pub(crate) const ALIGNMENT: usize = 8;
 /// The most pages that one change may cover.
-pub const MAX_PAGES: usize = 16;
+pub(crate) const MAX_PAGES: usize = 16;
 /// The most bytes of ops and undo information in one record, beside page images.
 pub(crate) const MAX_PAYLOAD: usize = 64 << 10;
 /// The longest record: every page as an image, and the payload.
@@ -289,7 +289,7 @@ pub struct Part<'a> {
 
 impl Part<'_> {
     /// Whether redo needs nothing of the page's earlier content.
-    pub fn replaces_page(&self) -> bool {
+    pub(crate) fn replaces_page(&self) -> bool {
         self.form != PartForm::Op
     }
 

@@ -15,22 +15,22 @@ pub mod op {
     pub const INSERT: u8 = 16;
     /// A leaf value replaced. Payload: key length u16, unchanged bytes at the front u16 and at the
     /// back u16, key, and the bytes between the unchanged ends.
-    pub const REPLACE: u8 = 17;
+    pub(crate) const REPLACE: u8 = 17;
     /// A leaf entry removed. Payload: key.
     pub const REMOVE: u8 = 18;
     /// Dead leaf entries dropped. Payload: their indexes, u16 each, highest first.
-    pub const PURGE: u8 = 19;
+    pub(crate) const PURGE: u8 = 19;
     /// A whole node, into a zeroed page. Payload: page number u32, page header from the tree's
     /// number on (8 bytes), node header and slots, heap.
-    pub const NODE: u8 = 20;
+    pub(crate) const NODE: u8 = 20;
     /// A node cut down to the left half of a split. Payload: index u16, separator.
-    pub const CUT: u8 = 21;
+    pub(crate) const CUT: u8 = 21;
     /// A separator and the child to the right of it inserted. Payload: child u32, separator.
-    pub const INSERT_CHILD: u8 = 22;
+    pub(crate) const INSERT_CHILD: u8 = 22;
     /// A separator and the child to the right of it removed. Payload: index u16.
-    pub const REMOVE_CHILD: u8 = 23;
+    pub(crate) const REMOVE_CHILD: u8 = 23;
     /// A node freed: a zeroed page with its number. Payload: page number u32.
-    pub const FREE: u8 = 24;
+    pub(crate) const FREE: u8 = 24;
 }
 
 /// Bytes before node header and slots in the payload of [`op::NODE`].

@@ -105,7 +105,7 @@ impl Pool {
 
     /// As [`Pool::load`], for recovery: a page that is damaged or was never written comes as zeros,
     /// and the log's image makes it anew.
-    pub fn load_or_zero(&self, page_no: PageNo) -> Result<(), Error> {
+    pub(crate) fn load_or_zero(&self, page_no: PageNo) -> Result<(), Error> {
         self.load_with(page_no, OnDamage::Zero)
     }
 
