@@ -56,5 +56,31 @@ impl Random {
     }
 }
 
+/// A client's own random numbers, so that a repeated transaction draws the same.
+#[derive(Debug, Default)]
+pub struct Repeatable {
+    now: Option<Random>,
+    /// At the transaction's beginning.
+    saved: Option<Random>,
+}
+
+impl Repeatable {
+    /// Begins a transaction: a new one, or the last one `again` with the same numbers. The first
+    /// one forks the numbers from the thread's.
+    pub fn begin(&mut self, thread: &mut Random, again: bool) -> &mut Random {
+        if again {
+            self.now.clone_from(&self.saved);
+        } else {
+            self.saved = Some(self.now.get_or_insert_with(|| thread.fork()).clone());
+        }
+        self.get()
+    }
+
+    /// The numbers of a transaction that has begun.
+    pub fn get(&mut self) -> &mut Random {
+        self.now.as_mut().expect("a transaction has begun")
+    }
+}
+
 #[cfg(test)]
 mod tests;

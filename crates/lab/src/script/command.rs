@@ -3,62 +3,90 @@
 
 use crate::client::StatementId;
 
-use super::op::{Amount, Keep, Op, Place, Script};
-use super::scan::{Ended, Scanner, Word};
-use super::variables::{Names, is_name};
-use super::{Fault, expression::Expression, parse, place};
+use super::expression::Expression;
+use super::scan::{Part, Scanner, Word};
+use super::value::Value;
+use super::variables::{Names, VariableId, is_name};
+use super::{Source, fault, line, parse};
 
-/// An SQL command: the op that runs it, its text, and its offset.
-pub(super) type Sql = (usize, String, usize);
+/// The ops of a script, which a client steps through.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub ops: Vec<Op>,
+    /// Each op's line, from 1.
+    pub lines: Vec<usize>,
+    pub weight: i64,
+}
 
-pub(super) fn read(
-    name: &str,
-    text: &str,
-    weight: u32,
-    names: &mut Names,
-) -> Result<(Script, Vec<Sql>), Fault> {
-    let script = Script { ops: Vec::new(), places: Vec::new(), assigned: Vec::new(), weight: weight.into() };
-    let scanner = Scanner::new(text);
-    let mut reader =
-        Reader { name, text, scanner, names, script, sql: Vec::new(), last: None, open: Vec::new() };
-    let mut commands = 0;
-    loop {
-        let (sql, ended) = reader.scanner.sql();
-        if let Some((sql, start)) = sql {
-            let op = Op::Run { statement: StatementId(0), variables: Box::default(), keep: None };
-            reader.push(op, start);
-            reader.sql.push((reader.script.ops.len() - 1, sql, start));
-            reader.last = Some(reader.script.ops.len() - 1);
-            commands += 1;
-        }
-        match ended {
-            Ended::Semicolon => {}
-            Ended::Backslash(start) => {
-                commands += 1;
-                reader.backslash(start)?;
+#[derive(Debug)]
+pub(super) enum Op {
+    Set(VariableId, Expression),
+    /// Runs a statement. `\gset` keeps a row of its answer in variables of this prefix, which the
+    /// column names complete.
+    Run {
+        statement: StatementId,
+        keep: Option<String>,
+    },
+    /// Jumps unless the condition holds.
+    Unless(Expression, usize),
+    Jump(usize),
+    /// Units, and microseconds of each.
+    Sleep(Expression, u32),
+}
+
+/// A statement of a script: the script's number among those of the mix, the text, and its offset.
+#[derive(Debug)]
+pub(super) struct Sql {
+    pub script: usize,
+    pub text: String,
+    pub start: usize,
+}
+
+/// The scripts of a mix, as far as they are read.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub scripts: Vec<Script>,
+    pub names: Names,
+    /// By [`StatementId`].
+    pub statements: Vec<Sql>,
+}
+
+impl Reading {
+    /// Adds a script.
+    pub(super) fn read(&mut self, source: &Source) -> Result<(), String> {
+        let script = Script { ops: Vec::new(), lines: Vec::new(), weight: source.weight.into() };
+        let scanner = Scanner::new(&source.text);
+        let mut reader = Reader { source, scanner, mix: self, script, last: None, open: Vec::new() };
+        loop {
+            match reader.scanner.part() {
+                Part::Sql(text, start) => reader.sql(text, start)?,
+                Part::Backslash(start) => reader.backslash(start)?,
+                Part::End => break,
             }
-            Ended::End => break,
         }
-    }
-    match reader.open.last() {
-        _ if commands == 0 => Err(Fault::at(name, text, 0, None, "the script has no command".into())),
-        Some(open) => Err(Fault::at(name, text, open.start, None, "\\if without matching \\endif".into())),
-        None => Ok((reader.script, reader.sql)),
+        match reader.open.last() {
+            _ if reader.script.ops.is_empty() => Err(fault(source, 0, "the script has no command")),
+            Some(open) => Err(fault(source, open.start, "\\if without matching \\endif")),
+            None => {
+                let script = reader.script;
+                self.scripts.push(script);
+                Ok(())
+            }
+        }
     }
 }
 
-struct Reader<'a, 'n> {
-    name: &'a str,
-    text: &'a str,
+struct Reader<'a> {
+    source: &'a Source,
     scanner: Scanner<'a>,
-    names: &'n mut Names,
+    mix: &'a mut Reading,
     script: Script,
-    sql: Vec<Sql>,
     /// The op of the SQL command that a following `\gset` would belong to.
     last: Option<usize>,
     open: Vec<Open>,
 }
 
+/// An `\if` without its `\endif`.
 struct Open {
     start: usize,
     /// The condition whose jump target is still open.
@@ -67,166 +95,161 @@ struct Open {
     ends: Vec<usize>,
 }
 
-impl<'a> Reader<'a, '_> {
-    fn fault(&self, offset: usize, command: &str, message: impl Into<String>) -> Fault {
-        Fault::at(self.name, self.text, offset, Some(command), message.into())
+impl<'a> Reader<'a> {
+    fn fault<T>(&self, offset: usize, message: &str) -> Result<T, String> {
+        Err(fault(self.source, offset, message))
     }
 
-    /// Adds an op whose errors point to this byte; returns its number.
-    fn push(&mut self, op: Op, risk: usize) -> usize {
-        let (_, line, column) = place(self.text, risk);
+    /// Adds an op whose command begins at this byte; returns its number.
+    fn push(&mut self, op: Op, start: usize) -> usize {
         self.script.ops.push(op);
-        self.script.places.push(Place { line: line as u32, column: column as u32 });
+        self.script.lines.push(line(&self.source.text, start).1);
         self.script.ops.len() - 1
     }
 
-    fn backslash(&mut self, start: usize) -> Result<(), Fault> {
-        if self.text[start..].starts_with("\\;") {
-            let message = "\\; is not supported by the lab; --driver pgbench runs it".to_owned();
-            return Err(Fault::at(self.name, self.text, start, None, message));
-        }
-        let Some(name) = self.scanner.word() else { return Ok(()) };
-        let command = name.text.to_ascii_lowercase();
-        match command.as_str() {
-            "set" => {
-                let missing = self.fault(name.start, name.text, "missing argument");
-                let variable = self.scanner.word().ok_or(missing)?;
-                if !is_name(variable.text.bytes()) {
-                    let message = format!("invalid variable name: \"{}\"", variable.text);
-                    return Err(self.fault(variable.start, name.text, message));
-                }
-                let risk = self.scanner.next_word();
-                let op = Op::Set(self.names.intern(variable.text), self.expression(name.text)?);
-                self.push(op, risk);
-            }
-            "if" | "elif" => {
-                let risk = self.scanner.next_word();
-                let condition = self.expression(name.text)?;
-                if command == "if" {
-                    self.open.push(Open { start, unless: None, ends: Vec::new() });
-                } else {
-                    self.branch("elif", start)?;
-                }
-                let unless = self.push(Op::Unless(condition, 0), risk);
-                self.open.last_mut().expect("one is open").unless = Some(unless);
-            }
-            _ => {
-                let arguments: Vec<_> = std::iter::from_fn(|| self.scanner.word()).collect();
-                self.words(name, &command, &arguments, start)?;
-            }
-        }
-        self.last = None;
+    fn sql(&mut self, text: String, start: usize) -> Result<(), String> {
+        let Ok(number) = u16::try_from(self.mix.statements.len()) else {
+            return self.fault(start, "too many statements: use up to 65536");
+        };
+        self.mix.statements.push(Sql { script: self.mix.scripts.len(), text, start });
+        self.last = Some(self.push(Op::Run { statement: StatementId(number), keep: None }, start));
         Ok(())
     }
 
-    fn expression(&mut self, command: &str) -> Result<Expression, Fault> {
-        match parse::expression(self.text, self.scanner.at, self.names) {
+    /// Reads the command of a backslash at this offset.
+    fn backslash(&mut self, start: usize) -> Result<(), String> {
+        if self.source.text[start..].starts_with("\\;") {
+            return self.fault(start, "\\; is not supported by the lab; --driver pgbench runs it");
+        }
+        let Some(name) = self.scanner.word() else { return Ok(()) };
+        let last = self.last.take();
+        match name.text.to_ascii_lowercase().as_str() {
+            "set" => {
+                let Some(variable) = self.scanner.word() else {
+                    return self.fault(name.start, "missing argument");
+                };
+                if !is_name(variable.text) {
+                    let message = format!("invalid variable name: \"{}\"", variable.text);
+                    return self.fault(variable.start, &message);
+                }
+                let op = Op::Set(self.mix.names.intern(variable.text), self.expression()?);
+                self.push(op, start);
+            }
+            "if" => {
+                self.open.push(Open { start, unless: None, ends: Vec::new() });
+                self.condition(start)?;
+            }
+            "elif" => {
+                self.branch(start, "\\elif")?;
+                self.condition(start)?;
+            }
+            "else" => {
+                self.arguments(0)?;
+                self.branch(start, "\\else")?;
+            }
+            "endif" => {
+                self.arguments(0)?;
+                let Some(open) = self.open.pop() else {
+                    return self.fault(start, "\\endif without matching \\if");
+                };
+                open.unless.into_iter().chain(open.ends).for_each(|op| self.jump_here(op));
+            }
+            "gset" => {
+                let prefix = self.arguments(1)?.first().map_or("", |prefix| prefix.text);
+                match last.map(|op| &mut self.script.ops[op]) {
+                    Some(Op::Run { keep, .. }) => *keep = Some(prefix.to_owned()),
+                    _ => return self.fault(start, "\\gset must follow an SQL command"),
+                }
+            }
+            "sleep" => {
+                let op = self.sleep(name)?;
+                self.push(op, start);
+            }
+            "startpipeline" => {
+                let message = "not supported by the lab; --pipeline makes one of each transaction";
+                return self.fault(name.start, message);
+            }
+            "aset" | "shell" | "setshell" => {
+                return self.fault(name.start, "not supported by the lab; --driver pgbench runs it");
+            }
+            _ => return self.fault(name.start, "invalid command"),
+        }
+        Ok(())
+    }
+
+    fn expression(&mut self) -> Result<Expression, String> {
+        match parse::expression(&self.source.text, self.scanner.at, &mut self.mix.names) {
             Ok((expression, after)) => {
                 self.scanner.at = after;
                 Ok(expression)
             }
-            Err(wrong) => Err(self.fault(wrong.offset, command, wrong.message)),
+            Err(wrong) => self.fault(wrong.offset, &wrong.message),
         }
     }
 
+    /// Reads the condition of the innermost `\if`'s next branch.
+    fn condition(&mut self, start: usize) -> Result<(), String> {
+        let condition = self.expression()?;
+        let unless = self.push(Op::Unless(condition, 0), start);
+        self.open.last_mut().expect("one is open").unless = Some(unless);
+        Ok(())
+    }
+
     /// Ends a branch of the innermost `\if`; another follows.
-    fn branch(&mut self, command: &str, start: usize) -> Result<(), Fault> {
-        let at = |message: String| Fault::at(self.name, self.text, start, None, message);
-        let open = self.open.last_mut().ok_or_else(|| at(format!("\\{command} without matching \\if")))?;
-        let before = open.unless.take().ok_or_else(|| at(format!("\\{command} after \\else")))?;
-        let jump = self.script.ops.len();
-        open.ends.push(jump);
+    fn branch(&mut self, start: usize, command: &str) -> Result<(), String> {
+        let end = self.script.ops.len();
+        let Some(open) = self.open.last_mut() else {
+            return self.fault(start, &format!("{command} without matching \\if"));
+        };
+        let Some(before) = open.unless.take() else {
+            return self.fault(start, &format!("{command} after \\else"));
+        };
+        open.ends.push(end);
         self.push(Op::Jump(0), start);
-        self.go_on(before);
+        self.jump_here(before);
         Ok(())
     }
 
     /// Makes a jump or a condition continue at the next op.
-    fn go_on(&mut self, op: usize) {
+    fn jump_here(&mut self, op: usize) {
         let next = self.script.ops.len();
         if let Op::Unless(_, to) | Op::Jump(to) = &mut self.script.ops[op] {
             *to = next;
         }
     }
 
-    /// Reads a command whose arguments are words.
-    fn words(
-        &mut self,
-        name: Word<'a>,
-        command: &str,
-        arguments: &[Word<'a>],
-        start: usize,
-    ) -> Result<(), Fault> {
-        let most = match command {
-            "sleep" => 2,
-            "gset" => 1,
-            "else" | "endif" => 0,
-            "startpipeline" => {
-                let message = "not supported by the lab; --pipeline makes one of each transaction";
-                return Err(self.fault(name.start, name.text, message));
-            }
-            "aset" | "shell" | "setshell" => {
-                let message = "not supported by the lab; --driver pgbench runs it";
-                return Err(self.fault(name.start, name.text, message));
-            }
-            _ => return Err(self.fault(name.start, name.text, "invalid command")),
-        };
-        if let Some(extra) = arguments.get(most) {
-            let message = if most == 0 { "unexpected argument" } else { "too many arguments" };
-            return Err(self.fault(extra.start, name.text, message));
+    /// The remaining words of a command, up to this many.
+    fn arguments(&mut self, most: usize) -> Result<Vec<Word<'a>>, String> {
+        let words = self.scanner.words();
+        match words.get(most) {
+            Some(extra) => self.fault(extra.start, "too many arguments"),
+            None => Ok(words),
         }
-        let at = |message: &str| Fault::at(self.name, self.text, start, None, message.to_owned());
-        let op = match command {
-            "sleep" => self.sleep(name, arguments)?,
-            "else" => return self.branch("else", start),
-            "endif" => {
-                let open = self.open.pop().ok_or_else(|| at("\\endif without matching \\if"))?;
-                open.unless.into_iter().chain(open.ends).for_each(|op| self.go_on(op));
-                return Ok(());
-            }
-            _ => {
-                let last = self.last.ok_or_else(|| at("\\gset must follow an SQL command"))?;
-                if let Op::Run { keep, .. } = &mut self.script.ops[last] {
-                    *keep =
-                        Some(Keep(arguments.first().map_or(String::new(), |prefix| prefix.text.to_owned())));
-                }
-                return Ok(());
-            }
-        };
-        self.push(op, arguments.first().map_or(start, |first| first.start));
-        Ok(())
     }
 
     /// Parses `10 ms`, `10ms`, `:pause us`, or seconds.
-    fn sleep(&mut self, name: Word<'a>, arguments: &[Word<'a>]) -> Result<Op, Fault> {
-        let Some(amount) = arguments.first() else {
-            return Err(self.fault(name.start, name.text, "missing argument"));
-        };
-        let mut unit = arguments.get(1).copied();
-        let units = if let Some(variable) = amount.text.strip_prefix(':') {
-            Amount::Variable(self.names.intern(variable))
+    fn sleep(&mut self, name: Word<'a>) -> Result<Op, String> {
+        let arguments = self.arguments(2)?;
+        let Some(amount) = arguments.first() else { return self.fault(name.start, "missing argument") };
+        let (units, mut unit) = if let Some(variable) = amount.text.strip_prefix(':') {
+            (Expression::Variable(self.mix.names.intern(variable)), "")
         } else {
-            let digits = amount.text.trim_start_matches(['+', '-']);
-            let end = amount.text.len() - digits.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-            let (number, rest) = amount.text.split_at(end);
-            let units = number.parse().ok().filter(|_| rest.is_empty() || unit.is_none());
-            let message = || format!("invalid sleep time, must be an integer ({})", amount.text);
-            let units = units.ok_or_else(|| self.fault(amount.start, name.text, message()))?;
-            if !rest.is_empty() {
-                unit = Some(Word { text: rest, start: amount.start + end });
-            }
-            Amount::Constant(units)
+            let end = amount.text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(amount.text.len());
+            let (number, unit) = amount.text.split_at(end);
+            let Ok(number) = number.parse() else {
+                return self.fault(amount.start, "invalid sleep time, must be an integer");
+            };
+            (Expression::Constant(Value::Int(number)), unit)
         };
-        let microseconds = match unit.map_or("s".to_owned(), |unit| unit.text.to_ascii_lowercase()).as_str() {
-            "s" => 1_000_000,
-            "ms" => 1_000,
-            "us" => 1,
-            _ => {
-                let unit = unit.unwrap_or(*amount);
-                let message = format!("unrecognized time unit, must be us, ms or s ({})", unit.text);
-                return Err(self.fault(unit.start, name.text, message));
-            }
-        };
-        Ok(Op::Sleep(units, microseconds))
+        let last = arguments[arguments.len() - 1];
+        if unit.is_empty() {
+            unit = arguments.get(1).map_or("s", |unit| unit.text);
+        }
+        match unit.to_ascii_lowercase().as_str() {
+            "s" => Ok(Op::Sleep(units, 1_000_000)),
+            "ms" => Ok(Op::Sleep(units, 1_000)),
+            "us" => Ok(Op::Sleep(units, 1)),
+            _ => self.fault(last.start, &format!("unrecognized time unit, must be us, ms or s ({})", unit)),
+        }
     }
 }

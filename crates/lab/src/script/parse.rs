@@ -1,12 +1,11 @@
-//! Reads an expression: pgbench's grammar and its precedences. They are, from the loosest: OR (1),
-//! AND (2), NOT (3), IS, ISNULL and NOTNULL (4), comparisons (5, not chained), `| & # << >>` and
-//! the prefix `~` (6), `+ -` (7), `* / %` (8), the prefixes `+ -` (9).
+//! Reads an expression by operator precedence. pgbench's precedences are, from the loosest: OR,
+//! AND, NOT, comparisons (not chained), `+ -`, `* / %`, the prefixes `+ -`.
 //!
 //! An expression ends at the line's end; a backslash before that end continues it in the next line.
 //! An error's place is the last character of its word, as in pgbench.
 
-use super::expression::Expression;
-use super::function::{self, ARGUMENTS_MAX, Function};
+use super::expression::{Expression, FUNCTIONS, Function};
+use super::scan::blanks;
 use super::value::Value;
 use super::variables::{Names, begins_name, continues_name};
 
@@ -16,18 +15,37 @@ pub(super) struct Wrong {
     pub message: String,
 }
 
-/// Deeper nesting than any script needs; the stack still bears it.
-const DEPTH_MAX: usize = 200;
+/// More operators and parentheses in one expression than any script needs. Each may lie below the
+/// next one in the tree, which is as deep then, and recursion walks it.
+const LENGTH_MAX: usize = 500;
 
-/// More operators in one expression than any script needs. Each may lie below the next one in the
-/// tree, which is as deep then, and recursion walks it.
-const OPERATORS_MAX: usize = 1000;
+/// Precedences.
+const ANY: u8 = 1;
+const COMPARISON: u8 = 4;
+
+/// The operators between two operands, and their precedences.
+const OPERATORS: [(&str, u8, Function); 14] = [
+    ("or", ANY, Function::Or),
+    ("and", 2, Function::And),
+    ("=", COMPARISON, Function::Equal),
+    ("<>", COMPARISON, Function::NotEqual),
+    ("!=", COMPARISON, Function::NotEqual),
+    ("<", COMPARISON, Function::Less),
+    ("<=", COMPARISON, Function::LessOrEqual),
+    (">", COMPARISON, Function::Greater),
+    (">=", COMPARISON, Function::GreaterOrEqual),
+    ("+", 5, Function::Add),
+    ("-", 5, Function::Subtract),
+    ("*", 6, Function::Multiply),
+    ("/", 6, Function::Divide),
+    ("%", 6, Function::Modulo),
+];
 
 /// Reads the expression that begins at `at`; returns it with the offset after its line.
 pub(super) fn expression(text: &str, at: usize, names: &mut Names) -> Result<(Expression, usize), Wrong> {
-    let mut parser = Parser { text, at, token: Token::End, names, depth: 0, operators: 0 };
+    let mut parser = Parser { text, at, token: Token::End, names, length: 0 };
     parser.advance()?;
-    let expression = parser.binary(1)?;
+    let expression = parser.binary(ANY)?;
     match parser.token {
         Token::End => Ok((expression, parser.at)),
         _ => Err(parser.unexpected()),
@@ -36,282 +54,179 @@ pub(super) fn expression(text: &str, at: usize, names: &mut Names) -> Result<(Ex
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Token<'a> {
-    Integer(i64),
-    /// 9223372036854775808, which only a minus turns into an integer.
-    IntegerEnd,
-    Double(f64),
+    Number(&'a str),
     Variable(&'a str),
-    Name(&'a str),
-    Keyword(&'static str),
-    Symbol(&'static str),
+    /// A name, a keyword or an operator.
+    Word(&'a str),
     End,
 }
 
-/// Words that are no names.
-const KEYWORDS: [&str; 14] = [
-    "and", "or", "not", "is", "isnull", "notnull", "null", "true", "false", "case", "when", "then", "else",
-    "end",
-];
-
-/// The longer ones first.
-const SYMBOLS: [&str; 20] = [
-    "<<", ">>", "<>", "!=", "<=", ">=", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")",
-];
-
 struct Parser<'a, 'n> {
     text: &'a str,
+    /// The offset behind the token.
     at: usize,
     token: Token<'a>,
     names: &'n mut Names,
-    depth: usize,
-    /// Number of operators read so far, between operands or after one.
-    operators: usize,
+    /// Number of operators and parentheses read so far.
+    length: usize,
 }
 
 impl<'a> Parser<'a, '_> {
-    fn wrong(&self, message: &str, about: &str) -> Wrong {
-        let message = if about.is_empty() { message.to_owned() } else { format!("{message} ({about})") };
+    fn wrong(&self, message: String) -> Wrong {
         Wrong { offset: self.at.saturating_sub(1), message }
     }
 
     fn unexpected(&self) -> Wrong {
-        self.wrong("syntax error", "")
+        self.wrong("syntax error".into())
     }
 
     fn advance(&mut self) -> Result<(), Wrong> {
-        let bytes = self.text.as_bytes();
-        loop {
-            match &bytes[self.at..] {
-                [b' ' | b'\t' | b'\r' | 0x0b | 0x0c, ..] => self.at += 1,
-                [b'\\', b'\n', ..] => self.at += 2,
-                [b'\\', b'\r', b'\n', ..] => self.at += 3,
-                _ => break,
-            }
-        }
-        let start = self.at;
-        let rest = &self.text[start..];
+        self.at += blanks(&self.text[self.at..]);
+        let rest = &self.text[self.at..];
         let run = |from: usize, fits: fn(u8) -> bool| {
-            bytes[from..].iter().position(|byte| !fits(*byte)).map_or(bytes.len(), |length| from + length)
+            from + rest.bytes().skip(from).take_while(|byte| fits(*byte)).count()
         };
-        self.token = match bytes.get(start) {
-            None => Token::End,
-            Some(b'\n') => {
+        let (length, token): (usize, fn(&'a str) -> Token<'a>) = match rest.as_bytes() {
+            [] => (0, |_| Token::End),
+            [b'\n', ..] => (1, |_| Token::End),
+            [b':', next, ..] if continues_name(*next) => {
+                (run(1, continues_name), |text| Token::Variable(&text[1..]))
+            }
+            [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..] => (number(rest), Token::Number),
+            [first, ..] if begins_name(*first) => (run(0, continues_name), Token::Word),
+            [b'<', b'>' | b'=', ..] | [b'!' | b'>', b'=', ..] => (2, Token::Word),
+            [b'+' | b'-' | b'*' | b'/' | b'%' | b'=' | b'<' | b'>' | b'(' | b')' | b',', ..] => {
+                (1, Token::Word)
+            }
+            _ => {
                 self.at += 1;
-                Token::End
+                return Err(self.wrong(format!("unexpected character ({})", &rest[..1])));
             }
-            Some(b',') => {
-                self.at += 1;
-                Token::Symbol(",")
-            }
-            Some(b':') if bytes.get(start + 1).is_some_and(|byte| continues_name(*byte)) => {
-                self.at = run(start + 1, continues_name);
-                Token::Variable(&self.text[start + 1..self.at])
-            }
-            Some(byte)
-                if byte.is_ascii_digit()
-                    || (*byte == b'.' && bytes.get(start + 1).is_some_and(u8::is_ascii_digit)) =>
-            {
-                return self.number();
-            }
-            Some(byte) if begins_name(*byte) => {
-                self.at = run(start, continues_name);
-                let word = &self.text[start..self.at];
-                let keyword = KEYWORDS.into_iter().find(|known| known.eq_ignore_ascii_case(word));
-                keyword.map_or(Token::Name(word), Token::Keyword)
-            }
-            Some(_) => match SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
-                Some(symbol) => {
-                    self.at += symbol.len();
-                    Token::Symbol(symbol)
-                }
-                None => {
-                    self.at += 1;
-                    return Err(self.wrong("unexpected character", &rest[..1]));
-                }
-            },
         };
+        self.at += length;
+        self.token = token(&rest[..length]);
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Wrong> {
-        let (bytes, start) = (self.text.as_bytes(), self.at);
-        let digits =
-            |from: usize| from + bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let whole = digits(start);
-        let mut end = whole;
-        if bytes.get(end) == Some(&b'.') {
-            end = digits(end + 1);
-        }
-        if let Some(b'e' | b'E') = bytes.get(end) {
-            let sign = usize::from(matches!(bytes.get(end + 1), Some(b'-' | b'+')));
-            let exponent = digits(end + 1 + sign);
-            if exponent > end + 1 + sign {
-                end = exponent;
-            }
-        }
-        self.at = end;
-        let number = &self.text[start..end];
-        self.token = if end > whole {
-            match number.parse::<f64>() {
-                Ok(value) if value.is_finite() => Token::Double(value),
-                _ => return Err(self.wrong("double constant overflow", number)),
-            }
-        } else if number == "9223372036854775808" {
-            Token::IntegerEnd
-        } else {
-            let value = number.parse().map_err(|_| self.wrong("bigint constant overflow", number))?;
-            Token::Integer(value)
-        };
-        Ok(())
+    fn is(&self, word: &str) -> bool {
+        matches!(self.token, Token::Word(text) if text.eq_ignore_ascii_case(word))
     }
 
-    /// Whether the token is this one; skips it then.
-    fn take(&mut self, token: Token<'_>) -> Result<bool, Wrong> {
-        let is = self.token == token;
+    /// Whether the token is this word; skips it then.
+    fn take(&mut self, word: &str) -> Result<bool, Wrong> {
+        let is = self.is(word);
         if is {
             self.advance()?;
         }
         Ok(is)
     }
 
-    fn expect(&mut self, token: Token<'_>) -> Result<(), Wrong> {
-        if self.take(token)? { Ok(()) } else { Err(self.unexpected()) }
+    fn expect(&mut self, word: &str) -> Result<(), Wrong> {
+        if self.take(word)? { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn count(&mut self) -> Result<(), Wrong> {
+        self.length += 1;
+        if self.length > LENGTH_MAX { Err(self.wrong("expression is too long".into())) } else { Ok(()) }
     }
 
     /// Reads an expression of operators that bind at least this tightly.
     fn binary(&mut self, least: u8) -> Result<Expression, Wrong> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return Err(self.wrong("expression is nested too deeply", ""));
-        }
-        let mut left = self.prefix()?;
-        let mut compared = false;
-        while let Some((level, operator)) = operator(self.token) {
-            if level < least {
-                break;
-            }
-            if level == COMPARISON && compared {
-                return Err(self.unexpected());
-            }
-            self.operators += 1;
-            if self.operators > OPERATORS_MAX {
-                return Err(self.wrong("expression is too long", ""));
-            }
-            compared = level == COMPARISON;
-            let token = self.token;
+        let (mut left, mut most) = (self.operand()?, u8::MAX);
+        let operator = |this: &Self, most: u8| {
+            OPERATORS.into_iter().find(|(word, level, _)| (least..=most).contains(level) && this.is(word))
+        };
+        while let Some((_, level, function)) = operator(self, most) {
+            self.count()?;
             self.advance()?;
-            left = match operator {
-                Operator::Call(function) => {
-                    Expression::Call(function, Box::new([left, self.binary(level + 1)?]))
-                }
-                Operator::Swapped(function) => {
-                    Expression::Call(function, Box::new([self.binary(level + 1)?, left]))
-                }
-                Operator::And => Expression::And(Box::new([left, self.binary(level + 1)?])),
-                Operator::Or => Expression::Or(Box::new([left, self.binary(level + 1)?])),
-                Operator::Is => self.is(left, token)?,
-            };
+            left = Expression::Call(function, Box::new([left, self.binary(level + 1)?]));
+            if level == COMPARISON {
+                most = level - 1;
+            }
         }
-        self.depth -= 1;
         Ok(left)
     }
 
-    /// Reads the part after IS, ISNULL or NOTNULL.
-    fn is(&mut self, left: Expression, token: Token<'_>) -> Result<Expression, Wrong> {
-        let (not, value) = match token {
-            Token::Keyword("isnull") => (false, Value::Null),
-            Token::Keyword("notnull") => (true, Value::Null),
-            _ => {
-                let not = self.take(Token::Keyword("not"))?;
-                let value = self.word_constant().ok_or_else(|| self.unexpected())?;
+    /// Reads an operand with its prefixes.
+    fn operand(&mut self) -> Result<Expression, Wrong> {
+        self.count()?;
+        let word = match self.token {
+            Token::Word(word) => word.to_ascii_lowercase(),
+            Token::Number(number) => return self.number("", number),
+            Token::Variable(name) => {
                 self.advance()?;
-                (not, value)
+                return Ok(Expression::Variable(self.names.intern(name)));
             }
+            Token::End => return Err(self.unexpected()),
         };
-        let is = Expression::Call(Function::Is, Box::new([left, Expression::Constant(value)]));
-        Ok(if not { Expression::Call(Function::Not, Box::new([is])) } else { is })
-    }
-
-    fn word_constant(&self) -> Option<Value> {
-        match self.token {
-            Token::Keyword("null") => Some(Value::Null),
-            Token::Keyword("true") => Some(Value::Bool(true)),
-            Token::Keyword("false") => Some(Value::Bool(false)),
-            _ => None,
-        }
-    }
-
-    /// Reads an operand and its prefixes.
-    fn prefix(&mut self) -> Result<Expression, Wrong> {
-        let token = self.token;
-        if let Some(value) = self.word_constant() {
-            self.advance()?;
-            return Ok(Expression::Constant(value));
-        }
-        let constant = |value: Value| Expression::Constant(value);
-        match token {
-            Token::Name(name) => return self.call(name),
-            Token::Keyword("case") => return self.case(),
-            Token::Integer(_) | Token::Double(_) | Token::Variable(_) => self.advance()?,
-            Token::Symbol("(" | "+" | "-" | "~") => self.advance()?,
-            Token::Keyword("not") => {
+        match word.as_str() {
+            "null" => self.constant(Value::Null),
+            "true" => self.constant(Value::Bool(true)),
+            "false" => self.constant(Value::Bool(false)),
+            "case" => self.case(),
+            "not" => {
                 self.advance()?;
-                return Ok(Expression::Call(Function::Not, Box::new([self.binary(4)?])));
+                Ok(Expression::Call(Function::Not, Box::new([self.binary(COMPARISON)?])))
             }
-            _ => return Err(self.unexpected()),
-        }
-        match token {
-            Token::Integer(value) => Ok(constant(Value::Int(value))),
-            Token::Double(value) => Ok(constant(Value::Double(value))),
-            Token::Variable(name) => Ok(Expression::Variable(self.names.intern(name))),
-            Token::Symbol("(") => {
-                let inner = self.binary(1)?;
-                self.expect(Token::Symbol(")"))?;
+            "+" => {
+                self.advance()?;
+                self.operand()
+            }
+            "-" => {
+                self.advance()?;
+                if let Token::Number(number) = self.token {
+                    // The least number has no positive counterpart.
+                    return self.number("-", number);
+                }
+                let zero = Expression::Constant(Value::Int(0));
+                Ok(Expression::Call(Function::Subtract, Box::new([zero, self.operand()?])))
+            }
+            "(" => {
+                self.advance()?;
+                let inner = self.binary(ANY)?;
+                self.expect(")")?;
                 Ok(inner)
             }
-            Token::Symbol("+") => self.binary(9),
-            Token::Symbol("-") if self.token == Token::IntegerEnd => {
-                self.advance()?;
-                Ok(constant(Value::Int(i64::MIN)))
-            }
-            // -x is 0 - x, and ~x is -1 # x.
-            Token::Symbol("-") => {
-                let zero = constant(Value::Int(0));
-                Ok(Expression::Call(Function::Subtract, Box::new([zero, self.binary(9)?])))
-            }
-            _ => {
-                let ones = constant(Value::Int(-1));
-                Ok(Expression::Call(Function::BitXor, Box::new([ones, self.binary(7)?])))
-            }
+            name if begins_name(name.as_bytes()[0]) => self.call(name),
+            _ => Err(self.unexpected()),
         }
     }
 
-    fn call(&mut self, name: &'a str) -> Result<Expression, Wrong> {
-        let named = function::find(name).ok_or_else(|| self.wrong("unexpected function name", name))?;
-        let (known, function, fewest, most) = named;
+    fn constant(&mut self, value: Value) -> Result<Expression, Wrong> {
         self.advance()?;
-        self.expect(Token::Symbol("("))?;
+        Ok(Expression::Constant(value))
+    }
+
+    fn number(&mut self, sign: &str, digits: &str) -> Result<Expression, Wrong> {
+        let text = format!("{sign}{digits}");
+        let (kind, value) = if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            ("bigint", text.parse().ok().map(Value::Int))
+        } else {
+            ("double", text.parse().ok().filter(|value: &f64| value.is_finite()).map(Value::Double))
+        };
+        match value {
+            Some(value) => self.constant(value),
+            None => Err(self.wrong(format!("{kind} constant overflow ({digits})"))),
+        }
+    }
+
+    /// Reads the arguments of a function.
+    fn call(&mut self, name: &str) -> Result<Expression, Wrong> {
+        let named = FUNCTIONS.into_iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
+        let Some((_, function, expected)) = named else {
+            return Err(self.wrong(format!("unexpected function name ({name}); --driver pgbench may know it")));
+        };
+        self.advance()?;
+        self.expect("(")?;
         let mut arguments = Vec::new();
-        if self.token != Token::Symbol(")") {
-            // As in pgbench, the list may begin with a comma.
-            if self.token != Token::Symbol(",") {
-                arguments.push(self.binary(1)?);
+        while !self.is(")") {
+            if !arguments.is_empty() {
+                self.expect(",")?;
             }
-            while self.take(Token::Symbol(","))? {
-                arguments.push(self.binary(1)?);
-            }
+            arguments.push(self.binary(ANY)?);
         }
-        if self.token != Token::Symbol(")") {
-            return Err(self.unexpected());
-        }
-        if arguments.len() < fewest && most == usize::MAX {
-            return Err(self.wrong("at least one argument expected", known));
-        }
-        if !(fewest..=most).contains(&arguments.len()) {
-            return Err(self.wrong("unexpected number of arguments", known));
-        }
-        if arguments.len() > ARGUMENTS_MAX {
-            return Err(self.wrong("too many function arguments, maximum is 16", known));
+        if !expected.contains(&arguments.len()) {
+            return Err(self.wrong(format!("unexpected number of arguments ({name})")));
         }
         self.advance()?;
         Ok(Expression::Call(function, arguments.into()))
@@ -320,61 +235,32 @@ impl<'a> Parser<'a, '_> {
     fn case(&mut self) -> Result<Expression, Wrong> {
         self.advance()?;
         let mut cases = Vec::new();
-        while cases.is_empty() || self.token == Token::Keyword("when") {
-            self.expect(Token::Keyword("when"))?;
-            let condition = self.binary(1)?;
-            self.expect(Token::Keyword("then"))?;
-            cases.push((condition, self.binary(1)?));
+        while cases.is_empty() || self.is("when") {
+            self.expect("when")?;
+            let condition = self.binary(ANY)?;
+            self.expect("then")?;
+            cases.push((condition, self.binary(ANY)?));
         }
-        let otherwise = if self.take(Token::Keyword("else"))? {
-            self.binary(1)?
-        } else {
-            Expression::Constant(Value::Null)
-        };
-        self.expect(Token::Keyword("end"))?;
+        let otherwise =
+            if self.take("else")? { self.binary(ANY)? } else { Expression::Constant(Value::Null) };
+        self.expect("end")?;
         Ok(Expression::Case(cases.into(), Box::new(otherwise)))
     }
 }
 
-const COMPARISON: u8 = 5;
-
-enum Operator {
-    Call(Function),
-    /// With its sides exchanged: `a > b` is `b < a`.
-    Swapped(Function),
-    And,
-    Or,
-    /// IS, ISNULL, NOTNULL.
-    Is,
-}
-
-/// The precedence of a token as an operator between two operands or after one, and its meaning.
-fn operator(token: Token<'_>) -> Option<(u8, Operator)> {
-    use Function as F;
-    use Operator::{Call, Swapped};
-    Some(match token {
-        Token::Keyword("or") => (1, Operator::Or),
-        Token::Keyword("and") => (2, Operator::And),
-        Token::Keyword("is" | "isnull" | "notnull") => (4, Operator::Is),
-        Token::Symbol(symbol) => match symbol {
-            "=" => (COMPARISON, Call(F::Equal)),
-            "<>" | "!=" => (COMPARISON, Call(F::NotEqual)),
-            "<" => (COMPARISON, Call(F::Less)),
-            "<=" => (COMPARISON, Call(F::LessOrEqual)),
-            ">" => (COMPARISON, Swapped(F::Less)),
-            ">=" => (COMPARISON, Swapped(F::LessOrEqual)),
-            "|" => (6, Call(F::BitOr)),
-            "&" => (6, Call(F::BitAnd)),
-            "#" => (6, Call(F::BitXor)),
-            "<<" => (6, Call(F::ShiftLeft)),
-            ">>" => (6, Call(F::ShiftRight)),
-            "+" => (7, Call(F::Add)),
-            "-" => (7, Call(F::Subtract)),
-            "*" => (8, Call(F::Multiply)),
-            "/" => (8, Call(F::Divide)),
-            "%" => (8, Call(F::Modulo)),
-            _ => return None,
-        },
-        _ => return None,
-    })
+/// Length of the number that begins a text: digits, a fraction, an exponent.
+fn number(text: &str) -> usize {
+    let digits = |from: usize| from + text.bytes().skip(from).take_while(u8::is_ascii_digit).count();
+    let bytes = text.as_bytes();
+    let mut end = digits(0);
+    if bytes.get(end) == Some(&b'.') {
+        end = digits(end + 1);
+    }
+    if let Some(b'e' | b'E') = bytes.get(end) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'-' | b'+')));
+        if bytes.get(end + 1 + sign).is_some_and(u8::is_ascii_digit) {
+            end = digits(end + 1 + sign);
+        }
+    }
+    end
 }

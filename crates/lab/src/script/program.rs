@@ -1,16 +1,15 @@
-//! Combines the scripts of a mix: numbers variables, resolves jumps, cuts SQL at its variables. The
-//! result never changes, and all clients share it.
+//! Combines the scripts of a mix: numbers variables, cuts SQL at its variables. The result never
+//! changes, and all clients share it.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use crate::client::{Prepare, Statement, StatementId, Wanted};
 
-use super::Fault;
-use super::command;
-use super::op::{Keep, Op, Script};
+use super::command::{Op, Reading, Script};
 use super::value::Value;
 use super::variables::{Names, VariableId, Variables, begins_name, continues_name, is_name};
+use super::{fault, line};
 
 /// Most scripts of a mix, as in pgbench.
 const SCRIPTS_MAX: usize = 128;
@@ -67,7 +66,7 @@ impl Settings {
             Some(("scale", value)) => Err(format!(
                 "-D {option} would change :scale and not the tables: take --scale {value}, which is both"
             )),
-            Some((name, value)) if !value.is_empty() && is_name(name.bytes()) => {
+            Some((name, value)) if !value.is_empty() && is_name(name) => {
                 self.defines.push((name.to_owned(), value.to_owned()));
                 Ok(())
             }
@@ -83,18 +82,20 @@ impl Settings {
 pub struct Program {
     pub(super) scripts: Vec<Script>,
     pub(super) names: Names,
-    /// The names in order, for names that results bring.
-    pub(super) sorted: Vec<(String, VariableId)>,
     /// A client's initial variables, without `client_id`.
     pub(super) initial: Variables,
     pub(super) client_id: VariableId,
     pub(super) weight: i64,
+    /// Each statement's parameters, in order.
+    pub(super) params: Vec<Vec<VariableId>>,
     statements: Vec<Statement>,
+    /// Each statement's script and line.
+    places: Vec<(usize, usize)>,
     kinds: Vec<String>,
 }
 
 impl Program {
-    /// Combines the scripts. The error shows the place, as [`Fault`] does.
+    /// Combines the scripts. The error shows the place.
     pub fn new(sources: &[Source], settings: &Settings) -> Result<Self, String> {
         if sources.is_empty() || sources.len() > SCRIPTS_MAX {
             return Err(format!("{} scripts given: use 1 to {SCRIPTS_MAX}", sources.len()));
@@ -103,53 +104,45 @@ impl Program {
         if weight == 0 {
             return Err("all scripts have weight 0: nothing would run".into());
         }
-        let mut names = Names::default();
-        let automatic = ["client_id", "random_seed", "scale"].map(|name| names.intern(name));
-        let (mut scripts, mut sql) = (Vec::new(), Vec::new());
+        let mut mix = Reading::default();
+        let automatic = ["client_id", "random_seed", "scale"].map(|name| mix.names.intern(name));
         for source in sources {
-            let read = command::read(&source.name, &source.text, source.weight, &mut names);
-            let (script, commands) = read.map_err(|fault| fault.to_string())?;
-            scripts.push(script);
-            sql.push(commands);
+            mix.read(source)?;
         }
+        let Reading { scripts, mut names, statements: texts } = mix;
         let mut settable = Settable { ids: automatic.into(), prefixes: Vec::new() };
         settable.ids.extend(settings.defines.iter().map(|(name, _)| names.intern(name)));
+        let mut kept = BTreeSet::new();
         for op in scripts.iter().flat_map(|script| &script.ops) {
             match op {
                 Op::Set(id, _) => _ = settable.ids.insert(*id),
-                Op::Run { keep: Some(Keep(prefix)), .. } => settable.prefixes.push(prefix.clone()),
+                Op::Run { statement, keep: Some(prefix) } => {
+                    settable.prefixes.push(prefix.clone());
+                    kept.insert(usize::from(statement.0));
+                }
                 _ => {}
             }
         }
-        let mut statements = Vec::new();
-        for ((source, script), commands) in sources.iter().zip(&mut scripts).zip(sql) {
-            for (at, text, start) in commands {
-                let fault = |message| Fault::at(&source.name, &source.text, start, None, message).to_string();
-                let cut = settable.cut(&text, &mut names).map_err(fault)?;
-                let Op::Run { statement, variables, keep } = &mut script.ops[at] else { continue };
-                let number = u16::try_from(statements.len());
-                *statement =
-                    StatementId(number.map_err(|_| fault("too many statements: use up to 65536".into()))?);
-                *variables = cut.1.into();
-                let wanted = if keep.is_some() { Wanted::NamedRows } else { Wanted::Nothing };
-                // pgbench, too, prepares a command when it first runs.
-                statements.push(Statement { pieces: cut.0, prepare: Prepare::AtFirstUse, wanted });
-            }
+        let (mut statements, mut params, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, sql) in texts.into_iter().enumerate() {
+            let source = &sources[sql.script];
+            let (pieces, variables) =
+                settable.cut(&sql.text, &mut names).map_err(|message| fault(source, sql.start, message))?;
+            let wanted = if kept.contains(&number) { Wanted::NamedRows } else { Wanted::Nothing };
+            // pgbench, too, prepares a command when it first runs.
+            statements.push(Statement { pieces, prepare: Prepare::AtFirstUse, wanted });
+            params.push(variables);
+            places.push((sql.script, line(&source.text, sql.start).1));
         }
-        // Only now are all names known that a result may bring.
-        for script in &mut scripts {
-            script.assigned = assigned(script, &names);
-        }
-        let mut initial = Variables::new(names.len());
+        let mut initial = names.variables();
         let [client_id, random_seed, scale] = automatic;
         initial.set(random_seed, Value::Int(settings.seed as i64));
         initial.set(scale, Value::Int(settings.scale));
         for (name, text) in &settings.defines {
             initial.set_text(names.intern(name), text);
         }
-        let sorted = names.sorted();
         let kinds = sources.iter().map(|source| source.name.clone()).collect();
-        Ok(Self { scripts, sorted, names, initial, client_id, weight, statements, kinds })
+        Ok(Self { scripts, names, initial, client_id, weight, params, statements, places, kinds })
     }
 
     pub fn statements(&self) -> &[Statement] {
@@ -159,57 +152,29 @@ impl Program {
     /// Whether each script can go as one pipeline: no command needs an answer before its end, and
     /// it has several statements. The error names the place and the reason.
     pub fn pipelines(&self) -> Result<(), String> {
-        let mut most = 0;
-        for (script, kind) in self.scripts.iter().zip(&self.kinds) {
-            let mut statements = 0;
-            for (op, place) in script.ops.iter().zip(&script.places) {
-                let why = match op {
-                    Op::Run { keep: Some(_), .. } => "\\gset wants an answer before the next statement",
-                    Op::Run { .. } => {
-                        statements += 1;
-                        continue;
-                    }
-                    _ => continue,
-                };
-                return Err(format!("{kind}:{}: {why}", place.line));
+        for (statement, (script, line)) in self.statements.iter().zip(&self.places) {
+            if statement.wanted != Wanted::Nothing {
+                let kind = &self.kinds[*script];
+                return Err(format!("{kind}:{line}: \\gset wants an answer before the next statement"));
             }
-            most = most.max(statements);
         }
-        match most {
-            0 | 1 => Err(format!("a transaction of {} is a single statement", self.kinds.join("+"))),
-            _ => Ok(()),
+        let statements = |script| self.places.iter().filter(|place| place.0 == script).count();
+        match (0..self.scripts.len()).map(statements).max() {
+            None | Some(0 | 1) => {
+                Err(format!("a transaction of {} is a single statement", self.kinds.join("+")))
+            }
+            Some(_) => Ok(()),
         }
     }
 
     /// The script and the line of a statement.
-    pub fn place(&self, statement: StatementId) -> (usize, u32) {
-        let is = |op: &Op| matches!(op, Op::Run { statement: other, .. } if *other == statement);
-        let found =
-            self.scripts.iter().enumerate().find_map(|(number, script)| {
-                Some((number, script.places[script.ops.iter().position(is)?].line))
-            });
-        found.expect("each statement is run by an op")
+    pub fn place(&self, statement: StatementId) -> (usize, usize) {
+        self.places[usize::from(statement.0)]
     }
 
     pub fn kinds(&self) -> &[String] {
         &self.kinds
     }
-}
-
-/// The variables a script may set: those of `\set`, and those that its results may bring.
-fn assigned(script: &Script, names: &Names) -> Vec<VariableId> {
-    let mut ids = BTreeSet::new();
-    for op in &script.ops {
-        match op {
-            Op::Set(id, _) => _ = ids.insert(*id),
-            Op::Run { keep: Some(Keep(prefix)), .. } => {
-                let brought = names.sorted().into_iter().filter(|(name, _)| name.starts_with(prefix));
-                ids.extend(brought.map(|(_, id)| id));
-            }
-            _ => {}
-        }
-    }
-    ids.into_iter().collect()
 }
 
 /// The names that can ever have a value.
@@ -247,8 +212,8 @@ impl Settable {
         Ok((pieces, variables))
     }
 
-    fn has(&self, name: &str, names: &mut Names) -> bool {
-        self.ids.contains(&names.intern(name))
+    fn has(&self, name: &str, names: &Names) -> bool {
+        names.get(name).is_some_and(|id| self.ids.contains(&id))
             || self.prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
     }
 }

@@ -13,14 +13,13 @@ pub(super) struct Scanner<'a> {
     pub at: usize,
 }
 
-/// The end of a piece of SQL.
+/// A part of a script.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// A semicolon.
-    Semicolon,
-    /// A backslash, at this offset; its command comes next.
+pub(super) enum Part {
+    /// An SQL command without leading blanks and comments, and its offset.
+    Sql(String, usize),
+    /// A backslash, at this offset; the words of its command come next.
     Backslash(usize),
-    /// The script's end.
     End,
 }
 
@@ -37,199 +36,134 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next piece of SQL, if there is any, without leading blanks and comments; its offset; and
-    /// its end.
-    pub(super) fn sql(&mut self) -> (Option<(String, usize)>, Ended) {
-        let start = self.skip_blanks();
-        let mut piece = Piece {
-            bytes: self.text.as_bytes(),
-            at: start,
-            kept: start,
-            text: String::new(),
-            parentheses: 0,
-        };
-        let ended = piece.read(self.text);
-        let (end, after) = match ended {
-            Ended::Semicolon => (piece.at, piece.at),
-            Ended::Backslash(at) => (at, at + 1),
-            Ended::End => (piece.at, piece.at),
-        };
-        self.at = after;
-        let mut text = piece.text;
-        text.push_str(&self.text[piece.kept..end]);
-        text.truncate(text.trim_end().len());
-        ((!text.is_empty()).then_some((text, start)), ended)
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    pub(super) fn part(&mut self) -> Part {
+        self.skip_blanks();
+        let (start, mut sql, mut parentheses) = (self.at, String::new(), 0_usize);
+        while !self.rest().is_empty() {
+            // An escaped colon begins no variable.
+            if self.rest().starts_with("\\:") {
+                sql.push(':');
+                self.at += 2;
+                continue;
+            }
+            if self.rest().starts_with('\\') {
+                break;
+            }
+            let token = &self.rest()[..token(self.rest())];
+            sql.push_str(token);
+            self.at += token.len();
+            match token {
+                "(" => parentheses += 1,
+                ")" => parentheses = parentheses.saturating_sub(1),
+                ";" if parentheses == 0 => break,
+                _ => {}
+            }
+        }
+        sql.truncate(sql.trim_end().len());
+        if !sql.is_empty() {
+            return Part::Sql(sql, start);
+        }
+        if self.rest().is_empty() {
+            return Part::End;
+        }
+        self.at += 1;
+        Part::Backslash(start)
+    }
+
+    /// Skips white space, and comments up to a line's end.
+    fn skip_blanks(&mut self) {
+        loop {
+            match self.rest().as_bytes() {
+                [byte, ..] if byte.is_ascii_whitespace() || *byte == 0x0b => self.at += 1,
+                [b'-', b'-', ..] => self.at += token(self.rest()),
+                _ => return,
+            }
+        }
     }
 
     /// The next word of a backslash command; `None` at its end, which the scanner skips.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
-        let bytes = self.text.as_bytes();
-        self.at = self.next_word();
-        match bytes.get(self.at) {
-            None => return None,
-            Some(b'\n') => {
-                self.at += 1;
-                return None;
-            }
-            Some(_) => {}
-        }
-        let start = self.at;
-        while bytes.get(self.at).is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != 0x0b)
-            && self.continuation(self.at) == 0
-        {
-            self.at += 1;
-        }
-        Some(Word { text: &self.text[start..self.at], start })
+        self.at += blanks(self.rest());
+        let rest = self.rest();
+        let end = rest.char_indices().find(|(at, c)| *c == '\n' || blanks(&rest[*at..]) > 0);
+        let length = end.map_or(rest.len(), |(at, _)| at);
+        let word = Word { text: &rest[..length], start: self.at };
+        // A line's end, or the script's, is no word.
+        self.at += length.max(usize::from(!rest.is_empty()));
+        (length > 0).then_some(word)
     }
 
-    /// The offset of a backslash command's next word, or of the command's end.
-    pub(super) fn next_word(&self) -> usize {
-        let bytes = self.text.as_bytes();
-        let mut at = self.at;
-        loop {
-            match bytes.get(at) {
-                None | Some(b'\n') => return at,
-                Some(byte) if byte.is_ascii_whitespace() || *byte == 0x0b => at += 1,
-                Some(_) if self.continuation(at) > 0 => at += self.continuation(at),
-                Some(_) => return at,
-            }
-        }
+    /// All words up to the command's end.
+    pub(super) fn words(&mut self) -> Vec<Word<'a>> {
+        std::iter::from_fn(|| self.word()).collect()
     }
+}
 
-    /// Length of the backslash and line end that continue a command in the next line.
-    fn continuation(&self, at: usize) -> usize {
-        match &self.text.as_bytes()[at..] {
+/// Length of the blanks that begin a text, up to its line's end. A backslash before that end
+/// continues a command in the next line.
+pub(super) fn blanks(text: &str) -> usize {
+    let mut length = 0;
+    loop {
+        length += match &text.as_bytes()[length..] {
+            [b' ' | b'\t' | b'\r' | 0x0b | 0x0c, ..] => 1,
             [b'\\', b'\n', ..] => 2,
             [b'\\', b'\r', b'\n', ..] => 3,
-            _ => 0,
-        }
-    }
-
-    /// Skips white space and comments up to the line's end; returns the offset of the next text.
-    fn skip_blanks(&self) -> usize {
-        let bytes = self.text.as_bytes();
-        let mut at = self.at;
-        loop {
-            match &bytes[at..] {
-                [byte, ..] if byte.is_ascii_whitespace() || *byte == 0x0b => at += 1,
-                [b'-', b'-', ..] => at = line_end(bytes, at),
-                _ => return at,
-            }
+            _ => return length,
         }
     }
 }
 
-fn line_end(bytes: &[u8], at: usize) -> usize {
-    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
+/// Length of the token that begins an SQL text: a quoted text, a comment, a word, or one byte. A
+/// quoted text or comment without an end takes all the rest.
+fn token(sql: &str) -> usize {
+    let until = |from: usize, end: &str| sql[from..].find(end).map_or(sql.len(), |at| from + at + end.len());
+    match sql.as_bytes() {
+        // A doubled quote ends a text and opens another at once.
+        [b'\'', ..] => until(1, "'"),
+        [b'"', ..] => until(1, "\""),
+        [b'-', b'-', ..] => until(2, "\n"),
+        [b'/', b'*', ..] => comment(sql.as_bytes()),
+        [b'e' | b'E', b'\'', ..] => escaped(sql.as_bytes()),
+        [b'$', rest @ ..] => {
+            // Between two `$tag$`s; a lone dollar is no quote.
+            let tag = rest.iter().take_while(|byte| continues_name(**byte)).count();
+            let quotes = rest.get(tag) == Some(&b'$') && !rest[0].is_ascii_digit();
+            if quotes { until(tag + 2, &sql[..tag + 2]) } else { 1 }
+        }
+        [first, ..] if begins_name(*first) => {
+            sql.bytes().take_while(|byte| continues_name(*byte) || *byte == b'$').count()
+        }
+        _ => 1,
+    }
 }
 
-/// A piece of SQL under way.
-struct Piece<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    /// The offset from which the piece is not yet in `text`.
-    kept: usize,
-    text: String,
-    parentheses: usize,
+/// Length of a comment, with nested ones.
+fn comment(sql: &[u8]) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    loop {
+        match &sql[at..] {
+            [] => return at,
+            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
+            [b'*', b'/', ..] if depth == 1 => return at + 2,
+            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+    }
 }
 
-impl Piece<'_> {
-    fn read(&mut self, text: &str) -> Ended {
-        while let Some(&byte) = self.bytes.get(self.at) {
-            match byte {
-                b'\'' => self.quoted(b'\'', false),
-                b'"' => self.quoted(b'"', false),
-                b'-' if self.bytes.get(self.at + 1) == Some(&b'-') => self.at = line_end(self.bytes, self.at),
-                b'/' if self.bytes.get(self.at + 1) == Some(&b'*') => self.comment(),
-                b'$' => self.dollar(),
-                b'(' => {
-                    self.parentheses += 1;
-                    self.at += 1;
-                }
-                b')' => {
-                    self.parentheses = self.parentheses.saturating_sub(1);
-                    self.at += 1;
-                }
-                b'\\' => match self.bytes.get(self.at + 1) {
-                    Some(b':') => {
-                        self.text.push_str(&text[self.kept..self.at]);
-                        self.kept = self.at + 1;
-                        self.at += 2;
-                    }
-                    _ => return Ended::Backslash(self.at),
-                },
-                b';' => {
-                    self.at += 1;
-                    if self.parentheses == 0 {
-                        return Ended::Semicolon;
-                    }
-                }
-                _ if begins_name(byte) => self.word(),
-                _ => self.at += 1,
-            }
-        }
-        Ended::End
-    }
-
-    /// Skips a quoted text; without a closing quote, all the rest.
-    fn quoted(&mut self, quote: u8, escapes: bool) {
-        self.at += 1;
-        while let Some(&byte) = self.bytes.get(self.at) {
-            self.at += 1;
-            if byte == b'\\' && escapes {
-                self.at += 1;
-            } else if byte == quote {
-                // A doubled quote opens a text again at once.
-                return;
-            }
-        }
-        self.at = self.bytes.len();
-    }
-
-    /// Skips a comment, with nested ones.
-    fn comment(&mut self) {
-        let mut depth = 0;
-        while self.at < self.bytes.len() {
-            match &self.bytes[self.at..] {
-                [b'/', b'*', ..] => {
-                    depth += 1;
-                    self.at += 2;
-                }
-                [b'*', b'/', ..] => {
-                    depth -= 1;
-                    self.at += 2;
-                    if depth == 0 {
-                        return;
-                    }
-                }
-                _ => self.at += 1,
-            }
-        }
-    }
-
-    /// Skips a text between `$tag$`s, or a lone dollar.
-    fn dollar(&mut self) {
-        let rest = &self.bytes[self.at + 1..];
-        let tag = rest.iter().take_while(|byte| continues_name(**byte)).count();
-        let is_tag = rest.get(tag) == Some(&b'$') && (tag == 0 || begins_name(rest[0]));
-        if !is_tag {
-            self.at += 1;
-            return;
-        }
-        let delimiter = &self.bytes[self.at..self.at + tag + 2];
-        let inside = self.at + delimiter.len();
-        let length = self.bytes[inside..].windows(delimiter.len()).position(|window| window == delimiter);
-        self.at = length.map_or(self.bytes.len(), |length| inside + length + delimiter.len());
-    }
-
-    /// Skips a word, and a quoted text with escapes that it begins.
-    fn word(&mut self) {
-        let start = self.at;
-        while self.bytes.get(self.at).is_some_and(|byte| continues_name(*byte) || *byte == b'$') {
-            self.at += 1;
-        }
-        if self.bytes[start..self.at].eq_ignore_ascii_case(b"e") && self.bytes.get(self.at) == Some(&b'\'') {
-            self.quoted(b'\'', true);
+/// Length of a text in quotes behind an E, in which a backslash escapes the next character.
+fn escaped(sql: &[u8]) -> usize {
+    let mut at = 2;
+    loop {
+        match &sql[at..] {
+            [] | [b'\\'] => return sql.len(),
+            [b'\\', ..] => at += 2,
+            [b'\'', ..] => return at + 1,
+            _ => at += 1,
         }
     }
 }
@@ -238,26 +172,24 @@ impl Piece<'_> {
 mod tests {
     use super::*;
 
-    fn pieces(text: &str) -> Vec<String> {
+    fn parts(text: &str) -> Vec<String> {
         let mut scanner = Scanner::new(text);
         let mut found = Vec::new();
         loop {
-            let (sql, ended) = scanner.sql();
-            found.extend(sql.map(|(text, _)| text));
-            match ended {
-                Ended::Semicolon => {}
-                Ended::Backslash(_) => {
-                    let words: Vec<_> = std::iter::from_fn(|| scanner.word()).map(|word| word.text).collect();
+            match scanner.part() {
+                Part::Sql(sql, _) => found.push(sql),
+                Part::Backslash(_) => {
+                    let words: Vec<_> = scanner.words().into_iter().map(|word| word.text).collect();
                     found.push(format!("\\{}", words.join("|")));
                 }
-                Ended::End => return found,
+                Part::End => return found,
             }
         }
     }
 
     #[test]
     fn semicolons_end_commands_only_outside_of_everything() {
-        let cases: [(&str, &[&str]); 14] = [
+        let cases: [(&str, &[&str]); 15] = [
             ("SELECT 1;SELECT\n 2 ; ", &["SELECT 1;", "SELECT\n 2 ;"]),
             ("SELECT ';', \";\", 'it''s;' ; x", &["SELECT ';', \";\", 'it''s;' ;", "x"]),
             ("SELECT E'\\';' ; SELECT '\\' ; y", &["SELECT E'\\';' ;", "SELECT '\\' ;", "y"]),
@@ -272,12 +204,13 @@ mod tests {
             ("SELECT 1 \\gset p_\nSELECT a$b$ ; c", &["SELECT 1", "\\gset|p_", "SELECT a$b$ ;", "c"]),
             ("\\set a \\\n 1\\\n  2\nSELECT 1", &["\\set|a|1|2", "SELECT 1"]),
             ("\\sleep 10 ms\r\n\\endif", &["\\sleep|10|ms", "\\endif"]),
+            ("\\set é ü\n\\endif", &["\\set|é|ü", "\\endif"]),
             ("  -- nothing\n", &[]),
             ("SELECT 'open; and more", &["SELECT 'open; and more"]),
             ("SELECT ')'; SELECT (';", &["SELECT ')';", "SELECT (';"]),
         ];
         for (text, expected) in cases {
-            assert_eq!(pieces(text), expected, "{text}");
+            assert_eq!(parts(text), expected, "{text}");
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::client::Params;
+
 use super::value::Value;
 
 /// A variable's index.
@@ -13,51 +15,34 @@ pub(super) struct VariableId(u32);
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: Vec<String>,
-    /// By name.
     ids: BTreeMap<String, VariableId>,
 }
 
 impl Names {
     /// The variable of this name, added if it is new.
     pub(super) fn intern(&mut self, name: &str) -> VariableId {
-        if let Some(id) = self.ids.get(name) {
-            return *id;
-        }
-        let id = VariableId(self.names.len() as u32);
-        self.names.push(name.to_owned());
-        self.ids.insert(name.to_owned(), id);
-        id
+        self.get(name).unwrap_or_else(|| {
+            let id = VariableId(self.names.len() as u32);
+            self.names.push(name.to_owned());
+            self.ids.insert(name.to_owned(), id);
+            id
+        })
     }
 
-    /// Its name.
-    pub(super) fn name(&self, id: VariableId) -> &str {
-        &self.names[id.0 as usize]
+    pub(super) fn get(&self, name: &str) -> Option<VariableId> {
+        self.ids.get(name).copied()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.names.len()
+    /// The variables, none of them set.
+    pub(super) fn variables(&self) -> Variables {
+        Variables(vec![Variable::default(); self.names.len()])
     }
-
-    /// All, in order of their names: [`find`] searches this list.
-    pub(super) fn sorted(&self) -> Vec<(String, VariableId)> {
-        self.ids.iter().map(|(name, id)| (name.clone(), *id)).collect()
-    }
-}
-
-/// The variable whose name has these two pieces; the search does not join them.
-pub(super) fn find(sorted: &[(String, VariableId)], prefix: &str, name: &str) -> Option<VariableId> {
-    let place = sorted.binary_search_by(|(candidate, _)| {
-        let wanted = prefix.bytes().chain(name.bytes());
-        candidate.bytes().cmp(wanted)
-    });
-    place.ok().map(|index| sorted[index].1)
 }
 
 /// Whether a variable may have this name: letters, digits, underscores and non-ASCII characters, no
 /// digit first.
-pub(super) fn is_name(bytes: impl Iterator<Item = u8>) -> bool {
-    let mut bytes = bytes.peekable();
-    bytes.peek().is_some_and(|byte| begins_name(*byte)) && bytes.all(continues_name)
+pub(super) fn is_name(name: &str) -> bool {
+    name.bytes().next().is_some_and(begins_name) && name.bytes().all(continues_name)
 }
 
 /// Whether a name may begin with this byte.
@@ -70,9 +55,8 @@ pub(super) fn continues_name(byte: u8) -> bool {
     begins_name(byte) || byte.is_ascii_digit()
 }
 
-/// One variable.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Variable {
+struct Variable {
     content: Content,
     /// The text of [`Content::Text`].
     text: String,
@@ -83,8 +67,7 @@ enum Content {
     #[default]
     Unset,
     Value(Value),
-    /// A text, and the value it stands for, if any.
-    Text(Option<Value>),
+    Text,
 }
 
 /// All variables of a client.
@@ -92,10 +75,6 @@ enum Content {
 pub(super) struct Variables(Vec<Variable>);
 
 impl Variables {
-    pub(super) fn new(count: usize) -> Self {
-        Self(vec![Variable::default(); count])
-    }
-
     pub(super) fn set(&mut self, id: VariableId, value: Value) {
         self.0[id.0 as usize].content = Content::Value(value);
     }
@@ -104,78 +83,48 @@ impl Variables {
         let variable = &mut self.0[id.0 as usize];
         variable.text.clear();
         variable.text.push_str(text);
-        variable.content = Content::Text(Value::of_text(text));
+        variable.content = Content::Text;
     }
 
     /// Its value; the error explains why it has none.
     pub(super) fn value(&self, id: VariableId, names: &Names) -> Result<Value, String> {
-        let variable = &self.0[id.0 as usize];
-        match variable.content {
-            Content::Value(value) | Content::Text(Some(value)) => Ok(value),
-            Content::Text(None) => {
-                Err(format!("malformed variable \"{}\" value: \"{}\"", names.name(id), variable.text))
+        let (Variable { content, text }, name) = (&self.0[id.0 as usize], &names.names[id.0 as usize]);
+        match content {
+            Content::Value(value) => Ok(*value),
+            Content::Text => {
+                Value::of_text(text).ok_or_else(|| format!("malformed variable \"{name}\" value: \"{text}\""))
             }
-            Content::Unset => Err(format!("undefined variable \"{}\"", names.name(id))),
+            Content::Unset => Err(format!("undefined variable \"{name}\"")),
         }
     }
 
-    /// Its text in a command.
-    pub(super) fn written(&self, id: VariableId) -> Written<'_> {
-        let variable = &self.0[id.0 as usize];
-        match variable.content {
-            Content::Value(value) => Written::Value(value),
-            Content::Text(_) => Written::Text(&variable.text),
-            Content::Unset => Written::Unset,
+    /// Adds it to a statement's parameters.
+    pub(super) fn bind(&self, id: VariableId, names: &Names, params: &mut Params, scratch: &mut String) {
+        let Variable { content, text } = &self.0[id.0 as usize];
+        scratch.clear();
+        match content {
+            Content::Value(Value::Null) => params.null(),
+            Content::Value(Value::Int(value)) => params.int(*value),
+            Content::Value(value) => {
+                value.write(scratch);
+                params.verbatim(scratch);
+            }
+            Content::Text => params.verbatim(text),
+            // An unset variable stays verbatim in a text.
+            Content::Unset => {
+                scratch.push(':');
+                scratch.push_str(&names.names[id.0 as usize]);
+                params.unset(scratch);
+            }
         }
     }
 
-    /// Copies these variables to `to`; without allocation once `to` has held texts as long.
-    pub(super) fn save(&self, ids: &[VariableId], to: &mut Vec<Variable>) {
-        to.resize_with(ids.len(), Variable::default);
-        for (id, saved) in ids.iter().zip(to) {
-            copy(&self.0[id.0 as usize], saved);
+    /// Makes these variables equal to others of the same program; without allocation once they have
+    /// held texts as long.
+    pub(super) fn copy(&mut self, from: &Self) {
+        for (variable, from) in self.0.iter_mut().zip(&from.0) {
+            variable.content = from.content;
+            variable.text.clone_from(&from.text);
         }
-    }
-
-    /// Restores these variables.
-    pub(super) fn restore(&mut self, ids: &[VariableId], from: &[Variable]) {
-        for (id, saved) in ids.iter().zip(from) {
-            copy(saved, &mut self.0[id.0 as usize]);
-        }
-    }
-}
-
-fn copy(from: &Variable, to: &mut Variable) {
-    to.content = from.content;
-    if matches!(from.content, Content::Text(_)) {
-        to.text.clear();
-        to.text.push_str(&from.text);
-    }
-}
-
-/// The text of a variable in a command.
-#[derive(Debug)]
-pub(super) enum Written<'a> {
-    Unset,
-    Value(Value),
-    Text(&'a str),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_by_prefix_and_column() {
-        let mut names = Names::default();
-        let ids: Vec<_> = ["p_a", "a", "p_", "p_b", "é1"].iter().map(|name| names.intern(name)).collect();
-        assert_eq!(names.intern("a"), ids[1]);
-        let sorted = names.sorted();
-        assert_eq!(find(&sorted, "p_", "a"), Some(ids[0]));
-        assert_eq!(find(&sorted, "", "a"), Some(ids[1]));
-        assert_eq!(find(&sorted, "p", "_"), Some(ids[2]));
-        assert_eq!(find(&sorted, "", "p_c"), None);
-        assert!(is_name("é1".bytes()) && is_name("_x9".bytes()));
-        assert!(!is_name("9x".bytes()) && !is_name("".bytes()) && !is_name("?column?".bytes()));
     }
 }
