@@ -6,6 +6,8 @@
 //! server.
 
 pub mod random;
+#[cfg(test)]
+pub mod stepped;
 
 pub use random::Random;
 
@@ -24,6 +26,13 @@ pub struct Statement {
     pub pieces: Vec<String>,
     pub prepare: Prepare,
     pub wanted: Wanted,
+}
+
+impl Statement {
+    /// A statement with a `?` for each parameter.
+    pub fn new(text: &str, prepare: Prepare, wanted: Wanted) -> Self {
+        Self { pieces: text.split('?').map(str::to_owned).collect(), prepare, wanted }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +202,15 @@ impl Reply {
         self.names.clear();
         self.name_ends.clear();
         self.columns = 0;
+    }
+
+    /// Makes it equal to another reply; without allocation once it has held as much.
+    pub(crate) fn copy(&mut self, from: &Self) {
+        self.bytes.clone_from(&from.bytes);
+        self.ends.clone_from(&from.ends);
+        self.names.clone_from(&from.names);
+        self.name_ends.clone_from(&from.name_ends);
+        self.columns = from.columns;
     }
 
     /// Begins a result with this many columns, in place of an earlier one. The driver calls it when

@@ -17,8 +17,8 @@
 //! random numbers alone, so that `\set n :n + 1` counts transactions and not tries. And a statement
 //! in a pipeline is prepared when it first runs, like any other, not when its pipeline begins.
 //!
-//! Not supported: `\shell` and `\setshell`, which would start processes between statements;
-//! `\aset`, `\;`, the bodies of functions in SQL; operators on bits, IS, and functions other than
+//! Not supported: `\shell` and `\setshell`, which would start processes between statements; `\aset`,
+//! `\;`, the bodies of functions in SQL. Nor are operators on bits, IS, and functions other than
 //! those of `expression::FUNCTIONS`. The driver pgbench runs scripts that use them.
 
 mod command;

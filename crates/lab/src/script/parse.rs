@@ -214,7 +214,9 @@ impl<'a> Parser<'a, '_> {
     fn call(&mut self, name: &str) -> Result<Expression, Wrong> {
         let named = FUNCTIONS.into_iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
         let Some((_, function, expected)) = named else {
-            return Err(self.wrong(format!("unexpected function name ({name}); --driver pgbench may know it")));
+            return Err(
+                self.wrong(format!("unexpected function name ({name}); --driver pgbench may know it"))
+            );
         };
         self.advance()?;
         self.expect("(")?;

@@ -65,23 +65,20 @@ impl ScriptClient {
     /// Chooses a script, or goes back to the beginning of the last one.
     fn begin(&mut self, thread: &mut Random) {
         let again = self.state == State::Again;
-        let random = self.random.begin(thread, again);
-        if again {
-            self.variables.copy(&self.saved);
-        } else {
-            let scripts = &self.program.scripts;
-            self.script = 0;
-            if scripts.len() > 1 {
-                let mut drawn = random.between(0, self.program.weight - 1);
-                while drawn >= scripts[self.script].weight {
-                    drawn -= scripts[self.script].weight;
-                    self.script += 1;
-                }
+        let (random, scripts) = (self.random.begin(thread, again), &self.program.scripts);
+        self.script = 0;
+        if scripts.len() > 1 {
+            let mut drawn = random.between(0, self.program.weight - 1);
+            while drawn >= scripts[self.script].weight {
+                drawn -= scripts[self.script].weight;
+                self.script += 1;
             }
-            self.saved.copy(&self.variables);
         }
-        self.at = 0;
-        self.state = State::Running;
+        match again {
+            true => self.variables.copy(&self.saved),
+            false => self.saved.copy(&self.variables),
+        }
+        (self.at, self.state) = (0, State::Running);
     }
 
     /// Runs the next op; returns a step if the driver must act.

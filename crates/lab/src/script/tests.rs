@@ -4,12 +4,11 @@
 mod pgbench;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::value::Value;
 use super::*;
-use crate::client::{Client, Param, Params, Random, Reply, Step, Turn};
-use crate::client::{Prepare, Wanted};
+use crate::client::stepped::Stepped;
+use crate::client::{Prepare, Random, Step, Wanted};
 
 fn settings() -> Settings {
     Settings { defines: Vec::new(), scale: 7, seed: 42 }
@@ -27,52 +26,18 @@ fn refusal(text: &str) -> String {
     Program::new(&[source(text)], &settings()).map(drop).unwrap_err()
 }
 
-/// A client and its driver's state.
-struct Driver {
-    program: Arc<Program>,
-    client: ScriptClient,
-    random: Random,
-    params: Params,
-    reply: Reply,
-}
+type Driver = Stepped<ScriptClient>;
 
 impl Driver {
-    fn new(program: &Arc<Program>) -> Self {
-        Self {
-            program: Arc::clone(program),
-            client: ScriptClient::new(Arc::clone(program), 3),
-            random: Random::new(1, 2),
-            params: Params::default(),
-            reply: Reply::default(),
-        }
-    }
-
-    fn next(&mut self) -> Step {
-        self.params.clear();
-        self.client.next(Turn { random: &mut self.random, params: &mut self.params, reply: &self.reply })
+    fn of(program: &Arc<Program>) -> Self {
+        let client = ScriptClient::new(Arc::clone(program), 3);
+        Self::with(program.statements().to_vec(), Box::new(client), 2)
     }
 
     /// The next step in words; a statement as the simple protocol would send it.
     fn told(&mut self) -> String {
-        let step = self.next();
-        let sent = |how: &str, id: crate::client::StatementId| {
-            let mut text = how.to_owned();
-            let mut params = self.params.iter();
-            for (at, piece) in self.program.statements()[id.0 as usize].pieces.iter().enumerate() {
-                match (at > 0).then(|| params.next().expect("a parameter for each place")) {
-                    Some(Param::Null) => text.push_str("NULL"),
-                    Some(Param::Text(value) | Param::Verbatim(value) | Param::Unset(value)) => {
-                        text.push_str(std::str::from_utf8(value).unwrap());
-                    }
-                    None => {}
-                }
-                text.push_str(piece);
-            }
-            assert_eq!(params.next(), None);
-            text
-        };
-        match step {
-            Step::Run(id) => sent("run ", id),
+        match self.next() {
+            Step::Run(id) => format!("run {}", self.written(id.0)),
             Step::Sleep(time) => format!("sleep {}us", time.as_micros()),
             Step::Done(kind) => format!("done {kind}"),
             Step::Abort(message) => format!("abort {message}"),
@@ -81,16 +46,12 @@ impl Driver {
     }
 
     /// All steps up to the transaction's end.
-    fn transaction(&mut self) -> Vec<String> {
-        let mut steps = Vec::new();
-        loop {
-            let step = self.told();
-            let last = step.starts_with("done") || step.starts_with("abort");
-            steps.push(step);
-            if last {
-                return steps;
-            }
+    fn steps(&mut self) -> Vec<String> {
+        let mut steps = vec![self.told()];
+        while !steps.last().is_some_and(|step| step.starts_with("done") || step.starts_with("abort")) {
+            steps.push(self.told());
         }
+        steps
     }
 
     /// Records a result of one statement.
@@ -102,7 +63,7 @@ impl Driver {
 }
 
 fn steps(text: &str) -> Vec<String> {
-    Driver::new(&program(text)).transaction()
+    Driver::of(&program(text)).steps()
 }
 
 #[test]
@@ -137,17 +98,7 @@ fn conditions_choose_their_branches_only() {
         let mut settings = settings();
         settings.define(&format!("v={value}")).unwrap();
         let program = Arc::new(Program::new(&[source(text)], &settings).unwrap());
-        assert_eq!(Driver::new(&program).transaction(), [expected, "done 0"]);
-    }
-    for (text, place) in [
-        ("\n\\elif 1\n", "t.sql:2:1: \\elif without"),
-        ("\\if 1\n\\else\n\\else\n\\endif", "t.sql:3:1: \\else after"),
-        ("\\if 1\n\\else\n \\elif 1\n\\endif", "t.sql:3:2: \\elif after"),
-        ("\\else", "t.sql:1:1: \\else without"),
-        ("SELECT 1;\n\\endif", "t.sql:2:1: \\endif without"),
-        ("\\if 1\nSELECT 1;\n", "t.sql:1:1: \\if without"),
-    ] {
-        assert!(refusal(text).starts_with(place), "{}", refusal(text));
+        assert_eq!(Driver::of(&program).steps(), [expected, "done 0"]);
     }
 }
 
@@ -155,7 +106,7 @@ fn conditions_choose_their_branches_only() {
 fn results_become_variables() {
     let program = program("SELECT a, b \\gset p_\nSELECT :p_a, ':p_b', :p_c, :q_a;");
     assert_eq!(program.statements()[0].wanted, Wanted::NamedRows);
-    let mut driver = Driver::new(&program);
+    let mut driver = Driver::of(&program);
     assert_eq!(driver.told(), "run SELECT a, b");
     driver.answer(&["a", "b"], &[&[Some("12"), None]]);
     assert_eq!(driver.told(), "run SELECT 12, '', :p_c, :q_a;");
@@ -169,14 +120,11 @@ fn results_become_variables() {
         (&["?column?"], &[&[None]], "abort t.sql:1: invalid variable name: \"p_?column?\""),
     ];
     for (names, rows, expected) in cases {
-        let mut driver = Driver::new(&program);
+        let mut driver = Driver::of(&program);
         driver.told();
         driver.answer(names, rows);
         assert_eq!(driver.told(), expected);
     }
-    assert!(refusal("\\gset").starts_with("t.sql:1:1: \\gset must follow an SQL command"));
-    assert!(refusal("SELECT 1;\n\\if 1\n\\endif\n\\gset").starts_with("t.sql:4:1: \\gset must follow"));
-    assert!(refusal("SELECT 1 \\gset a b").contains("t.sql:1:18: too many arguments"));
 }
 
 #[test]
@@ -187,12 +135,6 @@ fn sleeps_have_units() {
         ["sleep 2000000us", "sleep 10000us", "sleep 5us", "sleep 3000000us", "sleep 0us", "done 0"]
     );
     assert_eq!(steps("\\set v true\n\\sleep :v"), ["abort t.sql:2: cannot coerce Bool(true) to int"]);
-    assert_eq!(
-        refusal("\\sleep 1 minute"),
-        "t.sql:1:10: unrecognized time unit, must be us, ms or s (minute)\n\\sleep 1 minute\n         ^ error found here"
-    );
-    assert!(refusal("\\sleep").contains("missing argument"));
-    assert!(refusal("\\sleep x").contains("t.sql:1:8: invalid sleep time, must be an integer"));
 }
 
 #[test]
@@ -204,10 +146,10 @@ fn weights_choose_scripts() {
     };
     let program = Arc::new(Program::new(&[text(0), text(1), text(2)], &settings()).unwrap());
     assert_eq!(program.kinds(), ["s0", "s1", "s2"]);
-    let mut driver = Driver::new(&program);
+    let mut driver = Driver::of(&program);
     let mut seen = [0; 3];
     for _ in 0..4000 {
-        let steps = driver.transaction();
+        let steps = driver.steps();
         let kind: usize = steps[1].strip_prefix("done ").unwrap().parse().unwrap();
         assert_eq!(steps[0], format!("run SELECT {kind};"));
         seen[kind] += 1;
@@ -223,57 +165,49 @@ fn weights_choose_scripts() {
 }
 
 #[test]
-fn a_repeated_transaction_makes_the_same_choices() {
-    let text =
-        "\\set n :n + 1\n\\set a random(1, 1000000)\nSELECT :n, :a;\n\\set b random(1, 1000000)\nSELECT :b;";
-    let settings = Settings { defines: vec![("n".into(), "0".into())], ..settings() };
-    let mut driver = Driver::new(&Arc::new(Program::new(&[source(text)], &settings).unwrap()));
-    let first = driver.transaction();
-    let (begun, other) = (driver.told(), Driver::new(&program(text)).told());
-    assert!(begun.starts_with("run SELECT 2, "), "{begun}");
-    assert!(other.contains("undefined variable \"n\""), "{other}");
-    assert_ne!(first[0].split_once(", "), begun.split_once(", "));
-    let second = driver.told();
-    assert_eq!(driver.client.failed(true), 0);
-    assert_eq!(driver.transaction(), [begun.clone(), second, "done 0".into()]);
-    driver.told();
-    driver.client.failed(false);
-    assert_ne!(driver.told(), begun);
-}
-
-#[test]
 fn the_seed_decides_and_clients_differ() {
     let program = program("\\set a random(1, 1000000000)\nSELECT :a, :random_seed;");
     let first = |stream: u64| {
-        let mut driver = Driver::new(&program);
+        let mut driver = Driver::of(&program);
         driver.random = Random::new(9, stream);
         driver.told()
     };
     assert_eq!(first(0), first(0));
     assert_ne!(first(0), first(1));
     assert!(first(0).ends_with(", 42;"));
-    let mut driver = Driver::new(&program);
-    let mut other = ScriptClient::new(Arc::clone(&program), 4);
-    driver.told();
-    other.next(Turn { random: &mut driver.random, params: &mut driver.params, reply: &driver.reply });
-    assert_ne!(driver.client.value("a"), other.value("a"));
-    assert_eq!(other.value("client_id"), Value::Int(4));
+    let clients = [3, 4].map(|index| ScriptClient::new(Arc::clone(&program), index).value("client_id"));
+    assert_eq!(clients, [Value::Int(3), Value::Int(4)]);
 }
 
 #[test]
 fn an_invalid_script_is_refused_with_its_place() {
     let cases = [
-        ("\\shell ls", "t.sql:1:2: not supported by the lab; --driver pgbench runs it"),
-        ("\\startpipeline", "t.sql:1:2: not supported by the lab; --pipeline makes one of each transaction"),
-        ("SELECT 1 \\; SELECT 2;", "t.sql:1:10: \\; is not supported by the lab; --driver pgbench runs it"),
-        ("SELECT 1;\n\\nosuch 1", "t.sql:2:2: invalid command"),
-        ("\\set", "t.sql:1:2: missing argument"),
-        ("\\set 1x 2", "t.sql:1:6: invalid variable name: \"1x\""),
-        ("\\endif now", "t.sql:1:8: too many arguments"),
-        ("-- nothing", "t.sql:1:1: the script has no command"),
+        ("\\shell ls", "1:2: not supported by the lab; --driver pgbench runs it"),
+        ("\\startpipeline", "1:2: not supported by the lab; --pipeline makes one of each transaction"),
+        ("SELECT 1 \\; SELECT 2;", "1:10: \\; is not supported by the lab; --driver pgbench runs it"),
+        ("SELECT 1;\n\\nosuch 1", "2:2: invalid command"),
+        ("\\set", "1:2: missing argument"),
+        ("\\set 1x 2", "1:6: invalid variable name: \"1x\""),
+        ("-- nothing", "1:1: the script has no command"),
+        ("\n\\elif 1\n", "2:1: \\elif without"),
+        ("\\if 1\n\\else\n\\else\n\\endif", "3:1: \\else after"),
+        ("\\if 1\n\\else\n \\elif 1\n\\endif", "3:2: \\elif after"),
+        ("\\else", "1:1: \\else without"),
+        ("SELECT 1;\n\\endif", "2:1: \\endif without"),
+        ("\\endif now", "1:8: too many arguments"),
+        ("\\if 1\nSELECT 1;\n", "1:1: \\if without"),
+        ("\\gset", "1:1: \\gset must follow an SQL command"),
+        ("SELECT 1;\n\\if 1\n\\endif\n\\gset", "4:1: \\gset must follow"),
+        ("SELECT 1 \\gset a b", "1:18: too many arguments"),
+        ("\\sleep", "1:2: missing argument"),
+        ("\\sleep x", "1:8: invalid sleep time, must be an integer"),
+        (
+            "\\sleep 1 minute",
+            "1:10: unrecognized time unit, must be us, ms or s (minute)\n\\sleep 1 minute\n         ^ error found here",
+        ),
     ];
     for (text, expected) in cases {
-        assert!(refusal(text).starts_with(expected), "{}", refusal(text));
+        assert!(refusal(text).starts_with(&format!("t.sql:{expected}")), "{}", refusal(text));
     }
     let nested = format!("\\set a {}1{}", "(".repeat(5000), ")".repeat(5000));
     assert!(refusal(&nested).contains("expression is too long"));
@@ -293,29 +227,4 @@ fn as_many_operators_as_an_expression_may_have_are_evaluated() {
         let told = std::thread::spawn(move || steps(&text)).join().unwrap();
         assert_eq!(told, [format!("run SELECT {expected};"), "done 0".to_owned()]);
     }
-}
-
-/// The hot path allocates nothing once it is warm.
-#[test]
-fn a_warm_client_allocates_nothing() {
-    let text = "\\set aid random_zipfian(1, 100000 * :scale, 1.2)\n\\set d double(:aid) / 3\n\\if :aid % 2 = 0\n\
-                SELECT :aid, :d, ':t_name' \\gset t_\n\\else\nUPDATE t SET x = x + :d;\n\\endif\n\\sleep 1 us\n\
-                \\set p greatest(1, :aid)\nSELECT :p;";
-    let mut driver = Driver::new(&program(text));
-    driver.answer(&["name"], &[&[Some("a name of some length")]]);
-    let work = |driver: &mut Driver| {
-        let mut done = 0;
-        while done < 200 {
-            match driver.next() {
-                Step::Done(_) => done += 1,
-                Step::Abort(message) => panic!("{message}"),
-                Step::Sleep(time) => assert_eq!(time, Duration::from_micros(1)),
-                Step::Run(_) => {}
-                Step::Connect | Step::Leave => unreachable!("no script says so"),
-            }
-        }
-    };
-    work(&mut driver);
-    let counted = allocation_counter::measure(|| work(&mut driver));
-    assert_eq!(counted.count_total, 0);
 }

@@ -45,7 +45,7 @@ impl Workload for Connect {
     }
 
     fn statements(&self, _: Dialect) -> Vec<Statement> {
-        vec![Statement { pieces: vec![ASKED.into()], prepare: Prepare::Never, wanted: Wanted::Nothing }]
+        vec![Statement::new(ASKED, Prepare::Never, Wanted::Nothing)]
     }
 
     fn client(&self, _: usize, _: usize) -> Box<dyn Client> {

@@ -28,37 +28,9 @@ const SCALE_MAX: u32 = 21_474;
 
 /// The builtin scripts by name, as `pgbench --show-script` prints them.
 const BUILTINS: [(&str, &str); 3] = [
-    (
-        "tpcb-like",
-        "\\set aid random(1, 100000 * :scale)\n\
-         \\set bid random(1, 1 * :scale)\n\
-         \\set tid random(1, 10 * :scale)\n\
-         \\set delta random(-5000, 5000)\n\
-         BEGIN;\n\
-         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
-         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
-         UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
-         UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n\
-         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
-         END;\n",
-    ),
-    (
-        "simple-update",
-        "\\set aid random(1, 100000 * :scale)\n\
-         \\set bid random(1, 1 * :scale)\n\
-         \\set tid random(1, 10 * :scale)\n\
-         \\set delta random(-5000, 5000)\n\
-         BEGIN;\n\
-         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
-         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
-         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
-         END;\n",
-    ),
-    (
-        "select-only",
-        "\\set aid random(1, 100000 * :scale)\n\
-         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
-    ),
+    ("tpcb-like", include_str!("pgbench/tpcb-like.sql")),
+    ("simple-update", include_str!("pgbench/simple-update.sql")),
+    ("select-only", include_str!("pgbench/select-only.sql")),
 ];
 
 /// A builtin script; `None` if there is none of this name.
@@ -86,22 +58,13 @@ pub struct PgBench {
     program: Arc<Program>,
     scale: u32,
     uses_tables: bool,
-    conserves: Conserves,
-}
-
-/// The invariant of the mix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Conserves {
-    /// Changes of accounts, tellers, branches and history.
-    All,
-    /// Changes of accounts and history: simple-update leaves tellers and branches.
-    Accounts,
-    /// Unknown: a script that is not builtin.
-    Unknown,
+    /// The sums that the mix changes alike: all, or those of history and accounts, since
+    /// simple-update leaves tellers and branches. None are known of a script that is not builtin.
+    conserved: &'static [(&'static str, &'static str)],
 }
 
 /// Sums that the checks compare before and after.
-const SUMS: [(&str, &str); 4] = [
+static SUMS: [(&str, &str); 4] = [
     ("pgbench_history", "select sum(delta) from pgbench_history"),
     ("pgbench_accounts", "select sum(abalance) from pgbench_accounts"),
     ("pgbench_tellers", "select sum(tbalance) from pgbench_tellers"),
@@ -116,15 +79,13 @@ impl PgBench {
         let scale =
             scale.ok_or_else(|| format!("scale {} is out of range: use 1 to {SCALE_MAX}", settings.scale))?;
         let program = Arc::new(Program::new(sources, settings)?);
-        let conserves =
-            if sources.iter().all(|source| matches!(builtin_name(source), Some("tpcb-like" | "select-only")))
-            {
-                Conserves::All
-            } else if sources.iter().all(|source| builtin_name(source).is_some()) {
-                Conserves::Accounts
-            } else {
-                Conserves::Unknown
-            };
+        let all =
+            |fits: fn(&str) -> bool| sources.iter().all(|source| builtin_name(source).is_some_and(fits));
+        let conserved = match (all(|name| name != "simple-update"), all(|_| true)) {
+            (true, _) => &SUMS[..],
+            (_, true) => &SUMS[..2],
+            _ => &[],
+        };
         let uses_tables =
             sources.iter().any(|source| SUMS.iter().any(|(table, _)| source.text.contains(table)));
         let names: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
@@ -135,17 +96,13 @@ impl PgBench {
             program,
             scale,
             uses_tables,
-            conserves,
+            conserved,
         })
     }
 
     fn sums(&self, control: &mut Control) -> Result<Vec<String>, Fault> {
-        let count = match self.conserves {
-            Conserves::All => 4,
-            Conserves::Accounts => 2,
-            Conserves::Unknown => 0,
-        };
-        SUMS[..count].iter().map(|(_, sql)| Ok(control.value(sql)?.unwrap_or_else(|| "0".into()))).collect()
+        let sum = |(_, sql): &(_, &str)| Ok(control.value(sql)?.unwrap_or_else(|| "0".into()));
+        self.conserved.iter().map(sum).collect()
     }
 }
 

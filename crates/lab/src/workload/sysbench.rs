@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
+use crate::client::random::Repeatable;
 use crate::client::random::sysbench::Distribution;
 use crate::client::{Client, Params, Prepare, Random, Statement, StatementId, Step, Turn, Wanted};
 use crate::record::Check;
@@ -15,25 +16,22 @@ use crate::record::Check;
 use super::tables::{self, Table, Tables};
 use super::{Before, Found, Workload};
 
-/// The scripts: the queries of a transaction in order, and whether BEGIN and COMMIT enclose them. A
-/// transaction inserts a deleted row again.
-const SCRIPTS: [(&str, &[Query], bool); 6] = [
-    ("oltp_point_select", &[Query::Point], false),
-    ("oltp_read_only", READS, true),
-    (
-        "oltp_read_write",
-        &[READS[0], READS[1], READS[2], READS[3], READS[4], WRITES[0], WRITES[1], WRITES[2]],
-        true,
-    ),
-    ("oltp_write_only", WRITES, true),
-    ("oltp_update_index", &[Query::IndexUpdate], false),
-    ("oltp_update_non_index", &[Query::NonIndexUpdate], false),
+/// The scripts: the queries of a transaction in order.
+const SCRIPTS: [(&str, &[&[Query]]); 6] = [
+    ("oltp_point_select", &[&[Query::Point]]),
+    ("oltp_read_only", &[BEGIN, POINTS, RANGES, COMMIT]),
+    ("oltp_read_write", &[BEGIN, POINTS, RANGES, WRITES, COMMIT]),
+    ("oltp_write_only", &[BEGIN, WRITES, COMMIT]),
+    ("oltp_update_index", &[&[Query::IndexUpdate]]),
+    ("oltp_update_non_index", &[&[Query::NonIndexUpdate]]),
 ];
-const READS: &[Query] = &[Query::Point, Query::Simple, Query::Sum, Query::Order, Query::Distinct];
-const WRITES: &[Query] = &[Query::IndexUpdate, Query::NonIndexUpdate, Query::Delete];
-
-/// Number of single-row reads in a transaction (`point_selects`), all from the same table.
-const POINT_SELECTS: u32 = 10;
+const BEGIN: &[Query] = &[Query::Begin];
+/// The single-row reads of a transaction (`point_selects`), all from the same table.
+const POINTS: &[Query] = &[Query::Point; 10];
+const RANGES: &[Query] = &[Query::Simple, Query::Sum, Query::Order, Query::Distinct];
+/// A transaction inserts a deleted row again.
+const WRITES: &[Query] = &[Query::IndexUpdate, Query::NonIndexUpdate, Query::Delete, Query::Insert];
+const COMMIT: &[Query] = &[Query::Commit];
 
 /// Options of these scripts, by sysbench's names; all others have sysbench's defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,9 +44,11 @@ pub struct Options {
 /// Rows that a range query reads (`range_size`).
 const RANGE_SIZE: i64 = 100;
 
-/// A statement on a table: its place in [`QUERIES`].
+/// A statement: its place in [`QUERIES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Query {
+    Begin,
+    Commit,
     Point,
     Simple,
     Sum,
@@ -61,7 +61,9 @@ enum Query {
 }
 
 /// Their texts; T is the table's number, ? a parameter.
-const QUERIES: [&str; 9] = [
+const QUERIES: [&str; 11] = [
+    "BEGIN",
+    "COMMIT",
     "SELECT c FROM sbtestT WHERE id=?",
     "SELECT c FROM sbtestT WHERE id BETWEEN ? AND ?",
     "SELECT SUM(k) FROM sbtestT WHERE id BETWEEN ? AND ?",
@@ -73,11 +75,8 @@ const QUERIES: [&str; 9] = [
     "INSERT INTO sbtestT (id, k, c, pad) VALUES (?, ?, ?, ?)",
 ];
 
-const BEGIN: StatementId = StatementId(0);
-const COMMIT: StatementId = StatementId(1);
-
 /// Most tables whose statements have numbers, for any script.
-const TABLES_MAX: u32 = (u16::MAX - 2) as u32 / QUERIES.len() as u32;
+const TABLES_MAX: u32 = (u16::MAX - 2) as u32 / (QUERIES.len() as u32 - 2);
 
 /// Groups of 11 digits in column c, and in column pad.
 const GROUPS: [usize; 2] = [10, 5];
@@ -91,9 +90,10 @@ pub struct Sysbench {
 
 #[derive(Debug)]
 struct Plan {
-    queries: &'static [Query],
-    /// Queries that the script uses, in the order of their statements: sysbench prepares no others.
+    queries: Vec<Query>,
+    /// The queries on a table, in the order of their statements: sysbench prepares no others.
     used: Vec<Query>,
+    /// Whether BEGIN and COMMIT enclose the queries.
     transaction: bool,
     options: Options,
 }
@@ -108,11 +108,12 @@ impl Sysbench {
             return Err(format!("table_size {} is out of range: use 1 to {}", options.table_size, i32::MAX));
         }
         let script = SCRIPTS.into_iter().find(|(known, ..)| *known == name);
-        let (_, queries, transaction) = script.ok_or_else(|| format!("sysbench has no script '{name}'"))?;
-        let mut used = queries.to_vec();
-        if used.contains(&Query::Delete) {
-            used.push(Query::Insert);
-        }
+        let (_, parts) = script.ok_or_else(|| format!("sysbench has no script '{name}'"))?;
+        let queries = parts.concat();
+        let transaction = queries[0] == Query::Begin;
+        let mut used: Vec<Query> = queries.clone();
+        used.retain(|query| !matches!(query, Query::Begin | Query::Commit));
+        used.dedup();
         let plan = Plan { queries, used, transaction, options };
         Ok(Self { kinds: [name.into()], seed, plan: Arc::new(plan) })
     }
@@ -125,7 +126,10 @@ impl Plan {
 
     /// The statement of a query on a table, counted from 0.
     fn statement(&self, table: u16, query: Query) -> StatementId {
-        let first = if self.transaction { COMMIT.0 + 1 } else { 0 };
+        if matches!(query, Query::Begin | Query::Commit) {
+            return StatementId(query as u16);
+        }
+        let first = if self.transaction { Query::Commit as u16 + 1 } else { 0 };
         let place = self.used.iter().position(|used| *used == query).expect("a query of the script");
         StatementId(first + table * self.used.len() as u16 + place as u16)
     }
@@ -229,35 +233,24 @@ impl Workload for Sysbench {
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
-        let statement = |text: &str, prepare: Prepare| Statement {
-            pieces: text.split('?').map(String::from).collect(),
-            prepare,
-            wanted: Wanted::Nothing,
-        };
-        let mut all = Vec::new();
-        if self.plan.transaction {
+        let statement = |query: Query, table: u32| {
+            let text = QUERIES[query as usize].replace("sbtestT", &format!("sbtest{table}"));
             // MySQL prepares no BEGIN.
-            let begin = if dialect == Dialect::Mysql { Prepare::Never } else { Prepare::AtConnect };
-            all = vec![statement("BEGIN", begin), statement("COMMIT", Prepare::AtConnect)];
-        }
-        for number in 1..=self.plan.options.tables {
-            let text =
-                |query: &Query| QUERIES[*query as usize].replace("sbtestT", &format!("sbtest{number}"));
-            all.extend(self.plan.used.iter().map(|query| statement(&text(query), Prepare::AtConnect)));
-        }
-        all
+            let never = query == Query::Begin && dialect == Dialect::Mysql;
+            let prepare = if never { Prepare::Never } else { Prepare::AtConnect };
+            Statement::new(&text, prepare, Wanted::Nothing)
+        };
+        let ends = [Query::Begin, Query::Commit].into_iter().filter(|_| self.plan.transaction);
+        let of_table = |table: u32| self.plan.used.iter().map(move |query| statement(*query, table));
+        ends.map(|query| statement(query, 0))
+            .chain((1..=self.plan.options.tables).flat_map(of_table))
+            .collect()
     }
 
     fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
         let plan = Arc::clone(&self.plan);
-        Box::new(SysbenchClient {
-            plan,
-            random: None,
-            saved: None,
-            state: State::Begin,
-            table: 0,
-            deleted: None,
-        })
+        let random = Repeatable::default();
+        Box::new(SysbenchClient { plan, random, again: false, at: 0, table: 0, deleted: (0, 0) })
     }
 }
 
@@ -265,78 +258,48 @@ impl Workload for Sysbench {
 #[derive(Debug)]
 struct SysbenchClient {
     plan: Arc<Plan>,
-    /// The client's own generator, so that a repeated transaction draws the same.
-    random: Option<Random>,
-    /// The generator at the transaction's beginning.
-    saved: Option<Random>,
-    state: State,
+    random: Repeatable,
+    /// Whether the transaction begins again with the same random numbers.
+    again: bool,
+    /// The next query.
+    at: usize,
     /// The query's table, from 0.
     table: u16,
-    /// Id and k of the row that has been deleted.
-    deleted: Option<(i64, i64)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Begin,
-    /// The transaction begins again with the same random numbers.
-    Again,
-    /// Query, and the number of its repetitions so far.
-    Query(usize, u32),
-    Done,
+    /// Id and k of the row that was deleted last.
+    deleted: (i64, i64),
 }
 
 impl Client for SysbenchClient {
     fn next(&mut self, turn: Turn<'_>) -> Step {
-        let Self { plan, state, deleted, .. } = self;
-        if matches!(state, State::Begin | State::Again) {
-            let random = self.random.get_or_insert_with(|| turn.random.fork());
-            match (&*state, &self.saved) {
-                (State::Again, Some(saved)) => random.clone_from(saved),
-                _ => self.saved = Some(random.clone()),
-            }
-            *deleted = None;
-            *state = State::Query(0, 0);
-            if plan.transaction {
-                return Step::Run(BEGIN);
-            }
-        }
-        let State::Query(at, times) = *state else {
-            *state = State::Begin;
+        let Self { plan, again, at, .. } = self;
+        let Some(&query) = plan.queries.get(*at) else {
+            *at = 0;
             return Step::Done(0);
         };
-        let (Some(query), Some(random)) = (plan.queries.get(at), &mut self.random) else {
-            *state = if plan.transaction { State::Done } else { State::Begin };
-            return if plan.transaction { Step::Run(COMMIT) } else { Step::Done(0) };
+        let random = match *at {
+            0 => self.random.begin(turn.random, std::mem::take(again)),
+            _ => self.random.get(),
         };
-        if times == 0 && deleted.is_none() {
-            self.table = random.between(0, i64::from(plan.options.tables) - 1) as u16;
+        let before = at.checked_sub(1).map(|before| plan.queries[before]);
+        *at += 1;
+        match (before, query) {
+            (_, Query::Begin | Query::Commit | Query::Insert) | (Some(Query::Point), Query::Point) => {}
+            _ => self.table = random.between(0, i64::from(plan.options.tables) - 1) as u16,
         }
-        let query = if deleted.is_some() { Query::Insert } else { *query };
-        fill(query, plan, random, deleted, turn.params);
-        // The client inserts a deleted row before the next query.
-        if deleted.is_none() {
-            let again = query == Query::Point && plan.transaction && times + 1 < POINT_SELECTS;
-            *state = if again { State::Query(at, times + 1) } else { State::Query(at + 1, 0) };
-        }
+        fill(query, plan, random, &mut self.deleted, turn.params);
         Step::Run(plan.statement(self.table, query))
     }
 
     fn failed(&mut self, again: bool) -> u8 {
-        self.state = if again { State::Again } else { State::Begin };
+        (self.at, self.again) = (0, again);
         0
     }
 }
 
 /// Fills in the parameters of a query. A DELETE stores the row for the INSERT that follows it.
-fn fill(
-    query: Query,
-    plan: &Plan,
-    random: &mut Random,
-    deleted: &mut Option<(i64, i64)>,
-    params: &mut Params,
-) {
+fn fill(query: Query, plan: &Plan, random: &mut Random, deleted: &mut (i64, i64), params: &mut Params) {
     match query {
+        Query::Begin | Query::Commit => {}
         Query::Point | Query::IndexUpdate => params.int(plan.draw(random)),
         Query::Simple | Query::Sum | Query::Order | Query::Distinct => {
             let id = plan.draw(random);
@@ -348,14 +311,11 @@ fn fill(
             params.int(plan.draw(random));
         }
         Query::Delete => {
-            let (id, k) = (plan.draw(random), plan.draw(random));
-            params.int(id);
-            *deleted = Some((id, k));
+            *deleted = (plan.draw(random), plan.draw(random));
+            params.int(deleted.0);
         }
         Query::Insert => {
-            let (id, k) = deleted.take().unwrap_or_default();
-            params.int(id);
-            params.int(k);
+            params.ints(&[deleted.0, deleted.1]);
             GROUPS.iter().for_each(|groups| digits(*groups, random, params));
         }
     }

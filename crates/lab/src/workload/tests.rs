@@ -3,99 +3,119 @@
 
 mod driven;
 
+pub use driven::assert_works;
+
 use crate::arm::Dialect;
 use crate::arm::Target;
-use crate::arm::control::{Control, Progress};
-use crate::client::{Client, Param, Params, Random, Reply, Step, Turn};
+use crate::arm::control::Control;
+use crate::client::stepped::Stepped;
+use crate::client::{Client, Reply, Step};
 
-use super::{Found, Statement, Workload};
+use super::Workload;
+use super::connect::Connect;
+use super::pgbench::{self, PgBench};
+use super::sysbench::{self, Sysbench};
+use super::tpcc::Tpcc;
+use super::ycsb::Ycsb;
+use crate::client::random::sysbench::Distribution;
+use crate::script::{Settings, Source};
 
-/// A client and its driver's state.
-pub struct Driver {
-    statements: Vec<Statement>,
-    client: Box<dyn Client>,
-    random: Random,
-    params: Params,
-    pub reply: Reply,
-}
+/// A client of a workload.
+pub type Driver = Stepped<dyn Client>;
 
 impl Driver {
     /// Client `index` of `of`.
     pub fn new(workload: &dyn Workload, index: usize, of: usize) -> Self {
-        Self {
-            statements: workload.statements(Dialect::Postgres),
-            client: workload.client(index, of),
-            random: Random::new(11, index as u64),
-            params: Params::default(),
-            reply: Reply::default(),
-        }
-    }
-
-    pub fn next(&mut self) -> Step {
-        self.params.clear();
-        self.client.next(Turn { random: &mut self.random, params: &mut self.params, reply: &self.reply })
-    }
-
-    /// The statements up to the transaction's end, and its kind.
-    pub fn transaction(&mut self) -> (Vec<String>, u8) {
-        let mut sent = Vec::new();
-        loop {
-            match self.next() {
-                Step::Run(id) => sent.push(self.written(id.0)),
-                Step::Done(kind) => return (sent, kind),
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    /// A statement with the last step's parameters in it, texts in quotes.
-    pub fn written(&self, id: u16) -> String {
-        let pieces = &self.statements[id as usize].pieces;
-        assert_eq!(pieces.len(), self.params.len() + 1, "{pieces:?}");
-        let mut text = pieces[0].clone();
-        for (param, piece) in self.params.iter().zip(&pieces[1..]) {
-            text += &match param {
-                Param::Null => "NULL".into(),
-                Param::Text(value) => format!("'{}'", String::from_utf8_lossy(value)),
-                Param::Verbatim(value) | Param::Unset(value) => String::from_utf8_lossy(value).into_owned(),
-            };
-            text += piece;
-        }
-        text
-    }
-
-    pub fn statement(&mut self) -> String {
-        match self.next() {
-            Step::Run(id) => self.written(id.0),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// A parameter of the last step.
-    pub fn param(&self, at: usize) -> String {
-        format!("{:?}", self.params.iter().nth(at))
-    }
-
-    /// Reports the running transaction as failed.
-    pub fn failed(&mut self, again: bool) -> u8 {
-        self.client.failed(again)
+        let statements = workload.statements(Dialect::Postgres);
+        Self::with(statements, workload.client(index, of), index as u64)
     }
 }
 
-/// Asserts that transactions, whose statements all get this reply, allocate nothing once as many
-/// have run.
-#[track_caller]
-pub fn assert_allocates_nothing(workload: &dyn Workload, reply: &Reply) {
-    let mut driver = Driver { reply: reply.clone(), ..Driver::new(workload, 0, 2) };
-    let work = |driver: &mut Driver| {
-        let mut done = 0;
-        while done < 300 {
-            done += usize::from(matches!(driver.next(), Step::Done(_)));
-        }
+/// Every workload that the lab has, and a mix.
+fn all() -> Vec<Box<dyn Workload>> {
+    let scripts = |names: &[&str]| {
+        let sources: Vec<_> = names.iter().map(|name| pgbench::builtin(name).unwrap()).collect();
+        PgBench::new(&sources, &Settings { defines: Vec::new(), scale: 100, seed: 5 }).unwrap()
     };
-    work(&mut driver);
-    let counted = allocation_counter::measure(|| work(&mut driver));
-    assert_eq!(counted.count_total, 0, "{}", workload.name());
+    let text = "\\set n :n + 1\n\\set aid random_zipfian(1, 100000 * :scale, 1.2)\n\\set d double(:aid) / 3\n\
+                SELECT :n, :aid, ':t_name' \\gset t_\n\\if :aid % 2 = 0\nUPDATE t SET x = x + :d, n = :n;\n\\endif\n\
+                \\set p greatest(1, :aid)\nSELECT :n, :p;";
+    let script = Source { name: "script".into(), text: text.into(), weight: 1 };
+    let settings = Settings { defines: vec![("n".into(), "0".into())], scale: 1, seed: 5 };
+    let mut all: Vec<Box<dyn Workload>> = vec![
+        Box::new(PgBench::new(&[script], &settings).unwrap()),
+        Box::new(scripts(&["tpcb-like"])),
+        Box::new(scripts(&["select-only", "simple-update"])),
+        Box::new(Tpcc::new(2, 1)),
+        Box::new(Connect::default()),
+    ];
+    let options = sysbench::Options { tables: 3, table_size: 10_000, rand_type: Distribution::Special };
+    let updates = ["oltp_update_index", "oltp_update_non_index"];
+    for name in ["oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_write_only"]
+        .into_iter()
+        .chain(updates)
+    {
+        all.push(Box::new(Sysbench::new(name, options, 3).unwrap()));
+    }
+    for letter in 'a'..='f' {
+        all.push(Box::new(Ycsb::new(letter, 200, 3).unwrap()));
+    }
+    all
+}
+
+/// A row that serves as any statement's reply.
+fn ones() -> Reply {
+    let mut reply = Reply::default();
+    reply.set_columns(15);
+    reply.name("name");
+    (0..15).for_each(|_| reply.push(Some(b"1")));
+    reply
+}
+
+#[test]
+fn clients_allocate_nothing_once_they_are_warm() {
+    for workload in all() {
+        let mut driver = Driver::new(&*workload, 0, 2);
+        driver.reply = ones();
+        let mut work = || {
+            let mut done = 0;
+            while done < 300 {
+                done += usize::from(matches!(driver.next(), Step::Done(_)));
+            }
+        };
+        work();
+        let counted = allocation_counter::measure(work);
+        assert_eq!(counted.count_total, 0, "{}", workload.name());
+    }
+}
+
+/// A transaction that failed after any of its statements sends the same ones when it begins again,
+/// and others when it was given up.
+#[test]
+fn a_repeated_transaction_makes_the_same_choices() {
+    for workload in all().into_iter().filter(|workload| workload.name() != "connect") {
+        let mut driver = Driver::new(&*workload, 0, 1);
+        driver.reply = ones();
+        let length = driver.transaction().0.len();
+        let (mut repeated, mut given_up) = (0, 0);
+        for round in 0..300 {
+            let most = round % length + 1;
+            let begun = driver.begin(most);
+            // Transactions of a mix have different lengths.
+            if begun.len() < most {
+                continue;
+            }
+            let kind = driver.failed(true);
+            let (again, done) = driver.transaction();
+            assert_eq!((kind, &begun[..]), (done, &again[..most]), "{}", workload.name());
+            driver.begin(1);
+            driver.failed(false);
+            given_up += usize::from(driver.begin(2) != again[..again.len().min(2)]);
+            driver.failed(false);
+            repeated += 1;
+        }
+        assert!(repeated > 100 && given_up > 90, "{}: {repeated}, {given_up}", workload.name());
+    }
 }
 
 /// An empty database for one test on a real server; dropping this value drops it.
@@ -126,34 +146,5 @@ impl Drop for Scratch {
         if let Err(fault) = dropped {
             eprintln!("{fault}");
         }
-    }
-}
-
-/// Loads the workload, finds it loaded, and runs transactions of two clients statement by
-/// statement. The checks hold afterwards, and find a row that the test then spoils.
-#[track_caller]
-pub fn assert_works(scratch: &Scratch, workload: &dyn Workload, spoil: Option<&str>) {
-    let mut control = scratch.control();
-    let progress = Progress::new(0);
-    workload.load(&scratch.target, 2, &progress).unwrap_or_else(|fault| panic!("{fault}"));
-    assert_eq!(progress.rows(), progress.total());
-    assert_eq!(workload.found(&mut control), Ok(Found::Loaded));
-    let before = workload.prepare(&mut control).unwrap();
-    let mut drivers = [0, 1].map(|index| Driver::new(workload, index, 2));
-    let dialect = scratch.target.dialect;
-    for driver in &mut drivers {
-        driver.statements = workload.statements(dialect);
-        for _ in 0..20 {
-            for statement in driver.transaction().0 {
-                control.execute(&statement).unwrap_or_else(|fault| panic!("{fault}"));
-            }
-        }
-    }
-    let checks = workload.check(&mut control, &before).unwrap();
-    assert!(checks.iter().all(|check| check.fault.is_none()), "{checks:?}");
-    if let Some(spoil) = spoil {
-        control.execute(spoil).unwrap();
-        let checks = workload.check(&mut control, &before).unwrap();
-        assert!(checks.iter().any(|check| check.fault.is_some()), "{checks:?}");
     }
 }

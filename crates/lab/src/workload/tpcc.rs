@@ -10,6 +10,7 @@
 
 mod check;
 mod delivery;
+mod home;
 mod load;
 mod money;
 mod new_order;
@@ -18,8 +19,8 @@ mod payment;
 mod random;
 mod schema;
 mod statements;
-mod step;
 mod stock_level;
+mod talk;
 mod terminal;
 
 use crate::arm::control::{Control, Fault, Progress};

@@ -12,6 +12,7 @@ use sync::atomic::{AtomicU64, Ordering};
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
+use crate::client::random::Repeatable;
 use crate::client::random::ycsb::{hash, scrambled, zipfian};
 use crate::client::{Client, Params, Prepare, Random, Statement, StatementId, Step, Turn, Wanted};
 use crate::record::Check;
@@ -171,11 +172,7 @@ impl Workload for Ycsb {
     }
 
     fn statements(&self, _: Dialect) -> Vec<Statement> {
-        let statement = |text: &str| Statement {
-            pieces: text.split('?').map(String::from).collect(),
-            prepare: Prepare::AtConnect,
-            wanted: Wanted::Nothing,
-        };
+        let statement = |text: &str| Statement::new(text, Prepare::AtConnect, Wanted::Nothing);
         let columns: Vec<_> = fields().collect();
         let places = ",?".repeat(columns.len());
         let mut all = vec![
@@ -196,8 +193,7 @@ impl Workload for Ycsb {
         let block = BLOCKS.fetch_add(1, Ordering::Relaxed);
         Box::new(YcsbClient {
             plan: Arc::clone(&self.plan),
-            random: None,
-            saved: None,
+            random: Repeatable::default(),
             inserted: 0,
             clients: of.max(1) as u64,
             block: block * BLOCK,
@@ -212,9 +208,7 @@ impl Workload for Ycsb {
 #[derive(Debug)]
 struct YcsbClient {
     plan: Arc<Plan>,
-    /// The client's own generator, so that a repeated operation draws the same.
-    random: Option<Random>,
-    saved: Option<Random>,
+    random: Repeatable,
     inserted: u64,
     clients: u64,
     /// The first number of its block.
@@ -241,11 +235,7 @@ enum State {
 impl YcsbClient {
     /// Chooses an operation, or goes back to the beginning of the last one.
     fn begin(&mut self, turn: Turn<'_>) -> Step {
-        let random = self.random.get_or_insert_with(|| turn.random.fork());
-        match (self.state, &self.saved) {
-            (State::Again, Some(saved)) => random.clone_from(saved),
-            _ => self.saved = Some(random.clone()),
-        }
+        let random = self.random.begin(turn.random, self.state == State::Again);
         let mut drawn = random.between(0, 99);
         let chosen = self.plan.mix.iter().position(|(.., share)| {
             drawn -= share;
@@ -264,7 +254,7 @@ impl YcsbClient {
             Operation::Scan => {
                 self.choose_key();
                 write_key(self.key, turn.params, &mut self.scratch);
-                turn.params.int(self.random.as_mut().map_or(1, |random| random.between(1, MAX_SCAN_LENGTH)));
+                turn.params.int(self.random.get().between(1, MAX_SCAN_LENGTH));
                 Step::Run(SCAN)
             }
             Operation::Update => {
@@ -284,7 +274,7 @@ impl YcsbClient {
 
     /// Draws a record's number.
     fn choose_key(&mut self) {
-        let (Some(random), records) = (&mut self.random, self.plan.records) else { return };
+        let (random, records) = (self.random.get(), self.plan.records);
         if !self.plan.latest_keys {
             self.key = scrambled(records, random);
             return;
@@ -300,7 +290,7 @@ impl YcsbClient {
 
     /// Writes one field of the chosen record.
     fn update(&mut self, params: &mut Params) -> Step {
-        let Some(random) = &mut self.random else { return Step::Done(self.kind) };
+        let random = self.random.get();
         let field = random.between(0, i64::from(FIELD_COUNT) - 1) as u16;
         write_field(random, params, &mut self.scratch);
         write_key(self.key, params, &mut self.scratch);

@@ -102,8 +102,8 @@ const REFUSALS: &[(&str, &str)] = &[
 
 /// The output that debug() would print.
 fn answer(expression: &str) -> Result<String, String> {
-    let mut driver = Driver::new(&program(&format!("\\set v {expression}")));
-    match driver.transaction().pop() {
+    let mut driver = Driver::of(&program(&format!("\\set v {expression}")));
+    match driver.steps().pop() {
         Some(step) if step == "done 0" => Ok(match driver.client.value("v") {
             Value::Null => "null".into(),
             value => {

@@ -4,81 +4,32 @@
 //! Reads follow the writes of the same rows: a snapshot may be older than the order, but a
 //! transaction always sees its own writes.
 
+use super::home::Home;
 use super::statements::Sql;
-use super::step::{Home, Next, Transaction};
+use super::talk::{Ended, Talk};
 use super::{DISTRICTS, money};
-use crate::client::{Params, Random, Reply};
+use crate::client::Random;
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Delivery {
-    warehouse: i64,
-    carrier: i64,
-    at: At,
-    district: i64,
-    order: i64,
-    customer: i64,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum At {
-    Oldest,
-    Delete,
-    Order,
-    Customer,
-    Lines,
-    Amount,
-    Pay,
-}
-
-impl Delivery {
-    /// Draws the inputs (2.7.1).
-    pub(super) fn draw(random: &mut Random, home: &Home) -> Self {
-        let carrier = random.between(1, 10);
-        Self { warehouse: home.warehouse, carrier, at: At::Oldest, district: 0, order: 0, customer: 0 }
+/// Draws the inputs (2.7.1) and takes the steps of 2.7.4.2.
+pub(super) async fn delivery(home: &Home, talk: &Talk, random: &mut Random) -> Result<Sql, Ended> {
+    let (warehouse, carrier) = (home.warehouse, random.between(1, 10));
+    for district in 1..=DISTRICTS {
+        talk.run(Sql::OldestNewOrder, &[warehouse, district]).await?;
+        // A district may have no undelivered orders.
+        let Some(order) = talk.int(0) else { continue };
+        let key = [warehouse, district, order];
+        talk.run(Sql::DeleteNewOrder, &key).await?;
+        talk.run(Sql::DeliverOrder, &[carrier, warehouse, district, order]).await?;
+        talk.run(Sql::OrderCustomer, &key).await?;
+        let customer = talk.int(0).ok_or("a new order")?;
+        talk.run(Sql::DeliverLines, &key).await?;
+        talk.run(Sql::OrderAmount, &key).await?;
+        let amount = talk.read(|reply| money::cents(reply.text(0, 0))).ok_or("the lines of an order")?;
+        talk.run_with(Sql::DeliverCustomer, |params| {
+            money::push(params, amount);
+            params.ints(&[warehouse, district, customer]);
+        })
+        .await?;
     }
-
-    fn next_district(&mut self, params: &mut Params) -> Next {
-        if self.district == DISTRICTS {
-            return Next::Commit;
-        }
-        self.district += 1;
-        params.ints(&[self.warehouse, self.district]);
-        self.at = At::Delete;
-        Next::Run(Sql::OldestNewOrder)
-    }
-}
-
-impl Transaction for Delivery {
-    /// The steps of 2.7.4.2.
-    fn next(&mut self, params: &mut Params, reply: &Reply) -> Result<Next, &'static str> {
-        let (at, sql) = match self.at {
-            At::Oldest => return Ok(self.next_district(params)),
-            At::Delete => match reply.int(0, 0) {
-                Some(order) => {
-                    self.order = order;
-                    (At::Order, Sql::DeleteNewOrder)
-                }
-                // This district has no undelivered orders.
-                None => return Ok(self.next_district(params)),
-            },
-            At::Order => {
-                params.int(self.carrier);
-                (At::Customer, Sql::DeliverOrder)
-            }
-            At::Customer => (At::Lines, Sql::OrderCustomer),
-            At::Lines => {
-                self.customer = reply.int(0, 0).ok_or("a new order")?;
-                (At::Amount, Sql::DeliverLines)
-            }
-            At::Amount => (At::Pay, Sql::OrderAmount),
-            At::Pay => {
-                money::push(params, money::cents(reply.text(0, 0)).ok_or("the lines of an order")?);
-                (At::Oldest, Sql::DeliverCustomer)
-            }
-        };
-        let last = if sql == Sql::DeliverCustomer { self.customer } else { self.order };
-        params.ints(&[self.warehouse, self.district, last]);
-        self.at = at;
-        Ok(Next::Run(sql))
-    }
+    Ok(Sql::Commit)
 }

@@ -105,7 +105,7 @@ pub(super) fn all() -> Vec<Statement> {
     let statement = |&(sql, wanted, text): &(Sql, Wanted, &str)| {
         let ends = matches!(sql, Sql::Begin | Sql::Commit | Sql::Rollback);
         let prepare = if ends { Prepare::Never } else { Prepare::AtConnect };
-        Statement { pieces: text.split('?').map(str::to_owned).collect(), prepare, wanted }
+        Statement::new(text, prepare, wanted)
     };
     ALL.iter().map(statement).collect()
 }

@@ -1,18 +1,20 @@
-//! A terminal: deals cards from a shuffled deck (5.2.4.2), draws the inputs of the transaction on
-//! the card, and steps it.
-//!
-//! A transaction is a state machine with two parts: its inputs, which a repetition keeps, and its
-//! position, which a repetition resets. So the terminal keeps the transaction as it was drawn.
+//! A terminal: deals cards from a shuffled deck (5.2.4.2), and runs the transaction on the card
+//! with inputs that it draws. A repetition draws the same inputs again.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use super::Kind;
-use super::delivery::Delivery;
+use super::delivery::delivery;
+use super::home::Home;
 use super::load::shuffle;
-use super::new_order::NewOrder;
-use super::order_status::OrderStatus;
-use super::payment::Payment;
+use super::new_order::new_order;
+use super::order_status::order_status;
+use super::payment::payment;
 use super::statements::Sql;
-use super::step::{Home, Next, Transaction};
-use super::stock_level::StockLevel;
+use super::stock_level::stock_level;
+use super::talk::{Ended, Talk};
 use crate::client::{Client, Random, Step, Turn};
 
 /// Cards of each kind in a deck, which make the shares of the mix exact: 10, 10, 1, 1 and 1 of 23.
@@ -29,109 +31,67 @@ const DECK: [Kind; 23] = {
     deck
 };
 
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::large_enum_variant, reason = "a terminal holds two, in place, and never allocates")]
-enum Work {
-    NewOrder(NewOrder),
-    Payment(Payment),
-    OrderStatus(OrderStatus),
-    Delivery(Delivery),
-    StockLevel(StockLevel),
-}
+type Work = Pin<Box<dyn Future<Output = Infallible> + Send>>;
 
-impl Work {
-    fn draw(kind: Kind, random: &mut Random, home: &Home) -> Self {
-        match kind {
-            Kind::NewOrder => Self::NewOrder(NewOrder::draw(random, home)),
-            Kind::Payment => Self::Payment(Payment::draw(random, home)),
-            Kind::OrderStatus => Self::OrderStatus(OrderStatus::draw(random, home)),
-            Kind::Delivery => Self::Delivery(Delivery::draw(random, home)),
-            Kind::StockLevel => Self::StockLevel(StockLevel::draw(random, home)),
-        }
-    }
-
-    fn transaction(&mut self) -> &mut dyn Transaction {
-        match self {
-            Self::NewOrder(work) => work,
-            Self::Payment(work) => work,
-            Self::OrderStatus(work) => work,
-            Self::Delivery(work) => work,
-            Self::StockLevel(work) => work,
-        }
-    }
-}
-
-/// The stage of a transaction.
-#[derive(Debug)]
-enum Stage {
-    /// The terminal has drawn none.
-    Draw,
-    /// The terminal has drawn one, which has not begun.
-    Begin,
-    Within,
-    Over,
-}
-
-#[derive(Debug)]
 pub(super) struct Terminal {
     home: Home,
-    deck: [Kind; 23],
-    /// Number of cards dealt from it; all, before the first shuffle.
-    dealt: usize,
-    kind: Kind,
-    /// The transaction as it was drawn, and its copy under way.
-    drawn: Work,
-    work: Work,
-    stage: Stage,
+    talk: Talk,
+    /// All its transactions, one after the other, from the first step on.
+    work: Option<Work>,
 }
 
 impl Terminal {
     pub(super) fn new(index: i64, warehouses: i64) -> Self {
         let (warehouse, district) = (index % warehouses + 1, index / warehouses % 10 + 1);
-        let home = Home { warehouse, district, warehouses };
-        let kind = Kind::StockLevel;
-        let drawn = Work::draw(kind, &mut Random::new(0, 0), &home);
-        Self { home, deck: DECK, dealt: DECK.len(), kind, drawn, work: drawn, stage: Stage::Draw }
-    }
-
-    fn deal(&mut self, random: &mut Random) {
-        if self.dealt == self.deck.len() {
-            shuffle(random, &mut self.deck);
-            self.dealt = 0;
-        }
-        self.kind = self.deck[self.dealt];
-        self.dealt += 1;
-        self.drawn = Work::draw(self.kind, random, &self.home);
+        Self { home: Home { warehouse, district, warehouses }, talk: Talk::default(), work: None }
     }
 }
 
 impl Client for Terminal {
     fn next(&mut self, turn: Turn<'_>) -> Step {
-        let (step, stage) = match self.stage {
-            Stage::Draw | Stage::Begin => {
-                if matches!(self.stage, Stage::Draw) {
-                    self.deal(turn.random);
-                }
-                self.work = self.drawn;
-                (Sql::Begin.run(), Stage::Within)
-            }
-            Stage::Within => match self.work.transaction().next(turn.params, turn.reply) {
-                Ok(Next::Run(sql)) => (sql.run(), Stage::Within),
-                Ok(Next::Commit) => (Sql::Commit.run(), Stage::Over),
-                Ok(Next::RollBack) => (Sql::Rollback.run(), Stage::Over),
-                Err(what) => {
-                    let why = format!("TPC-C's data lacks {what}: load it again (--reload)");
-                    (Step::Abort(why.into()), Stage::Over)
-                }
-            },
-            Stage::Over => (Step::Done(self.kind as u8), Stage::Draw),
-        };
-        self.stage = stage;
-        step
+        let begin = || -> Work { Box::pin(work(self.home, self.talk.clone(), turn.random.fork())) };
+        let work = self.work.get_or_insert_with(begin);
+        self.talk.next(turn, || {
+            let Poll::Pending = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        })
     }
 
     fn failed(&mut self, again: bool) -> u8 {
-        self.stage = if again { Stage::Begin } else { Stage::Draw };
-        self.kind as u8
+        self.talk.failed(again)
     }
+}
+
+async fn work(home: Home, talk: Talk, mut random: Random) -> Infallible {
+    let mut deck = DECK;
+    loop {
+        shuffle(&mut random, &mut deck);
+        for kind in deck {
+            talk.begin(kind as u8);
+            let drawn = random.clone();
+            while let Err(ended) = transaction(kind, &home, &talk, &mut random).await {
+                match ended {
+                    Ended::Failed { again: true } => random.clone_from(&drawn),
+                    Ended::Failed { again: false } => break,
+                    Ended::Missing(what) => {
+                        let why = format!("TPC-C's data lacks {what}: load it again (--reload)");
+                        // The driver calls no client again that says so.
+                        _ = talk.step(Step::Abort(why.into())).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn transaction(kind: Kind, home: &Home, talk: &Talk, random: &mut Random) -> Result<(), Ended> {
+    talk.run(Sql::Begin, &[]).await?;
+    let end = match kind {
+        Kind::NewOrder => new_order(home, talk, random).await?,
+        Kind::Payment => payment(home, talk, random).await?,
+        Kind::OrderStatus => order_status(home, talk, random).await?,
+        Kind::Delivery => delivery(home, talk, random).await?,
+        Kind::StockLevel => stock_level(home, talk, random).await?,
+    };
+    talk.run(end, &[]).await?;
+    talk.step(Step::Done(kind as u8)).await
 }
