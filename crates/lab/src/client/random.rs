@@ -58,7 +58,7 @@ impl Random {
 
 /// A client's own random numbers, so that a repeated transaction draws the same.
 #[derive(Debug, Default)]
-pub struct Repeatable {
+pub(crate) struct Repeatable {
     now: Option<Random>,
     /// At the transaction's beginning.
     saved: Option<Random>,

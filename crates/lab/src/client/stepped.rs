@@ -3,7 +3,7 @@
 use super::{Client, Param, Params, Random, Reply, Statement, Step, Turn};
 
 /// A client and its driver's state.
-pub struct Stepped<C: Client + ?Sized> {
+pub(crate) struct Stepped<C: Client + ?Sized> {
     statements: Vec<Statement>,
     pub client: Box<C>,
     pub random: Random,
@@ -63,7 +63,7 @@ impl<C: Client + ?Sized> Stepped<C> {
     }
 
     /// A parameter of the last step.
-    pub fn param(&self, at: usize) -> String {
+    pub(crate) fn param(&self, at: usize) -> String {
         format!("{:?}", self.params.iter().nth(at))
     }
 

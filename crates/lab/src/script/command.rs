@@ -4,10 +4,11 @@
 use crate::client::StatementId;
 
 use super::expression::Expression;
+use super::parse;
 use super::scan::{Part, Scanner, Word};
+use super::source::{Source, fault, line};
 use super::value::Value;
 use super::variables::{Names, VariableId, is_name};
-use super::{Source, fault, line, parse};
 
 /// The ops of a script, which a client steps through.
 #[derive(Debug)]

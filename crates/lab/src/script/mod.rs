@@ -17,9 +17,9 @@
 //! random numbers alone, so that `\set n :n + 1` counts transactions and not tries. And a statement
 //! in a pipeline is prepared when it first runs, like any other, not when its pipeline begins.
 //!
-//! Not supported: `\shell` and `\setshell`, which would start processes between statements; `\aset`,
-//! `\;`, the bodies of functions in SQL. Nor are operators on bits, IS, and functions other than
-//! those of `expression::FUNCTIONS`. The driver pgbench runs scripts that use them.
+//! Not supported: `\shell` and `\setshell`, which would start processes between statements;
+//! `\aset`, `\;`, the bodies of functions in SQL. Nor are operators on bits, IS, and functions other
+//! than those of `expression::FUNCTIONS`. The driver pgbench runs scripts that use them.
 
 mod command;
 mod expression;
@@ -27,29 +27,13 @@ mod parse;
 mod program;
 mod run;
 mod scan;
+mod source;
 mod value;
 mod variables;
 
-pub use program::{Program, Settings, Source};
+pub use program::{Program, Settings};
 pub use run::ScriptClient;
-
-use std::fmt::Display;
-
-/// The message about a fault at byte `offset` of a script: its place, and its line with a mark.
-fn fault(source: &Source, offset: usize, message: impl Display) -> String {
-    let Source { name, text, .. } = source;
-    let (start, number) = line(text, offset);
-    let column = text[start..].char_indices().take_while(|(at, _)| start + at < offset).count() + 1;
-    let shown = text[start..].lines().next().unwrap_or_default();
-    format!("{name}:{number}:{column}: {message}\n{shown}\n{:>column$} error found here", '^')
-}
-
-/// The offset of the line that holds byte `offset`, and the line's number, from 1.
-fn line(text: &str, offset: usize) -> (usize, usize) {
-    let before = &text.as_bytes()[..offset.min(text.len())];
-    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    (start, before.iter().filter(|byte| **byte == b'\n').count() + 1)
-}
+pub use source::Source;
 
 #[cfg(test)]
 mod tests;

@@ -2,52 +2,19 @@
 //! changes, and all clients share it.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use crate::client::{Prepare, Statement, StatementId, Wanted};
 
 use super::command::{Op, Reading, Script};
+use super::source::{Source, fault, line};
 use super::value::Value;
 use super::variables::{Names, VariableId, Variables, begins_name, continues_name, is_name};
-use super::{fault, line};
 
 /// Most scripts of a mix, as in pgbench.
 const SCRIPTS_MAX: usize = 128;
 
 /// Most variables of a statement, as in pgbench.
 const PLACES_MAX: usize = 255;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// Its file or name, for errors and results.
-    pub name: String,
-    pub text: String,
-    /// Weight of its choice among the scripts.
-    pub weight: u32,
-}
-
-impl Source {
-    /// Splits `name@weight`; the weight is 1 where the option gives none.
-    pub fn weighted(option: &str) -> Result<(&str, u32), String> {
-        match option.rsplit_once('@') {
-            None => Ok((option, 1)),
-            Some((name, weight)) => match weight.parse::<u32>() {
-                Ok(weight) if weight <= i32::MAX as u32 => Ok((name, weight)),
-                _ => Err(format!(
-                    "invalid weight of a script: '{option}': write NAME@NUMBER, up to {}",
-                    i32::MAX
-                )),
-            },
-        }
-    }
-
-    pub fn file(option: &str) -> Result<Self, String> {
-        let (name, weight) = Self::weighted(option)?;
-        let text =
-            fs::read_to_string(name).map_err(|error| format!("can't read the script {name}: {error}"))?;
-        Ok(Self { name: name.to_owned(), text, weight })
-    }
-}
 
 /// The settings of scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::client::random::sysbench::Distribution;
 use crate::script::{Settings, Source};
 
 /// A client of a workload.
-pub type Driver = Stepped<dyn Client>;
+pub(crate) type Driver = Stepped<dyn Client>;
 
 impl Driver {
     /// Client `index` of `of`.
