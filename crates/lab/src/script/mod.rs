@@ -18,8 +18,8 @@
 //! in a pipeline is prepared when it first runs, like any other, not when its pipeline begins.
 //!
 //! Not supported: `\shell` and `\setshell`, which would start processes between statements;
-//! `\aset`, `\;`, the bodies of functions in SQL. Nor are operators on bits, IS, and functions other
-//! than those of `expression::FUNCTIONS`. The driver pgbench runs scripts that use them.
+//! `\aset`, `\;`, the bodies of functions in SQL. Nor are operators on bits, IS, and functions
+//! other than those of `expression::FUNCTIONS`. The driver pgbench runs scripts that use them.
 
 mod command;
 mod expression;
