@@ -2,10 +2,11 @@
 //!
 //! The engine ends where going on would break a promise or wait for ever: the next start recovers
 //! from the log. It writes one line that begins with `PANIC` and exits with the status of its
-//! [`Cause`], as docs/operations.md lists them. The engine has no other exit, with one exception:
+//! [`Cause`], as docs/operations.md lists them. The engine has no other exit.
+//!
 //! Rust's standard library aborts the process (SIGABRT) when the allocator has no memory for a
-//! value, or when a panic meets another one while it unwinds. A line of the engine's own could need
-//! memory there.
+//! value. A line of the engine's own could need memory there. It also aborts when a panic meets
+//! another one while it unwinds.
 
 use std::fmt;
 

@@ -4,8 +4,8 @@
 //! in memory, on virtual cores. Its seed decides everything. It prints the hash of its events: the
 //! same seed prints the same hash, in another process and from another build. What must hold:
 //!
-//! 1. A wrong sum, or an error that is no deadlock, ends the process at once: with status 70 where
-//!    a client finds it, and 101 where the main thread does.
+//! 1. A wrong sum, or an error that is no deadlock, ends the process at once. The status is 70
+//!    where a client finds it, and 101 where the main thread does.
 //! 2. It prints nothing that depends on the host.
 //!
 //! `make model` builds it with `--cfg model`; without that it only says so.

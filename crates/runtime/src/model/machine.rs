@@ -27,8 +27,8 @@ const START: u64 = 1_000_000_000;
 /// Most that one access to shared memory takes, in nanoseconds.
 const ACCESS_MOST: u64 = 16;
 /// One access in so many is slow: the thread loses its processor for a while. One of them is drawn
-/// for a run: where many accesses are slow, short windows between two of them are hit; where few
-/// are, long ones.
+/// for a run. Where many accesses are slow, a run hits short windows between two of them. Where few
+/// are, it hits long ones.
 const SLOW_ONE_IN: [u64; 4] = [16, 64, 256, 2048];
 /// Most that the slow accesses take together, in nanoseconds for each access.
 const SLOW_EACH: u64 = 16;

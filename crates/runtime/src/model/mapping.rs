@@ -17,8 +17,8 @@ pub(crate) use crate::host::forbid;
 
 /// Time of a call, in nanoseconds.
 const CALL: u64 = 2_000;
-/// Every mapping begins at a multiple of this, so that a caller that cuts an aligned part out of
-/// one cuts the same in every run.
+/// Every mapping begins at a multiple of this. So a caller that cuts an aligned part out of one
+/// cuts the same in every run.
 const ALIGNMENT: usize = 2 << 20;
 
 thread_local! {
