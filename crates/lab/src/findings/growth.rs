@@ -44,18 +44,24 @@ pub(super) fn grown(points: &[&Point]) -> Vec<String> {
     said
 }
 
+/// Whether a name counts.
+type Filter<'a> = &'a dyn Fn(&str) -> bool;
+
+/// Events for each transaction of a point, where they were counted.
+type Count = fn(&Point) -> Option<f64>;
+
 /// Symbols, waits, and states of sessions that grew.
 fn more_shares(from: &Point, to: &Point) -> Vec<String> {
     let symbols = (from.symbols(), to.symbols());
     let waits = (from.waits(), to.waits());
     // A session that runs, or is idle, waits for nothing in the server.
     let is_wait = |name: &str| name != RUNNING && name != CLIENT && !name.starts_with(IN_STATE);
-    let kinds: [(_, &dyn Fn(&str) -> bool, _); 3] = [
+    let kinds: [(_, Filter<'_>, _); 3] = [
         (&symbols, &|_| true, "server time is in"),
         (&waits, &is_wait, "the sessions wait for"),
         (&waits, &|name| name.starts_with(IN_STATE), "the sessions are"),
     ];
-    let sentence = |((before, after), pass, what): (&(Profile, Profile), &dyn Fn(&str) -> bool, &str)| {
+    let sentence = |((before, after), pass, what): (&(Profile, Profile), Filter<'_>, &str)| {
         let More { names, then, now } = more(before, after, pass)?;
         let (to, from) = (clients(to.clients), clients(from.clients));
         Some(format!("with {to} {} of {what} {}, with {from} it was {then}", percent(now), list(&names)))
@@ -112,12 +118,12 @@ fn variance(share: f64, of: &Profile) -> f64 {
 }
 
 fn more_counts(from: &Point, to: &Point) -> Vec<String> {
-    let counts: [(&str, fn(&Point) -> Option<f64>); 3] = [
+    let counts: [(&str, Count); 3] = [
         ("voluntary context switches", |point| Some(point.switches()?.voluntary)),
         ("involuntary context switches", |point| Some(point.switches()?.involuntary)),
         ("system calls", Point::calls),
     ];
-    let sentence = |(what, of): (&str, fn(&Point) -> Option<f64>)| {
+    let sentence = |(what, of): (&str, Count)| {
         let (then, now) = (of(from)?, of(to)?);
         (now >= GROWN_COUNT.0 * then && now - then >= GROWN_COUNT.1).then(|| {
             let (now, then) = (number(now), number(then));

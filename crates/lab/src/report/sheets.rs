@@ -205,10 +205,13 @@ fn fits(group: &Group<'_>) -> Option<Sheet> {
     Sheet::new("Universal scalability law", &heads, group.arms.iter().filter_map(row).collect())
 }
 
+/// The shares of one kind in a point.
+type SharesOf = fn(&Point) -> Profile;
+
 /// Top symbols of each arm's server, then the waits of its sessions: a column for each of its
 /// points. Names with the greatest share come first.
 pub(crate) fn shares(group: &Group<'_>) -> Vec<Sheet> {
-    let kinds: [(&str, &str, fn(&Point) -> Profile); 2] = [
+    let kinds: [(&str, &str, SharesOf); 2] = [
         ("Top symbols of the server", "symbol", Point::symbols),
         ("Wait events of the sessions", "wait", Point::waits),
     ];
