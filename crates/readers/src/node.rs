@@ -11,7 +11,7 @@ const LEAF_OPS: std::ops::RangeInclusive<u8> = 16..=19;
 /// A page and an operation of the log on it. The payload also serves as a key to look up.
 ///
 /// The input is the operation's code, the payload's length (u16), the payload and the page. The
-/// page lies there as the log keeps images: the hole's offset (u16), then the bytes around the hole.
+/// page lies there as the log keeps images: the hole's offset (u16), then the bytes around it.
 pub fn node(input: &[u8]) {
     let Some((op, payload, page)) = split(input) else { return };
     read(&page, payload);
@@ -45,8 +45,8 @@ fn read(page: &[u8], key: &[u8]) {
     }
 }
 
-/// Undo information. The input is the length of the version present (u8), that version, and bytes
-/// that are read twice: as an undo record of memory, and as the undo information of a log record.
+/// Undo information. The input is the length of the version present (u8), that version, and bytes.
+/// The bytes are read as an undo record of memory, and as the undo information of a log record.
 pub fn undo(input: &[u8]) {
     let Some((&length, rest)) = input.split_first() else { return };
     let Some((present, bytes)) = rest.split_at_checked(usize::from(length)) else { return };

@@ -133,7 +133,7 @@ pub(crate) struct ActivitySlot {
     slot: u32,
     /// The session's number.
     pub session: u32,
-    /// The number of the plan whose text is shown; 0 for a text that is no plan's.
+    /// The number of the plan whose text the row has; 0 for a text that is no plan's.
     shown: Cell<u64>,
 }
 
@@ -278,8 +278,7 @@ impl ActivitySlot {
         slot.changed.store(runtime::time::now(), Ordering::Relaxed);
     }
 
-    /// Shows the text of a statement. `plan` is the number of its plan, or 0. A plan's text that is
-    /// shown already is not written again.
+    /// Shows the text of a statement. `plan` is the number of its plan, or 0. A plan's text that is there is not written again.
     #[inline]
     pub fn query(&self, plan: u64, text: &str) {
         if plan == 0 || self.shown.replace(plan) != plan {

@@ -123,8 +123,8 @@ fn character(text: &str) -> usize {
 /// The mark that opens and closes a docstring of Python.
 const QUOTES: &str = "\"\"\"";
 
-/// The comment lines of a script, a Makefile or a TOML file: lines that hold a comment alone, lines
-/// of Python's docstrings, and the help of `make`.
+/// The comment lines of a script, a Makefile or a TOML file. These are lines that hold a comment
+/// alone, lines of Python's docstrings, and the help of `make`.
 pub(crate) fn of_script(source: &str) -> Vec<Line> {
     let mut found = Vec::new();
     let mut in_docstring = false;
@@ -141,7 +141,7 @@ pub(crate) fn of_script(source: &str) -> Vec<Line> {
             && target.contains(':')
             && !target.starts_with(char::is_whitespace)
         {
-            // `make help` prints the text in a line of its own, so the target's width does not count.
+            // `make help` prints the text in a line of its own: the target's width does not count.
             push(help, 0);
             push("", 0);
         }

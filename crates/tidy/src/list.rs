@@ -95,7 +95,8 @@ fn weights(findings: &[Finding]) -> Weights {
 
 /// The list as it is checked in. Panics at a line that is no weight and key.
 ///
-/// git merges lists by keeping the lines of both sides (`.gitattributes`); the smaller weight counts.
+/// git merges lists by keeping the lines of both sides (`.gitattributes`). The smaller weight
+/// counts.
 fn read(workspace: &Workspace, rule: &Rule) -> Weights {
     let Ok(text) = fs::read_to_string(file(workspace, rule)) else { return Weights::new() };
     let entry = |line: &str| {

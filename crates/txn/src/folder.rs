@@ -1,7 +1,7 @@
 //! Data folders: how the floors above make, open and verify one.
 //!
-//! [`Folder`] is an open one. Its store stays inside this crate: the layers above pass the handle on,
-//! and ask it what has a method here, in [`crate::trees`] or in [`crate::spool`].
+//! [`Folder`] is an open one. Its store stays inside this crate. The layers above pass the handle
+//! on, and call what has a function here, in [`crate::trees`] or in [`crate::spool`].
 //!
 //! A folder is made in three steps. [`make`] begins it with an empty first tree,
 //! [`crate::Engine::open`] serves transactions, which store the first definitions, and [`finish`]

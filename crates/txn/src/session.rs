@@ -460,8 +460,7 @@ impl TxnSession {
         &self.state().limits
     }
 
-    /// Waits until everything this session has seen is on disk. Call it before a client is shown
-    /// any of it, within a transaction too.
+    /// Waits until everything this session has seen is on disk. Call it before a client gets any of it, within a transaction too.
     #[inline]
     pub fn wait_seen(&self) -> Result<(), Error> {
         let state = self.state();

@@ -318,8 +318,8 @@ impl<'a> RowView<'a> {
         self.bytes.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes).into())
     }
 
-    /// One column; [`Datum::OutOfLine`] when its value is out of line. A column added after the row was
-    /// written reads as NULL: the caller knows its default.
+    /// One column; [`Datum::OutOfLine`] when its value is out of line. A column added after the row
+    /// was written reads as NULL: the caller knows its default.
     pub fn get(&self, column: usize) -> Result<Datum<'a>, SqlError> {
         let count = self.columns();
         if column >= count {

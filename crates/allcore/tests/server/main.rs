@@ -1,5 +1,5 @@
-//! Black-box tests: the real `allcore` command and real clients. One binary, so that the clients are
-//! linked once and tests of all files share two threads.
+//! Black-box tests: the real `allcore` command and real clients. One binary, so that the clients
+//! are linked once and tests of all files share two threads.
 #![allow(missing_docs, reason = "tests")]
 
 mod activity;

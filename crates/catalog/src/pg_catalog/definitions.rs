@@ -1,6 +1,6 @@
 //! Names and columns of the system relations, as in PostgreSQL 18.
 //!
-//! Columns are `name:type` with the type's OID. Types that Allcore does not have are shown as text
+//! Columns are `name:type` with the type's OID. Types that Allcore does not have read as text
 //! (expression trees) or text[] (access lists), which is how clients read them.
 
 /// A system relation: its name, OID, whether it is a view, and its columns.

@@ -13,7 +13,7 @@ macro_rules! comparison_code {
             Ok(Datum::Bool(Comparison::$comparison.holds(compare(arguments[0], arguments[1])?)))
         }
         fn $of_records<'a>(_: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]) -> Result<Datum<'a>, SqlError> {
-            Ok(Datum::Bool(Comparison::$comparison.holds(compare_records(arguments[0], arguments[1], lacking(Comparison::$comparison))?)))
+            Ok(Datum::Bool(Comparison::$comparison.holds(compare_records(arguments[0], arguments[1], needed_for(Comparison::$comparison))?)))
         })*
         /// Name, operator, comparison, code, and code for records.
         const KINDS: [(&str, &str, Comparison, crate::function::Code, crate::function::Code); 6] = [
@@ -22,7 +22,7 @@ macro_rules! comparison_code {
     };
 }
 
-const fn lacking(comparison: Comparison) -> &'static str {
+const fn needed_for(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Equal | Comparison::NotEqual => "an equality operator",
         _ => "a comparison function",

@@ -75,8 +75,8 @@ fn findings(report: &Report) -> Vec<String> {
             };
             say(Rank::Failure, curve::failures(&points).into_iter().collect());
             if group.is_open() {
-                let (held, lacking) = rate::held(&points);
-                say(Rank::Fall, lacking);
+                let (held, missed) = rate::held(&points);
+                say(Rank::Fall, missed);
                 say(Rank::Shape, held.into_iter().collect());
                 continue;
             }

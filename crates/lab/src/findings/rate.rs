@@ -8,10 +8,10 @@ use crate::record::{Offered, Point, Round};
 use crate::stats::median;
 
 /// The server holds a rate if its shortfall is at most this part.
-const LACKING: f64 = 0.02;
+const MISSED: f64 = 0.02;
 
 /// The server keeps up in a second if its shortfall there is at most this part of the arrivals.
-const LACKING_SECOND: f64 = 0.05;
+const MISSED_SECOND: f64 = 0.05;
 
 /// The largest shortfall of Poisson arrivals that counts as chance, in standard deviations.
 const CHANCE: f64 = 3.0;
@@ -26,12 +26,12 @@ pub(super) fn held(points: &[&Point]) -> (Option<String>, Vec<String>) {
         true => format!("the rate of {} a second", number(rate.from)),
         false => format!("the rate of {} to {} a second", number(rate.from), number(rate.to)),
     };
-    let (held, lacking): (Vec<_>, Vec<_>) =
+    let (held, missed): (Vec<_>, Vec<_>) =
         offered.into_iter().partition(|(point, offered, kept)| is_held(point, offered, *kept));
     let counts: Vec<String> = held.iter().map(|(point, ..)| whole(point.clients as f64)).collect();
     let noun = if counts == ["1"] { "client" } else { "clients" };
     let held = (!counts.is_empty()).then(|| format!("{rate} is held with {} {noun}", list(&counts)));
-    let lacking = lacking.iter().map(|(point, offered, kept)| {
+    let missed = missed.iter().map(|(point, offered, kept)| {
         format!(
             "{rate} is not held with {}: {} of the arrivals are done{}{}",
             clients(point.clients),
@@ -40,13 +40,13 @@ pub(super) fn held(points: &[&Point]) -> (Option<String>, Vec<String>) {
             unstarted(point)
         )
     });
-    (held, lacking.collect())
+    (held, missed.collect())
 }
 
 fn is_held(point: &Point, offered: &Offered, kept: f64) -> bool {
     let seconds: f64 = point.rounds.iter().map(|round| round.elapsed).sum();
     let due = offered.mean() * seconds;
-    1.0 - kept <= LACKING.max(may_lack(offered, due, point.rounds.len()) / due)
+    1.0 - kept <= MISSED.max(may_lack(offered, due, point.rounds.len()) / due)
 }
 
 /// Largest shortfall that the arrival process itself explains, in transactions. Even arrivals lose
@@ -75,7 +75,7 @@ fn fell_behind(round: &Round) -> Option<f64> {
     let at = |seconds: f64| offered.from + (offered.to - offered.from) * seconds / round.elapsed;
     let keeps_up = |(second, done): (usize, &u64)| {
         let due = at(second as f64 + 0.5);
-        *done as f64 >= due - may_lack(&offered, due, 1).max(LACKING_SECOND * due)
+        *done as f64 >= due - may_lack(&offered, due, 1).max(MISSED_SECOND * due)
     };
     let behind = round.seconds.iter().enumerate().rposition(keeps_up).map_or(0, |last| last + 1);
     (behind < round.seconds.len()).then(|| at(behind as f64))

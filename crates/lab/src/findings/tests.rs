@@ -345,7 +345,7 @@ fn an_open_loop_reports_only_whether_the_rate_is_held() {
     even.rounds
         .iter_mut()
         .for_each(|round| round.offered = Some(Offered { even: true, from: 10.0, to: 10.0 }));
-    let lacking = "the rate of 2,000 a second is not held with 1 client: 75% of the arrivals are done";
+    let missed = "the rate of 2,000 a second is not held with 1 client: 75% of the arrivals are done";
     for (points, expected) in [
         (
             [1, 2, 4, 8].map(|clients| offered(clients, steady, |due| due)).to_vec(),
@@ -354,11 +354,11 @@ fn an_open_loop_reports_only_whether_the_rate_is_held() {
         (
             vec![slow, offered(8, steady, |due| 0.99 * due)],
             &[
-                format!("{lacking}; 15,000 transactions never began."),
+                format!("{missed}; 15,000 transactions never began."),
                 "the rate of 2,000 a second is held with 8 clients.".into(),
             ],
         ),
-        (vec![untold], &[format!("{lacking}.")]),
+        (vec![untold], &[format!("{missed}.")]),
         (vec![few], &["the rate of 10.0 a second is held with 4 clients.".into()]),
         (
             vec![even],

@@ -71,7 +71,7 @@ fn results(report: &Report) -> Vec<String> {
         }
         let alone = said.is_empty();
         for arm in &group.arms {
-            said.extend(alone_or_lacking(group, arm, alone).into_iter().map(|line| format!("{arm}: {line}")));
+            said.extend(alone_or_missed(group, arm, alone).into_iter().map(|line| format!("{arm}: {line}")));
         }
         let name = if groups.len() > 1 { format!("{}: ", group.title()) } else { String::new() };
         lines.extend(said.into_iter().map(|line| format!("{name}{line}")));
@@ -111,10 +111,10 @@ fn against(group: &Group<'_>, first: &str, arm: &str) -> Vec<String> {
 
 /// An arm's best point, if `alone`: nothing is compared with it. In an open loop, whether the
 /// server held the rate.
-fn alone_or_lacking(group: &Group<'_>, arm: &str, alone: bool) -> Vec<String> {
-    let (held, lacking) = rate::held(&measured(group, arm));
+fn alone_or_missed(group: &Group<'_>, arm: &str, alone: bool) -> Vec<String> {
+    let (held, missed) = rate::held(&measured(group, arm));
     match group.turn(arm) {
-        _ if group.is_open() => held.filter(|_| alone).into_iter().chain(lacking).collect(),
+        _ if group.is_open() => held.filter(|_| alone).into_iter().chain(missed).collect(),
         Some(turn) if alone => vec![format!(
             "{} transactions a second at best, with {}, p99 {} ms",
             number(turn.best.tps.value),

@@ -330,8 +330,8 @@ mod tests {
 
     #[test]
     fn broken_and_missing_points_of_either_run_come_first() {
-        let (whole, lacking) = (samples::two_arms(), samples::one_point());
-        for (first, second, which) in [(&lacking, &whole, "first"), (&whole, &lacking, "second")] {
+        let (whole, partial) = (samples::two_arms(), samples::one_point());
+        for (first, second, which) in [(&partial, &whole, "first"), (&whole, &partial, "second")] {
             let text = compare(first, second, &[]).table(100);
             let expected = format!(
                 "Broken checks:\n- {which}: tpcc at 8 clients, pg: w_ytd = sum(d_ytd): warehouse 3: 300012.50 and \

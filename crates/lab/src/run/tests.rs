@@ -239,11 +239,11 @@ struct All {
 #[test]
 fn a_run_that_lacks_something_ends_by_the_worst_of_it() {
     let (whole, broken) = (samples::two_arms(), samples::one_point());
-    let lacking = Report { missing: ["an arm", "a wide one"].map(String::from).into(), ..whole.clone() };
+    let partial = Report { missing: ["an arm", "a wide one"].map(String::from).into(), ..whole.clone() };
     let wide = Report { missing: vec!["a wide one".into()], ..whole.clone() };
     for (report, wide, stopped, status) in [
         (&whole, 0, false, 0),
-        (&lacking, 1, false, 3),
+        (&partial, 1, false, 3),
         (&wide, 1, false, 4),
         (&broken, 0, false, 5),
         (&broken, 0, true, 130),

@@ -12,7 +12,7 @@ use values::error::SqlError;
 use values::types::Datum;
 use values::work::{self, Pace};
 
-/// A query whose plan is shown, and the table that EXPLAIN ANALYZE makes from it, with data or
+/// A query to explain, and the table that EXPLAIN ANALYZE makes from it, with data or
 /// without.
 struct Shown<'q> {
     query: &'q Arc<Statement>,

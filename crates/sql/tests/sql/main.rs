@@ -1,6 +1,6 @@
-//! The engine as a program that embeds it meets it. One binary, so that the engine is linked once and
-//! tests of all files share two threads. Tests that arm stop points, which are the process's, have
-//! binaries of their own.
+//! The engine as a program that embeds it meets it. One binary, so that the engine is linked once
+//! and tests of all files share two threads. Tests that arm stop points, which are the process's,
+//! have binaries of their own.
 
 mod autovacuum;
 mod basic;

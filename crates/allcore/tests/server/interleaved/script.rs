@@ -82,8 +82,7 @@ impl Stage {
         Client::connect(&self.settings, NoTls).unwrap_or_else(|error| panic!("{error}\n{}", log()))
     }
 
-    /// Plays scripts, each in a schema of its own. All are played; those that fail are shown
-    /// together.
+    /// Plays scripts, each in a schema of its own. All are played; those that fail are printed.
     pub fn play(&self, scripts: &[(&str, &str)]) {
         let failed: Vec<String> = scripts
             .iter()

@@ -63,7 +63,7 @@ fn pages_are_sound_and_can_be_read_without_seeing_the_plots() {
 }
 
 /// A report whose second arm lacks the point with the fewest clients.
-fn lacking_the_first() -> Report {
+fn without_the_first() -> Report {
     let mut report = samples::two_arms();
     report.points.retain(|point| point.arm != "pg18" || point.clients > 1);
     report
@@ -91,8 +91,8 @@ fn plots_show_bounds_curves_and_arrivals_and_arrows_where_the_scale_cuts_bounds(
     for (report, caption, end, found) in [
         (samples::two_arms(), "Transactions a second", "; dashed: the fitted curve", [18, 2, 0, 18]),
         (samples::two_arms(), "Efficiency", "; dashed: the fitted curve", [18, 2, 0, 18]),
-        (lacking_the_first(), "Transactions a second", "; dashed: the fitted curve", [17, 2, 0, 17]),
-        (lacking_the_first(), "Efficiency", "; dashed: the fitted curve", [17, 2, 0, 17]),
+        (without_the_first(), "Transactions a second", "; dashed: the fitted curve", [17, 2, 0, 17]),
+        (without_the_first(), "Efficiency", "; dashed: the fitted curve", [17, 2, 0, 17]),
         (cut.clone(), "Transactions a second", "; dashed: the fitted curve", [18, 2, 1, 18]),
         // As efficiency it stays within the scale.
         (cut, "Efficiency", "; dashed: the fitted curve", [18, 2, 0, 18]),
@@ -258,7 +258,7 @@ fn a_browser_shows_pages_on_a_phone_and_on_a_desk() {
         ("one", samples::one_point()),
         ("open", samples::open_loop()),
         ("rising", samples::rising()),
-        ("lacking", lacking_the_first()),
+        ("without", without_the_first()),
         ("none", samples::nothing()),
     ];
     for (name, report) in reports {
