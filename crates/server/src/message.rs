@@ -177,9 +177,12 @@ mod tests {
         assert_eq!(bind.values.as_slice(), [None, Some(&b"ab"[..])]);
     }
 
+    /// Whether a body can be read.
+    type IsRead = fn(&[u8]) -> bool;
+
     #[test]
     fn every_function_refuses_a_body_that_is_cut_or_goes_on() {
-        let bodies: [(&[u8], fn(&[u8]) -> bool); 8] = [
+        let bodies: [(&[u8], IsRead); 8] = [
             (b"select 1\0", |body| query(body).is_ok()),
             (b"s\0select 1\0\0\x01\0\0\0\x17", |body| parse(body).is_ok()),
             (b"p\0s\0\0\0\0\x01\0\0\0\x01a\0\0", |body| bind(body).is_ok()),
