@@ -1,11 +1,11 @@
-//! Data folders: how the floors above make, open and verify one.
+//! Data folders: how the layers above make, open and verify one.
 //!
 //! [`Folder`] is an open one. Its store stays inside this crate. The layers above pass the handle
 //! on, and call what has a function here, in [`crate::trees`] or in [`crate::spool`].
 //!
-//! A folder is made in three steps. [`make`] begins it with an empty first tree,
-//! [`crate::Engine::open`] serves transactions, which store the first definitions, and [`finish`]
-//! names it. A crash before the last step leaves a folder that [`is_vacant`].
+//! A folder is made in three steps. [`make`] begins it with an empty first tree.
+//! [`crate::Engine::open`] serves transactions, which store the first definitions.
+//! [`Folder::finish`] names it. A crash before the last step leaves a folder that [`is_vacant`].
 
 use std::path::Path;
 use std::sync::Arc;
