@@ -112,8 +112,9 @@ fn look(folder: &Path, page: &Path, points: usize) {
         .unwrap();
     assert!(output.status.success() && !err(&output).contains("CONSOLE"), "{}", err(&output));
     let page = out(&output);
-    for plot in ["tps", "efficiency", "p99"] {
-        let start = page.find(&format!("w0-{plot}-t")).unwrap_or_else(|| panic!("no plot of {plot}: {page}"));
+    for plot in ["Transactions a second against clients", "Efficiency", "Latency p99 against clients"] {
+        let label = format!("aria-label=\"{plot}");
+        let start = page.find(&label).unwrap_or_else(|| panic!("no plot of {plot}: {page}"));
         let end = start + page[start..].find("</svg>").unwrap();
         let marks = page[start..end].matches("class=\"mark\"").count();
         assert_eq!(marks, points, "marks in the plot of {plot}");
