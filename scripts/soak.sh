@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The long checks: 500 kill -9 rounds, and 10 minutes of mixed load in a pool a tenth of the data.
-# Then histories of clients under kills, DDL and COPY, checked against each isolation level. Last,
-# in 1 GiB, statements that want more memory than there is, and long statements that are cancelled.
+# Then histories of clients under kills, DDL and COPY, checked against each isolation level, and 5
+# minutes of damaged streams. Last, in 1 GiB, statements that want more memory than there is, and
+# long statements that are cancelled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=(cargo test --release --locked -p allcore --test server)
@@ -11,6 +12,7 @@ ALLCORE_SOAK_SECONDS=${ALLCORE_SOAK_SECONDS:-600} \
   "${tests[@]}" -- --nocapture --include-ignored soak::
 ALLCORE_HISTORY_SECONDS=${ALLCORE_HISTORY_SECONDS:-45} \
   "${tests[@]}" -- --nocapture --test-threads=1 history::
+ALLCORE_FUZZ_SECONDS=${ALLCORE_FUZZ_SECONDS:-300} "${tests[@]}" -- --nocapture wire_fuzz::
 
 # A control group that may have 1 GiB, of version 2 or 1; prints its folder.
 group_of_1_gib() {
