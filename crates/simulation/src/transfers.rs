@@ -74,7 +74,7 @@ fn with_server(cores: usize, body: impl FnOnce(&Address)) -> u64 {
     let server = Server::start(database.clone(), options).expect("the server starts");
     body(&address);
     server.stop();
-    let evicted = database.store().pool().statistics().evictions;
+    let evicted = database.folder().evictions();
     database.shutdown().expect("the database closes");
     evicted
 }

@@ -102,6 +102,11 @@ impl Folder {
         (self.0.pool().frames() * PAGE_SIZE, self.0.pool().memory())
     }
 
+    /// Pages that were evicted from the pool since the folder was opened.
+    pub fn evictions(&self) -> u64 {
+        self.0.pool().statistics().evictions
+    }
+
     /// Bytes of a segment of the log, and of log after which a checkpoint begins.
     pub fn log_bytes(&self) -> (u64, u64) {
         let options = self.0.wal().options();
