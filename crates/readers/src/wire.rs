@@ -24,7 +24,8 @@ fn body(kind: u8, bytes: &[u8]) -> Result<(), Violation> {
         b'Q' => _ = message::query(bytes)?,
         b'P' => _ = message::parse(bytes)?,
         b'B' => {
-            let bind = message::bind(bytes)?;
+            let mut bind = message::Bind::default();
+            message::bind(bytes, &mut bind)?;
             let length: usize = bind.values.iter().flatten().map(|value| value.len()).sum();
             assert!(length <= bytes.len(), "parameters lie apart within their message");
         }

@@ -495,7 +495,8 @@ impl Live {
         let outcome = (|| {
             // The parameters are copied out of the message and then read into values.
             room::ask(2 * total)?;
-            let bind = message::bind(&wire.input()[5..total])?;
+            let mut bind = Bind::default();
+            message::bind(&wire.input()[5..total], &mut bind)?;
             let Bind { portal, statement, formats, values, results } = &bind;
             Ok(self.session.bind(portal, statement, values, formats, results)?)
         })();

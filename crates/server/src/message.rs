@@ -23,7 +23,7 @@ pub struct Parse<'a> {
 }
 
 /// Bind: a portal of a prepared statement and its parameters.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Bind<'a> {
     /// The portal's name; empty for the unnamed one.
     pub portal: &'a str,
@@ -83,25 +83,24 @@ pub fn parse(body: &[u8]) -> Result<Parse<'_>, Violation> {
     })
 }
 
-/// Bind.
+/// Bind. Fills an empty one where it lies: it has 400 bytes, and a copy would be made for each
+/// statement.
 #[inline]
-pub fn bind(body: &[u8]) -> Result<Bind<'_>, Violation> {
+pub fn bind<'a>(body: &'a [u8], into: &mut Bind<'a>) -> Result<(), Violation> {
     whole(body, |fields| {
-        let (portal, statement) = (fields.string()?, fields.string()?);
-        let formats = formats(fields)?;
-        let mut values = SmallVec::new();
+        (into.portal, into.statement) = (fields.string()?, fields.string()?);
+        formats(fields, &mut into.formats)?;
         for _ in 0..fields.count()? {
-            values.push(fields.value()?);
+            into.values.push(fields.value()?);
         }
-        Ok(Bind { portal, statement, formats, values, results: self::formats(fields)? })
+        formats(fields, &mut into.results)
     })
 }
 
 #[inline]
-fn formats(fields: &mut Fields<'_>) -> Result<Formats, Violation> {
+fn formats(fields: &mut Fields<'_>, formats: &mut Formats) -> Result<(), Violation> {
     let codes = 2 * fields.count()?;
     let (codes, _) = fields.bytes(codes)?.as_chunks();
-    let mut formats = Formats::new();
     for code in codes {
         let format = i16::from_be_bytes(*code);
         if !matches!(format, 0 | 1) {
@@ -109,7 +108,7 @@ fn formats(fields: &mut Fields<'_>) -> Result<Formats, Violation> {
         }
         formats.push(format);
     }
-    Ok(formats)
+    Ok(())
 }
 
 /// Describe.
@@ -171,7 +170,8 @@ mod tests {
     #[test]
     fn bind_gives_parameters_and_formats() {
         let body = b"p\0s\0\0\x01\0\x01\0\x02\xff\xff\xff\xff\0\0\0\x02ab\0\x01\0\0";
-        let bind = bind(body).unwrap();
+        let mut bind = Bind::default();
+        super::bind(body, &mut bind).unwrap();
         assert_eq!((bind.portal, bind.statement), ("p", "s"));
         assert_eq!((bind.formats.as_slice(), bind.results.as_slice()), (&[1][..], &[0][..]));
         assert_eq!(bind.values.as_slice(), [None, Some(&b"ab"[..])]);
@@ -185,7 +185,7 @@ mod tests {
         let bodies: [(&[u8], IsRead); 8] = [
             (b"select 1\0", |body| query(body).is_ok()),
             (b"s\0select 1\0\0\x01\0\0\0\x17", |body| parse(body).is_ok()),
-            (b"p\0s\0\0\0\0\x01\0\0\0\x01a\0\0", |body| bind(body).is_ok()),
+            (b"p\0s\0\0\0\0\x01\0\0\0\x01a\0\0", |body| bind(body, &mut Bind::default()).is_ok()),
             (b"Ss\0", |body| describe(body).is_ok()),
             (b"Pp\0", |body| close(body).is_ok()),
             (b"p\0\0\0\0\0", |body| execute(body).is_ok()),
@@ -209,6 +209,9 @@ mod tests {
 
     #[test]
     fn bind_refuses_an_unknown_format_code() {
-        assert_eq!(bind(b"\0\0\0\x01\0\x02\0\0\0\0").unwrap_err(), Violation::Format(2));
+        assert_eq!(
+            bind(b"\0\0\0\x01\0\x02\0\0\0\0", &mut Bind::default()).unwrap_err(),
+            Violation::Format(2)
+        );
     }
 }
