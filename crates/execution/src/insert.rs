@@ -77,7 +77,7 @@ pub(super) fn insert_row<'s, 'x>(
         match update_existing(cx, insert, update, located, file, arena)? {
             Resolved::Updated => return Ok(true),
             Resolved::Passed => return Ok(false),
-            Resolved::Again => cx.check()?,
+            Resolved::Retry => cx.check()?,
         }
     }
 }
@@ -176,7 +176,7 @@ fn existing(
 enum Resolved {
     Updated,
     Passed,
-    Again,
+    Retry,
 }
 
 /// DO UPDATE.
@@ -199,11 +199,11 @@ fn update_existing<'s, 'x>(
     let outcome = cx.txn.lock_row(&table_tree(table), key, lock, Wait::Block, &mut buffer);
     let bytes: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
     cx.give_bytes(buffer);
-    let LockOutcome::Locked(stamp) = outcome.map_err(from_txn)? else { return Ok(Resolved::Again) };
+    let LockOutcome::Locked(stamp) = outcome.map_err(from_txn)? else { return Ok(Resolved::Retry) };
     if found.by_index {
         let row = insert.new_row as usize..insert.new_row as usize + columns;
         if existing(cx, insert, conflict, &file[row])?.is_none_or(|still| still.key != found.key) {
-            return Ok(Resolved::Again);
+            return Ok(Resolved::Retry);
         }
     }
     let snapshot = cx.txn.snapshot();
@@ -240,7 +240,7 @@ fn update_existing<'s, 'x>(
             Ok(Resolved::Updated)
         }
         Outcome::SelfChanged => Err(second_time()),
-        Outcome::Changed | Outcome::Gone => Ok(Resolved::Again),
+        Outcome::Changed | Outcome::Gone => Ok(Resolved::Retry),
     }
 }
 

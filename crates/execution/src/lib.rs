@@ -18,7 +18,6 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
-mod again;
 mod aggregate;
 pub mod client;
 mod common;
@@ -47,6 +46,7 @@ mod records;
 pub mod row_numbers;
 mod scan;
 pub mod scratch;
+mod second_look;
 mod session;
 mod set;
 mod sort;
@@ -337,8 +337,8 @@ pub fn run<'s, 'x>(
         Plan::Delete(delete) => modify::delete(cx, delete, file, arena, sink),
         Plan::OneRow => sink(cx, file, arena),
         Plan::Nothing => Ok(Flow::More),
-        Plan::LockRows { input, targets, again } => {
-            again::lock_rows(cx, (input, targets, again.as_deref()), file, arena, sink)
+        Plan::LockRows { input, targets, second_look } => {
+            second_look::lock_rows(cx, (input, targets, second_look.as_deref()), file, arena, sink)
         }
         Plan::Sort { input, keys, keep, limit } => {
             sort::sort(cx, (input, keys, keep, limit.as_ref()), file, arena, sink)

@@ -1,7 +1,7 @@
 //! UPDATE and DELETE.
 //!
 //! The statement changes the version that the scan read. In read committed, another transaction may
-//! have committed a newer version meanwhile. Then [`again`] locks it and evaluates everything
+//! have committed a newer version meanwhile. Then [`second_look`] locks it and evaluates everything
 //! again, and the statement changes that version if it still qualifies.
 //!
 //! What must hold: a change of a row changes its index entries and queues its referential checks in
@@ -9,9 +9,9 @@
 
 use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Stamp, Wait};
 
-use super::again::{self, identified};
 use super::constraint::{check_row, check_row_of_pointers, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
+use super::second_look::{self, identified};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line, pending, run};
 use catalog::{Index, Table};
 use query::plan::{Delete, Update};
@@ -75,8 +75,8 @@ fn update_row<'s, 'x>(
             Outcome::SelfChanged => return Ok(false),
             // A row that is gone may live on under another key.
             Outcome::Changed | Outcome::Gone => {
-                let looked = (&update.target, update.again.as_deref());
-                if !again::look(cx, looked, (key, stamp, RowLock::NoKeyUpdate), file, arena)? {
+                let looked = (&update.target, update.second_look.as_deref());
+                if !second_look::look(cx, looked, (key, stamp, RowLock::NoKeyUpdate), file, arena)? {
                     return Ok(false);
                 }
             }
@@ -281,8 +281,8 @@ pub(super) fn delete<'s, 'x>(
                 }
                 Outcome::SelfChanged => return Ok(Flow::More),
                 Outcome::Changed | Outcome::Gone => {
-                    let looked = (target, delete.again.as_deref());
-                    if !again::look(cx, looked, (key, stamp, RowLock::Update), file, arena)? {
+                    let looked = (target, delete.second_look.as_deref());
+                    if !second_look::look(cx, looked, (key, stamp, RowLock::Update), file, arena)? {
                         return Ok(Flow::More);
                     }
                 }

@@ -13,7 +13,7 @@
 //!    way: the right side reads the left side's registers and runs again for every left row.
 //! 3. Keys for scans have exactly the type of the key column they are compared with (the planner
 //!    casts).
-//! 4. An `again` plan runs in the register file of a row that was joined before. It consists of
+//! 4. An `second_look` plan runs in the register file of a row that was joined before. It consists of
 //!    [`Plan::Joined`] and of nodes that pass on the file they are given.
 //! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep. They are
 //!    all those written below it and read by it or above it.
@@ -314,7 +314,7 @@ pub enum Plan {
         targets: Vec<LockTarget>,
         /// The plan of the second look, evaluated when one of the rows has a newer version. None if
         /// there is nothing to evaluate.
-        again: Option<Box<Again>>,
+        second_look: Option<Box<SecondLook>>,
     },
     /// One row, of rows joined before. Its registers are already filled.
     Joined {

@@ -98,7 +98,7 @@ pub struct RowTarget {
 /// The plan of the second look. It runs when a wait ended with newer versions of the rows that a
 /// node locks.
 #[derive(Debug)]
-pub struct Again {
+pub struct SecondLook {
     /// The registers of the locked rows.
     pub fresh: Vec<Reg>,
     /// Subqueries that PostgreSQL converts to joins. They run first, while the rows' former
@@ -132,7 +132,7 @@ pub struct Update {
     pub target: RowTarget,
     /// The plan of the second look over a newer version of the row. None if there is nothing to
     /// evaluate.
-    pub again: Option<Box<Again>>,
+    pub second_look: Option<Box<SecondLook>>,
     /// The columns to set, over the registers below.
     pub assignments: Vec<Assignment>,
     /// The first of the new row's registers.
@@ -150,8 +150,8 @@ pub struct Delete {
     pub input: Plan,
     /// The row to delete.
     pub target: RowTarget,
-    /// As [`Update::again`].
-    pub again: Option<Box<Again>>,
+    /// As [`Update::second_look`].
+    pub second_look: Option<Box<SecondLook>>,
 }
 
 /// One table of FOR UPDATE or a weaker locking clause.

@@ -6,8 +6,8 @@
 use expressions::expr::Expr;
 
 use super::{
-    AccessPath, Again, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SetSide, SetStage, SortKey,
-    SubqueryKind,
+    AccessPath, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SecondLook, SetSide, SetStage,
+    SortKey, SubqueryKind,
 };
 
 /// Calls `visit` for the plans below a node.
@@ -83,9 +83,9 @@ pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
         | Plan::Sort { input, .. }
         | Plan::Limit { input, .. }
         | Plan::Distinct { input, .. } => visit(input),
-        Plan::LockRows { input, again, .. } => {
+        Plan::LockRows { input, second_look, .. } => {
             visit(input);
-            again_mut(again.as_deref_mut(), visit);
+            second_look_mut(second_look.as_deref_mut(), visit);
         }
         Plan::NestedLoop { left, right, .. } => {
             visit(left);
@@ -116,35 +116,35 @@ pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
         Plan::Insert(insert) => visit(&mut insert.input),
         Plan::Update(update) => {
             visit(&mut update.input);
-            again_mut(update.again.as_deref_mut(), visit);
+            second_look_mut(update.second_look.as_deref_mut(), visit);
         }
         Plan::Delete(delete) => {
             visit(&mut delete.input);
-            again_mut(delete.again.as_deref_mut(), visit);
+            second_look_mut(delete.second_look.as_deref_mut(), visit);
         }
     }
 }
 
-fn again_mut(again: Option<&mut Again>, visit: &mut dyn FnMut(&mut Plan)) {
-    let Some(again) = again else { return };
-    for part in &mut again.matches {
+fn second_look_mut(second_look: Option<&mut SecondLook>, visit: &mut dyn FnMut(&mut Plan)) {
+    let Some(second_look) = second_look else { return };
+    for part in &mut second_look.matches {
         visit(&mut part.subquery);
         part.plan.iter_mut().for_each(&mut *visit);
     }
-    again.plan.iter_mut().for_each(visit);
+    second_look.plan.iter_mut().for_each(visit);
 }
 
 /// Calls `visit` for the comparisons that a node's second look uses to match subqueries with a
 /// newer version of a row.
 pub(crate) fn comparisons_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
-    let again = match root {
-        Plan::LockRows { again, .. } => again,
-        Plan::Update(update) => &mut update.again,
-        Plan::Delete(delete) => &mut delete.again,
+    let second_look = match root {
+        Plan::LockRows { second_look, .. } => second_look,
+        Plan::Update(update) => &mut update.second_look,
+        Plan::Delete(delete) => &mut delete.second_look,
         _ => return,
     };
-    let Some(again) = again.as_deref_mut() else { return };
-    again.matches.iter_mut().for_each(|part| part.comparison.iter_mut().for_each(&mut *visit));
+    let Some(second_look) = second_look.as_deref_mut() else { return };
+    second_look.matches.iter_mut().for_each(|part| part.comparison.iter_mut().for_each(&mut *visit));
 }
 
 /// One walk over a node's own expressions, by shared or mutable reference.

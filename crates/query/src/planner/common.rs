@@ -9,7 +9,7 @@ use super::Planner;
 use super::keep::free;
 use crate::bound::CommonQuery;
 use crate::plan::walk::children;
-use crate::plan::{Again, CommonTable, Plan, RecursiveTerm, Reg};
+use crate::plan::{CommonTable, Plan, RecursiveTerm, Reg, SecondLook};
 use crate::registers::Registers;
 use values::error::SqlError;
 
@@ -153,9 +153,9 @@ fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
             return readers(body, id, weight)
                 + tables.iter().map(|table| table_readers(table, id, weight)).sum::<u32>();
         }
-        Plan::LockRows { again, .. } => count += again_readers(again.as_deref(), id),
-        Plan::Update(update) => count += again_readers(update.again.as_deref(), id),
-        Plan::Delete(delete) => count += again_readers(delete.again.as_deref(), id),
+        Plan::LockRows { second_look, .. } => count += second_look_readers(second_look.as_deref(), id),
+        Plan::Update(update) => count += second_look_readers(update.second_look.as_deref(), id),
+        Plan::Delete(delete) => count += second_look_readers(delete.second_look.as_deref(), id),
         _ => {}
     }
     children(plan, &mut |child| count += readers(child, id, weight));
@@ -168,8 +168,9 @@ fn table_readers(table: &CommonTable, id: u32, weight: u32) -> u32 {
 }
 
 /// The plan of a second look runs beside the rest of the statement.
-fn again_readers(again: Option<&Again>, id: u32) -> u32 {
-    let Some(again) = again else { return 0 };
-    let matches = again.matches.iter().flat_map(|part| std::iter::once(&part.subquery).chain(&part.plan));
-    matches.chain(&again.plan).map(|plan| readers(plan, id, 2)).sum()
+fn second_look_readers(second_look: Option<&SecondLook>, id: u32) -> u32 {
+    let Some(second_look) = second_look else { return 0 };
+    let matches =
+        second_look.matches.iter().flat_map(|part| std::iter::once(&part.subquery).chain(&part.plan));
+    matches.chain(&second_look.plan).map(|plan| readers(plan, id, 2)).sum()
 }

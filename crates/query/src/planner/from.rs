@@ -1,4 +1,4 @@
-//! FROM as the second look at locked rows sees it ([`super::again`]). It has the subqueries that
+//! FROM as the second look at locked rows sees it ([`super::second_look`]). It has the subqueries that
 //! PostgreSQL merges into the query around them. It also has the tables whose rows show whether an
 //! item had a row.
 

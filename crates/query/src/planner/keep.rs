@@ -5,7 +5,7 @@
 
 use super::written::written;
 use crate::plan::walk::{self, children, set_sides};
-use crate::plan::{Again, Match, Plan, Reg, RowTarget, SortKey};
+use crate::plan::{Match, Plan, Reg, RowTarget, SecondLook, SortKey};
 use crate::registers::{Registers, kind_reads, of_expr};
 use catalog::Table;
 
@@ -39,17 +39,17 @@ pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
                 }
             }
         }
-        Plan::LockRows { targets, again, .. } => {
+        Plan::LockRows { targets, second_look, .. } => {
             targets.iter().for_each(|lock| target_reads(&lock.target, into));
-            again_reads(again.as_deref(), into);
+            second_look_reads(second_look.as_deref(), into);
         }
         Plan::Update(update) => {
             target_reads(&update.target, into);
-            again_reads(update.again.as_deref(), into);
+            second_look_reads(update.second_look.as_deref(), into);
         }
         Plan::Delete(delete) => {
             target_reads(&delete.target, into);
-            again_reads(delete.again.as_deref(), into);
+            second_look_reads(delete.second_look.as_deref(), into);
         }
         Plan::Joined { present, .. } => into.extend(present),
         _ => {}
@@ -62,14 +62,14 @@ fn target_reads(target: &RowTarget, into: &mut Registers) {
 }
 
 /// Adds the registers of joined rows that the second look reads. The node must keep them.
-fn again_reads(again: Option<&Again>, into: &mut Registers) {
-    let Some(again) = again else { return };
-    for part in &again.matches {
+fn second_look_reads(second_look: Option<&SecondLook>, into: &mut Registers) {
+    let Some(second_look) = second_look else { return };
+    for part in &second_look.matches {
         let (mut read, mut own) = (part_reads(part), Registers::default());
         deep(&part.subquery, &mut read, &mut own);
         into.extend(read.difference(&own));
     }
-    again.plan.iter().for_each(|plan| joined_reads(plan, into));
+    second_look.plan.iter().for_each(|plan| joined_reads(plan, into));
 }
 
 /// The columns of a subquery's row, and of the rows around it, that matching with a newer version
@@ -90,15 +90,15 @@ fn joined_reads(plan: &Plan, into: &mut Registers) {
 }
 
 /// [`fill`] for the plan of a second look.
-fn fill_again(again: Option<&mut Again>, need: &Registers) {
-    let Some(again) = again else { return };
-    for part in &mut again.matches {
+fn fill_second_look(second_look: Option<&mut SecondLook>, need: &Registers) {
+    let Some(second_look) = second_look else { return };
+    for part in &mut second_look.matches {
         let mut inner = part_reads(part);
         inner.extend(need);
         part.plan.iter_mut().for_each(|plan| fill(plan, inner.clone()));
         fill(&mut part.subquery, inner);
     }
-    again.plan.iter_mut().for_each(|plan| fill(plan, need.clone()));
+    second_look.plan.iter_mut().for_each(|plan| fill(plan, need.clone()));
 }
 
 /// Adds the registers of the rows that a plan takes as already joined.
@@ -184,17 +184,17 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
         | Plan::Project { input, .. }
         | Plan::Limit { input, .. }
         | Plan::Distinct { input, .. } => fill(input, need),
-        Plan::LockRows { input, again, .. } => {
-            fill_again(again.as_deref_mut(), &need);
+        Plan::LockRows { input, second_look, .. } => {
+            fill_second_look(second_look.as_deref_mut(), &need);
             fill(input, need);
         }
         Plan::Insert(insert) => fill(&mut insert.input, need),
         Plan::Update(update) => {
-            fill_again(update.again.as_deref_mut(), &need);
+            fill_second_look(update.second_look.as_deref_mut(), &need);
             fill(&mut update.input, need);
         }
         Plan::Delete(delete) => {
-            fill_again(delete.again.as_deref_mut(), &need);
+            fill_second_look(delete.second_look.as_deref_mut(), &need);
             fill(&mut delete.input, need);
         }
         Plan::OneRow

@@ -4,7 +4,6 @@
 //! must hold: a plan returns what the bound query means, under any catalog statistics.
 
 mod access;
-mod again;
 mod chain;
 mod common;
 mod cost;
@@ -21,6 +20,7 @@ mod price;
 mod prune;
 mod pushdown;
 mod query;
+mod second_look;
 mod sets;
 mod stale;
 mod top;

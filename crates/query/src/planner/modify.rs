@@ -3,9 +3,9 @@
 use super::written::written;
 use std::sync::Arc;
 
-use super::again::Parts;
 use super::common::with_tables;
 use super::part::{Part, Wanted};
+use super::second_look::Parts;
 use super::{Planned, Planner};
 use crate::bound::{Change, Insert, Returning, SourceId};
 use crate::plan::{ColumnRead, CommonTable, Delete, OnConflict, Plan, QueryTag, RowTarget, Update};
@@ -48,7 +48,7 @@ impl Planner<'_, '_> {
         let tables = self.common_tables(change.tables, &none)?;
         let from = change.select.from.ok_or_else(|| SqlError::internal("a change of no table"))?;
         let around = self.item_writes(&from);
-        let again = self.again(
+        let second_look = self.second_look(
             &Parts {
                 targets: &[change.target],
                 from: &from,
@@ -68,14 +68,14 @@ impl Planner<'_, '_> {
             Plan::Update(Box::new(Update {
                 input: part.plan,
                 target,
-                again,
+                second_look,
                 assignments: change.assignments,
                 new_row: change.new_row,
                 checks: change.checks,
                 returned: Vec::new(),
             }))
         } else {
-            Plan::Delete(Box::new(Delete { input: part.plan, target, again }))
+            Plan::Delete(Box::new(Delete { input: part.plan, target, second_look }))
         };
         let tag = if update { QueryTag::Update } else { QueryTag::Delete };
         self.returned(plan, tables, change.returning, tag)

@@ -16,7 +16,7 @@ use super::written::written;
 use super::{Planned, Planner};
 use crate::bound::reads::{item_reads, query_reads};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink, Window};
-use crate::plan::{Again, AggregateCall, LockTarget, Plan, QueryTag, Reg, SetCall, SortKey};
+use crate::plan::{AggregateCall, LockTarget, Plan, QueryTag, Reg, SecondLook, SetCall, SortKey};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::functions;
@@ -220,7 +220,7 @@ impl Planner<'_, '_> {
         let below = |link: &&Sublink| !above.contains(&link.output);
         let sources: Vec<SourceId> = top.locks.iter().map(|(source, ..)| *source).collect();
         let sublinks: Vec<Sublink> = select.sublinks.iter().filter(below).cloned().collect();
-        let parts = super::again::Parts {
+        let parts = super::second_look::Parts {
             targets: &sources,
             from,
             conditions: &select.conditions,
@@ -228,8 +228,8 @@ impl Planner<'_, '_> {
             computed: &computed,
             sublinks: &sublinks,
         };
-        let again = self.again(&parts, outside)?;
-        Ok(Some(RowLocks { targets, again }))
+        let second_look = self.second_look(&parts, outside)?;
+        Ok(Some(RowLocks { targets, second_look }))
     }
 
     pub(super) fn projected(&mut self, part: Part, targets: Vec<(Expr, Reg)>) -> Result<Part, SqlError> {
@@ -279,8 +279,8 @@ impl Planner<'_, '_> {
         } else if !top.order.is_empty() {
             keep_order(&mut part.plan);
         }
-        if let Some(RowLocks { targets, again }) = locks {
-            part.plan = Plan::LockRows { input: Box::new(part.plan), targets, again };
+        if let Some(RowLocks { targets, second_look }) = locks {
+            part.plan = Plan::LockRows { input: Box::new(part.plan), targets, second_look };
         }
         if top.limit.is_some() || top.offset.is_some() {
             part.rows = part.rows.min(SOME_ROWS);
@@ -404,7 +404,7 @@ fn keep_order(plan: &mut Plan) {
 /// The fields of a LockRows node other than its input.
 pub(super) struct RowLocks {
     targets: Vec<LockTarget>,
-    again: Option<Box<Again>>,
+    second_look: Option<Box<SecondLook>>,
 }
 
 fn sorted(input: Plan, keys: Vec<SortKey>, limit: Option<Expr>) -> Plan {

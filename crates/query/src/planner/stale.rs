@@ -1,5 +1,5 @@
 //! Finds out what depends on a statement's locked rows, before the second look at them is planned
-//! ([`super::again`]).
+//! ([`super::second_look`]).
 
 use runtime::hash::HashMap;
 

@@ -22,7 +22,7 @@ use super::part::Part;
 use super::stale::Stale;
 use crate::bound::reads;
 use crate::bound::{FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
-use crate::plan::{Again, Assignment, JoinKind, Match, Plan, Reg, SubqueryKind};
+use crate::plan::{Assignment, JoinKind, Match, Plan, Reg, SecondLook, SubqueryKind};
 use crate::registers::Registers;
 use expressions::expr::Expr;
 use expressions::functions;
@@ -75,11 +75,11 @@ fn joinable(query: &Query) -> Option<&Select> {
 impl Planner<'_, '_> {
     /// The plan of the second look over the newest versions of the locked rows; None if there is
     /// nothing to evaluate. `outside`: registers of the surrounding queries.
-    pub(super) fn again(
+    pub(super) fn second_look(
         &mut self,
         parts: &Parts<'_>,
         outside: &Registers,
-    ) -> Result<Option<Box<Again>>, SqlError> {
+    ) -> Result<Option<Box<SecondLook>>, SqlError> {
         let mut stale = Stale {
             targets: parts.targets,
             registers: Registers::default(),
@@ -111,12 +111,12 @@ impl Planner<'_, '_> {
             parts.sublinks.iter().filter(|link| !joined.without.contains(&link.output)).cloned().collect();
         stale.choose(&others, &exprs)?;
         let before = self.with_sublinks(std::mem::take(&mut stale.links), &stale.around.clone())?;
-        let planned = self.again_with_links(parts, &mut stale);
+        let planned = self.second_look_with_links(parts, &mut stale);
         self.pending = before;
         let plan = planned?;
         let plan = (!matches!(plan, Plan::OneRow)).then_some(plan);
-        let again = Again { fresh, matches: joined.matches, plan };
-        Ok((again.plan.is_some() || !again.matches.is_empty()).then(|| Box::new(again)))
+        let second_look = SecondLook { fresh, matches: joined.matches, plan };
+        Ok((second_look.plan.is_some() || !second_look.matches.is_empty()).then(|| Box::new(second_look)))
     }
 
     /// The candidates whose row the join found; that row stays. NOT EXISTS found no row, and none
@@ -196,7 +196,7 @@ impl Planner<'_, '_> {
         Ok((!matches!(plan, Plan::OneRow)).then_some(plan))
     }
 
-    fn again_with_links(&mut self, parts: &Parts<'_>, stale: &mut Stale<'_>) -> Result<Plan, SqlError> {
+    fn second_look_with_links(&mut self, parts: &Parts<'_>, stale: &mut Stale<'_>) -> Result<Plan, SqlError> {
         let mut conditions = Vec::new();
         let plan = self.rejoined(Plan::OneRow, parts.from, &mut conditions, stale)?;
         conditions.extend(self.touched(parts.conditions, stale));

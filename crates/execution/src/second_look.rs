@@ -3,8 +3,8 @@
 //!
 //! The second look locks the row's newest version and decodes it into the registers, in place of
 //! the version that was read. Then it evaluates again everything that depends on the row
-//! ([`Again`]), over these registers. The registers of the other rows stay as they were joined.
-//! What must hold: the plan of [`Again`] writes its row into the register file it receives, because
+//! ([`SecondLook`]), over these registers. The registers of the other rows stay as they were joined.
+//! What must hold: the plan of [`SecondLook`] writes its row into the register file it receives, because
 //! the caller goes on with that file.
 
 use txn::{LockOutcome, RowLock, Stamp, Wait};
@@ -13,7 +13,7 @@ use super::keys::table_tree;
 use super::scan::identify;
 use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line, run};
 use catalog::Table;
-use query::plan::{Again, LockTarget, Match, Plan, RowTarget};
+use query::plan::{LockTarget, Match, Plan, RowTarget, SecondLook};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 
@@ -44,7 +44,7 @@ type Former<'x> = Option<&'x mut File<'x>>;
 /// Returns `None` when the row is gone, or is skipped because another transaction holds it.
 fn lock_newest<'s, 'x>(
     cx: &mut Executor<'s>,
-    (target, again): (&'s RowTarget, Option<&'s Again>),
+    (target, second_look): (&'s RowTarget, Option<&'s SecondLook>),
     (key, seen, for_key): (&'x [u8], Stamp, bool),
     (lock, wait): (RowLock, Wait),
     (file, former): (&mut File<'x>, &mut Former<'x>),
@@ -59,7 +59,7 @@ fn lock_newest<'s, 'x>(
                 cx.give_bytes(buffer);
                 return Ok(Some(seen));
             }
-            if former.is_none() && again.is_some_and(|again| !again.matches.is_empty()) {
+            if former.is_none() && second_look.is_some_and(|second_look| !second_look.matches.is_empty()) {
                 *former = Some(arena.file(file));
             }
             let row: &'x [u8] = arena.bump.alloc_slice_copy(&buffer);
@@ -90,19 +90,19 @@ fn lock_error(error: txn::Error, table: &Table) -> SqlError {
 /// them.
 fn qualifies<'s, 'x>(
     cx: &mut Executor<'s>,
-    again: Option<&'s Again>,
+    second_look: Option<&'s SecondLook>,
     former: Former<'x>,
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
 ) -> Result<bool, SqlError> {
-    let Some(again) = again else { return Ok(true) };
+    let Some(second_look) = second_look else { return Ok(true) };
     if let Some(former) = former {
-        for part in &again.matches {
-            let found = still_matches(cx, part, &again.fresh, (former, file), arena)?;
+        for part in &second_look.matches {
+            let found = still_matches(cx, part, &second_look.fresh, (former, file), arena)?;
             file[part.output as usize] = Datum::Bool(found);
         }
     }
-    match &again.plan {
+    match &second_look.plan {
         Some(plan) => gives_row(cx, plan, file, arena),
         None => Ok(true),
     }
@@ -158,24 +158,25 @@ fn still_matches<'s, 'x>(
 #[cold]
 pub(super) fn look<'s, 'x>(
     cx: &mut Executor<'s>,
-    (target, again): (&'s RowTarget, Option<&'s Again>),
+    (target, second_look): (&'s RowTarget, Option<&'s SecondLook>),
     (key, seen, lock): (&'x [u8], Stamp, RowLock),
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
 ) -> Result<bool, SqlError> {
     let mut former = None;
     let wanted = (lock, Wait::Block);
-    let locked = lock_newest(cx, (target, again), (key, seen, false), wanted, (file, &mut former), arena)?;
+    let locked =
+        lock_newest(cx, (target, second_look), (key, seen, false), wanted, (file, &mut former), arena)?;
     let snapshot = cx.txn.snapshot();
     let changed = |newest: &Stamp| newest.txid == snapshot.txid && newest.command >= snapshot.command;
-    Ok(locked.filter(|newest| !changed(newest)).is_some() && qualifies(cx, again, former, file, arena)?)
+    Ok(locked.filter(|newest| !changed(newest)).is_some() && qualifies(cx, second_look, former, file, arena)?)
 }
 
 /// SELECT FOR UPDATE and its weaker kinds. Locks all rows of a joined row before it evaluates
 /// anything again.
 pub(super) fn lock_rows<'s, 'x>(
     cx: &mut Executor<'s>,
-    (input, targets, again): (&'s Plan, &'s [LockTarget], Option<&'s Again>),
+    (input, targets, second_look): (&'s Plan, &'s [LockTarget], Option<&'s SecondLook>),
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
@@ -186,12 +187,12 @@ pub(super) fn lock_rows<'s, 'x>(
             let Some((key, seen, _)) = identified(target, file)? else { continue };
             // A lock of the key alone reads the version that the snapshot sees.
             let (row, wanted) = ((key, seen, *lock == RowLock::KeyShare), (*lock, *wait));
-            match lock_newest(cx, (target, again), row, wanted, (file, &mut former), arena)? {
+            match lock_newest(cx, (target, second_look), row, wanted, (file, &mut former), arena)? {
                 Some(newest) => changed |= newest != seen,
                 None => return Ok(Flow::More),
             }
         }
-        if changed && !qualifies(cx, again, former, file, arena)? {
+        if changed && !qualifies(cx, second_look, former, file, arena)? {
             return Ok(Flow::More);
         }
         sink(cx, file, arena)
