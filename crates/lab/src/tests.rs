@@ -1,6 +1,7 @@
-//! Shared parts of several modules' tests: servers to test against, and messages about skipped
-//! tests.
+//! Shared parts of several modules' tests: servers to test against, expected texts in files, and
+//! messages about skipped tests.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,6 +16,19 @@ use crate::arm::{Address, Dialect, Running, Target};
 /// repeats these lines at its end.
 pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
+}
+
+/// Compares a text with the file of that name in `snapshots`. `INSTA_UPDATE=always` writes the file.
+pub fn golden(name: &str, text: &str) {
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+/// Compares the lines that each case gives with the file of that name.
+pub fn golden_cases(name: &str, cases: impl IntoIterator<Item = (impl Display, Vec<String>)>) {
+    let shown = cases.into_iter().map(|(case, lines)| format!("# {case}\n{}\n", lines.join("\n")));
+    golden(name, &shown.collect::<Vec<_>>().join("\n"));
 }
 
 /// Waits until this holds, for at most 60 s.

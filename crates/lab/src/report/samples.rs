@@ -23,6 +23,16 @@ pub(crate) fn two_arms() -> Report {
     with(&curves, "select-only", &[1, 2, 4, 8, 16, 32, 64, 128, 256])
 }
 
+/// Two arms that do these times as much with more than 8 clients.
+pub(crate) fn faster(by: f64) -> Report {
+    let mut report = two_arms();
+    for point in report.points.iter_mut().filter(|point| point.clients > 8) {
+        let tps = point.tps;
+        point.tps = Interval::each(|of| by * of(&tps));
+    }
+    report
+}
+
 /// Six arms with long names that end differently, up to 1,000 clients.
 pub(crate) fn six_arms() -> Report {
     let names = [
