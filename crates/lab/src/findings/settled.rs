@@ -43,6 +43,7 @@ fn change(point: &Point) -> Interval {
 mod tests {
     use super::*;
     use crate::stats::test_noise::{Noisy, point};
+    use crate::tests::golden;
 
     /// Five rounds whose seconds have these parts of 1,000, with a noise of 0.5%.
     fn rounds(clients: usize, parts: &[f64]) -> Point {
@@ -60,14 +61,7 @@ mod tests {
         // The second in the middle belongs to neither half.
         let (rises, falls) = ([0.7, 0.9, 5.0, 1.0, 1.0], [1.25, 1.0, 0.9, 0.9]);
         let points = [rounds(1, &[1.0; 4]), rounds(8, &rises), rounds(64, &falls), rounds(1000, &rises)];
-        let said = unsteady(&points.iter().collect::<Vec<_>>());
-        let expected = [
-            "with 8 clients (by 25%) and 1,000 clients (by 25%) throughput rises from the first half of the rounds \
-             to the second: a longer --warmup shows more",
-            "with 64 clients (by 20%) throughput falls from the first half of the rounds to the second: longer rounds \
-             (--round) show less",
-        ];
-        assert_eq!(said, expected);
+        golden("findings_unsteady", &unsteady(&points.iter().collect::<Vec<_>>()).join("\n"));
     }
 
     #[test]

@@ -160,6 +160,7 @@ mod tests {
     use crate::findings::conclude;
     use crate::record::{Check, Latency, Noise};
     use crate::report::samples;
+    use crate::tests::{golden, golden_cases};
 
     /// A point of the second arm: clients, and its ratio to the first with its bounds.
     type Ratio = (usize, f64, f64, f64);
@@ -170,79 +171,49 @@ mod tests {
     }
 
     /// Two arms with these ratios, on a steady machine.
-    fn two(ratios: &[Ratio], like: Report) -> Report {
-        let mut report = like;
+    fn two(ratios: &[Ratio]) -> Report {
+        let mut report = samples::two_arms();
         report.machine.noise.clear();
         report.points.retain(|point| ratios.iter().any(|one| one.0 == point.clients));
         for point in report.points.iter_mut().filter(|point| point.ratio.is_some()) {
-            let (_, value, low, high) = ratios.iter().find(|one| one.0 == point.clients).unwrap();
-            point.ratio = Some(Interval { value: *value, low: *low, high: *high });
+            let (_, value, low, high) = *ratios.iter().find(|one| one.0 == point.clients).unwrap();
+            point.ratio = Some(Interval { value, low, high });
         }
         report
     }
 
     #[test]
     fn arms_are_compared_by_the_clients_at_which_either_is_ahead() {
-        const NO: f64 = f64::NAN;
-        let ahead = |clients, value: f64| (clients, value, value * 0.9, value * 1.1);
-        let cases: [(&[Ratio], &[&str]); 6] = [
-            (
-                &[ahead(16, 1.0 / 2.2), ahead(32, 0.3), ahead(64, 1.0 / 5.6)],
-                &["allcore: 2.2 to 5.6 times pg18 at 16 to 64 clients"],
-            ),
-            (
-                &[ahead(1, 1.25), ahead(2, 1.0), ahead(4, 0.5), ahead(8, 1.0)],
-                &[
-                    "allcore: 2.0 times pg18 at 4 clients",
-                    "pg18: 1.25 times allcore at 1 client",
-                    "no difference between allcore and pg18 at 2 and 8 clients",
-                ],
-            ),
-            (
-                &[ahead(1, 0.5), ahead(2, 1.0), ahead(4, 0.5)],
-                &[
-                    "allcore: 2.0 times pg18 at 1 and 4 clients",
-                    "no difference between allcore and pg18 at 2 clients",
-                ],
-            ),
-            (&[(8, 0.5, NO, NO)], &["allcore: 2.0 times pg18 at 8 clients (single rounds: unproven)"]),
-            (&[(8, 120.0, NO, NO)], &["pg18: 120 times allcore at 8 clients (single rounds: unproven)"]),
-            (
-                &[(8, NO, NO, NO)],
-                &[
-                    "allcore: 110,650 transactions a second at best, with 8 clients, p99 0.224 ms",
-                    "pg18: 55,920 transactions a second at best, with 8 clients, p99 0.443 ms",
-                ],
-            ),
+        let ahead = |clients, value: f64| (clients, value, value - 0.1, value + 0.1);
+        let single = |clients, value| (clients, value, f64::NAN, f64::NAN);
+        let cases = [
+            vec![ahead(16, 0.45), ahead(32, 0.3), ahead(64, 0.18)],
+            vec![ahead(1, 1.25), ahead(2, 1.0), ahead(4, 0.5), ahead(8, 1.0)],
+            vec![ahead(1, 0.5), ahead(2, 1.0), ahead(4, 0.5)],
+            vec![single(8, 0.5)],
+            vec![single(8, 120.0)],
+            vec![single(8, f64::NAN)],
         ];
-        for (ratios, expected) in cases {
-            assert_eq!(verdict_of(two(ratios, samples::two_arms())), expected, "{ratios:?}");
-        }
+        let cases = cases.map(|ratios| {
+            let shown: Vec<_> =
+                ratios.iter().map(|one| format!("pg18 {:.2} times allcore at {}", one.1, one.0)).collect();
+            (shown.join(", "), verdict_of(two(&ratios)))
+        });
+        golden_cases("verdict_ratios", cases);
     }
 
     #[test]
     fn an_open_loop_is_compared_by_p99_and_names_the_rate_that_is_not_held() {
-        let mut report = samples::open_loop();
-        report.machine.noise.clear();
-        let held = "pg: the rate of 5,000 a second is held with 8 and 64 clients";
-        let verdict = verdict_of(report.clone());
-        assert_eq!(verdict.len(), 2, "{verdict:?}");
-        assert_eq!(verdict[0], held);
-        assert!(
-            verdict[1].starts_with("pg: the rate of 5,000 a second is not held with 1 client: "),
-            "{verdict:?}"
-        );
-        let mut slow = report.points.clone();
-        for point in &mut slow {
-            point.arm = "slow".into();
-            point.ratio = Some(Interval { value: 3.0, low: 2.5, high: 3.5 });
-        }
-        report.points.extend(slow);
-        report.arms.push(crate::record::Arm { name: "slow".into(), ..report.arms[0].clone() });
-        let verdict = verdict_of(report);
-        assert_eq!(verdict[0], "p99 of slow is 3.0 times that of pg at 1 to 64 clients");
-        assert!(verdict[1].starts_with("pg: the rate of 5,000 a second is not held"), "{verdict:?}");
-        assert_eq!(verdict.len(), 3, "{verdict:?}");
+        let mut alone = samples::open_loop();
+        alone.machine.noise.clear();
+        let mut two = alone.clone();
+        two.points.extend(alone.points.iter().map(|point| Point {
+            arm: "slow".into(),
+            ratio: Some(Interval { value: 3.0, low: 2.5, high: 3.5 }),
+            ..point.clone()
+        }));
+        two.arms.push(crate::record::Arm { name: "slow".into(), ..alone.arms[0].clone() });
+        golden_cases("verdict_rates", [("one arm", verdict_of(alone)), ("two arms", verdict_of(two))]);
     }
 
     #[test]
@@ -261,16 +232,7 @@ mod tests {
         report.points[5].rounds.iter_mut().for_each(|round| round.own_lag = late);
         report.machine.noise =
             (0..30).map(|at| Noise { at: f64::from(at), took: 20.0 + f64::from(at) }).collect();
-        let verdict = verdict_of(report.clone());
-        let expected = [
-            "disqualified: broken data: select-only at 1 client, allcore: sums: 1 and 2",
-            "disqualified: other programs took 12% to 22% of the CPU time: allcore at 2 clients and pg18 at 2 clients",
-            "caution: the driver itself began transactions late, p95 0.350 ms: pg18 at 4 clients; latencies include \
-             that",
-        ];
-        assert_eq!(verdict[..3], expected);
-        assert!(verdict[3].starts_with("caution: the machine drifted"), "{verdict:?}");
-        assert!(verdict[4..].iter().all(|line| !line.contains(": caution") && !line.starts_with("disq")));
+        golden("verdict_faults", &verdict_of(report.clone()).join("\n"));
         others(&mut report, &[2, 3, 4, 6]);
         assert!(verdict_of(report)[1].ends_with(": 4 of 18 points"));
     }
