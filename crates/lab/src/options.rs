@@ -300,60 +300,56 @@ pub(crate) mod tests {
         bench: Bench,
     }
 
-    fn read(words: &[&str]) -> Result<Bench, String> {
-        let words = std::iter::once("bench").chain(words.iter().copied());
+    /// The options of a command line, in a shell's quotes.
+    pub(crate) fn read(words: &str) -> Result<Bench, String> {
+        let words = std::iter::once("bench".to_owned()).chain(shlex::split(words).expect("closed quotes"));
         <Line as clap::Parser>::try_parse_from(words)
             .map(|line| line.bench)
             .map_err(|error| error.to_string())
     }
 
     /// Options of a run with one arm.
-    pub(crate) fn options(words: &[&str]) -> RunOptions {
-        read(&[&["--arm", "a=serve"], words].concat()).unwrap().run
+    pub(crate) fn options(words: &str) -> RunOptions {
+        read(&format!("--arm a=serve {words}")).unwrap_or_else(|error| panic!("{error}")).run
     }
 
     #[test]
     fn a_run_and_a_comparison_are_distinct_commands() {
-        let run =
-            read(&["--arm", "a=serve", "--rate", "10..20", "--rounds", "4", "--round", "500ms"]).unwrap();
-        assert!(run.verb.is_none());
-        assert_eq!(run.run.rounds, (4, 4));
-        assert_eq!(run.run.round, Duration::from_millis(500));
-        let open = Pace::Open { from: 10.0, to: 20.0, arrivals: Arrivals::Poisson };
-        assert_eq!(run.run.pace(), open);
-        let later =
-            read(&["--arm", "a=serve", "--round", "1s", "--arm", "b=serve", "--round", "2s"]).unwrap();
-        assert_eq!(
-            (later.run.arms.len(), later.run.round),
-            (2, Duration::from_secs(2)),
-            "the last one counts"
-        );
-        assert_eq!(later.run.driver, [DriverName::Native]);
-        let drivers = read(&["--arm", "a=serve", "--driver", "native,pgbench"]).unwrap().run.driver;
-        assert_eq!(drivers, [DriverName::Native, DriverName::Pgbench]);
-        let again = read(&["report", "a.json", "--html", "a.html"]).unwrap();
+        assert!(read("--arm a=serve").unwrap().verb.is_none());
+        let again = read("report a.json --html a.html").unwrap();
         assert!(matches!(again.verb, Some(Verb::Report { outputs: Outputs { html: Some(_), .. }, .. })));
-        let compare = read(&["compare", "a.json", "b.json"]).unwrap();
+        let compare = read("compare a.json b.json").unwrap();
         assert!(matches!(compare.verb, Some(Verb::Compare { .. })));
     }
 
     #[test]
+    fn a_runs_options_are_read_and_the_last_of_two_counts() {
+        let run = options("--rate 10..20 --rounds 4 --round 500ms");
+        let open = Pace::Open { from: 10.0, to: 20.0, arrivals: Arrivals::Poisson };
+        assert_eq!((run.rounds, run.round, run.pace()), ((4, 4), Duration::from_millis(500), open));
+        assert_eq!(run.driver, [DriverName::Native]);
+        let later = options("--round 1s --arm b=serve --round 2s --driver native,pgbench");
+        assert_eq!((later.arms.len(), later.round), (2, Duration::from_secs(2)));
+        assert_eq!(later.driver, [DriverName::Native, DriverName::Pgbench]);
+    }
+
+    #[test]
     fn invalid_options_are_refused() {
-        assert!(read(&[]).unwrap_err().contains("--arm"));
+        assert!(read("").unwrap_err().contains("--arm"));
         for (words, expected) in [
-            (&["--round", "5 parsecs"][..], "write 500ms, 5s or 2m"),
-            (&["--round=-5s"], "write 500ms, 5s or 2m"),
-            (&["--rate", "0"], "write 500, or 500..5000"),
-            (&["--rate", "10..1e12"], "write 500, or 500..5000"),
-            (&["--rounds", "5..3"], "write 3..10, or 5 for exactly five"),
-            (&["--rate", "5", "--think", "1s"], "--think"),
-            (&["-w", "tpcc", "--file", "x.sql"], "--file"),
-            (&["-w", "tpcb"], "[possible values: tpcb-like, simple-update"),
-            (&["-w", "oltp_read_only", "--rand-type", "pareto"], "[possible values: uniform, special]"),
-            (&["--arrivals", "even"], "--rate"),
-            (&["--tries", "0"], "0 is not in 1.."),
+            ("--round '5 parsecs'", "write 500ms, 5s or 2m"),
+            ("--round=-5s", "write 500ms, 5s or 2m"),
+            ("--rate 0", "write 500, or 500..5000"),
+            ("--rate 10..1e12", "write 500, or 500..5000"),
+            ("--rounds 5..3", "write 3..10, or 5 for exactly five"),
+            ("--rate 5 --think 1s", "--think"),
+            ("-w tpcc --file x.sql", "--file"),
+            ("-w tpcb", "[possible values: tpcb-like, simple-update"),
+            ("-w oltp_read_only --rand-type pareto", "[possible values: uniform, special]"),
+            ("--arrivals even", "--rate"),
+            ("--tries 0", "0 is not in 1.."),
         ] {
-            let error = read(&[&["--arm", "a=serve"], words].concat()).unwrap_err();
+            let error = read(&format!("--arm a=serve {words}")).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -181,52 +181,42 @@ fn with(spec: &Spec, recipe: &Recipe, setting: &str, value: &str) -> Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::golden_cases;
 
-    fn settings(text: &str) -> Vec<(String, Option<String>)> {
-        match Spec::parse(text).unwrap().source {
-            Source::Own(recipe) => recipe.settings,
-            Source::Runs(target) => panic!("{target:?}"),
+    /// An arm's name, and the kind and settings of its server or the running server.
+    fn shown(spec: &Spec) -> String {
+        match &spec.source {
+            Source::Own(Recipe { kind, settings }) => format!("{}: {kind:?} {settings:?}", spec.name),
+            Source::Runs(target) => format!("{}: {target:?}", spec.name),
         }
-    }
-
-    fn pair(name: &str, value: Option<&str>) -> (String, Option<String>) {
-        (name.to_owned(), value.map(str::to_owned))
     }
 
     #[test]
     fn arms_are_read_with_their_settings() {
-        let serve = settings("a=serve:--cores 2 --buffers=1GiB --quiet --auth trust");
-        let expected =
-            [("cores", Some("2")), ("buffers", Some("1GiB")), ("quiet", None), ("auth", Some("trust"))];
-        assert_eq!(serve, expected.map(|(name, value)| pair(name, value)));
-        assert_eq!(settings("a=serve"), []);
-        let serve = settings("a=serve:bin=/old --cores 2 in=/disk");
-        assert_eq!(serve, [("bin", "/old"), ("cores", "2"), ("in", "/disk")].map(|(a, b)| pair(a, Some(b))));
-        let postgres = settings("pg=serve-postgres:shared_buffers=1GB 'log_line_prefix=a b'");
-        assert_eq!(postgres, [pair("shared_buffers", Some("1GB")), pair("log_line_prefix", Some("a b"))]);
-        assert_eq!(settings("m=serve-mariadb:skip-log-bin"), [pair("skip-log-bin", None)]);
-        let runs = Spec::parse("u=mysql://u@h/d").unwrap();
-        let Source::Runs(target) = &runs.source else { panic!("{runs:?}") };
-        assert_eq!((runs.name.as_str(), target.arm.as_str()), ("u", "u"));
-        let error = Spec::parse("postgres://u:secret@x/y").unwrap_err();
-        assert!(error.contains("an arm is written") && !error.contains("secret"), "{error}");
-        let faults = [
-            ("a=serve:--data x", "data is set by the lab"),
-            ("a=serve-postgres:port=6000", "port is set by the lab"),
-            ("a=serve-postgres:Unix_Socket_Directories=/x", "is set by the lab"),
-            ("a=serve-mariadb:--datadir=/x", "datadir is set by the lab"),
-            ("a=serve-mariadb:skip_networking", "skip_networking is set by the lab"),
-            ("a=serve:cores 2", "begin with --"),
-            ("a=serve:--bin --cores 2", "--bin names no folder: write bin=FOLDER"),
-            ("a=serve-mariadb:in=", "in= names no folder: write in=FOLDER"),
-            ("a=serve-postgres:fsync", "has no value"),
-            ("a=serve-postgres:'x", "not closed"),
-            ("a=serve-oracle", "arm a: "),
+        let arms = [
+            "a=serve",
+            "a=serve:--cores 2 --buffers=1GiB --quiet --auth trust",
+            "a=serve:bin=/old --cores 2 in=/disk",
+            "pg=serve-postgres:shared_buffers=1GB 'log_line_prefix=a b'",
+            "m=serve-mariadb:skip-log-bin",
+            "u=mysql://u@h/d",
         ];
-        for (text, expected) in faults {
-            let error = Spec::parse(text).unwrap_err();
-            assert!(error.contains(expected), "{error}");
-        }
+        golden_cases("arms_read", arms.map(|text| (text, vec![shown(&Spec::parse(text).unwrap())])));
+        let refused = [
+            "postgres://u:secret@x/y",
+            "a=serve:--data x",
+            "a=serve-postgres:port=6000",
+            "a=serve-postgres:Unix_Socket_Directories=/x",
+            "a=serve-mariadb:--datadir=/x",
+            "a=serve-mariadb:skip_networking",
+            "a=serve:cores 2",
+            "a=serve:--bin --cores 2",
+            "a=serve-mariadb:in=",
+            "a=serve-postgres:fsync",
+            "a=serve-postgres:'x",
+            "a=serve-oracle",
+        ];
+        golden_cases("arms_refused", refused.map(|text| (text, vec![Spec::parse(text).unwrap_err()])));
     }
 
     #[test]
@@ -234,19 +224,10 @@ mod tests {
         let read = |text| Spec::parse(text).unwrap();
         let specs = [read("u=postgres://u@h/d"), read("pg=serve-postgres:fsync=on shared_buffers=9MB")];
         let varied = vary(&specs, "shared_buffers=1GB,4GB").unwrap();
-        let names: Vec<&str> = varied.iter().map(|spec| spec.name.as_str()).collect();
-        assert_eq!(names, ["u", "pg shared_buffers=1GB", "pg shared_buffers=4GB"]);
-        let Source::Own(recipe) = &varied[2].source else { panic!("{varied:?}") };
-        assert_eq!(recipe.settings, [pair("fsync", Some("on")), pair("shared_buffers", Some("4GB"))]);
-
         // The second call makes each value of one setting with each of the other.
         let both = vary(&varied, "fsync=on,off").unwrap();
-        let names: Vec<&str> = both.iter().map(|spec| spec.name.as_str()).collect();
-        let expected = ["1GB fsync=on", "1GB fsync=off", "4GB fsync=on", "4GB fsync=off"];
-        assert_eq!(names[0], "u");
-        assert_eq!(names[1..], expected.map(|rest| format!("pg shared_buffers={rest}")));
-        let Source::Own(recipe) = &both[4].source else { panic!("{both:?}") };
-        assert_eq!(recipe.settings, [pair("shared_buffers", Some("4GB")), pair("fsync", Some("off"))]);
+        let arms = |specs: &[Spec]| specs.iter().map(shown).collect();
+        golden_cases("arms_varied", [("once", arms(&varied)), ("twice", arms(&both))]);
         assert!(vary(&both, "fsync=x").unwrap_err().contains("fsync varies already"));
         assert!(vary(&specs, "port=1,2").unwrap_err().contains("port is set by the lab"));
 

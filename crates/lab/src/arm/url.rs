@@ -96,41 +96,22 @@ pub fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::golden_cases;
 
     #[test]
     fn urls_give_the_address_and_the_user() {
-        let tcp = |host: &str, port| Address::Tcp(host.to_owned(), port);
-        let unix = |file: &str| Address::Unix(file.into());
-        for (url, address, user, password, database) in [
-            (
-                "postgres://u%40x:p%3aw@db.example:5433/bench",
-                tcp("db.example", 5433),
-                "u@x",
-                Some("p:w"),
-                "bench",
-            ),
-            (
-                "postgresql://u@/bench?host=/run/pg&port=6000",
-                unix("/run/pg/.s.PGSQL.6000"),
-                "u",
-                None,
-                "bench",
-            ),
-            ("postgres://post@/?host=/run/pg", unix("/run/pg/.s.PGSQL.5432"), "post", None, "post"),
-            ("postgres://u@[::1]:7/x", tcp("::1", 7), "u", None, "x"),
-            ("postgres://u:se@cr+et@h", tcp("h", 5432), "u", Some("se@cr+et"), "u"),
-            ("mysql://root@/sbtest?socket=/tmp/my%20sock", unix("/tmp/my sock"), "root", None, "sbtest"),
-            ("mariadb://root@h/sbtest", tcp("h", 3306), "root", None, "sbtest"),
-        ] {
-            let target = parse("a", url).unwrap();
-            assert_eq!((target.arm.as_str(), target.address), ("a", address));
-            assert_eq!(
-                (&*target.user, target.password.as_deref(), &*target.database),
-                (user, password, database)
-            );
-        }
+        let urls = [
+            "postgres://u%40x:p%3aw@db.example:5433/bench",
+            "postgresql://u@/bench?host=/run/pg&port=6000",
+            "postgres://post@/?host=/run/pg",
+            "postgres://u@[::1]:7/x",
+            "postgres://u:se@cr+et@h",
+            "mysql://root@/sbtest?socket=/tmp/my%20sock",
+            "mariadb://root@h/sbtest",
+        ];
+        golden_cases("url_targets", urls.map(|url| (url, vec![format!("{:?}", parse("a", url).unwrap())])));
         let own = parse("a", "mysql:///d").map(|target| (target.user, target.address));
-        let expected = std::env::var("USER").map(|user| (user, tcp("localhost", 3306)));
+        let expected = std::env::var("USER").map(|user| (user, Address::Tcp("localhost".to_owned(), 3306)));
         assert_eq!(own, expected.map_err(|_| "arm a: its URL names no user".to_owned()));
     }
 
