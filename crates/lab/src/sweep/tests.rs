@@ -5,32 +5,17 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::arm::{Address, Dialect};
-use crate::client::Statement;
-use crate::client::{Client, Random};
+use crate::client::Random;
 use crate::drive::{Kind, Live, Measured, Phase, histogram};
 use crate::record::CpuTime;
 use crate::record::{Latency, Observed};
+use crate::tests::{golden, golden_cases};
+use crate::workload::pgbench::PgBench;
+use crate::workload::tests::builtins;
 
-/// A workload that never runs.
-struct Named(Vec<String>);
-
-impl Workload for Named {
-    fn name(&self) -> &str {
-        "select-only"
-    }
-    fn kinds(&self) -> &[String] {
-        &self.0
-    }
-    fn statements(&self, _: Dialect) -> Vec<Statement> {
-        unreachable!("the driver is scripted")
-    }
-    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
-        unreachable!("the driver is scripted")
-    }
-}
-
-fn named() -> Named {
-    Named(vec!["select".into()])
+/// A workload that never runs: the drivers are scripted.
+fn named() -> PgBench {
+    builtins(&["select-only"], 1)
 }
 
 /// The events of drivers and observers, in order.
@@ -211,50 +196,45 @@ fn swept<'a>(bench: &'a Bench, plan: &Plan, scripts: Vec<Script<'a>>) -> (Swept,
     driven(bench, plan, &drivers)
 }
 
-/// The number of rounds of each point.
-fn rounds(swept: &Swept) -> Vec<usize> {
-    swept.points.iter().map(|point| point.rounds.len()).collect()
-}
-
-/// Each point's arm, clients and rounds.
-fn points(swept: &Swept) -> Vec<(&str, usize, usize)> {
-    swept.points.iter().map(|point| (point.arm.as_str(), point.clients, point.rounds.len())).collect()
-}
-
-/// Asserts that one of the lines contains this text.
-fn says(lines: &[String], what: &str) {
-    assert!(lines.iter().any(|line| line.contains(what)), "{what}: {lines:?}");
+/// Sweeps arms whose rounds follow these scripts. Returns the rounds in order, when each point's
+/// rounds began, and the sweep's lines.
+fn shown<'a>(bench: &'a Bench, plan: &Plan, scripts: Vec<Script<'a>>) -> Vec<String> {
+    let (swept, told) = swept(bench, plan, scripts);
+    let ran: Vec<_> = bench.ran.borrow().iter().map(|(arm, clients, _)| format!("{arm}{clients}")).collect();
+    let mut lines = vec![format!("{} s: {}", bench.now.get().as_secs(), ran.join(" "))];
+    lines.extend(swept.points.iter().map(|Point { arm, clients, rounds, .. }| {
+        let at: Vec<f64> = rounds.iter().map(|round| round.at).collect();
+        format!("{arm} with {clients} at {at:?} s")
+    }));
+    for (kind, said) in [("missing", swept.missing), ("wide", swept.wide), ("note", told.notes)] {
+        lines.extend(said.iter().map(|line| format!("{kind}: {line}")));
+    }
+    lines
 }
 
 fn steady(tps: f64) -> Script<'static> {
     Box::new(move |clients, round| Ok(tps * clients as f64 * (1.0 + 0.001 * (round % 3) as f64)))
 }
 
-fn order(bench: &Bench) -> Vec<(String, usize)> {
-    bench.ran.borrow().iter().map(|one| (one.0.clone(), one.1)).collect()
-}
-
 #[test]
 fn arms_take_turns_in_alternating_order() {
+    let (plan, arms) = (plan(&[1, 8]), || vec![steady(100.0), steady(150.0)]);
+    golden("sweep_turns", &shown(&Bench::default(), &plan, arms()).join("\n"));
+
     let bench = Bench::default();
-    let (swept, told) = swept(&bench, &plan(&[1, 8]), vec![steady(100.0), steady(150.0)]);
-    let names: Vec<String> = order(&bench).iter().map(|(arm, clients)| format!("{arm}{clients}")).collect();
-    assert_eq!(names, ["a1", "b1", "a8", "b8", "b1", "a1", "b8", "a8", "a1", "b1", "a8", "b8"]);
+    let (swept, told) = swept(&bench, &plan, arms());
     let seeds: Vec<u64> = bench.ran.borrow().iter().map(|one| one.2).collect();
     assert_eq!((seeds[0], seeds[1], seeds[4], seeds[11]), (7, 7, 8, 9), "rounds of a pass draw alike");
-
-    assert_eq!((swept.missing.len(), swept.wide.len()), (0, 0), "{swept:?}");
     assert_eq!(swept.noise.len(), 12);
     assert_eq!(*bench.settled.borrow(), (0..12).collect::<Vec<_>>(), "before each round");
-    assert_eq!(points(&swept), [("a", 1, 3), ("b", 1, 3), ("a", 8, 3), ("b", 8, 3)]);
     assert_eq!(swept.points[0].ratio, None);
     let ratio = swept.points[3].ratio.unwrap();
     assert!((ratio.value - 1.5).abs() < 1e-3 && ratio.contains(1.0) == Some(false), "{ratio:?}");
     let round = &swept.points[2].rounds[1];
     assert_eq!((round.pass, round.at, round.elapsed), (1, 70.0, 8.0));
     assert!((round.tps - 800.8).abs() < 0.2 && (round.latency.p99 - 2.0).abs() < 0.01, "{round:?}");
-    assert_eq!((round.kinds[0].name.as_str(), round.kinds[0].done), ("select", 6_406));
-    assert_eq!((told.rounds.len(), told.notes.len()), (12, 0));
+    assert_eq!((round.kinds[0].name.as_str(), round.kinds[0].done), ("select-only", 6_406));
+    assert_eq!(told.rounds.len(), 12);
     for (index, stage) in told.stages.iter().enumerate() {
         assert_eq!((stage.rounds_done, stage.rounds_ahead), (index, 11 - index));
     }
@@ -262,54 +242,37 @@ fn arms_take_turns_in_alternating_order() {
 
 #[test]
 fn a_wide_point_is_measured_again_with_all_its_arms() {
-    let bench = Bench::default();
     let wide: Script<'_> = Box::new(|clients, round| {
         let off = if clients == 8 && round < 3 { [0.9, 1.0, 1.1][round] } else { 1.0 };
         Ok(1_000.0 * off)
     });
-    let (swept, _) = swept(&bench, &Plan { most_rounds: 40, ..plan(&[1, 8]) }, vec![steady(100.0), wide]);
-    let rounds = rounds(&swept);
-    assert_eq!((rounds[0], rounds[1]), (3, 3), "what is narrow is left alone");
-    assert!(rounds[2] == rounds[3] && rounds[3] > 3 && rounds[3] < 40, "{rounds:?}");
-    let tps = swept.points[3].tps;
-    assert!((tps.high - tps.low) / tps.value <= 0.03, "{tps:?}");
-    assert_eq!((swept.missing.len(), swept.wide.len()), (0, 0), "{swept:?}");
+    let most = Plan { most_rounds: 40, ..plan(&[1, 8]) };
+    golden("sweep_wide", &shown(&Bench::default(), &most, vec![steady(100.0), wide]).join("\n"));
 }
 
 #[test]
-fn a_point_that_stays_wide_is_reported() {
-    let bench = Bench::default();
+fn a_point_that_stays_wide_is_reported_unless_the_plan_has_one_round() {
     let mut random = Random::new(1, 1);
     let values: Vec<f64> = (0..10).map(|_| 1_000.0 * (1.0 + 0.3 * random.unit())).collect();
     let wide: Script<'_> = Box::new(move |_, round| Ok(values[round]));
-    let (swept, _) = swept(&bench, &plan(&[8]), vec![wide]);
-    assert_eq!(swept.points[0].rounds.len(), 10);
-    assert_eq!((swept.missing.len(), swept.wide.len()), (0, 1), "{:?}", swept.missing);
-    let line = &swept.wide[0];
-    assert!(line.starts_with("a has intervals wider than the 3.0% asked for, by clients: "), "{line}");
-    assert!(line.ends_with("% with 8 after 10 rounds"), "{line}");
+    let once = Plan { least_rounds: 1, most_rounds: 1, ..plan(&[1]) };
+    let cases = [
+        ("up to ten rounds", shown(&Bench::default(), &plan(&[8]), vec![wide])),
+        ("one round", shown(&Bench::default(), &once, vec![steady(100.0)])),
+    ];
+    golden_cases("sweep_stays_wide", cases);
 }
 
 #[test]
 fn an_arm_that_fails_is_left_out_there_and_others_go_on() {
-    let bench = Bench::default();
     let failing: Script<'_> = Box::new(|clients, round| match (clients, round) {
         (64, _) => Err("too many clients already".into()),
         (8, 1) => Err("the connection was closed".into()),
         _ => Ok(500.0),
     });
     let gone: Script<'_> = Box::new(|_, _| Err("no such database".into()));
-    let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), failing, gone]);
-    let [many, closed] = [
-        "b at 64 clients: too many clients already",
-        "b at 8 clients, from round 2 on: the connection was closed",
-    ];
-    assert_eq!(swept.missing, ["c at 1, 8 and 64 clients: no such database", many, closed]);
-    let each = ["c at 1 client: no such database", "c at 8 clients: no such database", many];
-    assert_eq!(told.notes, [&each[..], &["c at 64 clients: no such database", closed]].concat());
-    assert_eq!(points(&swept), [("a", 1, 3), ("b", 1, 3), ("a", 8, 3), ("b", 8, 1), ("a", 64, 3)]);
-    let tries = bench.ran.borrow().iter().filter(|one| one.0 == "b" && one.1 == 64).count();
-    assert_eq!(tries, 1);
+    let scripts = vec![steady(100.0), failing, gone];
+    golden("sweep_fails", &shown(&Bench::default(), &plan(&[1, 8, 64]), scripts).join("\n"));
 }
 
 #[test]
@@ -322,21 +285,7 @@ fn an_arm_whose_server_has_ended_runs_nothing_more() {
         }
         Ok(500.0)
     });
-    let (swept, told) = swept(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), dying]);
-    assert_eq!(told.notes, ["b: it fell"]);
-    let expected =
-        ["b at 1 client, from round 3 on: it fell", "b at 8 and 64 clients, from round 2 on: it fell"];
-    assert_eq!(swept.missing, expected);
-    let last = order(&bench).into_iter().rfind(|one| one.0 == "b");
-    assert_eq!(last, Some(("b".into(), 8)), "what it had to do afterwards is not tried");
-    assert_eq!(rounds(&swept), [3, 2, 3, 1, 3, 1], "what was measured is kept, and the other arm goes on");
-}
-
-#[test]
-fn a_single_round_needs_no_interval_where_the_plan_has_one_round() {
-    let bench = Bench::default();
-    let once = Plan { least_rounds: 1, most_rounds: 1, ..plan(&[1]) };
-    assert_eq!(swept(&bench, &once, vec![steady(100.0)]).0.wide, [""; 0]);
+    golden("sweep_ended", &shown(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), dying]).join("\n"));
 }
 
 #[test]
@@ -364,84 +313,63 @@ fn untimed_transactions_have_no_latency() {
 fn a_round_without_transactions_or_clients_is_a_failure() {
     let load = Load { clients: 4, ..plan(&[4]).load };
     let workload = named();
-    let of = |measured: Measured, stopped| {
-        round::round(&workload, &load, &measured, Observed::default(), 0, Duration::ZERO, stopped)
-    };
-    let second = Duration::from_secs(1);
-    let mut none = measured(0, second);
-    assert_eq!(
-        of(none.clone(), false).unwrap_err(),
-        "no transaction was done: the round was too short for one"
-    );
-    none.errors = vec![crate::record::Errors {
+    let missing = vec![crate::record::Errors {
         code: "42P01".into(),
         message: "no such table".into(),
         count: 9,
         tolerated: false,
     }];
-    assert_eq!(of(none, false).unwrap_err(), "no transaction was done: 42P01: no such table");
-    let mut dead = measured(50, second);
-    dead.lost_clients = Some((4, "the server ended".into()));
-    assert_eq!(of(dead.clone(), false).unwrap_err(), "no client could go on: the server ended");
-    dead.lost_clients = Some((3, "the server ended".into()));
-    assert_eq!(of(dead, false).unwrap().tps, 50.0);
+    let ended = |clients| Some((clients, "the server ended".to_owned()));
+    for (done, errors, lost_clients, expected) in [
+        (0, Vec::new(), None, Err("no transaction was done: the round was too short for one")),
+        (0, missing, None, Err("no transaction was done: 42P01: no such table")),
+        (50, Vec::new(), ended(4), Err("no client could go on: the server ended")),
+        (50, Vec::new(), ended(3), Ok(50.0)),
+    ] {
+        let measured = Measured { errors, lost_clients, ..measured(done, SECOND) };
+        let observed = Observed::default();
+        let round = round::round(&workload, &load, &measured, observed, 0, Duration::ZERO, false);
+        assert_eq!(round.map(|round| round.tps), expected.map_err(str::to_owned));
+    }
 }
 
 #[test]
 fn a_sweep_out_of_time_has_missing_points_and_whole_pairs() {
-    let bench = Bench::default();
     let limited = |seconds, clients: &[usize]| Plan { time: Some(seconds * SECOND), ..plan(clients) };
-    let (swept, _) = swept(&bench, &limited(70, &[1, 8]), vec![steady(100.0), steady(150.0)]);
-    assert_eq!(bench.now.get().as_secs(), 60, "a seventh round would have had no pair");
-    assert_eq!(rounds(&swept), [2, 2, 1, 1]);
-    says(&swept.wide, "unknown with 8 after a single round, because the time was up");
-
-    let bench = Bench::default();
-    let (swept, _) =
-        super::tests::swept(&bench, &limited(5, &[1, 8, 64]), vec![steady(100.0), steady(150.0)]);
-    assert_eq!(swept.points.len(), 2, "the first point is measured in any case");
-    says(&swept.missing, "b was not measured at 8 and 64 clients, because the time was up");
-
-    let bench = Bench::default();
+    let pair = || vec![steady(100.0), steady(150.0)];
+    let [first, second, third] = [(); 3].map(|()| Bench::default());
+    let fourth = Bench { settles: 5 * SECOND, ..Bench::default() };
     let slow: Script<'_> = Box::new(|clients, _| {
         let more = if clients == 64 { 50 * SECOND } else { Duration::ZERO };
-        bench.now.set(bench.now.get() + more);
+        third.now.set(third.now.get() + more);
         Ok(100.0)
     });
-    let (swept, _) = super::tests::swept(&bench, &limited(205, &[1, 8, 64]), vec![slow]);
-    assert_eq!(rounds(&swept), [3, 3, 2]);
-    assert_eq!(bench.now.get().as_secs(), 180, "the last would have taken 60 s of 25");
-
-    let bench = Bench { settles: 5 * SECOND, ..Bench::default() };
-    let (swept, _) = super::tests::swept(&bench, &limited(40, &[1]), vec![steady(100.0)]);
-    let round = |round: &Round| (round.pass, round.at);
-    assert_eq!(swept.points[0].rounds.iter().map(round).collect::<Vec<_>>(), [(0, 5.0), (1, 20.0)]);
-    assert_eq!(bench.now.get().as_secs(), 30, "a third round would have taken 15 s of 10");
+    let cases = [
+        ("70 s: a seventh round would have had no pair", shown(&first, &limited(70, &[1, 8]), pair())),
+        ("5 s: the first point is measured in any case", shown(&second, &limited(5, &[1, 8, 64]), pair())),
+        (
+            "205 s: the last round would have taken 60 s of 25",
+            shown(&third, &limited(205, &[1, 8, 64]), vec![slow]),
+        ),
+        (
+            "40 s: a third round would have taken 15 s of 10",
+            shown(&fourth, &limited(40, &[1]), vec![steady(100.0)]),
+        ),
+    ];
+    golden_cases("sweep_out_of_time", cases);
 }
 
 #[test]
 fn a_stop_keeps_the_measurements() {
     let bench = Bench::default();
+    // In the second pass b comes first.
     let stopping: Script<'_> = Box::new(|clients, round| {
         if clients == 8 && round == 1 {
             bench.stop.store(true, Ordering::Relaxed);
         }
         Ok(100.0)
     });
-    let (swept, _) = swept(&bench, &plan(&[1, 8, 64]), vec![stopping, steady(150.0)]);
-    let last = order(&bench).pop();
-    assert_eq!(
-        last,
-        Some(("a".into(), 8)),
-        "b came first in the second pass, and nothing began after the stop"
-    );
-    assert_eq!(rounds(&swept), [2, 2, 2, 2, 1, 1]);
-    assert!(
-        swept.missing.iter().chain(&swept.wide).all(|line| line.ends_with(", because the run was stopped")),
-        "{:?}",
-        swept.missing
-    );
-    says(&swept.wide, "by clients: unknown with 64 after a single round");
+    golden("sweep_stopped", &shown(&bench, &plan(&[1, 8, 64]), vec![stopping, steady(150.0)]).join("\n"));
 }
 
 /// Runs in real time until it is stopped, which it asks for after a while.
@@ -479,15 +407,13 @@ fn a_stop_reaches_the_driver_and_observers_see_what_it_counted() {
     let seen = format!("seen {}", round.kinds[0].done);
     assert_eq!(*bench.log.lock().unwrap(), ["begins 8 deep", "looked", &seen]);
     assert!(told.ticks.is_sorted() && !told.ticks.is_empty(), "{:?}", told.ticks);
-    says(&swept.missing, "a was not measured at 8 clients, because the run was stopped");
+    assert_eq!(swept.missing, ["a was not measured at 8 clients, because the run was stopped"]);
 }
 
 /// The events of a sweep of two arms or one, with this many rounds.
 fn happens(rounds: u32, bench: Bench, scripts: Vec<Script<'_>>) -> Vec<String> {
     let plan = Plan { least_rounds: rounds, most_rounds: rounds, ..plan(&[1]) };
-    let drivers: Vec<_> = scripts.into_iter().map(|script| Scripted { bench: &bench, script }).collect();
-    let drivers: Vec<&dyn Driver> = drivers.iter().map(|driver| driver as &dyn Driver).collect();
-    driven(&bench, &plan, &drivers);
+    swept(&bench, &plan, scripts);
     bench.log.lock().unwrap().clone()
 }
 

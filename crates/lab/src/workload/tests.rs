@@ -18,6 +18,7 @@ use super::sysbench::{self, Sysbench};
 use super::tpcc::Tpcc;
 use super::ycsb::Ycsb;
 use crate::client::random::sysbench::Distribution;
+use crate::options::NAMES;
 use crate::script::{Settings, Source};
 
 /// A client of a workload.
@@ -31,12 +32,14 @@ impl Driver {
     }
 }
 
+/// pgbench's builtin scripts of these names, on tables of this scale.
+pub fn builtins(names: &[&str], scale: i64) -> PgBench {
+    let sources: Vec<_> = names.iter().map(|name| pgbench::builtin(name).unwrap()).collect();
+    PgBench::new(&sources, &Settings { defines: Vec::new(), scale, seed: 5 }).unwrap()
+}
+
 /// Every workload that the lab has, and a mix.
 fn all() -> Vec<Box<dyn Workload>> {
-    let scripts = |names: &[&str]| {
-        let sources: Vec<_> = names.iter().map(|name| pgbench::builtin(name).unwrap()).collect();
-        PgBench::new(&sources, &Settings { defines: Vec::new(), scale: 100, seed: 5 }).unwrap()
-    };
     let text = "\\set n :n + 1\n\\set aid random_zipfian(1, 100000 * :scale, 1.2)\n\\set d double(:aid) / 3\n\
                 SELECT :n, :aid, ':t_name' \\gset t_\n\\if :aid % 2 = 0\nUPDATE t SET x = x + :d, n = :n;\n\\endif\n\
                 \\set p greatest(1, :aid)\nSELECT :n, :p;";
@@ -44,17 +47,13 @@ fn all() -> Vec<Box<dyn Workload>> {
     let settings = Settings { defines: vec![("n".into(), "0".into())], scale: 1, seed: 5 };
     let mut all: Vec<Box<dyn Workload>> = vec![
         Box::new(PgBench::new(&[script], &settings).unwrap()),
-        Box::new(scripts(&["tpcb-like"])),
-        Box::new(scripts(&["select-only", "simple-update"])),
+        Box::new(builtins(&["tpcb-like"], 100)),
+        Box::new(builtins(&["select-only", "simple-update"], 100)),
         Box::new(Tpcc::new(2, 1)),
         Box::new(Connect::default()),
     ];
     let options = sysbench::Options { tables: 3, table_size: 10_000, rand_type: Distribution::Special };
-    let updates = ["oltp_update_index", "oltp_update_non_index"];
-    for name in ["oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_write_only"]
-        .into_iter()
-        .chain(updates)
-    {
+    for name in NAMES.split(' ').filter(|name| name.starts_with("oltp_")) {
         all.push(Box::new(Sysbench::new(name, options, 3).unwrap()));
     }
     for letter in 'a'..='f' {

@@ -2,33 +2,9 @@
 //! missing. A shell script in its place records how the lab calls it.
 
 use super::*;
-use crate::client::{Client, Statement};
+use crate::script::{Settings, Source};
 use crate::tests::target;
-
-/// A workload that only pgbench runs.
-struct Only(Option<Original>);
-
-impl Workload for Only {
-    fn name(&self) -> &str {
-        "only"
-    }
-
-    fn kinds(&self) -> &[String] {
-        &[]
-    }
-
-    fn original(&self) -> Option<Original> {
-        self.0.clone()
-    }
-
-    fn statements(&self, _: Dialect) -> Vec<Statement> {
-        unreachable!()
-    }
-
-    fn client(&self, _: usize, _: usize) -> Box<dyn Client> {
-        unreachable!()
-    }
-}
+use crate::workload::pgbench::PgBench;
 
 fn load(pace: Pace) -> Load {
     let warmup = Duration::from_secs(1);
@@ -37,16 +13,26 @@ fn load(pace: Pace) -> Load {
 
 const CLOSED: Pace = Pace::Closed { think: Duration::ZERO };
 
-fn scripts(texts: &[(&str, u32)]) -> Only {
-    let scripts = texts.iter().map(|(text, weight)| ((*text).to_owned(), *weight)).collect();
-    let variables = vec![("x".to_owned(), "3".to_owned())];
-    Only(Some(Original { scripts, scale: 1, variables, reconnect: false }))
+/// Scripts with their weights; their `:x` is 3.
+fn scripts(texts: &[(&str, u32)]) -> PgBench {
+    let source = |&(text, weight): &(&str, u32)| Source { name: "t.sql".into(), text: text.into(), weight };
+    let settings = Settings { defines: vec![("x".into(), "3".into())], scale: 1, seed: 1 };
+    PgBench::new(&texts.iter().map(source).collect::<Vec<_>>(), &settings).unwrap()
 }
 
-/// Runs pgbench on a server; prints a message where either is missing.
-fn run(driver: &dyn Driver, workload: &Only, load: &Load) -> Option<Result<(Measured, Live), String>> {
-    let live = Live::new(1);
-    match driver.run(&target(Dialect::Postgres)?, workload, load, &live) {
+/// Runs pgbench on a database of a server, or on the server's own one; prints a message where
+/// either program is missing.
+fn run(
+    driver: &Pgbench,
+    database: Option<&str>,
+    workload: &PgBench,
+    load: &Load,
+) -> Option<Result<(Measured, Live), String>> {
+    let (mut target, live) = (target(Dialect::Postgres)?, Live::new(1));
+    if let Some(database) = database {
+        target.database = database.to_owned();
+    }
+    match driver.run(&target, workload, load, &live) {
         Err(error) if crate::tests::is_absent(&error) => None,
         result => Some(result.map(|measured| (measured, live))),
     }
@@ -56,7 +42,7 @@ fn run(driver: &dyn Driver, workload: &Only, load: &Load) -> Option<Result<(Meas
 fn pgbench_measures_its_scripts() {
     let driver = Pgbench { logged: 0.5, ..Pgbench::default() };
     let workload = scripts(&[("SELECT :x;", 3), ("SELECT :client_id;", 1)]);
-    let Some(run) = run(&driver, &workload, &load(CLOSED)) else { return };
+    let Some(run) = run(&driver, None, &workload, &load(CLOSED)) else { return };
     let (measured, live) = run.unwrap();
     assert_eq!((measured.seconds.len(), live.phase()), (2, Phase::Over));
     // Its lines come a second apart, or more on a busy machine.
@@ -79,7 +65,7 @@ fn pgbench_measures_its_scripts() {
 fn pgbench_keeps_a_rate_and_tells_its_lag() {
     let pace = Pace::Open { from: 50.0, to: 50.0, arrivals: Arrivals::Poisson };
     let one = scripts(&[("SELECT 1;", 1)]);
-    let Some(run) = run(&Pgbench::default(), &one, &load(pace)) else { return };
+    let Some(run) = run(&Pgbench::default(), None, &one, &load(pace)) else { return };
     let (measured, _) = run.unwrap();
     // Without a rate there would be thousands; a busy machine may do fewer than the 100 arrivals.
     assert!((10..400).contains(&measured.kinds[0].done), "{:?}", measured.seconds);
@@ -92,36 +78,16 @@ fn pgbench_keeps_a_rate_and_tells_its_lag() {
 }
 
 #[test]
-fn errors_of_scripts_are_those_that_pgbench_prints() {
-    for (script, wanted) in [("SELECT * FROM lab_nowhere;", "lab_nowhere"), ("\\sett x 1", "sett")] {
-        let Some(run) = run(&Pgbench::default(), &scripts(&[(script, 1)]), &load(CLOSED)) else { return };
+fn errors_are_those_that_pgbench_prints() {
+    for (database, script) in [(None, "SELECT * FROM lab_nowhere;"), (Some("lab_nowhere"), "SELECT 1;")] {
+        let scripts = scripts(&[(script, 1)]);
+        let Some(run) = run(&Pgbench::default(), database, &scripts, &load(CLOSED)) else { return };
         let error = run.unwrap_err();
-        assert!(error.starts_with("pgbench: ") && error.contains(wanted), "{error}");
+        assert!(
+            error.starts_with("pgbench: ") && error.contains("\"lab_nowhere\" does not exist"),
+            "{error}"
+        );
     }
-}
-
-#[test]
-fn loads_that_pgbench_cannot_make_are_refused() {
-    let seconds = |ramp, warmup, measured| {
-        let [ramp, warmup, measured] = [ramp, warmup, measured].map(Duration::from_millis);
-        Load { ramp, warmup, measured, ..load(CLOSED) }
-    };
-    let rate = |to, arrivals| load(Pace::Open { from: 1.0, to, arrivals });
-    for (load, wanted) in [
-        (seconds(0, 500, 3000), "whole seconds only: make --warmup whole"),
-        (seconds(0, 1000, 2500), "whole seconds only: make --round whole"),
-        (seconds(1000, 1000, 3000), "all clients at once: leave out --ramp"),
-        (seconds(0, 0, 1000), "take a --warmup of at least 1s"),
-        (load(Pace::Closed { think: Duration::from_millis(1) }), "can't think"),
-        (rate(2.0, Arrivals::Poisson), "keeps one rate"),
-        (rate(1.0, Arrivals::Even), "take Poisson arrivals"),
-    ] {
-        let refused = Pgbench::default().suits(&scripts(&[("SELECT 1;", 1)]), &load).unwrap_err();
-        assert!(refused.contains(wanted), "{refused}");
-    }
-    assert_eq!(Pgbench::default().suits(&scripts(&[]), &seconds(0, 2000, 3000)), Ok(()));
-    let refused = Pgbench::default().suits(&Only(None), &load(CLOSED)).unwrap_err();
-    assert!(refused.contains("no workload of pgbench"), "{refused}");
 }
 
 #[test]

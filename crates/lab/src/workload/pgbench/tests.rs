@@ -3,12 +3,7 @@
 use std::process::Command;
 
 use super::*;
-use crate::workload::tests::{Driver, Scratch, assert_works};
-
-fn workload(names: &[&str], scale: i64) -> PgBench {
-    let sources: Vec<_> = names.iter().map(|name| builtin(name).unwrap()).collect();
-    PgBench::new(&sources, &Settings { defines: Vec::new(), scale, seed: 5 }).unwrap()
-}
+use crate::workload::tests::{Driver, Scratch, assert_works, builtins};
 
 #[test]
 fn builtins_are_named_as_pgbench_names_them() {
@@ -27,7 +22,7 @@ fn builtins_are_named_as_pgbench_names_them() {
 
 #[test]
 fn a_transaction_is_tpcb_s() {
-    let workload = workload(&["tpcb-like"], 3);
+    let workload = builtins(&["tpcb-like"], 3);
     let mut driver = Driver::new(&workload, 0, 1);
     let (sent, kind) = driver.transaction();
     assert_eq!((sent.len(), kind), (7, 0));
@@ -45,29 +40,27 @@ fn a_transaction_is_tpcb_s() {
     let scripts = vec![(BUILTINS[2].1.to_owned(), 1), ("SELECT :x;".to_owned(), 2)];
     let original = Original { scripts, scale: 4, variables: settings.defines.clone(), reconnect: false };
     assert_eq!(mixed.original(), Some(original));
-    assert!(
-        PgBench::new(&[builtin("tpcb-like").unwrap()], &Settings { defines: vec![], scale: 0, seed: 1 })
-            .is_err()
-    );
+    let none = Settings { scale: 0, ..settings };
+    assert!(PgBench::new(&[builtin("tpcb-like").unwrap()], &none).is_err());
 }
 
 #[test]
 fn tables_are_those_of_pgbench() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "pgbench") else { continue };
-        let tpcb = workload(&["tpcb-like"], 1);
+        let tpcb = builtins(&["tpcb-like"], 1);
         let mut control = scratch.control();
         assert_eq!(tpcb.found(&mut control), Ok(Found::Nothing));
         let spoil = "update pgbench_tellers set tbalance = tbalance + 1 where tid = 5";
         assert_works(&scratch, &tpcb, Some(spoil));
-        let larger = workload(&["tpcb-like"], 2).found(&mut control).unwrap();
+        let larger = builtins(&["tpcb-like"], 2).found(&mut control).unwrap();
         assert_eq!(larger, Found::Other("pgbench's tables of scale 1 instead of 2".into()));
         assert_eq!(loaded_scale(&mut control), Ok(Some(1)));
         control.execute("delete from pgbench_branches").unwrap();
         let cut = tpcb.found(&mut control).unwrap();
         assert_eq!(cut, Found::Other("pgbench_branches has 0 rows instead of 1".into()));
         tpcb.load(&scratch.target, 1, &Progress::new(0)).unwrap();
-        assert_works(&scratch, &workload(&["simple-update", "select-only"], 1), None);
+        assert_works(&scratch, &builtins(&["simple-update", "select-only"], 1), None);
         if dialect == Dialect::Postgres {
             assert_eq!(shape(&mut control), pgbench_shape(&scratch));
         }

@@ -1,6 +1,7 @@
 //! Transactions, options and tables are sysbench's.
 
 use super::*;
+use crate::tests::golden_cases;
 use crate::workload::tests::{Driver, Scratch, assert_works};
 
 const SMALL: Options = Options { tables: 1, table_size: 10_000, rand_type: Distribution::Special };
@@ -11,47 +12,16 @@ fn workload(name: &str, change: impl FnOnce(&mut Options)) -> Sysbench {
     Sysbench::new(name, options, 3).unwrap()
 }
 
-/// The statements of a transaction, without quoted digits and ids.
-fn statements(workload: &Sysbench) -> Vec<String> {
-    let (sent, _) = Driver::new(workload, 0, 1).transaction();
-    let plain = |text: String| {
-        text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<String>()
-    };
+/// The statements of a transaction, without their digits.
+fn statements(name: &str) -> Vec<String> {
+    let (sent, _) = Driver::new(&workload(name, |_| {}), 0, 1).transaction();
+    let plain = |text: String| text.replace(|one: char| one.is_ascii_digit(), "").trim_end().to_owned();
     sent.into_iter().map(plain).collect()
 }
 
 #[test]
 fn transactions_are_those_of_the_scripts() {
-    let reads = [
-        &["SELECT c FROM sbtest WHERE id="; 10][..],
-        &[
-            "SELECT c FROM sbtest WHERE id BETWEEN  AND ",
-            "SELECT SUM(k) FROM sbtest WHERE id BETWEEN  AND ",
-            "SELECT c FROM sbtest WHERE id BETWEEN  AND  ORDER BY c",
-            "SELECT DISTINCT c FROM sbtest WHERE id BETWEEN  AND  ORDER BY c",
-        ],
-    ]
-    .concat();
-    let writes = [
-        "UPDATE sbtest SET k=k+ WHERE id=",
-        "UPDATE sbtest SET c='---------' WHERE id=",
-        "DELETE FROM sbtest WHERE id=",
-        "INSERT INTO sbtest (id, k, c, pad) VALUES (, , '---------', '----')",
-    ];
-    for (name, expected) in [
-        ("oltp_point_select", vec![reads[0]]),
-        ("oltp_update_index", vec![writes[0]]),
-        ("oltp_update_non_index", vec![writes[1]]),
-        ("oltp_read_only", [&["BEGIN"], &reads[..], &["COMMIT"]].concat()),
-        ("oltp_write_only", [&["BEGIN"], &writes[..], &["COMMIT"]].concat()),
-        ("oltp_read_write", [&["BEGIN"], &reads[..], &writes, &["COMMIT"]].concat()),
-    ] {
-        let workload = workload(name, |_| {});
-        assert_eq!(
-            (workload.name(), statements(&workload)),
-            (name, expected.into_iter().map(str::to_owned).collect())
-        );
-    }
+    golden_cases("sysbench_transactions", SCRIPTS.map(|(name, _)| (name, statements(name))));
 }
 
 /// A server must keep all statements that a client prepares.
