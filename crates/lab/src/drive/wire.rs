@@ -317,26 +317,4 @@ pub(crate) trait Wire: Sync {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deadlock_is_tried_again_a_duplicate_is_passed_over_a_missing_table_ends_it() {
-        for (code, remedy) in [
-            (Code::State(*b"40001"), Remedy::Again),
-            (Code::State(*b"40P01"), Remedy::Again),
-            (Code::State(*b"23505"), Remedy::Next),
-            (Code::State(*b"42P01"), Remedy::Nothing),
-            (Code::State(*b"57P01"), Remedy::Nothing),
-            (Code::State(*b"57014"), Remedy::Next),
-            (Code::Number(1213), Remedy::Again),
-            (Code::Number(1205), Remedy::Again),
-            (Code::Number(1062), Remedy::Next),
-            (Code::Number(1146), Remedy::Nothing),
-            (Code::Number(1461), Remedy::Nothing),
-        ] {
-            assert_eq!(code.remedy(), remedy, "{code}");
-        }
-        assert!(Code::Number(1461).advice().unwrap().contains("max_prepared_stmt_count = 1048576"));
-    }
-}
+pub(super) mod tests;

@@ -7,6 +7,7 @@ use super::*;
 use crate::arm::{Address, Dialect};
 use crate::client::Prepare;
 use crate::drive::wire::Code;
+use crate::drive::wire::tests::{answered, asked, assert_read_however_cut, greeted, params};
 
 const NONCE: &[u8; 20] = b"abcdefghijklmnopqrst";
 const OK: &[u8] = b"\0\0\0\x02\0\0\0";
@@ -28,11 +29,8 @@ fn simple() -> Mysql {
     wire(Protocol::Simple, Prepare::AtConnect)
 }
 
-fn params() -> Params {
-    let mut params = Params::default();
-    params.int(-7);
-    params.text("it's \\");
-    params.null();
+fn four_params() -> Params {
+    let mut params = params();
     params.verbatim("1.50");
     params
 }
@@ -47,20 +45,13 @@ fn all_framed(bodies: &[&[u8]]) -> Vec<u8> {
     bodies.iter().flat_map(|body| framed(1, body)).collect()
 }
 
-/// Gives a client that connects these bytes; returns its answer, and the session if it is ready.
-fn told(wire: &Mysql, state: &mut Greeting, bytes: &[u8]) -> Result<(Vec<u8>, Option<Session>), Refusal> {
-    let mut out = BytesMut::new();
-    let (_, session) = wire.welcome(state, bytes, &mut out)?;
-    Ok((out.to_vec(), session))
-}
-
 /// A client that a server has greeted with this plug-in, and its introduction.
-fn greeted(wire: &Mysql, plugin: &str) -> (Greeting, Vec<u8>) {
+fn introduced(wire: &Mysql, plugin: &str) -> (Greeting, Vec<u8>) {
     let mut state = wire.greet(&mut BytesMut::new());
     let middle = b"\0\xff\xff\x2d\x02\0\xff\xdf\x15\0\0\0\0\0\0\0\0\0\0";
     let nonce: [&[u8]; 4] = [&NONCE[..8], middle, &NONCE[8..], b"\0"];
     let body = [b"\x0a8.4.0\0\x01\0\0\0", &nonce.concat()[..], plugin.as_bytes(), b"\0"].concat();
-    let (introduction, _) = told(wire, &mut state, &framed(0, &body)).unwrap();
+    let (introduction, _) = greeted(wire, &mut state, &framed(0, &body)).unwrap();
     (state, introduction)
 }
 
@@ -71,33 +62,20 @@ fn described(number: u8) -> Vec<u8> {
 }
 
 fn session(wire: &Mysql) -> Session {
-    let (mut state, _) = greeted(wire, "mysql_native_password");
-    let (_, ready) = told(wire, &mut state, &framed(2, OK)).unwrap();
-    ready.or_else(|| told(wire, &mut state, &described(9)).unwrap().1).expect("a session")
-}
-
-fn asked(wire: &Mysql, session: &mut Session, statement: u16, params: &Params) -> Vec<u8> {
-    let mut out = BytesMut::new();
-    wire.encode(session, StatementId(statement), params, true, &mut out);
-    out.to_vec()
-}
-
-/// Gives a session these bytes; returns what it sends at once, and how far its answer is.
-fn answered(wire: &Mysql, session: &mut Session, bytes: &[u8]) -> (Vec<u8>, Progress, Answer) {
-    let (mut out, mut answer) = (BytesMut::new(), Answer::default());
-    let (_, progress) = wire.decode(session, bytes, &mut answer, &mut out);
-    (out.to_vec(), progress, answer)
+    let (mut state, _) = introduced(wire, "mysql_native_password");
+    let (_, ready) = greeted(wire, &mut state, &framed(2, OK)).unwrap();
+    ready.or_else(|| greeted(wire, &mut state, &described(9)).unwrap().1).expect("a session")
 }
 
 #[test]
 fn native_passwords_are_scrambled_with_the_nonce() {
     let wire = simple();
-    let (mut state, introduction) = greeted(&wire, "mysql_native_password");
+    let (mut state, introduction) = introduced(&wire, "mysql_native_password");
     assert_eq!(introduction[3], 1);
     let scramble = scramble_native(NONCE, b"secret").unwrap();
     let wanted = [b"me\0\x14", &scramble[..], b"db\0mysql_native_password\0"].concat();
     assert!(introduction.ends_with(&wanted), "{introduction:?}");
-    let refusal = told(&wire, &mut state, &framed(2, b"\xff\x15\x04#28000Access denied"));
+    let refusal = greeted(&wire, &mut state, &framed(2, b"\xff\x15\x04#28000Access denied"));
     let Err(Refusal::Server(failure)) = refusal else { panic!("no refusal") };
     assert_eq!((failure.code, failure.message.as_str()), (Code::Number(1045), "Access denied"));
     assert!(failure.code.advice().is_some());
@@ -108,10 +86,10 @@ fn sha2_passwords_are_scrambled_and_need_a_server_that_remembers_them() {
     let wire = simple();
     let switch = [b"\xfecaching_sha2_password\0", &NONCE[..], b"\0"].concat();
     for (remembers, answer) in [(true, b"\x01\x03"), (false, b"\x01\x04")] {
-        let (mut state, _) = greeted(&wire, "some_other_way");
-        let (hash, _) = told(&wire, &mut state, &framed(2, &switch)).unwrap();
+        let (mut state, _) = introduced(&wire, "some_other_way");
+        let (hash, _) = greeted(&wire, &mut state, &framed(2, &switch)).unwrap();
         assert_eq!(hash, framed(3, &scramble_sha256(NONCE, b"secret").unwrap()));
-        match told(&wire, &mut state, &all_framed(&[answer, OK])) {
+        match greeted(&wire, &mut state, &all_framed(&[answer, OK])) {
             Ok((_, ready)) => assert!(remembers && ready.is_some()),
             Err(Refusal::Other(why)) => assert!(!remembers && why.contains("no longer remembers"), "{why}"),
             Err(other) => panic!("{other:?}"),
@@ -122,9 +100,9 @@ fn sha2_passwords_are_scrambled_and_need_a_server_that_remembers_them() {
 #[test]
 fn a_password_is_never_sent_by_a_method_that_shows_it() {
     let wire = simple();
-    let (mut state, introduction) = greeted(&wire, "mysql_clear_password");
+    let (mut state, introduction) = introduced(&wire, "mysql_clear_password");
     assert!(!introduction.windows(6).any(|six| six == b"secret"), "{introduction:?}");
-    let refusal = told(&wire, &mut state, &framed(2, b"\xfemysql_clear_password\0"));
+    let refusal = greeted(&wire, &mut state, &framed(2, b"\xfemysql_clear_password\0"));
     assert!(matches!(refusal, Err(Refusal::Other(why)) if why.contains("by mysql_clear_password;")));
 }
 
@@ -132,7 +110,7 @@ fn a_password_is_never_sent_by_a_method_that_shows_it() {
 fn values_are_quoted_in_a_query_and_typed_in_an_execution() {
     let simple = simple();
     assert_eq!(
-        asked(&simple, &mut session(&simple), 1, &params()),
+        asked(&simple, &mut session(&simple), 1, &four_params()),
         framed(0, b"\x03SELECT -7, 'it\\'s \\\\', NULL, 1.50")
     );
     let prepared = wire(Protocol::Prepared, Prepare::AtConnect);
@@ -145,7 +123,7 @@ fn values_are_quoted_in_a_query_and_typed_in_an_execution() {
     booleans.verbatim("Infinity");
     let [seven, one, zero] = [-7i64, 1, 0].map(i64::to_le_bytes);
     for (params, types, values) in [
-        (params(), b"\x04\x01\x08\0\xfd\0\x06\0\xf6\0", [&seven[..], b"\x06it's \\\x041.50"]),
+        (four_params(), b"\x04\x01\x08\0\xfd\0\x06\0\xf6\0", [&seven[..], b"\x06it's \\\x041.50"]),
         (booleans, b"\0\x01\x08\0\x08\0\xfd\0\xfd\0", [&one, &[&zero[..], b"\x04true\x08Infinity"].concat()]),
     ] {
         let wanted = [&b"\x17\x09\0\0\0\0\x01\0\0\0"[..], types, &values.concat()].concat();
@@ -158,13 +136,13 @@ fn values_are_quoted_in_a_query_and_typed_in_an_execution() {
 fn a_statement_is_prepared_at_first_use_and_stays_so() {
     let late = wire(Protocol::Prepared, Prepare::AtFirstUse);
     let mut session = session(&late);
-    assert_eq!(asked(&late, &mut session, 1, &params()), framed(0, b"\x16SELECT ?, ?, ?, ?"));
+    assert_eq!(asked(&late, &mut session, 1, &four_params()), framed(0, b"\x16SELECT ?, ?, ?, ?"));
     let (executed, progress, _) = answered(&late, &mut session, &described(7));
     assert_eq!((progress, &executed[4..9]), (Progress::More, &b"\x17\x07\0\0\0"[..]));
     // It stays prepared: nothing follows, and the next time it runs at once.
     assert_eq!(executed.len(), 4 + usize::from(executed[0]));
     assert_eq!(answered(&late, &mut session, &framed(1, OK)).1, Progress::Replied);
-    assert_eq!(asked(&late, &mut session, 1, &params()), executed);
+    assert_eq!(asked(&late, &mut session, 1, &four_params()), executed);
 }
 
 #[test]
@@ -196,17 +174,12 @@ fn rows_in_text_and_in_binary_are_the_same_however_they_are_cut() {
     ] {
         let wire = wire(protocol, Prepare::AtConnect);
         let bytes = all_framed(&[b"\x01", &column(3, 0), END, rows[0], rows[1], END]);
-        for cut in 0..bytes.len() {
-            let (mut session, mut out, mut answer) = (session(&wire), BytesMut::new(), Answer::default());
-            asked(&wire, &mut session, 1, &params());
-            let (used, progress) = wire.decode(&mut session, &bytes[..cut], &mut answer, &mut out);
-            assert_eq!(progress, Progress::More, "{cut}");
-            let (rest, progress) = wire.decode(&mut session, &bytes[used..], &mut answer, &mut out);
-            assert_eq!((used + rest, progress), (bytes.len(), Progress::Replied), "{cut}");
-            let reply = &answer.reply;
-            assert_eq!((reply.rows(), reply.int(0, 0), reply.text(1, 0)), (2, Some(42), None));
-            assert_eq!(reply.column_name(0), Some("n"));
-        }
+        let asking = || {
+            let mut session = session(&wire);
+            asked(&wire, &mut session, 1, &four_params());
+            session
+        };
+        assert_read_however_cut(&wire, asking, &bytes, "n");
     }
     assert!(Mysql::length(&[0xff, 0xff, 0xff, 1]).unwrap_err().contains("16 MiB"));
 }
@@ -230,7 +203,7 @@ fn binary_values_become_the_text_the_server_would_have_sent() {
         (8, 0, &[1, 2], None),
     ] {
         let mut session = session(&wire);
-        asked(&wire, &mut session, 1, &params());
+        asked(&wire, &mut session, 1, &four_params());
         let row = [b"\0\0", bytes].concat();
         let (_, progress, answer) =
             answered(&wire, &mut session, &all_framed(&[b"\x01", &column(kind, flags), END, &row, END]));
@@ -243,7 +216,7 @@ fn binary_values_become_the_text_the_server_would_have_sent() {
 fn an_extended_statement_is_prepared_executed_and_closed_each_time() {
     let wire = wire(Protocol::Extended, Prepare::AtConnect);
     let mut session = session(&wire);
-    assert_eq!(asked(&wire, &mut session, 1, &params()), framed(0, b"\x16SELECT ?, ?, ?, ?"));
+    assert_eq!(asked(&wire, &mut session, 1, &four_params()), framed(0, b"\x16SELECT ?, ?, ?, ?"));
     let (sent, progress, _) = answered(&wire, &mut session, &described(5));
     assert_eq!((progress, &sent[4..9]), (Progress::More, &b"\x17\x05\0\0\0"[..]));
     assert!(sent.ends_with(&framed(0, b"\x19\x05\0\0\0")));
@@ -262,11 +235,11 @@ proptest! {
     ) {
         let wire = wire(if binary { Protocol::Prepared } else { Protocol::Extended }, Prepare::AtConnect);
         let mut session = session(&wire);
-        asked(&wire, &mut session, 1, &params());
+        asked(&wire, &mut session, 1, &four_params());
         let mut bytes = if binary { all_framed(&[b"\x01", &column(kind, 0x20), END]) } else { Vec::new() };
         bytes.extend(bodies.iter().flat_map(|body| framed(1, body)));
         answered(&wire, &mut session, &bytes);
         answered(&wire, &mut session, &bodies.concat());
-        told(&wire, &mut wire.greet(&mut BytesMut::new()), &bytes).ok();
+        greeted(&wire, &mut wire.greet(&mut BytesMut::new()), &bytes).ok();
     }
 }

@@ -5,7 +5,7 @@
 
 mod answer;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod welcome;
 
 use std::collections::VecDeque;

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::arm::{Address, Dialect};
 use crate::client::Prepare;
+use crate::drive::wire::tests::{answered, asked, assert_read_however_cut, greeted, params};
 use crate::drive::wire::{Code, Failure};
 
 fn wire(protocol: Protocol, password: Option<&str>) -> Postgres {
@@ -18,30 +19,16 @@ fn wire(protocol: Protocol, password: Option<&str>) -> Postgres {
     Postgres::new(&target, &[select], protocol)
 }
 
-fn params() -> Params {
-    let mut params = Params::default();
-    params.int(-7);
-    params.text("it's \\");
-    params.null();
-    params
-}
-
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+/// A message with its length.
+pub(in crate::drive) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
 fn session(wire: &Postgres) -> Session {
-    let mut out = BytesMut::new();
-    let mut greeting = wire.greet(&mut out);
-    let mut hears = |bytes: &[u8]| wire.welcome(&mut greeting, bytes, &mut out).unwrap().1;
+    let mut state = wire.greet(&mut BytesMut::new());
+    let mut hears = |bytes: &[u8]| greeted(wire, &mut state, bytes).unwrap().1;
     let ready = hears(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I");
     ready.or_else(|| hears(b"1\0\0\0\x04Z\0\0\0\x05I")).expect("a session")
-}
-
-fn asked(wire: &Postgres, session: &mut Session, params: &Params) -> Vec<u8> {
-    let mut out = BytesMut::new();
-    wire.encode(session, StatementId(0), params, true, &mut out);
-    out.to_vec()
 }
 
 /// Unset values, as for pgbench's variables that have no value, are verbatim in a text and NULL
@@ -55,11 +42,11 @@ fn values_are_quoted_in_a_query_and_counted_in_a_bind() {
         (unset, "SELECT :x, :x, :x;\0", &[0xff; 12]),
     ] {
         let simple = wire(Protocol::Simple, None);
-        assert_eq!(asked(&simple, &mut session(&simple), &params), message(b'Q', text.as_bytes()));
+        assert_eq!(asked(&simple, &mut session(&simple), 0, &params), message(b'Q', text.as_bytes()));
         let prepared = wire(Protocol::Prepared, None);
         let bind = message(b'B', &[&b"\0s0\0\0\0\0\x03"[..], bound, b"\0\0"].concat());
         let rest = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
-        assert_eq!(asked(&prepared, &mut session(&prepared), &params), [&bind[..], rest].concat());
+        assert_eq!(asked(&prepared, &mut session(&prepared), 0, &params), [&bind[..], rest].concat());
     }
 }
 
@@ -74,45 +61,37 @@ fn passwords_are_sent_in_the_requested_form() {
         (b"\0\0\0\x05abcd", &md5),
         (b"\0\0\0\x0aSCRAM-SHA-256\0\0", b"p\0\0\0\x36SCRAM-SHA-256\0"),
     ] {
-        let mut out = BytesMut::new();
-        with.welcome(&mut greeting, &message(b'R', request), &mut out).unwrap();
-        assert!(out.starts_with(answer), "{out:?}");
+        let (sent, _) = greeted(&with, &mut greeting, &message(b'R', request)).unwrap();
+        assert!(sent.starts_with(answer), "{sent:?}");
     }
+    let refusal = greeted(&with, &mut greeting, &message(b'R', b"\0\0\0\x0bhello"));
+    assert!(matches!(refusal, Err(Refusal::Other(why)) if why.contains("SCRAM is wrong")));
     for (password, request, wanted) in [
         (Some("secret"), &b"\0\0\0\x0bhello"[..], "SCRAM goes on without"),
         (None, b"\0\0\0\x03", "postgres://user:password@"),
         (None, b"\0\0\0\x07", "kind 7"),
     ] {
         let wire = wire(Protocol::Simple, password);
-        let mut out = BytesMut::new();
-        let mut greeting = wire.greet(&mut out);
-        let refusal = wire.welcome(&mut greeting, &message(b'R', request), &mut out);
+        let refusal = greeted(&wire, &mut wire.greet(&mut BytesMut::new()), &message(b'R', request));
         assert!(matches!(refusal, Err(Refusal::Other(why)) if why.contains(wanted)), "{wanted}");
     }
-    let refusal = with.welcome(&mut greeting, &message(b'R', b"\0\0\0\x0bhello"), &mut BytesMut::new());
-    assert!(matches!(refusal, Err(Refusal::Other(why)) if why.contains("SCRAM is wrong")));
 }
 
 #[test]
 fn an_answer_is_the_same_however_it_is_cut() {
     let wire = wire(Protocol::Prepared, None);
-    let answer_bytes: &[u8] =
-        b"2\0\0\0\x04T\0\0\0\x1b\0\x01nm\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0\
+    let bytes: &[u8] = b"2\0\0\0\x04T\0\0\0\x1b\0\x01nm\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0\
         D\0\0\0\x0c\0\x01\0\0\0\x0242D\0\0\0\x0a\0\x01\xff\xff\xff\xffC\0\0\0\x0dSELECT 2\0Z\0\0\0\x05T";
-    for cut in 0..answer_bytes.len() {
-        let (mut session, mut out) = (session(&wire), BytesMut::new());
-        asked(&wire, &mut session, &params());
-        let mut answer = Answer::default();
-        let (used, progress) = wire.decode(&mut session, &answer_bytes[..cut], &mut answer, &mut out);
-        assert_eq!(progress, Progress::More, "{cut}");
-        let (rest, progress) = wire.decode(&mut session, &answer_bytes[used..], &mut answer, &mut out);
-        assert_eq!((used + rest, progress), (answer_bytes.len(), Progress::Replied), "{cut}");
-        let reply = &answer.reply;
-        assert_eq!((reply.rows(), reply.int(0, 0), reply.text(1, 0)), (2, Some(42), None));
-        assert_eq!(reply.column_name(0), Some("nm"));
-        // A transaction is open, and must be rolled back after an error.
-        assert!(wire.rollback(&mut session, &mut out));
-    }
+    let asking = || {
+        let mut session = session(&wire);
+        asked(&wire, &mut session, 0, &params());
+        session
+    };
+    assert_read_however_cut(&wire, asking, bytes, "nm");
+    // A transaction is open, and must be rolled back after an error.
+    let mut session = asking();
+    answered(&wire, &mut session, bytes);
+    assert!(wire.rollback(&mut session, &mut BytesMut::new()));
 }
 
 #[test]
@@ -133,13 +112,12 @@ proptest! {
         messages in prop::collection::vec((prop::sample::select(b"DTCZE2NGHx".to_vec()), prop::collection::vec(any::<u8>(), 0..40)), 0..8)
     ) {
         let wire = wire(Protocol::Prepared, None);
-        let (mut session, mut out, mut answer) = (session(&wire), BytesMut::new(), Answer::default());
-        asked(&wire, &mut session, &params());
+        let mut session = session(&wire);
+        asked(&wire, &mut session, 0, &params());
         let bytes: Vec<u8> = messages.iter().flat_map(|(tag, body)| message(*tag, body)).collect();
-        let (used, _) = wire.decode(&mut session, &bytes, &mut answer, &mut out);
-        prop_assert!(used <= bytes.len());
+        answered(&wire, &mut session, &bytes);
         // The bodies alone are no messages at all.
         let bodies: Vec<u8> = messages.into_iter().flat_map(|(_, body)| body).collect();
-        wire.decode(&mut session, &bodies, &mut answer, &mut out);
+        answered(&wire, &mut session, &bodies);
     }
 }

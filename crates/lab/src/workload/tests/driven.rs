@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use super::Scratch;
-use crate::arm::Dialect;
 use crate::arm::control::Progress;
+use crate::arm::{Dialect, Target};
 use crate::client::random::sysbench::Distribution;
 use crate::drive::{Driver, Live, Measured, Native};
 use crate::load::{Load, Protocol};
@@ -72,6 +72,24 @@ pub fn assert_works(scratch: &Scratch, workload: &dyn Workload, spoil: Option<&s
     if let Some(spoil) = spoil {
         scratch.control().execute(spoil).unwrap();
         assert_ne!(faults(), Vec::<String>::new(), "{}", workload.name());
+    }
+}
+
+/// A round that can't begin says what to do.
+#[test]
+fn a_missing_database_or_table_is_reported_with_advice() {
+    let options = Options { tables: 1, table_size: 8, rand_type: Distribution::Uniform };
+    let workload = Sysbench::new("oltp_point_select", options, 1).unwrap();
+    for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        let Some(scratch) = Scratch::new(dialect, "advice") else { continue };
+        let refused = |database: &str, advice: &str| {
+            let target = Target { database: database.to_owned(), ..scratch.target.clone() };
+            let load = Load::closed(1, 1, Duration::from_millis(100));
+            let why = Native.run(&target, &workload, &load, &Live::new(1)).unwrap_err();
+            assert!(why.contains(advice), "{why}");
+        };
+        refused("lab_no_such_database", "create the database first");
+        refused(&scratch.target.database, "load the workload's tables first");
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use sync::atomic::{AtomicUsize, Ordering};
 
 use crate::arm::{Address, Dialect, Target};
+use crate::drive::wire_pg::tests::message;
 
 /// The server's reaction to a statement.
 #[derive(Debug, Clone, Copy)]
@@ -114,15 +115,9 @@ struct Session {
 /// A row's description: one column, n.
 const COLUMN: &[u8] = b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
 
-fn message(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
-    out.push(tag);
-    out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-    out.extend_from_slice(body);
-}
-
 fn error(out: &mut Vec<u8>, severity: &str, code: &[u8; 5]) {
     let code = std::str::from_utf8(code).unwrap();
-    message(out, b'E', format!("S{severity}\0V{severity}\0C{code}\0Mno luck\0\0").as_bytes());
+    out.extend(message(b'E', format!("S{severity}\0V{severity}\0C{code}\0Mno luck\0\0").as_bytes()));
 }
 
 impl Session {
@@ -138,9 +133,9 @@ impl Session {
             Act::After(time) => thread::sleep(time),
             _ => (),
         }
-        message(&mut out, b'R', &[0; 4]);
-        message(&mut out, b'S', b"server_version\x0018\0");
-        message(&mut out, b'Z', b"I");
+        out.extend(message(b'R', &[0; 4]));
+        out.extend(message(b'S', b"server_version\x0018\0"));
+        out.extend(message(b'Z', b"I"));
         let (mut status, mut skipping) = (b'I', false);
         let (mut prepared, mut bound) = (HashMap::new(), String::new());
         loop {
@@ -166,9 +161,9 @@ impl Session {
                 _ if skipping => continue,
                 b'B' => {
                     bound = prepared.get(&part(1)).cloned().unwrap_or_default();
-                    message(&mut out, b'2', b"");
+                    out.extend(message(b'2', b""));
                 }
-                b'D' => message(&mut out, b'T', COLUMN),
+                b'D' => out.extend(message(b'T', COLUMN)),
                 b'P' | b'E' | b'Q' => {
                     let asked = Asked { connection: self.connection, executed: self.executed, tag };
                     let act = if text == "ROLLBACK" { Act::Row } else { act(asked) };
@@ -186,7 +181,7 @@ impl Session {
                 _ => panic!("message {tag}"),
             }
             if matches!(tag, b'S' | b'Q') {
-                message(&mut out, b'Z', &[status]);
+                out.extend(message(b'Z', &[status]));
             }
         }
     }
@@ -196,13 +191,13 @@ impl Session {
     fn statement(&mut self, act: Act, tag: u8, out: &mut Vec<u8>) -> Option<bool> {
         let row = |out: &mut Vec<u8>, value: &[u8]| {
             if tag == b'P' {
-                return message(out, b'1', b"");
+                return out.extend(message(b'1', b""));
             }
             if tag == b'Q' {
-                message(out, b'T', COLUMN);
+                out.extend(message(b'T', COLUMN));
             }
-            message(out, b'D', &[b"\0\x01", &(value.len() as u32).to_be_bytes()[..], value].concat());
-            message(out, b'C', b"SELECT 1\0");
+            out.extend(message(b'D', &[b"\0\x01", &(value.len() as u32).to_be_bytes()[..], value].concat()));
+            out.extend(message(b'C', b"SELECT 1\0"));
         };
         match act {
             Act::Row => row(out, b"42"),

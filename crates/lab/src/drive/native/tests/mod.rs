@@ -1,12 +1,11 @@
 //! The driver against a server whose answers a test decides ([`fake`]). Further tests cover
-//! connections ([`connections`]), paces ([`pace`]), errors ([`failures`]) and real servers
-//! ([`real`]).
+//! connections ([`connections`]), paces ([`pace`]) and errors ([`failures`]). The workloads' tests
+//! run it on real servers.
 
 mod connections;
 mod failures;
 mod fake;
 mod pace;
-mod real;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,12 +18,14 @@ use crate::client::{Client, Prepare, Statement, StatementId, Step, Turn, Wanted}
 use crate::load::{Pace, Protocol};
 use fake::{Act, Fake};
 
-/// A workload whose clients take the same steps in each transaction.
+/// A workload whose clients take the same steps in each transaction, and such a client.
 #[derive(Clone)]
 pub struct Steps {
     kinds: Vec<String>,
     statements: Vec<Statement>,
     steps: Vec<Step>,
+    /// The client's next step.
+    at: usize,
     /// The row's value, where it is known.
     row: Option<i64>,
     /// A client stops after this many transactions.
@@ -34,14 +35,6 @@ pub struct Steps {
     /// Errors it tolerates.
     tolerated: &'static [&'static str],
     /// The `again` flags that clients got with failures.
-    failures: Arc<Mutex<Vec<bool>>>,
-}
-
-struct Stepper {
-    steps: Vec<Step>,
-    row: Option<i64>,
-    at: usize,
-    left: usize,
     failures: Arc<Mutex<Vec<bool>>>,
 }
 
@@ -67,6 +60,7 @@ impl Steps {
                 statement("SELECT 2", Prepare::AtFirstUse, Wanted::Nothing),
             ],
             steps: steps.to_vec(),
+            at: 0,
             row: Some(42),
             most: usize::MAX,
             lost: &[],
@@ -94,17 +88,12 @@ impl Workload for Steps {
     }
 
     fn client(&self, index: usize, _: usize) -> Box<dyn Client> {
-        Box::new(Stepper {
-            steps: self.steps.clone(),
-            row: self.row,
-            at: 0,
-            left: if self.lost.contains(&index) { 0 } else { self.most },
-            failures: self.failures.clone(),
-        })
+        let most = if self.lost.contains(&index) { 0 } else { self.most };
+        Box::new(Self { most, ..self.clone() })
     }
 }
 
-impl Client for Stepper {
+impl Client for Steps {
     fn next(&mut self, turn: Turn<'_>) -> Step {
         let before = self.at.checked_sub(1).map(|before| &self.steps[before]);
         let known = self.row.is_some();
@@ -114,13 +103,13 @@ impl Client for Stepper {
         if before != Some(&Step::Run(SELECT)) && turn.reply.rows() > 0 {
             return Step::Abort("rows nobody asked for".into());
         }
-        if self.left == 0 {
+        if self.most == 0 {
             return Step::Abort("enough".into());
         }
         let step = self.steps[self.at].clone();
         self.at = (self.at + 1) % self.steps.len();
         match step {
-            Step::Done(_) => self.left -= 1,
+            Step::Done(_) => self.most -= 1,
             Step::Run(SELECT) => turn.params.int(turn.random.between(1, 1000)),
             _ => (),
         }
