@@ -3,7 +3,9 @@
 
 use std::fmt::Display;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -36,6 +38,38 @@ pub fn wait_until(mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is_so() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A program that runs until this value is dropped.
+pub struct Spawned(Child);
+
+impl Spawned {
+    fn new(program: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.process_group(0).spawn().unwrap())
+    }
+
+    /// A process that uses a CPU.
+    pub fn busy() -> Self {
+        Self::new("dd", &["if=/dev/zero", "of=/dev/null", "bs=1"])
+    }
+
+    /// A process that sleeps.
+    pub fn sleeping() -> Self {
+        Self::new("sleep", &["600"])
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -89,6 +89,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
+    use crate::tests::Spawned;
 
     #[test]
     fn servers_of_this_machine_are_found() {
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn a_proxy_is_no_server() {
         let own = std::process::id();
-        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let sleeper = Spawned::sleeping();
         // The process has its own name once it runs.
         while fs::read_to_string(format!("/proc/{}/comm", sleeper.id())).unwrap() != "sleep\n" {
             std::thread::sleep(Duration::from_millis(2));
@@ -115,7 +116,5 @@ mod tests {
         let error = first(&[sleeper.id()], proxies).unwrap_err();
         assert!(error.starts_with("sleep listens in its server's place"), "{error}");
         assert_eq!(first(&[], proxies), Ok(None));
-        sleeper.kill().unwrap();
-        sleeper.wait().unwrap();
     }
 }

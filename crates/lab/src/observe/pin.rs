@@ -162,6 +162,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::tests::Spawned;
 
     #[test]
     fn a_quarter_of_the_cores_is_the_clients() {
@@ -180,14 +181,10 @@ mod tests {
             return;
         };
         let before = sched_getaffinity(None).unwrap();
-        let (mut child, inside) = split.on_servers(|| {
-            (Command::new("sleep").arg("30").spawn().unwrap(), sched_getaffinity(None).unwrap())
-        });
+        let (child, inside) = split.on_servers(|| (Spawned::sleeping(), sched_getaffinity(None).unwrap()));
         let pid = Pid::from_raw(child.id() as i32);
         assert_eq!((sched_getaffinity(pid).unwrap(), inside), (set(&split.server), set(&split.server)));
         assert_eq!(sched_getaffinity(None).unwrap(), before);
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]

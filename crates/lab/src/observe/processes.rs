@@ -226,14 +226,14 @@ pub(super) fn busy(before: &Snapshot, after: &Snapshot, apart: Duration) -> usiz
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs::File;
-    use std::os::unix::process::CommandExt as _;
-    use std::process::{Child, Command, Stdio};
+    use std::process::{Command, Stdio};
 
     use procfs::FromRead;
 
     use super::*;
+    use crate::tests::Spawned;
 
     fn stat(pid: i32, parent: i32, own: (u64, u64), ended: (u64, u64)) -> Stat {
         let line = format!(
@@ -276,9 +276,10 @@ mod tests {
         assert_eq!(of(&after) - of(&before), 3, "one tick of its own, two of the child before it ended");
     }
 
-    fn threads(all: &[(i32, u64, u64, u64)]) -> Threads {
+    /// Threads by number, with their switches (voluntary, involuntary) and the ticks they worked.
+    pub(in crate::observe) fn threads(all: &[(i32, u64, u64, u64)]) -> Threads {
         let thread = |&(number, voluntary, involuntary, worked): &(i32, u64, u64, u64)| {
-            (number, Thread { voluntary, involuntary, worked: Some(worked * 10_000_000) })
+            (number, Thread { voluntary, involuntary, worked: Some(nanos(worked)) })
         };
         all.iter().map(thread).collect()
     }
@@ -320,9 +321,9 @@ mod tests {
         );
         // A real tree, too: many of these sleep before their first tick.
         let children = sleepers(20);
-        let of: Vec<u32> = children.iter().map(Child::id).collect();
+        let of: Vec<u32> = children.iter().map(Spawned::id).collect();
         let seen = Snapshot::take(&of, &[]);
-        end(children);
+        drop(children);
         let seen = seen.unwrap().server;
         assert!(seen.nanos > nanos(seen.user + seen.kernel), "{seen:?}");
     }
@@ -358,20 +359,8 @@ mod tests {
         assert_eq!(between(&before, &before).lost, 0.0);
     }
 
-    fn sleepers(count: usize) -> Vec<Child> {
-        let sleeper = || {
-            let mut sleep = Command::new("sleep");
-            sleep.arg("600").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            sleep.process_group(0).spawn().unwrap()
-        };
-        (0..count).map(|_| sleeper()).collect()
-    }
-
-    fn end(children: Vec<Child>) {
-        for mut child in children {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+    fn sleepers(count: usize) -> Vec<Spawned> {
+        (0..count).map(|_| Spawned::sleeping()).collect()
     }
 
     /// The test runs itself alone, in a process with a limit of 24 descriptors.
@@ -390,7 +379,7 @@ mod tests {
         let own = || Snapshot::take(&[std::process::id()], &[]);
         let children = sleepers(40);
         let seen = own();
-        end(children);
+        drop(children);
         let seen = seen.unwrap();
         assert_eq!(seen.processes.len(), 41);
         assert!(seen.threads.len() > 41, "this one has several threads");

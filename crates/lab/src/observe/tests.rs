@@ -1,8 +1,9 @@
 //! Observations computed from two moments.
 
 use super::processes::Spent;
+use super::processes::tests::threads;
 use super::*;
-use crate::tests::wait_until;
+use crate::tests::{Spawned, wait_until};
 
 fn snapshot(all: u64, idle: u64, server: (u64, u64), client: (u64, u64)) -> Snapshot {
     let ticks = |(user, kernel)| Spent { user, kernel, nanos: nanos(user + kernel) };
@@ -74,26 +75,19 @@ fn a_server_elsewhere_is_reported_as_unseen() {
 
 #[test]
 fn threads_that_work_all_the_time_are_counted() {
-    let second = 1_000_000_000;
-    let moment = |worked: &[(i32, Option<u64>)]| Snapshot {
-        threads: worked
-            .iter()
-            .map(|&(thread, worked)| (thread, processes::Thread { worked, ..Default::default() }))
-            .collect(),
-        ..Snapshot::default()
+    let moment = |worked| {
+        let mut threads = threads(worked);
+        threads.insert(3, processes::Thread::default());
+        Snapshot { threads, ..Snapshot::default() }
     };
-    let before = moment(&[(1, Some(second)), (2, Some(0)), (3, None), (4, Some(7))]);
-    let after = moment(&[(1, Some(5 * second)), (2, Some(second)), (3, None), (5, Some(4 * second))]);
+    let before = moment(&[(1, 0, 0, 100), (2, 0, 0, 0), (4, 0, 0, 1)]);
+    let after = moment(&[(1, 0, 0, 500), (2, 0, 0, 100), (5, 0, 0, 400)]);
     assert_eq!(busy(&before, &after, Duration::from_secs(4)), 1, "the first, not one that came since");
 }
 
 #[test]
 fn a_busy_local_server_has_the_cheap_observations() {
-    let mut busy = std::process::Command::new("dd")
-        .args(["if=/dev/zero", "of=/dev/null", "bs=1"])
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let busy = Spawned::busy();
     let mut observer = Observer::new(&target(vec![busy.id()]), None, None);
     observer.begin(Duration::from_millis(500), false);
     // Long enough for it to get the CPU on a busy machine, too.
@@ -106,8 +100,6 @@ fn a_busy_local_server_has_the_cheap_observations() {
             break;
         }
     }
-    busy.kill().unwrap();
-    busy.wait().unwrap();
     let cpu = seen.cpu.unwrap();
     assert!(cpu.server_user + cpu.server_kernel > 0.0, "{cpu:?}");
     // On an idle machine there may have been none.
@@ -125,13 +117,12 @@ fn a_server_that_ended_is_reported() {
 
 #[test]
 fn switches_that_went_with_ended_sessions_are_left_out() {
-    let thread = |voluntary, worked| processes::Thread { voluntary, involuntary: 0, worked: Some(worked) };
-    let moment = |ticks, threads: &[(i32, processes::Thread)]| Snapshot {
-        threads: threads.iter().copied().collect(),
+    let moment = |ticks, all: &[(i32, u64, u64, u64)]| Snapshot {
+        threads: threads(all),
         ..snapshot(1_000 + ticks, 500, (ticks, 0), (0, 0))
     };
-    let before = moment(0, &[(1, thread(0, 0)), (2, thread(0, 0))]);
-    let after = |worked| moment(100, &[(1, thread(50, nanos(worked)))]);
+    let before = moment(0, &[(1, 0, 0, 0), (2, 0, 0, 0)]);
+    let after = |worked| moment(100, &[(1, 50, 0, worked)]);
     let seen = per_transaction(&before, &after(95), 25.0).unwrap().unwrap();
     assert_eq!((seen.voluntary, seen.involuntary), (2.0, 0.0));
     assert_eq!(per_transaction(&before, &after(80), 25.0), Err(SWITCHES_LOST.into()));

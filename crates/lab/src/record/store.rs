@@ -36,13 +36,8 @@ mod tests {
     use crate::report::samples;
 
     #[test]
-    fn a_stored_run_is_read_as_it_was_and_other_versions_are_refused_by_a_plain_line() {
-        let report = samples::two_arms();
-        let text = report.to_json();
-        let again = Report::from_json(&text).unwrap();
-        assert_eq!(again.to_json(), text);
-        assert_eq!(again.points.len(), report.points.len());
-
+    fn other_versions_and_damaged_runs_are_refused_by_a_plain_line() {
+        let text = samples::two_arms().to_json();
         let other = text.replacen(&format!("\"version\": {VERSION}"), "\"version\": 4711", 1);
         let refused = Report::from_json(&other).unwrap_err();
         assert!(refused.contains("version 4711") && refused.contains("measure again"), "{refused}");

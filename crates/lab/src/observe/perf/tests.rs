@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::tests::wait_until;
+use crate::tests::{Spawned, wait_until};
 
 #[test]
 fn calls_a_second_use_the_time_that_perf_reports() {
@@ -31,14 +31,12 @@ fn perf_samples_a_busy_process() {
     }
     let mut ended = Command::new("true").spawn().unwrap();
     ended.wait().unwrap();
-    let mut busy = Command::new("dd");
-    let mut busy = busy.args(["if=/dev/zero", "of=/dev/null", "bs=1"]).stderr(Stdio::null()).spawn().unwrap();
+    let busy = Spawned::busy();
     let processes = [ended.id() as i32, busy.id() as i32];
     let mut sampling = Sampling::begin(Path::new("perf"), &processes, Duration::from_secs(4)).unwrap();
     wait_until(|| !matches!(sampling.shell.try_wait(), Ok(None)));
     let (calls, symbols) = sampling.end();
-    busy.kill().unwrap();
-    busy.wait().unwrap();
+    drop(busy);
     // Without permission, perf's own message is the reason; if perf got no CPU, the lab's message
     // is.
     match calls {
