@@ -20,7 +20,7 @@ pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
 }
 
-/// Compares a text with the file of that name in `snapshots`. `INSTA_UPDATE=always` writes the file.
+/// Compares a text with the file of that name in `snapshots`. `INSTA_UPDATE=always` writes it.
 pub fn golden(name: &str, text: &str) {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, text);

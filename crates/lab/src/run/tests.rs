@@ -24,7 +24,7 @@ fn asked(words: &str, folder: &Path) -> Result<Asked, String> {
     Asked::of(&options(&words.replace("FOLDER", folder))).map_err(|error| error.replace(folder, "FOLDER"))
 }
 
-/// What a stored run knows of the load, a line for each name.
+/// The load as a stored run knows it, a line for each name.
 fn note(words: &str) -> Vec<String> {
     let options = options(words);
     let note = Asked::of(&options).unwrap_or_else(|error| panic!("{words}: {error}")).note(&options);

@@ -1,4 +1,4 @@
-//! What errors mean for a client, and canned bytes for the tests of each protocol.
+//! A client's remedies for errors, and canned bytes for the tests of each protocol.
 
 use super::*;
 
@@ -46,8 +46,8 @@ pub(in crate::drive) fn answered<W: Wire>(
     (out.to_vec(), progress, answer)
 }
 
-/// Gives sessions a whole answer in two pieces, cut at each place in turn; the rows are 42 and NULL
-/// in a column of this name. `asking` is a session that has run the statement.
+/// Gives sessions a whole answer in two pieces, cut at each place in turn. The rows are 42 and NULL
+/// in a column of this name. `asking` makes a session that has sent the statement.
 pub(in crate::drive) fn assert_read_however_cut<W: Wire>(
     wire: &W,
     asking: impl Fn() -> W::Session,
