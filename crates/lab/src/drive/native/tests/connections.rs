@@ -69,6 +69,7 @@ fn five_thousand_connections_are_held_at_once_and_each_is_used() {
         assert_eq!(measured.lost_clients, Some((CLIENTS, "enough".to_owned())));
         assert_eq!((measured.kinds[0].done, measured.errors.len()), (3 * CLIENTS as u64, 0));
         assert_eq!((fake.count("E"), fake.connections()), (3 * CLIENTS, CLIENTS));
+        assert_eq!(fake.count("P"), 3 * CLIENTS, "each connection prepares what is not late");
         assert_eq!(fewest.load(Ordering::Relaxed), CLIENTS, "all connect before the first transaction");
     }
 }

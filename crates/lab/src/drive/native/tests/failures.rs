@@ -2,66 +2,35 @@
 
 use super::*;
 
-/// A server's error and its consequences for a client of five or six transactions.
-#[derive(Clone, Copy)]
-struct Case {
-    pipeline: bool,
-    code: &'static [u8; 5],
-    /// Which of the connection's statements fail: a transaction has BEGIN, SELECT and COMMIT.
-    which: fn(usize) -> bool,
-    /// Transactions done, retried and failed.
-    counts: (u64, u64, u64),
-    /// The `again` flags that the client gets.
-    failures: &'static [bool],
-    rollbacks: usize,
-    /// The statement that the error names.
-    named: &'static str,
-}
-
 const NAMED: &str = "SELECT v FROM lab_native WHERE k = $1";
 
 #[test]
 fn a_failed_transaction_is_rolled_back_and_tried_again_or_given_up() {
-    let alone = Case {
-        pipeline: false,
-        code: b"40001",
-        which: |executed| executed == 1,
-        counts: (5, 1, 0),
-        failures: &[true],
-        rollbacks: 1,
-        named: NAMED,
-    };
-    let given_up =
-        |code, which: fn(usize) -> bool| Case { code, which, counts: (5, 0, 1), failures: &[false], ..alone };
-    for case in [
-        Case { ..alone },
-        Case {
-            code: b"40P01",
-            which: |executed| [1, 3, 5].contains(&executed),
-            counts: (5, 2, 1),
-            failures: &[true, true, false],
-            rollbacks: 3,
-            ..alone
-        },
-        given_up(b"23505", |executed| executed == 1),
-        Case { pipeline: true, ..alone },
-        Case { pipeline: true, named: "COMMIT", ..given_up(b"23505", |executed| executed == 2) },
-        // Without a BEGIN there is nothing to roll back.
-        Case { pipeline: true, named: "BEGIN", rollbacks: 0, ..given_up(b"53200", |executed| executed == 0) },
-    ] {
-        let fake = Fake::failing(case.code, case.which);
+    /// The connection's statements that fail; a transaction has BEGIN, SELECT and COMMIT.
+    type Which = fn(usize) -> bool;
+    let cases: [(&str, bool, &[u8; 5], Which); 6] = [
+        ("a deadlock", false, b"40001", |executed| executed == 1),
+        ("three deadlocks", false, b"40P01", |executed| [1, 3, 5].contains(&executed)),
+        ("a duplicate key", false, b"23505", |executed| executed == 1),
+        ("a deadlock in a pipeline", true, b"40001", |executed| executed == 1),
+        ("a duplicate key at a pipeline's end", true, b"23505", |executed| executed == 2),
+        ("nothing to roll back: a pipeline's BEGIN fails", true, b"53200", |executed| executed == 0),
+    ];
+    let ends = cases.map(|(case, pipeline, code, which)| {
+        let fake = Fake::failing(code, which);
         // In a pipeline the client learns of the failure at the end, and counts the transaction.
-        let workload = Steps { most: 5 + usize::from(case.pipeline), ..transaction(case.pipeline) };
-        let load = Load { pipeline: case.pipeline, ..load(1, 1, 20_000) };
-        let measured = run(&fake.target, &workload, &load).unwrap();
-        let only = &measured.kinds[0];
-        assert_eq!((only.done, only.retried, only.failed), case.counts, "{measured:?}");
-        assert_eq!(*workload.failures.lock().unwrap(), case.failures);
-        assert_eq!(fake.count("ROLLBACK"), case.rollbacks);
-        let error = &measured.errors[0];
-        assert_eq!((error.code.as_bytes(), error.count), (&case.code[..], case.failures.len() as u64));
-        assert_eq!(error.message, format!("no luck (steps, `{}`)", case.named));
-    }
+        let workload = Steps { most: 5 + usize::from(pipeline), ..transaction(pipeline) };
+        let measured = run(&fake.target, &workload, &Load { pipeline, ..load(1, 1, 20_000) }).unwrap();
+        let (only, error) = (&measured.kinds[0], &measured.errors[0]);
+        let again = workload.failures.lock().unwrap().clone();
+        let counts = [
+            format!("done {}, retried {}, failed {}", only.done, only.retried, only.failed),
+            format!("the client begins again: {again:?}; rollbacks: {}", fake.count("ROLLBACK")),
+            format!("{} of {}: {}", error.count, error.code, error.message),
+        ];
+        (case, counts.to_vec())
+    });
+    golden_cases("native_failures", ends);
 }
 
 #[test]

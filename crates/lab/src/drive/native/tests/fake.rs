@@ -98,11 +98,6 @@ impl Fake {
     pub fn count(&self, message: &str) -> usize {
         self.seen.lock().unwrap().iter().filter(|one| *one == message).count()
     }
-
-    /// All messages so far.
-    pub fn all_seen(&self) -> String {
-        self.seen.lock().unwrap().join("")
-    }
 }
 
 struct Session {

@@ -16,6 +16,7 @@ use super::*;
 use crate::arm::Address;
 use crate::client::{Client, Prepare, Statement, StatementId, Step, Turn, Wanted};
 use crate::load::{Pace, Protocol};
+use crate::tests::golden_cases;
 use fake::{Act, Fake};
 
 /// A workload whose clients take the same steps in each transaction, and such a client.
@@ -131,8 +132,10 @@ pub fn run(target: &Target, workload: &Steps, load: &Load) -> Result<Measured, S
     Native.run(target, workload, load, &Live::new(Native::threads(load)))
 }
 
+const POINT: [Step; 2] = [Step::Run(SELECT), Step::Done(0)];
+
 fn point() -> Steps {
-    Steps::new(&[Step::Run(SELECT), Step::Done(0)])
+    Steps::new(&POINT)
 }
 
 /// BEGIN, a SELECT and COMMIT. In a pipeline the client sees no rows.
@@ -149,55 +152,42 @@ fn late(steps: &[Step]) -> Steps {
 }
 
 #[test]
-fn each_protocol_brings_the_row_and_sends_what_it_says() {
-    for (protocol, wanted, parses) in [
-        (Protocol::Simple, "SELECT v FROM lab_native WHERE k = ", 0),
-        (Protocol::Extended, "PBDES", 12),
-        (Protocol::Prepared, "BDES", 3 * 3),
-    ] {
+fn protocols_and_pipelines_send_these_messages() {
+    let prepared = load(1, 1, 60_000);
+    let (simple, extended) = (Protocol::Simple, Protocol::Extended);
+    let pipeline = Load { pipeline: true, ..prepared.clone() };
+    let [twice, once] = [&[Step::Run(SELECT), Step::Run(SELECT), Step::Done(0)][..], &POINT].map(late);
+    let cases = [
+        ("simple", point(), Load { protocol: simple, ..prepared.clone() }),
+        ("extended", point(), Load { protocol: extended, ..prepared.clone() }),
+        ("prepared", point(), prepared.clone()),
+        ("a transaction", transaction(false), prepared.clone()),
+        ("a transaction as a pipeline", transaction(true), pipeline.clone()),
+        ("prepared at first use", once, prepared),
+        ("twice in a pipeline, prepared at first use", Steps { row: None, ..twice }, pipeline),
+    ];
+    let sent = cases.map(|(case, steps, load)| {
         let fake = Fake::rows();
-        let workload = Steps { most: 4, ..point() };
-        let measured = run(&fake.target, &workload, &Load { protocol, ..load(3, 2, 60_000) }).unwrap();
-        assert_eq!((measured.lost_clients, measured.errors.len()), (Some((3, "enough".to_owned())), 0));
+        let measured = run(&fake.target, &Steps { most: 3, ..steps }, &load).unwrap();
+        assert_eq!((measured.lost_clients, measured.errors.len()), (Some((1, "enough".to_owned())), 0));
         let only = &measured.kinds[0];
-        assert_eq!((only.done, only.latency.len()), (12, 12), "{protocol:?}");
-        let seen = fake.all_seen();
-        assert_eq!((seen.contains(wanted), seen.contains("SELECT")), (true, protocol == Protocol::Simple));
-        // Each protocol prepares the statements once or each time.
-        assert_eq!(fake.count("P"), parses, "{protocol:?}");
-    }
+        assert_eq!((only.done, only.failed, only.latency.len()), (3, 0, 3), "{case}");
+        (case, fake.seen.lock().unwrap().clone())
+    });
+    golden_cases("native_messages", sent.map(|(case, seen)| (case, vec![seen.join(" ")])));
 }
 
 #[test]
-fn a_pipeline_goes_with_one_sync_and_is_answered_as_a_whole() {
-    for (pipeline, each) in [(true, "BDEBDEBDES"), (false, "BDESBDESBDES")] {
+fn a_pipelines_latency_covers_all_its_statements() {
+    for pipeline in [true, false] {
         let fake = Fake::new(|asked| match asked.tag {
             b'E' => Act::After(Duration::from_millis(2)),
             _ => Act::Row,
         });
         let workload = Steps { most: 20, ..transaction(pipeline) };
         let measured = run(&fake.target, &workload, &Load { pipeline, ..load(1, 1, 20_000) }).unwrap();
-        assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
-        let only = &measured.kinds[0];
-        assert_eq!((only.done, only.failed, measured.errors.len()), (20, 0, 0));
-        // Its latency covers all three.
-        assert!(only.latency.min() >= 6_000_000, "{}", only.latency.min());
-        assert_eq!(fake.all_seen(), format!("PPPS{}", each.repeat(20)));
-    }
-}
-
-#[test]
-fn a_statement_that_is_prepared_when_it_is_first_used_is_prepared_once() {
-    for (steps, pipeline) in [
-        (&[Step::Run(SELECT), Step::Done(0)][..], false),
-        (&[Step::Run(SELECT), Step::Run(SELECT), Step::Done(0)], true),
-    ] {
-        let fake = Fake::rows();
-        let workload = Steps { row: None, ..late(steps) };
-        let measured = run(&fake.target, &workload, &Load { pipeline, ..load(2, 1, 20_000) }).unwrap();
-        // Each connection prepares BEGIN and COMMIT with a Sync at its beginning. A late Parse goes
-        // out with its first use, without a Sync of its own; nothing of OTHER went out.
-        assert_eq!((measured.kinds[0].done, fake.count("P"), fake.count("S")), (40, 2 * 3, 2 + 40));
+        let latency = &measured.kinds[0].latency;
+        assert!(latency.len() == 20 && latency.min() >= 6_000_000, "{}", latency.min());
     }
 }
 
