@@ -77,6 +77,7 @@ fn relative(points: &[Point], arm: &str) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
     use crate::stats::test_noise::{Noisy, point};
+    use crate::tests::golden_cases;
 
     fn loops(seed: u64, level: impl Fn(f64) -> f64) -> Vec<Noise> {
         let mut noisy = Noisy::new(seed);
@@ -105,19 +106,13 @@ mod tests {
         for at in [2, 9, 13, 21, 29, 38] {
             noisy[at].took *= 2.0;
         }
-        for (noise, expected) in [
-            (loops(1, |_| 20.0), &[][..]),
-            (Vec::new(), &[]),
-            (
-                loops(1, |part| 20.0 * (1.0 + 0.3 * part)),
-                &["the machine drifted: a fixed loop took 2", "the machine is noisy: "],
-            ),
-            (noisy, &["the machine is noisy: one time in ten a fixed loop took 2"]),
-        ] {
-            let told = machine_drift(&noise);
-            assert!(told.iter().zip(expected).all(|(line, expected)| line.starts_with(expected)), "{told:?}");
-            assert_eq!(told.len(), expected.len(), "{told:?}");
-        }
+        let cases = [
+            ("steady", loops(1, |_| 20.0)),
+            ("unmeasured", Vec::new()),
+            ("30% slower at the end", loops(1, |part| 20.0 * (1.0 + 0.3 * part))),
+            ("6 of 40 take twice as long", noisy),
+        ];
+        golden_cases("drift_machines", cases.map(|(case, noise)| (case, machine_drift(&noise))));
     }
 
     #[test]
