@@ -3,11 +3,9 @@
 use super::*;
 use crate::arm::Dialect;
 use crate::load::Protocol;
-use crate::observe::{CLIENT, RUNNING};
-use crate::record::{
-    Arm, CpuSplit, Errors, Interval, KindCounts, Observed, Offered, OwnCpus, Peak, Share, Switches,
-};
-use crate::report::samples;
+use crate::observe::RUNNING;
+use crate::record::{Arm, CpuSplit, Interval, KindCounts, Observed, Offered, OwnCpus, Peak};
+use crate::report::samples::{self, shares};
 use crate::stats::{estimate, test_noise};
 use crate::tests::{golden, golden_cases};
 
@@ -54,10 +52,6 @@ fn curve(tps: &[(usize, f64)]) -> Vec<Point> {
     tps.iter().map(|&(clients, tps)| of_rounds("pg", clients, &rounds(tps))).collect()
 }
 
-fn shares(all: &[(&str, f64)]) -> Vec<Share> {
-    all.iter().map(|(name, share)| Share { name: name.to_string(), share: *share }).collect()
-}
-
 /// Throughput halves from 8 to 64 clients, with these observations.
 fn falling_with(best: Observed, fallen: Observed) -> Vec<Point> {
     let mut points = curve(&[(1, 1_000.0), (8, 6_000.0), (16, 5_500.0), (64, 3_000.0)]);
@@ -71,45 +65,9 @@ fn falling_with(best: Observed, fallen: Observed) -> Vec<Point> {
     points
 }
 
-/// The same, and every observed cost grows.
-fn falling() -> Vec<Point> {
-    let cpu = |server_user, server_kernel, idle| {
-        Some(CpuSplit { client: 0.1, server_user, server_kernel, other: 0.0, idle })
-    };
-    let best = Observed {
-        cpu: cpu(0.7, 0.18, 0.02),
-        switches: Some(Switches { voluntary: 1.0, involuntary: 0.1 }),
-        calls: Some(4.0),
-        symbols: shares(&[
-            ("other", 0.71),
-            ("hash_search", 0.2),
-            ("futex_wait (kernel)", 0.05),
-            ("s_lock", 0.04),
-        ]),
-        samples: 1_000,
-        waits: shares(&[(RUNNING, 0.6), (CLIENT, 0.37), ("LWLock:WALWrite", 0.03)]),
-        looks: 40,
-        ..Observed::default()
-    };
-    let fallen = Observed {
-        cpu: cpu(0.2, 0.3, 0.4),
-        switches: Some(Switches { voluntary: 3.5, involuntary: 0.15 }),
-        calls: Some(11.0),
-        symbols: shares(&[
-            ("s_lock", 0.45),
-            ("futex_wait (kernel)", 0.26),
-            ("other", 0.19),
-            ("hash_search", 0.1),
-        ]),
-        waits: shares(&[("LWLock:WALWrite", 0.41), (RUNNING, 0.5), (CLIENT, 0.09)]),
-        ..best.clone()
-    };
-    falling_with(best, fallen)
-}
-
 #[test]
 fn a_fall_names_the_costs_that_grew() {
-    golden("findings_fall", &findings(falling()).join("\n"));
+    golden("findings_fall", &concluded(samples::two_arms()).findings.join("\n"));
 }
 
 #[test]
@@ -118,7 +76,9 @@ fn cpus_limit_a_server_unless_they_are_idle() {
     let cases = [(0.5, 0.01, 0), (0.01, 0.5, 0), (0.2, 0.5, 0), (0.5, 0.5, 1), (0.5, 0.5, 2)];
     let cases = cases.map(|(server_idle, client_idle, busy)| {
         let own = OwnCpus { server_idle, client_idle };
-        let observed = Observed { own_cpus: Some(own), busy_threads: Some(busy), ..Observed::default() };
+        let cpu =
+            Some(CpuSplit { client: 0.1, server_user: 0.7, server_kernel: 0.18, other: 0.0, idle: 0.02 });
+        let observed = Observed { cpu, own_cpus: Some(own), busy_threads: Some(busy), ..Observed::default() };
         let found = findings_on("CPUs", falling_with(observed, Observed::default()));
         (format!("{own:?}, {busy} busy threads"), found)
     });
@@ -255,14 +215,10 @@ fn the_law_is_reported_with_its_terms_where_it_fits() {
 fn a_law_states_as_fact_only_values_that_its_intervals_prove() {
     let of = |value, low, high| Interval { value, low, high };
     let fit = Fit {
-        arm: "pg".into(),
-        workload: "w".into(),
-        protocol: Protocol::Prepared,
-        single: Interval::alone(1_000.0),
         contention: of(0.02, 0.01, 0.03),
         coherence: of(3.1e-5, 0.0, 9.8e-5),
         peak: Some(Peak { clients: of(167.0, 98.0, f64::INFINITY), tps: 62_313.0 }),
-        explained: 0.99,
+        ..samples::two_arms().fits[0].clone()
     };
     let points = curve(&[(1, 1_000.0), (64, 30_000.0)]);
     let points: Vec<&Point> = points.iter().collect();
@@ -276,14 +232,10 @@ fn a_law_states_as_fact_only_values_that_its_intervals_prove() {
 fn failures_come_first_with_the_error() {
     let mut points = curve(&[(1, 1_000.0), (8, 6_000.0)]);
     points[1].rounds[0].kinds = vec![KindCounts { name: "t".into(), done: 880, failed: 120, retried: 0 }];
-    let error = |code: &str, message: &str, count| Errors {
-        code: code.into(),
-        message: message.into(),
-        count,
-        tolerated: false,
-    };
-    points[1].rounds[0].errors =
-        vec![error("40001", "could not serialize", 20), error("40P01", "deadlock detected", 100)];
+    points[1].rounds[0].errors = vec![
+        samples::errors("40001", "could not serialize", 20),
+        samples::errors("40P01", "deadlock detected", 100),
+    ];
     assert_eq!(
         findings(points)[0],
         "12% of the transactions failed with 8 clients, most often by 40P01 (deadlock detected)."

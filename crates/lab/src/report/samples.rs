@@ -166,6 +166,16 @@ fn with(curves: &[Curve], workload: &str, clients: &[usize]) -> Report {
     report
 }
 
+/// Errors that failed this many transactions.
+pub(crate) fn errors(code: &str, message: &str, count: u64) -> Errors {
+    Errors { code: code.into(), message: message.into(), count, tolerated: false }
+}
+
+/// Shares of these names.
+pub(crate) fn shares(all: &[(&str, f64)]) -> Vec<Share> {
+    all.iter().map(|(name, share)| Share { name: name.to_string(), share: *share }).collect()
+}
+
 fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
     of.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
@@ -210,24 +220,18 @@ fn point(curve: &Curve, workload: &str, clients: usize, first: Option<f64>) -> P
 fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
     let n = clients as f64;
     let mean = n / tps * 1e3;
-    let busy = n / (n + 1.5);
-    let kernel = 0.15 + curve.coherence * 40.0;
-    let share = |name: &str, share: f64| Share { name: name.into(), share };
     let spin = (n / 400.0 * curve.contention * 12.0).min(0.7);
-    let message = "deadlock detected".into();
-    let deadlock = Errors { code: "40P01".into(), message, count: 3, tolerated: false };
-    let done = (tps * 10.0) as u64;
+    // Sessions that spin too long sleep.
+    let busy = n / (n + 0.4) * (1.0 - spin * spin);
+    let kernel = 0.15 + curve.coherence * 40.0;
+    let deadlock = errors("40P01", "deadlock detected", 3);
+    let (done, failed) = ((tps * 10.0) as u64, (clients / 200) as u64);
     let second = |second: u32| (tps * (1.0 + 0.02 * f64::from((second * 7 + pass) % 5))) as u64;
     Round {
         at: f64::from(pass) * 300.0 + n,
         elapsed: 10.0,
         tps,
-        kinds: vec![KindCounts {
-            name: "transaction".into(),
-            done,
-            failed: (clients / 200) as u64,
-            retried: 0,
-        }],
+        kinds: vec![KindCounts { name: "transaction".into(), done, failed, retried: 0 }],
         latency: Latency {
             mean,
             p50: mean * 0.9,
@@ -248,29 +252,29 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
                 other: 0.05 * busy,
                 idle: 1.0 - busy,
             }),
-            own_cpus: None,
             busy_threads: Some(0),
-            switches: Some(Switches { voluntary: 2.0 / n.sqrt(), involuntary: 0.01 * n.sqrt() }),
-            calls: Some(2.0 + 3.0 / n),
-            symbols: vec![
-                share("s_lock", spin),
-                share("hash_search_with_hash_value", 0.11 * (1.0 - spin)),
-                share(
+            switches: Some(Switches { voluntary: 0.5 + 4.0 * spin, involuntary: 0.01 * n.sqrt() }),
+            calls: (pass == 0).then_some(2.0 + 10.0 * spin),
+            symbols: shares(&[
+                ("s_lock", 0.6 * spin),
+                ("futex_wait (kernel)", 0.3 * spin),
+                ("hash_search_with_hash_value", 0.11 * (1.0 - spin)),
+                (
                     "std::collections::hash::map::HashMap<K,V,S>::get_or_insert_with_a_long_name::{{closure}}",
                     0.07,
                 ),
-                share("AllocSetAlloc", 0.06),
-                share("LWLockAttemptLock", 0.02 + spin / 5.0),
-                share("__memmove_avx_unaligned_erms", 0.04),
-            ],
+                ("AllocSetAlloc", 0.06),
+                ("LWLockAttemptLock", 0.02 + spin / 5.0),
+                ("__memmove_avx_unaligned_erms", 0.04),
+            ]),
             samples: 1_500,
-            waits: vec![
-                share("running", 0.9 - spin),
-                share("LWLock:BufferMapping", spin),
-                share("Client:ClientRead", 0.1),
-            ],
+            waits: shares(&[
+                ("running", 0.9 - spin),
+                ("LWLock:BufferMapping", spin),
+                ("Client:ClientRead", 0.1),
+            ]),
             looks: 40,
-            unseen: Vec::new(),
+            ..Observed::default()
         },
         ..test_noise::round(pass, tps)
     }

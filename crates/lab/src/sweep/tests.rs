@@ -9,6 +9,7 @@ use crate::client::Random;
 use crate::drive::{Kind, Live, Measured, Phase, histogram};
 use crate::record::CpuTime;
 use crate::record::{Latency, Observed};
+use crate::report::samples;
 use crate::tests::{golden, golden_cases};
 use crate::workload::pgbench::PgBench;
 use crate::workload::tests::builtins;
@@ -140,7 +141,7 @@ impl Observe for Looks {
     }
     fn seen(&mut self, transactions: u64, _: Duration) -> Observed {
         self.log(format!("seen {transactions}"));
-        let symbols = vec![crate::record::Share { name: "s_lock".into(), share: 0.5 }];
+        let symbols = samples::shares(&[("s_lock", 0.5)]);
         let calls = Some(3.0);
         if self.1 > 0 { Observed::default() } else { Observed { symbols, calls, ..Observed::default() } }
     }
@@ -304,7 +305,7 @@ fn untimed_transactions_have_no_latency() {
     // It does not lower the figures of the other rounds either.
     let mut rounds = vec![round, of(&timed)];
     rounds[1].lag = Some(rounds[1].latency);
-    let point = Point { rounds, ..crate::report::samples::two_arms().points[0].clone() };
+    let point = Point { rounds, ..samples::two_arms().points[0].clone() };
     assert!((point.latency().p99 - 2.0).abs() < 0.01, "{:?}", point.latency());
     assert_eq!(point.lag().map(|lag| lag.p99), Some(point.latency().p99));
 }
@@ -313,12 +314,7 @@ fn untimed_transactions_have_no_latency() {
 fn a_round_without_transactions_or_clients_is_a_failure() {
     let load = Load { clients: 4, ..plan(&[4]).load };
     let workload = named();
-    let missing = vec![crate::record::Errors {
-        code: "42P01".into(),
-        message: "no such table".into(),
-        count: 9,
-        tolerated: false,
-    }];
+    let missing = vec![samples::errors("42P01", "no such table", 9)];
     let ended = |clients| Some((clients, "the server ended".to_owned()));
     for (done, errors, lost_clients, expected) in [
         (0, Vec::new(), None, Err("no transaction was done: the round was too short for one")),

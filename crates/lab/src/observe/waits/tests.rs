@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use super::*;
+use crate::report::samples::shares;
 use crate::tests::wait_until;
 
 type Answer = Result<Vec<Row>, String>;
@@ -43,8 +44,7 @@ fn round(connect: &Connect, left: &Answers) -> Samples {
 fn samples_of_a_round_are_added_up() {
     let first = rows(&[(RUNNING, 3), ("LWLock:WALWrite", 1)]);
     let (connect, left) = scripted([first, rows(&[("LWLock:WALWrite", 12)]), rows(&[])]);
-    let share = |name: &str, share| Share { name: name.into(), share };
-    let shares = vec![share("LWLock:WALWrite", 13.0 / 16.0), share(RUNNING, 3.0 / 16.0)];
+    let shares = shares(&[("LWLock:WALWrite", 13.0 / 16.0), (RUNNING, 3.0 / 16.0)]);
     let seen = round(&connect, &left);
     assert_eq!(seen, Ok(Profile { samples: 2, shares }), "samples in which there were sessions");
 }
