@@ -9,6 +9,7 @@ use super::value::Value;
 use super::*;
 use crate::client::stepped::Stepped;
 use crate::client::{Prepare, Random, Step, Wanted};
+use crate::tests::golden_cases;
 
 fn settings() -> Settings {
     Settings { defines: Vec::new(), scale: 7, seed: 42 }
@@ -67,25 +68,16 @@ fn steps(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn variables_stand_wherever_pgbench_replaces_them() {
-    let text = "\\set x -5\n\\set d 0.1 + 0.2\n\\set b 1 = 1\n\\set n null\n\
-                SELECT :x, ':x', /* :d */ :b::text, :n, '10:30', :unknown, a::x, :client_id;\nSELECT :scale";
-    assert_eq!(
-        steps(text),
-        [
-            "run SELECT -5, '-5', /* 0.3 */ true::text, NULL, '10:30', :unknown, a::x, 3;",
-            "run SELECT 7",
-            "done 0"
-        ]
-    );
-    let program = program(text);
+fn variables_stand_wherever_pgbench_replaces_them_and_sleeps_have_units() {
+    let replaced = "\\set x -5\n\\set d 0.1 + 0.2\n\\set b 1 = 1\n\\set n null\n\
+                    SELECT :x, ':x', /* :d */ :b::text, :n, '10:30', :unknown, a::x, :client_id;\nSELECT :scale";
+    let sleeps = "\\set v 3\n\\sleep 2\n\\sleep 10 ms\n\\sleep 5us\n\\sleep :v S\n\\sleep -1";
+    let scripts = [replaced, sleeps, "\\set v true\n\\sleep :v"];
+    golden_cases("script_steps", scripts.map(|text| (text.replace('\n', "\n# "), steps(text))));
+    let program = program(replaced);
     assert_eq!(program.statements()[0].pieces[1], ", '");
-    assert!(
-        program
-            .statements()
-            .iter()
-            .all(|statement| statement.prepare == Prepare::AtFirstUse && statement.wanted == Wanted::Nothing)
-    );
+    let mut statements = program.statements().iter();
+    assert!(statements.all(|one| one.prepare == Prepare::AtFirstUse && one.wanted == Wanted::Nothing));
 }
 
 #[test]
@@ -125,16 +117,6 @@ fn results_become_variables() {
         driver.answer(names, rows);
         assert_eq!(driver.told(), expected);
     }
-}
-
-#[test]
-fn sleeps_have_units() {
-    let text = "\\set v 3\n\\sleep 2\n\\sleep 10 ms\n\\sleep 5us\n\\sleep :v S\n\\sleep -1";
-    assert_eq!(
-        steps(text),
-        ["sleep 2000000us", "sleep 10000us", "sleep 5us", "sleep 3000000us", "sleep 0us", "done 0"]
-    );
-    assert_eq!(steps("\\set v true\n\\sleep :v"), ["abort t.sql:2: cannot coerce Bool(true) to int"]);
 }
 
 #[test]

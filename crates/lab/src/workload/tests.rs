@@ -62,12 +62,18 @@ fn all() -> Vec<Box<dyn Workload>> {
     all
 }
 
-/// A row that serves as any statement's reply.
-fn ones() -> Reply {
+/// A row of these values, or a reply without rows.
+pub fn reply(values: &[Option<&[u8]>]) -> Reply {
     let mut reply = Reply::default();
-    reply.set_columns(15);
+    reply.set_columns(values.len().max(3));
+    values.iter().for_each(|value| reply.push(*value));
+    reply
+}
+
+/// A row that serves as any statement's reply.
+pub fn ones() -> Reply {
+    let mut reply = reply(&[Some(&b"1"[..]); 15]);
     reply.name("name");
-    (0..15).for_each(|_| reply.push(Some(b"1")));
     reply
 }
 

@@ -16,12 +16,8 @@ use crate::workload::{Found, Workload};
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
 
-fn run(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol) -> Measured {
-    run_as(scratch, workload, protocol, false)
-}
-
 /// A round that ends once this many transactions are done, however long that takes on this machine.
-fn run_as(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol, pipeline: bool) -> Measured {
+fn run(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol, pipeline: bool) -> Measured {
     let load = Load { protocol, pipeline, tries: 10, ..Load::closed(6, 2, Duration::from_secs(60)) };
     let live = Live::new(2);
     std::thread::scope(|scope| {
@@ -57,7 +53,7 @@ pub fn assert_works(scratch: &Scratch, workload: &dyn Workload, spoil: Option<&s
     let pipelines = scratch.target.dialect == Dialect::Postgres && workload.pipelines().is_ok();
     let pipelined = PROTOCOLS[1..].iter().filter(|_| pipelines).map(|protocol| (*protocol, true));
     for (protocol, pipeline) in PROTOCOLS.map(|protocol| (protocol, false)).into_iter().chain(pipelined) {
-        let measured = run_as(scratch, workload, protocol, pipeline);
+        let measured = run(scratch, workload, protocol, pipeline);
         let name = format!("{} {protocol:?}, pipeline: {pipeline}", workload.name());
         assert_eq!(measured.lost_clients, None, "{name}");
         // Deadlocks, and the errors that the workload repeats after: two clients that delete and
@@ -117,7 +113,7 @@ fn errors_that_sysbench_tolerates_fail_no_transaction() {
         let options = Options { tables: 1, table_size: 8, rand_type: Distribution::Uniform };
         let workload = Sysbench::new("oltp_write_only", options, 1).unwrap();
         workload.load(&scratch.target, 1, &Progress::new(0)).unwrap_or_else(|fault| panic!("{fault}"));
-        let measured = run(&scratch, &workload, Protocol::Prepared);
+        let measured = run(&scratch, &workload, Protocol::Prepared, false);
         let only = &measured.kinds[0];
         assert_eq!((measured.lost_clients, only.failed), (None, 0), "{dialect:?}: {:?}", measured.errors);
         assert!(only.done > 0 && only.retried > 0, "{dialect:?}: {} done", only.done);
@@ -160,13 +156,13 @@ fn scripts_see_what_the_server_answers() {
                 _ => &[booleans, numbers, unset],
             };
             for text in texts {
-                let measured = run(&scratch, &script("all.sql", text), protocol);
+                let measured = run(&scratch, &script("all.sql", text), protocol, false);
                 let seen = (measured.lost_clients, measured.errors);
                 assert_eq!(seen, (None, Vec::new()), "{dialect:?} {protocol:?}: {text}");
                 assert!(measured.kinds[0].done > 5, "{dialect:?} {protocol:?}: {text}");
             }
         }
-        let measured = run(&scratch, &script("bad.sql", "SELECT 1;\n\\set a 1 / 0"), Protocol::Simple);
+        let measured = run(&scratch, &script("bad.sql", "SELECT 1;\n\\set a 1 / 0"), Protocol::Simple, false);
         assert_eq!(measured.lost_clients, Some((6, "bad.sql:2: division by zero".into())));
     }
 }
@@ -181,7 +177,7 @@ fn errors_of_the_server_have_the_place_of_their_statement() {
     for (protocol, pipeline) in
         [(Protocol::Simple, false), (Protocol::Prepared, false), (Protocol::Prepared, true)]
     {
-        let measured = run_as(&scratch, &unknown, protocol, pipeline);
+        let measured = run(&scratch, &unknown, protocol, pipeline);
         let (lost, why) = measured.lost_clients.unwrap();
         assert_eq!(lost, 6);
         let said = "bad.sql:5: 42703: column \"nothing\" does not exist at character ";
@@ -204,7 +200,7 @@ fn errors_of_the_server_have_the_place_of_their_statement() {
 fn scripts_prepare_a_statement_when_they_first_run_it() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "late") else { continue };
-        let run = |text: &str, protocol| run(&scratch, &script("late.sql", text), protocol);
+        let run = |text: &str, protocol| run(&scratch, &script("late.sql", text), protocol, false);
         let text = match dialect {
             Dialect::Postgres => "CREATE TEMP TABLE IF NOT EXISTS fresh (x int);\n",
             // MySQL can't prepare the first.

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::client::{Reply, Step};
-use crate::workload::tests::{Driver, Scratch, assert_works};
+use crate::workload::tests::{Driver, Scratch, assert_works, ones, reply};
 
 fn faults(tpcc: &Tpcc, control: &mut Control) -> Vec<String> {
     let checks = tpcc.check(control, &Before::default()).unwrap();
@@ -70,18 +70,10 @@ fn conditions_hold_on_mysql() {
 #[test]
 fn the_cards_of_a_deck_make_the_mix() {
     let mut driver = Driver::new(&Tpcc::new(2, 1), 0, 1);
-    driver.reply = reply(&[Some(&b"1"[..]); 15]);
+    driver.reply = ones();
     let mut done = [0; 5];
     (0..230).for_each(|_| done[usize::from(driver.transaction().1)] += 1);
     assert_eq!(done, [100, 100, 10, 10, 10]);
-}
-
-/// A row with this many columns that serves as any statement's reply.
-fn reply(values: &[Option<&[u8]>]) -> Reply {
-    let mut reply = Reply::default();
-    reply.set_columns(values.len().max(3));
-    values.iter().for_each(|value| reply.push(*value));
-    reply
 }
 
 /// Only the nonexistent item rolls an order back (2.4.1.5): incomplete data is no part of the mix.
@@ -90,7 +82,7 @@ fn an_item_that_is_missing_or_has_no_price_ends_the_terminal() {
     let orders = |items: &Reply, item: fn(&str) -> bool| {
         let (mut driver, mut asked, mut ends) = (Driver::new(&Tpcc::new(1, 1), 0, 1), false, Vec::new());
         for _ in 0..60_000 {
-            driver.reply = if asked { items.clone() } else { reply(&[Some(&b"1"[..]); 15]) };
+            driver.reply = if asked { items.clone() } else { ones() };
             match driver.next() {
                 Step::Run(id) => {
                     let sql = driver.written(id.0);
