@@ -21,7 +21,7 @@ use std::io;
 use std::time::Duration;
 
 use sync::atomic::{AtomicBool, Ordering};
-use sync::{Mutex, MutexGuard, held, park};
+use sync::{Mutex, MutexGuard, held, park, preemption_point};
 
 use crate::os::{process, thread};
 
@@ -94,6 +94,7 @@ impl std::error::Error for UnknownPoint {}
 /// A place where a test can stop the engine.
 #[inline]
 pub fn point(name: &'static str) {
+    preemption_point();
     // Relaxed: armed before the load that matters in a test, and a switch that is seen late harms
     // nothing.
     if ARMED.load(Ordering::Relaxed) {
@@ -105,6 +106,7 @@ pub fn point(name: &'static str) {
 /// is well.
 #[inline]
 pub fn fault(name: &'static str) -> io::Result<()> {
+    preemption_point();
     // Relaxed: see `point`.
     if ARMED.load(Ordering::Relaxed)
         && let Some(Action::Fail(error)) = reached(name)

@@ -37,7 +37,7 @@ pub use cursor::{BatchCursor, Claim, Position};
 pub use fair::FairQueue;
 #[cfg(model)]
 pub use machine::{CoreLocal, Scheduler, set_scheduler};
-pub use machine::{LazyLock, Mutex, MutexGuard, Once, OnceLock, channel};
+pub use machine::{LazyLock, Mutex, MutexGuard, Once, OnceLock, channel, preemption_point};
 pub use padded::{CachePadded, PerCore};
 pub use processor::prefetch;
 pub use spin::{SpinGuard, SpinLock};

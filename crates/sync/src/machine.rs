@@ -6,6 +6,8 @@
 //! - `atomic`: the atomic types, `Ordering` and `fence`;
 //! - [`Mutex`], [`MutexGuard`], [`Condvar`]: locks in which a thread may sleep;
 //! - [`core_local!`](crate::core_local): state of which each core has its own;
+//! - [`preemption_point`]: called where the loss of the processor may uncover a race. Such places
+//!   are stop points, latches, and each step between an optimistic read and its validation;
 //! - `racy_access`: called before each read of memory that others may be changing;
 //! - `spin_loop`, `yield_thread`, `park_thread`, `thread_waker`: how a thread that is no core
 //!   waits;

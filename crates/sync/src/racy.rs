@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
-use crate::machine::racy_access;
+use crate::machine::{preemption_point, racy_access};
 use crate::processor::{LINE, LONG_COPY, copy_long, prefetch_line};
 
 /// A read-only view on `len` bytes that may change while they are read.
@@ -70,28 +70,35 @@ impl<'a> RacyBytes<'a> {
         unsafe { self.start.add(offset).cast::<Unaligned<T>>().read_volatile().0 }
     }
 
+    /// Loads a `T` at `offset`, if it is inside. It may tell a search where to go on.
+    #[inline]
+    fn number<T: Copy>(&self, offset: usize) -> Option<T> {
+        preemption_point();
+        self.inside(offset, size_of::<T>()).then(|| self.load(offset))
+    }
+
     /// The byte at `offset`.
     #[inline]
     pub fn u8_at(&self, offset: usize) -> Option<u8> {
-        self.inside(offset, 1).then(|| self.load::<u8>(offset))
+        self.number(offset)
     }
 
     /// The little-endian number at `offset`.
     #[inline]
     pub fn u16_at(&self, offset: usize) -> Option<u16> {
-        self.inside(offset, 2).then(|| u16::from_le(self.load(offset)))
+        self.number(offset).map(u16::from_le)
     }
 
     /// The little-endian number at `offset`.
     #[inline]
     pub fn u32_at(&self, offset: usize) -> Option<u32> {
-        self.inside(offset, 4).then(|| u32::from_le(self.load(offset)))
+        self.number(offset).map(u32::from_le)
     }
 
     /// The little-endian number at `offset`.
     #[inline]
     pub fn u64_at(&self, offset: usize) -> Option<u64> {
-        self.inside(offset, 8).then(|| u64::from_le(self.load(offset)))
+        self.number(offset).map(u64::from_le)
     }
 
     /// Asks the processor for the cache lines of a range (cut to the view) ahead of their use, all
@@ -125,6 +132,7 @@ impl<'a> RacyBytes<'a> {
             unsafe { copy_long(self.start.add(offset), to.as_mut_ptr(), to.len()) };
             return true;
         }
+        preemption_point();
         let mut at = offset;
         let mut chunks = to.chunks_exact_mut(8);
         for chunk in &mut chunks {
@@ -163,6 +171,7 @@ impl<'a> RacyBytes<'a> {
         if !self.inside(offset, len) {
             return None;
         }
+        preemption_point();
         let common = len.min(other.len());
         let mut done = 0;
         while done + 8 <= common {

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::atomic::{AtomicBool, Ordering, spin_loop};
 use crate::held;
-use crate::machine::yield_thread;
+use crate::machine::{preemption_point, yield_thread};
 
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
@@ -60,6 +60,7 @@ impl<T> SpinLock<T> {
         // Acquire: what the last holder wrote is seen. Relaxed on failure: nothing is read.
         self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
         held::acquire();
+        preemption_point();
         Some(SpinGuard { lock: self, _not_send: std::marker::PhantomData })
     }
 
@@ -112,6 +113,7 @@ impl<T> Drop for SpinGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         held::release();
+        preemption_point();
         // Release: the next holder sees what this one wrote.
         self.lock.locked.store(false, Ordering::Release);
     }

@@ -17,6 +17,7 @@
 
 use crate::atomic::{AtomicU64, Ordering, fence, spin_loop};
 use crate::held;
+use crate::machine::preemption_point;
 
 /// Attempts to see an open latch before the caller must unwind. A latch is held for well under a
 /// microsecond. So the holder is about to finish, or its thread was preempted and waiting here is
@@ -72,7 +73,9 @@ impl<const PINS: u32> VersionLatch<PINS> {
     #[inline]
     pub fn load(&self) -> Version<PINS> {
         // Acquire: who sees the word sees what the last holder of the latch wrote.
-        Version(self.word.load(Ordering::Acquire))
+        let seen = Version(self.word.load(Ordering::Acquire));
+        preemption_point();
+        seen
     }
 
     /// The word once the latch is open, after a bounded spin. `None`: give up what is held, park or
@@ -101,6 +104,7 @@ impl<const PINS: u32> VersionLatch<PINS> {
     /// Whether nothing changed since `seen`: only then may the caller believe what it read since.
     #[inline]
     pub fn validate(&self, seen: Version<PINS>) -> bool {
+        preemption_point();
         // Acquire: the racy reads before this stay before the load below (the reader's half of a
         // sequence lock).
         fence(Ordering::Acquire);
@@ -148,6 +152,7 @@ impl<const PINS: u32> VersionLatch<PINS> {
         // Release: the latch bit is seen before any byte written under it (the writer's half of a
         // sequence lock).
         fence(Ordering::Release);
+        preemption_point();
     }
 
     /// Gives the latch back after a change: readers that began before must start over. Only for the
@@ -155,6 +160,7 @@ impl<const PINS: u32> VersionLatch<PINS> {
     #[inline]
     pub fn unlock_changed(&self) {
         held::release();
+        preemption_point();
         // Release: who sees the new word sees what was written. An addition, since pins come and
         // go.
         self.word.fetch_add(Self::VERSION - Self::LATCH, Ordering::Release);
@@ -165,6 +171,7 @@ impl<const PINS: u32> VersionLatch<PINS> {
     #[inline]
     pub fn unlock_unchanged(&self) {
         held::release();
+        preemption_point();
         // Release: what was written beside the latched bytes is seen by the next holder.
         self.word.fetch_sub(Self::LATCH, Ordering::Release);
     }

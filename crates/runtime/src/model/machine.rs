@@ -18,20 +18,13 @@ use corosensei::{Coroutine, Yielder};
 
 use super::events::{Event, Stream, digest};
 use super::generator::Generator;
+use super::preemption::Preemption;
 use crate::device::Purpose;
 use crate::fail_stop::{Cause, fail_stop};
 use crate::host;
 
 /// The time at which a simulation begins, in nanoseconds.
 const START: u64 = 1_000_000_000;
-/// Most that one access to shared memory takes, in nanoseconds.
-const ACCESS_MOST: u64 = 16;
-/// One access in so many is slow: the thread loses its processor for a while. One of them is drawn
-/// for a run. Where many accesses are slow, a run hits short windows between two of them. Where few
-/// are, it hits long ones.
-const SLOW_ONE_IN: [u64; 4] = [16, 64, 256, 2048];
-/// Most that the slow accesses take together, in nanoseconds for each access.
-const SLOW_EACH: u64 = 16;
 /// A spinning thread looks again after so many nanoseconds.
 const SPIN: u64 = 40;
 /// Most from a wake-up until the thread runs.
@@ -55,6 +48,8 @@ pub struct Outcome {
     pub switches: u64,
     /// Number of accesses to shared memory.
     pub accesses: u64,
+    /// Number of preemption points at which a thread lost its processor.
+    pub losses: u64,
     /// Virtual time that passed, in nanoseconds.
     pub nanoseconds: u64,
 }
@@ -71,11 +66,12 @@ pub(super) struct Machine {
     /// When the next thread is to run.
     horizon: Cell<u64>,
     generator: Generator,
-    /// One access in so many is slow.
-    slow_one_in: u64,
+    preemption: Preemption,
     events: Stream,
     switches: Cell<u64>,
     accesses: Cell<u64>,
+    /// Preemption points at which a thread has lost its processor.
+    losses: Cell<u64>,
     /// Spins since the last switch, and accesses of a thread that panics.
     looks: Cell<u64>,
 }
@@ -123,7 +119,7 @@ pub(super) fn here() -> &'static Machine {
 pub fn simulate<R: 'static>(seed: u64, body: impl FnOnce() -> R + 'static) -> (Outcome, R) {
     assert!(MACHINE.get().is_none(), "a process runs one simulation");
     let generator = Generator::new(seed);
-    let slow_one_in = SLOW_ONE_IN[generator.between(0, SLOW_ONE_IN.len() as u64 - 1) as usize];
+    let preemption = Preemption::draw(&generator);
     let machine: &'static Machine = Box::leak(Box::new(Machine {
         threads: RefCell::default(),
         queue: RefCell::default(),
@@ -132,10 +128,11 @@ pub fn simulate<R: 'static>(seed: u64, body: impl FnOnce() -> R + 'static) -> (O
         clock: Cell::new(START),
         horizon: Cell::new(0),
         generator,
-        slow_one_in,
+        preemption,
         events: Stream::new(),
         switches: Cell::new(0),
         accesses: Cell::new(0),
+        losses: Cell::new(0),
         looks: Cell::new(0),
     }));
     MACHINE.set(Some(machine));
@@ -202,6 +199,7 @@ impl Machine {
             hash: self.events.hash(),
             switches: self.switches.get(),
             accesses: self.accesses.get(),
+            losses: self.losses.get(),
             nanoseconds: self.clock.get() - START,
         }
     }
@@ -363,10 +361,15 @@ impl sync::Scheduler for Machine {
         if !self.may_switch() {
             return self.look_again();
         }
-        let drawn = self.generator.next();
-        let is_slow = drawn.is_multiple_of(self.slow_one_in);
-        let most = if is_slow { SLOW_EACH * self.slow_one_in } else { ACCESS_MOST };
-        self.spend(1 + (drawn >> 32) % most);
+        self.spend(self.preemption.access(&self.generator));
+    }
+
+    fn preemption_point(&self) {
+        let lost = if self.may_switch() { self.preemption.point(&self.generator) } else { 0 };
+        if lost > 0 {
+            self.losses.set(self.losses.get() + 1);
+            self.spend(lost);
+        }
     }
 
     fn spin(&self) {

@@ -28,6 +28,7 @@ pub(crate) mod mapping;
 pub(crate) mod operation;
 mod pipe;
 pub(crate) mod poll;
+mod preemption;
 pub(crate) mod process;
 pub(crate) mod processor;
 pub(crate) mod random;

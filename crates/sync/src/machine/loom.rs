@@ -65,6 +65,10 @@ macro_rules! core_local {
     };
 }
 
+/// A place where the loss of the processor may uncover a race: loom explores all orders anyway.
+#[inline(always)]
+pub fn preemption_point() {}
+
 /// A read of memory that others may be changing: loom does not explore it.
 pub(crate) fn racy_access() {}
 

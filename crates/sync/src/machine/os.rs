@@ -97,6 +97,10 @@ macro_rules! core_local {
     ($($declaration:tt)*) => { ::std::thread_local! { $($declaration)* } };
 }
 
+/// A place where the loss of the processor may uncover a race: the kernel needs none.
+#[inline(always)]
+pub fn preemption_point() {}
+
 /// A read of memory that others may be changing: the processor needs no help.
 #[inline(always)]
 pub(crate) fn racy_access() {}

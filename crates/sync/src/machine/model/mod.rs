@@ -29,6 +29,9 @@ pub use once::{LazyLock, Once, OnceLock};
 pub trait Scheduler {
     /// The running virtual thread is about to touch shared memory; another may run first.
     fn access(&self);
+    /// The running virtual thread is where the loss of its processor may uncover a race; others may
+    /// run for long.
+    fn preemption_point(&self);
     /// The running virtual thread spins: others run before it looks again.
     fn spin(&self);
     /// Lets the running virtual thread sleep until [`Scheduler::unpark`]; may return spuriously.
@@ -54,6 +57,14 @@ pub fn set_scheduler(scheduler: Option<&'static dyn Scheduler>) {
 pub(crate) fn access() {
     if let Some(scheduler) = SCHEDULER.get() {
         scheduler.access();
+    }
+}
+
+/// A place where the loss of the processor may uncover a race: others may run for long.
+#[inline]
+pub fn preemption_point() {
+    if let Some(scheduler) = SCHEDULER.get() {
+        scheduler.preemption_point();
     }
 }
 
