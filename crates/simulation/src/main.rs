@@ -43,8 +43,10 @@ fn main() {
     let cores = usize::try_from(cores).expect("at most 64");
     let (outcome, deadlocks) = runtime::model::simulate(seed, move || transfers::run(cores, fault));
     println!(
-        "seed {seed}: hash {:016x}, {deadlocks} deadlocks, {} switches, {} accesses, {:.3} ms",
+        "seed {seed}: hash {:016x}, {deadlocks} deadlocks, {} losses of a processor, {} switches, \
+         {} accesses, {:.3} ms",
         outcome.hash,
+        outcome.losses,
         outcome.switches,
         outcome.accesses,
         outcome.nanoseconds as f64 / 1e6

@@ -57,8 +57,8 @@ pub(crate) use segments::{clear_from, missing};
 pub(crate) const BLOCK: u64 = 4096;
 /// Position of a new log's first record; position 0 means "none".
 pub(crate) const FIRST: Lsn = Lsn(BLOCK);
-/// Default size of a segment file.
-const SEGMENT_BYTES: u64 = 64 << 20;
+/// Default size of a segment file. A run on the model machine fills several.
+const SEGMENT_BYTES: u64 = if cfg!(model) { SMALLEST_SEGMENT } else { 64 << 20 };
 /// The smallest segment: a record may cover no more than two.
 const SMALLEST_SEGMENT: u64 = 1 << 20;
 /// Default size of the smallest ring.
