@@ -2,26 +2,28 @@
 # Runs the engine on the model machine, each seed several times, and compares the hashes of the
 # events.
 #
-# A wrapper of the compiler builds the workspace's crates with --cfg model. Cargo uses it for them
-# alone, so they share the libraries of the ordinary build. A second build, of a copy of the sources
-# in another folder, shows that no path and no address gets into a run. In the end two runs with a
-# fault must fail: the checks work.
+# A wrapper of the compiler builds the workspace's crates with --cfg model and lints the simulation.
+# Cargo uses it for them alone, so they share the libraries of the ordinary build. A second build,
+# of a copy of the sources in another folder, shows that no path and no address gets into a run. Two
+# runs with a fault must fail: the checks work.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: scripts/model.sh [--seeds N] [--first SEED] [--one-build]"
+  echo "usage: scripts/model.sh [--seeds N] [--first SEED] [--one-build] [--jobs N]"
   echo "  --seeds N      number of seeds (100)"
   echo "  --first SEED   the first of them (1)"
   echo "  --one-build    no second build: each seed runs twice from the first"
+  echo "  --jobs N       number of runs at the same time (the number of processors)"
 }
 
-seeds=100 first=1 builds=2
+seeds=100 first=1 builds=2 jobs=$(nproc)
 while (($#)); do
   case $1 in
   --seeds) seeds=$2 && shift ;;
   --first) first=$2 && shift ;;
   --one-build) builds=1 ;;
+  --jobs) jobs=$2 && shift ;;
   --help) usage && exit ;;
   *) usage >&2 && exit 2 ;;
   esac
@@ -45,6 +47,20 @@ build() {
   cp "$target/debug/allcore-model" "$results/allcore-model-$2"
 }
 
+# Runs a seed with each program. Prints the line that all of them print.
+run_seed() {
+  local told="" now program
+  for program in "${programs[@]}"; do
+    now=$(timeout "$limit" "$program" --seed "$1")
+    if [[ -n $told && $told != "$now" ]]; then
+      printf 'seed %s is not the same twice:\n  %s\n  %s\n' "$1" "$told" "$now" >&2
+      exit 1
+    fi
+    told=$now
+  done
+  printf '%s\n' "$told"
+}
+
 # Runs the first program with a fault: it must fail as a fault of the engine does, with this text.
 expect_failure() {
   local status=0 said
@@ -53,6 +69,24 @@ expect_failure() {
     printf 'the fault "%s" ends with status %s and not with 70:\n%s\n' "$1" "$status" "$said" >&2
     exit 1
   fi
+}
+
+# Begins a run beside the others. The oldest ends first where too many are under way.
+begin() {
+  if ((${#under_way[@]} >= jobs)); then
+    end_oldest
+  fi
+  "${@:2}" >"$output/$1" &
+  under_way+=("$! $1")
+}
+
+# Waits for the oldest run and prints its output. Its failure ends the script.
+end_oldest() {
+  local process name
+  read -r process name <<<"${under_way[0]}"
+  under_way=("${under_way[@]:1}")
+  wait "$process"
+  tee -a "$results/hashes.txt" <"$output/$name"
 }
 
 build . 1
@@ -66,20 +100,18 @@ if ((builds == 2)); then
   programs+=("$results/allcore-model-2")
 fi
 
+output=$results/output
+rm -rf "$output"
+mkdir "$output"
 : >"$results/hashes.txt"
+under_way=()
+begin sum expect_failure sum "money was made or lost"
+begin spin expect_failure spin "while no other ran"
 for ((seed = first; seed < first + seeds; seed++)); do
-  told=""
-  for program in "${programs[@]}"; do
-    now=$(timeout "$limit" "$program" --seed "$seed")
-    if [[ -n $told && $told != "$now" ]]; then
-      printf 'seed %s is not the same twice:\n  %s\n  %s\n' "$seed" "$told" "$now" >&2
-      exit 1
-    fi
-    told=$now
-  done
-  printf '%s\n' "$told" | tee -a "$results/hashes.txt"
+  begin "$seed" run_seed "$seed"
 done
-expect_failure sum "money was made or lost"
-expect_failure spin "while no other ran"
+while ((${#under_way[@]})); do
+  end_oldest
+done
 echo "$seeds seeds, ${#programs[@]} runs each from $builds build(s): the same events (target/model/hashes.txt)"
 echo "2 runs with a fault failed as they must"
