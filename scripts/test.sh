@@ -47,7 +47,9 @@ RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
 
 step "lints and documentation of the model machine"
 # A target folder of its own: the same crates with other lints would be checked anew in both.
-# --cfg model goes by the lints' arguments, since clippy is itself the wrapper of the compiler.
+# --cfg model goes by the lints' arguments, since clippy is itself the wrapper of the compiler. The
+# step "the engine on the model machine" lints the simulation, for which this one would check the
+# whole engine.
 model=${CARGO_TARGET_DIR:-target}/model/lints
 CARGO_INCREMENTAL=0 cargo clippy --locked -p sync -p runtime --target-dir "$model" -- -D warnings --cfg model
 CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/model-rustc.sh \
