@@ -1,4 +1,20 @@
 //! An open data folder: starts the runtime, opens and recovers the folder, and connects sessions.
+//!
+//! [`Database::open`] starts the runtime, the folder with its recovery, the engine, the definitions
+//! and the background work, in this order. [`Database::shutdown`] takes the other way.
+//!
+//! What must hold:
+//!
+//! 1. The definitions are loaded before garbage collection, autovacuum or a session begins. `load`
+//!    fixes the next OID and the next tree number by stores that nothing orders.
+//! 2. A new folder gets its mark of creation once its first definitions are stored. A start makes a
+//!    folder without the mark anew.
+//! 3. With `look_only` the start neither makes nor finishes a folder.
+//! 4. An open that fails stops the workers again.
+//! 5. The lock on the folder outlives the last worker. A session that outlives the shutdown may
+//!    write until the workers have ended.
+//! 6. [`Database::open`], [`Database::shutdown`] and [`Database::check`] wait for a worker, so no
+//!    worker may call them.
 
 mod check;
 mod relief;

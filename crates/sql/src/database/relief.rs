@@ -1,4 +1,16 @@
-//! Stops the statements that hold most while the process is short of memory.
+//! Stops the statements that hold most memory while the process is short of it.
+//!
+//! A thread of the runtime calls [`Relief::round`] at a fixed pace. Each round chooses the largest
+//! sessions until their memory covers the excess, and interrupts their statements.
+//!
+//! What must hold:
+//!
+//! 1. A session that the watch has stopped counts as if it had given its memory back, for
+//!    [`ROUNDS_TO_STOP`] rounds. So one shortage does not stop more statements than it needs.
+//! 2. A session that has not ended by then counts no longer, and the watch stops others in its
+//!    place. So a statement that cannot stop does not keep the process short.
+//! 3. The watch forgets a session once it is no longer among the large ones. Its next large
+//!    statement is a new one.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

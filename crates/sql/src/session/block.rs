@@ -1,5 +1,22 @@
 //! The state of a session's transaction block: its stage, its savepoints, its uncommitted
 //! definitions.
+//!
+//! [`super::transaction`] moves a block from stage to stage. This module says what the fields mean.
+//!
+//! What must hold:
+//!
+//! 1. In [`Stage::Idle`] the engine's session has no transaction. In the other stages it has one,
+//!    unless the block is `empty`. Then an error has rolled it back, and its end is still to come.
+//! 2. A savepoint's `definitions`, `settings`, `created` and `portals` are marks in lists that only
+//!    grow between savepoints. ROLLBACK TO cuts back to them.
+//! 3. `created` alone is never cut. The end of the transaction hands all trees that it made to
+//!    garbage collection, also those whose object a savepoint took back.
+//! 4. [`Block::fresh`] returns no tree from before the last savepoint. A bulk load into a fresh
+//!    tree leaves no undo behind, and a rollback to the savepoint keeps older trees.
+//! 5. Numbers of portals grow as long as the session lives. A portal of this transaction has at
+//!    least `first_portal`, and a portal older than a savepoint has less than its `portals`.
+//! 6. `alone` belongs to one command: the end of that command takes it
+//!    ([`super::Session::end_alone`]).
 
 use std::sync::Arc;
 

@@ -1,4 +1,18 @@
 //! Commands: all statements that are not queries.
+//!
+//! A command either moves the transaction block, or runs within a transaction. The dispatch of this
+//! module decides which, and calls the module that does the work.
+//!
+//! What must hold:
+//!
+//! 1. BEGIN, COMMIT, ROLLBACK and the commands of savepoints are dispatched before a transaction is
+//!    opened. Any other command with an effect opens the transaction that it needs.
+//! 2. After each command in a transaction come [`Session::apply_deferred`] and
+//!    [`Session::end_alone`], whether it succeeded or not. So queued notices reach the client, and
+//!    a command that stands alone commits at once.
+//! 3. A command sends its tag once its work is done, and none when it fails.
+//! 4. A command that reads rows as a query does fixes the transaction's characteristics
+//!    ([`settles`]). A new command is one of these unless that list excludes it.
 
 use std::sync::Arc;
 

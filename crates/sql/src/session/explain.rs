@@ -1,4 +1,14 @@
 //! EXPLAIN. For EXECUTE, CREATE TABLE AS and DECLARE CURSOR it shows the plan of their query.
+//!
+//! What must hold:
+//!
+//! 1. The plan is the one that would run now: EXPLAIN EXECUTE locks the tables and replaces a stale
+//!    plan first.
+//! 2. Without ANALYZE the query does not run. With ANALYZE it runs and CREATE TABLE AS makes its
+//!    table, which a read-only transaction refuses.
+//! 3. With ANALYZE the client gets none of the query's rows, but all its notices.
+//! 4. Writing a plan may take as long as compiling it took, so a long one is written beside the
+//!    core.
 
 use super::Session;
 use super::command::RowSink;

@@ -1,5 +1,19 @@
 //! Portals: a bound statement before its run, or stopped at a row limit with the rest of its rows
 //! kept.
+//!
+//! A portal keeps its parameters as Bind sent them. Its run reads them under the session's settings
+//! of that moment, into the statement's arena.
+//!
+//! What must hold:
+//!
+//! 1. A run takes the portal out of its place and leaves an empty one there. So a named portal
+//!    without a statement is one that runs, and no command may run, fetch from or close it.
+//! 2. The run puts the portal back only if the place is still there. The statement itself may have
+//!    ended the transaction, and the portal with it.
+//! 3. A portal runs its statement once (`done`). Later runs give rows from `kept`, and a portal
+//!    that `failed` gives nothing any more.
+//! 4. The unnamed portal serves one statement after the other. So [`Portal::close`] resets each
+//!    field that a run sets, and empties each buffer that [`Portal::open`] fills.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,18 @@
-//! A session's named prepared statements, made by Parse or by PREPARE.
+//! A session's named prepared statements, made by Parse or by PREPARE, and EXECUTE.
+//!
+//! EXECUTE computes its arguments, writes them as texts and binds them to a portal, as the
+//! protocol's Bind does. So a parameter has one way into a statement.
+//!
+//! What must hold:
+//!
+//! 1. [`PreparedStatements::insert`] gets a name that is free: its callers refuse a known one. It
+//!    counts an entry's bytes once and does not look for a former entry.
+//! 2. `bytes` is the sum of all entries' bytes. An idle session's account of memory keeps this
+//!    number, so a wrong one stays wrong between statements.
+//! 3. An entry's plan may be stale. A run takes the present plan for it and runs that only after
+//!    the plan's tables are locked.
+//! 4. An argument is converted to the parameter's type before it becomes a text, so the text has a
+//!    form that the type's input reads.
 
 use std::sync::Arc;
 

@@ -1,6 +1,16 @@
 //! Rows kept for later, by a portal stopped at its row limit or by a cursor.
 //!
 //! The place among n rows is 0 before the first one, i on row i, and n + 1 behind the last one.
+//!
+//! What must hold:
+//!
+//! 1. `forgotten` and the kept rows together count every row made so far, so places stay the same
+//!    when rows are forgotten.
+//! 2. Rows are forgotten only where they do not scroll. Callers ask [`KeptRows::require_scroll`]
+//!    before they go back.
+//! 3. The query behind the rows is dropped at its end and at its first error. So a failed query is
+//!    never asked for another row.
+//! 4. The reader belongs to the rows at hand: when they are cleared, a new reader replaces it.
 
 use bumpalo::Bump;
 use txn::Folder;

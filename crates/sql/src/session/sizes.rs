@@ -1,4 +1,13 @@
 //! Sizes of relations and databases, counted in pages by walks over inner nodes.
+//!
+//! What must hold:
+//!
+//! 1. A walk takes no lock, so a commit may free the trees under it. An error of a walk counts only
+//!    if the newest definitions still have the same trees. Otherwise the walk begins again with
+//!    theirs.
+//! 2. DROP DATABASE frees trees without a change of that database's catalog. So an error in a
+//!    closed database means that there is no such database.
+//! 3. A relation that is gone has the size NULL. In a database's sum it counts 0.
 
 use std::sync::Arc;
 

@@ -2,6 +2,15 @@
 //!
 //! With a row limit, the command's first Execute makes all rows and keeps them with the portal,
 //! which gives them from there. Without one, the client gets the rows as they are made.
+//!
+//! What must hold:
+//!
+//! 1. A command runs once, however many Executes take its rows.
+//! 2. A command whose rows are kept sends no tag. The Execute that finds no further row sends it,
+//!    with its own number of rows.
+//! 3. Notices reach the client at once in both cases.
+//! 4. The columns of the rows are those that the first row came with. EXECUTE and FETCH give the
+//!    columns of another statement than their own.
 
 use std::sync::Arc;
 

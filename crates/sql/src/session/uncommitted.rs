@@ -1,5 +1,19 @@
 //! Definitions that a transaction has not committed yet: a layer over the newest committed catalog,
 //! and the trees that it makes and drops.
+//!
+//! What must hold:
+//!
+//! 1. A transaction changes definitions through [`Session::define`] alone. It writes the same
+//!    change to the system tree and to the layer. So a commit publishes the definitions that a
+//!    restart loads.
+//! 2. The names of a definition are claimed before it is written. So another transaction that gives
+//!    the same name waits.
+//! 3. Statements see the layer over the newest committed catalog. When another session publishes,
+//!    [`Session::refresh_catalog`] applies the changes again over the new catalog.
+//! 4. A commit checks the names once more, against the catalog that it publishes over. Changes that
+//!    were applied with pauses count only if nobody has published meanwhile.
+//! 5. Every tree made is listed in the block, and every tree dropped marks it. Without that,
+//!    garbage collection would not look after the transaction.
 
 use std::sync::Arc;
 
