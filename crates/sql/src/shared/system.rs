@@ -4,6 +4,18 @@
 //! A key begins with its area. A value longer than a tree's entry may be lies in several entries,
 //! numbered at the end of the key. Everything is written by transactions, so definitions commit and
 //! roll back with the data they describe.
+//!
+//! What must hold:
+//!
+//! 1. The numbers of areas are part of the format of a folder (docs/formats.md).
+//! 2. Within an area whose values may take several entries, no key is the beginning of another one.
+//!    Otherwise [`list`] would find foreign entries among the parts of a value.
+//! 3. All parts of a value but the last have [`CHUNK`] bytes. A value of exactly that many bytes
+//!    ends with a missing entry.
+//! 4. Writes work on the newest value in repeatable read too, because definitions follow the newest
+//!    catalog.
+//! 5. A claim leaves no entry behind. Its key stays written by the transaction until that ends, so
+//!    a second claim waits.
 
 use std::ops::Bound;
 

@@ -1,4 +1,21 @@
 //! ALTER TABLE, and its forms for indexes and sequences.
+//!
+//! An ALTER takes the strongest lock that one of its actions needs, then carries the actions out
+//! one by one.
+//!
+//! What must hold:
+//!
+//! 1. Each lock that [`lock_of`] returns excludes every other change of the definition. A
+//!    definition is replaced whole, so of two changes at a time one would be lost.
+//! 2. Each action starts from the definition that the one before stored, and stores its own. So an
+//!    action sees the columns and constraints that this command has made.
+//! 3. [`dependents::settle`] may itself change the table. An action reads the definition again
+//!    after it, and changes nothing before it.
+//! 4. A dropped column keeps its position. Rows are not rewritten, and keys, indexes and foreign
+//!    keys name columns by position.
+//! 5. An action that removes a foreign key locks the table that it references.
+//! 6. A check keeps its meaning when a column is renamed: it is compiled again under the new
+//!    definition.
 
 use std::sync::Arc;
 

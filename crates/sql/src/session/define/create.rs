@@ -1,4 +1,17 @@
 //! CREATE DATABASE, SCHEMA, TABLE, INDEX.
+//!
+//! What must hold:
+//!
+//! 1. The schema of a new object stays locked until the transaction ends, so DROP SCHEMA waits.
+//! 2. A new table or sequence is locked under its new OID before its definition is stored. Another
+//!    session that finds the definition then waits for the outcome.
+//! 3. A table claims its name after its sequences have claimed theirs, as in PostgreSQL.
+//! 4. A table's columns, keys and trees are complete before its definition is stored. Only the
+//!    definitions of its sequences come before it.
+//! 5. CREATE INDEX holds a lock that excludes writers and other changes of the definition. The
+//!    index is built from the newest rows, or the command fails.
+//! 6. CREATE DATABASE commits a transaction of its own. The lock on the list of databases covers
+//!    the look at the names and the change, and nothing that follows the commit may fail.
 
 use std::sync::Arc;
 

@@ -1,4 +1,20 @@
 //! DROP and TRUNCATE.
+//!
+//! What must hold:
+//!
+//! 1. A DROP resolves and locks all its names before it drops anything. Then [`dependents::settle`]
+//!    locks and judges the dependents. So a refused DROP has changed nothing.
+//! 2. A drop only lists trees as dropped. Garbage collection frees them after the commit, so a
+//!    rollback finds them whole.
+//! 3. A table that loses a foreign key has the referenced tables locked first, in the order of
+//!    their OIDs. A command that the key would make fail waits for this transaction's outcome.
+//! 4. DROP DATABASE closes the database before it counts its sessions. A new session takes its slot
+//!    before it looks whether the database is closed. So one of the two sees the other.
+//! 5. DROP DATABASE commits a transaction of its own. A failure before the commit opens the
+//!    database again, and nothing that follows the commit may fail.
+//! 6. Autovacuum is held off until a dropped database has left the list. It must not touch trees
+//!    that garbage collection may free.
+//! 7. TRUNCATE gives a table new trees and leaves the rows of the old ones alone.
 
 use std::sync::Arc;
 

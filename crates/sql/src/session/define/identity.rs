@@ -1,4 +1,12 @@
 //! ALTER COLUMN of identity columns, whose values come from their own sequence.
+//!
+//! What must hold:
+//!
+//! 1. An identity column is NOT NULL, owns a sequence, and has that sequence's `nextval` as
+//!    default. [`add`] checks that the column has no default, because the identity's replaces it.
+//! 2. While the column is an identity column, its default and its sequence's owner do not change
+//!    ([`refuse_default`], [`sequence::change`]).
+//! 3. A sequence is locked before its options change or it is dropped.
 
 use std::sync::Arc;
 

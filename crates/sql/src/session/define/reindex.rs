@@ -1,5 +1,14 @@
 //! REINDEX: builds indexes again, in new trees that replace the old ones when the transaction
 //! commits.
+//!
+//! What must hold:
+//!
+//! 1. The table is locked against readers and writers before its definition is read. A table that
+//!    was dropped before the lock is left out.
+//! 2. The primary key orders the table's rows. Rebuilding it rewrites the table and all indexes.
+//! 3. An index is built from the newest rows, or the command fails.
+//! 4. REINDEX of a schema or database locks one table after the other and refuses a transaction
+//!    block. A table keeps its lock until the end.
 
 use std::sync::Arc;
 

@@ -1,4 +1,16 @@
 //! Moves the rows of a table whose definition changes into new trees, and counts rows by a query.
+//!
+//! What must hold:
+//!
+//! 1. The caller holds a lock on the table that excludes readers and writers.
+//! 2. Rows go into new trees, and the old ones are dropped with the transaction. So a rollback
+//!    finds the old rows untouched.
+//! 3. Rows that move as they are keep their pointers, and the table keeps the tree of its
+//!    out-of-line values. Rows that change get a new such tree, because their values are written
+//!    again.
+//! 4. The walk sees the newest rows, or the command fails: a row that it misses would be lost.
+//! 5. Foreign keys are not checked. Moving a row changes no value that a key names; a retyped
+//!    column has its keys checked by the caller.
 
 use super::super::Session;
 use catalog::{Table, TreeAddress};

@@ -1,4 +1,19 @@
 //! Definitions of sequences. [`crate::shared`] has their counters.
+//!
+//! A definition names its counter by an OID of the counter's own. `nextval` changes the counter
+//! outside of transactions, while the definition changes with its transaction.
+//!
+//! What must hold:
+//!
+//! 1. A change of the numbers gives the definition a new counter. So a rollback returns to the old
+//!    counter, which goes on where it stood.
+//! 2. A definition fits itself: `minimum <= start <= maximum`, `minimum < maximum`, an increment
+//!    other than 0, a cache of at least 1. [`apply`] checks all of them after each change.
+//! 3. A sequence lies in the schema of the table that owns it. The owner of an identity column's
+//!    sequence stays.
+//! 4. A sequence is locked against `nextval` and other changes before its definition is read.
+//! 5. No rollback takes a counter back by itself: the transaction's end removes the counters that
+//!    no definition uses.
 
 use std::sync::Arc;
 

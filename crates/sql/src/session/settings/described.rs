@@ -1,5 +1,12 @@
 //! Settings as `pg_settings` describes them: numbers in their unit, kinds, ranges, and who may
 //! change them.
+//!
+//! What must hold:
+//!
+//! 1. A row gives a number in its own unit, truncated to a whole number. SHOW may use another unit
+//!    for the same value.
+//! 2. The range of a row is the range that SET accepts.
+//! 3. A setting without a value in this server has no row.
 
 use super::known::{Change, KNOWN, Kind, Known, offered};
 use super::{SettingsTable, Source};

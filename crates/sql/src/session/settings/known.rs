@@ -1,4 +1,13 @@
 //! The settings there are, and how each one's value is read.
+//!
+//! What must hold:
+//!
+//! 1. [`KNOWN`] is in the order of SHOW ALL. A setting's index in it is the setting's number in the
+//!    lists of texts and sources, and in the undo list.
+//! 2. Names are found without regard to case, so no two differ in case alone.
+//! 3. [`spelled`] accepts its own results: a rollback and RESET set values that it has spelled.
+//! 4. [`Kind::Text`] is not checked here. A setting of that kind with an effect is checked where
+//!    its typed field is set.
 
 use std::fmt::Write as _;
 
