@@ -1,4 +1,19 @@
 //! Encodes the answers that `execution::client` hands over straight into the send buffer.
+//!
+//! A large result is sent while the statement runs, and the statement parks while its client does
+//! not read. The data of COPY FROM STDIN is read from the receive buffer in place.
+//!
+//! What must hold:
+//!
+//! 1. A message enters the send buffer whole or not at all. A row with a value that cannot be
+//!    written is taken out again, so an error can follow.
+//! 2. No message is longer than [`LONGEST`], on which drivers rely.
+//! 3. The buffer is offered for sending after each row and each piece of COPY data. So a result of
+//!    any size takes bounded memory.
+//! 4. A CopyData message stays in the receive buffer until the next one is asked for, because the
+//!    caller borrows it. It is consumed once, at the latest when the client is dropped.
+//! 5. A wait for a long message asks for its memory first.
+//! 6. A fault of the socket sets `broken`. Then the connection ends and sends nothing more.
 
 use crate::decode::{self, Frame};
 use crate::encode;

@@ -3,6 +3,14 @@
 //! This module alone checks every length and every string: what it returns is well formed.
 //! `message` puts its fields together to bodies. A message that is cut, too long, or of an unknown
 //! type is a [`Violation`], which ends its session alone with SQLSTATE 08P01.
+//!
+//! What must hold:
+//!
+//! 1. A length is judged as soon as the head is there. So an absurd one is refused and never waited
+//!    for.
+//! 2. No bytes make a reader panic or read beyond the message's body.
+//! 3. A reader of a body calls [`Fields::end`] after its last field, so that no bytes go unread.
+//! 4. A search in a long body has safe points: a message may have a gigabyte.
 
 use runtime::work::{STRIDE, give_way};
 use sql::{SqlError, SqlState};

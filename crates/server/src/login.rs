@@ -6,6 +6,17 @@
 //! Fresh --start-up, trust--> live
 //! Fresh --start-up, scram--> SaslFirst --> SaslFinal --> live
 //! ```
+//!
+//! What must hold:
+//!
+//! 1. A client without a proof makes the server wait for short messages only. The first byte and
+//!    the length are judged before anything else of a message has come.
+//! 2. An unknown user takes the same steps as a known one and fails at the same one.
+//! 3. [`Step::Proved`] comes from a finished exchange alone, and each step consumes the exchange.
+//!    So a client cannot repeat one.
+//! 4. PLUS is offered and taken only where the connection has the hash of a certificate.
+//! 5. Names of users and databases are cut as `name` cuts them. So a long name finds the object
+//!    that CREATE made from it.
 
 use crate::decode::{self, Fields, Frame, Violation};
 use crate::encode;

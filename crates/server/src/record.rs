@@ -1,7 +1,16 @@
 //! The server log's lines about clients.
 //!
-//! Each line has the client, its user and database, and the SQLSTATE as fields. Text that a client
-//! chose is written without control characters, so that it cannot imitate another line.
+//! Each line has the client, its user and database, and the SQLSTATE as fields.
+//!
+//! What must hold:
+//!
+//! 1. Text that a client chose is written without control characters, so that it cannot imitate
+//!    another line. In the message [`OneLine`] sees to it, and in a field the log does.
+//! 2. Lines about clients that are not in yet are bounded ([`is_said`]), because anybody may cause
+//!    them.
+//! 3. Errors on which the operator has to act come at most once a second. The next line has the
+//!    number of those left out, so none goes unnoticed.
+//! 4. The spin lock of the refusals is free while a line is logged.
 
 mod refusals;
 

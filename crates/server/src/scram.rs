@@ -2,8 +2,18 @@
 //! client's proof to the server's certificate, so that nobody between the two can pass it on.
 //!
 //! The server keeps a password only as a [`Verifier`] in PostgreSQL's text form. Neither the
-//! password nor a client's proof can be computed from it. An unknown user goes through the same
-//! exchange with a made-up verifier, so that a client cannot learn which users exist.
+//! password nor a client's proof can be computed from it.
+//!
+//! What must hold:
+//!
+//! 1. An unknown user goes through the same exchange with a made-up verifier. Its salt depends on
+//!    the name and a lasting secret, and it costs known users the same time. So a client cannot
+//!    learn which users exist.
+//! 2. Stored keys are compared in constant time.
+//! 3. A nonce is new in each exchange, so a proof is of no use a second time.
+//! 4. A client that could bind its proof, but believes that the server cannot, is refused: somebody
+//!    in between may have changed the offer.
+//! 5. `Debug` shows nothing of a verifier, because its text may reach a log.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hmac::{Hmac, Mac};

@@ -2,6 +2,16 @@
 //! connections, failed logins.
 //!
 //! Connections write here when they come, log in and go; no statement does.
+//!
+//! What must hold:
+//!
+//! 1. A policy is replaced whole. A login reads all its rules from the policy that was in force
+//!    when its connection came.
+//! 2. The policy's number grows after the policy is in its place. So a session that sees the new
+//!    number finds that policy or a later one.
+//! 3. The former policy is dropped outside of the spin lock: it may hold the last reference to a
+//!    certificate and to passwords.
+//! 4. A statement is cancelled only by a client that shows the session's secret.
 
 use crate::places::{Limits, Place, Places};
 use crate::scram::Verifier;

@@ -1,5 +1,15 @@
 //! Answers to clients while the server starts. A client goes through the login only as far as
 //! necessary, within TLS if it wants TLS. Then it gets an error that asks it to come again later.
+//!
+//! What must hold:
+//!
+//! 1. An exchange runs on the thread of the door, which serves all clients. It never waits, and it
+//!    reads neither the folder nor passwords.
+//! 2. Bytes that follow a request for TLS unencrypted are refused. Otherwise somebody in between
+//!    could put them in front of the client's own.
+//! 3. A client that has asked for TLS gets its error within TLS. A fault of the protocol outside of
+//!    TLS gets no answer, because the peer may speak another protocol.
+//! 4. A cancel request ends the exchange without an answer: there is no statement yet.
 
 use crate::encode::{self, Severity};
 use crate::login::{self, First};

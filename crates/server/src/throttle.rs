@@ -9,8 +9,17 @@
 //! - An address as a whole has a queue as well, which begins where no single user's failures reach.
 //!   It bounds the guesses of a client that tries many names.
 //!
-//! Both tables have a fixed number of entries and keep those that failed most. Unix sockets are not
-//! counted, so that the administrator of the machine always gets in.
+//! Unix sockets are not counted, so that the administrator of the machine always gets in.
+//!
+//! What must hold:
+//!
+//! 1. A login takes its place in both queues or in none: one that would wait too long is refused
+//!    before it takes any.
+//! 2. Each table has at most [`REMEMBERED`] entries. A full one forgets the key with the fewest
+//!    failures, so a flood of new keys does not erase the worst.
+//! 3. The failures of one user, as fast as they may come, never reach [`OF_ADDRESS`].
+//! 4. Failures count for an IPv6 network of 64 bits, and for the IPv4 address in a mapped one
+//!    ([`network`]). A client cannot choose itself a new queue.
 
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};

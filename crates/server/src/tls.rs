@@ -1,5 +1,19 @@
 //! TLS over a session's socket. The runtime carries the ciphertext; this module keeps the plain
 //! text.
+//!
+//! A reload makes another [`Offer`] for later sessions. A session keeps the one that it began with.
+//!
+//! What must hold:
+//!
+//! 1. [`load`] refuses a key that others than its owner may read. As in PostgreSQL, the group may
+//!    read a key that belongs to root.
+//! 2. A session binds proofs to the certificate that its own handshake showed, also after a reload.
+//! 3. A client that began with TLS names this protocol in the handshake, or it is refused. So a
+//!    browser's request cannot reach the database.
+//! 4. Decryption takes all bytes that the library can use and leaves a part of a record to the
+//!    caller.
+//! 5. Encryption takes the whole reply or fails. It yields but does not stop at an interrupt,
+//!    because half a message cannot be taken back.
 
 mod end_point;
 

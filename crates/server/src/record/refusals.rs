@@ -3,6 +3,17 @@
 //!
 //! Refusals of one SQLSTATE are a *kind*. A second begins with a kind's first refusal. Refusals
 //! without a line are counted by address, and the count is logged at the second's end.
+//!
+//! What must hold:
+//!
+//! 1. Each refusal gets a line or is counted at one place. So the lines and counts of a second add
+//!    up to its refusals.
+//! 2. An address gets [`OF_ADDRESS`] lines of a kind's [`OF_KIND`]. So one address does not use up
+//!    the lines of the others.
+//! 3. A kind keeps [`ADDRESSES`] addresses and drops them at the end of its second. So a flood from
+//!    many addresses takes bounded memory.
+//! 4. The first refusal without a line is announced as such. The caller then arranges that the
+//!    count is logged even if no further refusal comes.
 
 use crate::throttle::network;
 use runtime::net::Peer;

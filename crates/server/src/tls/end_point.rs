@@ -1,6 +1,13 @@
 //! The channel binding `tls-server-end-point` (RFC 5929, section 4): the hash of the server's
 //! certificate. The hash function is that of the certificate's own signature, or SHA-256 in place
 //! of MD5 and SHA-1.
+//!
+//! What must hold:
+//!
+//! 1. The hash covers the certificate's bytes as the client gets them.
+//! 2. A signature whose hash is not certain gives none. The server then offers no binding, and
+//!    clients that insist on one refuse it. A wrong hash would make every bound login fail.
+//! 3. No bytes make the reader of the certificate panic.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
