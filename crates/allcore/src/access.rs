@@ -1,4 +1,17 @@
 //! The server's login policy, made from the settings of `allcore serve` and checked.
+//!
+//! What must hold:
+//!
+//! 1. Clients of other machines get in without proof only where two settings say so by name
+//!    ([`check_trust`]). A default or an absent setting never opens the server.
+//! 2. The password file's stamp is taken before the file is read. A change in between gives another
+//!    stamp, so the next login reads the file again.
+//! 3. A password file that is missing, damaged or empty leaves the last known passwords in force,
+//!    and the log says so. At the start it is an error.
+//! 4. Passwords are read beside the core, because a login must not make the core's sessions wait
+//!    for the disk.
+//! 5. The secret for salts of unknown users lies in the folder and outlives a restart. A new one at
+//!    each start would betray which users exist.
 
 use crate::passwords::Passwords;
 use crate::settings::{AuthKind, DEFAULT_RESERVED, ServeSettings, TlsKind};

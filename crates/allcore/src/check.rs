@@ -1,4 +1,11 @@
 //! `allcore check`: verifies a stopped server's data folder, and changes nothing in it.
+//!
+//! What must hold:
+//!
+//! 1. The folder is opened to look only. Recovery's changes stay in memory and in a nameless
+//!    temporary file.
+//! 2. The database is shut down before the result is printed, also when the check failed.
+//! 3. The exit status is 0 only if the whole folder was read and no fault was found.
 
 use crate::folder;
 use crate::logger;

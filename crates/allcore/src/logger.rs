@@ -1,8 +1,17 @@
 //! The server's log on standard error: time in UTC, level, text; or one JSON object a line.
 //!
-//! A thread of its own writes it, so that no core waits for the log's reader. Lines that come while
-//! the queue is full are dropped. A later line has their number, as soon as the queue takes lines
-//! again.
+//! A thread of its own writes it, so that no core waits for the log's reader.
+//!
+//! What must hold:
+//!
+//! 1. Logging a line never waits. A line that comes while the queue is full is dropped and counted.
+//! 2. The number of dropped lines is written before the next line, as soon as the queue takes lines
+//!    again.
+//! 3. Each line in the queue is counted once when it enters and once when it is written. A count
+//!    that leaks would close the queue for good.
+//! 4. [`flush`] waits for at most [`FLUSH_LIMIT`], so a reader that has stopped does not keep the
+//!    process from ending.
+//! 5. Before [`install`] and without its thread, lines are written where they are logged.
 
 mod line;
 

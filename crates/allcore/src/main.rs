@@ -1,4 +1,14 @@
 //! The `allcore` command: serve a data folder, check one, set passwords, measure servers.
+//!
+//! What must hold:
+//!
+//! 1. Only `serve` makes a data folder. The other commands ask [`must_be_data_folder`] before they
+//!    open or write anything. A file in an empty folder would keep a server from making it a data
+//!    folder.
+//! 2. Each command but `bench`, which reports itself, ends through `main`. One line says why it
+//!    failed, and the log is flushed before the process exits.
+//! 3. The process's allocator counts for sessions. The server's bounds of memory rest on it.
+//! 4. A password is never an argument of the command, because other users can read those.
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,14 @@
 //! The passwords file of a data folder: one line a user, `name verifier`, never a password itself.
+//!
+//! What must hold:
+//!
+//! 1. The verifier follows the last blank of its line. So a name may contain blanks, but no end of
+//!    a line.
+//! 2. The file is replaced in one step. A server that reads it meanwhile sees the old file or the
+//!    new one.
+//! 3. A line that cannot be read makes the whole file unreadable. A reader never goes on with some
+//!    of the users.
+//! 4. A file that others than its owner may open is refused.
 
 use crate::folder;
 use server::scram::Verifier;

@@ -1,4 +1,20 @@
 //! `allcore serve`: from settings to a running server and back down.
+//!
+//! What must hold:
+//!
+//! 1. Certificate, addresses and bounds of memory are judged before the folder is opened. So a
+//!    mistake in them changes nothing.
+//! 2. Signals have their handlers before the first worker exists. A signal is then never lost to a
+//!    thread without one.
+//! 3. Addresses are bound before the folder is opened, and the server takes the same sockets.
+//!    Clients that come in between get an answer, and none is refused.
+//! 4. A reload is read whole before anything of it takes effect. If one part cannot be used,
+//!    everything stays as it was.
+//! 5. A reload keeps the settings that count only at the start, and warns about those that differ.
+//! 6. At the end the server stops accepting, then sessions end, then the last checkpoint is
+//!    written. A second signal skips the rest, and the next start recovers.
+//! 7. Buffers and the memory of sessions fit the machine together. If their sizes were named and do
+//!    not fit, the server does not start.
 
 use crate::access;
 use crate::folder;

@@ -1,5 +1,15 @@
 //! The settings of `allcore serve`: from the command line, else the environment, else a file, else
 //! the defaults.
+//!
+//! What must hold:
+//!
+//! 1. `None`, or an empty list, means that nobody has named the setting. Defaults are applied where
+//!    a setting is used. A default stored here would win over the file.
+//! 2. A new setting is read in `file` and stands in `reload`: among those that count at the start,
+//!    or among those that change at once.
+//! 3. `config` and `discard_log_after` are not read from the file. The second one concerns a single
+//!    start.
+//! 4. Session settings are a list in which the last entry of a name counts.
 
 mod file;
 mod reload;

@@ -1,4 +1,13 @@
 //! Amounts with units: `2GiB`, `700MiB`, `64kB`; `10s`, `500ms`, `1min`.
+//!
+//! What must hold:
+//!
+//! 1. A unit is a power of 1024, also without the `i`, as in PostgreSQL's settings.
+//! 2. An amount fits a float exactly: it has at most 2^53 bytes.
+//! 3. A time is at least 1 ms and at most 24 h. Timers made from it neither fire at once nor
+//!    overflow.
+//! 4. A written value can be read back. An amount that is no whole number of its unit loses digits
+//!    on the way.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,12 @@
 //! One line of the log, as text or as a JSON object, with the fields that came with it.
+//!
+//! What must hold:
+//!
+//! 1. A JSON line is one object, whatever its texts hold.
+//! 2. In a text line a field with unusual characters is quoted and escaped, so it cannot begin
+//!    another line. The message is written as it is: its author removes control characters.
+//! 3. The message and each field are cut at [`LONGEST`] bytes, between two characters.
+//! 4. Making a line asks nothing of the session or the core. It may be made on any thread.
 
 use log::kv::{Error, Key, Value, VisitSource};
 use log::{Level, Record};

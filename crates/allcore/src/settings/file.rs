@@ -1,5 +1,14 @@
 //! The settings file: TOML, `name = value`, names as the long options; `[set]` holds the settings
 //! with which sessions begin.
+//!
+//! What must hold:
+//!
+//! 1. The file fills in what is absent, and changes nothing that the command line or the
+//!    environment has set.
+//! 2. Entries of `[set]` stand before those from elsewhere, which therefore win.
+//! 3. A name that no setting has is an error, as is a value that cannot be read. So a misspelt
+//!    setting is never silently without effect.
+//! 4. An error names the line and the setting.
 
 use super::{AuthKind, FileIoKind, LogFormat, LogLevel, ServeSettings, TlsKind, at_least_one};
 use clap::ValueEnum;

@@ -1,5 +1,16 @@
 //! A reload of the settings: the settings that it changes, and those that it must leave as they
 //! are.
+//!
+//! What must hold:
+//!
+//! 1. A setting of the file is either among those of [`ServeSettings::fixed_differences`] and
+//!    [`ServeSettings::keep_fixed`], or among those of [`ServeSettings::changes`]. The first two
+//!    name the same settings.
+//! 2. A setting that is absent now never lets clients in with less proof or less encryption than
+//!    before. Only a named value does that.
+//! 3. A change is logged with both values, and as a warning where clients are protected less than
+//!    before.
+//! 4. Naming a default is no change.
 
 use super::{AuthKind, ServeSettings, TlsKind};
 use crate::units::Span;
