@@ -1,9 +1,8 @@
 //! Signals. The first Ctrl-C or termination signal ends a run with its results so far, the second
 //! one ends the program. A closed terminal ends the run as the first signal does.
 //!
-//! What must hold: the CPUs of a pinned server are restored on every way out. Servers that the lab
-//! started are stopped by their guards (`arm`), which notice that the lab is gone. The lab ignores
-//! Ctrl-Z: figures around a pause would be worthless.
+//! Servers that the lab started are stopped by their guards (`arm`), which notice that the lab is
+//! gone. The lab ignores Ctrl-Z: figures around a pause would be worthless.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,8 +12,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use sync::atomic::{AtomicBool, Ordering};
-
-use crate::observe::give_back;
 
 /// Exit status of a program that a Ctrl-C ended.
 pub(crate) const STOPPED: u8 = 130;
@@ -35,7 +32,6 @@ pub fn watch() -> Result<Arc<AtomicBool>, String> {
             match signal {
                 SIGTSTP => {}
                 SIGQUIT => {
-                    give_back();
                     // This returns only where it fails, and then nothing else is left to do.
                     let _ = emulate_default_handler(signal);
                 }
@@ -51,7 +47,6 @@ pub fn watch() -> Result<Arc<AtomicBool>, String> {
 }
 
 fn end_at_once() -> ! {
-    give_back();
     let _ = writeln!(std::io::stderr(), "\nended at once: nothing more is reported");
     std::process::exit(i32::from(STOPPED));
 }

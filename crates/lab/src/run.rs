@@ -20,7 +20,7 @@ use sync::atomic::{AtomicBool, Ordering};
 use crate::figures;
 use crate::findings;
 use crate::interrupt::STOPPED;
-use crate::observe::{self, Awake, Pinned, Split};
+use crate::observe::{self, Awake, Split};
 use crate::options::{Bench, Outputs, RunOptions, Verb};
 use crate::record::{self, Report};
 use crate::report::{self, Stored};
@@ -148,9 +148,10 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     for arm in &mut arms {
         arm.observer.leave_out(&servers);
     }
-    let pinned = asked.split.as_ref().and_then(|split| pin(split, &arms, &servers, &mut facts, &mut missing));
+    if let Some(split) = &asked.split {
+        pin(split, &arms, &mut facts, &mut missing);
+    }
     let swept = swept(&mut arms, &asked, &machine, stop);
-    drop(pinned);
     let wide = swept.wide.len();
     missing.extend(swept.missing.into_iter().chain(swept.wide));
     let mut report = Report {
@@ -199,38 +200,22 @@ fn is_set(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed)
 }
 
-/// Pins client and servers to separate CPUs. A failure appears under Missing; the run goes on.
-fn pin(
-    split: &Split,
-    arms: &[Arm],
-    servers: &[u32],
-    facts: &mut Vec<(String, String)>,
-    missing: &mut Vec<String>,
-) -> Option<Pinned> {
-    let pinned = match Pinned::pin(split, servers) {
-        Ok(pinned) => pinned,
-        Err(reason) => {
-            let mut line = format!("client and servers share their CPUs: {reason}");
-            if arms.iter().any(|arm| arm.running.is_own()) {
-                line += &format!("; servers that the lab has started keep to {:?}", split.server);
-            }
-            view::say(&line);
-            missing.push(line);
-            return None;
-        }
-    };
-    let (here, elsewhere): (Vec<&Arm>, Vec<&Arm>) =
-        arms.iter().partition(|arm| !arm.running.target.processes.is_empty());
-    let names = |arms: &[&Arm]| arms.iter().map(|arm| arm.running.target.arm.clone()).collect::<Vec<_>>();
-    let servers = figures::list(&names(&here));
+/// Pins the client; the lab's own servers run on their CPUs already. A failure appears under
+/// Missing, as other servers do; the run goes on.
+fn pin(split: &Split, arms: &[Arm], facts: &mut Vec<(String, String)>, missing: &mut Vec<String>) {
+    if let Err(reason) = split.pin_client() {
+        let line = format!("the client is not pinned: {reason}");
+        view::say(&line);
+        return missing.push(line);
+    }
+    let (own, others): (Vec<&Arm>, Vec<&Arm>) = arms.iter().partition(|arm| arm.running.is_own());
+    let name = |arm: &&Arm| arm.running.target.arm.clone();
+    let servers = figures::list(&own.iter().map(name).collect::<Vec<_>>());
     let Split { client, server } = split;
     facts.push(("pinned".into(), format!("client to CPUs {client:?}, servers ({servers}) to {server:?}")));
-    missing.extend(
-        names(&elsewhere)
-            .iter()
-            .map(|name| format!("{name}: its server is not pinned, since its processes are unknown here")),
-    );
-    Some(pinned)
+    missing.extend(others.iter().map(name).map(|name| {
+        format!("{name}: its server is not pinned, since it ran already: pin it to {server:?} with taskset")
+    }));
 }
 
 fn swept(arms: &mut [Arm], asked: &Asked, machine: &ThisMachine, stop: &AtomicBool) -> Swept {

@@ -380,37 +380,6 @@ fn a_quit_leaves_the_terminal_alone() {
     assert_eq!(status, Some(128 + SIGQUIT), "{shown}");
 }
 
-/// The CPUs that a process may use, as the kernel lists them.
-fn allowed(process: u32) -> String {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    status.lines().find(|line| line.starts_with("Cpus_allowed_list:")).unwrap().to_owned()
-}
-
-#[test]
-fn a_pinned_server_gets_its_cpus_back_where_a_run_is_ended_at_once() {
-    if std::thread::available_parallelism().unwrap().get() < 2 {
-        skip("this machine has but one CPU");
-        return;
-    }
-    let server = Server::start(&[]);
-    let before = allowed(server.pid());
-    let folder = tempfile::tempdir().unwrap();
-    let arm = format!("a=postgres://postgres@127.0.0.1:{}/postgres", server.port);
-    let arguments = [&["--arm", &arm, "--pin"][..], &SMALL, &SHORT, &["--clients", "1", "--round", "60s"]];
-    let mut running = started(folder.path(), &arguments.concat());
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while allowed(server.pid()) == before {
-        assert!(Instant::now() < deadline && running.try_wait().unwrap().is_none(), "it is not pinned");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    for name in ["STOP", "INT", "TERM", "CONT"] {
-        signal(name, running.id());
-    }
-    assert_eq!(running.wait().unwrap().code(), Some(130));
-    assert!(fs::read_to_string(folder.path().join("err")).unwrap().contains("ended at once"));
-    assert_eq!(allowed(server.pid()), before);
-}
-
 #[test]
 fn what_is_wrong_is_said_in_a_line_and_other_arms_go_on() {
     let folder = tempfile::tempdir().unwrap();

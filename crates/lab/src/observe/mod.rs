@@ -30,8 +30,7 @@ use crate::record::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, OwnCpus,
 pub use awake::Awake;
 pub use machine::facts;
 pub use noise::fixed_loop;
-pub(crate) use pin::give_back;
-pub use pin::{Pinned, Split};
+pub use pin::Split;
 pub use waits::{CLIENT, Connect, IN_STATE, RUNNING, connect_to};
 
 use cpus::Time;
@@ -70,12 +69,10 @@ pub struct Observer {
     roots: Vec<u32>,
     /// The reason why they are unknown.
     unseen: String,
-    /// Other arms' servers.
     apart: Vec<u32>,
     dialect: Dialect,
     /// Makes the connections for questions about wait events.
     connect: Option<Connect>,
-    /// The program perf.
     perf: PathBuf,
     window: Option<Window>,
 }

@@ -1,16 +1,9 @@
 //! Separate CPUs for client and server (`--pin`), so that the kernel moves neither, and neither
-//! takes the other's caches.
-//!
-//! What must hold: a server's affinity is restored when the run is over, however it ends, as long
-//! as this process can act. [`Pinned`] restores it when it is dropped, [`give_back`] where the
-//! process ends before. One run is pinned at a time.
+//! takes the other's caches. The lab starts its servers on theirs. It leaves other servers alone.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
-use procfs::process::all_processes;
-use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +16,7 @@ impl Split {
     /// Splits the CPUs this process may use: a quarter of the cores, at least one, to the client,
     /// the others to the server. Threads of a core stay together. A machine with one core is an
     /// error.
-    pub fn of_this_machine() -> Result<Self, String> {
+    pub(crate) fn of_this_machine() -> Result<Self, String> {
         let allowed =
             sched_getaffinity(None).map_err(|error| format!("CPU affinity can't be read: {error}"))?;
         let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
@@ -49,92 +42,20 @@ impl Split {
     }
 
     /// Runs `work`, which starts a server, on the servers' CPUs, so that the server sizes itself
-    /// for these; then the calling thread returns to its own. Without permission `work` runs
-    /// anywhere, and [`Pinned::pin`] reports that.
-    pub fn on_servers<T>(&self, work: impl FnOnce() -> T) -> T {
-        let mut there = Before::default();
-        let _ = there.one(rustix::thread::gettid(), &set(&self.server));
-        work()
+    /// for these; then the calling thread returns to its own.
+    pub(crate) fn on_servers<T>(&self, work: impl FnOnce() -> T) -> Result<T, String> {
+        let failed = |error| format!("CPU affinity can't be set: {error}");
+        let before = sched_getaffinity(None).map_err(failed)?;
+        sched_setaffinity(None, &set(&self.server)).map_err(failed)?;
+        let done = work();
+        sched_setaffinity(None, &before).map_err(failed)?;
+        Ok(done)
     }
-}
 
-/// Pinned threads; dropping this value restores their CPUs.
-#[derive(Debug)]
-pub struct Pinned(());
-
-/// The threads that this process has pinned.
-static PINNED: Mutex<Option<Before>> = Mutex::new(None);
-
-/// Restores the CPUs of all pinned threads, before the process ends without dropping anything.
-pub(crate) fn give_back() {
-    drop(PINNED.lock().unwrap_or_else(PoisonError::into_inner).take());
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        give_back();
-    }
-}
-
-impl Pinned {
-    /// Pins the calling thread, and threads it starts later, to the client's CPUs. Pins all threads
-    /// of the servers with these first processes to theirs. Processes and threads that these start
-    /// later inherit it. An error names the missing permission; then nothing is pinned.
-    pub fn pin(split: &Split, servers: &[u32]) -> Result<Self, String> {
-        let mut pinned = Before { threads: Vec::new(), servers: servers.to_vec() };
-        let own = rustix::thread::gettid();
-        pinned
-            .one(own, &set(&split.client))
-            .map_err(|error| format!("the client can't be pinned: {error}"))?;
-        let server = set(&split.server);
-        for thread in threads(servers)? {
-            match pinned.one(thread, &server) {
-                // The thread has ended in between.
-                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-                Err(error) => {
-                    let pid = thread.as_raw_nonzero();
-                    return Err(format!(
-                        "the server can't be pinned (thread {pid}): {error}; run as its user or as root"
-                    ));
-                }
-            }
-        }
-        *PINNED.lock().unwrap_or_else(PoisonError::into_inner) = Some(pinned);
-        Ok(Self(()))
-    }
-}
-
-/// The CPUs of the threads before they were pinned; dropping this value restores them.
-#[derive(Debug, Default)]
-struct Before {
-    threads: Vec<(Pid, CpuSet)>,
-    servers: Vec<u32>,
-}
-
-impl Before {
-    fn one(&mut self, thread: Pid, to: &CpuSet) -> Result<(), rustix::io::Errno> {
-        let before = sched_getaffinity(Some(thread))?;
-        sched_setaffinity(Some(thread), to)?;
-        self.threads.push((thread, before));
-        Ok(())
-    }
-}
-
-impl Drop for Before {
-    fn drop(&mut self) {
-        // Ended threads have no CPUs to restore: errors mean no more than that, here and below.
-        for (thread, before) in &self.threads {
-            let _ = sched_setaffinity(Some(*thread), before);
-        }
-        // Threads that began since have inherited the pinning; they get the CPUs of the server's
-        // first thread.
-        let Some((_, first)) = self.threads.get(1) else { return };
-        let known: HashSet<Pid> = self.threads.iter().map(|(thread, _)| *thread).collect();
-        for thread in threads(&self.servers).unwrap_or_default() {
-            if !known.contains(&thread) {
-                let _ = sched_setaffinity(Some(thread), first);
-            }
-        }
+    /// Pins the calling thread, and threads it starts later, to the client's CPUs.
+    pub(crate) fn pin_client(&self) -> Result<(), String> {
+        sched_setaffinity(None, &set(&self.client))
+            .map_err(|error| format!("CPU affinity can't be set: {error}"))
     }
 }
 
@@ -142,19 +63,6 @@ fn set(cpus: &[usize]) -> CpuSet {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(*cpu));
     set
-}
-
-fn threads(roots: &[u32]) -> Result<Vec<Pid>, String> {
-    let processes: Vec<_> =
-        all_processes().map_err(|error| format!("/proc can't be read: {error}"))?.flatten().collect();
-    let stats: Vec<_> = processes.iter().filter_map(|process| process.stat().ok()).collect();
-    let roots: Vec<i32> = roots.iter().map(|root| *root as i32).collect();
-    let of = super::processes::tree(&stats, &roots, &Default::default());
-    let threads = processes
-        .iter()
-        .filter(|process| of.contains(&process.pid))
-        .filter_map(|process| process.tasks().ok());
-    Ok(threads.flat_map(|tasks| tasks.flatten()).filter_map(|task| Pid::from_raw(task.tid)).collect())
 }
 
 #[cfg(test)]
@@ -181,41 +89,10 @@ mod tests {
             return;
         };
         let before = sched_getaffinity(None).unwrap();
-        let (child, inside) = split.on_servers(|| (Spawned::sleeping(), sched_getaffinity(None).unwrap()));
-        let pid = Pid::from_raw(child.id() as i32);
+        let start = || (Spawned::sleeping(), sched_getaffinity(None).unwrap());
+        let (child, inside) = split.on_servers(start).unwrap();
+        let pid = rustix::process::Pid::from_raw(child.id() as i32);
         assert_eq!((sched_getaffinity(pid).unwrap(), inside), (set(&split.server), set(&split.server)));
         assert_eq!(sched_getaffinity(None).unwrap(), before);
-    }
-
-    #[test]
-    fn a_server_is_pinned_with_its_children_and_given_back() {
-        let Ok(split) = Split::of_this_machine() else {
-            crate::tests::skip("this machine has but one core");
-            return;
-        };
-        let mut shell = Command::new("sh")
-            .args(["-c", "sleep 30 & echo $!; wait"])
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(shell.stdout.as_mut().unwrap()), &mut line)
-            .unwrap();
-        let child = Pid::from_raw(line.trim().parse().unwrap());
-        let (own, before) = (sched_getaffinity(None).unwrap(), sched_getaffinity(child).unwrap());
-
-        let pinned = Pinned::pin(&split, &[shell.id()]).unwrap();
-        assert_eq!(sched_getaffinity(child).unwrap(), set(&split.server));
-        assert_eq!(sched_getaffinity(None).unwrap(), set(&split.client));
-        // As where the process ends at once.
-        give_back();
-        assert_eq!(sched_getaffinity(child).unwrap(), before);
-        drop(pinned);
-        drop(Pinned::pin(&split, &[shell.id()]).unwrap());
-        assert_eq!(sched_getaffinity(child).unwrap(), before);
-        assert_eq!(sched_getaffinity(None).unwrap(), own);
-
-        rustix::process::kill_process(child.unwrap(), rustix::process::Signal::KILL).unwrap();
-        shell.wait().unwrap();
     }
 }

@@ -19,7 +19,6 @@ use procfs::{ProcError, ProcResult};
 
 use super::cpus::{Cpus, Time};
 
-/// CPU time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Spent {
     /// In clock ticks, as is `kernel`: each process's last incomplete tick is missing.
@@ -46,7 +45,6 @@ pub(super) struct Thread {
 
 pub(super) type Threads = HashMap<i32, Thread>;
 
-/// The machine at one moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Snapshot {
     pub(super) machine: Time,
@@ -143,7 +141,7 @@ fn counters(task: &Task) -> ProcResult<(i32, Thread)> {
 }
 
 /// The processes at or below `roots`, except those at or below `without`.
-pub(super) fn tree(stats: &[Stat], roots: &[i32], without: &HashSet<i32>) -> HashSet<i32> {
+fn tree(stats: &[Stat], roots: &[i32], without: &HashSet<i32>) -> HashSet<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for stat in stats {
         children.entry(stat.ppid).or_default().push(stat.pid);

@@ -73,7 +73,10 @@ impl Server {
         stop: &AtomicBool,
     ) -> Result<Self, String> {
         let start = || Running::start(spec, executable, stop);
-        let running = asked.split.as_ref().map_or_else(start, |split| split.on_servers(start))?;
+        let running = match &asked.split {
+            Some(split) => split.on_servers(start)?,
+            None => start(),
+        }?;
         let name = &spec.name;
         let workload = named::named(options).map_err(|why| format!("arm {name}: {why}"))?;
         let fail = |fault: control::Fault| format!("arm {name}: {fault}");
