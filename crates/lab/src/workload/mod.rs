@@ -5,6 +5,7 @@ pub mod connect;
 pub mod pgbench;
 pub mod sysbench;
 pub mod tables;
+mod talk;
 pub mod tpcc;
 pub mod ycsb;
 
@@ -53,7 +54,6 @@ pub trait Workload: Sync {
         Ok(())
     }
 
-    /// The state of its tables.
     fn found(&self, _: &mut Control) -> Result<Found, Fault> {
         Ok(Found::Loaded)
     }

@@ -20,7 +20,6 @@ mod random;
 mod schema;
 mod statements;
 mod stock_level;
-mod talk;
 mod terminal;
 
 use crate::arm::control::{Control, Fault, Progress};
@@ -96,7 +95,7 @@ impl Workload for Tpcc {
     }
 
     fn client(&self, index: usize, _: usize) -> Box<dyn Client> {
-        Box::new(terminal::Terminal::new(index as i64, self.warehouses))
+        terminal::new(index as i64, self.warehouses)
     }
 }
 

@@ -6,18 +6,19 @@
 //! insert different keys. The latest keys of a client are its own inserts and the loaded ones, in
 //! YCSB's proportion: a client assumes that the others have inserted as many as it has.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::arm::control::{Control, Fault, Progress};
 use crate::arm::{Dialect, Target};
-use crate::client::random::Repeatable;
 use crate::client::random::ycsb::{hash, scrambled, zipfian};
-use crate::client::{Client, Params, Prepare, Random, Statement, StatementId, Step, Turn, Wanted};
+use crate::client::{Client, Params, Prepare, Random, Statement, StatementId, Step, Wanted};
 use crate::record::Check;
 
 use super::tables::{self, Table, Tables};
+use super::talk::{Ended, Talk, Talker};
 use super::{Before, Found, Workload};
 
 /// `fieldcount`.
@@ -191,143 +192,104 @@ impl Workload for Ycsb {
     fn client(&self, _: usize, of: usize) -> Box<dyn Client> {
         // Relaxed: the counter hands out numbers and nothing else.
         let block = BLOCKS.fetch_add(1, Ordering::Relaxed);
-        Box::new(YcsbClient {
+        let client = YcsbClient {
             plan: Arc::clone(&self.plan),
-            random: Repeatable::default(),
             inserted: 0,
             clients: of.max(1) as u64,
             block: block * BLOCK,
-            state: State::Begin,
-            kind: 0,
-            key: 0,
             scratch: String::new(),
-        })
+        };
+        Talker::new(move |talk, random| Box::pin(client.work(talk, random)))
     }
 }
 
 #[derive(Debug)]
 struct YcsbClient {
     plan: Arc<Plan>,
-    random: Repeatable,
     inserted: u64,
     clients: u64,
     /// The first number of its block.
     block: u64,
-    state: State,
-    kind: u8,
-    /// The record that the client reads and then writes.
-    key: u64,
     scratch: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Begin,
-    /// The operation begins again with the same random numbers.
-    Again,
-    /// The client has read the record and writes it next.
-    Write,
-    /// The insert has its answer.
-    Inserted,
-    Done,
-}
-
 impl YcsbClient {
-    /// Chooses an operation, or goes back to the beginning of the last one.
-    fn begin(&mut self, turn: Turn<'_>) -> Step {
-        let random = self.random.begin(turn.random, self.state == State::Again);
+    async fn work(mut self, talk: Talk, mut random: Random) -> Infallible {
+        loop {
+            let drawn = random.clone();
+            while self.operation(&talk, &mut random).await == Err(Ended::Failed { again: true }) {
+                random.clone_from(&drawn);
+            }
+        }
+    }
+
+    async fn operation(&mut self, talk: &Talk, random: &mut Random) -> Result<(), Ended> {
         let mut drawn = random.between(0, 99);
         let chosen = self.plan.mix.iter().position(|(.., share)| {
             drawn -= share;
             drawn < 0
         });
         let kind = chosen.unwrap_or(0);
-        self.kind = kind as u8;
-        self.state = State::Done;
-        match self.plan.mix[kind].0 {
-            Operation::Insert => {
-                self.state = State::Inserted;
-                let number = self.block + self.inserted;
-                write_record(number, random, turn.params, &mut self.scratch);
-                Step::Run(INSERT)
-            }
+        talk.begin(kind as u8);
+        let operation = self.plan.mix[kind].0;
+        if operation == Operation::Insert {
+            self.insert(talk, random).await?;
+            return talk.step(Step::Done(kind as u8)).await;
+        }
+        let key = self.choose_key(random);
+        match operation {
             Operation::Scan => {
-                self.choose_key();
-                write_key(self.key, turn.params, &mut self.scratch);
-                turn.params.int(self.random.get().between(1, MAX_SCAN_LENGTH));
-                Step::Run(SCAN)
+                let length = random.between(1, MAX_SCAN_LENGTH);
+                let fill = |params: &mut Params| {
+                    write_key(key, params, &mut self.scratch);
+                    params.int(length);
+                };
+                talk.run_with(SCAN, fill).await?;
             }
-            Operation::Update => {
-                self.choose_key();
-                self.update(turn.params)
-            }
-            operation => {
+            Operation::Update => self.update(key, talk, random).await?,
+            _ => {
+                talk.run_with(READ, |params| write_key(key, params, &mut self.scratch)).await?;
                 if operation == Operation::ReadModifyWrite {
-                    self.state = State::Write;
+                    self.update(key, talk, random).await?;
                 }
-                self.choose_key();
-                write_key(self.key, turn.params, &mut self.scratch);
-                Step::Run(READ)
             }
         }
+        talk.step(Step::Done(kind as u8)).await
+    }
+
+    /// A failed insert has used its number, unless it is tried again: the client can't know whether
+    /// the row exists.
+    async fn insert(&mut self, talk: &Talk, random: &mut Random) -> Result<(), Ended> {
+        let number = self.block + self.inserted;
+        let fill = |params: &mut Params| write_record(number, random, params, &mut self.scratch);
+        let ended = talk.run_with(INSERT, fill).await;
+        self.inserted += u64::from(ended != Err(Ended::Failed { again: true }));
+        ended
     }
 
     /// Draws a record's number.
-    fn choose_key(&mut self) {
-        let (random, records) = (self.random.get(), self.plan.records);
+    fn choose_key(&self, random: &mut Random) -> u64 {
+        let records = self.plan.records;
         if !self.plan.latest_keys {
-            self.key = scrambled(records, random);
-            return;
+            return scrambled(records, random);
         }
         // All clients' inserts stand for its own, which it knows to exist.
         let inserts = self.inserted * self.clients;
         let age = zipfian(records + inserts, random);
-        self.key = match age < inserts {
+        match age < inserts {
             true => self.block + self.inserted - 1 - age / self.clients,
             false => records - 1 - (age - inserts),
-        };
+        }
     }
 
-    /// Writes one field of the chosen record.
-    fn update(&mut self, params: &mut Params) -> Step {
-        let random = self.random.get();
+    /// Writes one field of a record.
+    async fn update(&mut self, key: u64, talk: &Talk, random: &mut Random) -> Result<(), Ended> {
         let field = random.between(0, i64::from(FIELD_COUNT) - 1) as u16;
-        write_field(random, params, &mut self.scratch);
-        write_key(self.key, params, &mut self.scratch);
-        Step::Run(StatementId(UPDATE + field))
-    }
-
-    /// Counts an insert. A failed one has used its number all the same: the client can't know
-    /// whether the row exists.
-    fn inserted(&mut self) {
-        self.inserted += 1;
-    }
-}
-
-impl Client for YcsbClient {
-    fn next(&mut self, turn: Turn<'_>) -> Step {
-        match self.state {
-            State::Begin | State::Again => self.begin(turn),
-            State::Write => {
-                self.state = State::Done;
-                self.update(turn.params)
-            }
-            State::Inserted | State::Done => {
-                if self.state == State::Inserted {
-                    self.inserted();
-                }
-                self.state = State::Begin;
-                Step::Done(self.kind)
-            }
-        }
-    }
-
-    fn failed(&mut self, again: bool) -> u8 {
-        if self.state == State::Inserted && !again {
-            self.inserted();
-        }
-        self.state = if again { State::Again } else { State::Begin };
-        self.kind
+        let fill = |params: &mut Params| {
+            write_field(random, params, &mut self.scratch);
+            write_key(key, params, &mut self.scratch);
+        };
+        talk.run_with(StatementId(UPDATE + field), fill).await
     }
 }
 

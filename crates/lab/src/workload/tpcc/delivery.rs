@@ -6,9 +6,9 @@
 
 use super::home::Home;
 use super::statements::Sql;
-use super::talk::{Ended, Talk};
 use super::{DISTRICTS, money};
 use crate::client::Random;
+use crate::workload::talk::{Ended, Talk};
 
 /// Draws the inputs (2.7.1) and takes the steps of 2.7.4.2.
 pub(super) async fn delivery(home: &Home, talk: &Talk, random: &mut Random) -> Result<Sql, Ended> {

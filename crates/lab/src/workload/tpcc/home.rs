@@ -2,10 +2,9 @@
 
 use super::random;
 use super::statements::Sql;
-use super::talk::{Ended, Talk};
 use crate::client::Random;
+use crate::workload::talk::{Ended, Talk};
 
-/// A terminal's place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Home {
     pub(super) warehouse: i64,

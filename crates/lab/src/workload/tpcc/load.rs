@@ -176,7 +176,6 @@ impl Load<'_> {
         })
     }
 
-    /// All warehouses.
     fn warehouses(&self, control: &mut Control, warehouses: i64) -> Result<(), Fault> {
         let random = &mut Random::new(self.seed, u64::MAX);
         self.rows(control, "warehouse", 1..=warehouses, |warehouse, row| {

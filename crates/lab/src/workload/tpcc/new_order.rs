@@ -4,9 +4,9 @@
 use super::home::Home;
 use super::random::{self, Text};
 use super::statements::Sql;
-use super::talk::{Ended, Talk};
 use super::{DISTRICTS, money};
 use crate::client::Random;
+use crate::workload::talk::{Ended, Talk};
 
 const LINES: usize = 15;
 /// An item that never exists (2.4.1.5).

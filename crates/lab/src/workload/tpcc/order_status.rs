@@ -3,8 +3,8 @@
 use super::DISTRICTS;
 use super::home::{Home, Who};
 use super::statements::Sql;
-use super::talk::{Ended, Talk};
 use crate::client::Random;
+use crate::workload::talk::{Ended, Talk};
 
 /// Draws the inputs (2.6.1) and takes the steps of 2.6.2.2.
 pub(super) async fn order_status(home: &Home, talk: &Talk, random: &mut Random) -> Result<Sql, Ended> {

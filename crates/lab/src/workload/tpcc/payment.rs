@@ -4,9 +4,9 @@
 use super::home::{Home, Who};
 use super::random::Text;
 use super::statements::Sql;
-use super::talk::{Ended, Talk};
 use super::{DISTRICTS, money};
 use crate::client::Random;
+use crate::workload::talk::{Ended, Talk};
 
 /// Draws the inputs (2.5.1) and takes the steps of 2.5.2.2.
 pub(super) async fn payment(home: &Home, talk: &Talk, random: &mut Random) -> Result<Sql, Ended> {

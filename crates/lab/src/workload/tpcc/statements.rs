@@ -1,6 +1,6 @@
 //! The statements of all transactions, the same on both dialects.
 
-use crate::client::{Prepare, Statement, StatementId, Step, Wanted};
+use crate::client::{Prepare, Statement, StatementId, Wanted};
 
 /// Defines [`Sql`] and [`ALL`] from each statement's name, the wanted part of its reply, and its
 /// text with `?` for each parameter.
@@ -95,9 +95,9 @@ statements! {
         AND ol_o_id < ? AND ol_o_id >= ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?"
 }
 
-impl Sql {
-    pub(super) fn run(self) -> Step {
-        Step::Run(StatementId(self as u16))
+impl From<Sql> for StatementId {
+    fn from(sql: Sql) -> Self {
+        Self(sql as u16)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::home::Home;
 use super::statements::Sql;
-use super::talk::{Ended, Talk};
 use crate::client::Random;
+use crate::workload::talk::{Ended, Talk};
 
 /// Draws the inputs (2.8.1) and takes the steps of 2.8.2.2.
 pub(super) async fn stock_level(home: &Home, talk: &Talk, random: &mut Random) -> Result<Sql, Ended> {

@@ -2,8 +2,6 @@
 //! with inputs that it draws. A repetition draws the same inputs again.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
 
 use super::Kind;
 use super::delivery::delivery;
@@ -14,8 +12,8 @@ use super::order_status::order_status;
 use super::payment::payment;
 use super::statements::Sql;
 use super::stock_level::stock_level;
-use super::talk::{Ended, Talk};
-use crate::client::{Client, Random, Step, Turn};
+use crate::client::{Client, Random, Step};
+use crate::workload::talk::{Ended, Talk, Talker};
 
 /// Cards of each kind in a deck, which make the shares of the mix exact: 10, 10, 1, 1 and 1 of 23.
 const DECK: [Kind; 23] = {
@@ -31,34 +29,11 @@ const DECK: [Kind; 23] = {
     deck
 };
 
-type Work = Pin<Box<dyn Future<Output = Infallible> + Send>>;
-
-pub(super) struct Terminal {
-    home: Home,
-    talk: Talk,
-    /// All its transactions, one after the other, from the first step on.
-    work: Option<Work>,
-}
-
-impl Terminal {
-    pub(super) fn new(index: i64, warehouses: i64) -> Self {
-        let (warehouse, district) = (index % warehouses + 1, index / warehouses % 10 + 1);
-        Self { home: Home { warehouse, district, warehouses }, talk: Talk::default(), work: None }
-    }
-}
-
-impl Client for Terminal {
-    fn next(&mut self, turn: Turn<'_>) -> Step {
-        let begin = || -> Work { Box::pin(work(self.home, self.talk.clone(), turn.random.fork())) };
-        let work = self.work.get_or_insert_with(begin);
-        self.talk.next(turn, || {
-            let Poll::Pending = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        })
-    }
-
-    fn failed(&mut self, again: bool) -> u8 {
-        self.talk.failed(again)
-    }
+/// Terminal number `index`, from 0.
+pub(super) fn new(index: i64, warehouses: i64) -> Box<dyn Client> {
+    let (warehouse, district) = (index % warehouses + 1, index / warehouses % 10 + 1);
+    let home = Home { warehouse, district, warehouses };
+    Talker::new(move |talk, random| Box::pin(work(home, talk, random)))
 }
 
 async fn work(home: Home, talk: Talk, mut random: Random) -> Infallible {

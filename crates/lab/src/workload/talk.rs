@@ -1,15 +1,48 @@
-//! A terminal's talk with the driver: transactions are async functions whose awaits are the steps
-//! that the driver does for them. The terminal polls them by hand: no runtime, no waker.
+//! Clients whose transactions are async functions: their awaits are the steps that the driver does
+//! for them. The client polls them by hand: no runtime, no waker.
 //!
 //! What must hold: a transaction awaits nothing but a step, and keeps no guard over one.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::mem::swap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
-use super::statements::Sql;
-use crate::client::{Params, Reply, Step, Turn};
+use crate::client::{Client, Params, Random, Reply, StatementId, Step, Turn};
+
+/// All transactions of a client, one after the other.
+pub(super) type Work = Pin<Box<dyn Future<Output = Infallible> + Send>>;
+
+/// A client that begins this work with its first step.
+pub(super) struct Talker<F> {
+    begin: Option<F>,
+    work: Option<Work>,
+    talk: Talk,
+}
+
+impl<F: FnOnce(Talk, Random) -> Work + Send> Talker<F> {
+    pub(super) fn new(begin: F) -> Box<Self> {
+        Box::new(Self { begin: Some(begin), work: None, talk: Talk::default() })
+    }
+}
+
+impl<F: FnOnce(Talk, Random) -> Work + Send> Client for Talker<F> {
+    fn next(&mut self, turn: Turn<'_>) -> Step {
+        if let Some(begin) = self.begin.take() {
+            self.work = Some(begin(self.talk.clone(), turn.random.fork()));
+        }
+        let work = self.work.as_mut().expect("it has begun");
+        self.talk.next(turn, || {
+            let Poll::Pending = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        })
+    }
+
+    fn failed(&mut self, again: bool) -> u8 {
+        self.talk.failed(again)
+    }
+}
 
 /// The reason why a transaction is not over by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +59,7 @@ impl From<&'static str> for Ended {
     }
 }
 
-/// The terminal's end of the talk and its transactions'. No other thread takes part, so the lock is
+/// The state that a client and its transactions share. No other thread takes part, so the lock is
 /// always free.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Talk(Arc<Mutex<Shared>>);
@@ -48,7 +81,7 @@ impl Talk {
     }
 
     /// Polls the transactions up to their next step, which the driver does.
-    pub(super) fn next(&self, turn: Turn<'_>, poll: impl FnOnce()) -> Step {
+    fn next(&self, turn: Turn<'_>, poll: impl FnOnce()) -> Step {
         let mut shared = self.shared();
         swap(turn.params, &mut shared.params);
         shared.reply.copy(turn.reply);
@@ -60,7 +93,7 @@ impl Talk {
     }
 
     /// Tells the transactions that the last step failed; returns the kind of the one under way.
-    pub(super) fn failed(&self, again: bool) -> u8 {
+    fn failed(&self, again: bool) -> u8 {
         let mut shared = self.shared();
         shared.failed = Some(again);
         shared.kind
@@ -85,17 +118,20 @@ impl Talk {
     }
 
     /// Runs a statement whose parameters are these numbers.
-    pub(super) async fn run(&self, sql: Sql, values: &[i64]) -> Result<(), Ended> {
+    pub(super) async fn run(&self, sql: impl Into<StatementId>, values: &[i64]) -> Result<(), Ended> {
         self.run_with(sql, |params| params.ints(values)).await
     }
 
     /// Runs a statement with the parameters that `fill` writes.
-    pub(super) async fn run_with(&self, sql: Sql, fill: impl FnOnce(&mut Params)) -> Result<(), Ended> {
+    pub(super) async fn run_with(
+        &self,
+        sql: impl Into<StatementId>,
+        fill: impl FnOnce(&mut Params),
+    ) -> Result<(), Ended> {
         fill(&mut self.shared().params);
-        self.step(sql.run()).await
+        self.step(Step::Run(sql.into())).await
     }
 
-    /// Reads the last statement's reply.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Reply) -> T) -> T {
         read(&self.shared().reply)
     }
