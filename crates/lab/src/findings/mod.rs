@@ -30,7 +30,6 @@ pub fn conclude(report: &mut Report) {
 /// How much a finding matters; the first come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Transactions failed.
     Failure,
     /// Throughput falls beyond its highest point, or a rate is not held.
     Fall,
@@ -40,7 +39,6 @@ enum Rank {
     Growth,
     /// Rounds or arms that were not steady.
     Steadiness,
-    /// The scalability law.
     Law,
 }
 

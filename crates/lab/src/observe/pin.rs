@@ -67,8 +67,6 @@ fn set(cpus: &[usize]) -> CpuSet {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
     use crate::tests::Spawned;
 

@@ -12,50 +12,45 @@ use crate::load::Protocol;
 
 /// Defines a structure of numbers, stored by their names. NaN and infinities are stored as null.
 macro_rules! numbers {
-    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident,)* }) => {
+    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident),* $(,)? }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         pub struct $name {
             $($(#[$field_about])* #[serde(deserialize_with = "number::read")] pub $field: f64,)*
         }
 
-        impl $name {
-            /// Builds one from a way to read each field of another.
-            #[allow(dead_code)]
-            pub(crate) fn each(of: impl Fn(fn(&Self) -> f64) -> f64) -> Self {
+        impl Numbers for $name {
+            fn each(of: impl Fn(fn(&Self) -> f64) -> f64) -> Self {
                 Self { $($field: of(|one| one.$field),)* }
             }
         }
     };
 }
 
+/// A structure of numbers.
+pub(crate) trait Numbers: Sized {
+    /// Builds one from a way to read each field of another.
+    fn each(of: impl Fn(fn(&Self) -> f64) -> f64) -> Self;
+}
+
 /// Version of the stored form; raise it when the form changes.
 pub const VERSION: u32 = 1;
 
 numbers! {
-    /// A number and its 95% confidence interval.
-    Interval {
-        /// The best estimate: a median, or a fitted value.
-        value,
-        /// The lower bound; NaN when the rounds are too few for one (a single round).
-        low,
-        /// The upper bound; NaN with `low`.
-        high,
-    }
+    /// A median or a fitted value, with its 95% confidence interval. Both bounds are NaN where the
+    /// rounds are too few for them (a single round).
+    Interval { value, low, high }
 }
 
 impl Interval {
-    /// A number without known bounds.
     pub fn alone(value: f64) -> Self {
         Self { value, low: f64::NAN, high: f64::NAN }
     }
 
-    /// The bounds, where they are known.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         (self.low.is_finite() && self.high.is_finite()).then_some((self.low, self.high))
     }
 
-    /// The verdict on it as a ratio.
     pub fn verdict(&self) -> Verdict {
         match self.bounds() {
             None => Verdict::Unknown,
@@ -74,9 +69,7 @@ impl Interval {
 /// The verdict of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The second is more.
     More,
-    /// The second is less.
     Less,
     /// No difference outside the noise.
     None,
@@ -88,11 +81,8 @@ pub enum Verdict {
 /// `tps(n) = single * n / (1 + contention * (n - 1) + coherence * n * (n - 1))`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Fit {
-    /// Name of the arm.
     pub arm: String,
-    /// Name of the workload.
     pub workload: String,
-    /// How statements were sent.
     pub protocol: Protocol,
     /// Transactions a second of one client (lambda).
     pub single: Interval,
@@ -111,9 +101,7 @@ pub struct Fit {
 /// Where a fitted curve turns.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Peak {
-    /// Clients.
     pub clients: Interval,
-    /// Transactions a second.
     #[serde(deserialize_with = "number::read")]
     pub tps: f64,
 }
@@ -130,16 +118,13 @@ impl Fit {
 /// The name in [`Report::load`] that marks a run whose transactions were pipelines.
 pub(crate) const PIPELINE: &str = "pipeline";
 
-/// A whole run.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Report {
-    /// [`VERSION`].
     pub version: u32,
     /// When it began, RFC 3339.
     pub began: String,
     /// The words of the command as a shell takes them, without passwords.
     pub command: Vec<String>,
-    /// The machine it ran on.
     pub machine: Machine,
     /// The load as name and value: driver, pace, seconds of warm-up and of counting, seed.
     pub load: Vec<(String, String)>,
@@ -147,7 +132,6 @@ pub struct Report {
     pub arms: Vec<Arm>,
     /// All points, in the order they were first measured.
     pub points: Vec<Point>,
-    /// Curves through the points.
     pub fits: Vec<Fit>,
     /// The first lines of a report: the faults that disqualify the run, and the comparison of the
     /// arms.
@@ -166,7 +150,6 @@ impl Report {
     }
 }
 
-/// The machine.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
     /// Facts of the machine, as name and value: CPU, topology, kernel, governor, huge pages.
@@ -175,28 +158,18 @@ pub struct Machine {
     pub noise: Vec<Noise>,
 }
 
-/// The fact of free memory, which differs between runs on the same machine.
+/// Facts that differ between runs on the same machine.
 pub(crate) const MEMORY_AT_START: &str = "memory available at start";
-
-/// The fact of other programs' load, which differs as well.
 pub(crate) const LOAD_AT_START: &str = "load of others at start";
 
 numbers! {
-    /// One run of the fixed loop.
-    Noise {
-        /// Seconds since the run's beginning.
-        at,
-        /// Milliseconds it took.
-        took,
-    }
+    /// One run of the fixed loop: seconds since the run's beginning, and milliseconds it took.
+    Noise { at, took }
 }
 
-/// One server, in one setting.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Arm {
-    /// Its name.
     pub name: String,
-    /// The language it speaks.
     pub dialect: Dialect,
     /// The server's version, as it reports it.
     pub server: String,
@@ -207,20 +180,15 @@ pub struct Arm {
 /// A workload on an arm with so many clients.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Point {
-    /// Name of the arm.
     pub arm: String,
-    /// Name of the workload.
     pub workload: String,
-    /// How statements were sent.
     pub protocol: Protocol,
-    /// Connections.
     pub clients: usize,
     /// Transactions a second: the rounds' median.
     pub tps: Interval,
     /// The judged figure ([`Round::judged`]) over that of the first arm with the same workload,
     /// protocol and clients. `None` for the first arm itself, and where that arm has no such point.
     pub ratio: Option<Interval>,
-    /// All rounds.
     pub rounds: Vec<Round>,
     /// Conditions that must hold after the last round.
     pub checks: Vec<Check>,
@@ -233,7 +201,6 @@ impl Point {
     }
 }
 
-/// One round.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Round {
     /// The pass over the points it belongs to, from 0. Rounds of two arms with the same clients and
@@ -242,15 +209,12 @@ pub struct Round {
     /// Seconds since the run's beginning.
     #[serde(deserialize_with = "number::read")]
     pub at: f64,
-    /// Seconds that were counted.
     #[serde(deserialize_with = "number::read")]
     pub elapsed: f64,
-    /// Transactions done a second.
     #[serde(deserialize_with = "number::read")]
     pub tps: f64,
     /// Arrivals a second (open loop).
     pub offered: Option<Offered>,
-    /// By kind of transaction.
     pub kinds: Vec<KindCounts>,
     /// The latency of all transactions done.
     pub latency: Latency,
@@ -263,17 +227,13 @@ pub struct Round {
     /// elsewhere.
     #[serde(default)]
     pub by_rate: Vec<Latency>,
-    /// Done in each second.
     pub seconds: Vec<u64>,
-    /// Errors by code.
     pub errors: Vec<Errors>,
     /// Transactions that arrived and never began (open loop), where the driver reports them.
     pub unstarted: Option<u64>,
     /// The number of clients that could not go on, and the first one's reason.
     pub lost_clients: Option<(usize, String)>,
-    /// The driver's own CPU time.
     pub client_cpu: CpuTime,
-    /// The observers' results.
     pub observed: Observed,
 }
 
@@ -288,10 +248,8 @@ impl Round {
 /// Arrivals a second in an open loop, from one rate to the other evenly.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Offered {
-    /// When counting began.
     #[serde(deserialize_with = "number::read")]
     pub from: f64,
-    /// When it ended.
     #[serde(deserialize_with = "number::read")]
     pub to: f64,
     /// Whether they arrived evenly, not at random.
@@ -300,7 +258,6 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Over the time that was counted.
     pub fn mean(&self) -> f64 {
         self.at(0.5)
     }
@@ -311,12 +268,9 @@ impl Offered {
     }
 }
 
-/// Transactions of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KindCounts {
-    /// Its name.
     pub name: String,
-    /// Committed.
     pub done: u64,
     /// Given up.
     pub failed: u64,
@@ -325,33 +279,10 @@ pub struct KindCounts {
 }
 
 numbers! {
-    /// Latencies in milliseconds.
-    Latency {
-        /// Mean.
-        mean,
-        /// Half are below.
-        p50,
-        /// Nine in ten are below.
-        p90,
-        /// 95 in 100.
-        p95,
-        /// 99 in 100.
-        p99,
-        /// 999 in 1000.
-        p999,
-        /// The longest.
-        max,
-    }
+    /// Latencies in milliseconds; `p999` is the 99.9th percentile.
+    Latency { mean, p50, p90, p95, p99, p999, max }
 }
 
-impl Latency {
-    /// No known latencies.
-    pub(crate) fn none() -> Self {
-        Self::each(|_| f64::NAN)
-    }
-}
-
-/// Observations beside a round.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Observed {
     /// The split of the machine's CPU time, where the server runs on this machine.
@@ -390,13 +321,9 @@ pub(crate) const NO_SYMBOLS: &str = "no symbols: ";
 pub(crate) const NO_WAITS: &str = "no wait events: ";
 
 numbers! {
-    /// Context switches for each transaction.
-    Switches {
-        /// A thread had to wait.
-        voluntary,
-        /// A thread's time slice was over, or another thread came first.
-        involuntary,
-    }
+    /// Context switches for each transaction. A voluntary one: a thread had to wait. An involuntary
+    /// one: its time slice was over, or another thread came first.
+    Switches { voluntary, involuntary }
 }
 
 /// A part of something counted in samples.
@@ -412,65 +339,40 @@ pub struct Share {
 /// Shares and their number of samples: 0 where that is unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Profile {
-    /// How many.
     pub samples: u64,
     /// The largest first. Where the sum is below 1, the smallest are left out.
     pub shares: Vec<Share>,
 }
 
 numbers! {
-    /// Idle parts of CPUs that are not all of the machine's, from 0 to 1.
-    OwnCpus {
-        /// The idle share of the CPUs that the server may use.
-        server_idle,
-        /// The idle share of the CPUs that the load driver may use.
-        client_idle,
-    }
+    /// Idle parts, from 0 to 1, of the CPUs that the server may use and of those that the load
+    /// driver may use.
+    OwnCpus { server_idle, client_idle }
 }
 
 numbers! {
-    /// Shares of the machine's CPU time; their sum is 1.
-    CpuSplit {
-        /// The load driver.
-        client,
-        /// The server, in its own code.
-        server_user,
-        /// The server, in the kernel.
-        server_kernel,
-        /// Anything else.
-        other,
-        /// Nothing.
-        idle,
-    }
+    /// Shares of the machine's CPU time; their sum is 1. The load driver is the client.
+    CpuSplit { client, server_user, server_kernel, other, idle }
 }
 
-/// Errors of one code.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Errors {
     /// SQLSTATE, or MySQL's number.
     pub code: String,
-    /// The first message.
     pub message: String,
-    /// How many.
     pub count: u64,
     /// Whether the workload tolerates it: no transaction failed by it.
     pub tolerated: bool,
 }
 
 numbers! {
-    /// CPU time of the driver's threads in the measured time.
-    CpuTime {
-        /// In seconds.
-        user,
-        /// In seconds.
-        system,
-    }
+    /// CPU time of the driver's threads in the measured time, in seconds.
+    CpuTime { user, system }
 }
 
 /// A condition that must hold after a run, and whether it does.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Check {
-    /// The condition.
     pub claim: String,
     /// The observation that violates it.
     pub fault: Option<String>,

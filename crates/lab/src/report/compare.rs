@@ -33,7 +33,6 @@ pub(crate) struct Comparison<'a> {
     pub(crate) crossed: Vec<String>,
 }
 
-/// A point in both runs.
 #[derive(Debug)]
 struct Pair<'a> {
     /// Workload, protocol and arm.
@@ -216,6 +215,7 @@ fn sheet(pairs: &[Pair<'_>]) -> Option<Sheet> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Numbers as _;
     use crate::report::samples;
     use crate::tests::{golden, golden_cases};
 

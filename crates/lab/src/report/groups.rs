@@ -3,8 +3,8 @@
 use super::turn::Turn;
 use crate::load::Protocol;
 use crate::record::{
-    CpuSplit, Fit, Interval, Latency, Offered, OwnCpus, PIPELINE, Point, Profile, Report, Round, Share,
-    Switches,
+    CpuSplit, Fit, Interval, Latency, Numbers, Offered, OwnCpus, PIPELINE, Point, Profile, Report, Round,
+    Share, Switches,
 };
 use crate::stats;
 
@@ -12,9 +12,7 @@ use crate::stats;
 #[derive(Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) report: &'a Report,
-    /// Name of the workload.
     pub(crate) workload: &'a str,
-    /// How statements were sent.
     pub(crate) protocol: Protocol,
     /// Numbers of clients of any arm, rising.
     pub(crate) clients: Vec<usize>,
@@ -60,12 +58,10 @@ impl<'a> Group<'a> {
         format!("{}, {}{pipelined}", self.workload, self.protocol.name())
     }
 
-    /// An arm's point with this many clients.
     pub(crate) fn point(&self, arm: &str, clients: usize) -> Option<&'a Point> {
         self.points.iter().copied().find(|point| point.arm == arm && point.clients == clients)
     }
 
-    /// An arm's points by rising clients.
     pub(crate) fn line(&self, arm: &str) -> Vec<&'a Point> {
         self.points.iter().copied().filter(|point| point.arm == arm).collect()
     }
@@ -81,7 +77,6 @@ impl<'a> Group<'a> {
         self.points.iter().filter_map(|point| point.offered()).any(|offered| offered.from != offered.to)
     }
 
-    /// An arm's fitted curve.
     pub(crate) fn fit(&self, arm: &str) -> Option<&'a Fit> {
         let here =
             |fit: &&Fit| fit.arm == arm && fit.workload == self.workload && fit.protocol == self.protocol;
@@ -97,13 +92,10 @@ impl<'a> Group<'a> {
 /// Counts of failures at a point, over all rounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Failures {
-    /// Transactions given up.
     pub(crate) failed: u64,
-    /// Transactions tried again.
     pub(crate) retried: u64,
     /// Errors of statements, except those that the workload tolerates.
     pub(crate) errors: u64,
-    /// Clients that could not go on.
     pub(crate) lost_clients: u64,
 }
 
@@ -121,17 +113,17 @@ impl Point {
 
     /// The rounds' medians.
     pub(crate) fn latency(&self) -> Latency {
-        self.medians(|round| Some(round.latency)).unwrap_or(Latency::none())
+        self.all(|round| Some(round.latency), stats::median).unwrap_or(Latency::each(|_| f64::NAN))
     }
 
     /// Lateness of begins (open loop): the rounds' medians.
     pub(crate) fn lag(&self) -> Option<Latency> {
-        self.medians(|round| round.lag)
+        self.all(|round| round.lag, stats::median)
     }
 
     /// Lateness of begins while a client was free, the driver's own (open loop).
     pub(crate) fn own_lag(&self) -> Option<Latency> {
-        self.medians(|round| round.own_lag)
+        self.all(|round| round.own_lag, stats::median)
     }
 
     /// Latencies over a rising rate: the arrivals a second, and the rounds' medians there.
@@ -140,7 +132,7 @@ impl Point {
         let steps = steps.unwrap_or(0);
         let step = |at: usize| {
             let rate = offered?.at((at as f64 + 0.5) / steps as f64);
-            Some((rate, self.medians(|round| round.by_rate.get(at).copied())?))
+            Some((rate, self.all(|round| round.by_rate.get(at).copied(), stats::median)?))
         };
         (0..steps).filter_map(step).collect()
     }
@@ -174,10 +166,10 @@ impl Point {
         self.rounds.iter().try_fold(0, |sum: u64, round| Some(sum.saturating_add(round.unstarted?)))
     }
 
-    fn medians(&self, of: impl Fn(&Round) -> Option<Latency>) -> Option<Latency> {
-        let all: Vec<Latency> = self.rounds.iter().filter_map(of).collect();
-        let one = |of: fn(&Latency) -> f64| median(all.iter().map(of)).unwrap_or(f64::NAN);
-        (!all.is_empty()).then(|| Latency::each(one))
+    /// The numbers of all rounds that have them, combined by `as_one`.
+    fn all<T: Numbers>(&self, of: impl Fn(&Round) -> Option<T>, as_one: impl Fn(&[f64]) -> f64) -> Option<T> {
+        let all: Vec<T> = self.rounds.iter().filter_map(of).collect();
+        (!all.is_empty()).then(|| T::each(|number| as_one(&all.iter().map(number).collect::<Vec<_>>())))
     }
 
     /// Over all rounds.
@@ -199,14 +191,12 @@ impl Point {
 
     /// The rounds' mean, so that the shares still add up.
     pub(crate) fn cpu(&self) -> Option<CpuSplit> {
-        let all: Vec<CpuSplit> = self.rounds.iter().filter_map(|round| round.observed.cpu).collect();
-        (!all.is_empty()).then(|| CpuSplit::each(|of| all.iter().map(of).sum::<f64>() / all.len() as f64))
+        self.all(|round| round.observed.cpu, mean)
     }
 
     /// The rounds' mean.
     pub(crate) fn own_cpus(&self) -> Option<OwnCpus> {
-        let all: Vec<OwnCpus> = self.rounds.iter().filter_map(|round| round.observed.own_cpus).collect();
-        (!all.is_empty()).then(|| OwnCpus::each(|of| all.iter().map(of).sum::<f64>() / all.len() as f64))
+        self.all(|round| round.observed.own_cpus, mean)
     }
 
     /// Number of the server's threads that worked all the time: the rounds' median.
@@ -217,8 +207,7 @@ impl Point {
 
     /// Context switches of the server for each transaction: the rounds' medians.
     pub(crate) fn switches(&self) -> Option<Switches> {
-        let all: Vec<Switches> = self.rounds.iter().filter_map(|round| round.observed.switches).collect();
-        (!all.is_empty()).then(|| Switches::each(|of| median(all.iter().map(of)).unwrap_or(f64::NAN)))
+        self.all(|round| round.observed.switches, stats::median)
     }
 
     /// System calls of the server for each transaction: the rounds' median.
@@ -259,6 +248,10 @@ impl Point {
         shares.sort_by(|a, b| b.share.total_cmp(&a.share));
         Profile { samples: seen().fold(0, |sum: u64, (_, samples)| sum.saturating_add(samples)), shares }
     }
+}
+
+fn mean(of: &[f64]) -> f64 {
+    of.iter().sum::<f64>() / of.len() as f64
 }
 
 /// The median of the numbers among these; `None` without any.

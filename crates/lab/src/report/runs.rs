@@ -8,12 +8,10 @@ use super::templates::render;
 use crate::figures;
 use crate::record::{Arm, Interval, Point, Report, Verdict};
 
-/// A stored run.
 #[derive(Debug)]
 pub struct Stored {
     /// Its heading on the page.
     pub name: String,
-    /// The run.
     pub report: Report,
     /// Its plots: a description of each, and its file as the page names it.
     pub plots: Vec<(&'static str, String)>,

@@ -5,12 +5,9 @@ use super::groups::{Group, gather};
 use crate::figures::{self, NONE};
 use crate::record::{NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Point, Profile, Report};
 
-/// A table.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Sheet {
-    /// The title.
     pub(crate) title: String,
-    /// The head of each column.
     pub(crate) heads: Vec<String>,
     /// For each row, a cell for each head.
     pub(crate) rows: Vec<Vec<String>>,
@@ -165,7 +162,6 @@ fn checks(group: &Group<'_>) -> Option<Sheet> {
     Sheet::new("Checks", &["arm", "condition", "clients", "result"], rows)
 }
 
-/// The split of the machine's CPU time.
 fn cpu(group: &Group<'_>) -> Option<Sheet> {
     let heads = ["client", "server user", "server kernel", "other", "idle"];
     Sheet::of_points("The machine's CPU time", group, &heads, |point| {
@@ -186,7 +182,6 @@ fn costs(group: &Group<'_>) -> Option<Sheet> {
     })
 }
 
-/// The fitted curves.
 fn fits(group: &Group<'_>) -> Option<Sheet> {
     let row = |arm: &&str| {
         let fit = group.fit(arm)?;

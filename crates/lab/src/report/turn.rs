@@ -34,12 +34,10 @@ pub(crate) fn above(high: &Point, low: &Point, part: f64) -> Above {
 /// The turn of a curve, from its points.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn<'a> {
-    /// The highest point.
     pub(crate) best: &'a Point,
     /// The lowest point beyond the best that is a fall outside the noise; without one, the lowest
     /// fall in single rounds.
     pub(crate) fallen: Option<&'a Point>,
-    /// The point with the most clients.
     pub(crate) last: &'a Point,
 }
 

@@ -79,7 +79,6 @@ fn described(law: &Law, curve: &[(f64, f64)], like: &Point) -> Fit {
     }
 }
 
-/// The three terms.
 #[derive(Debug, Clone, Copy)]
 struct Law {
     single: f64,
@@ -161,7 +160,6 @@ fn explained(law: &Law, curve: &[(f64, f64)]) -> f64 {
     1.0 - left / all
 }
 
-/// Whether the law describes the curve.
 fn describes(law: &Law, curve: &[(f64, f64)], points: &[&Point]) -> bool {
     let pairs = curve.windows(2).map(|pair| (pair[1].1 / pair[0].1) / (pair[1].0 / pair[0].0));
     let off = |(clients, tps): &(f64, f64)| (law.tps(*clients) / tps - 1.0).abs();

@@ -7,7 +7,6 @@ use super::interval::{estimate_positive, independent_ratio};
 use crate::figures;
 use crate::record::{Interval, Point, Round, Verdict};
 
-/// A figure of rounds.
 type Figure = (&'static str, fn(&Round) -> f64);
 
 /// Figures that a threshold can name; all but throughput are latencies.

@@ -5,7 +5,6 @@
 
 use super::interval::{median, tail};
 
-/// A change over time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
     /// From the first moment to the last, as a part of the median: 0.1 is a rise by a tenth.

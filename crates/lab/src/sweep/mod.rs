@@ -42,21 +42,16 @@ use plan::Cells;
 pub struct Contender<'a> {
     /// The target of the load; the points have its arm's name.
     pub target: &'a Target,
-    /// The program that makes the load.
     pub driver: &'a dyn Driver,
-    /// The workload that the driver runs.
     pub workload: &'a dyn Workload,
-    /// The observer of the server during a round.
     pub observer: &'a mut dyn Observe,
     /// Reports how the arm's server has ended; `None` while it runs, and for other servers than the
     /// lab's own.
     pub ended: Box<dyn FnMut() -> Option<String> + 'a>,
 }
 
-/// The plan of a sweep.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Connections of each point.
     pub clients: Vec<usize>,
     /// Each round's load; its clients are the point's, its threads at most as many, its seed
     /// differs in each pass.
@@ -65,7 +60,6 @@ pub struct Plan {
     pub width: f64,
     /// The least number of rounds; at least 1.
     pub least_rounds: u32,
-    /// The largest number of rounds.
     pub most_rounds: u32,
     /// No round begins that would end later than this after the sweep's beginning. The first point
     /// has one round in any case.
@@ -85,7 +79,6 @@ pub trait Machine {
     fn fixed_loop(&self) -> f64;
 }
 
-/// The real machine.
 #[derive(Debug)]
 pub struct ThisMachine(Instant);
 
@@ -110,7 +103,6 @@ impl Machine for ThisMachine {
     }
 }
 
-/// The results of a sweep.
 #[derive(Debug, Clone, Default)]
 pub struct Swept {
     /// All points with at least one round, by clients, then in the order of the arms.
@@ -151,7 +143,6 @@ enum End {
     Stopped,
 }
 
-/// A sweep under way.
 struct Sweep<'a> {
     plan: &'a Plan,
     machine: &'a dyn Machine,

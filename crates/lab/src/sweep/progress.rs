@@ -8,13 +8,9 @@ use crate::record::{Point, Round};
 /// A round, and the run's progress at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// Name of the arm.
     pub arm: String,
-    /// Name of the workload.
     pub workload: String,
-    /// How statements are sent.
     pub protocol: Protocol,
-    /// Connections.
     pub clients: usize,
     /// Finished rounds.
     pub rounds_done: usize,

@@ -11,7 +11,7 @@ use super::{Contender, Progress};
 use crate::drive::{Kind, Live, Measured, Phase, histogram};
 use crate::load::{Arrivals, Load, Pace};
 use crate::observe::Observe;
-use crate::record::{KindCounts, Latency, Observed, Offered, Round};
+use crate::record::{KindCounts, Latency, Numbers, Observed, Offered, Round};
 use crate::workload::Workload;
 
 /// Interval between two checks of the driver's phase: observations are off by up to this at either
@@ -162,11 +162,11 @@ fn together<'a>(all: impl Iterator<Item = &'a Histogram<u64>>) -> Histogram<u64>
     sum
 }
 
-/// Returns `NONE` when the histogram is empty, which happens when pgbench's sampled log holds no
+/// No number when the histogram is empty, which happens when pgbench's sampled log holds no
 /// transaction of this round.
 fn latency(nanoseconds: &Histogram<u64>) -> Latency {
     if nanoseconds.is_empty() {
-        return Latency::none();
+        return Latency::each(|_| f64::NAN);
     }
     let at = |quantile: f64| nanoseconds.value_at_quantile(quantile) as f64 / 1e6;
     Latency {

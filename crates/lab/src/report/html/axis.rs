@@ -2,7 +2,6 @@
 
 use crate::figures;
 
-/// One axis of a plot.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
     /// The identity, or the logarithm: equal differences of it take equal room.

@@ -33,18 +33,13 @@ const MARKS: [&str; 8] = [
     "M-2.5 -4.8H2.5V4.8H-2.5z",
 ];
 
-/// A plot.
 #[derive(Debug)]
 pub(super) struct Plot {
-    /// The caption of its figure.
     pub caption: String,
     /// The label below the horizontal axis, and the one above the vertical axis.
     pub names: (&'static str, &'static str),
-    /// The horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
     pub y: Axis,
-    /// A line for each arm.
     pub lines: Vec<Line>,
 }
 
@@ -61,14 +56,10 @@ pub(super) struct Line {
     pub curve: Vec<(f64, f64)>,
 }
 
-/// A point of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dot {
-    /// Its value on the horizontal axis.
     pub x: f64,
-    /// Its value on the vertical axis.
     pub y: f64,
-    /// Its confidence interval.
     pub bounds: Option<(f64, f64)>,
 }
 
