@@ -56,19 +56,16 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// One round's load.
 #[derive(Debug, Clone)]
 pub struct Load {
     /// Connections.
     pub clients: usize,
     /// Threads of the driver.
     pub threads: usize,
-    /// How statements are sent.
     pub protocol: Protocol,
     /// The client sends all statements of a transaction at once and gets their answers together,
     /// where the workload [allows it](crate::workload::Workload::pipelines).
     pub pipeline: bool,
-    /// When transactions begin.
     pub pace: Pace,
     /// The time over which the clients begin, one after the other.
     pub ramp: Duration,
@@ -78,7 +75,6 @@ pub struct Load {
     pub measured: Duration,
     /// Number of tries for a transaction that fails by a deadlock or a serialization failure.
     pub tries: u32,
-    /// The seed of all random numbers.
     pub seed: u64,
 }
 

@@ -180,8 +180,8 @@ pub struct RunOptions {
     /// The seed of all random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Load")]
     pub(crate) seed: u64,
-    /// Give client and servers separate cores, of those that this process may use: a quarter to the
-    /// client, the others to the servers
+    /// Give client and the lab's servers separate cores, of those that this process may use: a
+    /// quarter to the client, the others to the servers
     #[arg(long, help_heading = "Servers")]
     pub(crate) pin: bool,
     /// Keep this machine's CPUs awake: a sleeping CPU takes time to wake, most of all on a virtual
@@ -201,7 +201,6 @@ pub struct RunOptions {
 pub(crate) const NAMES: &str = "tpcb-like simple-update select-only oltp_point_select oltp_read_only oltp_read_write \
     oltp_write_only oltp_update_index oltp_update_non_index ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f tpcc connect";
 
-/// The workloads.
 const WORKLOADS: &str = "\
 The clients' transactions:
   tpcb-like, simple-update, select-only   pgbench's builtin scripts (--scale)
@@ -227,23 +226,19 @@ pub(crate) fn word(value: impl ValueEnum) -> String {
 }
 
 impl RunOptions {
-    /// Size of pgbench's tables or TPC-C's.
-    pub fn scale(&self) -> u32 {
+    pub(crate) fn scale(&self) -> u32 {
         self.scale.unwrap_or(10)
     }
 
-    /// Number of sysbench's tables.
-    pub fn tables(&self) -> u32 {
+    pub(crate) fn tables(&self) -> u32 {
         self.tables.unwrap_or(4)
     }
 
-    /// Rows of sysbench's tables, or YCSB's records.
-    pub fn table_size(&self) -> u32 {
+    pub(crate) fn table_size(&self) -> u32 {
         self.table_size.unwrap_or(100_000)
     }
 
-    /// The protocol for statements.
-    pub fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> Protocol {
         match self.protocol {
             Some(protocol) => protocol,
             // The client runs each statement once, so it does not prepare it.
@@ -252,8 +247,7 @@ impl RunOptions {
         }
     }
 
-    /// When transactions begin.
-    pub fn pace(&self) -> Pace {
+    pub(crate) fn pace(&self) -> Pace {
         let arrivals = self.arrivals.unwrap_or(Arrivals::Poisson);
         match self.rate {
             Some((from, to)) => Pace::Open { from, to, arrivals },

@@ -42,8 +42,6 @@ pub enum Prepare {
     Never,
     /// When the connection is set up.
     AtConnect,
-    /// When a client first runs it: an earlier statement may create the objects it needs.
-    AtFirstUse,
 }
 
 /// The part of a statement's reply that a client reads; a driver skips the rest.
@@ -109,7 +107,6 @@ enum Form {
     Null,
     Text,
     Verbatim,
-    Unset,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,8 +116,6 @@ pub enum Param<'a> {
     Text(&'a [u8]),
     /// A number or another piece of a statement: a driver never quotes it.
     Verbatim(&'a [u8]),
-    /// A missing value: a driver writes this text into a statement as it stands, or binds NULL.
-    Unset(&'a [u8]),
 }
 
 impl Params {
@@ -141,11 +136,6 @@ impl Params {
     /// Adds a piece that a driver does not quote where it puts it into a statement.
     pub fn verbatim(&mut self, text: &str) {
         self.push(text, Form::Verbatim);
-    }
-
-    /// Adds a missing value, and the text that stands for it in a statement.
-    pub fn unset(&mut self, text: &str) {
-        self.push(text, Form::Unset);
     }
 
     pub fn int(&mut self, value: i64) {
@@ -177,7 +167,6 @@ impl Params {
                 Form::Null => Param::Null,
                 Form::Text => Param::Text(bytes),
                 Form::Verbatim => Param::Verbatim(bytes),
-                Form::Unset => Param::Unset(bytes),
             }
         })
     }
@@ -271,10 +260,9 @@ mod tests {
         params.int(-7);
         params.null();
         params.text("");
-        params.unset(":y");
         params.text("x");
         let all: Vec<_> = params.iter().collect();
-        let texts = [Param::Text(b""), Param::Unset(b":y"), Param::Text(b"x")];
+        let texts = [Param::Text(b""), Param::Text(b"x")];
         assert_eq!(all, [&[Param::Verbatim(b"-7"), Param::Null][..], &texts].concat());
 
         let mut reply = Reply::default();

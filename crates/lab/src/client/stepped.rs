@@ -32,7 +32,7 @@ impl<C: Client + ?Sized> Stepped<C> {
             text += &match param {
                 Param::Null => "NULL".into(),
                 Param::Text(value) => format!("'{}'", String::from_utf8_lossy(value)),
-                Param::Verbatim(value) | Param::Unset(value) => String::from_utf8_lossy(value).into_owned(),
+                Param::Verbatim(value) => String::from_utf8_lossy(value).into_owned(),
             };
             text += piece;
         }

@@ -38,7 +38,6 @@ fn cpu_time(stat: &str) -> CpuTime {
     stat.map_or(CpuTime::default(), |stat| CpuTime { user: seconds(stat.utime), system: seconds(stat.stime) })
 }
 
-/// CPU time since this reading.
 fn cpu_since(before: CpuTime, stat: &str) -> CpuTime {
     let now = cpu_time(stat);
     CpuTime { user: now.user - before.user, system: now.system - before.system }
@@ -80,7 +79,6 @@ pub struct Measured {
     pub errors: Vec<Errors>,
     /// The number of clients that could not go on, and the first one's reason.
     pub lost_clients: Option<(usize, String)>,
-    /// The driver's own work.
     pub client_cpu: CpuTime,
 }
 
@@ -106,7 +104,6 @@ pub struct Live {
     phase: AtomicU8,
     /// An observer will look at the server when counting is over.
     observed_at_end: AtomicBool,
-    /// Longest wait for the observer.
     hold: Duration,
     threads: Box<[CachePadded<Counter>]>,
 }

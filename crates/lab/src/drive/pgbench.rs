@@ -205,7 +205,6 @@ fn share_out(total: u64, kinds: &mut [Kind]) {
     kinds[0].done += left;
 }
 
-/// pgbench's output while it ran.
 #[derive(Default)]
 struct Watched {
     /// When counting began, in seconds since 1970.
@@ -285,7 +284,6 @@ impl Watched {
 /// Interval between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Time limit for its end.
 const END: Duration = Duration::from_secs(20);
 
 /// Longest silence: longer than thousands of connections take.

@@ -97,10 +97,8 @@ record -a || tries some
 [ "$counted" ] && tries count
 "#;
 
-/// perf beside a round.
 pub(super) struct Sampling {
     perf: PathBuf,
-    /// The folder of its files.
     folder: TempDir,
     processes: Vec<i32>,
     shell: Child,

@@ -53,7 +53,6 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Adds a script.
     pub(super) fn read(&mut self, source: &Source) -> Result<(), String> {
         let script = Script { ops: Vec::new(), lines: Vec::new(), weight: source.weight.into() };
         let scanner = Scanner::new(&source.text);

@@ -10,16 +10,18 @@
 //! 1. Deterministic computations give pgbench's results.
 //! 2. A running client allocates nothing once each of its variables has held its longest text.
 //! 3. `:name` is replaced wherever it stands in a command, in quotes and comments too, as in
-//!    pgbench. A name that no command can ever set stays as it is. A name without a value yet stays
-//!    in a text, and is NULL where it is bound.
+//!    pgbench. A name that no command can ever set stays as it is.
 //!
-//! Two differences from pgbench: a repeated transaction restores its initial variables, not the
-//! random numbers alone, so that `\set n :n + 1` counts transactions and not tries. And a statement
-//! in a pipeline is prepared when it first runs, like any other, not when its pipeline begins.
+//! Three differences from pgbench:
+//! - A repeated transaction restores its initial variables, not the random numbers alone, so that
+//!   `\set n :n + 1` counts transactions and not tries.
+//! - A statement is prepared when the client connects, not when it first runs.
+//! - A statement with a variable that has no value yet ends the client.
 //!
 //! Not supported: `\shell` and `\setshell`, which would start processes between statements;
-//! `\aset`, `\;`, the bodies of functions in SQL. Nor are operators on bits, IS, and functions
-//! other than those of `expression::FUNCTIONS`. The driver pgbench runs scripts that use them.
+//! `\aset`, `\;`, the bodies of functions in SQL. Nor are NULL, arithmetic on doubles, CASE,
+//! operators on bits, IS, and functions other than those of `expression::FUNCTIONS`. The driver
+//! pgbench runs scripts that use them.
 
 mod command;
 mod expression;

@@ -112,17 +112,9 @@ impl<'a> Parser<'a, '_> {
         matches!(self.token, Token::Word(text) if text.eq_ignore_ascii_case(word))
     }
 
-    /// Whether the token is this word; skips it then.
-    fn take(&mut self, word: &str) -> Result<bool, Wrong> {
-        let is = self.is(word);
-        if is {
-            self.advance()?;
-        }
-        Ok(is)
-    }
-
+    /// Skips this word.
     fn expect(&mut self, word: &str) -> Result<(), Wrong> {
-        if self.take(word)? { Ok(()) } else { Err(self.unexpected()) }
+        if self.is(word) { self.advance() } else { Err(self.unexpected()) }
     }
 
     fn count(&mut self) -> Result<(), Wrong> {
@@ -160,10 +152,8 @@ impl<'a> Parser<'a, '_> {
             Token::End => return Err(self.unexpected()),
         };
         match word.as_str() {
-            "null" => self.constant(Value::Null),
             "true" => self.constant(Value::Bool(true)),
             "false" => self.constant(Value::Bool(false)),
-            "case" => self.case(),
             "not" => {
                 self.advance()?;
                 Ok(Expression::Call(Function::Not, Box::new([self.binary(COMPARISON)?])))
@@ -212,7 +202,7 @@ impl<'a> Parser<'a, '_> {
 
     /// Reads the arguments of a function.
     fn call(&mut self, name: &str) -> Result<Expression, Wrong> {
-        let named = FUNCTIONS.into_iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
+        let named = FUNCTIONS.into_iter().find(|(known, ..)| *known == name);
         let Some((_, function, expected)) = named else {
             return Err(
                 self.wrong(format!("unexpected function name ({name}); --driver pgbench may know it"))
@@ -227,26 +217,11 @@ impl<'a> Parser<'a, '_> {
             }
             arguments.push(self.binary(ANY)?);
         }
-        if !expected.contains(&arguments.len()) {
+        if arguments.len() != expected {
             return Err(self.wrong(format!("unexpected number of arguments ({name})")));
         }
         self.advance()?;
         Ok(Expression::Call(function, arguments.into()))
-    }
-
-    fn case(&mut self) -> Result<Expression, Wrong> {
-        self.advance()?;
-        let mut cases = Vec::new();
-        while cases.is_empty() || self.is("when") {
-            self.expect("when")?;
-            let condition = self.binary(ANY)?;
-            self.expect("then")?;
-            cases.push((condition, self.binary(ANY)?));
-        }
-        let otherwise =
-            if self.take("else")? { self.binary(ANY)? } else { Expression::Constant(Value::Null) };
-        self.expect("end")?;
-        Ok(Expression::Case(cases.into(), Box::new(otherwise)))
     }
 }
 

@@ -96,8 +96,7 @@ impl Program {
             let (pieces, variables) =
                 settable.cut(&sql.text, &mut names).map_err(|message| fault(source, sql.start, message))?;
             let wanted = if kept.contains(&number) { Wanted::NamedRows } else { Wanted::Nothing };
-            // pgbench, too, prepares a command when it first runs.
-            statements.push(Statement { pieces, prepare: Prepare::AtFirstUse, wanted });
+            statements.push(Statement { pieces, prepare: Prepare::AtConnect, wanted });
             params.push(variables);
             places.push((sql.script, line(&source.text, sql.start).1));
         }

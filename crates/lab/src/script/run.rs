@@ -21,7 +21,6 @@ pub struct ScriptClient {
     saved: Variables,
     random: Repeatable,
     script: usize,
-    /// The next op.
     at: usize,
     state: State,
     /// Buffer for building a text.
@@ -34,7 +33,6 @@ enum State {
     Fresh,
     /// The last one begins again.
     Again,
-    /// Under way.
     Running,
 }
 
@@ -103,7 +101,7 @@ impl ScriptClient {
             Op::Jump(to) => self.at = *to,
             Op::Run { statement, .. } => {
                 for id in &program.params[usize::from(statement.0)] {
-                    variables.bind(*id, &program.names, params, &mut self.scratch);
+                    variables.bind(*id, &program.names, params, &mut self.scratch)?;
                 }
                 return Ok(Some(Step::Run(*statement)));
             }

@@ -69,21 +69,21 @@ fn steps(text: &str) -> Vec<String> {
 
 #[test]
 fn variables_stand_wherever_pgbench_replaces_them_and_sleeps_have_units() {
-    let replaced = "\\set x -5\n\\set d 0.1 + 0.2\n\\set b 1 = 1\n\\set n null\n\
-                    SELECT :x, ':x', /* :d */ :b::text, :n, '10:30', :unknown, a::x, :client_id;\nSELECT :scale";
+    let replaced = "\\set x -5\n\\set d 0.3\n\\set b 1 = 1\n\
+                    SELECT :x, ':x', /* :d */ :b::text, '10:30', :unknown, a::x, :client_id;\nSELECT :scale";
     let sleeps = "\\set v 3\n\\sleep 2\n\\sleep 10 ms\n\\sleep 5us\n\\sleep :v S\n\\sleep -1";
     let scripts = [replaced, sleeps, "\\set v true\n\\sleep :v"];
     golden_cases("script_steps", scripts.map(|text| (text.replace('\n', "\n# "), steps(text))));
     let program = program(replaced);
     assert_eq!(program.statements()[0].pieces[1], ", '");
     let mut statements = program.statements().iter();
-    assert!(statements.all(|one| one.prepare == Prepare::AtFirstUse && one.wanted == Wanted::Nothing));
+    assert!(statements.all(|one| one.prepare == Prepare::AtConnect && one.wanted == Wanted::Nothing));
 }
 
 #[test]
 fn conditions_choose_their_branches_only() {
     let text = "\\if :v = 1\nSELECT 1;\n\\elif :v = 2\n\\if false\nSELECT 0;\n\\else\nSELECT 2;\n\\endif\n\\elif :v\nSELECT 3;\n\
-                \\else\nSELECT 4;\n\\endif\n\\if null\nSELECT 5;\n\\endif";
+                \\else\nSELECT 4;\n\\endif";
     for (value, expected) in
         [("1", "run SELECT 1;"), ("2", "run SELECT 2;"), ("3", "run SELECT 3;"), ("0", "run SELECT 4;")]
     {
@@ -96,13 +96,16 @@ fn conditions_choose_their_branches_only() {
 
 #[test]
 fn results_become_variables() {
-    let program = program("SELECT a, b \\gset p_\nSELECT :p_a, ':p_b', :p_c, :q_a;");
+    let program = program("SELECT a, b \\gset p_\nSELECT :p_a, ':p_b', :q_a;");
     assert_eq!(program.statements()[0].wanted, Wanted::NamedRows);
     let mut driver = Driver::of(&program);
     assert_eq!(driver.told(), "run SELECT a, b");
     driver.answer(&["a", "b"], &[&[Some("12"), None]]);
-    assert_eq!(driver.told(), "run SELECT 12, '', :p_c, :q_a;");
+    assert_eq!(driver.told(), "run SELECT 12, '', :q_a;");
     assert_eq!(driver.told(), "done 0");
+
+    let unset = steps("\\if false\n\\set x 1\n\\endif\nSELECT :x;");
+    assert_eq!(unset, ["abort t.sql:4: undefined variable \"x\""]);
 
     // `\gset` needs one row of the last statement, and names that a variable may have.
     type Row<'a> = &'a [Option<&'a str>];

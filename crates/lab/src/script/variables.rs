@@ -1,7 +1,9 @@
 //! Variables of a client. They get numbers when the scripts are combined, so that a running client
 //! looks up only the names of result columns.
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use indexmap::IndexSet;
 
 use crate::client::Params;
 
@@ -9,33 +11,29 @@ use super::value::Value;
 
 /// A variable's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct VariableId(u32);
+pub(super) struct VariableId(usize);
 
 /// The names of all variables that the scripts mention.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    names: Vec<String>,
-    ids: BTreeMap<String, VariableId>,
-}
+pub(super) struct Names(IndexSet<String>);
 
 impl Names {
     /// The variable of this name, added if it is new.
     pub(super) fn intern(&mut self, name: &str) -> VariableId {
-        self.get(name).unwrap_or_else(|| {
-            let id = VariableId(self.names.len() as u32);
-            self.names.push(name.to_owned());
-            self.ids.insert(name.to_owned(), id);
-            id
-        })
+        VariableId(self.0.insert_full(name.to_owned()).0)
     }
 
     pub(super) fn get(&self, name: &str) -> Option<VariableId> {
-        self.ids.get(name).copied()
+        self.0.get_index_of(name).map(VariableId)
     }
 
     /// The variables, none of them set.
     pub(super) fn variables(&self) -> Variables {
-        Variables(vec![Variable::default(); self.names.len()])
+        Variables(vec![Variable::default(); self.0.len()])
+    }
+
+    fn undefined(&self, id: VariableId) -> String {
+        format!("undefined variable \"{}\"", self.0[id.0])
     }
 }
 
@@ -70,17 +68,16 @@ enum Content {
     Text,
 }
 
-/// All variables of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Variables(Vec<Variable>);
 
 impl Variables {
     pub(super) fn set(&mut self, id: VariableId, value: Value) {
-        self.0[id.0 as usize].content = Content::Value(value);
+        self.0[id.0].content = Content::Value(value);
     }
 
     pub(super) fn set_text(&mut self, id: VariableId, text: &str) {
-        let variable = &mut self.0[id.0 as usize];
+        let variable = &mut self.0[id.0];
         variable.text.clear();
         variable.text.push_str(text);
         variable.content = Content::Text;
@@ -88,35 +85,36 @@ impl Variables {
 
     /// Its value; the error explains why it has none.
     pub(super) fn value(&self, id: VariableId, names: &Names) -> Result<Value, String> {
-        let (Variable { content, text }, name) = (&self.0[id.0 as usize], &names.names[id.0 as usize]);
+        let Variable { content, text } = &self.0[id.0];
         match content {
             Content::Value(value) => Ok(*value),
-            Content::Text => {
-                Value::of_text(text).ok_or_else(|| format!("malformed variable \"{name}\" value: \"{text}\""))
-            }
-            Content::Unset => Err(format!("undefined variable \"{name}\"")),
+            Content::Text => Value::of_text(text)
+                .ok_or_else(|| format!("malformed variable \"{}\" value: \"{text}\"", names.0[id.0])),
+            Content::Unset => Err(names.undefined(id)),
         }
     }
 
-    /// Adds it to a statement's parameters.
-    pub(super) fn bind(&self, id: VariableId, names: &Names, params: &mut Params, scratch: &mut String) {
-        let Variable { content, text } = &self.0[id.0 as usize];
-        scratch.clear();
+    /// Adds it to a statement's parameters; an error if it is not set.
+    pub(super) fn bind(
+        &self,
+        id: VariableId,
+        names: &Names,
+        params: &mut Params,
+        scratch: &mut String,
+    ) -> Result<(), String> {
+        let Variable { content, text } = &self.0[id.0];
         match content {
-            Content::Value(Value::Null) => params.null(),
             Content::Value(Value::Int(value)) => params.int(*value),
             Content::Value(value) => {
-                value.write(scratch);
+                scratch.clear();
+                // Writing to a String can't fail.
+                let _ = write!(scratch, "{value}");
                 params.verbatim(scratch);
             }
             Content::Text => params.verbatim(text),
-            // An unset variable stays verbatim in a text.
-            Content::Unset => {
-                scratch.push(':');
-                scratch.push_str(&names.names[id.0 as usize]);
-                params.unset(scratch);
-            }
+            Content::Unset => return Err(names.undefined(id)),
         }
+        Ok(())
     }
 
     /// Makes these variables equal to others of the same program; without allocation once they have

@@ -246,10 +246,6 @@ impl Workload for PgBench {
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
         let mut statements = self.program.statements().to_vec();
-        if self.sources.iter().all(|source| builtin_name(source).is_some()) {
-            // Their tables were loaded before: a missing table is an error before the round begins.
-            statements.iter_mut().for_each(|statement| statement.prepare = Prepare::AtConnect);
-        }
         if dialect == Dialect::Mysql {
             for statement in &mut statements {
                 match statement.pieces.as_slice() {

@@ -16,10 +16,6 @@ use crate::client::{Param, Params};
 /// once).
 const PORTION: usize = 512 << 10;
 
-/// INSERTs in one MySQL transaction: commits wait for the log rarely, and no transaction is too big
-/// to undo.
-const PORTIONS_PER_COMMIT: usize = 16;
-
 #[derive(Debug)]
 pub struct Progress {
     rows: AtomicU64,
@@ -109,21 +105,18 @@ pub fn in_parallel(
 /// Source of rows: fills one row, or returns false at the end.
 type Source<'a> = &'a mut dyn FnMut(&mut Params) -> bool;
 
-/// Takes all rows of the source and sends them in portions that each begin with `head`. `write`
-/// adds a row to a portion; its flag marks the first row. `send` takes each full portion. Returns
-/// the number of rows.
+/// Takes all rows of the source and sends them in portions. `write` adds a row to a portion, and
+/// `send` takes each full one. Returns the number of rows.
 fn in_portions(
-    head: &[u8],
     progress: &Progress,
     next: Source<'_>,
-    write: impl Fn(&Params, bool, &mut Vec<u8>),
+    write: impl Fn(&Params, &mut Vec<u8>),
     mut send: impl FnMut(&[u8]) -> Result<(), Fault>,
 ) -> Result<u64, Fault> {
     let mut portion = Vec::with_capacity(PORTION + 4096);
     let (mut row, mut all, mut more) = (Params::default(), 0, true);
     while more {
         portion.clear();
-        portion.extend_from_slice(head);
         let mut rows = 0;
         while portion.len() < PORTION {
             row.clear();
@@ -131,7 +124,7 @@ fn in_portions(
             if !more {
                 break;
             }
-            write(&row, rows == 0, &mut portion);
+            write(&row, &mut portion);
             rows += 1;
         }
         if rows > 0 {
@@ -159,7 +152,7 @@ pub(super) fn copy(
             Err(error) => Fault::broken(&error.to_string()),
         })
     };
-    let all = in_portions(b"", progress, next, |row, _, portion| write_copied(row, portion), send)?;
+    let all = in_portions(progress, next, write_copied, send)?;
     writer.finish().map_err(fault)?;
     Ok(all)
 }
@@ -172,7 +165,7 @@ fn write_copied(row: &Params, to: &mut Vec<u8>) {
         }
         match value {
             Param::Null => to.extend_from_slice(b"\\N"),
-            Param::Verbatim(text) | Param::Unset(text) => to.extend_from_slice(text),
+            Param::Verbatim(text) => to.extend_from_slice(text),
             Param::Text(text) => {
                 for &byte in text {
                     match byte {
@@ -189,6 +182,7 @@ fn write_copied(row: &Params, to: &mut Vec<u8>) {
     to.push(b'\n');
 }
 
+/// Each portion is an INSERT and commits by itself: its rows take far longer than its commit.
 pub(super) fn insert(
     conn: &mut mysql::Conn,
     table: &str,
@@ -196,56 +190,21 @@ pub(super) fn insert(
     next: Source<'_>,
 ) -> Result<u64, Fault> {
     let head = format!("INSERT INTO {table} VALUES ");
-    let mut run = |sql: &[u8]| {
-        let sql = std::str::from_utf8(sql).expect("rows are made of texts");
-        conn.query_drop(sql).map_err(|error| Fault::from(error).in_statement(&head))
-    };
-    let write = |row: &Params, first: bool, portion: &mut Vec<u8>| {
-        portion.extend_from_slice(if first { b"(" } else { b",(" });
-        write_inserted(row, portion);
-        portion.push(b')');
-    };
-    let mut open = 0;
-    let all = in_portions(head.as_bytes(), progress, next, write, |portion| {
-        if open == 0 {
-            run(b"BEGIN")?;
-        }
-        run(portion)?;
-        open += 1;
-        if open == PORTIONS_PER_COMMIT {
-            run(b"COMMIT")?;
-            open = 0;
-        }
-        Ok(())
-    })?;
-    if open > 0 {
-        run(b"COMMIT")?;
-    }
-    Ok(all)
+    in_portions(progress, next, write_inserted, |rows| {
+        let rows = std::str::from_utf8(rows).expect("rows are made of texts").trim_end_matches(',');
+        conn.query_drop([&head, rows].concat()).map_err(|error| Fault::from(error).in_statement(&head))
+    })
 }
 
+/// A row as a list of literals, and a comma.
 fn write_inserted(row: &Params, to: &mut Vec<u8>) {
-    for (at, value) in row.iter().enumerate() {
-        if at > 0 {
-            to.push(b',');
-        }
-        match value {
-            Param::Null => to.extend_from_slice(b"NULL"),
-            Param::Verbatim(text) | Param::Unset(text) => to.extend_from_slice(text),
-            Param::Text(text) => {
-                to.push(b'\'');
-                for &byte in text {
-                    match byte {
-                        b'\'' => to.extend_from_slice(b"''"),
-                        b'\\' => to.extend_from_slice(b"\\\\"),
-                        0 => to.extend_from_slice(b"\\0"),
-                        byte => to.push(byte),
-                    }
-                }
-                to.push(b'\'');
-            }
-        }
-    }
+    let literal = |value: Param<'_>| match value {
+        Param::Null => "NULL".to_owned(),
+        Param::Verbatim(text) => String::from_utf8_lossy(text).into_owned(),
+        Param::Text(text) => mysql::Value::from(text).as_sql(false),
+    };
+    let literals: Vec<String> = row.iter().map(literal).collect();
+    to.extend_from_slice(format!("({}),", literals.join(",")).as_bytes());
 }
 
 #[cfg(test)]
@@ -264,6 +223,6 @@ mod tests {
         assert_eq!(String::from_utf8(copied).unwrap(), "-7\t\\N\ta\\tb\\\\c'd\\ne\t\n");
         let mut inserted = Vec::new();
         write_inserted(&row, &mut inserted);
-        assert_eq!(String::from_utf8(inserted).unwrap(), "-7,NULL,'a\tb\\\\c''d\ne',''");
+        assert_eq!(String::from_utf8(inserted).unwrap(), "(-7,NULL,'a\tb\\\\c\\'d\\ne',''),");
     }
 }

@@ -27,7 +27,7 @@ use crate::drive::wire::{Refusal, Wire};
 /// below the usual length of a listener's queue.
 const UNDER_WAY_MAX: usize = 64;
 /// Longest wait for a server's next step.
-const STALL_MAX: Duration = Duration::from_secs(20);
+pub(super) const STALL_MAX: Duration = Duration::from_secs(20);
 /// Interval between two checks of the stop flag, in nanoseconds.
 const LOOK: i64 = 50_000_000;
 /// Pause before the next try, where a Unix socket's queue is full.
@@ -144,7 +144,6 @@ pub(super) fn connect<W: Wire>(
     Ok(())
 }
 
-/// A connection under way.
 pub(super) struct Attempt<W: Wire> {
     pub(super) socket: OwnedFd,
     greeting: W::Greeting,

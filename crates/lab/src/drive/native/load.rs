@@ -112,7 +112,6 @@ enum After {
     Next,
 }
 
-/// A client and its connection.
 struct ClientSlot<W: Wire> {
     link: Link<W>,
     /// The session of the present connection, or of the last one.
@@ -128,11 +127,8 @@ struct ClientSlot<W: Wire> {
     tries: u32,
     /// Received bytes of an incomplete message.
     rest: Vec<u8>,
-    /// Bytes that the socket has not taken yet.
-    unsent: BytesMut,
 }
 
-/// One thread of the driver.
 pub(super) struct Thread<'a, W: Wire> {
     wire: &'a W,
     round: &'a Round<'a>,
@@ -191,7 +187,6 @@ impl<'a, W: Wire> Thread<'a, W> {
             begun: 0,
             tries: 1,
             rest: Vec::new(),
-            unsent: BytesMut::new(),
         };
         let schedule = match round.load.pace {
             Pace::Closed { .. } => None,
@@ -441,9 +436,8 @@ impl<'a, W: Wire> Thread<'a, W> {
 
     /// Whether the thread waits only for the answer to its only client.
     fn waits_alone(&self) -> bool {
-        let busy = |slot: &ClientSlot<W>| slot.link.is_up() && slot.unsent.is_empty();
         // In a closed loop a client that waits for a time is in `timers`.
-        self.alone && self.timers.is_empty() && self.schedule.is_none() && busy(&self.slots[0])
+        self.alone && self.timers.is_empty() && self.schedule.is_none() && self.slots[0].link.is_up()
     }
 
     /// Receives from a socket, under the `waiting` flags for the first receive.
@@ -456,9 +450,6 @@ impl<'a, W: Wire> Thread<'a, W> {
     ) {
         if matches!(self.slots[place].link, Link::Rising(_)) {
             return self.rise(place, clock());
-        }
-        if flags.contains(epoll::EventFlags::OUT) {
-            self.send_rest(place);
         }
         while let Link::Up(socket) = &self.slots[place].link {
             self.input.clear();

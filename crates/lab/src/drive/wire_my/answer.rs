@@ -1,7 +1,5 @@
 //! The answers of a MySQL server.
 
-use std::io::Write as _;
-
 use bytes::{BufMut as _, BytesMut};
 use mysql_common::constants::{ColumnFlags, ColumnType, Command, StatusFlags};
 use mysql_common::io::ParseBuf;
@@ -42,18 +40,15 @@ impl Session {
     pub(super) fn ready(numbers: Vec<Option<u32>>) -> Self {
         Self {
             numbers,
-            preparing: (0, false),
             status: StatusFlags::empty(),
             expect: Expect::Nothing,
             binary: false,
             wanted: Wanted::Nothing,
             columns: Vec::new(),
             execute: BytesMut::new(),
-            scratch: Vec::new(),
         }
     }
 
-    /// Takes one packet.
     pub(super) fn take(&mut self, body: &[u8], answer: &mut Answer, out: &mut BytesMut) -> Progress {
         let progress = self.step(body, answer, out);
         let progress = progress.unwrap_or(Progress::Broken("a packet that is cut or does not belong here"));
@@ -75,8 +70,6 @@ impl Session {
             Expect::Nothing => return None,
             Expect::Prepared => {
                 let (id, left) = prepared(body)?;
-                let (statement, stays) = self.preparing;
-                self.numbers[statement] = stays.then_some(id);
                 self.described(id, left, out)
             }
             Expect::Described { id, left } => self.described(id, left - 1, out),
@@ -122,18 +115,16 @@ impl Session {
         Some(Progress::More)
     }
 
-    /// Awaits the packets of the description. After the last one it executes the statement, and
-    /// closes it unless it stays prepared.
-    fn described(&mut self, id: u32, left: u32, out: &mut BytesMut) -> Expect {
+    /// Awaits the packets of the description. After the last one it executes the statement and
+    /// closes it.
+    fn described(&self, id: u32, left: u32, out: &mut BytesMut) -> Expect {
         if left > 0 {
             return Expect::Described { id, left };
         }
         let start = out.len();
         out.extend_from_slice(&self.execute);
         out[start + 5..start + 9].copy_from_slice(&id.to_le_bytes());
-        if !self.preparing.1 {
-            command(Command::COM_STMT_CLOSE, out, |out| out.put_u32_le(id));
-        }
+        command(Command::COM_STMT_CLOSE, out, |out| out.put_u32_le(id));
         Expect::First
     }
 
@@ -160,17 +151,18 @@ impl Session {
     }
 
     /// A bit for each NULL, the first two unused; the others' values.
-    fn binary_row(&mut self, mut rest: ParseBuf<'_>, reply: &mut Reply) -> Option<()> {
+    fn binary_row(&self, mut rest: ParseBuf<'_>, reply: &mut Reply) -> Option<()> {
         let nulls = rest.checked_eat((self.columns.len() + 9) / 8)?;
         for (index, &(kind, flags)) in self.columns.iter().enumerate() {
             if nulls[(index + 2) / 8] & (1 << ((index + 2) % 8)) != 0 {
                 reply.push(None);
             } else if (0x01..=0x0d).contains(&kind) {
                 let kind = ColumnType::try_from(kind).ok()?;
-                let value = rest.parse::<ValueDeserializer<BinValue>>((kind, flags)).ok()?.0;
-                self.scratch.clear();
-                put_text(&value, &mut self.scratch)?;
-                reply.push(Some(&self.scratch));
+                match rest.parse::<ValueDeserializer<BinValue>>((kind, flags)).ok()?.0 {
+                    Value::Int(value) => reply.push(Some(itoa::Buffer::new().format(value).as_bytes())),
+                    // A date or time is in quotes.
+                    value => reply.push(Some(value.as_sql(true).trim_matches('\'').as_bytes())),
+                }
             } else {
                 // All types but numbers and times come as text.
                 reply.push(Some(rest.checked_eat_lenenc_str()?));
@@ -178,37 +170,6 @@ impl Session {
         }
         Some(())
     }
-}
-
-/// Writes a number or a time as the server does in a text row.
-fn put_text(value: &Value, text: &mut Vec<u8>) -> Option<()> {
-    let micros = match *value {
-        Value::NULL | Value::Bytes(_) => 0,
-        Value::Int(value) => {
-            text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-            0
-        }
-        Value::UInt(value) => {
-            text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-            0
-        }
-        Value::Float(value) => write!(text, "{value}").map(|()| 0).ok()?,
-        Value::Double(value) => write!(text, "{value}").map(|()| 0).ok()?,
-        Value::Date(year, month, day, hour, minute, second, micros) => {
-            write!(text, "{year:04}-{month:02}-{day:02}").ok()?;
-            if (hour, minute, second, micros) != (0, 0, 0, 0) {
-                write!(text, " {hour:02}:{minute:02}:{second:02}").ok()?;
-            }
-            micros
-        }
-        Value::Time(negative, days, hours, minutes, seconds, micros) => {
-            let sign = if negative { "-" } else { "" };
-            let hours = u64::from(days) * 24 + u64::from(hours);
-            write!(text, "{sign}{hours:02}:{minutes:02}:{seconds:02}").ok()?;
-            micros
-        }
-    };
-    if micros > 0 { write!(text, ".{micros:06}").ok() } else { Some(()) }
 }
 
 /// A column's name, which follows catalog, schema, table and the table's own name.

@@ -33,10 +33,8 @@ pub(crate) struct Mysql {
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// By statement: the server's number for it, where it stays prepared.
+    /// By statement: the server's number for it, where it is prepared.
     numbers: Vec<Option<u32>>,
-    /// The statement under preparation, and whether it stays prepared.
-    preparing: (usize, bool),
     expect: Expect,
     /// The server's status with the last answer.
     status: StatusFlags,
@@ -48,8 +46,6 @@ pub(crate) struct Session {
     columns: Vec<(u8, ColumnFlags)>,
     /// The COM_STMT_EXECUTE that follows the preparation, with the number 0.
     execute: BytesMut,
-    /// A value as text.
-    scratch: Vec<u8>,
 }
 
 impl Mysql {
@@ -103,7 +99,7 @@ fn execute(id: u32, params: &Params, out: &mut BytesMut) {
         out.put_u8(1);
         for (index, param) in params.iter().enumerate() {
             let kind = match param {
-                Param::Null | Param::Unset(_) => {
+                Param::Null => {
                     out[nulls + index / 8] |= 1 << (index % 8);
                     ColumnType::MYSQL_TYPE_NULL
                 }
@@ -115,7 +111,7 @@ fn execute(id: u32, params: &Params, out: &mut BytesMut) {
         }
         for param in params.iter() {
             match param {
-                Param::Null | Param::Unset(_) => (),
+                Param::Null => (),
                 Param::Verbatim(value) if let Some(number) = whole(value) => out.put_i64_le(number),
                 Param::Text(value) | Param::Verbatim(value) => out.put_lenenc_str(value),
             }
@@ -179,15 +175,17 @@ impl Wire for Mysql {
         session.wanted = statement.wanted;
         session.expect = Expect::First;
         session.binary = statement.protocol != Protocol::Simple;
-        match (statement.protocol, session.numbers[id]) {
-            (Protocol::Simple, _) => {
+        match statement.protocol {
+            Protocol::Simple => {
                 command(Command::COM_QUERY, out, |out| statement.put_text(params, quote, out));
             }
-            (Protocol::Prepared, Some(number)) => execute(number, params, out),
-            (protocol, _) => {
+            Protocol::Prepared => {
+                let number = session.numbers[id].expect("the session begins with it prepared");
+                execute(number, params, out);
+            }
+            Protocol::Extended => {
                 session.execute.clear();
                 execute(0, params, &mut session.execute);
-                session.preparing = (id, protocol == Protocol::Prepared);
                 session.expect = Expect::Prepared;
                 prepare(statement, out);
             }

@@ -12,6 +12,7 @@ use mysql_common::proto::MySerialize as _;
 use super::answer::{error, prepared};
 use super::{Mysql, Session, packet, prepare};
 use crate::drive::wire::{Failure, Refusal};
+use crate::load::Protocol;
 
 const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_PROTOCOL_41)
@@ -134,7 +135,7 @@ impl Greeting {
 
     /// Prepares the next statement; returns true when none is left.
     fn prepare_next(&mut self, wire: &Mysql, out: &mut BytesMut) -> bool {
-        while wire.statements.get(self.numbers.len()).is_some_and(|one| !one.is_early()) {
+        while wire.statements.get(self.numbers.len()).is_some_and(|one| one.protocol != Protocol::Prepared) {
             self.numbers.push(None);
         }
         let Some(statement) = wire.statements.get(self.numbers.len()) else { return true };

@@ -1,24 +1,14 @@
 //! The answers of a PostgreSQL server.
 
-use std::collections::VecDeque;
-
 use super::Session;
 use crate::client::{Reply, Wanted};
 use crate::drive::wire::{Answer, Code, Failure, Progress};
 
 impl Session {
-    pub(super) fn new(statements: usize) -> Self {
-        Self {
-            prepared: vec![false; statements],
-            parsing: VecDeque::new(),
-            failed: false,
-            went_well: 0,
-            status: b'I',
-            wanted: Wanted::Nothing,
-        }
+    pub(super) fn new() -> Self {
+        Self { failed: false, went_well: 0, status: b'I', wanted: Wanted::Nothing }
     }
 
-    /// Takes one message.
     pub(super) fn take(&mut self, tag: u8, body: &[u8], answer: &mut Answer) -> Progress {
         match tag {
             b'D' | b'T' if self.wanted == Wanted::Nothing => (),
@@ -30,9 +20,6 @@ impl Session {
             b'C' | b'I' => self.went_well += 1,
             b'Z' => {
                 self.status = body.first().copied().unwrap_or(b'I');
-                // After an error the server skips the rest: a Parse that is not complete by now was
-                // skipped.
-                self.parsing.clear();
                 self.went_well = 0;
                 let failed = std::mem::take(&mut self.failed);
                 return if failed { Progress::Failed } else { Progress::Replied };
@@ -54,12 +41,7 @@ impl Session {
                     return Progress::Ended;
                 }
             }
-            b'1' => {
-                if let Some(number) = self.parsing.pop_front() {
-                    self.prepared[usize::from(number)] = true;
-                }
-            }
-            b'3' | b'n' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
+            b'1' | b'3' | b'n' | b'N' | b'S' | b'A' | b't' | b's' | b'H' | b'd' | b'c' => (),
             b'G' => return Progress::Broken("COPY FROM STDIN can't be part of a workload"),
             _ => return Progress::Broken("a message of unknown type"),
         }

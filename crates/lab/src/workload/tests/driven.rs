@@ -141,9 +141,6 @@ fn scripts_see_what_the_server_answers() {
     // Quoted variables work under the simple protocol only, as in pgbench.
     let quoted = "SELECT NULL AS none \\gset\nSELECT length(':none') = 0 AS empty \\gset\n\
                   \\if :empty\n\\else\n\\set wrong 1 / 0\n\\endif\n";
-    // A name without a value is NULL where it is bound.
-    let unset = "\\if false\n\\set q 1\n\\endif\nSELECT :q::int IS NULL AS none \\gset\n\
-                 \\if :none\n\\else\n\\set wrong 1 / 0\n\\endif\n";
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "script") else { continue };
         let mut control = scratch.control();
@@ -153,7 +150,7 @@ fn scripts_see_what_the_server_answers() {
             let texts = match (dialect, protocol) {
                 (Dialect::Mysql, _) => &[booleans][..],
                 (_, Protocol::Simple) => &[booleans, numbers, quoted],
-                _ => &[booleans, numbers, unset],
+                _ => &[booleans, numbers],
             };
             for text in texts {
                 let measured = run(&scratch, &script("all.sql", text), protocol, false);
@@ -175,7 +172,7 @@ fn errors_of_the_server_have_the_place_of_their_statement() {
     let unknown = script("\\set x 1\nBEGIN;\nSELECT 1;\n\nSELECT :x::int,\n  nothing;\nSELECT 2;\nEND;\n");
     let divided = script("BEGIN;\nSELECT 1;\nSELECT 1 / (:client_id::int - :client_id::int);\nEND;\n");
     for (protocol, pipeline) in
-        [(Protocol::Simple, false), (Protocol::Prepared, false), (Protocol::Prepared, true)]
+        [(Protocol::Simple, false), (Protocol::Extended, false), (Protocol::Extended, true)]
     {
         let measured = run(&scratch, &unknown, protocol, pipeline);
         let (lost, why) = measured.lost_clients.unwrap();
@@ -195,12 +192,11 @@ fn errors_of_the_server_have_the_place_of_their_statement() {
     }
 }
 
-/// A script creates the objects of its later statements, and leaves no transaction open.
 #[test]
-fn scripts_prepare_a_statement_when_they_first_run_it() {
+fn a_script_that_is_not_prepared_creates_what_it_reads_and_leaves_no_transaction_open() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
-        let Some(scratch) = Scratch::new(dialect, "late") else { continue };
-        let run = |text: &str, protocol| run(&scratch, &script("late.sql", text), protocol, false);
+        let Some(scratch) = Scratch::new(dialect, "creates") else { continue };
+        let run = |text: &str, protocol| run(&scratch, &script("creates.sql", text), protocol, false);
         let text = match dialect {
             Dialect::Postgres => "CREATE TEMP TABLE IF NOT EXISTS fresh (x int);\n",
             // MySQL can't prepare the first.
@@ -212,7 +208,7 @@ fn scripts_prepare_a_statement_when_they_first_run_it() {
             "\\set x random(1, 9)\n{text}INSERT INTO fresh VALUES (:x);\n\
              SELECT count(*) AS n FROM fresh WHERE x = :x \\gset\n\\if :n < 1\n\\set wrong 1 / 0\n\\endif\n"
         );
-        for protocol in PROTOCOLS {
+        for protocol in [Protocol::Simple, Protocol::Extended] {
             let measured = run(&text, protocol);
             let seen = (measured.lost_clients, measured.errors);
             assert_eq!(seen, (None, Vec::new()), "{dialect:?} {protocol:?}");
@@ -223,7 +219,7 @@ fn scripts_prepare_a_statement_when_they_first_run_it() {
             assert_eq!(seen, (Some((6, why)), 0), "{dialect:?} {protocol:?}");
         }
         if dialect == Dialect::Mysql {
-            let (_, why) = run("PREPARE p FROM 'SELECT 1';", Protocol::Prepared).lost_clients.unwrap();
+            let (_, why) = run("PREPARE p FROM 'SELECT 1';", Protocol::Extended).lost_clients.unwrap();
             assert!(why.ends_with("; take --protocol simple, which prepares nothing"), "{why}");
         }
     }

@@ -9,20 +9,18 @@ use std::cmp::Reverse;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use bytes::Buf as _;
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, RecvFlags, SendFlags, sockopt};
 
 use super::{After, Doing, LOOK, Thread, WATCHED};
-use crate::drive::native::connect::{Attempt, QUEUE_FULL};
+use crate::drive::native::connect::{Attempt, QUEUE_FULL, STALL_MAX};
 use crate::drive::wire::{Refusal, Wire};
 
 /// Time limit for the server to close the connections after the round.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// A client's connection.
 pub(super) enum Link<W: Wire> {
     Up(OwnedFd),
     /// Being set up.
@@ -70,7 +68,7 @@ impl<W: Wire> Thread<'_, W> {
                 slot.link = Link::Up(attempt.socket);
                 slot.session = session;
                 slot.answer.reply.clear();
-                self.watch(place, WATCHED);
+                self.watch(place);
                 self.advance(place, now);
             }
             Err(refusal) => self.refused(place, refusal, now),
@@ -103,7 +101,6 @@ impl<W: Wire> Thread<'_, W> {
         slot.link = Link::Down;
         slot.answer.reply.clear();
         slot.rest.clear();
-        slot.unsent.clear();
         slot.sent.clear();
     }
 
@@ -111,32 +108,16 @@ impl<W: Wire> Thread<'_, W> {
     pub(super) fn send(&mut self, place: usize) {
         let slot = &mut self.slots[place];
         let (Link::Up(socket), false) = (&slot.link, self.out.is_empty()) else { return };
-        if !slot.unsent.is_empty() {
-            slot.unsent.extend_from_slice(&self.out);
-            return;
-        }
-        let sent = send(socket, &self.out);
-        if sent < self.out.len() {
-            slot.unsent.extend_from_slice(&self.out[sent..]);
-            self.watch(place, WATCHED | epoll::EventFlags::OUT);
+        if !send(socket, &self.out) {
+            let seconds = STALL_MAX.as_secs();
+            self.lose(place, || format!("the server has read nothing of a statement for {seconds} s"));
         }
     }
 
-    /// Sends the bytes that the socket did not take before.
-    pub(super) fn send_rest(&mut self, place: usize) {
-        let slot = &mut self.slots[place];
-        let Link::Up(socket) = &slot.link else { return };
-        let sent = send(socket, &slot.unsent);
-        slot.unsent.advance(sent);
-        if slot.unsent.is_empty() {
-            self.watch(place, WATCHED);
-        }
-    }
-
-    pub(super) fn watch(&mut self, place: usize, flags: epoll::EventFlags) {
+    fn watch(&mut self, place: usize) {
         let Link::Up(socket) = &self.slots[place].link else { return };
-        if let Err(error) = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(place as u64), flags)
-        {
+        let number = epoll::EventData::new_u64(place as u64);
+        if let Err(error) = epoll::modify(&self.epoll, socket, number, WATCHED) {
             self.lose(place, || format!("the socket can't be watched: {error}"));
         }
     }
@@ -177,15 +158,22 @@ pub(super) fn wait_on(socket: &OwnedFd) -> Result<(), Errno> {
     ioctl_fionbio(socket, false)
 }
 
-/// Sends `bytes`; returns how many the socket takes. A closed socket shows in the next receive,
-/// with the server's reason.
-fn send(socket: &OwnedFd, bytes: &[u8]) -> usize {
-    loop {
+/// Sends `bytes`. If the socket lacks room for them, as for a statement of a megabyte, the thread
+/// waits until the server has read some. Returns false if it reads nothing for [`STALL_MAX`]. A
+/// closed socket shows in the next receive, with the server's reason.
+fn send(socket: &OwnedFd, mut bytes: &[u8]) -> bool {
+    let wait = Timespec { tv_sec: STALL_MAX.as_secs() as i64, tv_nsec: 0 };
+    while !bytes.is_empty() {
         match net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
-            Ok(sent) => return sent,
+            Ok(sent) => bytes = &bytes[sent..],
             Err(Errno::INTR) => (),
-            Err(Errno::AGAIN) => return 0,
-            Err(_) => return bytes.len(),
+            Err(Errno::AGAIN) => {
+                if poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&wait)) == Ok(0) {
+                    return false;
+                }
+            }
+            Err(_) => break,
         }
     }
+    true
 }

@@ -94,30 +94,6 @@ fn measurements_before_the_servers_death_are_kept() {
 }
 
 #[test]
-fn a_parse_skipped_after_an_error_is_sent_again() {
-    // The Parse itself fails the first time, after those of BEGIN and COMMIT.
-    let parses = AtomicUsize::new(0);
-    // Relaxed: one thread reads its own writes.
-    let itself = Fake::new(move |asked| match asked.tag {
-        b'P' if parses.fetch_add(1, Ordering::Relaxed) == 2 => Act::Error(b"40001"),
-        _ => Act::Row,
-    });
-    // Or the statement before it fails, so the server skips its Parse in the same pipeline. The
-    // client counts the failed one among its twenty: it learns of the failure at the end.
-    let before = Fake::failing(b"40001", |executed| executed == 0);
-    let both = &[Step::Run(SELECT), Step::Run(OTHER), Step::Done(0)];
-    for (fake, steps, pipeline, done, parses) in
-        [(itself, &both[1..], false, 20, 2 + 2), (before, &both[..], true, 19, 2 + 3)]
-    {
-        let workload = Steps { row: None, ..late(steps) };
-        let measured = run(&fake.target, &workload, &Load { pipeline, ..load(1, 1, 20_000) }).unwrap();
-        let only = &measured.kinds[0];
-        assert_eq!((only.done, only.retried, fake.count("P")), (done, 1, parses));
-        assert_eq!(measured.lost_clients, Some((1, "enough".to_owned())));
-    }
-}
-
-#[test]
 fn a_thread_that_panics_ends_the_round_with_an_error_and_nothing_else() {
     // The workload has no such statement.
     let broken = Steps::new(&[Step::Run(SELECT), Step::Run(StatementId(9)), Step::Done(0)]);

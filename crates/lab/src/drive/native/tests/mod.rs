@@ -42,8 +42,6 @@ pub struct Steps {
 const SELECT: StatementId = StatementId(0);
 const BEGIN: StatementId = StatementId(1);
 const COMMIT: StatementId = StatementId(2);
-/// Prepared at first use.
-const OTHER: StatementId = StatementId(3);
 
 impl Steps {
     pub fn new(steps: &[Step]) -> Self {
@@ -58,7 +56,6 @@ impl Steps {
                 statement("SELECT v FROM lab_native WHERE k = @", Prepare::AtConnect, Wanted::Rows),
                 statement("BEGIN", Prepare::AtConnect, Wanted::Nothing),
                 statement("COMMIT", Prepare::AtConnect, Wanted::Nothing),
-                statement("SELECT 2", Prepare::AtFirstUse, Wanted::Nothing),
             ],
             steps: steps.to_vec(),
             at: 0,
@@ -144,27 +141,17 @@ fn transaction(pipeline: bool) -> Steps {
     Steps { row: (!pipeline).then_some(42), ..Steps::new(&steps) }
 }
 
-/// Twenty transactions, in which SELECT is prepared at first use, as OTHER is.
-fn late(steps: &[Step]) -> Steps {
-    let mut workload = Steps { most: 20, ..Steps::new(steps) };
-    workload.statements[0].prepare = Prepare::AtFirstUse;
-    workload
-}
-
 #[test]
 fn protocols_and_pipelines_send_these_messages() {
     let prepared = load(1, 1, 60_000);
     let (simple, extended) = (Protocol::Simple, Protocol::Extended);
     let pipeline = Load { pipeline: true, ..prepared.clone() };
-    let [twice, once] = [&[Step::Run(SELECT), Step::Run(SELECT), Step::Done(0)][..], &POINT].map(late);
     let cases = [
         ("simple", point(), Load { protocol: simple, ..prepared.clone() }),
         ("extended", point(), Load { protocol: extended, ..prepared.clone() }),
         ("prepared", point(), prepared.clone()),
-        ("a transaction", transaction(false), prepared.clone()),
-        ("a transaction as a pipeline", transaction(true), pipeline.clone()),
-        ("prepared at first use", once, prepared),
-        ("twice in a pipeline, prepared at first use", Steps { row: None, ..twice }, pipeline),
+        ("a transaction", transaction(false), prepared),
+        ("a transaction as a pipeline", transaction(true), pipeline),
     ];
     let sent = cases.map(|(case, steps, load)| {
         let fake = Fake::rows();
@@ -189,6 +176,16 @@ fn a_pipelines_latency_covers_all_its_statements() {
         let latency = &measured.kinds[0].latency;
         assert!(latency.len() == 20 && latency.min() >= 6_000_000, "{}", latency.min());
     }
+}
+
+#[test]
+fn a_statement_longer_than_the_sockets_buffer_is_sent_whole() {
+    let fake = Fake::rows();
+    let mut workload = Steps { most: 3, ..point() };
+    workload.statements[0].pieces[0].push_str(&" ".repeat(4 << 20));
+    let load = Load { protocol: Protocol::Extended, ..load(2, 1, 60_000) };
+    let measured = run(&fake.target, &workload, &load).unwrap();
+    assert_eq!((measured.kinds[0].done, measured.lost_clients), (6, Some((2, "enough".to_owned()))));
 }
 
 #[test]
