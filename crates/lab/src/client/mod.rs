@@ -12,6 +12,7 @@ pub mod stepped;
 pub use random::Random;
 
 use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 /// A statement of a workload, by its index among that workload's statements.
@@ -96,7 +97,7 @@ pub trait Client: Send {
 /// Parameters of a statement, as text; written without allocation once warm.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
-    bytes: Vec<u8>,
+    all: String,
     /// Where each ends, and its form.
     ends: Vec<(usize, Form)>,
 }
@@ -120,22 +121,33 @@ pub enum Param<'a> {
 
 impl Params {
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.all.clear();
         self.ends.clear();
     }
 
-    fn push(&mut self, text: &str, form: Form) {
-        self.bytes.extend_from_slice(text.as_bytes());
-        self.ends.push((self.bytes.len(), form));
+    fn push(&mut self, form: Form, write: impl FnOnce(&mut String)) {
+        write(&mut self.all);
+        self.ends.push((self.all.len(), form));
     }
 
     pub fn text(&mut self, text: &str) {
-        self.push(text, Form::Text);
+        self.text_by(|all| all.push_str(text));
+    }
+
+    /// Adds the text that `write` appends.
+    pub(crate) fn text_by(&mut self, write: impl FnOnce(&mut String)) {
+        self.push(Form::Text, write);
     }
 
     /// Adds a piece that a driver does not quote where it puts it into a statement.
     pub fn verbatim(&mut self, text: &str) {
-        self.push(text, Form::Verbatim);
+        self.push(Form::Verbatim, |all| all.push_str(text));
+    }
+
+    /// Adds such a piece from a number in this format.
+    pub(crate) fn number(&mut self, number: fmt::Arguments<'_>) {
+        // Writing to a String can't fail.
+        self.push(Form::Verbatim, |all| _ = all.write_fmt(number));
     }
 
     pub fn int(&mut self, value: i64) {
@@ -148,7 +160,7 @@ impl Params {
     }
 
     pub fn null(&mut self) {
-        self.push("", Form::Null);
+        self.push(Form::Null, |_| ());
     }
 
     pub fn len(&self) -> usize {
@@ -162,7 +174,7 @@ impl Params {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Param<'_>> {
         let mut start = 0;
         self.ends.iter().map(move |&(end, form)| {
-            let bytes = &self.bytes[std::mem::replace(&mut start, end)..end];
+            let bytes = &self.all.as_bytes()[std::mem::replace(&mut start, end)..end];
             match form {
                 Form::Null => Param::Null,
                 Form::Text => Param::Text(bytes),

@@ -101,7 +101,7 @@ impl ScriptClient {
             Op::Jump(to) => self.at = *to,
             Op::Run { statement, .. } => {
                 for id in &program.params[usize::from(statement.0)] {
-                    variables.bind(*id, &program.names, params, &mut self.scratch)?;
+                    variables.bind(*id, &program.names, params)?;
                 }
                 return Ok(Some(Step::Run(*statement)));
             }

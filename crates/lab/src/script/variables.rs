@@ -1,8 +1,6 @@
 //! Variables of a client. They get numbers when the scripts are combined, so that a running client
 //! looks up only the names of result columns.
 
-use std::fmt::Write as _;
-
 use indexmap::IndexSet;
 
 use crate::client::Params;
@@ -95,22 +93,11 @@ impl Variables {
     }
 
     /// Adds it to a statement's parameters; an error if it is not set.
-    pub(super) fn bind(
-        &self,
-        id: VariableId,
-        names: &Names,
-        params: &mut Params,
-        scratch: &mut String,
-    ) -> Result<(), String> {
+    pub(super) fn bind(&self, id: VariableId, names: &Names, params: &mut Params) -> Result<(), String> {
         let Variable { content, text } = &self.0[id.0];
         match content {
             Content::Value(Value::Int(value)) => params.int(*value),
-            Content::Value(value) => {
-                scratch.clear();
-                // Writing to a String can't fail.
-                let _ = write!(scratch, "{value}");
-                params.verbatim(scratch);
-            }
+            Content::Value(value) => params.number(format_args!("{value}")),
             Content::Text => params.verbatim(text),
             Content::Unset => return Err(names.undefined(id)),
         }

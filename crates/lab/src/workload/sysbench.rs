@@ -323,17 +323,19 @@ fn fill(query: Query, plan: &Plan, random: &mut Random, deleted: &mut (i64, i64)
 
 /// Groups of 11 random digits with dashes between them.
 fn digits(groups: usize, random: &mut Random, params: &mut Params) {
-    let mut text = [b'-'; 12 * 10];
-    for group in text[..12 * groups].chunks_exact_mut(12) {
-        // 11 digits come from one number: the remainder of 64 bits is uniform to a part in 10^8.
-        let mut number = random.bits();
-        for digit in &mut group[..11] {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
+    params.text_by(|text| {
+        for group in 0..groups {
+            if group > 0 {
+                text.push('-');
+            }
+            // 11 digits come from one number: the remainder of 64 bits is uniform to a part in 10^8.
+            let mut number = random.bits();
+            for _ in 0..11 {
+                text.push(char::from(b'0' + (number % 10) as u8));
+                number /= 10;
+            }
         }
-    }
-    let text = std::str::from_utf8(&text[..12 * groups - 1]).expect("digits and dashes are text");
-    params.text(text);
+    });
 }
 
 #[cfg(test)]

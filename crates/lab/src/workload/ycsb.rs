@@ -124,8 +124,7 @@ impl Tables for Ycsb {
     }
 
     fn row(&self, _: usize, number: u64, random: &mut Random, row: &mut Params) {
-        let mut scratch = String::new();
-        write_record(number, random, row, &mut scratch);
+        write_record(number, random, row);
     }
 
     fn after_load(&self, dialect: Dialect) -> Vec<String> {
@@ -197,7 +196,6 @@ impl Workload for Ycsb {
             inserted: 0,
             clients: of.max(1) as u64,
             block: block * BLOCK,
-            scratch: String::new(),
         };
         Talker::new(move |talk, random| Box::pin(client.work(talk, random)))
     }
@@ -210,7 +208,6 @@ struct YcsbClient {
     clients: u64,
     /// The first number of its block.
     block: u64,
-    scratch: String,
 }
 
 impl YcsbClient {
@@ -241,14 +238,14 @@ impl YcsbClient {
             Operation::Scan => {
                 let length = random.between(1, MAX_SCAN_LENGTH);
                 let fill = |params: &mut Params| {
-                    write_key(key, params, &mut self.scratch);
+                    write_key(key, params);
                     params.int(length);
                 };
                 talk.run_with(SCAN, fill).await?;
             }
             Operation::Update => self.update(key, talk, random).await?,
             _ => {
-                talk.run_with(READ, |params| write_key(key, params, &mut self.scratch)).await?;
+                talk.run_with(READ, |params| write_key(key, params)).await?;
                 if operation == Operation::ReadModifyWrite {
                     self.update(key, talk, random).await?;
                 }
@@ -261,7 +258,7 @@ impl YcsbClient {
     /// the row exists.
     async fn insert(&mut self, talk: &Talk, random: &mut Random) -> Result<(), Ended> {
         let number = self.block + self.inserted;
-        let fill = |params: &mut Params| write_record(number, random, params, &mut self.scratch);
+        let fill = |params: &mut Params| write_record(number, random, params);
         let ended = talk.run_with(INSERT, fill).await;
         self.inserted += u64::from(ended != Err(Ended::Failed { again: true }));
         ended
@@ -286,39 +283,37 @@ impl YcsbClient {
     async fn update(&mut self, key: u64, talk: &Talk, random: &mut Random) -> Result<(), Ended> {
         let field = random.between(0, i64::from(FIELD_COUNT) - 1) as u16;
         let fill = |params: &mut Params| {
-            write_field(random, params, &mut self.scratch);
-            write_key(key, params, &mut self.scratch);
+            write_field(random, params);
+            write_key(key, params);
         };
         talk.run_with(StatementId(UPDATE + field), fill).await
     }
 }
 
-fn write_record(number: u64, random: &mut Random, row: &mut Params, scratch: &mut String) {
-    write_key(number, row, scratch);
-    (0..FIELD_COUNT).for_each(|_| write_field(random, row, scratch));
+fn write_record(number: u64, random: &mut Random, row: &mut Params) {
+    write_key(number, row);
+    (0..FIELD_COUNT).for_each(|_| write_field(random, row));
 }
 
 /// A record's key: its number's hash, so that adjacent numbers have distant keys
 /// (`insertorder=hashed`).
-fn write_key(number: u64, to: &mut Params, scratch: &mut String) {
-    scratch.clear();
-    scratch.push_str("user");
-    scratch.push_str(itoa::Buffer::new().format(hash(number)));
-    to.text(scratch);
+fn write_key(number: u64, to: &mut Params) {
+    to.text_by(|key| {
+        key.push_str("user");
+        key.push_str(itoa::Buffer::new().format(hash(number)));
+    });
 }
 
 /// Random characters, ten from each 64 bits.
-fn write_field(random: &mut Random, to: &mut Params, scratch: &mut String) {
+fn write_field(random: &mut Random, to: &mut Params) {
     const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    scratch.clear();
-    while scratch.len() < FIELD_LENGTH {
-        let mut bits = random.bits();
-        for _ in 0..10.min(FIELD_LENGTH - scratch.len()) {
-            scratch.push(CHARACTERS[(bits % 64) as usize].into());
-            bits /= 64;
-        }
-    }
-    to.text(scratch);
+    const EACH: usize = 10;
+    let mut bits = 0;
+    let character = |at: usize| {
+        bits = if at % EACH == 0 { random.bits() } else { bits / 64 };
+        char::from(CHARACTERS[(bits % 64) as usize])
+    };
+    to.text_by(|field| field.extend((0..FIELD_LENGTH).map(character)));
 }
 
 #[cfg(test)]

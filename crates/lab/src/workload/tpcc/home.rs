@@ -45,11 +45,11 @@ impl Who {
     pub(super) async fn find(self, warehouse: i64, district: i64, talk: &Talk) -> Result<i64, Ended> {
         let name = match self {
             Self::Number(number) => return Ok(number),
-            Self::Name(name) => random::last_name(name),
+            Self::Name(name) => name,
         };
         talk.run_with(Sql::CustomersByName, |params| {
             params.ints(&[warehouse, district]);
-            params.text(name.as_str());
+            params.text_by(|text| random::last_name(name, text));
         })
         .await?;
         let middle = talk.read(|reply| reply.int(reply.rows().checked_sub(1)? / 2, 0));

@@ -1,7 +1,7 @@
 //! The initial data (4.3.3.1). Threads make its parts side by side, each part from random numbers
 //! of its own. So the same seed gives the same data with any number of threads.
 
-use super::random::{self, Text, digits, letters};
+use super::random::{self, digits, letters};
 use super::{CUSTOMERS, DISTRICTS, ITEMS, money, schema};
 use crate::arm::Target;
 use crate::arm::control::{Control, Fault, Progress, in_parallel};
@@ -75,9 +75,9 @@ impl Load<'_> {
     fn items(&self, control: &mut Control, random: &mut Random) -> Result<(), Fault> {
         self.rows(control, "item", 1..=ITEMS, |item, row| {
             row.ints(&[item, random.between(1, 10_000)]);
-            row.text(letters::<24>(random, 14, 24).as_str());
+            row.text_by(|text| letters(random, 14, 24, text));
             money::push(row, random.between(100, 10_000));
-            row.text(random::goods(random).as_str());
+            row.text_by(|text| random::goods(random, text));
         })
     }
 
@@ -85,10 +85,10 @@ impl Load<'_> {
         self.rows(control, "stock", 1..=ITEMS, |item, row| {
             row.ints(&[item, warehouse, random.between(10, 100)]);
             for _ in 0..DISTRICTS {
-                row.text(letters::<24>(random, 24, 24).as_str());
+                row.text_by(|text| letters(random, 24, 24, text));
             }
             row.ints(&[0; 3]);
-            row.text(random::goods(random).as_str());
+            row.text_by(|text| random::goods(random, text));
         })
     }
 
@@ -96,7 +96,7 @@ impl Load<'_> {
     fn customers(&self, control: &mut Control, random: &mut Random, warehouse: i64) -> Result<(), Fault> {
         self.rows(control, "district", 1..=DISTRICTS, |district, row| {
             row.ints(&[district, warehouse]);
-            row.text(letters::<10>(random, 6, 10).as_str());
+            row.text_by(|text| letters(random, 6, 10, text));
             address(random, row);
             money::push_rate(row, random.between(0, 2000));
             money::push(row, 30_000 * 100);
@@ -110,20 +110,20 @@ impl Load<'_> {
             row.ints(&[number % CUSTOMERS + 1, district, warehouse, district, warehouse]);
             row.text(&self.now);
             money::push(row, 10 * 100);
-            row.text(letters::<24>(random, 12, 24).as_str());
+            row.text_by(|text| letters(random, 12, 24, text));
         })
     }
 
     fn customer(&self, random: &mut Random, warehouse: i64, number: i64, row: &mut Params) {
         let customer = number % CUSTOMERS + 1;
         row.ints(&[customer, number / CUSTOMERS + 1, warehouse]);
-        row.text(letters::<16>(random, 8, 16).as_str());
+        row.text_by(|text| letters(random, 8, 16, text));
         row.text("OE");
         // Each name once, then random ones.
         let name = if customer <= 1000 { customer - 1 } else { random::loaded_name(random) };
-        row.text(random::last_name(name).as_str());
+        row.text_by(|text| random::last_name(name, text));
         address(random, row);
-        row.text(digits::<16>(random, 16).as_str());
+        row.text_by(|text| digits(random, 16, text));
         row.text(&self.now);
         row.text(if random.between(1, 10) == 1 { "BC" } else { "GC" });
         money::push(row, 50_000 * 100);
@@ -131,7 +131,7 @@ impl Load<'_> {
         row.verbatim("-10.00");
         money::push(row, 10 * 100);
         row.ints(&[1, 0]);
-        row.text(letters::<500>(random, 300, 500).as_str());
+        row.text_by(|text| letters(random, 300, 500, text));
     }
 
     /// Orders of all districts, one for each customer, with their lines and the new orders.
@@ -168,7 +168,7 @@ impl Load<'_> {
             }
             row.int(5);
             money::push(row, if at < DELIVERED { 0 } else { random.between(1, 999_999) });
-            row.text(letters::<24>(random, 24, 24).as_str());
+            row.text_by(|text| letters(random, 24, 24, text));
         })?;
         let new = (0..DISTRICTS * CUSTOMERS).filter(|number| number % CUSTOMERS >= DELIVERED);
         self.rows(control, "new_order", new, |number, row| {
@@ -180,7 +180,7 @@ impl Load<'_> {
         let random = &mut Random::new(self.seed, u64::MAX);
         self.rows(control, "warehouse", 1..=warehouses, |warehouse, row| {
             row.int(warehouse);
-            row.text(letters::<10>(random, 6, 10).as_str());
+            row.text_by(|text| letters(random, 6, 10, text));
             address(random, row);
             money::push_rate(row, random.between(0, 2000));
             money::push(row, 300_000 * 100);
@@ -191,12 +191,13 @@ impl Load<'_> {
 /// Two streets, a city, a state and a zip code (4.3.2.7).
 fn address(random: &mut Random, row: &mut Params) {
     for _ in ["street 1", "street 2", "city"] {
-        row.text(letters::<20>(random, 10, 20).as_str());
+        row.text_by(|text| letters(random, 10, 20, text));
     }
-    row.text(letters::<2>(random, 2, 2).as_str());
-    let mut zip: Text<9> = digits(random, 4);
-    zip.push("11111");
-    row.text(zip.as_str());
+    row.text_by(|text| letters(random, 2, 2, text));
+    row.text_by(|zip| {
+        digits(random, 4, zip);
+        zip.push_str("11111");
+    });
 }
 
 /// Shuffles values into a random order.

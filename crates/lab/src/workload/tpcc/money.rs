@@ -1,8 +1,6 @@
 //! Amounts as whole cents: read from and written for the server without rounding and without
 //! allocation.
 
-use std::io::Write as _;
-
 use crate::client::Params;
 
 /// An amount from a server, in cents; `None` if it is none or finer than cents.
@@ -30,12 +28,7 @@ pub(super) fn push_rate(params: &mut Params, parts: i64) {
 }
 
 fn fixed(params: &mut Params, value: i64, unit: i64, digits: usize) {
-    let mut bytes = [0; 32];
-    let mut rest = &mut bytes[..];
-    write!(rest, "{}.{:0digits$}", value / unit, value % unit).expect("32 bytes hold every number");
-    let unused = rest.len();
-    let text = std::str::from_utf8(&bytes[..bytes.len() - unused]).expect("digits are text");
-    params.verbatim(text);
+    params.number(format_args!("{}.{:0digits$}", value / unit, value % unit));
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! and the terminal rolls all back.
 
 use super::home::Home;
-use super::random::{self, Text};
+use super::random;
 use super::statements::Sql;
 use super::{DISTRICTS, money};
 use crate::client::Random;
@@ -38,8 +38,13 @@ fn draw<'a>(lines: &'a mut [Line; LINES], home: &Home, random: &mut Random) -> &
     lines
 }
 
-/// Draws the inputs (2.4.1) and takes the steps of 2.4.2.2.
-pub(super) async fn new_order(home: &Home, talk: &Talk, random: &mut Random) -> Result<Sql, Ended> {
+/// Draws the inputs (2.4.1) and takes the steps of 2.4.2.2. `info` is a buffer.
+pub(super) async fn new_order(
+    home: &Home,
+    talk: &Talk,
+    random: &mut Random,
+    info: &mut String,
+) -> Result<Sql, Ended> {
     let mut lines = [Line::default(); LINES];
     let lines = draw(&mut lines, home, random);
     let (warehouse, district) = (home.warehouse, random.between(1, DISTRICTS));
@@ -63,9 +68,9 @@ pub(super) async fn new_order(home: &Home, talk: &Talk, random: &mut Random) -> 
         }
         let price = talk.read(|reply| money::cents(reply.text(0, 0))).ok_or("an item or its price")?;
         talk.run(Sql::Stock, &[line.item, line.supply]).await?;
-        let mut info: Text<24> = Text::new();
+        info.clear();
         let stock = talk.read(|reply| {
-            info.push(reply.text(0, 1 + district as usize)?);
+            info.push_str(reply.text(0, 1 + district as usize)?);
             reply.int(0, 0)
         });
         let left = stock.ok_or("an item's stock")? - line.quantity;
@@ -75,7 +80,7 @@ pub(super) async fn new_order(home: &Home, talk: &Talk, random: &mut Random) -> 
         talk.run_with(Sql::InsertLine, |params| {
             params.ints(&[order, district, warehouse, number, line.item, line.supply, line.quantity]);
             money::push(params, line.quantity * price);
-            params.text(info.as_str());
+            params.text(info);
         })
         .await?;
     }

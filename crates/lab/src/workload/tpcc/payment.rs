@@ -2,14 +2,18 @@
 //! credit gets a note about it.
 
 use super::home::{Home, Who};
-use super::random::Text;
 use super::statements::Sql;
 use super::{DISTRICTS, money};
 use crate::client::Random;
 use crate::workload::talk::{Ended, Talk};
 
-/// Draws the inputs (2.5.1) and takes the steps of 2.5.2.2.
-pub(super) async fn payment(home: &Home, talk: &Talk, random: &mut Random) -> Result<Sql, Ended> {
+/// Draws the inputs (2.5.1) and takes the steps of 2.5.2.2. `names` and `note` are buffers.
+pub(super) async fn payment(
+    home: &Home,
+    talk: &Talk,
+    random: &mut Random,
+    [names, note]: &mut [String; 2],
+) -> Result<Sql, Ended> {
     let (warehouse, district) = (home.warehouse, random.between(1, DISTRICTS));
     let (customer_warehouse, customer_district) = if random.between(1, 100) <= 85 {
         (warehouse, district)
@@ -21,38 +25,39 @@ pub(super) async fn payment(home: &Home, talk: &Talk, random: &mut Random) -> Re
     let amount = random.between(100, 500_000);
 
     // H_DATA: the names of warehouse and district.
-    let mut names: Text<24> = Text::new();
+    names.clear();
     talk.run_with(Sql::PayWarehouse, |params| {
         money::push(params, amount);
         params.int(warehouse);
     })
     .await?;
     talk.run(Sql::Warehouse, &[warehouse]).await?;
-    talk.read(|reply| reply.text(0, 5).map(|name| names.push(name))).ok_or("a warehouse")?;
+    talk.read(|reply| reply.text(0, 5).map(|name| names.push_str(name))).ok_or("a warehouse")?;
     talk.run_with(Sql::PayDistrict, |params| {
         money::push(params, amount);
         params.ints(&[warehouse, district]);
     })
     .await?;
     talk.run(Sql::District, &[warehouse, district]).await?;
-    names.push("    ");
-    talk.read(|reply| reply.text(0, 5).map(|name| names.push(name))).ok_or("a district")?;
+    names.push_str("    ");
+    talk.read(|reply| reply.text(0, 5).map(|name| names.push_str(name))).ok_or("a district")?;
 
     let customer = who.find(customer_warehouse, customer_district, talk).await?;
     let key = [customer_warehouse, customer_district, customer];
     talk.run(Sql::Customer, &key).await?;
     let about = [customer, customer_district, customer_warehouse, district, warehouse];
-    let note = talk.read(|reply| {
+    let bad = talk.read(|reply| {
         let (credit, data) = reply.text(0, 10).zip(reply.text(0, 14))?;
-        Some((credit == "BC").then(|| noted(&about, amount, data)))
+        write_note(&about, amount, data, note);
+        Some(credit == "BC")
     });
-    let note = note.ok_or("a customer")?;
-    let pay = if note.is_some() { Sql::PayBadCustomer } else { Sql::PayCustomer };
+    let bad = bad.ok_or("a customer")?;
+    let pay = if bad { Sql::PayBadCustomer } else { Sql::PayCustomer };
     talk.run_with(pay, |params| {
         money::push(params, amount);
         money::push(params, amount);
-        if let Some(note) = &note {
-            params.text(note.as_str());
+        if bad {
+            params.text(note);
         }
         params.ints(&key);
     })
@@ -60,19 +65,19 @@ pub(super) async fn payment(home: &Home, talk: &Talk, random: &mut Random) -> Re
     talk.run_with(Sql::InsertHistory, |params| {
         params.ints(&about);
         money::push(params, amount);
-        params.text(names.as_str());
+        params.text(names);
     })
     .await?;
     Ok(Sql::Commit)
 }
 
-/// C_DATA with a payment in front, cut to 500 characters.
-fn noted(about: &[i64], amount: i64, data: &str) -> Text<500> {
-    let mut noted = Text::new();
+/// Writes C_DATA with a payment in front, cut to 500 characters.
+fn write_note(about: &[i64], amount: i64, data: &str, note: &mut String) {
+    note.clear();
     for value in about.iter().chain([&amount]) {
-        noted.push_int(*value);
-        noted.push(" ");
+        note.push_str(itoa::Buffer::new().format(*value));
+        note.push(' ');
     }
-    noted.push(data);
-    noted
+    note.push_str(data);
+    note.truncate(note.floor_char_boundary(500));
 }

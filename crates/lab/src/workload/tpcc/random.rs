@@ -37,101 +37,65 @@ pub(super) fn asked_name(random: &mut Random) -> i64 {
     nurand(random, 255, C_LAST_RUN, 0, 999)
 }
 
-/// A short text, on the stack.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Text<const N: usize> {
-    bytes: [u8; N],
-    len: usize,
-}
-
-impl<const N: usize> Text<N> {
-    pub(super) const fn new() -> Self {
-        Self { bytes: [0; N], len: 0 }
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.len]).expect("only whole characters are put in")
-    }
-
-    /// Adds as much of a text as there is room for.
-    pub(super) fn push(&mut self, text: &str) {
-        let mut taken = text.len().min(N - self.len);
-        while !text.is_char_boundary(taken) {
-            taken -= 1;
-        }
-        self.bytes[self.len..self.len + taken].copy_from_slice(&text.as_bytes()[..taken]);
-        self.len += taken;
-    }
-
-    pub(super) fn push_int(&mut self, value: i64) {
-        self.push(itoa::Buffer::new().format(value));
-    }
-
-    /// A text of `low` to `high` characters from this set.
-    fn of(random: &mut Random, set: &[u8], low: usize, high: usize) -> Self {
-        let mut text = Self::new();
-        text.len = random.between(low as i64, high as i64) as usize;
-        for byte in &mut text.bytes[..text.len] {
-            *byte = set[random.between(0, set.len() as i64 - 1) as usize];
-        }
-        text
-    }
-}
-
 /// Letters and digits, from `low` to `high` of them: an a-string.
-pub(super) fn letters<const N: usize>(random: &mut Random, low: usize, high: usize) -> Text<N> {
-    Text::of(random, b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", low, high)
+pub(super) fn letters(random: &mut Random, low: i64, high: i64, to: &mut String) {
+    let count = random.between(low, high);
+    characters(random, b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", count, to);
 }
 
 /// This many digits: an n-string.
-pub(super) fn digits<const N: usize>(random: &mut Random, count: usize) -> Text<N> {
-    Text::of(random, b"0123456789", count, count)
+pub(super) fn digits(random: &mut Random, count: i64, to: &mut String) {
+    characters(random, b"0123456789", count, to);
+}
+
+fn characters(random: &mut Random, set: &[u8], count: i64, to: &mut String) {
+    to.extend((0..count).map(|_| char::from(set[random.between(0, set.len() as i64 - 1) as usize])));
 }
 
 /// I_DATA and S_DATA (4.3.3.1): 26 to 50 letters, with ORIGINAL somewhere in one of ten.
-pub(super) fn goods(random: &mut Random) -> Text<50> {
-    const MARK: &[u8] = b"ORIGINAL";
-    let mut text: Text<50> = letters(random, 26, 50);
+pub(super) fn goods(random: &mut Random, to: &mut String) {
+    const MARK: &str = "ORIGINAL";
+    let start = to.len();
+    letters(random, 26, 50, to);
     if random.between(1, 10) == 1 {
-        let at = random.between(0, (text.len - MARK.len()) as i64) as usize;
-        text.bytes[at..at + MARK.len()].copy_from_slice(MARK);
+        let at = random.between(start as i64, (to.len() - MARK.len()) as i64) as usize;
+        to.replace_range(at..at + MARK.len(), MARK);
     }
-    text
 }
 
 /// The last name of a number from 0 to 999: a syllable for each of its three digits.
-pub(super) fn last_name(number: i64) -> Text<16> {
+pub(super) fn last_name(number: i64, to: &mut String) {
     const SYLLABLES: [&str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
-    let mut name = Text::new();
-    for digit in [number / 100, number / 10 % 10, number % 10] {
-        name.push(SYLLABLES[digit as usize]);
-    }
-    name
+    to.extend([number / 100, number / 10 % 10, number % 10].map(|digit| SYLLABLES[digit as usize]));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn text(write: impl FnOnce(&mut String)) -> String {
+        let mut text = String::new();
+        write(&mut text);
+        text
+    }
+
     #[test]
     fn names_and_texts_are_those_of_the_specification() {
         // The example of 4.3.2.3.
-        assert_eq!(last_name(371).as_str(), "PRICALLYOUGHT");
-        assert_eq!((last_name(0).as_str(), last_name(777).as_str()), ("BARBARBAR", "CALLYCALLYCALLY"));
+        let name = |number| text(|to| last_name(number, to));
+        assert_eq!(name(371), "PRICALLYOUGHT");
+        assert_eq!([name(0), name(777)], ["BARBARBAR", "CALLYCALLYCALLY"]);
         let mut random = Random::new(1, 1);
         let mut marked = 0;
         for _ in 0..10_000 {
-            let text = goods(&mut random);
-            assert!((26..=50).contains(&text.as_str().len()));
-            marked += u32::from(text.as_str().contains("ORIGINAL"));
+            let text = text(|to| goods(&mut random, to));
+            assert!((26..=50).contains(&text.len()));
+            marked += u32::from(text.contains("ORIGINAL"));
         }
         assert!((900..=1100).contains(&marked), "{marked}");
-        let digits: Text<16> = digits(&mut random, 16);
-        assert!(digits.as_str().len() == 16 && digits.as_str().bytes().all(|byte| byte.is_ascii_digit()));
-        let mut cut: Text<4> = Text::new();
-        cut.push("abcdef");
-        assert_eq!(cut.as_str(), "abcd");
+        let digits = text(|to| digits(&mut random, 16, to));
+        assert!(digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_digit()));
     }
 
     #[test]

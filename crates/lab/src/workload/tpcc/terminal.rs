@@ -37,13 +37,13 @@ pub(super) fn new(index: i64, warehouses: i64) -> Box<dyn Client> {
 }
 
 async fn work(home: Home, talk: Talk, mut random: Random) -> Infallible {
-    let mut deck = DECK;
+    let (mut deck, mut buffers) = (DECK, Default::default());
     loop {
         shuffle(&mut random, &mut deck);
         for kind in deck {
             talk.begin(kind as u8);
             let drawn = random.clone();
-            while let Err(ended) = transaction(kind, &home, &talk, &mut random).await {
+            while let Err(ended) = transaction(kind, &home, &talk, &mut random, &mut buffers).await {
                 match ended {
                     Ended::Failed { again: true } => random.clone_from(&drawn),
                     Ended::Failed { again: false } => break,
@@ -58,11 +58,17 @@ async fn work(home: Home, talk: Talk, mut random: Random) -> Infallible {
     }
 }
 
-async fn transaction(kind: Kind, home: &Home, talk: &Talk, random: &mut Random) -> Result<(), Ended> {
+async fn transaction(
+    kind: Kind,
+    home: &Home,
+    talk: &Talk,
+    random: &mut Random,
+    buffers: &mut [String; 2],
+) -> Result<(), Ended> {
     talk.run(Sql::Begin, &[]).await?;
     let end = match kind {
-        Kind::NewOrder => new_order(home, talk, random).await?,
-        Kind::Payment => payment(home, talk, random).await?,
+        Kind::NewOrder => new_order(home, talk, random, &mut buffers[0]).await?,
+        Kind::Payment => payment(home, talk, random, buffers).await?,
         Kind::OrderStatus => order_status(home, talk, random).await?,
         Kind::Delivery => delivery(home, talk, random).await?,
         Kind::StockLevel => stock_level(home, talk, random).await?,
