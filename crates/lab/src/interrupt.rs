@@ -8,9 +8,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 use sync::atomic::{AtomicBool, Ordering};
 
 /// Exit status of a program that a Ctrl-C ended.
@@ -19,7 +18,7 @@ pub(crate) const STOPPED: u8 = 130;
 /// Returns the flag that the first signal sets.
 pub fn watch() -> Result<Arc<AtomicBool>, String> {
     // A signal that nohup set to be ignored stays ignored.
-    let heeded: Vec<i32> = [SIGINT, SIGTERM, SIGQUIT, SIGTSTP, SIGHUP]
+    let heeded: Vec<i32> = [SIGINT, SIGTERM, SIGTSTP, SIGHUP]
         .into_iter()
         .filter(|signal| *signal != SIGHUP || !is_ignored(*signal))
         .collect();
@@ -31,10 +30,6 @@ pub fn watch() -> Result<Arc<AtomicBool>, String> {
         for signal in signals.forever() {
             match signal {
                 SIGTSTP => {}
-                SIGQUIT => {
-                    // This returns only where it fails, and then nothing else is left to do.
-                    let _ = emulate_default_handler(signal);
-                }
                 // Relaxed, here and below: the flag publishes nothing else. The kernel and the
                 // shell may both report a closed terminal, so a second SIGHUP is no second wish.
                 SIGHUP => set.store(true, Ordering::Relaxed),

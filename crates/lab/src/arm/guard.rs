@@ -41,7 +41,6 @@ until rm -rf "$1" && sleep 0.1 && [ ! -e "$1" ] || [ "$tenths" -ge 100 ]; do
 done
 "#;
 
-/// The shell, waiting.
 #[derive(Debug)]
 pub(super) struct Guard {
     shell: Child,
@@ -102,7 +101,6 @@ impl Guard {
         }
     }
 
-    /// How the server ended, if it has.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.server.as_mut()?.try_wait().ok().flatten()
     }

@@ -134,7 +134,6 @@ fn await_answer(
     }
 }
 
-/// The lines of a log.
 fn lines(log: &Path) -> Vec<String> {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

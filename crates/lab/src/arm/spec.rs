@@ -7,7 +7,6 @@ use super::{Dialect, Target, url};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// Its name in every output.
     pub name: String,
     /// Settings in which this arm differs from the arms that `vary` made beside it.
     varied: Vec<String>,
@@ -44,7 +43,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of this word on the command line.
     fn of(word: &str) -> Option<Self> {
         match word {
             "serve" => Some(Self::Serve),

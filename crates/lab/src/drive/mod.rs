@@ -105,25 +105,20 @@ pub struct Live {
     /// An observer will look at the server when counting is over.
     observed_at_end: AtomicBool,
     hold: Duration,
-    threads: Box<[CachePadded<Counter>]>,
-}
-
-#[derive(Debug, Default)]
-struct Counter {
-    done: AtomicU64,
-    spent: AtomicU64,
+    /// Transactions done, by thread.
+    done: Box<[CachePadded<AtomicU64>]>,
 }
 
 impl Live {
     /// For a driver with this many threads.
     pub fn new(threads: usize) -> Self {
-        let counters = (0..threads).map(|_| CachePadded::new(Counter::default())).collect();
+        let done = (0..threads).map(|_| CachePadded::new(AtomicU64::new(0))).collect();
         Self {
             stop: AtomicBool::new(false),
             phase: AtomicU8::new(Phase::Warming as u8),
             observed_at_end: AtomicBool::new(false),
             hold: HOLD,
-            threads: counters,
+            done,
         }
     }
 
@@ -167,24 +162,15 @@ impl Live {
         }
     }
 
-    /// Publishes how many transactions a thread has done, and their total time in nanoseconds; a
-    /// driver that does not know that time gives 0.
-    pub fn publish(&self, thread: usize, done: u64, spent: u64) {
-        // Relaxed: each counter has one writer, and readers need the numbers alone.
-        self.threads[thread].done.store(done, Ordering::Relaxed);
-        self.threads[thread].spent.store(spent, Ordering::Relaxed);
+    /// Publishes how many transactions a thread has done.
+    pub fn publish(&self, thread: usize, done: u64) {
+        // Relaxed: each counter has one writer, and readers need the number alone.
+        self.done[thread].store(done, Ordering::Relaxed);
     }
 
     pub fn done(&self) -> u64 {
         // Relaxed: as above.
-        self.threads.iter().map(|one| one.done.load(Ordering::Relaxed)).sum()
-    }
-
-    /// The total time of the transactions done.
-    pub fn spent(&self) -> Duration {
-        // Relaxed: as above.
-        let all = self.threads.iter().map(|one| one.spent.load(Ordering::Relaxed));
-        Duration::from_nanos(all.fold(0, u64::saturating_add))
+        self.done.iter().map(|one| one.load(Ordering::Relaxed)).sum()
     }
 
     pub fn stop(&self) {

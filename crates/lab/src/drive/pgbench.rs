@@ -220,7 +220,7 @@ impl Watched {
     /// Reads its lines until the counted time is over, the round is stopped, or pgbench ends.
     fn of(tool: &mut Tool, plan: &Plan, live: &Live) -> Result<Self, String> {
         let mut all = Self::default();
-        let (mut seen, mut before, mut done, mut spent) = (0, None::<f64>, 0, 0);
+        let (mut seen, mut before, mut done) = (0, None::<f64>, 0);
         let mut start = CpuTime::default();
         // The first line comes a second after all clients have connected.
         let mut silent_since = Instant::now();
@@ -241,8 +241,7 @@ impl Watched {
             seen += 1;
             before = Some(progress.at);
             done += progress.done;
-            spent += progress.done * progress.latency;
-            live.publish(0, done, spent);
+            live.publish(0, done);
             if seen == plan.skipped {
                 all.begun = before;
                 start = cpu_time(&tool.stat);
@@ -294,8 +293,6 @@ struct Progress {
     /// Seconds since 1970.
     at: f64,
     done: u64,
-    /// Their mean latency in nanoseconds.
-    latency: u64,
     failed: u64,
     retried: u64,
 }
@@ -310,17 +307,9 @@ impl Progress {
         let counts: Vec<&str> = parts.collect();
         let count =
             |what: &str| counts.iter().find_map(|part| part.strip_suffix(what)?.parse().ok()).unwrap_or(0);
-        let latency = counts.iter().find_map(|part| part.strip_prefix("lat ")?.split_once(" ms"));
-        let latency = latency.and_then(|(mean, _)| mean.parse().ok()).unwrap_or(0.0);
         // A line covers the time since the one before.
         let done = rate * before.map_or(1.0, |before| at - before);
-        Some(Self {
-            at,
-            done: done.round() as u64,
-            latency: (latency * 1e6) as u64,
-            failed: count(" failed"),
-            retried: count(" retries"),
-        })
+        Some(Self { at, done: done.round() as u64, failed: count(" failed"), retried: count(" retries") })
     }
 }
 

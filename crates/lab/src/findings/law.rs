@@ -3,7 +3,6 @@
 use crate::figures::{bounded, clients, number, percent, small, whole};
 use crate::record::{Fit, Point};
 
-/// The fitted terms in words.
 pub(super) fn sentence(fit: &Fit, points: &[&Point]) -> String {
     let peak = match &fit.peak {
         Some(peak) => format!(

@@ -66,7 +66,6 @@ impl Interval {
     }
 }
 
-/// The verdict of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     More,

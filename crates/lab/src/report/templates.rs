@@ -8,7 +8,6 @@ use minijinja::{AutoEscape, Environment, Value, escape_formatter};
 
 use crate::figures;
 
-/// Name and text of each template.
 const TEMPLATES: [(&str, &str); 5] = [
     ("page.html", include_str!("templates/page.html")),
     ("parts.html", include_str!("templates/parts.html")),

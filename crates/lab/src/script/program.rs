@@ -6,17 +6,13 @@ use std::collections::BTreeSet;
 use crate::client::{Prepare, Statement, StatementId, Wanted};
 
 use super::command::{Op, Reading, Script};
-use super::source::{Source, fault, line};
+use super::source::{Source, line};
 use super::value::Value;
 use super::variables::{Names, VariableId, Variables, begins_name, continues_name, is_name};
 
 /// Most scripts of a mix, as in pgbench.
 const SCRIPTS_MAX: usize = 128;
 
-/// Most variables of a statement, as in pgbench.
-const PLACES_MAX: usize = 255;
-
-/// The settings of scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Variables of the command line, and their texts.
@@ -93,8 +89,7 @@ impl Program {
         let (mut statements, mut params, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for (number, sql) in texts.into_iter().enumerate() {
             let source = &sources[sql.script];
-            let (pieces, variables) =
-                settable.cut(&sql.text, &mut names).map_err(|message| fault(source, sql.start, message))?;
+            let (pieces, variables) = settable.cut(&sql.text, &mut names);
             let wanted = if kept.contains(&number) { Wanted::NamedRows } else { Wanted::Nothing };
             statements.push(Statement { pieces, prepare: Prepare::AtConnect, wanted });
             params.push(variables);
@@ -151,7 +146,7 @@ struct Settable {
 
 impl Settable {
     /// Cuts a command at its variables: its pieces, and the variables between them.
-    fn cut(&self, text: &str, names: &mut Names) -> Result<(Vec<String>, Vec<VariableId>), String> {
+    fn cut(&self, text: &str, names: &mut Names) -> (Vec<String>, Vec<VariableId>) {
         let (mut pieces, mut variables) = (Vec::new(), Vec::new());
         let (mut piece, mut rest) = (String::new(), text);
         while let Some(colon) = rest.find(':') {
@@ -172,10 +167,7 @@ impl Settable {
         }
         piece.push_str(rest);
         pieces.push(piece);
-        if variables.len() > PLACES_MAX {
-            return Err(format!("statement has too many arguments (maximum is {PLACES_MAX})"));
-        }
-        Ok((pieces, variables))
+        (pieces, variables)
     }
 
     fn has(&self, name: &str, names: &Names) -> bool {

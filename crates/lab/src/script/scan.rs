@@ -6,14 +6,12 @@
 
 use super::variables::{begins_name, continues_name};
 
-/// A script's text and the scanner's position.
 pub(super) struct Scanner<'a> {
     text: &'a str,
     /// The next byte to read.
     pub at: usize,
 }
 
-/// A part of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// An SQL command without leading blanks and comments, and its offset.
@@ -31,7 +29,6 @@ pub(super) struct Word<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// At the text's beginning.
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }

@@ -167,9 +167,8 @@ fn the_seed_decides_and_clients_differ() {
 #[test]
 fn an_invalid_script_is_refused_with_its_place() {
     let cases = [
-        ("\\shell ls", "1:2: not supported by the lab; --driver pgbench runs it"),
-        ("\\startpipeline", "1:2: not supported by the lab; --pipeline makes one of each transaction"),
-        ("SELECT 1 \\; SELECT 2;", "1:10: \\; is not supported by the lab; --driver pgbench runs it"),
+        ("\\shell ls", "1:2: invalid command; --driver pgbench may know it"),
+        ("SELECT 1 \\; SELECT 2;", "1:11: invalid command"),
         ("SELECT 1;\n\\nosuch 1", "2:2: invalid command"),
         ("\\set", "1:2: missing argument"),
         ("\\set 1x 2", "1:6: invalid variable name: \"1x\""),
@@ -196,8 +195,6 @@ fn an_invalid_script_is_refused_with_its_place() {
     }
     let nested = format!("\\set a {}1{}", "(".repeat(5000), ")".repeat(5000));
     assert!(refusal(&nested).contains("expression is too long"));
-    let many = format!("SELECT {};", ":scale,".repeat(256));
-    assert!(refusal(&many).contains("too many arguments (maximum is 255)"));
     let mut settings = settings();
     assert!(
         settings.define("x").is_err() && settings.define("x=").is_err() && settings.define("1=2").is_err()

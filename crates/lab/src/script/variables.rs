@@ -7,7 +7,6 @@ use crate::client::Params;
 
 use super::value::Value;
 
-/// A variable's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct VariableId(usize);
 

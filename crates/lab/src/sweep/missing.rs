@@ -4,7 +4,6 @@ use super::plan::{Cell, Cells, width};
 use super::{End, Plan};
 use crate::figures;
 
-/// The failures along the way.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     /// One for each arm and reason, with all clients.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::{Contender, Plan, summarise};
 use crate::record::{Interval, Observed, Point, Round};
 
-/// All points.
 pub(super) struct Cells {
     /// By row, then by arm.
     rows: Vec<Vec<Cell>>,

@@ -12,7 +12,6 @@ pub struct Stage {
     pub workload: String,
     pub protocol: Protocol,
     pub clients: usize,
-    /// Finished rounds.
     pub rounds_done: usize,
     /// Planned rounds after this one, as far as known.
     pub rounds_ahead: usize,
@@ -20,13 +19,11 @@ pub struct Stage {
 
 /// Receives a sweep's progress. It is never on the load loop.
 pub trait Progress: Send {
-    /// A round begins.
     fn begin(&mut self, stage: &Stage);
 
-    /// Called a few times a second during a round. The arguments: transactions done since it began
-    /// (warm-up included), their total time (zero where the driver doesn't know it), and the time
-    /// since the round began.
-    fn tick(&mut self, done: u64, spent: Duration, since: Duration);
+    /// Called a few times a second during a round, with the transactions done since it began
+    /// (warm-up included), and the time since then.
+    fn tick(&mut self, done: u64, since: Duration);
 
     /// The last round is over; `point` has all rounds so far.
     fn end(&mut self, round: &Round, point: &Point);

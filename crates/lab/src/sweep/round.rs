@@ -99,7 +99,7 @@ impl Watch<'_> {
             }
             if told.elapsed() >= TICK {
                 told = Instant::now();
-                progress.tick(self.live.done(), self.live.spent(), began.elapsed());
+                progress.tick(self.live.done(), began.elapsed());
             }
             std::thread::sleep(LOOK);
         }

@@ -70,7 +70,7 @@ impl Driver for Scripted<'_> {
         let tps = (self.script)(load.clients, before);
         let begun = log.lock().unwrap().len();
         live.enter(Phase::Measuring);
-        live.publish(0, 1, 0);
+        live.publish(0, 1);
         crate::tests::wait_until(|| log.lock().unwrap().len() > begun);
         live.enter(Phase::Over);
         live.hold();
@@ -109,7 +109,7 @@ impl Progress for Told {
     fn begin(&mut self, stage: &Stage) {
         self.stages.push(stage.clone());
     }
-    fn tick(&mut self, done: u64, _: Duration, _: Duration) {
+    fn tick(&mut self, done: u64, _: Duration) {
         self.ticks.push(done);
     }
     fn end(&mut self, round: &Round, point: &Point) {
@@ -378,7 +378,7 @@ impl Driver for Real<'_> {
     fn run(&self, _: &Target, _: &dyn Workload, _: &Load, live: &Live) -> Result<Measured, String> {
         let began = Instant::now();
         for done in 0.. {
-            live.publish(0, done, 0);
+            live.publish(0, done);
             live.enter(if done < WARM { Phase::Warming } else { Phase::Measuring });
             self.0.store(done > 10 * WARM, Ordering::Relaxed);
             if live.is_stopped() || began.elapsed() > 60 * SECOND {

@@ -53,7 +53,6 @@ impl Workload for Connect {
     }
 }
 
-/// A transaction's steps.
 const STEPS: [Step; 4] = [Step::Connect, Step::Run(StatementId(0)), Step::Leave, Step::Done(0)];
 
 struct Caller(usize);

@@ -261,7 +261,6 @@ struct SysbenchClient {
     random: Repeatable,
     /// Whether the transaction begins again with the same random numbers.
     again: bool,
-    /// The next query.
     at: usize,
     /// The query's table, from 0.
     table: u16,
@@ -328,7 +327,8 @@ fn digits(groups: usize, random: &mut Random, params: &mut Params) {
             if group > 0 {
                 text.push('-');
             }
-            // 11 digits come from one number: the remainder of 64 bits is uniform to a part in 10^8.
+            // 11 digits come from one number: the remainder of 64 bits is uniform to a part in
+            // 10^8.
             let mut number = random.bits();
             for _ in 0..11 {
                 text.push(char::from(b'0' + (number % 10) as u8));

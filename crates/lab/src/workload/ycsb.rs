@@ -310,7 +310,7 @@ fn write_field(random: &mut Random, to: &mut Params) {
     const EACH: usize = 10;
     let mut bits = 0;
     let character = |at: usize| {
-        bits = if at % EACH == 0 { random.bits() } else { bits / 64 };
+        bits = if at.is_multiple_of(EACH) { random.bits() } else { bits / 64 };
         char::from(CHARACTERS[(bits % 64) as usize])
     };
     to.text_by(|field| field.extend((0..FIELD_LENGTH).map(character)));

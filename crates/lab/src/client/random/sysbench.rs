@@ -25,7 +25,6 @@ const SHARE: f64 = 0.01;
 const ORDINARY: f64 = 0.25;
 
 impl Distribution {
-    /// The next value from `low` to `high`.
     pub fn draw(self, low: i64, high: i64, random: &mut Random) -> i64 {
         if self == Self::Uniform {
             return random.between(low, high);

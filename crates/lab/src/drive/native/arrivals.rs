@@ -19,7 +19,6 @@ use crate::load::Arrivals;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     pub thread: usize,
-    /// The number of threads.
     pub threads: usize,
     /// The number of clients; each thread has at least one.
     pub clients: usize,
@@ -40,7 +39,6 @@ impl Share {
     }
 }
 
-/// The arrivals of one thread.
 #[derive(Debug)]
 pub(super) struct Schedule {
     /// The rate at the beginning, a second.

@@ -32,7 +32,6 @@ pub(super) const STALL_MAX: Duration = Duration::from_secs(20);
 const LOOK: i64 = 50_000_000;
 /// Pause before the next try, where a Unix socket's queue is full.
 pub(super) const QUEUE_FULL: Duration = Duration::from_millis(2);
-/// Bytes of one receive.
 const INPUT: usize = 1 << 12;
 
 /// The address where a server listens, its name resolved.
@@ -149,7 +148,6 @@ pub(super) struct Attempt<W: Wire> {
     greeting: W::Greeting,
     /// Received bytes of an incomplete message.
     input: Vec<u8>,
-    /// Bytes to send.
     out: BytesMut,
 }
 

@@ -151,8 +151,6 @@ pub(super) struct Thread<'a, W: Wire> {
     tally: Tally,
     /// Transactions done since the beginning.
     done: u64,
-    /// Their total time, in nanoseconds.
-    spent: u64,
 }
 
 impl<'a, W: Wire> Thread<'a, W> {
@@ -213,7 +211,6 @@ impl<'a, W: Wire> Thread<'a, W> {
             input: Vec::with_capacity(INPUT),
             out: BytesMut::with_capacity(INPUT),
             done: 0,
-            spent: 0,
         })
     }
 
@@ -252,7 +249,7 @@ impl<'a, W: Wire> Thread<'a, W> {
                     }
                 }
             }
-            live.publish(self.number, self.done, self.spent);
+            live.publish(self.number, self.done);
             now = clock();
         }
         if self.alive > 0 {
@@ -429,7 +426,6 @@ impl<'a, W: Wire> Thread<'a, W> {
             return false;
         }
         self.done += 1;
-        self.spent += now - begun;
         self.tally.done(kind, begun, now);
         self.pause(place, now)
     }

@@ -63,7 +63,6 @@ impl Mysql {
     }
 }
 
-/// COM_STMT_PREPARE.
 fn prepare(statement: &Prepared, out: &mut BytesMut) {
     command(Command::COM_STMT_PREPARE, out, |out| out.extend_from_slice(statement.text.as_bytes()));
 }

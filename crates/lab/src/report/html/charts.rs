@@ -8,10 +8,8 @@ use crate::figures;
 use crate::record::{Interval, Latency, Point};
 use crate::report::groups::Group;
 
-/// One figure of a point's latencies.
 type Percentile = fn(&Latency) -> f64;
 
-/// Percentiles that the plots show.
 const PERCENTILES: [(&str, Percentile); 3] =
     [("p50", |all| all.p50), ("p95", |all| all.p95), ("p99", |all| all.p99)];
 

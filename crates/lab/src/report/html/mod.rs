@@ -14,7 +14,6 @@ use super::sheets;
 use super::templates::render;
 use crate::record::Report;
 
-/// The page.
 pub fn html(report: &Report) -> String {
     render("page.html", values(report))
 }

@@ -173,7 +173,6 @@ impl Plot {
 }
 
 impl Line {
-    /// The dots of all runs.
     pub fn dots(&self) -> impl Iterator<Item = &Dot> {
         self.runs.iter().flatten()
     }

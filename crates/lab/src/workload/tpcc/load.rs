@@ -200,7 +200,6 @@ fn address(random: &mut Random, row: &mut Params) {
     });
 }
 
-/// Shuffles values into a random order.
 pub(super) fn shuffle<T>(random: &mut Random, values: &mut [T]) {
     for last in (1..values.len()).rev() {
         values.swap(last, random.between(0, last as i64) as usize);
