@@ -3,8 +3,8 @@
 //! Clients speak the wire protocol over sockets in memory. The database lies on a disk in memory,
 //! and is closed and opened again in the end. What must hold:
 //!
-//! 1. The pool holds less than the data, so pages are evicted and read again. A checkpoint in the
-//!    middle frees a segment of the log. Both are counted.
+//! 1. The pool holds less than the data, so pages are evicted and read again. A checkpoint runs in
+//!    the middle. It or the one at the end frees a segment of the log. Both are counted.
 //! 2. Rows of the accounts change their length with each transfer. So rows move within a page, and
 //!    pages split and merge, while others read them.
 //! 3. The readers go on until the last transfer ends.
@@ -71,7 +71,9 @@ pub fn run(cores: usize, fault: Option<Fault>) -> usize {
         wait_until(&left, TRANSFERS / 2);
         expect(&mut client, "CHECKPOINT");
         wait_until(&left, 0);
-        assert!(freed_segments() > 0, "the checkpoint has freed no segment of the log");
+        // An old transaction may have kept the segments from the first checkpoint.
+        expect(&mut client, "CHECKPOINT");
+        assert!(freed_segments() > 0, "no checkpoint has freed a segment of the log");
         expect_all(&mut client);
     });
     assert!(evicted > 0, "the pool holds all pages");
