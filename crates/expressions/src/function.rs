@@ -3,6 +3,17 @@
 //! Expressions hold functions; the lists in [`crate::functions`] define them. Aggregates, window
 //! functions and set-returning functions are described here as well; the executor runs the latter
 //! two itself.
+//!
+//! What must hold:
+//!
+//! 1. The code of an immutable function reads nothing of its context but the arena. The compiler
+//!    folds its calls without a session, and sessions share the plan.
+//! 2. A stable function gives one result within a statement. A function with an effect is volatile.
+//! 3. `fast` computes exactly what `code` does, errors included. The evaluator uses either.
+//! 4. `comparison` names the order of `values::types::compare`. The planner makes ranges of an
+//!    index from it, without a look at `code`.
+//! 5. A strict function sees no NULL, and each argument has the representation of its declared
+//!    type.
 
 use std::cmp::Ordering;
 

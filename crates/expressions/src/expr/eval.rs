@@ -2,6 +2,15 @@
 //!
 //! A constant, a register or a parameter costs one match. A call's arguments live on the stack.
 //! Integer arithmetic and comparisons run in place, without the call.
+//!
+//! What must hold:
+//!
+//! 1. An operation in place gives the value and the error of the function's code.
+//! 2. AND, OR, CASE and COALESCE evaluate their parts in order and stop at the one that decides. A
+//!    later part may fail where it is not needed.
+//! 3. A strict function is not called with a NULL.
+//! 4. A value lies in the context's arena, in a register or in the expression. It lives as long as
+//!    the evaluation's caller keeps these.
 
 use bumpalo::Bump;
 

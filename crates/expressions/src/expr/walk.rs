@@ -1,4 +1,13 @@
 //! Walking and rewriting expressions.
+//!
+//! What must hold:
+//!
+//! 1. `children!` names every part of every kind of expression. A part that it leaves out is
+//!    neither checked, rewritten nor counted.
+//! 2. The operands of a [`Expr::Shared`] are visited before its body, which reads them.
+//! 3. [`Expr::volatility`] is the worst of all parts. A kind of expression that calls a function is
+//!    listed there, or the compiler folds it.
+//! 4. Copies are made through [`Expr::copied`], because copies of copies grow exponentially.
 
 use super::{Expr, QuantifiedOver};
 use crate::function::Volatility;

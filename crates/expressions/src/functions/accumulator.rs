@@ -1,4 +1,19 @@
-//! The running states of aggregates. Sums over integers and numerics are exact.
+//! The running states of aggregates.
+//!
+//! [`Aggregate::start`] makes the state of an empty group, [`Accumulator::add`] takes a row, and
+//! [`Accumulator::finish`] gives the result so far. A window asks for a result after each row.
+//!
+//! What must hold:
+//!
+//! 1. Sums over integers and numerics are exact, so the order of rows does not change them. A sum
+//!    of `i64` values fits `i128` for as many rows as `count` can count.
+//! 2. A state owns its values. The arguments lie in an arena that may go after the row.
+//! 3. Rows with a NULL as first argument are not counted, except by array_agg and count(*). A
+//!    result without counted rows is NULL, except for count.
+//! 4. [`Accumulator::finish`] leaves the state as it is.
+//! 5. [`Accumulator::size`] grows with the state. The executor bounds the memory of groups by it.
+//! 6. Values may be equal and look different. Then min and max keep the last one, as PostgreSQL
+//!    does.
 
 use bumpalo::Bump;
 use num_bigint::BigInt;

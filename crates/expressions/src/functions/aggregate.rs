@@ -1,4 +1,12 @@
 //! The overloads of aggregates: the aggregate that a call names, and the types of its arguments.
+//!
+//! What must hold:
+//!
+//! 1. The argument type of `signature` is the one for which [`Aggregate::start`] chooses a state,
+//!    and its result type is the one that the state gives.
+//! 2. Arguments are cast here, so the executor passes them on unseen.
+//! 3. Where no overload fits, the answer is that no aggregate was found. The caller then searches
+//!    the functions and reports PostgreSQL's error.
 
 use super::call::several_functions;
 use super::casts::{cast, implicit_ok};

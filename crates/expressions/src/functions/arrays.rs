@@ -1,4 +1,13 @@
 //! Functions over arrays.
+//!
+//! What must hold:
+//!
+//! 1. A result has the element type of its array argument, whatever its elements are.
+//! 2. The product of a shape's lengths is the number of elements, and an array without elements has
+//!    no dimensions ([`shaped`]).
+//! 3. A lower bound and the bound behind the last element fit int4, so subscripts never overflow.
+//! 4. Elements are equal as `compare` says, where two NULLs are equal. `@>` and `&&` leave NULLs
+//!    out.
 
 use super::arguments::{array, give_text, int, text};
 use super::bad_argument;

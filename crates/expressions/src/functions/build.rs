@@ -1,5 +1,16 @@
 //! The building of calls: resolves names and arguments to bound expressions, with PostgreSQL's
 //! errors where nothing fits.
+//!
+//! What must hold:
+//!
+//! 1. Each built call has its arguments cast to the types that the chosen function declares, and
+//!    the result type that follows from them.
+//! 2. [`equal_sides`] gives both sides one type. Equal values of one type have equal key bytes, on
+//!    which joins by hash rest.
+//! 3. A part that stands twice in the result is copied through [`Expr::copied`], which asks for its
+//!    memory, or shared. Otherwise nested constructs would grow exponentially.
+//! 4. [`in_list`] splits the items as PostgreSQL does, because the split decides on types and
+//!    errors.
 
 use super::call::{call_named, no_such_function, several_functions, types_of};
 use super::casts::{as_output, cast, cast_argument, common_type, implicit_ok, unify};

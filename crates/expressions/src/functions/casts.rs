@@ -1,4 +1,16 @@
 //! The matrix of casts: source, target, method and weakest context; and common types.
+//!
+//! What must hold:
+//!
+//! 1. `CastPath::Relabel` joins only types with one representation in `Datum`. bpchar has its own,
+//!    so no cast from or to it is one.
+//! 2. A target with a modifier is applied to every value, also after a relabelling.
+//! 3. A literal is read at compile time only where no setting of a session decides its meaning.
+//!    Other sessions use the same plan.
+//! 4. A parameter without a type takes the first type that it is cast to, so the client's value is
+//!    read as that type.
+//! 5. An explicit cast cuts a text that is too long. Any other context refuses it, so `explicit`
+//!    must say which one the statement asked for.
 
 use bumpalo::Bump;
 

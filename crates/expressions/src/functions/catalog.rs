@@ -1,4 +1,11 @@
 //! Functions that the session or the catalog answers, through [`values::environment::Environment`].
+//!
+//! What must hold:
+//!
+//! 1. None of these functions is immutable: folding has no session.
+//! 2. A function with an effect, or whose answer changes within a statement, is volatile.
+//! 3. Texts among the arguments are names. They are cut before they are looked up, so a long text
+//!    costs no more than a name.
 
 use smallvec::SmallVec;
 

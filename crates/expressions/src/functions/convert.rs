@@ -1,4 +1,14 @@
 //! The functions that casts call.
+//!
+//! What must hold:
+//!
+//! 1. A value outside the target's range is an error and never wraps around. OIDs and int4 are the
+//!    exception: both have the same 32 bits.
+//! 2. Halves of floats round to even, halves of numerics away from zero.
+//! 3. A conversion that reads the session's zone is stable. Casts between types of times choose by
+//!    the source whether it is one ([`to_time`]).
+//! 4. A comparison with a timestamptz has no range: a local time beyond all instants lies beyond
+//!    all but the infinities.
 
 use super::arguments::{as_float, name as name_argument, out_of_range};
 use super::bad_argument;

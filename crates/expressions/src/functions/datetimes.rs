@@ -1,4 +1,14 @@
 //! Functions and operators over dates, times and intervals.
+//!
+//! What must hold:
+//!
+//! 1. The extreme integers are the infinities. A function asks for them before it computes, and no
+//!    computation may end at one.
+//! 2. A finite result passes [`checked_timestamp`] or [`checked_date`], so it can be written and
+//!    read again.
+//! 3. Months and days of an interval move a timestamptz by the calendar of a zone, the rest by the
+//!    clock. Each step ends at an instant that exists.
+//! 4. A function that reads the session's zone or time is at least stable.
 
 mod fields;
 pub(super) mod made;

@@ -1,4 +1,10 @@
 //! encode() and decode(): bytes as text in hex, base64 and escape format.
+//!
+//! What must hold:
+//!
+//! 1. decode() of what encode() wrote gives the same bytes, in each format.
+//! 2. decode() accepts the texts that PostgreSQL accepts, with the same bytes, and refuses others.
+//! 3. Each piece of a long value has a safe point.
 
 use super::arguments::invalid;
 use values::error::SqlError;

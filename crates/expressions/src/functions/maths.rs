@@ -1,4 +1,12 @@
 //! Mathematical functions.
+//!
+//! What must hold:
+//!
+//! 1. Functions over numerics go through [`Numeric::calculate`], which runs long calculations
+//!    beside the core.
+//! 2. Results round where PostgreSQL's do: the constants and the order of operations are its own.
+//! 3. An argument outside a function's domain is an error, and NaN is not outside of it.
+//! 4. Functions of random numbers are volatile, and draw from the session's generator.
 
 use std::cmp::Ordering;
 

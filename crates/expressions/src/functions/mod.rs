@@ -3,6 +3,16 @@
 //!
 //! The binder builds every call through [`operator`], [`function`], [`cast`] and similar functions,
 //! which resolve the overload and insert the casts.
+//!
+//! What must hold:
+//!
+//! 1. No other module makes a call, so an argument always has the type that its function declares.
+//!    A datum of another representation is a bug, reported as XX000.
+//! 2. Names and operators are PostgreSQL's, and so are SQLSTATE and message of each error.
+//! 3. A function whose work grows with its argument has safe points. One whose result may be much
+//!    longer than its arguments asks for the memory first.
+//! 4. The order of [`CastContext`] is its meaning: a cast is allowed in its own context and in the
+//!    later ones.
 
 use crate::expr::Expr;
 use crate::function::{Aggregate, SetFunction, WindowFunction};

@@ -1,4 +1,14 @@
 //! Arithmetic operators.
+//!
+//! What must hold:
+//!
+//! 1. An integer result outside its type is an error. The operators compute over `i64` and look at
+//!    the result's width last.
+//! 2. A float result is an error where finite operands overflow to infinity, or operands other than
+//!    zero underflow to it ([`checked_float`]).
+//! 3. [`integer_operators`] lists int4 with int4 second and int8 with int8 third. [`with_fast`]
+//!    marks them by these indexes for evaluation in place.
+//! 4. A division of long numerics runs beside the core ([`Numeric::calculate`]).
 
 use super::arguments::{float, give_numeric, int, numeric, out_of_range};
 use crate::context::EvalContext;

@@ -1,4 +1,13 @@
 //! The comparison operators of every type, and the equality that the binder uses.
+//!
+//! What must hold:
+//!
+//! 1. `compare` orders the representations of each pair in [`PAIRS`] by value. A pair of types that
+//!    it would order by their tags does not belong there.
+//! 2. Every function here names its `comparison`, by which the planner knows it.
+//! 3. Types without an order have `=` and `<>` only: transaction numbers wrap around.
+//! 4. Records compare by code of their own, because their fields may have types without the
+//!    operator. So they are not evaluated in place.
 
 use sync::LazyLock;
 

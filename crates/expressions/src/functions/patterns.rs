@@ -1,4 +1,14 @@
 //! LIKE, ILIKE, SIMILAR TO and the operators of regular expressions (see [`super::regexes`]).
+//!
+//! What must hold:
+//!
+//! 1. The search for parts and the matching step by step agree on every pattern that both take. The
+//!    first one is linear, the second has no bound but the product of both lengths.
+//! 2. The search for parts takes no pattern with `_` or a dangling escape: only the second one
+//!    knows when those matter.
+//! 3. `_` matches a whole character. All other characters compare by bytes.
+//! 4. The escape character of a LIKE pattern is the backslash. Another one is translated first
+//!    ([`like_escape`]).
 
 use std::borrow::Cow;
 

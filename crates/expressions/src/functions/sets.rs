@@ -1,4 +1,9 @@
 //! Set-returning and window functions: the plan node that a call becomes.
+//!
+//! What must hold:
+//!
+//! 1. The arguments are cast to the types that the executor's node takes, so it converts nothing.
+//! 2. `columns` has the types of the values that the node gives, in their order.
 
 use super::call::{call_named, no_such_function, several_functions};
 use super::casts::{cast, common_type, implicit_ok};

@@ -1,4 +1,14 @@
 //! Strings and byte strings.
+//!
+//! What must hold:
+//!
+//! 1. Positions and lengths of texts count characters, those of byte strings bytes. A text is cut
+//!    between characters only.
+//! 2. A function that repeats or fills asks for the whole result first (`room`), and work over a
+//!    text is done in pieces with safe points.
+//! 3. Upper and lower case map a character to one character, as PostgreSQL's functions do. So a
+//!    text keeps its number of characters.
+//! 4. A hash table with keys from a statement is seeded, so that nobody can choose colliding ones.
 
 use super::arguments::{bytes, give_text, int, invalid, name, out_of_range, text};
 use super::encodings::{decode, encode};

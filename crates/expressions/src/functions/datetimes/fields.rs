@@ -1,5 +1,14 @@
 //! The fields of dates, times and intervals by the names of their units: extract() and
 //! date_trunc().
+//!
+//! What must hold:
+//!
+//! 1. [`UNITS`] has each unit under one name, by which this module knows it. Other spellings are
+//!    translated once ([`unit_of`]).
+//! 2. Fields are exact: they are numerics, and date_part() makes floats of them.
+//! 3. An infinite value gives an infinity for a field that grows without end, and NULL for a cyclic
+//!    one.
+//! 4. An unknown unit is 22023, a known one that the type does not have 0A000.
 
 use super::super::arguments::name;
 use super::super::bad_argument;

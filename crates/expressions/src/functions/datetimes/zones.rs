@@ -1,4 +1,11 @@
 //! Timestamps in the time zones that an expression names: AT TIME ZONE.
+//!
+//! What must hold:
+//!
+//! 1. The session's zone decides first what an abbreviation means ([`meant`]). So a function that
+//!    calls one of these depends on the session, although it names a zone.
+//! 2. Infinite timestamps stay as they are, in every zone.
+//! 3. A moved timestamp is in range, or the move is an error.
 
 use super::Result;
 use crate::context::EvalContext;
