@@ -1,5 +1,12 @@
 //! Identifiers as SQL text. Only this module quotes identifiers and reads lists of them and
 //! qualified names.
+//!
+//! What must hold:
+//!
+//! 1. The parser reads a quoted identifier as the same name. Stored defaults, checks and the
+//!    statements that commands make of names rest on it.
+//! 2. A name is cut at 63 bytes, between characters, wherever it comes from. Otherwise a long name
+//!    would not find the object that was made under it.
 
 use crate::error::SqlError;
 use crate::work;

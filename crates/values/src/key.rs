@@ -12,7 +12,15 @@
 //! - bpchar: without its trailing blanks, so that lengths do not matter;
 //! - arrays and records: element by element, NULLs last.
 //!
-//! Keys are never decoded: rows hold the values.
+//! What must hold:
+//!
+//! 1. For values of one type, the order of the bytes is that of `compare`, and bytes are equal
+//!    exactly where values are. Indexes, hash tables and sorts rest on it.
+//! 2. No value's bytes are the beginning of another's of the same type. So the bytes of the next
+//!    column never decide between two values of this one.
+//! 3. Keys are never decoded: rows hold the values. So a key may lose what its order does not need.
+//! 4. Trees on disk are ordered by these bytes. Another encoding is another format of the folder
+//!    (docs/formats.md).
 
 use runtime::work::STRIDE;
 

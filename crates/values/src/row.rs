@@ -11,8 +11,14 @@
 //! - the bytes of the variable columns.
 //!
 //! The highest bit of an end offset marks a pointer to an out-of-line value. In a row without NULLs
-//! every fixed column lies at an offset known from the shape alone. A row may have fewer columns
-//! than its shape: the missing ones were added after the row was written and read as NULL.
+//! every fixed column lies at an offset known from the shape alone.
+//!
+//! What must hold:
+//!
+//! 1. A row may have fewer columns than its shape: the missing ones were added after the row was
+//!    written and read as NULL. So a shape only grows at its end.
+//! 2. A column keeps its type for as long as rows of the shape exist. Another type needs new rows.
+//! 3. Bytes that no writer made are an error and no panic: the offline check reads damaged rows.
 
 use crate::error::{SqlError, SqlState};
 use crate::types::{ArrayRef, Datum, Interval, NumericRef, OutOfLinePointer, Type, oid, registry};

@@ -1,7 +1,14 @@
 //! Long work over one value, in pieces with a safe point after each: see [`runtime::work`].
 //!
-//! A value of some hundred bytes costs a comparison of its length here. Callers hold no borrow of
-//! state that belongs to the core, since other statements may run at each safe point.
+//! A value of some hundred bytes costs a comparison of its length here.
+//!
+//! What must hold:
+//!
+//! 1. Callers hold no borrow of state that belongs to the core, since other statements may run at
+//!    each safe point.
+//! 2. A text is cut between characters, so each piece is a text.
+//! 3. An interrupt ends the work with an error. Its partial result is never used.
+//! 4. A result is that of the plain function of the standard library, whatever the value's length.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};

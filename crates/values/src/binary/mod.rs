@@ -1,4 +1,15 @@
 //! The binary format of PostgreSQL's protocol: writing and reading values, without the length word.
+//!
+//! What must hold:
+//!
+//! 1. A value that is written and read with its type is the same value, display scale included.
+//!    Only records are never read.
+//! 2. Reading takes exactly the given bytes: too few are 08P01, too many 22P03.
+//! 3. A value that text could not give is refused, such as a date beyond the calendar or text that
+//!    is not UTF-8.
+//! 4. An array's number of elements is judged against the bytes that are there before anything is
+//!    built. So a short message cannot ask for much memory.
+//! 5. The type's modifier is applied as by an assignment.
 
 use std::cmp::Ordering;
 

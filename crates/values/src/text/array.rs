@@ -2,6 +2,14 @@
 //!
 //! Reading follows PostgreSQL's rules to the letter: a malformed text gets PostgreSQL's SQLSTATE,
 //! message and detail.
+//!
+//! What must hold:
+//!
+//! 1. An element is quoted where the reader would take it for something else: the empty text, NULL,
+//!    white space, braces, commas, quotes, backslashes.
+//! 2. Bounds precede the braces exactly where a lower bound is not 1.
+//! 3. All sub-arrays of a level have one length, which the first of them or the bounds decide.
+//! 4. An element's text is read by its own type, with the array's modifier.
 
 use super::quote::{is_space, quote};
 use crate::environment::Environment;

@@ -1,4 +1,11 @@
 //! bytea, uuid and "char" as text.
+//!
+//! What must hold:
+//!
+//! 1. Both formats of bytea are read, whichever the session writes. A text that starts with `\x` is
+//!    in hex.
+//! 2. Reading what was written gives the same bytes.
+//! 3. Each piece of a long bytea has a safe point, both ways.
 
 use super::invalid_syntax;
 use crate::error::{SqlError, SqlState};

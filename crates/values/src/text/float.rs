@@ -1,4 +1,12 @@
 //! Floating point numbers as text.
+//!
+//! What must hold:
+//!
+//! 1. With `extra_float_digits` above 0 the text is the shortest that reads back as the same
+//!    number, of the type's own width.
+//! 2. The layout is that of C's `%g`, as in PostgreSQL.
+//! 3. Overflow to infinity and underflow to zero are errors, unless the text names infinity or its
+//!    digits are all zero.
 
 use super::invalid_syntax;
 use crate::error::SqlError;

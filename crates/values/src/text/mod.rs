@@ -1,4 +1,15 @@
 //! The text form of values: output and input exactly as by PostgreSQL's functions.
+//!
+//! What must hold:
+//!
+//! 1. A value's text reads back as an equal value under the same settings, with dates in ISO style.
+//!    Floats do so only while `extra_float_digits` is above 0.
+//! 2. The text depends on the value, its type and [`Environment::settings`]. OID alias types ask
+//!    the session for names as well.
+//! 3. A type that is read at once (`is_read_at_once`) needs nothing of the session but its
+//!    settings. Its long texts are read beside the core, with a copy of these alone.
+//! 4. The reader of any other type has safe points.
+//! 5. Input ends with the type's modifier, applied as by an assignment.
 
 use bumpalo::Bump;
 

@@ -1,5 +1,18 @@
 //! The order of values: the meaning of `<` and `=` for each type, which sorting, grouping and keys
 //! follow.
+//!
+//! What must hold:
+//!
+//! 1. The order is total for the values of one type, NULL and NaN included. Sorting and merging
+//!    rest on it.
+//! 2. It is the order of the bytes that `key::encode` makes of the same values. So a range of an
+//!    index holds exactly the rows that the comparison accepts.
+//! 3. Equal values may have different bytes in a row: numerics of several scales, both zeros of a
+//!    float, intervals of one length, padded texts. Only keys make them equal.
+//! 4. Values that an operator compares across representations compare by value: integers of all
+//!    widths, floats of both, a date with a timestamp.
+//! 5. Long values are compared in pieces with safe points, so callers hold no borrow of the core's
+//!    state.
 
 use std::cmp::Ordering;
 

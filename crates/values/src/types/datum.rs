@@ -4,6 +4,17 @@
 //! A datum does not know its SQL type: the expression or the column does. `Text` serves text,
 //! varchar, name and unknown, and `Oid` every OID alias type. bpchar is `Padded`, separate from
 //! text, because it always compares without its trailing blanks.
+//!
+//! What must hold:
+//!
+//! 1. A type has one representation. Comparison, keys and rows choose by it and never ask for the
+//!    type.
+//! 2. A text is UTF-8 without zero bytes: who makes one from bytes checks it.
+//! 3. The extremes of dates, timestamps and intervals are the infinities.
+//! 4. [`Datum::OutOfLine`] stands in stored rows only. Code that expects a value panics on it,
+//!    because a pointer taken for a value would be a wrong answer.
+//! 5. A record has no view without an arena: [`Value::datum`] gives NULL for it, so callers that
+//!    may meet one use [`Value::datum_in`].
 
 use super::{ArrayRef, Interval, NumericRef, Type};
 use crate::error::SqlError;

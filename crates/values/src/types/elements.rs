@@ -1,6 +1,13 @@
 //! The elements of arrays: reading and building the packed form.
 //!
 //! An element is a tag and its bytes, as [`super::tagged`] writes them.
+//!
+//! What must hold:
+//!
+//! 1. The product of the lengths that a builder gets is the number of its elements. An array
+//!    without elements has no dimensions.
+//! 2. Elements have the representation of the element type that the array names.
+//! 3. The iterator has a safe point at each element, so callers hold no borrow of the core's state.
 
 use bumpalo::Bump;
 

@@ -1,4 +1,13 @@
 //! Intervals: months, days and microseconds, kept apart as in PostgreSQL.
+//!
+//! What must hold:
+//!
+//! 1. All fields at one extreme are an infinity. Every calculation asks for the infinities first
+//!    and ends through `checked`, which refuses a finite value with that look.
+//! 2. Intervals compare by their span, with months of 30 days and days of 24 hours. Equal ones may
+//!    have other fields, and so another text and another effect on a date.
+//! 3. A span fits `i128` for all fields, so comparisons never overflow.
+//! 4. A field that overflows is 22008. Fields carry into each other only where a function says so.
 
 use std::cmp::Ordering;
 

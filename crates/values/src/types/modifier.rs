@@ -1,4 +1,13 @@
 //! Type modifiers applied to values: character lengths, numeric precision, fractions of seconds.
+//!
+//! What must hold:
+//!
+//! 1. A value that a modifier was applied to is unchanged by a second application.
+//! 2. Only an explicit cast cuts text silently. An assignment refuses it, unless just blanks are
+//!    cut.
+//! 3. A value of type bpchar leaves here as `Padded`, with a modifier or without.
+//! 4. [`most_bytes`] bounds every value of the type. Whether a table may need out-of-line values
+//!    follows from it.
 
 use bumpalo::Bump;
 

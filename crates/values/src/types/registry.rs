@@ -1,8 +1,17 @@
 //! The type registry: OIDs, names, categories, lengths and array types, as in PostgreSQL's
 //! `pg_type`.
 //!
-//! The table is fixed: user-defined types do not exist. Lookups by OID are a match on a small
-//! sorted table.
+//! The table is fixed: user-defined types do not exist. Lookups by OID are a binary search in a
+//! small sorted table.
+//!
+//! What must hold:
+//!
+//! 1. [`TYPES`] is sorted by OID.
+//! 2. OIDs and names are PostgreSQL's: drivers know them, and stored definitions hold the OIDs.
+//! 3. A type and its array type name each other. A vector names its element type, which names the
+//!    array type instead.
+//! 4. A numeric's modifier packs precision and scale as PostgreSQL does. The scale may be negative.
+//! 5. The name that [`format_type_exactly`] gives means the same type when it is parsed.
 
 use super::{Type, oid};
 

@@ -1,5 +1,16 @@
 //! Values with a tag for their representation: the form of an array's elements and of the rows that
 //! a statement keeps.
+//!
+//! What must hold:
+//!
+//! 1. Arrays lie in stored rows in this form. A tag keeps its number and its layout, or the folder
+//!    has another format (docs/formats.md).
+//! 2. A value reads back with the representation that it was written with. Other bytes are an error
+//!    and no panic.
+//! 3. Only the deep form holds a record. The plain one makes NULL of it, since no array has
+//!    records.
+//! 4. The length of a value is a `u32`, so no function may make a longer one.
+//! 5. Values that have no order compare by their tags, so the tags of two representations differ.
 
 use bumpalo::Bump;
 

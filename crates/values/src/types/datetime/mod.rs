@@ -4,6 +4,15 @@
 //! because PostgreSQL's reaches from 4714 BC to 5874897 AD. The time zone library only gives a
 //! zone's offset at an instant. Outside the instants it knows, it is asked for the nearest one, or
 //! for a like one of an earlier calendar cycle.
+//!
+//! What must hold:
+//!
+//! 1. The extreme integers are the infinities. A finite value lies within the ranges here, far from
+//!    the extremes, so adding an offset does not overflow.
+//! 2. A calculation that may leave the range ends through [`checked_date`] or
+//!    [`checked_timestamp`].
+//! 3. Years are astronomical inside: 0 is 1 BC. Only text has BC.
+//! 4. [`days_of`] and [`date_of`] are each other's inverse for all days of the range.
 
 mod abbreviations;
 #[cfg(test)]

@@ -1,4 +1,15 @@
 //! Time zones: by name, by POSIX's rules, by abbreviation.
+//!
+//! What must hold:
+//!
+//! 1. A zone has an offset at every instant and every local time. In a gap the offset before it
+//!    holds, in a repeated hour the later one.
+//! 2. A local time that exists once goes to an instant and back unchanged.
+//! 3. An abbreviation means what the session's zone used it for, else what is common. So its
+//!    meaning depends on the session.
+//! 4. The abbreviations of a zone are computed at the first question. Copies of the zone share
+//!    them.
+//! 5. An offset from UTC is below 168 hours, so it can be added to any timestamp in range.
 
 use std::sync::Arc;
 

@@ -1,5 +1,13 @@
 //! Square root, exponential, logarithm and power, by fixed-point series over big integers, at
 //! PostgreSQL's scales.
+//!
+//! What must hold:
+//!
+//! 1. The scale of a result is the one that PostgreSQL chooses, from an estimate of the result's
+//!    weight. Its last digit is rounded once, from digits beyond it.
+//! 2. Series run over integers of a fixed scale and end when a term is zero. Each term has a safe
+//!    point.
+//! 3. A result that cannot fit is refused by its estimated weight, before it is computed.
 
 use num_bigint::BigInt;
 use num_integer::Integer;

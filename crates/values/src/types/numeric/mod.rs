@@ -4,6 +4,18 @@
 //! [`Numeric`], the unpacked form for calculation. A finite value is `mantissa * 10^-scale`, so
 //! that the display scale costs nothing to keep. Values of at most 15 bytes of mantissa (36 digits)
 //! take paths over `i128` that allocate nothing but the result's bytes.
+//!
+//! What must hold:
+//!
+//! 1. Packed bytes have no leading zeros in the magnitude and no sign for zero. The short path is
+//!    chosen by their number.
+//! 2. Packed bytes are part of a stored row (docs/formats.md).
+//! 3. Values compare by value: equal ones may have other scales, and so other bytes.
+//! 4. The short paths give the results of the long ones, display scale included.
+//! 5. A packed value has at most [`SCALE_MAX`] digits behind the point. Too many digits before it
+//!    are 22003 when the value is packed.
+//! 6. A calculation with a number of more than `LONG_DIGITS` runs beside the core, or has safe
+//!    points.
 
 mod arithmetic;
 mod digits;
