@@ -1,4 +1,13 @@
 //! Comparisons that stand for several others: IN, BETWEEN and comparisons of rows.
+//!
+//! What must hold:
+//!
+//! 1. An operand that PostgreSQL copies into several comparisons is shared here, so it is computed
+//!    once. A literal stays a constant, because each comparison gives its copy a type.
+//! 2. Copies of a parameter get one type, or the statement is refused with 42P08.
+//! 3. An operand that returns a set is not shared: the comparison refuses it with PostgreSQL's
+//!    error.
+//! 4. Rows compare from the first field on. Fields behind the pair that decides are not computed.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AExprKind, Node};

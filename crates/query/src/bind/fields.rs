@@ -1,4 +1,12 @@
 //! Parts of values: the fields of rows, `row.*` included, and the elements of arrays.
+//!
+//! What must hold:
+//!
+//! 1. The names of a record's fields come from the expression that makes it, or from its register.
+//!    A record without known names has no fields to select.
+//! 2. The place of a field counts from 0 here and in the call that selects it.
+//! 3. A record that is read several times is copied through [`Expr::copied`], which asks for
+//!    memory.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AIndirection, Node};

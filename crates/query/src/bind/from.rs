@@ -1,5 +1,15 @@
 //! FROM: tables, subqueries and joins, and the names they make visible. Functions are in
 //! [`super::from_function`].
+//!
+//! What must hold:
+//!
+//! 1. A name is visible to a subquery on its right only if that is LATERAL. Names that a join bars
+//!    are found and refused, and never taken for a name further out.
+//! 2. An item that hides names while it is bound restores them afterwards, also after an error.
+//! 3. Columns of a side that an outer join may leave out are nullable outside of the join. Its own
+//!    condition sees rows of both sides.
+//! 4. A column that USING merges reads a side that is always present, and hides both originals.
+//! 5. A name stands for one item of a FROM list, unless tables of two schemas bear it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,14 @@
 //! INSERT: its columns, its rows of VALUES, and rows from a query.
+//!
+//! What must hold:
+//!
+//! 1. A row has a value for each column of the table, dropped ones included: the statement's, the
+//!    default or NULL.
+//! 2. Values are assigned, so they are cast as an assignment casts them.
+//! 3. A value of an identity column that is GENERATED ALWAYS is refused without OVERRIDING. An
+//!    overridden value is computed and not stored.
+//! 4. The rows of several VALUES lists have one width and the types of the columns.
+//! 5. The statement takes the locks of its foreign keys too, before a row is read.
 
 use std::sync::Arc;
 

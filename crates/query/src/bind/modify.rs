@@ -1,5 +1,15 @@
 //! UPDATE and DELETE, and the parts they share with INSERT: a row's values, defaults and checks,
 //! and RETURNING.
+//!
+//! What must hold:
+//!
+//! 1. The new row lies in consecutive registers, one for each column, dropped ones included. Checks
+//!    and RETURNING read it there.
+//! 2. Checks are evaluated in the order of their names. The first one that fails gives the error.
+//! 3. A stored expression is bound anew from its text, without lifted literals. Its errors have no
+//!    position, since they do not lie in the statement.
+//! 4. Items of FROM and USING cannot read the changed table.
+//! 5. A column is assigned once, and with the type of the column.
 
 use std::sync::Arc;
 

@@ -1,4 +1,12 @@
 //! Qualified names of relations, and the search for the relations they name.
+//!
+//! What must hold:
+//!
+//! 1. A name without a schema is searched along the session's path, so the plan belongs to that
+//!    path.
+//! 2. Each stored table that the statement uses is noted with the strongest lock that it needs. The
+//!    session takes the locks before it runs the plan.
+//! 3. A relation of the catalog is computed. It needs no lock, and no statement changes it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,11 @@
 //! The type that a text names, as regtype reads it: by the grammar's rules for a type's name.
+//!
+//! What must hold:
+//!
+//! 1. The text cannot end the statement around it. It is split before a token that would, and a
+//!    comment at its end is closed by a line break.
+//! 2. Errors read as for the text alone, with no trace of the statement around it.
+//! 3. A long text is read beside the core.
 
 use pg_query::NodeEnum;
 

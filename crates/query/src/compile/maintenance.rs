@@ -1,5 +1,10 @@
 //! EXPLAIN, VACUUM, ANALYZE and REINDEX: their options, and the values and combinations that
 //! PostgreSQL refuses.
+//!
+//! What must hold:
+//!
+//! 1. An option without an effect here is still checked as PostgreSQL checks it.
+//! 2. Combinations are judged after all options are read.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{DefElem, ExplainStmt, ReindexObjectType, ReindexStmt, VacuumStmt};

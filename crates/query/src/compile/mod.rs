@@ -3,6 +3,17 @@
 //!
 //! Queries are bound and planned here. The modules below bind all other statements. A statement
 //! that contains a query (EXPLAIN, COPY, CREATE TABLE AS) compiles the query here, too.
+//!
+//! What must hold:
+//!
+//! 1. Compiling reads the catalog, the search path and the request, and nothing else of the
+//!    session. So sessions share the result, and another thread may compute it.
+//! 2. Compiling has no effect. Work that outgrows its budget begins anew elsewhere.
+//! 3. A statement has the generation of the catalog that it was compiled against.
+//! 4. A refusal has the locks of the tables that were found so far. The session takes them before
+//!    it believes the error.
+//! 5. A literal that was lifted and turned out to be needed as a constant is refused by its number.
+//!    Then the statement is bound again with that literal in place.
 
 #[cfg(test)]
 mod bind_tests;

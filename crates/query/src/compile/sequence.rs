@@ -1,4 +1,11 @@
 //! Sequences in definitions: their options, and identity columns, each of which owns a sequence.
+//!
+//! What must hold:
+//!
+//! 1. An option that is absent stays absent: the command knows the default or the present value.
+//! 2. Binding looks at no sequence. Names are resolved, and numbers checked against each other,
+//!    when the command runs under its locks.
+//! 3. An option occurs once.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{Constraint, DefElem, Node};

@@ -1,4 +1,12 @@
 //! Access paths: how a scan reaches a table's rows.
+//!
+//! What must hold:
+//!
+//! 1. A path names trees and columns of one version of the table's definition. The generation of
+//!    the statement tells whether that version is current.
+//! 2. Bounds read only registers that are filled before the scan begins.
+//! 3. Bounds are in the order of values, also for a descending column. The executor turns them
+//!    round.
 
 use std::sync::Arc;
 

@@ -2,8 +2,17 @@
 //!
 //! A condition `column op value` can bound a key if the value reads only registers that are filled
 //! before the scan. Equalities on a key's first columns form a prefix, comparisons on the next
-//! column an interval. Equalities on a whole unique key form a point. A condition that bounds the
-//! key is exact and needs no filter.
+//! column an interval. Equalities on a whole unique key form a point.
+//!
+//! What must hold:
+//!
+//! 1. A condition that bounds the key is exact and needs no filter. So the order of the index is
+//!    that of the comparison, for the types on both sides.
+//! 2. A NULL constant among the equalities means IS NULL. A comparison with a constant NULL is
+//!    decided before, so none comes here.
+//! 3. Any other value that turns out to be NULL finds no row.
+//! 4. A bound is computed once, before the scan, so a volatile value never bounds.
+//! 5. The choice between paths changes cost alone. Conditions that do not bound stay as filters.
 
 use super::cost;
 use crate::plan::{AccessPath, KeyBound, KeyRange, Reg, SortKey};

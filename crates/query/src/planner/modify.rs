@@ -1,4 +1,14 @@
 //! Statements that change rows, and the rows that nodes change or lock.
+//!
+//! What must hold:
+//!
+//! 1. A locked or changed row has registers for its key, its version and its columns, which the
+//!    scan below fills ([`RowTarget`]).
+//! 2. The second look is planned from the bound statement, before its subqueries are attached to
+//!    the plan.
+//! 3. Subqueries are attached where their last operand is filled. Those of RETURNING see the new
+//!    row, so they are attached above the change.
+//! 4. Each function here leaves the planner's pending subqueries as it found them.
 
 use super::written::written;
 use std::sync::Arc;

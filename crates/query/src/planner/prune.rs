@@ -1,5 +1,17 @@
 //! Drops columns of subqueries in FROM, and subqueries in expressions, that nothing reads. They are
 //! not computed, so the functions in them are not called.
+//!
+//! What must hold:
+//!
+//! 1. A column goes only if its expression is not volatile. Functions with an effect still run.
+//! 2. The columns of the statement, of WITH queries, of set operations and of subqueries in
+//!    expressions stay, because their position counts.
+//! 3. Columns that DISTINCT or a set operation compares stay: without them other rows would come
+//!    out. The sides of UNION ALL lose the same places.
+//! 4. `keep_outputs` and `each_query` visit every kind of subquery. A reader that they leave out
+//!    would read a register that nothing fills.
+//! 5. The passes repeat until none drops anything, since a dropped column may have been the only
+//!    reader of another.
 
 use crate::bound::reads::{query_reads, sublink_reads};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Source, Sublink};

@@ -1,5 +1,14 @@
 //! Finds out what depends on a statement's locked rows, before the second look at them is planned
 //! ([`super::second_look`]).
+//!
+//! What must hold:
+//!
+//! 1. A register is stale if a stale one decides its value, or decides whether a subquery runs that
+//!    fills it. A register that is missed keeps a value of the row's old version.
+//! 2. The passes repeat until they find nothing new, because staleness spreads through subqueries
+//!    and outer joins.
+//! 3. Numbers of flags count down from the largest one, so they meet no register of the statement.
+//! 4. Too much staleness costs time only: the second look computes the same value again.
 
 use runtime::hash::HashMap;
 

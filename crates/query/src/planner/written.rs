@@ -1,4 +1,13 @@
 //! The registers that a plan writes for the nodes above it.
+//!
+//! What must hold:
+//!
+//! 1. Each kind of node is listed in both functions: with the registers that it writes itself, and
+//!    with the inputs whose registers it passes on.
+//! 2. A node that starts new rows passes nothing on, such as a grouping or a set operation. A
+//!    reader above it would find values of another row.
+//! 3. A node that keeps rows counts as writing all registers below it. [`super::keep`] then makes
+//!    it keep those that are read.
 
 use crate::plan::{Plan, Reg, SubqueryKind};
 use crate::registers::Registers;
