@@ -1,4 +1,13 @@
 //! Putting one entry back. Rollback and recovery do this for each change, as a logged compensation.
+//!
+//! What must hold:
+//!
+//! 1. An entry is put back only while it carries a version of the transaction. So a change that has
+//!    been taken back already is not taken back twice.
+//! 2. The compensation names the record before the undone one. A crash in between goes on from
+//!    there.
+//! 3. Recovery waits for disk space and goes on. It gives up only if the undo information cannot be
+//!    read.
 
 use std::sync::Arc;
 

@@ -1,4 +1,15 @@
 //! Visibility of row versions: a decision table, and the classification that leads to its rows.
+//!
+//! What must hold:
+//!
+//! 1. [`TABLE`] stands in the order of [`Writer`], because a decision is looked up by its number.
+//! 2. A snapshot sees the commits up to its own number, and all writers below its horizon. It sees
+//!    its own transaction's earlier commands only.
+//! 3. A commit that is seen before it is on disk is reported, because the reader depends on it.
+//! 4. An aborted writer's version can still be met, in a copy of its page. The reader goes on to
+//!    the version before.
+//! 5. A transaction whose status word was given back is older than the present horizon, so it
+//!    counts as seen.
 
 use storage::Lsn;
 

@@ -1,4 +1,11 @@
 //! Reading one row: the version that a snapshot sees.
+//!
+//! What must hold:
+//!
+//! 1. The payload and the version that a read returns belong together.
+//! 2. Undo is followed only under an announced snapshot, which keeps the versions that it may need.
+//! 3. A read depends on every commit that decided it, also on one that deleted the row.
+//! 4. A stored value without a version header is damage and never an absent row.
 
 use storage::Lsn;
 use storage::btree::Tree;

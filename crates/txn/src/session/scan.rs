@@ -1,4 +1,14 @@
 //! Scans of the versions that a snapshot sees.
+//!
+//! What must hold:
+//!
+//! 1. A scan judges all entries by the snapshot with which it was made. Its owner keeps that
+//!    snapshot announced until the scan has ended.
+//! 2. An entry that it returns lies in the scan's own memory until the next call. No latch is held
+//!    between two calls.
+//! 3. A scan that has ended stays ended.
+//! 4. It depends on every commit that decided whether an entry is visible, also for entries that it
+//!    passes over.
 
 use std::ops::Bound;
 

@@ -1,4 +1,16 @@
 //! A session's snapshot, the snapshots of its portals, and the commits on which it depends.
+//!
+//! What must hold:
+//!
+//! 1. Nothing suspends between the load of a snapshot's numbers and its announcement
+//!    ([`crate::announce`]).
+//! 2. The announcement is the oldest snapshot in use, that of the statement and those of portals.
+//!    It is withdrawn only when there is none.
+//! 3. A new snapshot includes every commit that the session has seen or heard of. So a session that
+//!    gets a lock sees the work of its former holder.
+//! 4. Each statement has a higher command number than the one before, and sees the changes of lower
+//!    numbers.
+//! 5. `seen` never goes back. The session shows nothing before the log is on disk up to there.
 
 use storage::Lsn;
 

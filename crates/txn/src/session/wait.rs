@@ -1,4 +1,18 @@
 //! Waiting for locks and for transactions to end.
+//!
+//! What must hold:
+//!
+//! 1. The slot expects a grant before the request can be queued. So a grant that comes at once is
+//!    not lost.
+//! 2. A wait that ends with an error has left its queue. If it was granted meanwhile, the lock is
+//!    given up again.
+//! 3. A session takes the row's lock before it waits for the row's writer, so later sessions queue
+//!    behind it.
+//! 4. It looks at the row once more after it has registered with the writer. The writer may have
+//!    put the row back before, and then wakes nobody.
+//! 5. A wait that goes on searches for deadlocks again and again, at most [`LONGEST_PAUSE`] apart.
+//!    A search that a change hides a circle from is not the last one.
+//! 6. The new holder of a lock hears of the commits that its former holder knew.
 
 use std::cell::Cell;
 use std::rc::Rc;
