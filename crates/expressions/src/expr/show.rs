@@ -1,5 +1,11 @@
 //! Expressions as SQL text, as EXPLAIN shows conditions: with every operator in brackets and every
 //! cast.
+//!
+//! What must hold:
+//!
+//! 1. The text grows linearly with the expression: a long shared operand is written once.
+//! 2. Writing cannot fail. A register without a name gets one with a question mark.
+//! 3. A constant is bare only where SQL reads it as of its own type.
 
 use runtime::hash::HashMap;
 use std::cell::Cell;

@@ -1,4 +1,10 @@
 //! format(): %s, %I and %L with positions, widths and the flag for padding on the right.
+//!
+//! What must hold:
+//!
+//! 1. A value under %I or %L reads back as the same identifier or literal, whatever it holds.
+//! 2. An argument without a position is the one behind the argument that was used last.
+//! 3. Widths count characters. The result is bounded before padding is written.
 
 use super::arguments::{invalid, text};
 use super::text_building::{bounded, quote_literal};

@@ -1,6 +1,14 @@
 //! Window functions and the windows they are computed over.
 //!
 //! Functions with equal keys share one [`crate::bound::Window`].
+//!
+//! What must hold:
+//!
+//! 1. Keys are equal only if their order and their place of NULLs are. Subqueries in them may be
+//!    twins.
+//! 2. A window of the WINDOW clause refers to earlier ones only, so references end.
+//! 3. The keys of a named window that no function uses are bound and computed too, because their
+//!    errors count in PostgreSQL.
 
 use pg_query::protobuf::{FuncCall, WindowDef};
 

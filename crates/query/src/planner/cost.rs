@@ -1,6 +1,10 @@
 //! Estimates of rows and work. The unit of work is one row read in order.
 //!
-//! Estimates choose between plans. They never affect a result.
+//! What must hold:
+//!
+//! 1. Estimates choose between plans. They never affect a result.
+//! 2. A table has at least one estimated row, so products and quotients of estimates stay finite.
+//! 3. All estimates are in the one unit, so those of different methods compare.
 
 use crate::request::Context;
 use catalog::{Table, TableStatistics};

@@ -1,6 +1,13 @@
 //! Prices: which source of an inner join comes next, and the cost of each.
 //!
 //! A candidate's cost is computed again only if other conditions apply to it.
+//!
+//! What must hold:
+//!
+//! 1. A candidate is priced only once the registers that it needs are filled.
+//! 2. A source that may give rows without end comes first, because the first side is read only as
+//!    far as rows are asked for.
+//! 3. A search over many candidates has safe points of work, so it ends at its budget.
 
 use super::Planner;
 use super::cost;

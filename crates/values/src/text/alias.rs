@@ -1,6 +1,14 @@
 //! The OID alias types as text: regclass, regtype, regnamespace, regrole, regproc, and plain OIDs.
 //!
 //! The session looks up names; a number is the OID itself.
+//!
+//! What must hold:
+//!
+//! 1. An OID without an object of its kind is written as a number, which reads back as the same
+//!    OID.
+//! 2. A name is cut to the length of a message before it is looked up, because no name is longer.
+//! 3. Reading depends on the session's catalog and search path, so it is never done at compile
+//!    time.
 
 use super::integer::write_i64;
 use super::strtoul::parse_oid;

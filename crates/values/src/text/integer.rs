@@ -1,4 +1,10 @@
 //! int2, int4 and int8 as text.
+//!
+//! What must hold:
+//!
+//! 1. The short path reads plain decimal digits and gives what the long one would give.
+//! 2. A number out of range is 22003, even if something else follows the digits, as in PostgreSQL.
+//! 3. A text of any length is read without overflow. A long one is read beside the core.
 
 use super::{invalid_syntax, out_of_range};
 use crate::error::SqlError;

@@ -1,5 +1,13 @@
 //! Dates, times and intervals from numbers, bins and ranges: make_date() and similar functions,
 //! date_bin(), date_add(), OVERLAPS.
+//!
+//! What must hold:
+//!
+//! 1. Each part of a date or time is judged by itself, and nothing carries into a larger part. A
+//!    time of 24:00 and a second of 60 are the exceptions.
+//! 2. A float becomes microseconds by rounding halves to even, and is refused where it does not
+//!    fit.
+//! 3. The bins of date_bin() have one length, so a stride with months is refused.
 
 use std::cmp::Ordering;
 

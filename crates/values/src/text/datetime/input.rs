@@ -1,5 +1,13 @@
 //! Dates and times from text, in the forms PostgreSQL reads: the third step, which makes the type's
 //! own value of a decoded moment.
+//!
+//! What must hold:
+//!
+//! 1. A finite value is within the calendar, or the text is refused.
+//! 2. The decoded moment lies two days within `i64`, which leaves room for an offset of at most a
+//!    day.
+//! 3. A zone in the text counts for a timestamptz only. The other types accept and ignore it.
+//! 4. Each problem has PostgreSQL's SQLSTATE and message, with the whole text in it.
 
 use super::Problem;
 use super::decode::{Moment, Place, decode};

@@ -1,4 +1,11 @@
 //! The sum of an interval's fields while its text is read, and the units the fields may have.
+//!
+//! What must hold:
+//!
+//! 1. A field that overflows ends the reading. No sum wraps around.
+//! 2. A fraction carries into the smaller fields as in PostgreSQL. Years carry into months, months
+//!    and weeks into days, days into the clock.
+//! 3. Each unit has its bit, by which the reader finds that a unit occurs twice.
 
 use super::super::datetime::Problem;
 use crate::types::datetime::{DAY, HOUR, MINUTE, SECOND};

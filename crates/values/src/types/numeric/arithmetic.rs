@@ -1,4 +1,15 @@
 //! Addition to division, rounding and comparison of decimals.
+//!
+//! What must hold:
+//!
+//! 1. Addition, subtraction and multiplication are exact. A product is rounded only where its scale
+//!    would exceed [`SCALE_MAX`].
+//! 2. The paths over `i128` give the same value and scale as the long ones, or no result.
+//! 3. A quotient has the scale that PostgreSQL gives it, and rounds halves away from zero.
+//! 4. Comparison is by value. It builds a common scale only for numbers of one order of magnitude,
+//!    because others could take thousands of digits.
+//! 5. A product of long numbers has a safe point before it or runs beside the core
+//!    ([`Numeric::calculate`]).
 
 use std::cmp::Ordering;
 
