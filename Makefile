@@ -22,7 +22,7 @@ fmt: ## Format the sources
 drivers: ## Fetch the drivers the tests try, at pinned versions, and a browser
 	@scripts/drivers.sh
 
-test: setup drivers ## Formatting, lints, documentation, all tests, and how long each step took
+test: ## Formatting, lints, documentation, all tests, and how long each step took
 	@scripts/test.sh
 
 demo: build ## pgbench against allcore (and PostgreSQL where installed), with a table at the end

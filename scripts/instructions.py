@@ -8,8 +8,7 @@ their transactions leaves out the cost of a run itself.
 
 With --check FILE the script compares the counts with those of the file; a difference of more than
 1% is an error. With --record FILE it replaces those of the file. With --baseline BINARY the table
-gives the ratio of two binaries, and --limit RATIO makes a ratio above it an error. --build builds
-the release binary first.
+gives the ratio of two binaries, and --limit RATIO makes a ratio above it an error.
 """
 
 import argparse
@@ -231,7 +230,6 @@ def arguments():
     parser.add_argument("--record", metavar="FILE", help="replace the counts of a file")
     parser.add_argument("--baseline", metavar="BINARY", help="another binary of allcore, to compare with")
     parser.add_argument("--limit", type=float, metavar="RATIO", help="status 1 where a ratio to the baseline is above")
-    parser.add_argument("--build", action="store_true", help="build the release binary first")
     parser.add_argument("--rounds", type=int, default=3)
     return parser.parse_args()
 
@@ -242,16 +240,11 @@ def main():
         print("skipped: instruction counts, because valgrind is not installed")
         return
     recorded, where = read(options.check) if options.check else ({}, None)
-    if options.check and not recorded:
-        print(f"skipped: instruction counts, because {options.check} holds none yet")
-        return
     if options.check and where != machine():
         print(f"skipped: instruction counts, recorded on {where}; this is {machine()}")
         return
     if options.check and PATHS.keys() != recorded.keys():
         sys.exit(f"{options.check} holds other paths: {', '.join(recorded)}")
-    if options.build:
-        run("cargo", "build", "--release", "--locked", "--bin", "allcore")
     new = measure(options.binary, options.rounds, recorded)
     old = measure(options.baseline, options.rounds, {}) if options.baseline else recorded
     ratios = show(new, old, "baseline" if options.baseline else "recorded")

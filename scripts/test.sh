@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Formatting, lints, documents, all tests, model checks, instruction counts. Says how long each step
-# took, then counts the tests in the last line.
+# Installs what is missing, then runs all checks: formatting, lints, documents, tests, model checks,
+# instruction counts. Says how long each step took, then counts the tests in the last line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,11 +25,35 @@ restore_autogroups=""
 if [[ $(uname -r) == 6.18.* && -w $autogroups && $(cat "$autogroups") == 1 ]]; then
   restore_autogroups=1
 fi
+beside=()
 at_exit() {
+  kill "${beside[@]}" 2>/dev/null || true
   [[ -z $current ]] || say_times
   [[ -z $restore_autogroups ]] || echo 1 >"$autogroups"
 }
 trap at_exit EXIT
+
+target=${CARGO_TARGET_DIR:-target}
+mkdir -p "$target"
+
+# Runs a command beside the steps. Its output goes to target/NAME.log.
+run_beside() { # NAME COMMAND...
+  "${@:2}" >"$target/$1.log" 2>&1 &
+  beside+=($!)
+}
+# Waits for the command begun last, and prints its output.
+end_beside() { # NAME
+  local status=0
+  wait "${beside[-1]}" || status=$?
+  unset 'beside[-1]'
+  cat "$target/$1.log"
+  return $status
+}
+
+step "setup"
+scripts/setup.sh
+# Fetching waits for the network more than for the cores.
+run_beside drivers scripts/drivers.sh
 
 step "formatting"
 cargo fmt --all --check
@@ -50,7 +74,7 @@ step "lints and documentation of the model machine"
 # --cfg model goes by the lints' arguments, since clippy is itself the wrapper of the compiler. The
 # step "the engine on the model machine" lints the simulation, for which this one would check the
 # whole engine.
-model=${CARGO_TARGET_DIR:-target}/model/lints
+model=$target/model/lints
 CARGO_INCREMENTAL=0 cargo clippy --locked -p sync -p runtime --target-dir "$model" -- -D warnings --cfg model
 CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/model-rustc.sh \
   RUSTDOCFLAGS="--cfg model -D warnings -A rustdoc::private_intra_doc_links" \
@@ -60,10 +84,13 @@ step "building the tests"
 # Test binaries are built whole before any runs; the servers of black-box tests want the cores for
 # themselves.
 cargo test --workspace --locked --no-run
+end_beside drivers
 [[ -z $restore_autogroups ]] || echo 0 >"$autogroups"
 
 step "unit, property and black-box tests"
-log=${CARGO_TARGET_DIR:-target}/test.log
+log=$target/test.log
+# The tests often wait for a disk, a clock or a client. The build gets the time that they leave idle.
+run_beside release chrt --idle 0 cargo build --release --locked --bin allcore
 cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$log"
 
 step "model checks"
@@ -74,14 +101,17 @@ scripts/model.sh --seeds 5 --one-build 2>&1 | tee -a "$log"
 
 step "libraries"
 # Here `make deny` would first build its tool, which takes about 4 minutes of one core.
-if [[ -x ${CARGO_TARGET_DIR:-target}/tools/bin/cargo-deny ]]; then
+if [[ -x $target/tools/bin/cargo-deny ]]; then
   scripts/deny.sh 2>&1 | tee -a "$log"
 else
   echo "skipped: the libraries' licences and sources, because make deny has not built its tool" | tee -a "$log"
 fi
 
+step "rest of the release build"
+end_beside release
+
 step "instruction counts"
-scripts/instructions.py --build --check docs/instructions.md 2>&1 | tee -a "$log"
+scripts/instructions.py --check docs/instructions.md 2>&1 | tee -a "$log"
 
 # A last look at what this machine could not run. A test that skips its work counts as passed.
 grep -o 'skipped: .*' "$log" | sort -u || true
