@@ -122,16 +122,14 @@ pub struct Counting;
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(block(layout.size()));
         // SAFETY: the caller's contract is the system allocator's.
-        unsafe { System.alloc(layout) }
+        counted(block(layout.size()), unsafe { System.alloc(layout) })
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        add(block(layout.size()));
         // SAFETY: as above.
-        unsafe { System.alloc_zeroed(layout) }
+        counted(block(layout.size()), unsafe { System.alloc_zeroed(layout) })
     }
 
     #[inline]
@@ -150,8 +148,10 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let more = block(size) - block(layout.size());
         if more >= 0 {
-            add(more)
-        } else if !subtract(-more) {
+            // SAFETY: as above.
+            return counted(more, unsafe { System.realloc(start, layout, size) });
+        }
+        if !subtract(-more) {
             give_back(0);
             // SAFETY: as above.
             return unsafe { release::shrink(start, layout, size) };
@@ -159,6 +159,15 @@ unsafe impl GlobalAlloc for Counting {
         // SAFETY: as above.
         unsafe { System.realloc(start, layout, size) }
     }
+}
+
+/// Counts the bytes of an allocation, unless it failed.
+#[inline(always)]
+fn counted(bytes: i64, start: *mut u8) -> *mut u8 {
+    if !start.is_null() {
+        add(bytes);
+    }
+    start
 }
 
 /// Bytes that glibc's allocator takes for a value of this size: a head of 8 bytes more, in steps of
@@ -169,8 +178,6 @@ const fn block(size: usize) -> i64 {
     if taken < 32 { 32 } else { taken as i64 }
 }
 
-// The standard library aborts the process after a failed allocation, so nothing subtracts its bytes
-// again.
 #[inline(always)]
 fn add(bytes: i64) {
     CELLS.with(|cells| {

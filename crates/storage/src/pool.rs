@@ -251,7 +251,14 @@ impl Pool {
         let entry = self.entry(page_no).ok_or(Miss::Absent)?;
         // Acquire: this sees the frame's header as it was when the page was entered.
         let frame = Entry(entry.load(Ordering::Acquire)).frame().ok_or(Miss::Absent)?;
-        self.at(page_no, frame)
+        let header = self.headers.get(frame as usize).ok_or(Miss::Absent)?;
+        let seen = header.latch.read().ok_or(Miss::Busy)?;
+        // The frame may hold another page since the look at the entry.
+        if header.page_no() != page_no {
+            return Err(Miss::Absent);
+        }
+        header.touch();
+        Ok(PageRef { pool: self, frame, seen })
     }
 
     /// Prefetches the first `len` bytes of a page, if it is resident.
@@ -266,19 +273,6 @@ impl Pool {
             // SAFETY: the frame exists, and the region stays mapped.
             unsafe { RacyBytes::new(self.bytes_of(frame), PAGE_SIZE) }.prefetch(0, len);
         }
-    }
-
-    /// As [`Pool::get`], but looks in a frame where the page was seen before. `frame` is a hint:
-    /// any number is allowed.
-    #[inline]
-    pub fn at(&self, page_no: PageNo, frame: u32) -> Result<PageRef<'_>, Miss> {
-        let header = self.headers.get(frame as usize).ok_or(Miss::Absent)?;
-        let seen = header.latch.read().ok_or(Miss::Busy)?;
-        if header.page_no() != page_no {
-            return Err(Miss::Absent);
-        }
-        header.touch();
-        Ok(PageRef { pool: self, frame, seen })
     }
 
     /// Parks until the caller can repeat a [`Pool::get`] that missed. The caller holds no latch and

@@ -50,6 +50,18 @@ fn assert_about(bytes: i64, mebibytes: i64) {
 }
 
 #[test]
+fn a_failed_allocation_is_not_counted() {
+    let runtime = start();
+    let own = Interrupt::new();
+    as_session(&runtime, &own, || {
+        let mut bytes = vec![1u8; 1 << 20];
+        assert!(bytes.try_reserve_exact(isize::MAX as usize / 2).is_err());
+        assert!(Vec::<u64>::new().try_reserve_exact(isize::MAX as usize / 16).is_err());
+        assert_about(account::held(), 1);
+    });
+}
+
+#[test]
 fn each_session_pays_for_what_it_allocates_and_gets_it_back() {
     let runtime = start();
     let (one, other) = (Interrupt::new(), Interrupt::new());

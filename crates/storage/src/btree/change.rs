@@ -1,8 +1,8 @@
 //! One change of one entry: decided, applied and logged under the leaf's exclusive latch.
 //!
 //! The steps of a change:
-//! 1. The change ensures log room. It finds the leaf by hint or from the root, and latches it in
-//!    the state that the search saw.
+//! 1. The change ensures log room. It finds the leaf and latches it in the state that the
+//!    search saw.
 //! 2. The change decides, given the present value. When the leaf has no room, the change releases
 //!    the latch, makes room, and begins at 1 again.
 //! 3. The change writes the new value into a scratch buffer. The bytes that differ from the old
@@ -14,13 +14,13 @@ use std::cell::RefCell;
 use runtime::core_local;
 
 use super::descend::{Aim, Retry, Stop, descend};
-use super::{Action, EntryChange, LeafHint, MAX_ENTRY, MAX_KEY, Tree, merge, split};
+use super::{Action, EntryChange, MAX_ENTRY, MAX_KEY, Tree, merge, split};
 use crate::log::Share;
 use crate::node::edit;
 use crate::node::redo::op;
 use crate::node::{CAPACITY, Node};
 use crate::page::PAGE_SIZE;
-use crate::{Error, PageMut, Pool, Store};
+use crate::{Error, PageMut, Store};
 
 /// Log room for a change of one leaf: an image of it, the operation, and the undo information.
 const LOG_ROOM: usize = PAGE_SIZE + 4 * MAX_ENTRY;
@@ -95,27 +95,6 @@ enum Attempt {
 impl Tree {
     /// Runs one change of the entry at `key`.
     pub fn change(&self, store: &Store, key: &[u8], change: &mut impl EntryChange) -> Result<(), Error> {
-        self.change_from(store, None, key, change)
-    }
-
-    /// As [`Tree::change`], but tries the leaf of `hint` first.
-    pub fn change_at(
-        &self,
-        store: &Store,
-        hint: LeafHint,
-        key: &[u8],
-        change: &mut impl EntryChange,
-    ) -> Result<(), Error> {
-        self.change_from(store, Some(hint), key, change)
-    }
-
-    fn change_from(
-        &self,
-        store: &Store,
-        mut hint: Option<LeafHint>,
-        key: &[u8],
-        change: &mut impl EntryChange,
-    ) -> Result<(), Error> {
         if key.len() > MAX_KEY {
             return Err(Error::TooLarge { bytes: key.len(), limit: MAX_KEY });
         }
@@ -124,7 +103,7 @@ impl Tree {
         let share = if change.compensates() { Share::Reserved } else { Share::Ordinary };
         loop {
             store.wal.ensure_for(share, LOG_ROOM)?;
-            match self.try_change(store, hint.take(), key, change, &mut scratch) {
+            match self.try_change(store, key, change, &mut scratch) {
                 Ok(Attempt::Done(false)) => return Ok(()),
                 Ok(Attempt::Done(true)) => {
                     drop(scratch);
@@ -142,31 +121,15 @@ impl Tree {
     fn try_change(
         &self,
         store: &Store,
-        hint: Option<LeafHint>,
         key: &[u8],
         change: &mut impl EntryChange,
         scratch: &mut Scratch,
     ) -> Result<Attempt, Stop> {
-        let mut page = match hint.and_then(|hint| latch_hinted(&store.pool, hint)) {
-            Some(page) => page,
-            None => {
-                let place = descend(&store.pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
-                place.step.page.lock()?
-            }
-        };
+        let place = descend(&store.pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
+        let mut page = place.step.page.lock()?;
         change_leaf(store, &mut page, key, change, scratch)
             .ok_or_else(|| Stop::Corrupt(page.page_no(), "unreadable leaf"))
     }
-}
-
-/// Latches the leaf of a hint if nothing has changed in its frame since.
-#[inline]
-fn latch_hinted(pool: &Pool, hint: LeafHint) -> Option<PageMut<'_>> {
-    let page = pool.at(hint.page, hint.frame).ok()?;
-    if page.version() != hint.version {
-        return None;
-    }
-    page.lock().ok()
 }
 
 /// Decides and applies the change in a latched leaf; `None` when the leaf is damaged.

@@ -12,8 +12,8 @@
 
 use std::ops::Range;
 
+use super::Tree;
 use super::descend::{Aim, Retry, Stop, descend};
-use super::{LeafHint, Tree};
 use crate::node::buffer::PageBuffer;
 use crate::node::{KeyBuffer, Node};
 use crate::{Error, Miss, PageNo, Store};
@@ -27,7 +27,7 @@ pub struct Cursor {
     tree: Tree,
     leaf: PageBuffer,
     /// The leaf that was copied; None before the first seek.
-    hint: Option<LeafHint>,
+    copied: Option<PageNo>,
     /// The entry after the gap.
     index: usize,
     count: usize,
@@ -65,7 +65,7 @@ impl Cursor {
         Cursor {
             tree,
             leaf: PageBuffer::take(),
-            hint: None,
+            copied: None,
             index: 0,
             count: 0,
             key: Vec::new(),
@@ -77,11 +77,6 @@ impl Cursor {
     /// The tree that the cursor scans.
     pub fn tree(&self) -> Tree {
         self.tree
-    }
-
-    /// The place of the present copy's entries, for a [`Tree::change_at`] of a key just yielded.
-    pub fn hint(&self) -> Option<LeafHint> {
-        self.hint
     }
 
     /// Moves to the gap before the first entry with a key of at least `key`.
@@ -101,7 +96,7 @@ impl Cursor {
 
     /// Returns the entry after the gap and moves past it.
     pub fn next(&mut self, store: &Store) -> Result<Option<Entry<'_>>, Error> {
-        if self.hint.is_none() {
+        if self.copied.is_none() {
             self.seek(store, &[])?;
         }
         while self.index >= self.count {
@@ -119,7 +114,7 @@ impl Cursor {
 
     /// Returns the entry before the gap and moves before it.
     pub fn prev(&mut self, store: &Store) -> Result<Option<Entry<'_>>, Error> {
-        if self.hint.is_none() {
+        if self.copied.is_none() {
             return Ok(None);
         }
         while self.index == 0 {
@@ -158,7 +153,7 @@ impl Cursor {
     }
 
     fn page_no(&self) -> PageNo {
-        self.hint.map_or(self.tree.root, |hint| hint.page)
+        self.copied.unwrap_or(self.tree.root)
     }
 
     #[cold]
@@ -195,7 +190,7 @@ impl Cursor {
             match self.try_move(store, aim, retry.latch_now()) {
                 Ok(()) => break,
                 Err(stop) => {
-                    self.hint = None;
+                    self.copied = None;
                     if way == Way::Step && matches!(stop, Stop::Missing(_, Miss::Absent)) {
                         self.read_ahead(store, aim);
                     }
@@ -226,7 +221,7 @@ impl Cursor {
             page.bytes().copy_all(&mut *self.leaf);
             page.validate()?;
         }
-        self.hint = Some(LeafHint { page: place.step.page_no, frame: page.frame(), version: page.version() });
+        self.copied = Some(place.step.page_no);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Point lookups, the hottest path of the product: no latch, no write, no allocation, one search a
 //! level.
 
-use super::descend::{Aim, Place, Retry, Stop, descend};
-use super::{LeafHint, Tree};
+use super::Tree;
+use super::descend::{Aim, Retry, Stop, descend};
 use crate::node::Node;
 use crate::{Error, Pool, Store};
 
@@ -11,17 +11,6 @@ impl Tree {
     /// key.
     #[inline]
     pub fn get_into(&self, store: &Store, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
-        self.get_hint(store, key, value).map(|(found, _)| found)
-    }
-
-    /// As [`Tree::get_into`], and returns the place for a [`Tree::change_at`] of the same key.
-    #[inline]
-    pub fn get_hint(
-        &self,
-        store: &Store,
-        key: &[u8],
-        value: &mut Vec<u8>,
-    ) -> Result<(bool, LeafHint), Error> {
         match self.try_get(&store.pool, key, value) {
             Ok(found) => Ok(found),
             Err(stop) => self.get_again(&store.pool, key, value, stop),
@@ -42,22 +31,16 @@ impl Tree {
     }
 
     #[inline]
-    fn try_get(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>) -> Result<(bool, LeafHint), Stop> {
+    fn try_get(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Stop> {
         let place = descend(pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
         let found = read_value(place.step.node(), key, value);
         let found = found.ok_or_else(|| place.step.damaged("unreadable leaf"))?;
         place.step.page.validate()?;
-        Ok((found, hint(&place)))
+        Ok(found)
     }
 
     #[cold]
-    fn get_again(
-        &self,
-        pool: &Pool,
-        key: &[u8],
-        value: &mut Vec<u8>,
-        stop: Stop,
-    ) -> Result<(bool, LeafHint), Error> {
+    fn get_again(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>, stop: Stop) -> Result<bool, Error> {
         let mut retry = Retry::new(pool);
         retry.after(stop)?;
         loop {
@@ -74,12 +57,12 @@ impl Tree {
 
     /// For a leaf that changes all the time. The reader gets its latch at any moment between two
     /// changes.
-    fn get_latched(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>) -> Result<(bool, LeafHint), Stop> {
+    fn get_latched(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Stop> {
         let place = descend(pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
         let page = place.step.page.lock()?;
         let found = read_value(Node::of(page.bytes()), key, value);
         let found = found.ok_or(Stop::Corrupt(place.step.page_no, "unreadable leaf"))?;
-        Ok((found, hint(&place)))
+        Ok(found)
     }
 }
 
@@ -95,10 +78,4 @@ pub(crate) fn read_value(node: Node<'_>, key: &[u8], value: &mut Vec<u8>) -> Opt
         }
     }
     Some(found.exact)
-}
-
-#[inline]
-fn hint(place: &Place<'_>) -> LeafHint {
-    let page = place.step.page;
-    LeafHint { page: place.step.page_no, frame: page.frame(), version: page.version() }
 }

@@ -96,14 +96,6 @@ pub trait EntryChange {
     }
 }
 
-/// Where a key was found. A change of the same key skips the descent while the leaf is unchanged.
-#[derive(Clone, Copy, Debug)]
-pub struct LeafHint {
-    page: PageNo,
-    frame: u32,
-    version: u64,
-}
-
 impl Tree {
     /// A handle on an existing tree.
     pub fn new(id: u32, root: PageNo) -> Tree {

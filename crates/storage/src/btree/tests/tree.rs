@@ -149,35 +149,6 @@ fn ascending_loads_are_dense_and_statistics_right() {
 }
 
 #[test]
-fn hints_serve_while_the_leaf_is_unchanged() {
-    let bench = Bench::new(1, 64);
-    let (store, tree) = bench.create();
-    bench.run(&store, |store| {
-        let mut value = Vec::new();
-        for number in 0u64..1000 {
-            put(store, tree, &number.to_be_bytes(), b"old");
-        }
-        for number in 0u64..1000 {
-            let key = number.to_be_bytes();
-            let (found, hint) = tree.get_hint(store, &key, &mut value).unwrap();
-            assert!(found);
-            if number % 3 == 0 {
-                // The leaf changes, or is split, after the hint was taken.
-                for more in 0..80u8 {
-                    put(store, tree, &[&key[..], &[more]].concat(), &[more; 90]);
-                }
-            }
-            let mut change = Put { value: b"new value", before: None, lsn: Lsn::ZERO };
-            tree.change_at(store, hint, &key, &mut change).unwrap();
-            assert_eq!(change.before.as_deref(), Some(&b"old"[..]));
-            assert_eq!(tree.get(store, &key, <[u8]>::to_vec).unwrap().as_deref(), Some(&b"new value"[..]));
-        }
-        assert_sound(store, tree);
-    });
-    bench.close(store);
-}
-
-#[test]
 fn a_tree_refuses_an_oversized_entry_and_a_change_of_mind_changes_nothing() {
     struct Decline;
     impl EntryChange for Decline {
