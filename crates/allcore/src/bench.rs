@@ -10,6 +10,7 @@ use lab::run::bench;
 /// Runs the lab. An error may have several lines: a script's error shows its place.
 pub fn run(options: &Bench) -> ExitCode {
     let ended = interrupt::watch().and_then(|stop| {
+        #[expect(clippy::disallowed_methods, reason = "the lab starts this program again as its arms")]
         let executable = std::env::current_exe();
         let executable = executable.map_err(|error| format!("this program does not find itself: {error}"))?;
         bench(options, &executable, &stop)

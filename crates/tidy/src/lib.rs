@@ -11,9 +11,11 @@
 pub mod circles;
 mod commands;
 mod comments;
+mod layers;
 mod leftovers;
 mod links;
 pub mod list;
+mod machine;
 mod markdown;
 mod messages;
 mod modules;
@@ -21,7 +23,6 @@ mod names;
 mod prose;
 mod public;
 mod references;
-mod rooms;
 mod sentences;
 mod sizes;
 mod unsafety;
@@ -59,9 +60,14 @@ pub struct Rule {
 /// Every rule, in the order of the reports.
 pub const RULES: &[Rule] = &[
     Rule {
-        name: "rooms",
-        advice: "a crate imports only crates above it in ARCHITECTURE.md's table of rooms",
-        find: rooms::find,
+        name: "layers",
+        advice: "a crate imports only crates above it in ARCHITECTURE.md's table of crates",
+        find: layers::find,
+    },
+    Rule {
+        name: "machine",
+        advice: "reach the machine through `sync` and `runtime`, and storage through `txn` (clippy.toml)",
+        find: machine::find,
     },
     Rule {
         name: "circles",

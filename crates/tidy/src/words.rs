@@ -42,9 +42,11 @@ const NAMES: &[(&str, &str)] = &[
     ("board", "activity table"),
     ("seat", "activity slot"),
     ("patience", "retry loop, backoff"),
+    ("patiently", "yielding"),
+    ("stranger", "refused client"),
 ];
 /// Whole names and the field's term for each.
-const WHOLE_NAMES: &[(&str, &str)] = &[("given", "read-only settings")];
+const WHOLE_NAMES: &[(&str, &str)] = &[("given", "read-only settings"), ("doors", "interfaces")];
 
 /// Finds riddles and names.
 pub(crate) fn find(workspace: &Workspace) -> Vec<Finding> {

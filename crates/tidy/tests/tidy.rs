@@ -20,7 +20,12 @@ fn holds(rule: &str) {
 
 #[test]
 fn a_crate_imports_only_crates_above_it() {
-    holds("rooms");
+    holds("layers");
+}
+
+#[test]
+fn the_engine_reaches_the_machine_through_its_interfaces_only() {
+    holds("machine");
 }
 
 #[test]

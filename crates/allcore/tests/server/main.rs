@@ -12,7 +12,6 @@ mod crash;
 mod damage;
 mod deep;
 mod differential;
-mod doors;
 mod drivers;
 mod entrance;
 mod formats;

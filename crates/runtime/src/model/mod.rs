@@ -14,7 +14,7 @@
 //! Costs are plausible and nothing more: an access takes some nanoseconds, a read of a file some
 //! ten microseconds. No faults are injected.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // a door
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // an interface to the machine
 
 mod changes;
 pub(crate) mod clock;
