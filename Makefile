@@ -32,9 +32,9 @@ model: setup ## The engine on the model machine: 200 transfers over 4 virtual co
 	@scripts/model.sh $(ARGS)
 
 loom: ## Model checks of the concurrent structures
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --locked --release -p sync -p storage -p txn --test loom --test loom_work --test loom_log --test loom_announce
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-target}/loom" cargo test --locked --release -p sync -p storage -p txn --test loom --test loom_work --test loom_log --test loom_announce
 
-soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories, the memory cases and the bombs in 1 GiB
+soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories, 5 of damaged streams, the memory cases and the bombs in 1 GiB
 	@scripts/soak.sh
 
 bombs: setup ## Some 590 statements with long calls, texts or values, each cancelled within 100 ms beside select 1 within 20 ms

@@ -58,6 +58,8 @@ run_beside drivers scripts/drivers.sh
 step "formatting"
 cargo fmt --all --check
 cargo fmt --manifest-path fuzz/Cargo.toml --check
+# Fails if the fuzzer's lock file is stale.
+cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 
 step "shellcheck"
 shellcheck scripts/*.sh .ci/run
@@ -89,7 +91,7 @@ end_beside drivers
 
 step "unit, property and black-box tests"
 log=$target/test.log
-# The tests often wait for a disk, a clock or a client. The build gets the time that they leave idle.
+# The tests often wait for a disk, a clock or a client. The build gets the time that they leave.
 run_beside release chrt --idle 0 cargo build --release --locked --bin allcore
 cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$log"
 
