@@ -47,7 +47,8 @@ use values::work::tick_parts;
 /// the same row reaches its children's children. Every row is acted on once, so it ends.
 pub(super) fn settle(cx: &mut Executor<'_>) -> Result<(), SqlError> {
     let (txn, affected) = (cx.txn, cx.affected);
-    // Rows without a parent that an action may have changed since, or may still change.
+    // `lacking`: child rows whose parent was missing after some action had run. An action may have
+    // changed such a row since, or may still change it, so each is looked at again at the end.
     let (mut acted, mut lacking) = (false, Vec::new());
     while !cx.pending.is_empty() {
         txn.statement_start().map_err(from_txn)?;
@@ -114,7 +115,8 @@ fn settle_children(
     }
     match action {
         ReferentialAction::Cascade | ReferentialAction::SetNull => Ok(()),
-        // SET DEFAULT: the default may be the very value that is gone.
+        // SET DEFAULT: the children's default may equal the parent's old key, which no longer
+        // exists. So it is checked like NO ACTION.
         ReferentialAction::NoAction | ReferentialAction::SetDefault => {
             txn.with_newest(|| forbid(cx, child, key, old, false))
         }
@@ -132,8 +134,8 @@ fn as_type<'v>(value: &'v Value, type_: Type) -> Result<Datum<'v>, SqlError> {
         Value::Int8(number) => number,
         _ => return Ok(value.datum()),
     };
-    // No child can hold a value that does not fit its type. The wider type's bytes differ from
-    // every key.
+    // A value that does not fit the child's type has no child. It stays an int8, whose key bytes
+    // equal no key of the narrower type, so the search finds nothing.
     Ok(match type_.oid {
         oid::INT2 => i16::try_from(number).map_or(Datum::Int8(number), Datum::Int2),
         oid::INT4 => i32::try_from(number).map_or(Datum::Int8(number), Datum::Int4),

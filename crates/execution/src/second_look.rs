@@ -3,9 +3,9 @@
 //!
 //! The second look locks the row's newest version and decodes it into the registers, in place of
 //! the version that was read. Then it evaluates again everything that depends on the row
-//! ([`SecondLook`]), over these registers. The registers of the other rows stay as they were joined.
-//! What must hold: the plan of [`SecondLook`] writes its row into the register file it receives, because
-//! the caller goes on with that file.
+//! ([`SecondLook`]), over these registers. The registers of the other rows stay as they were
+//! joined. What must hold: the plan of [`SecondLook`] writes its row into the register file it
+//! receives, because the caller goes on with that file.
 
 use txn::{LockOutcome, RowLock, Stamp, Wait};
 

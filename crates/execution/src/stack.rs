@@ -1,14 +1,15 @@
 //! The stack that operators use. A statement whose operators nest deeper than one stack bears goes
 //! on on further stacks, or ends with 54001.
 //!
-//! Operators nest twice. A plan's operators call [`run`] on their inputs, down to a leaf. The leaf
-//! calls its sink, which calls the next sink, up to the root, on top of the calls that led down.
-//! What must hold:
+//! Operators use the stack on the way down and on the way up. A plan's operators call [`run`] on
+//! their inputs, down to a leaf. The leaf calls its sink, which calls the next sink, up to the
+//! root, on top of the calls that led down. What must hold:
 //!
 //! 1. [`run`] compares the stack's end with [`Executor::mark`]. After each `STRIDE` bytes of the
 //!    way down it calls [`lower`], which tests the stack's depth. `lower` also wraps the sink, so
 //!    the way up passes the same test. Only the sinks of one stride lie between two tests.
-//! 2. The mark lies on the stack that the executor runs on: code that changes stacks sets the mark.
+//! 2. The mark is an address on the executor's present stack, so code that changes stacks must set
+//!    it again.
 
 use runtime::fiber;
 

@@ -28,7 +28,7 @@ fn within(target: &mut Expr, operands: &[Expr]) {
     if matches!(target, Expr::Const(..) | Expr::Column { .. } | Expr::Param { .. } | Expr::Operand { .. }) {
         return;
     }
-    runtime::work::give_way(FOLDING);
+    runtime::work::yield_after(FOLDING);
     if target.type_().oid != oid::RECORD && target.is_constant() {
         let arena = Bump::new();
         let session = NoSession::default();

@@ -41,17 +41,17 @@ pub(crate) fn run<R: Send>(mailbox: &Mailbox, body: impl FnOnce() -> R + Send) -
     }
 }
 
-/// A caller tests so often for its result before it parks. That takes a few microseconds, as a
-/// short statement does.
+/// Tests of the result before the caller parks: a few microseconds, about as long as a short
+/// statement takes.
 const CALL_SPINS: u32 = 200;
 
 /// A call on its caller's stack.
 #[repr(C)]
 struct Call<R, F> {
     link: Link,
-    /// There until it is run.
+    /// The closure; `None` once it has been run.
     body: Option<F>,
-    /// There once it has been.
+    /// The closure's result; `None` until it has been run.
     result: Option<std::thread::Result<R>>,
     waker: std::task::Waker,
     done: AtomicBool,

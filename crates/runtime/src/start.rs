@@ -82,7 +82,8 @@ struct Ended {
 impl Drop for Ended {
     fn drop(&mut self) {
         self.shared.mailbox(self.core).close();
-        // AcqRel: the last one comes after all that the others have asked for.
+        // AcqRel: the last worker to end sees everything that the other workers have put into the
+        // pools, and only then closes them.
         if self.shared.working.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.pool.close();
             self.aside.close();
@@ -105,7 +106,8 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// Starts the workers: all of them, or none is left when it returns.
+    /// Starts all workers. If one of them cannot be started, ends the others before it returns the
+    /// error.
     pub fn start(options: Options) -> io::Result<Arc<Runtime>> {
         stop::arm_from_environment().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         install_panic_hook();
@@ -255,8 +257,8 @@ impl Runtime {
     /// have. Only from a thread that is no worker.
     pub fn drain(&self) {
         assert!(core::current().is_none(), "a worker can't wait for its own end");
-        // SeqCst: a session that is attached after it is seen by the worker's message below, or
-        // sees it.
+        // SeqCst: of a session that attaches meanwhile, one of two holds. The worker's message
+        // below finds the session, or the session sees `draining`.
         self.shared.draining.store(true, Ordering::SeqCst);
         for worker in 0..=self.shared.service() {
             mailbox::send(self.shared.mailbox(worker), || net::here().drain());
@@ -308,8 +310,8 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         match core::current() {
             None => self.shutdown(),
-            // The last reference went on a worker, which can't join itself: the workers end on
-            // their own.
+            // A worker drops the last reference. It can't join itself, so it asks the workers to
+            // end and waits for none.
             Some(_) => self.tell_to_exit(),
         }
     }

@@ -6,42 +6,42 @@
 
 use crate::interrupt::{self, Interrupt};
 
-/// A wait.
+/// The event that a session waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WaitEvent {
-    /// A transaction that wrote a row, to end.
+    /// The end of a transaction that wrote a row.
     TransactionId = 1,
-    /// A row's lock.
+    /// The lock of a row.
     Tuple = 2,
-    /// A table's lock.
+    /// The lock of a table.
     Relation = 3,
     /// An advisory lock.
     Advisory = 4,
-    /// A page being read.
+    /// The read of a page.
     DataFileRead = 5,
-    /// A page that somebody else is reading.
+    /// The read of a page that another fiber has begun.
     BufferIo = 6,
-    /// A frame the page writer has to make free.
+    /// A free frame, which the page writer makes.
     FreeFrame = 7,
-    /// A data file being made longer.
+    /// The extension of a data file.
     DataFileExtend = 8,
-    /// The log being written and made durable.
+    /// The write and sync of the log.
     WalSync = 9,
-    /// Somebody else who makes the log durable.
+    /// Another session, which writes and syncs the log.
     WalWrite = 10,
-    /// A segment of the log being made.
+    /// A new segment of the log.
     WalInit = 11,
     /// Data from the client.
     ClientRead = 12,
-    /// The client to take data.
+    /// The client, until it takes data.
     ClientWrite = 13,
-    /// A time to pass.
+    /// A time, as pg_sleep does.
     Sleep = 14,
-    /// Its turn on the core: its time slice is used up.
+    /// Its turn on the core, after its time slice was used up.
     Turn = 15,
-    /// Nothing: it runs, and has held its core for longer than the watchdog's limit. The reader of
-    /// the event finds this out, not the session.
+    /// Nothing: the session runs and has held its core for longer than the watchdog's limit
+    /// (1 s). The reader of `pg_stat_activity` computes this event; the session never stores it.
     Held = 16,
 }
 

@@ -4,7 +4,7 @@
 //! two rows, so it counts its own work here: [`tick`] after every piece. About every 16 KiB of work
 //! it tests the running fiber's interrupt, and yields if the time slice is used up. What must hold:
 //!
-//! 1. A caller of [`tick`] or [`give_way`] holds no latch and no borrow of the core's state,
+//! 1. A caller of [`tick`] or [`yield_after`] holds no latch and no borrow of the core's state,
 //!    because another fiber of the core may run meanwhile.
 //! 2. Where a fiber must not suspend (a latch is held, the worker's stack is in use) both only
 //!    count.
@@ -25,20 +25,21 @@ pub fn tick(bytes: usize) -> Result<(), Stopped> {
     if budget::count(bytes) >= STRIDE { look() } else { Ok(()) }
 }
 
-/// As [`tick`] for work that cannot fail (comparing, hashing): yields and leaves the interrupt to
-/// the next safe point.
+/// As [`tick`] for work that cannot fail (comparing, hashing): yields about every 32 KiB, and
+/// leaves the interrupt to the next safe point.
 #[inline]
-pub fn give_way(bytes: usize) {
-    // Twice as much: what stays counted makes the next tick look at the interrupt.
+pub fn yield_after(bytes: usize) {
+    // Yields only after 2 strides and takes 1 off the count. The stride that stays counted makes
+    // the next `tick` test the interrupt.
     if budget::count(bytes) >= 2 * STRIDE && budget::charge(STRIDE) && !budget::has_budget() {
-        fiber::give_way();
+        fiber::yield_at_slice_end();
     }
 }
 
 /// Whether work that cannot fail may build `bytes` more. If not, the running statement is asked to
 /// end. The caller leaves its result unfinished, and nobody may use it before the next [`tick`].
 pub fn affords(bytes: usize) -> bool {
-    give_way(bytes);
+    yield_after(bytes);
     if bytes < account::ASKED {
         return true;
     }
@@ -65,7 +66,7 @@ fn look() -> Result<(), Stopped> {
     }
     interrupt::check_call().map_err(Stopped::Interrupted)?;
     interrupt::check().map_err(Stopped::Interrupted)?;
-    fiber::give_way();
+    fiber::yield_at_slice_end();
     Ok(())
 }
 
@@ -79,7 +80,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
         return std::str::from_utf8(bytes);
     }
     let Ok(text) = long_utf8(bytes, |done| {
-        give_way(done);
+        yield_after(done);
         Ok::<(), std::convert::Infallible>(())
     });
     text
@@ -93,7 +94,7 @@ pub fn append(text: &mut String, more: &str) {
         let most = (STRIDE - 3..=STRIDE).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
         let (piece, others) = rest.split_at(most);
         text.push_str(piece);
-        give_way(most);
+        yield_after(most);
         rest = others;
     }
     text.push_str(rest);
@@ -121,7 +122,8 @@ fn long_utf8<E>(
         let end = (most.saturating_sub(3)..=most).rev().find(|at| !goes_on(at)).unwrap_or(most);
         let (piece, others) = rest.split_at(end);
         if std::str::from_utf8(piece).is_err() {
-            // Says where, counted from the beginning.
+            // Checks the whole text again: the error then has the position from the beginning of
+            // the text, not of the piece.
             return Ok(std::str::from_utf8(bytes));
         }
         safe_point(end)?;
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_work_gives_way_to_another_fiber_and_obeys_its_interrupt() {
+    fn endless_work_yields_to_another_fiber_and_obeys_its_interrupt() {
         let runtime = start_with(1, FileIo::Threads);
         let interrupt = Interrupt::new();
         let raised = Arc::clone(&interrupt);
@@ -217,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn work_that_mostly_gives_way_obeys_its_interrupt_too() {
+    fn work_that_mostly_yields_obeys_its_interrupt_too() {
         let runtime = start_with(1, FileIo::Threads);
         let interrupt = Interrupt::new();
         interrupt.raise(Reason::Cancel);
         let stopped = runtime.call(0, move || {
             fiber::obey(Some(interrupt));
             (0..1000).find_map(|_| {
-                (0..2000).for_each(|_| give_way(1000));
+                (0..2000).for_each(|_| yield_after(1000));
                 tick(1).err()
             })
         });
@@ -242,11 +244,11 @@ mod tests {
             // Relaxed, here and below: the fibers share a core, and the flag stands for nothing
             // else.
             fiber::spawn_local(move || other.store(true, Ordering::Relaxed));
-            within(usize::MAX - 1, || (0..200_000).for_each(|_| give_way(STRIDE)));
+            within(usize::MAX - 1, || (0..200_000).for_each(|_| yield_after(STRIDE)));
             let ran_within = seen.load(Ordering::Relaxed);
             // The same work without a budget lets the other fiber run.
             while !seen.load(Ordering::Relaxed) {
-                give_way(STRIDE);
+                yield_after(STRIDE);
             }
             ran_within
         });

@@ -12,7 +12,7 @@
 //! 3. A reader of a body calls [`Fields::end`] after its last field, so that no bytes go unread.
 //! 4. A search in a long body has safe points: a message may have a gigabyte.
 
-use runtime::work::{STRIDE, give_way};
+use runtime::work::{STRIDE, yield_after};
 use sql::{SqlError, SqlState};
 
 /// The reason why bytes are no message of the protocol. The text is PostgreSQL's for the same
@@ -205,7 +205,7 @@ fn long_end(bytes: &[u8]) -> Option<usize> {
             return piece.iter().position(|&b| b == 0).map(|at| before + at);
         }
         before += piece.len();
-        give_way(piece.len());
+        yield_after(piece.len());
     }
     None
 }

@@ -6,8 +6,8 @@
 //! - An address and a user name together have a queue of their own. Each answer is due a pause
 //!   after the one before, however many connections ask at once. So a client with a wrong password
 //!   slows down only itself.
-//! - An address as a whole has a queue as well, which begins where no single user's failures reach.
-//!   It bounds the guesses of a client that tries many names.
+//! - An address as a whole has a queue as well. It begins after more failures (40) than one user
+//!   can cause at the allowed pace. It bounds the guesses of a client that tries many names.
 //!
 //! Unix sockets are not counted, so that the administrator of the machine always gets in.
 //!

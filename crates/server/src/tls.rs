@@ -226,7 +226,7 @@ impl Tls {
             rest = &rest[taken..];
             // A long reply takes tens of milliseconds. An interrupt waits, because half a message
             // cannot be taken back.
-            runtime::work::give_way(taken);
+            runtime::work::yield_after(taken);
             let before = out.len();
             while self.connection.wants_write() {
                 self.connection.write_tls(out)?;

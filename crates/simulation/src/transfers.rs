@@ -180,8 +180,9 @@ fn number(client: &mut Client, sql: &str) -> i64 {
     expect(client, sql)[0].parse().expect("a number")
 }
 
-/// The balances add up to their first sum, `wrong` aside, in every snapshot. An account without the
-/// text of its balance is left out of the sum.
+/// In every snapshot all balances add up to the initial total. `wrong` is added to the sum to prove
+/// that the check can fail (`--fault sum`). An account without the text of its balance is left out
+/// of the sum.
 fn expect_sum(client: &mut Client, wrong: i64) {
     let sum = format!("SELECT sum(balance) FROM accounts WHERE text = {}", text_of("balance"));
     assert_eq!(number(client, &sum) + wrong, BALANCE * ACCOUNTS as i64, "money was made or lost");

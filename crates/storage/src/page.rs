@@ -5,8 +5,8 @@
 //!
 //! The checksum (CRC-32C) covers bytes 4..8192. It is right only in the bytes written to disk: a
 //! page in memory carries the checksum that it was read with. A page that was never written is all
-//! zeros and has no valid checksum. So one test finds a page that was claimed and lost, and one
-//! that was damaged.
+//! zeros and has no valid checksum. So the checksum alone finds both a page that was claimed but
+//! never written and a page that was damaged.
 
 use std::fmt;
 

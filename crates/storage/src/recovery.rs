@@ -204,7 +204,7 @@ impl Recovery {
             if read.is_err() || page::verify(&bytes, page_no).is_err() || page::lsn(&bytes) <= self.end {
                 continue;
             }
-            let mut page = pool.pin(page_no)?.lock_patiently();
+            let mut page = pool.pin(page_no)?.lock_yielding();
             if page.lsn() > self.end {
                 page.set_lsn(self.end);
                 newer += 1;

@@ -231,7 +231,7 @@ impl Space {
     /// The space of a store whose log has been redone. Reads the map pages.
     pub fn open(pool: &Arc<Pool>, wal: &Arc<Wal>) -> Result<Space, Error> {
         let space = Space::empty(pool, wal);
-        let meta = pool.pin(META_PAGE)?.lock_patiently();
+        let meta = pool.pin(META_PAGE)?.lock_yielding();
         check_meta(&meta.bytes()[HEADER_SIZE..])?;
         drop(meta);
         let file = pool.file(META_PAGE);
@@ -239,7 +239,7 @@ impl Space {
         // A group without a written map was being added when the process died: it does not exist
         // yet.
         while let Some(map) = space.map_if_written(PageNo(start + MAP_INDEX))? {
-            let map = map.lock_patiently();
+            let map = map.lock_yielding();
             let used = |page: u32| is_set(map.bytes(), (page - start) as u16);
             let group = start..start + PAGES_PER_MAP;
             let last_used = group.clone().rev().find(|&page| used(page)).unwrap_or(start);
@@ -421,7 +421,7 @@ impl Space {
     /// Whether the page's bit is set. For checks. Parks.
     pub fn is_used(&self, page_no: PageNo) -> Result<bool, Error> {
         let (map_page, bit) = map_page_of(page_no);
-        Ok(is_set(self.pool.pin(map_page)?.lock_patiently().bytes(), bit))
+        Ok(is_set(self.pool.pin(map_page)?.lock_yielding().bytes(), bit))
     }
 }
 

@@ -122,7 +122,7 @@ impl Spool {
             let some = end.min(self.released + PAGES_AT_ONCE);
             give_back(store, &self.pages[self.released..some]);
             self.released = some;
-            work::give_way(work::STRIDE);
+            work::yield_after(work::STRIDE);
         }
     }
 
@@ -155,7 +155,7 @@ impl Drop for Spool {
             fiber::spawn_local(move || {
                 for some in pages.chunks(PAGES_AT_ONCE) {
                     give_back(&store, some);
-                    work::give_way(work::STRIDE);
+                    work::yield_after(work::STRIDE);
                 }
             });
         } else {

@@ -1,4 +1,4 @@
-//! The readers of a page's bytes, as functions of the bytes: a door for the fuzzer
+//! The readers of a page's bytes, as functions of the bytes: the fuzzer's interface
 //! (`crates/readers`). The store itself goes through `btree` and `recovery`.
 //!
 //! An optimistic read sees torn bytes until it has validated its page's version. Redo applies an

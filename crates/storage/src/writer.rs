@@ -107,7 +107,7 @@ impl Batch {
                 return false;
             }
         }
-        let chosen = latch_patiently(pool, frame);
+        let chosen = latch_yielding(pool, frame);
         let page_no = header.page_no();
         let claimed = page_no != PageNo::NONE && header.begin_write();
         if claimed {
@@ -128,7 +128,7 @@ impl Batch {
         let written = self.write_to_files(pool);
         stop::point("storage.writer.after_write");
         for copy in &self.copies {
-            latch_patiently(pool, copy.frame);
+            latch_yielding(pool, copy.frame);
             let header = pool.header(copy.frame);
             header.end_write(written.is_ok());
             header.latch.unlock_unchanged();
@@ -170,7 +170,7 @@ impl Batch {
 
 /// Takes a frame's latch and lets other fibers run while another holds it; returns the state
 /// before.
-fn latch_patiently(pool: &Pool, frame: u32) -> State {
+fn latch_yielding(pool: &Pool, frame: u32) -> State {
     let header = pool.header(frame);
     loop {
         if let Some(state) = header.latch.read()
@@ -355,7 +355,8 @@ impl Pool {
             if header.is_dirty_before(lsn) {
                 due.push((header.page_no(), frame as u32));
             }
-            // A large pool's headers take a while. A change behind the look was made after `lsn`.
+            // Reading all headers of a large pool takes long, so yield. A frame that becomes dirty
+            // after the loop has passed it was changed after `lsn`, so it need not be found.
             if frame.is_multiple_of(FRAMES_PER_SAFE_POINT) {
                 fiber::safe_point();
             }

@@ -171,7 +171,7 @@ impl Pages {
     fn change(&self, number: u32, value: u64) {
         self.machine.call(1, || {
             let pinned = self.pool.pin(PageNo(number)).unwrap();
-            fill(&mut pinned.lock_patiently(), value, &self.log);
+            fill(&mut pinned.lock_yielding(), value, &self.log);
         });
     }
 

@@ -64,7 +64,8 @@ fn a_checkpoint_makes_room_when_there_is_none() {
     // No space left on device.
     stop::arm_all("log.segment.make=fail:28").unwrap();
 
-    // Ends of transactions take all their room and wait for more.
+    // Fibers append abort or commit records until the room reserved for them is used up; then they
+    // wait for more.
     let ends = Arc::new(AtomicU64::new(0));
     for core in 0..2 {
         let (ender, count) = (Arc::clone(&wal), Arc::clone(&ends));

@@ -41,7 +41,8 @@ impl Caption {
         }
         let bytes = &text.as_bytes()[..end];
         self.latch.write_alone(|| {
-            // Relaxed, all of these: the latch orders them; all but its word may be torn.
+            // Relaxed, here and below: the latch orders the stores. A reader may see a mixture of
+            // two texts; the latch's version then fails its validation.
             self.length.store(bytes.len() as u32, Ordering::Relaxed);
             let mut chunks = bytes.chunks_exact(8);
             for (word, chunk) in self.words.iter().zip(&mut chunks) {
@@ -55,7 +56,8 @@ impl Caption {
         });
     }
 
-    /// The text. Waits for a writer that is at it, which may be a thread that was preempted.
+    /// The text. While a writer stores a new one, the reader yields its thread, because the
+    /// writer's thread may have been preempted.
     pub fn read(&self) -> String {
         loop {
             if let Some(seen) = self.latch.read()

@@ -1,7 +1,8 @@
 //! Per-core count of the latches the running fiber holds.
 //!
 //! Fibers of one core never switch while a latch is held, so a count per thread is exact for the
-//! running fiber. Every suspend point calls [`assert_none`]; that is law 4 made a check.
+//! running fiber. Every suspend point calls [`assert_none`]. So a fiber that would park with a
+//! latch panics: no latch is held across a park (ARCHITECTURE.md, Invariants).
 
 use std::cell::Cell;
 

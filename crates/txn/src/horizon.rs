@@ -49,7 +49,7 @@ struct Progress {
     ended: u64,
     /// The horizon at the last look.
     stood: u64,
-    /// Since when the horizon has stood there.
+    /// Time since which the horizon has had the value `stood`.
     since: u64,
     /// Whether the log names its holder already.
     holder_told: bool,

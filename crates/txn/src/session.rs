@@ -178,11 +178,12 @@ pub(crate) struct Inner {
     /// The highest commit known to former holders of locks that this session got. New snapshots
     /// include it.
     heard: Cell<Lsn>,
-    /// Locks of the transaction, one entry for each mode: a savepoint may go back to a weaker one.
+    /// The transaction's locks, with one entry for each mode of a lock. So ROLLBACK TO can give up
+    /// a stronger mode and keep the weaker one.
     held: RefCell<Vec<(Tag, u8)>>,
     tables: RefCell<Vec<tables::HeldTable>>,
-    /// Modes added, since the first savepoint, to table locks that are older than the last
-    /// savepoint.
+    /// Table-lock modes taken since the first savepoint on tables that were already locked before
+    /// the last savepoint. ROLLBACK TO gives them up.
     raised: RefCell<Vec<(u32, TableLock)>>,
     /// The advisory locks that it holds, with the number of times each was taken.
     advisory: RefCell<SeededMap<(AdvisoryKey, AdvisoryLock), advisory::Counts>>,
@@ -460,7 +461,8 @@ impl TxnSession {
         &self.state().limits
     }
 
-    /// Waits until everything this session has seen is on disk. Call it before a client gets any of it, within a transaction too.
+    /// Waits until everything this session has seen is on disk. Call it before a client gets any of
+    /// it, within a transaction too.
     #[inline]
     pub fn wait_seen(&self) -> Result<(), Error> {
         let state = self.state();

@@ -257,8 +257,9 @@ impl Slots {
     pub(crate) fn wake_end_waiters(&self, slot: u32) {
         let waiters = {
             let mut shared = self.get(slot).shared.lock();
-            // Granted under the lock, which a session that leaves the queue takes too. A later
-            // grant would be taken for one of the waiter's next wait.
+            // The grant happens under the lock, and so does leaving the queue. A grant after that
+            // could reach a waiter that has left and waits for something else; it would take the
+            // grant for its new wait.
             shared.end_waiters.iter().for_each(|waiter| self.get(waiter.slot).grant());
             std::mem::take(&mut shared.end_waiters)
         };

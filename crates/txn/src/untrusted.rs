@@ -1,4 +1,4 @@
-//! The readers of undo information, as functions of its bytes: a door for the fuzzer
+//! The readers of undo information, as functions of its bytes: the fuzzer's interface
 //! (`crates/readers`). What must hold: no bytes make these functions panic.
 
 use crate::{log_undo, undo};

@@ -11,7 +11,8 @@
 //! - Command: the writer's statement (30 bits). Its own later statements see the version, the
 //!   statement itself does not.
 //! - Keys: the writer changed the values of a unique key other than the one under which the row
-//!   lies. Until it ends, that excludes FOR KEY SHARE as a deletion does.
+//!   lies. Until the writer's transaction ends, such a version excludes FOR KEY SHARE, as a
+//!   deletion does.
 //! - Deleted: the row ends with this version. It keeps the payload of the one before, and the entry
 //!   stays until no snapshot can see that.
 

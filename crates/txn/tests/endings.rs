@@ -22,7 +22,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// A runtime other than the engine's, with more cores: its highest core number does not exist in
 /// the engine's.
-fn stranger() -> Arc<Runtime> {
+fn larger_runtime() -> Arc<Runtime> {
     let options = Options { cores: Some(CORES + 2), pin: false, ..Options::default() };
     Runtime::start(options).expect("the runtime starts")
 }
@@ -67,15 +67,15 @@ fn rows(runtime: &Runtime, engine: &Arc<Engine>) -> Vec<(String, String)> {
 fn a_session_is_taken_back_at_home_wherever_it_is_dropped() {
     let _alone = alone();
     let bench = Bench::new("endings-home");
-    let (engine, stranger) = (bench.engine(), stranger());
+    let (engine, larger) = (bench.engine(), larger_runtime());
     put_old(&bench.runtime, engine);
     type Place<'p> = (&'p str, Box<dyn Fn(TxnSession) + 'p>);
     let places: [Place<'_>; 5] = [
         ("its own core", Box::new(|session| bench.runtime.call(1, || drop(session)))),
         ("another core", Box::new(|session| bench.runtime.call(0, || drop(session)))),
         ("no worker", Box::new(drop)),
-        ("a stranger's core of that number", Box::new(|session| stranger.call(1, || drop(session)))),
-        ("a stranger's core beyond", Box::new(|session| stranger.call(CORES + 1, || drop(session)))),
+        ("the larger runtime's core of that number", Box::new(|session| larger.call(1, || drop(session)))),
+        ("the larger runtime's core beyond", Box::new(|session| larger.call(CORES + 1, || drop(session)))),
     ];
     for (place, drop_there) in places {
         drop_there(unfinished(&bench.runtime, engine));
@@ -86,8 +86,8 @@ fn a_session_is_taken_back_at_home_wherever_it_is_dropped() {
         let idle = bench.runtime.call(1, || engine.session().expect("a session"));
         drop_there(idle);
     }
-    assert_eq!(stranger.call(CORES + 1, || 7), 7);
-    stranger.shutdown();
+    assert_eq!(larger.call(CORES + 1, || 7), 7);
+    larger.shutdown();
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_session_that_outlives_its_engine_touches_nothing() {
     let _alone = alone();
     let folder = test_folder("endings-late");
     let _ = std::fs::remove_dir_all(&folder);
-    let stranger = stranger();
+    let larger = larger_runtime();
     let first = start_runtime();
     let engine = open_engine(&first, &folder, 1024);
     put_old(&first, &engine);
@@ -112,8 +112,8 @@ fn a_session_that_outlives_its_engine_touches_nothing() {
     // Another engine has its folder by now.
     let second = start_runtime();
     let successor = open_engine(&second, &folder, 1024);
-    late.for_each(|session| stranger.call(1, || drop(session)));
-    stranger.call(1, || runtime::fiber::sleep(Duration::from_millis(1)));
+    late.for_each(|session| larger.call(1, || drop(session)));
+    larger.call(1, || runtime::fiber::sleep(Duration::from_millis(1)));
     assert_eq!(store_of(&engine).wal().position(), end, "a closed engine's log goes on");
     // Nothing keeps the closed engine alive, not even a message that no worker receives.
     let left = Arc::downgrade(&engine);
@@ -123,7 +123,7 @@ fn a_session_that_outlives_its_engine_touches_nothing() {
     second.call(0, || successor.close().expect("closes"));
     drop(successor);
     second.shutdown();
-    stranger.shutdown();
+    larger.shutdown();
     let _ = std::fs::remove_dir_all(&folder);
 }
 

@@ -130,7 +130,7 @@ impl Hasher for PacedHasher {
         }
         for piece in bytes.chunks(STRIDE) {
             self.0.write(piece);
-            work::give_way(piece.len());
+            work::yield_after(piece.len());
         }
     }
 
@@ -258,7 +258,7 @@ pub(crate) fn without_blanks(text: &str) -> &str {
             return &text[..end - piece.len() + last + 1];
         }
         end -= piece.len();
-        work::give_way(piece.len());
+        work::yield_after(piece.len());
     }
     ""
 }

@@ -170,7 +170,7 @@ fn no_damage_goes_unnoticed() {
         }
         restore();
     }
-    // One copy of the control file does; the other's damage is named.
+    // One whole copy of the control file is enough. The check succeeds and names the damaged copy.
     for at in [100, 4196] {
         flip(&server.data().join("control"), at);
         let (status, said) = check(&server);

@@ -64,7 +64,8 @@ impl Recorder {
         let mut command = Command::new(program);
         command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string()).env("PGUSER", "postgres");
         command.env("PGDATABASE", "fuzzed").env("PGSSLMODE", "disable").env("PGGSSENCMODE", "disable");
-        // A number that grew digits is a long statement's.
+        // Damage may add digits to a number and so make a statement run very long; the timeout ends
+        // it.
         command.env("PGOPTIONS", "-c statement_timeout=5s");
         command
     }
@@ -95,7 +96,8 @@ fn recorded(server: &Server) -> Vec<Vec<u8>> {
     while recorder.streams.lock().unwrap().len() < 8 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Loading says the most; its middle says nothing new.
+    // The stream of `pgbench -i` is the longest, and its middle repeats one kind of row. So each
+    // stream is cut to its first 16 KiB.
     let mut streams = recorder.streams.lock().unwrap().clone();
     streams.iter_mut().for_each(|stream| stream.truncate(16 << 10));
     assert!(streams.len() >= 8 && streams.iter().all(|stream| stream.len() > 40), "{}", streams.len());

@@ -152,7 +152,7 @@ impl<'s> Reader<'_, 's> {
             if ending == Ending::Unknown {
                 ending = self.ending(input.rest(), &mut firsts, input.ended)?;
             }
-            // While the ending is unknown no line has one.
+            // Until the first line's ending is known, no line's end can be found.
             let found = match ending {
                 Ending::Unknown => None,
                 known => self.line_end(input.rest(), &mut seen, known.last())?,
@@ -160,7 +160,8 @@ impl<'s> Reader<'_, 's> {
             let length = match found {
                 Some(at) => at,
                 None => {
-                    // At the end the ending is known at last.
+                    // At the end of the data `ending()` decides. So go on while data comes or the
+                    // ending is still unknown.
                     if input.more(client)? || ending == Ending::Unknown {
                         continue;
                     }
@@ -383,7 +384,8 @@ impl<'s> Reader<'_, 's> {
         if flags & 1 << 16 != 0 {
             return Err(bad_format("invalid COPY file header (WITH OIDS)"));
         }
-        // The lower bits are for what a reader may pass over.
+        // Bits 0 to 15 are flags that a reader may ignore; any of bits 16 to 31 is critical and
+        // unknown.
         if flags >> 16 != 0 {
             return Err(bad_format("unrecognized critical flags in COPY file header"));
         }

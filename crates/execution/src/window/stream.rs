@@ -21,9 +21,11 @@ pub(super) enum Reach {
     Present,
     /// Rows around the present one.
     Around {
-        /// The number of rows behind the present one; None: any.
+        /// How many rows before the current one (towards the start) the calls may read; None: no
+        /// bound, so all earlier rows are kept.
         back: Option<u64>,
-        /// The number of rows before it; None: the row's own arguments tell.
+        /// How many rows after the current one the calls may read; None: known only for each row,
+        /// from its arguments.
         ahead: Option<u64>,
     },
 }
@@ -76,7 +78,7 @@ impl<'s> Window<'s> {
             };
         }
         Some(match all {
-            // The first row stays.
+            // first_value() reads the first row, so no earlier row may be dropped (`back: None`).
             Reach::Around { ahead, .. } if first => Reach::Around { back: None, ahead },
             all => all,
         })

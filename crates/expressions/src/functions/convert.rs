@@ -173,8 +173,8 @@ fn to_timestamptz<'a>(context: &mut EvalContext<'a, '_>, arguments: &[Datum<'a>]
     })
 }
 
-/// As [`to_timestamptz`], for a comparison: a local time outside all instants is outside all but
-/// the infinities.
+/// As [`to_timestamptz`], for a comparison. A local time that no timestamptz can hold does not
+/// fail: it becomes a value beyond every finite instant, inside the infinities.
 fn to_comparable_instant<'a>(
     context: &mut EvalContext<'a, '_>,
     arguments: &[Datum<'a>],

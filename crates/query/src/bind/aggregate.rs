@@ -327,7 +327,7 @@ enum Ungrouped {
 
 impl Check<'_> {
     fn rewrite(&mut self, expr: &mut Expr) -> Result<(), Ungrouped> {
-        runtime::work::give_way(CHECKING);
+        runtime::work::yield_after(CHECKING);
         let (computed, twins) = (self.computed, &self.level.twins);
         if !computed.is_empty() {
             let mut alike = computed.get(&twins.fingerprint(expr)).into_iter().flatten();

@@ -160,7 +160,7 @@ impl Binder<'_> {
                     Met::Aggregate(call) => twins.print_aggregate(call.clone()),
                     Met::Window(window, call) => twins.print_window(window, call),
                 };
-                runtime::work::give_way(print.len() * PRINTING);
+                runtime::work::yield_after(print.len() * PRINTING);
                 let first = *twins.first.entry(print).or_insert(output);
                 twins.of.insert(output, first);
             }

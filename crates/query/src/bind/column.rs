@@ -210,8 +210,8 @@ impl Binder<'_> {
         let expr = self.column_value(&column.value.clone());
         let inner = found.level + 1 < self.levels.len();
         let level = &mut self.levels[found.level];
-        // Only these clauses are evaluated above the grouping, are compared with clauses that are,
-        // or may read no column.
+        // The binder notes the column only in these clauses. Clauses with aggregates are evaluated
+        // above the grouping; GROUP BY is compared with them; LIMIT may read no column.
         if level.clause.allows_aggregates() || matches!(level.clause, Clause::Group | Clause::Limit) {
             expr.walk(&mut |part| {
                 if let Expr::Column { register, .. } = part {

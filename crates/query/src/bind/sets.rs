@@ -3,9 +3,9 @@
 //! - Those of one query run side by side. A call written twice is one call, so that ORDER BY and
 //!   GROUP BY find the target they name. Functions that GROUP BY reads run below the grouping, all
 //!   others above it.
-//! - A call in a window definition runs below the window. It is no call of the target list, even if
-//!   both have the same text. The two meet only if a part of a target equals a whole key of the
-//!   window; then the target reads the key.
+//! - A call in a window definition runs below the window. A call with the same text in the target
+//!   list is another call. There is one exception: if a part of a target equals a whole key of the
+//!   window, the target reads that key.
 //! - A row of VALUES in INSERT may contain such functions if it is the only row. It becomes the
 //!   target list of a query.
 

@@ -13,8 +13,8 @@
 //!    way: the right side reads the left side's registers and runs again for every left row.
 //! 3. Keys for scans have exactly the type of the key column they are compared with (the planner
 //!    casts).
-//! 4. An `second_look` plan runs in the register file of a row that was joined before. It consists of
-//!    [`Plan::Joined`] and of nodes that pass on the file they are given.
+//! 4. An `second_look` plan runs in the register file of a row that was joined before. It consists
+//!    of [`Plan::Joined`] and of nodes that pass on the file they are given.
 //! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep. They are
 //!    all those written below it and read by it or above it.
 

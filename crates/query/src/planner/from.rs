@@ -1,6 +1,6 @@
-//! FROM as the second look at locked rows sees it ([`super::second_look`]). It has the subqueries that
-//! PostgreSQL merges into the query around them. It also has the tables whose rows show whether an
-//! item had a row.
+//! FROM as the second look at locked rows sees it ([`super::second_look`]). It has the subqueries
+//! that PostgreSQL merges into the query around them. It also has the tables whose rows show
+//! whether an item had a row.
 
 use std::sync::Arc;
 

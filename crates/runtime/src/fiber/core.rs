@@ -147,8 +147,8 @@ impl Core {
         }
     }
 
-    /// Runs this function on pooled fibers for as long as `wants`: each time until the fiber waits
-    /// or the function returns.
+    /// While `wants` returns true, runs `job` on a fiber of the pool. Each run lasts until the
+    /// fiber parks or `job` returns.
     pub(crate) fn run_while(&self, wants: impl Fn() -> bool, job: fn()) {
         while wants() {
             let Some(fiber) = self.take_fiber() else { return };

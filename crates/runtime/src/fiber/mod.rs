@@ -432,7 +432,7 @@ pub(crate) fn obey_nobody() {
 
 /// Yields when the fiber's time slice is used up, where it may suspend; looks at the clock at each
 /// call.
-pub(crate) fn give_way() {
+pub(crate) fn yield_at_slice_end() {
     if let Some((core, fiber)) = current()
         && fiber.may_suspend()
     {

@@ -1,4 +1,4 @@
-//! The process: how it ends, and what the machine tells of it.
+//! The process on the model machine: its end, its environment, and its size in memory.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn variable(_: &str) -> Option<String> {
     None
 }
 
-/// The text of a file in which the system tells of itself: a machine of 16 GiB without control
+/// The content of a file under /proc or /sys: a machine with 16 GiB of memory and no control
 /// groups.
 pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
     match path.as_ref().to_str() {
@@ -29,7 +29,7 @@ pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
     }
 }
 
-/// The numbers of pages that the process has: none.
+/// Stands for /proc/self/statm, which the model machine lacks.
 pub(crate) struct Pages;
 
 impl Pages {
@@ -39,7 +39,7 @@ impl Pages {
         Ok(Pages)
     }
 
-    /// The line of numbers: the machine does not tell.
+    /// Reads no bytes: the resident size is unknown.
     pub(crate) fn read(&self, _: &mut [u8]) -> usize {
         0
     }

@@ -13,7 +13,8 @@ pub(crate) fn pin(_: usize) -> bool {
 /// Lets this thread run on all of these processors.
 pub(crate) fn unpin(_: &[usize]) {}
 
-/// Makes this thread so much less urgent: it has a processor of its own.
+/// Lowers this thread's priority by so much. Without effect: each thread has a processor of its
+/// own.
 pub(crate) fn be_nice(_: i32) {}
 
 /// NUMA nodes of the machine.

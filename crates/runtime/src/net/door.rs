@@ -21,7 +21,7 @@ const CALLERS: usize = 64;
 const TALK_LIMIT: u64 = 60_000_000_000;
 /// Longest wait for input before the thread looks at the clock, in milliseconds.
 const LOOK: i32 = 100;
-/// The most bytes that a talk may leave unread until more have come.
+/// A talk that has left more than this many bytes of its input unused ends.
 const LONGEST: usize = 10_000;
 
 /// One side of a talk with a client. Runs on the door's thread: it must not wait.
@@ -96,7 +96,8 @@ impl Porter {
             }
             self.answer();
         }
-        // Nobody may want them any more: then they are given up.
+        // The receiver may be gone (the start failed). Then the send fails and the addresses are
+        // closed here.
         let _ = back.send(std::mem::take(&mut self.places));
         self.answer();
         while !self.callers.is_empty() {

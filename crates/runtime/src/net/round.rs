@@ -381,7 +381,7 @@ impl SessionIo<'_> {
                 }
                 waited?;
             }
-            work::give_way(piece.len());
+            work::yield_after(piece.len());
         }
         *self.output = output;
         self.output.clear();

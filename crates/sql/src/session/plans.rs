@@ -94,7 +94,7 @@ impl Plans {
 fn let_go(planned: Arc<Planned>) {
     let bytes = planned.bytes;
     drop(planned);
-    work::give_way(bytes);
+    work::yield_after(bytes);
 }
 
 struct Cache {

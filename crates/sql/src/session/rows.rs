@@ -45,7 +45,7 @@ impl KeptRows {
         KeptRows { rows: Rows::numbered(memory), scroll: true, ..KeptRows::new(0) }
     }
 
-    /// With the rows that a query makes as they are read.
+    /// The same list, whose rows behind the kept ones `query` makes when they are read.
     pub fn with_stream(self, query: RowStream) -> KeptRows {
         KeptRows { stream: Some(query), ..self }
     }

@@ -54,7 +54,7 @@ fn begin(
     Ok(RowStream::begin(folder, move |made, demand| run(&environment, &statement, &packed, (made, demand))))
 }
 
-/// Runs a query and waits behind each of its rows.
+/// Runs a query. After each row it suspends until the reader asks for the next one.
 fn run(
     environment: &SessionEnvironment,
     statement: &Statement,

@@ -73,7 +73,8 @@ fn an_old_snapshot_keeps_what_it_sees_and_no_longer() {
         std::thread::sleep(4 * PAUSE);
         assert_eq!(rows(&mut old, seen), ["1000|500500|1000"]);
         assert_eq!(rows(&mut old, "SELECT count(*) FROM t WHERE n BETWEEN 1 AND 1000"), ["1000"]);
-        // The rows deleted meanwhile make it look again and again.
+        // These deletions make autovacuum visit the table again in each round, while the old
+        // snapshot still needs the first rows.
         run(&mut s, "INSERT INTO t SELECT g, 0, 'c' FROM generate_series(2000, 2999) g");
         run(&mut s, "DELETE FROM t WHERE id >= 2000");
     }

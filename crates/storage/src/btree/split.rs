@@ -45,8 +45,9 @@ enum Outcome {
     ParentFull(Box<KeyBuffer>),
 }
 
-/// Makes room in the leaf of `key` for an entry with `payload_len` bytes beside the key, or brings
-/// that nearer: the caller looks again.
+/// Makes room in the leaf of `key` for an entry with `payload_len` bytes beside the key. One call
+/// may do only a step of it (such as a split of the parent), so the caller searches and tests
+/// again.
 #[cold]
 pub(super) fn make_room(
     tree: &Tree,

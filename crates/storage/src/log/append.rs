@@ -214,7 +214,8 @@ impl Wal {
         // it was granted only as far as the ring is free.
         unsafe { self.ring.write(start, buffer) };
         let lsn = Lsn(start + length);
-        // Outside `with_core`, because it is the caller's code.
+        // Runs outside `with_core`, because `filled` is the caller's code and may use this core's
+        // state again.
         if stands {
             filled(lsn);
         }

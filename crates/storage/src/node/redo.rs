@@ -1,8 +1,9 @@
 //! The log operations of nodes: their codes, their payloads, and their redo.
 //!
 //! Each function here changes one page and needs only the payload and that page: recovery redoes
-//! the pages of one record one by one. Operations on a leaf go by key, those on shapes by index.
-//! The entries and their order are the same again; their places in the page may not be.
+//! the pages of one record one by one. Operations on leaf entries name the entry by its key;
+//! splits, cuts and merges name it by its index. Redo gives the same entries in the same order,
+//! though their offsets in the page may differ.
 
 use super::buffer::PageBuffer;
 use super::{COUNT, HEAP, Node, SLOT, SLOTS};

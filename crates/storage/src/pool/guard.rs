@@ -183,7 +183,7 @@ impl<'p> Pinned<'p> {
 
     /// Takes the exclusive latch and lets other fibers run while another holds it. The caller holds
     /// no other latch.
-    pub fn lock_patiently(&self) -> PageMut<'p> {
+    pub fn lock_yielding(&self) -> PageMut<'p> {
         loop {
             match self.lock() {
                 Ok(page) => return page,

@@ -190,7 +190,7 @@ fn pages_survive_eviction_under_load() {
             let page_no = number(index);
             if random.below(3) == 0 {
                 let pinned = pool.pin(page_no).unwrap();
-                let mut page = pinned.lock_patiently();
+                let mut page = pinned.lock_yielding();
                 let value = value_of(page.bytes());
                 assert_eq!(
                     value,

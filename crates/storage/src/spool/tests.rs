@@ -123,7 +123,7 @@ fn an_emptied_spool_keeps_as_much_in_memory_as_a_new_one() {
 
 #[test]
 fn a_spool_gives_its_pages_back_wherever_it_is_dropped() {
-    let stranger = Runtime::start(Options { cores: Some(4), pin: false, ..Options::default() }).unwrap();
+    let other = Runtime::start(Options { cores: Some(4), pin: false, ..Options::default() }).unwrap();
     with_store("anywhere", |store| {
         let spools: Vec<Spool> = (0..3)
             .map(|_| {
@@ -139,8 +139,8 @@ fn a_spool_gives_its_pages_back_wherever_it_is_dropped() {
             let first = spools.next();
             scope.spawn(move || drop(first));
             for (core, spool) in [1, 3].into_iter().zip(spools) {
-                let stranger = &stranger;
-                scope.spawn(move || stranger.call(core, || drop(spool)));
+                let other = &other;
+                scope.spawn(move || other.call(core, || drop(spool)));
             }
         });
         let free = || {
@@ -153,12 +153,12 @@ fn a_spool_gives_its_pages_back_wherever_it_is_dropped() {
             runtime::fiber::yield_now();
         }
     });
-    stranger.shutdown();
+    other.shutdown();
 }
 
 #[test]
 fn a_spool_may_outlive_its_store() {
-    let stranger = Runtime::start(Options { cores: Some(4), pin: false, ..Options::default() }).unwrap();
+    let other = Runtime::start(Options { cores: Some(4), pin: false, ..Options::default() }).unwrap();
     let (store, mut spools) = with_closed_store("outlives", |store| {
         let spools: Vec<Spool> = (0..2)
             .map(|_| {
@@ -169,9 +169,9 @@ fn a_spool_may_outlive_its_store() {
             .collect();
         (Arc::downgrade(store), spools)
     });
-    stranger.call(3, || drop(spools.pop()));
+    other.call(3, || drop(spools.pop()));
     assert_eq!(store.strong_count(), 1, "what nobody takes any more keeps the store");
     drop(spools);
     assert_eq!(store.strong_count(), 0, "what nobody takes any more keeps the store");
-    stranger.shutdown();
+    other.shutdown();
 }

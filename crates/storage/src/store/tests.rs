@@ -97,7 +97,7 @@ fn make_page(store: &Store, content: u8) -> PageNo {
 }
 
 fn content(store: &Store, page_no: PageNo) -> u8 {
-    store.pool.pin(page_no).unwrap().lock_patiently().bytes()[4000]
+    store.pool.pin(page_no).unwrap().lock_yielding().bytes()[4000]
 }
 
 #[test]

@@ -101,7 +101,8 @@ macro_rules! core_local {
 #[inline(always)]
 pub fn preemption_point() {}
 
-/// A read of memory that others may be changing: the processor needs no help.
+/// Called before each read of memory that other threads may change. Does nothing here; on the model
+/// machine it may switch threads.
 #[inline(always)]
 pub(crate) fn racy_access() {}
 

@@ -130,7 +130,7 @@ impl Inner {
                 let modes = (self.number.get(), 1 << mode);
                 self.engine.locks.release_modes(tag.as_ref(), modes, self.known(), &self.engine.slots);
                 // Releasing a million locks takes 0.1 s.
-                runtime::work::give_way(RELEASE_WORK);
+                runtime::work::yield_after(RELEASE_WORK);
             }
         }
         if keep == 0 {

@@ -43,8 +43,9 @@ pub enum Direction {
     Backward,
 }
 
-/// A scan in progress. It keeps the snapshot with which it was made. But only that snapshot's
-/// statement, or [`TxnSession::pin`], keeps alive what it sees.
+/// A scan in progress. It keeps a copy of the snapshot with which it was made. The copy alone does
+/// not hold the horizon back: what the scan sees stays only while that snapshot's statement runs or
+/// [`TxnSession::pin`] holds it.
 pub struct Scan {
     cursor: Cursor,
     direction: Direction,

@@ -1,5 +1,5 @@
-//! Statements over rows with large values: no pass over one holds the core, nor does freeing or
-//! taking back what was made.
+//! Statements over rows with large values. Neither reading or computing such a value, nor freeing
+//! it, nor rolling its row back holds the core.
 //!
 //! A strict run makes texts of 100 MB, ten in a table, and of 10 MB in 1 GiB. The run within `make
 //! test` makes short ones, for which each call still needs several pieces.

@@ -10,12 +10,12 @@ const ENTRIES: u64 = 3000;
 
 /// Changes a page behind the tree's back.
 fn plant(pool: &Pool, page_no: PageNo, damage: impl FnOnce(&mut [u8])) {
-    let mut page = pool.pin(page_no).unwrap().lock_patiently();
+    let mut page = pool.pin(page_no).unwrap().lock_yielding();
     damage(page.bytes_mut());
 }
 
 fn root_child(store: &Store, tree: Tree, position: usize) -> PageNo {
-    let root = store.pool.pin(tree.root).unwrap().lock_patiently();
+    let root = store.pool.pin(tree.root).unwrap().lock_yielding();
     Node::of(root.bytes()).child(position).unwrap()
 }
 

@@ -43,10 +43,10 @@ macro_rules! common {
                 self.0.swap(value, ordering)
             }
 
-            /// Sets the value to `new` where it is `current`.
+            /// Sets the value to `new` if it is `current`.
             ///
             /// # Errors
-            /// The value, where it is another.
+            /// The present value, if it is not `current`.
             #[inline]
             pub fn compare_exchange(
                 &self,

@@ -1,4 +1,5 @@
-//! Values and actions of a first caller. A second one lets others run until the first has ended.
+//! `OnceLock`, `LazyLock` and `Once` of the model machine. While the first caller makes the value,
+//! a second caller spins, which lets other virtual threads run.
 
 use std::cell::Cell;
 use std::ops::Deref;

@@ -24,7 +24,7 @@ pub(crate) fn to_digits(number: &BigUint) -> Vec<u8> {
     while rest >= base {
         let quotient = &rest / &base;
         pieces.push((rest - &quotient * &base).to_str_radix(10));
-        work::give_way(product_work(&quotient, &base));
+        work::yield_after(product_work(&quotient, &base));
         rest = quotient;
     }
     let mut digits = rest.to_str_radix(10).into_bytes();
