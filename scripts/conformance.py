@@ -1,23 +1,27 @@
 #!/usr/bin/env python3
 """PostgreSQL 18's own regression files, statement by statement, on PostgreSQL 18 and on Allcore.
 
-Each file has a database of its own on both servers, set up by the source's test_setup.sql. Within a transaction each
-statement stands behind a savepoint: where one server alone fails, both go back, so that they stay comparable. A
-statement's answer is of one class:
+Each file has a database of its own on both servers, set up by the source's test_setup.sql. Within a
+transaction each statement stands behind a savepoint: where one server alone fails, both go back, so
+that they stay comparable. A statement's answer is of one class:
 
     same         the same rows, names and types of columns, command tags and SQLSTATE
     varies       PostgreSQL itself answers differently when it is asked again
-    unsupported  Allcore says 0A000, or names a function, type, setting or catalog relation that PostgreSQL has, as not there
-    follows      it differs and uses an object that an unsupported or following statement should have changed
-    known        it differs for a reason that docs/sql.md gives (scripts/conformance_known.txt names the statements)
+    unsupported  Allcore says 0A000, or that a function, type, setting or catalog relation which
+                 PostgreSQL has is not there
+    follows      it differs and uses an object that an unsupported or following statement should
+                 have changed
+    known        it differs for a reason that docs/sql.md gives (scripts/conformance_known.txt names
+                 the statements)
     wrong        it differs and nothing of the above explains it
     hang         no answer within the limit where PostgreSQL had one
     internal     XX000, or the connection is lost
     unasked      PostgreSQL itself had no answer within the limit
 
-The statements that are wrong, hang or are internal stand in target/conformance/, beside those that follow although both
-servers carried them out with other columns, or one alone did. The table goes to standard output. The status is 1 where
-a statement is wrong, hangs, is internal or unasked, or a file was cut short.
+The statements that are wrong, hang or are internal stand in target/conformance/, beside those that
+follow although both servers carried them out with other columns, or one alone did. The table goes
+to standard output. The status is 1 where a statement is wrong, hangs, is internal or unasked, or a
+file was cut short.
 """
 
 import argparse
@@ -122,7 +126,8 @@ class Pair:
             return self.cancelled(side)
 
     def cancelled(self, side):
-        """A statement that took too long is cancelled; without an answer to that the session is stuck."""
+        """A statement that took too long is cancelled; without an answer to that the session is
+        stuck."""
         side.cancel()
         side.input = side.socket.makefile("rb")
         try:
@@ -168,7 +173,8 @@ class File:
                 self.counts[kind] += 1
 
     def plain(self, step):
-        """COPY from a file of the source's becomes COPY FROM STDIN, for both read the same bytes then."""
+        """COPY from a file of the source's becomes COPY FROM STDIN, for both read the same bytes
+        then."""
         found = COPY_FILE.match(step.text)
         if found and os.path.isfile(found[2]):
             data = Path(found[2]).read_text(encoding="utf-8", errors="surrogateescape")
@@ -218,7 +224,8 @@ class File:
                 pair.ask(number, Step(0, "rollback"))
 
     def classified(self, step, text, expected):
-        """The class, and Allcore's results where it gave any. `text` is the statement's without leading comments."""
+        """The class, and Allcore's results where it gave any. `text` is the statement's without
+        leading comments."""
         pair = self.pair
         begun = time.monotonic()
         try:
@@ -248,7 +255,8 @@ class File:
         return "wrong", given
 
     def lacking(self, expected, given):
-        """Whether Allcore names a function that docs/sql.md lists, or a type, setting or relation of the catalog."""
+        """Whether Allcore names a function that docs/sql.md lists, or a type, setting or relation
+        of the catalog."""
         theirs = [error[0] for _, _, _, error in expected if error]
         for _, _, _, error in given:
             if error and error[0] not in theirs:
@@ -259,8 +267,8 @@ class File:
 
     @staticmethod
     def doubtful(expected, given):
-        """Whether what a statement follows from may not be all: both servers carried it out, and it has other columns, or
-        one alone did for a reason that is no missing object."""
+        """Whether what a statement follows from may not be all: both servers carried it out, and it
+        has other columns, or one alone did for a reason that is no missing object."""
         theirs, ours = ([error[0] for _, _, _, error in results if error] for results in (expected, given))
         if not theirs and not ours:
             return [columns for columns, _, _, _ in expected] != [columns for columns, _, _, _ in given]

@@ -1,8 +1,10 @@
-"""Differences between PostgreSQL and Allcore that stay: which statements show them, and for which reason; functions not there.
+"""Differences between PostgreSQL and Allcore that stay: which statements show them, and for which
+reason; functions not there.
 
-scripts/conformance_known.txt has a line for each: the key of a reason, the names of regression files (separated by
-commas), and a regular expression that the statement's text has to contain, with every run of white space as one blank.
-A line that begins with whitespace or `#` is none. docs/sql.md gives each reason under its key, in bold type.
+scripts/conformance_known.txt has a line for each: the key of a reason, the names of regression
+files (separated by commas), and a regular expression that the statement's text has to contain, with
+every run of white space as one blank. A line that begins with whitespace or `#` is none.
+docs/sql.md gives each reason under its key, in bold type.
 """
 
 import re
@@ -54,16 +56,19 @@ class Known:
 
 
 class NotThere:
-    """The functions that docs/sql.md says are not there, by name and, where others of the name are, by arguments."""
+    """The functions that docs/sql.md says are not there, by name and, where others of the name are,
+    by arguments."""
 
     def __init__(self, own):
-        """`own` are the names of PostgreSQL's functions: one that is not among them was made by a statement."""
+        """`own` are the names of PostgreSQL's functions: one that is not among them was made by a
+        statement."""
         self.own = own
         found = LIST.search(REASONS.read_text(encoding="utf-8"))
         self.spans = [(re.compile(name.replace("*", r"\w*")), arguments) for name, arguments in SPAN.findall(found[1])]
 
     def names(self, message):
-        """Whether the message of an error names such a function, or one that a statement should have made."""
+        """Whether the message of an error names such a function, or one that a statement should
+        have made."""
         call = CALL.match(message)
         if not call:
             return False

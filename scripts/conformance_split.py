@@ -1,4 +1,5 @@
-"""A regression file of PostgreSQL's as psql reads it: statements, the data of COPY, and the few commands that matter."""
+"""A regression file of PostgreSQL's as psql reads it: statements, the data of COPY, and the few
+commands that matter."""
 
 import re
 
@@ -10,10 +11,11 @@ TRUE = {"t", "true", "on", "1", "yes"}
 
 
 class Step:
-    """A statement with its line, the data that follows it, and the psql command that ended it, `\\gset` for one.
+    """A statement with its line, the data that follows it, and the psql command that ended it,
+    `\\gset` for one.
 
-    `texts` has the text for each server: `\\gset` gives a variable the value that the server itself has answered.
-    `text` is PostgreSQL's.
+    `texts` has the text for each server: `\\gset` gives a variable the value that the server itself
+    has answered. `text` is PostgreSQL's.
     """
 
     def __init__(self, line, texts, data=None, ended_by=";"):
@@ -28,7 +30,8 @@ def joined(pieces):
 
 
 class Script:
-    """Steps of a file, one after the other; each server has its variables, which the caller sets between steps."""
+    """Steps of a file, one after the other; each server has its variables, which the caller sets
+    between steps."""
 
     def __init__(self, text, variables):
         self.text, self.variables = text, variables
@@ -149,7 +152,8 @@ class Script:
         return found[1], found[2].strip()
 
     def copied(self):
-        """The lines up to the one with a backslash and a full stop, which psql sends as COPY's data."""
+        """The lines up to the one with a backslash and a full stop, which psql sends as COPY's
+        data."""
         start = self.text.find("\n", self.at) + 1
         end = re.compile(r"^\\\.[ ]*$", re.M).search(self.text, start)
         if not end:

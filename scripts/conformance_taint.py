@@ -143,7 +143,8 @@ class Taint:
             self.parents.setdefault(bare(table["name"]), set()).update(found)
 
     def same(self, text):
-        """A statement that both carried out alike may end a difference of roles, or give another object a tainted name's place."""
+        """A statement that both carried out alike may end a difference of roles, or give another
+        object a tainted name's place."""
         self.note_parents(text)
         keeps = KEEPS.match(text)
         if keeps and words(text[keeps.end():]) & self.names:
@@ -179,13 +180,15 @@ class Taint:
 
     @staticmethod
     def stands(name, texts):
-        """Whether the name stands where one of an object can: behind a word that says so, in a list of FROM, or called."""
+        """Whether the name stands where one of an object can: behind a word that says so, in a list
+        of FROM, or called."""
         name = re.escape(name)
         place = re.compile(rf"{BEFORE_OBJECT}(?:\w+\.)?{name}\b|\bfrom\b[^();]*,\s*\"?{name}\b|\b{name}\"?\s*\(", re.I)
         return any(place.search(text) for text in texts)
 
     def rows(self, expected, given):
-        """Whether the results differ only by rows of the catalog about objects that are not comparable."""
+        """Whether the results differ only by rows of the catalog about objects that are not
+        comparable."""
         def rest(results):
             return [(columns, sorted((row for row in rows if not self.about(row)), key=repr)) for columns, rows, _, _ in results]
         return rest(expected) == rest(given)
@@ -205,7 +208,8 @@ class Taint:
         return any("_".join(parts[:count]) in self.names for count in range(1, len(parts)))
 
     def pattern(self, literal):
-        """Whether a pattern of LIKE or of a regular expression looks for a name that is not comparable."""
+        """Whether a pattern of LIKE or of a regular expression looks for a name that is not
+        comparable."""
         found = PATTERN.match(literal)
         if not found or found.end() == len(literal) and not literal.startswith("^") and "%" not in literal:
             return False

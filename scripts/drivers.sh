@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches into target/drivers the drivers that crates/allcore/tests/server/drivers.rs tries, at the versions
-# pinned beside their checks, and the browser that looks at the lab's report. The script names what it
-# cannot get, and the test of that driver says that it is skipped.
+# Fetches into target/drivers the drivers that crates/allcore/tests/server/drivers.rs tries, at the
+# versions pinned beside their checks, and the browser that looks at the lab's report. The script
+# names what it cannot get, and the test of that driver says that it is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checks=$PWD/crates/allcore/tests/drivers into=${CARGO_TARGET_DIR:-$PWD/target}/drivers

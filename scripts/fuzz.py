@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Random statements on PostgreSQL 18 and Allcore must give the same rows and the same SQLSTATE.
 
-Each round makes small tables from its seed and sends both servers the same statements (scripts/fuzz_statements.py). Rows
-compare in order only where the statement orders them wholly. At the first difference the statements that lead to it are
-cut down to the fewest that still do, and printed with the seed; the status is then 1.
+Each round makes small tables from its seed and sends both servers the same statements
+(scripts/fuzz_statements.py). Rows compare in order only where the statement orders them wholly. At
+the first difference the statements that lead to it are cut down to the fewest that still do, and
+printed with the seed; the status is then 1.
 """
 
 import argparse
@@ -28,8 +29,9 @@ FLOATS, NUMERIC, BPCHAR, INTERVAL = {700: 5, 701: 12}, 1700, 1042, 1186
 
 
 def plain(value, type_, loose):
-    """A value as it is compared. Sums of floats depend on their order in the last digits. Which of several equal values
-    (1.0 and 1.00, 'a' and 'a  ', a day and 24 hours) stands for them all is not said: `loose` makes them one."""
+    """A value as it is compared. Sums of floats depend on their order in the last digits. Either
+    server may choose any of several equal values (1.0 and 1.00, 'a' and 'a  ', a day and 24 hours)
+    to stand for them all: `loose` makes them one."""
     if value is None:
         return None
     if type_ in FLOATS:
@@ -205,7 +207,8 @@ def parser_of(purpose, rounds):
 
 
 def peer():
-    """Starts PostgreSQL 18 and gives its socket folder; None, with a word why, where it is not there."""
+    """Starts PostgreSQL 18 and gives its socket folder; None, with a word why, where it is not
+    there."""
     if not PEER.exists():
         print(f"skipped: PostgreSQL 18 is not there ({PEER})")
         return None

@@ -1,7 +1,8 @@
-"""One function, operator or cast over constants at the edges of their types, for scripts/fuzz_statements.py.
+"""One function, operator or cast over constants at the edges of their types, for
+scripts/fuzz_statements.py.
 
-Nothing else is in the statement, so that its rows, the type, the SQLSTATE and the position of an error must all agree.
-Functions that Allcore does not have are not drawn.
+Nothing else is in the statement, so that its rows, the type, the SQLSTATE and the position of an
+error must all agree. Functions that Allcore does not have are not drawn.
 """
 
 from fuzz_expressions import EXTREMES, REGEXES, Statement

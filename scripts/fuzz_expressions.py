@@ -63,7 +63,8 @@ class Table:
 
 
 class Expressions:
-    """Draws expressions of a type over the columns in scope. The queries in them come from the class above."""
+    """Draws expressions of a type over the columns in scope. The queries in them come from the
+    class above."""
 
     # Small choices.
 

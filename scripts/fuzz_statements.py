@@ -1,4 +1,5 @@
-"""Random SQL for scripts/fuzz.py: tables of every type, expressions, queries, changes, transactions.
+"""Random SQL for scripts/fuzz.py: tables of every type, expressions, queries, changes,
+transactions.
 
 Everything is drawn from the round's generator of random numbers, so a seed always gives the same
 statements. PostgreSQL leaves some results open. Statements avoid them where they can: the rows that
@@ -299,7 +300,8 @@ class Round(Corners, Expressions):
         return Statement(prefix + text, ordered=ordered, loose=self.loose, risky=self.risky)
 
     def plain_sets(self):
-        """Set operations beside and in each other, with their own ORDER BY and LIMIT, of columns whose types must meet."""
+        """Set operations beside and in each other, with their own ORDER BY and LIMIT, of columns
+        whose types must meet."""
         self.loose = True
         families = (INTS + ("numeric",), ("text", "varchar"), ("timestamp", "date"), ("bool",), ("interval",), ("char",))
         kinds = [self.pick(families) for _ in range(self.random.randint(1, 3))]
@@ -335,7 +337,8 @@ class Round(Corners, Expressions):
         return Statement(text, ordered=ordered, loose=True, risky=self.risky)
 
     def shared_with(self):
-        """WITH queries, often over a recursion without end, that several parts of a statement read as far as they need."""
+        """WITH queries, often over a recursion without end, that several parts of a statement read
+        as far as they need."""
         end = self.pick(("", "", f" where n < {self.random.randint(1, 30)}"))
         queries = [f"r (n) as (select 1 union{' all' if self.chance(0.7) else ''} select n + 1 from r{end})"]
         names = ["r"]

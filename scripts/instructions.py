@@ -38,7 +38,8 @@ TOLERANCE = 0.01
 
 @dataclass
 class Path:
-    """A hot path: pgbench's options, its script if none of its own, and the lengths of the two runs."""
+    """A hot path: pgbench's options, its script if none of its own, and the lengths of the two
+    runs."""
 
     options: list
     few: int

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Random interleavings of two or three sessions on PostgreSQL 18 and Allcore must have the same outcomes.
+"""Random interleavings of two or three sessions on PostgreSQL 18 and Allcore must have the same
+outcomes.
 
-Each round makes small tables from its seed (scripts/interleave_statements.py) and plays both servers the same steps: at each
-one, a session that does not wait runs a statement. A step is over when every session has its answer or waits for a lock.
-Compared are who waits, rows, tags and SQLSTATEs, and in the end what the tables hold. A round ends early at a deadlock, whose
-victim the servers choose by time, at a statement Allcore does not support, and at a difference that docs/sql.md lists. At any
-other difference the steps are cut down to the fewest that still differ, and printed with the seed; the status is then 1.
+Each round makes small tables from its seed (scripts/interleave_statements.py) and plays both
+servers the same steps: at each one, a session that does not wait runs a statement. A step is over
+when every session has its answer or waits for a lock. Compared are who waits, rows, tags and
+SQLSTATEs, and in the end what the tables hold. A round ends early at a deadlock, whose victim the
+servers choose by time, at a statement Allcore does not support, and at a difference that
+docs/sql.md lists. At any other difference the steps are cut down to the fewest that still differ,
+and printed with the seed; the status is then 1.
 """
 
 import re
@@ -265,7 +268,8 @@ def again(sides, round_, steps):
 
 
 def shortened(sides, round_, steps):
-    """The fewest steps that still differ, with the difference and the script; None where it does not come again."""
+    """The fewest steps that still differ, with the difference and the script; None where it does
+    not come again."""
     found = next((found for found in (again(sides, round_, steps) for _ in range(3)) if found[1]), None)
     size = max(len(steps) // 2, 1)
     while found and size:

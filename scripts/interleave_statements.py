@@ -1,7 +1,8 @@
 """Random statements of several sessions over the same few rows, for scripts/interleave.py.
 
-Every statement that goes through several rows does so by the primary key (`id > 0`), since who waits depends on the order in
-which rows are locked. Joins name one row of the other table, since which of several partners an UPDATE takes is not said.
+Every statement that goes through several rows does so by the primary key (`id > 0`), since who
+waits depends on the order in which rows are locked. Joins name one row of the other table, since
+which of several partners an UPDATE takes is not said.
 """
 
 import random
@@ -49,7 +50,8 @@ class Round:
             self.final += ["select * from r.s", "select nextval('r.q')"]
 
     def make_keys(self):
-        """A parent and a child by a foreign key of one of three kinds, and perhaps a key of the parent to itself."""
+        """A parent and a child by a foreign key of one of three kinds, and perhaps a key of the
+        parent to itself."""
         to = self.pick("id", "id", "k", "pair")
         actions = f"on delete {self.pick(*ACTIONS)} on update {self.pick(*ACTIONS)}"
         default = self.pick("default 1", "default 9", "")
@@ -98,8 +100,8 @@ class Round:
     # Steps
 
     def step(self, free, states):
-        """The next step: a session that does not wait, and its statement. States are those of ReadyForQuery, of `free`
-        sessions at least."""
+        """The next step: a session that does not wait, and its statement. States are those of
+        ReadyForQuery, of `free` sessions at least."""
         at = self.pick(*free)
         if states[at] == "I":
             self.savepoints[at] = 0

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""`make isolation`: PostgreSQL 18's own isolation specs, played by PostgreSQL's isolationtester against allcore.
+"""`make isolation`: PostgreSQL 18's own isolation specs, played by PostgreSQL's isolationtester
+against allcore.
 
-A spec names sessions and the order of their steps; isolationtester runs every order and writes down what each step gave and
-which one waited. A spec passes when that is what PostgreSQL's source expects, letter for letter. Without arguments the specs
-run that docs/isolation.md lists as passed; all of them must pass.
+A spec names sessions and the order of their steps; isolationtester runs every order and writes down
+what each step gave and which one waited. A spec passes when that is what PostgreSQL's source
+expects, letter for letter. Without arguments the specs run that docs/isolation.md lists as passed;
+all of them must pass.
 """
 import argparse, glob, os, re, signal, subprocess, sys, tempfile, textwrap
 
@@ -142,7 +144,8 @@ def play(program, server, spec, database, step, limit):
 
 
 def reason(output, expected):
-    """Why a spec does not pass: the first feature that is missing, else the first line that differs."""
+    """Why a spec does not pass: the first feature that is missing, else the first line that
+    differs."""
     missing = re.search(r"ERROR:  ([^\n]* is not supported)", output)
     if missing:
         return re.sub(r'"[^"]*"', "..", missing[1])

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Fetches PostgreSQL 18's source by apt from the mirror that this machine's apt uses, and prints its folder.
+"""Fetches PostgreSQL 18's source by apt from the mirror that this machine's apt uses, and prints
+its folder.
 
-It unpacks the tests alone (src/test) into target/pg18-source and leaves a folder that is already there as it is. Nothing
-of it enters the tree. The mirror keeps the newest minor release only, so the script takes the newest it finds.
+It unpacks the tests alone (src/test) into target/pg18-source and leaves a folder that is already
+there as it is. Nothing of it enters the tree. The mirror keeps the newest minor release only, so
+the script takes the newest it finds.
 """
 
 import os

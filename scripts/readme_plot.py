@@ -3,8 +3,8 @@
 
   scripts/readme_plot.py
 
-It writes docs/throughput-light.svg and docs/throughput-dark.svg: throughput over clients, one panel a
-workload, one line a server. A vertical bar reaches as far as the table's "±" says. Run it after
+It writes docs/throughput-light.svg and docs/throughput-dark.svg: throughput over clients, one panel
+a workload, one line a server. A vertical bar reaches as far as the table's "±" says. Run it after
 `make results`; the same page always gives the same bytes.
 """
 import math, os, re
@@ -23,7 +23,8 @@ RIGHT = PANEL_WIDTH - 24
 
 
 def read(workload):
-    """A workload's table: the servers' names, and rows of (clients, [(tps, share of its interval)])."""
+    """A workload's table: the servers' names, and rows of (clients, [(tps, share of its
+    interval)])."""
     with open(os.path.join(DOCS, "results.md")) as file:
         section = file.read().split(f"\n## {workload}\n", 1)[1].split("\n## ", 1)[0]
     table = [[cell.strip() for cell in line.strip("|").split("|")]

@@ -22,7 +22,8 @@ group_of_1_gib() {
     mkdir "$root/$name" && echo "$root/$name" && echo 1G >"$root/$name/memory.max" &&
       { [ ! -e "$root/$name/memory.swap.max" ] || echo 0 >"$root/$name/memory.swap.max"; }
   elif [ -d "$root/memory" ]; then
-    # Memory and swap together, if swap is counted, cannot be less than memory, so memory is set first.
+    # Memory and swap together, if swap is counted, cannot be less than memory, so memory is set
+    # first.
     mkdir "$root/memory/$name" && echo "$root/memory/$name" &&
       echo 1073741824 >"$root/memory/$name/memory.limit_in_bytes" &&
       { [ ! -e "$root/memory/$name/memory.memsw.limit_in_bytes" ] ||

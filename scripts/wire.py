@@ -1,4 +1,5 @@
-"""One session of PostgreSQL's protocol over a Unix socket, for the scripts that compare two servers."""
+"""One session of PostgreSQL's protocol over a Unix socket, for the scripts that compare two
+servers."""
 
 import socket
 import struct
@@ -37,7 +38,8 @@ class Connection:
         self.socket.sendall(kind + struct.pack("!i", len(body) + 4) + body)
 
     def results(self, data=None):
-        """Every result up to ReadyForQuery, as (names and types of columns, rows, tag, error). `data` answers COPY FROM STDIN."""
+        """Every result up to ReadyForQuery, as (names and types of columns, rows, tag, error).
+        `data` answers COPY FROM STDIN."""
         results, columns, rows, more = [], [], [], 0
         while True:
             kind, body = self.message()

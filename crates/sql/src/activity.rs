@@ -278,7 +278,8 @@ impl ActivitySlot {
         slot.changed.store(runtime::time::now(), Ordering::Relaxed);
     }
 
-    /// Shows the text of a statement. `plan` is the number of its plan, or 0. A plan's text that is there is not written again.
+    /// Shows the text of a statement. `plan` is the number of its plan, or 0. A plan's text that is
+    /// there is not written again.
     #[inline]
     pub fn query(&self, plan: u64, text: &str) {
         if plan == 0 || self.shown.replace(plan) != plan {
