@@ -39,7 +39,7 @@ use values::identifier;
 pub const TEMPLATE_DATABASE: u32 = 1;
 
 /// The generation of a transaction's own view.
-pub const PRIVATE_GENERATION: u64 = u64::MAX;
+pub(crate) const PRIVATE_GENERATION: u64 = u64::MAX;
 
 /// A foreign key, as its referenced table lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ pub fn numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
 const OF_RELATION: &str = "'::regclass";
 
 /// The text with each `'OID'::regclass` replaced by the name that `named` returns.
-pub fn named_relations(text: &str, named: &dyn Fn(u32) -> Option<String>) -> String {
+pub(crate) fn named_relations(text: &str, named: &dyn Fn(u32) -> Option<String>) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(end) = rest.find(OF_RELATION) {

@@ -113,7 +113,7 @@ pub(crate) fn primary_key_of_entry<'e>(
 }
 
 /// The two ends of a scan, in buffers that are used again.
-pub struct Bounds {
+pub(crate) struct Bounds {
     low: Vec<u8>,
     high: Vec<u8>,
     open: bool,

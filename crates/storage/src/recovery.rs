@@ -86,7 +86,7 @@ pub(crate) trait RedoPages {
 
 /// A start in progress: the findings of the analysis.
 #[derive(Debug)]
-pub struct Recovery {
+pub(crate) struct Recovery {
     folder: PathBuf,
     control: Control,
     end: Lsn,

@@ -14,7 +14,7 @@ core_local! {
 
 /// Notes that the running fiber took a latch.
 #[inline]
-pub fn acquire() {
+pub(crate) fn acquire() {
     HELD.with(|held| held.set(held.get() + 1));
 }
 

@@ -208,7 +208,7 @@ impl VersionLatch {
     /// Runs `write` while readers see the latch as held, by plain stores. Only for words that one
     /// thread alone ever latches. `write` must neither panic nor suspend.
     #[inline]
-    pub fn write_alone(&self, write: impl FnOnce()) {
+    pub(crate) fn write_alone(&self, write: impl FnOnce()) {
         // Relaxed: only the caller changes the word.
         let word = self.word.load(Ordering::Relaxed);
         self.word.store(word | Self::LATCH, Ordering::Relaxed);

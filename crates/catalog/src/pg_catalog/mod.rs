@@ -86,7 +86,7 @@ pub fn table_by_oid(oid: u32) -> Option<&'static Arc<Table>> {
 
 /// The system relation of this name in `pg_catalog` or `information_schema` (the schema's OID).
 #[must_use]
-pub fn table_by_name(schema: u32, name: &str) -> Option<&'static Arc<Table>> {
+pub(crate) fn table_by_name(schema: u32, name: &str) -> Option<&'static Arc<Table>> {
     RELATIONS.by_name.get(&schema)?.get(name)
 }
 

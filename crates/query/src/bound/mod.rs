@@ -285,7 +285,7 @@ pub struct Change {
 
 /// RETURNING.
 #[derive(Debug, Default)]
-pub struct Returning {
+pub(crate) struct Returning {
     /// Its columns; empty without RETURNING.
     pub output: Vec<OutputColumn>,
     /// The computed columns.
