@@ -128,6 +128,7 @@ fn failures(round: &Round) -> String {
 mod tests {
     use super::*;
     use crate::report::samples;
+    use crate::tests::golden;
 
     /// A stage of a run of ten rounds.
     fn stage(point: &Point, done: usize) -> Stage {
@@ -153,12 +154,7 @@ mod tests {
         view.end(&last.rounds[0], last);
         view.note("arm pg18: the server\nwent away\u{1b}[2J");
         let text = String::from_utf8(std::mem::take(&mut view.out)).unwrap();
-        assert_eq!(
-            text,
-            "[5/10] select-only, prepared, 1 client, allcore: 16,126 tps, p50 0.056 p99 0.192 ms\n\
-             [6/10] select-only, prepared, 256 clients, pg18: 23,572 tps, p50 9.77 p99 33.7 ms, 1 failed\n\
-             arm pg18: the server went away [2J\n"
-        );
+        golden("view_lines", &text);
     }
 
     #[test]

@@ -1,23 +1,16 @@
 //! Findings of constructed reports.
 
 use super::*;
-use crate::arm::Dialect;
 use crate::load::Protocol;
 use crate::observe::RUNNING;
-use crate::record::{Arm, CpuSplit, Interval, KindCounts, Observed, Offered, OwnCpus, Peak};
+use crate::record::{CpuSplit, Interval, KindCounts, Observed, Offered, OwnCpus, Peak};
 use crate::report::samples::{self, shares};
 use crate::stats::{estimate, test_noise};
 use crate::tests::{golden, golden_cases};
 
-/// A report with these points, and arms in the order in which the points name them.
+/// A report with these points of the arm pg, on a steady machine.
 fn report(points: Vec<Point>) -> Report {
-    let mut report = samples::nothing();
-    for point in &points {
-        if report.arm_number(&point.arm) == report.arms.len() {
-            let (name, server) = (point.arm.clone(), String::new());
-            report.arms.push(Arm { name, dialect: Dialect::Postgres, server, settings: Vec::new() });
-        }
-    }
+    let mut report = samples::one_point();
     report.machine.noise.clear();
     report.points = points;
     report
@@ -40,8 +33,8 @@ fn findings_on(text: &str, points: Vec<Point>) -> Vec<String> {
 }
 
 /// A point of these rounds.
-fn of_rounds(arm: &str, clients: usize, rounds: &[f64]) -> Point {
-    let mut point = test_noise::point(arm, clients, rounds);
+fn of_rounds(clients: usize, rounds: &[f64]) -> Point {
+    let mut point = test_noise::point("pg", clients, rounds);
     point.tps = estimate(rounds);
     point
 }
@@ -49,7 +42,7 @@ fn of_rounds(arm: &str, clients: usize, rounds: &[f64]) -> Point {
 /// Points of five rounds close to the throughput.
 fn curve(tps: &[(usize, f64)]) -> Vec<Point> {
     let rounds = |tps: f64| [0.99, 1.0, 1.01, 1.005, 0.995].map(|noise| tps * noise);
-    tps.iter().map(|&(clients, tps)| of_rounds("pg", clients, &rounds(tps))).collect()
+    tps.iter().map(|&(clients, tps)| of_rounds(clients, &rounds(tps))).collect()
 }
 
 /// Throughput halves from 8 to 64 clients, with these observations.
@@ -148,7 +141,7 @@ fn findings_describe_curves_by_shape_and_noise() {
     let cases = curves.map(|(what, curve)| {
         let points = curve.iter().map(|&(clients, value, off)| Point {
             tps: Interval { value, low: value - off, high: value + off },
-            ..of_rounds("pg", clients, &[value])
+            ..of_rounds(clients, &[value])
         });
         let mut found = findings(points.collect());
         found.retain(|one| !one.contains("scalability law"));
@@ -163,7 +156,7 @@ fn offered(clients: usize, (from, to): (f64, f64), done: impl Fn(f64) -> f64) ->
     let at = |second: f64| from + (to - from) * second / 10.0;
     let seconds: Vec<f64> = (0..10).map(|second| done(at(f64::from(second) + 0.5))).collect();
     let all: f64 = seconds.iter().sum();
-    let mut point = of_rounds("pg", clients, &[all / 10.0; 3]);
+    let mut point = of_rounds(clients, &[all / 10.0; 3]);
     for round in &mut point.rounds {
         round.elapsed = 10.0;
         round.offered = Some(Offered { from, to, even: false });

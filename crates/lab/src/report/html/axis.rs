@@ -89,21 +89,19 @@ fn nice_step(least: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::golden_cases;
 
     #[test]
     fn ticks_are_round_numbers_and_enclose_the_values() {
-        for (axis, labels) in [
-            (
-                Axis::from_zero([233_307.0, 16_445.0].into_iter()),
-                &["0", "50k", "100k", "150k", "200k", "250k"][..],
-            ),
-            (Axis::from_zero([0.93].into_iter()), &["0", "0.2", "0.4", "0.6", "0.8", "1"]),
-            (Axis::logarithmic([0.07, 3.0].into_iter()), &["0.05", "0.1", "0.2", "0.5", "1", "2", "5"]),
-            (Axis::logarithmic([0.07, 900.0].into_iter()), &["0.1", "1", "10", "100", "1k"]),
-            (Axis::clients(&[1, 8, 64]), &["1", "8", "64"]),
-        ] {
-            assert_eq!(axis.ticks.iter().map(|tick| tick.1.as_str()).collect::<Vec<_>>(), labels);
-        }
+        let axes = [
+            ("from 0 to 233,307", Axis::from_zero([233_307.0, 16_445.0].into_iter())),
+            ("from 0 to 0.93", Axis::from_zero([0.93].into_iter())),
+            ("logarithmic, 0.07 to 3", Axis::logarithmic([0.07, 3.0].into_iter())),
+            ("logarithmic, 0.07 to 900", Axis::logarithmic([0.07, 900.0].into_iter())),
+            ("clients", Axis::clients(&[1, 8, 64])),
+        ];
+        let labels = |axis: Axis| axis.ticks.into_iter().map(|tick| tick.1).collect();
+        golden_cases("html_ticks", axes.map(|(name, axis)| (name, labels(axis))));
     }
 
     #[test]
