@@ -95,6 +95,14 @@ pub fn is_absent(error: &str) -> bool {
     absent
 }
 
+/// pgbench with the options that connect it to this database.
+pub fn pgbench(target: &Target) -> Command {
+    let (mut command, (host, port)) = (Command::new("pgbench"), target.address.libpq());
+    command.args(["-h", &host, "-p", &port.to_string(), "-U", &target.user, &target.database]);
+    command.env("PGPASSWORD", target.password.as_deref().unwrap_or_default());
+    command
+}
+
 /// A server of this dialect, which all tests of this process share: the first one starts it, and it
 /// ends with the process (`arm::guard`). `None`, with a message on why the test is skipped, where
 /// it is not installed.

@@ -89,7 +89,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
-    use crate::tests::Spawned;
+    use crate::tests::{Spawned, wait_until};
 
     #[test]
     fn servers_of_this_machine_are_found() {
@@ -108,9 +108,8 @@ mod tests {
         let own = std::process::id();
         let sleeper = Spawned::sleeping();
         // The process has its own name once it runs.
-        while fs::read_to_string(format!("/proc/{}/comm", sleeper.id())).unwrap() != "sleep\n" {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let name = || fs::read_to_string(format!("/proc/{}/comm", sleeper.id())).unwrap();
+        wait_until(|| name() == "sleep\n");
         let proxies = "cat sleep";
         assert_eq!(first(&[sleeper.id(), own], proxies), Ok(Some(own)));
         let error = first(&[sleeper.id()], proxies).unwrap_err();

@@ -206,23 +206,3 @@ fn write_inserted(row: &Params, to: &mut Vec<u8>) {
     let literals: Vec<String> = row.iter().map(literal).collect();
     to.extend_from_slice(format!("({}),", literals.join(",")).as_bytes());
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_written_so_that_they_are_read_back() {
-        let mut row = Params::default();
-        row.int(-7);
-        row.null();
-        row.text("a\tb\\c'd\ne");
-        row.text("");
-        let mut copied = Vec::new();
-        write_copied(&row, &mut copied);
-        assert_eq!(String::from_utf8(copied).unwrap(), "-7\t\\N\ta\\tb\\\\c'd\\ne\t\n");
-        let mut inserted = Vec::new();
-        write_inserted(&row, &mut inserted);
-        assert_eq!(String::from_utf8(inserted).unwrap(), "(-7,NULL,'a\tb\\\\c\\'d\\ne',''),");
-    }
-}

@@ -15,7 +15,7 @@ fn does_all(dialect: Dialect) {
     let progress = Progress::new(4);
     let loaded = control.load("lab_control", &progress, |row: &mut Params| {
         let Some(text) = texts.get(at) else { return false };
-        row.int(at as i64);
+        row.int(-(at as i64));
         match text {
             Some(text) => row.text(text),
             None => row.null(),
@@ -24,14 +24,14 @@ fn does_all(dialect: Dialect) {
         true
     });
     assert_eq!((loaded.unwrap(), progress.rows()), (4, 4));
-    let rows = control.query("SELECT a, b FROM lab_control ORDER BY a").unwrap();
+    let rows = control.query("SELECT a, b FROM lab_control ORDER BY a DESC").unwrap();
     let expected: Vec<Row> = texts
         .iter()
         .enumerate()
-        .map(|(at, text)| vec![Some(at.to_string()), text.map(str::to_owned)])
+        .map(|(at, text)| vec![Some((-(at as i64)).to_string()), text.map(str::to_owned)])
         .collect();
     assert_eq!(rows, expected);
-    assert_eq!(control.execute("UPDATE lab_control SET b = 'x' WHERE a < 2").unwrap(), 2);
+    assert_eq!(control.execute("UPDATE lab_control SET b = 'x' WHERE a > -2").unwrap(), 2);
     assert_eq!(
         control.value("SELECT count(*) FROM lab_control WHERE b = 'x'").unwrap().as_deref(),
         Some("2")
@@ -41,7 +41,7 @@ fn does_all(dialect: Dialect) {
     // The server reports a refused row, and the connection stays usable.
     let mut once = true;
     let again = control.load("lab_control", &Progress::new(1), |row| {
-        row.int(1);
+        row.int(-1);
         row.text("twice");
         std::mem::take(&mut once)
     });

@@ -81,14 +81,8 @@ fn answer(expression: &str) -> Result<String, String> {
 fn pgbench(target: Option<&Target>, script: &str) -> Option<Output> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), script).unwrap();
-    let mut command = Command::new("pgbench");
-    command.args(["-n", "-t", "1", "-f"]).arg(file.path());
-    if let Some(target) = target {
-        let (host, port) = target.address.libpq();
-        command.args(["-h", &host, "-p", &port.to_string(), "-U", &target.user, &target.database]);
-        command.env("PGPASSWORD", target.password.as_deref().unwrap_or_default());
-    }
-    let output = command.output();
+    let mut command = target.map_or_else(|| Command::new("pgbench"), crate::tests::pgbench);
+    let output = command.args(["-n", "-t", "1", "-f"]).arg(file.path()).output();
     if output.is_err() {
         crate::tests::skip("pgbench is not installed");
     }

@@ -93,12 +93,7 @@ fn shape(control: &mut Control) -> Vec<crate::arm::control::Row> {
 
 /// The same for the tables of `pgbench -i`, which replace the lab's.
 fn pgbench_shape(scratch: &Scratch) -> Vec<crate::arm::control::Row> {
-    let mut command = Command::new("pgbench");
-    let (host, port) = scratch.target.address.libpq();
-    command.args(["-h", &host, "-p", &port.to_string()]);
-    command.args(["-q", "-i", "-U", &scratch.target.user, &scratch.target.database]);
-    command.env("PGPASSWORD", scratch.target.password.as_deref().unwrap_or_default());
-    match command.output() {
+    match crate::tests::pgbench(&scratch.target).args(["-q", "-i"]).output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
         Err(_) => crate::tests::skip("pgbench is not installed"),
     }

@@ -6,15 +6,13 @@ use crate::workload::tests::{Driver, Scratch, assert_works};
 
 const SMALL: Options = Options { tables: 1, table_size: 10_000, rand_type: Distribution::Special };
 
-fn workload(name: &str, change: impl FnOnce(&mut Options)) -> Sysbench {
-    let mut options = SMALL;
-    change(&mut options);
+fn workload(name: &str, options: Options) -> Sysbench {
     Sysbench::new(name, options, 3).unwrap()
 }
 
 /// The statements of a transaction, without their digits.
 fn statements(name: &str) -> Vec<String> {
-    let (sent, _) = Driver::new(&workload(name, |_| {}), 0, 1).transaction();
+    let (sent, _) = Driver::new(&workload(name, SMALL), 0, 1).transaction();
     let plain = |text: String| text.replace(|one: char| one.is_ascii_digit(), "").trim_end().to_owned();
     sent.into_iter().map(plain).collect()
 }
@@ -28,7 +26,7 @@ fn transactions_are_those_of_the_scripts() {
 #[test]
 fn a_script_prepares_only_the_statements_it_uses() {
     let count = |name: &str| {
-        let workload = workload(name, |options| options.tables = 4);
+        let workload = workload(name, Options { tables: 4, ..SMALL });
         let statements = workload.statements(Dialect::Mysql);
         // The workload uses each of them.
         let mut driver = Driver::new(&workload, 0, 1);
@@ -47,7 +45,7 @@ fn a_script_prepares_only_the_statements_it_uses() {
 
 #[test]
 fn a_row_comes_back_where_it_was_deleted_and_ranges_are_of_100_rows() {
-    let many = workload("oltp_write_only", |options| options.tables = 7);
+    let many = workload("oltp_write_only", Options { tables: 7, ..SMALL });
     let mut driver = Driver::new(&many, 0, 1);
     let mut tables = std::collections::BTreeSet::new();
     for _ in 0..150 {
@@ -60,21 +58,17 @@ fn a_row_comes_back_where_it_was_deleted_and_ranges_are_of_100_rows() {
     }
     assert_eq!(tables.len(), 7, "{tables:?}");
 
-    let (sent, _) = Driver::new(&workload("oltp_read_only", |_| {}), 0, 1).transaction();
+    let (sent, _) = Driver::new(&workload("oltp_read_only", SMALL), 0, 1).transaction();
     let (from, to) = sent[11].rsplit_once(" BETWEEN ").unwrap().1.split_once(" AND ").unwrap();
     assert_eq!(to.parse::<i64>().unwrap() - from.parse::<i64>().unwrap(), 99);
 }
 
 #[test]
 fn options_are_checked() {
-    let with = |change: fn(&mut Options)| {
-        let mut options = SMALL;
-        change(&mut options);
-        Sysbench::new("oltp_read_only", options, 1).map(drop).unwrap_err()
-    };
-    assert!(with(|options| options.tables = 0).starts_with("tables 0 is out of range"));
-    assert!(with(|options| options.tables = 10_000).contains("use 1 to 7281"));
-    assert!(with(|options| options.table_size = 0).starts_with("table_size 0"));
+    let refused = |options| Sysbench::new("oltp_read_only", options, 1).map(drop).unwrap_err();
+    assert!(refused(Options { tables: 0, ..SMALL }).starts_with("tables 0 is out of range"));
+    assert!(refused(Options { tables: 10_000, ..SMALL }).contains("use 1 to 7281"));
+    assert!(refused(Options { table_size: 0, ..SMALL }).starts_with("table_size 0"));
 }
 
 #[test]
@@ -82,12 +76,7 @@ fn tables_can_be_loaded_and_used() {
     for dialect in [Dialect::Postgres, Dialect::Mysql] {
         let Some(scratch) = Scratch::new(dialect, "sysbench") else { continue };
         let mut control = scratch.control();
-        let two = |name: &str| {
-            workload(name, |options| {
-                options.tables = 2;
-                options.table_size = 500;
-            })
-        };
+        let two = |name: &str| workload(name, Options { tables: 2, table_size: 500, ..SMALL });
         assert_eq!(two("oltp_read_only").found(&mut control), Ok(Found::Nothing));
         assert_works(&scratch, &two("oltp_read_write"), Some("delete from sbtest2 where id = 7"));
         let found = two("oltp_read_only").found(&mut control).unwrap();

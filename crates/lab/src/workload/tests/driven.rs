@@ -10,6 +10,7 @@ use crate::client::random::sysbench::Distribution;
 use crate::drive::{Driver, Live, Measured, Native};
 use crate::load::{Load, Protocol};
 use crate::script::{Settings, Source};
+use crate::tests::wait_until;
 use crate::workload::pgbench::PgBench;
 use crate::workload::sysbench::{Options, Sysbench};
 use crate::workload::{Found, Workload};
@@ -23,9 +24,7 @@ fn run(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol, pipeline:
     std::thread::scope(|scope| {
         let round = scope.spawn(|| Native.run(&scratch.target, workload, &load, &live));
         let begun = Instant::now();
-        while (live.done() < 100 || begun.elapsed() < LEAST) && !round.is_finished() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(|| (live.done() >= 100 && begun.elapsed() >= LEAST) || round.is_finished());
         live.stop();
         round.join().unwrap().unwrap()
     })
@@ -124,6 +123,11 @@ fn errors_that_sysbench_tolerates_fail_no_transaction() {
     }
 }
 
+fn assert_succeeds(measured: Measured, what: &str) {
+    assert_eq!((measured.lost_clients, measured.errors), (None, Vec::new()), "{what}");
+    assert!(measured.kinds[0].done > 5, "{what}");
+}
+
 /// Scripts that end their client at a wrong result, under every protocol and on every server.
 #[test]
 fn scripts_see_what_the_server_answers() {
@@ -154,9 +158,7 @@ fn scripts_see_what_the_server_answers() {
             };
             for text in texts {
                 let measured = run(&scratch, &script("all.sql", text), protocol, false);
-                let seen = (measured.lost_clients, measured.errors);
-                assert_eq!(seen, (None, Vec::new()), "{dialect:?} {protocol:?}: {text}");
-                assert!(measured.kinds[0].done > 5, "{dialect:?} {protocol:?}: {text}");
+                assert_succeeds(measured, &format!("{dialect:?} {protocol:?}: {text}"));
             }
         }
         let measured = run(&scratch, &script("bad.sql", "SELECT 1;\n\\set a 1 / 0"), Protocol::Simple, false);
@@ -210,9 +212,7 @@ fn a_script_that_is_not_prepared_creates_what_it_reads_and_leaves_no_transaction
         );
         for protocol in [Protocol::Simple, Protocol::Extended] {
             let measured = run(&text, protocol);
-            let seen = (measured.lost_clients, measured.errors);
-            assert_eq!(seen, (None, Vec::new()), "{dialect:?} {protocol:?}");
-            assert!(measured.kinds[0].done > 5, "{dialect:?} {protocol:?}");
+            assert_succeeds(measured, &format!("{dialect:?} {protocol:?}"));
             let open = run("BEGIN;\nSELECT 1;", protocol);
             let why = "end of script reached without completing the last transaction".to_owned();
             let seen = (open.lost_clients, open.kinds[0].done);
