@@ -226,7 +226,7 @@ pub(super) fn busy(before: &Snapshot, after: &Snapshot, apart: Duration) -> usiz
 #[cfg(test)]
 pub(super) mod tests {
     use std::fs::File;
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
 
     use procfs::FromRead;
 
@@ -326,27 +326,22 @@ pub(super) mod tests {
         assert!(seen.nanos > nanos(seen.user + seen.kernel), "{seen:?}");
     }
 
-    /// Snapshots of a shell before it reads a line, and after it has written one in answer.
-    fn around(script: &str) -> (Snapshot, Snapshot) {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut shell = shell.spawn().unwrap();
-        let before = Snapshot::take(&[shell.id()], &[]).unwrap();
-        std::io::Write::write_all(shell.stdin.as_mut().unwrap(), b"\n").unwrap();
-        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
-        let after = Snapshot::take(&[shell.id()], &[]).unwrap();
-        drop(shell.stdin.take());
-        shell.wait().unwrap();
-        (before, after)
-    }
-
     #[test]
     fn work_of_ended_children_counts_and_their_switches_are_known_to_be_lost() {
         // On a line of input, a shell runs a loop in a child three times, waits for each child, and
         // then waits for input.
         let script = "read line; for turn in 1 2 3; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; \
                       done; echo; read line";
-        let (before, after) = around(script);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let snapshot = |shell: &Child| Snapshot::take(&[shell.id()], &[]).unwrap();
+        let before = snapshot(&shell);
+        std::io::Write::write_all(shell.stdin.as_mut().unwrap(), b"\n").unwrap();
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let after = snapshot(&shell);
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
         assert_eq!(after.processes.len(), 1, "its children have ended");
         let spent = after.server.nanos - before.server.nanos;
         assert!(spent >= nanos(3), "three loops of 60,000 steps in {spent} ns");

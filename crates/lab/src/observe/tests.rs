@@ -30,21 +30,21 @@ fn the_parts_of_cpu_time_add_up() {
 
 #[test]
 fn idle_time_of_cpus_of_ones_own_is_known_where_there_are_some() {
-    let part = |snapshot: Snapshot, servers: Option<(u64, u64)>, clients: Option<(u64, u64)>| {
+    type Cpus = Option<(u64, u64)>;
+    let at = |all, idle, servers: Cpus, clients: Cpus| {
         let time = |(all, idle)| Time { all, idle };
-        Snapshot { servers: servers.map(time), clients: clients.map(time), ..snapshot }
+        let (servers, clients) = (servers.map(time), clients.map(time));
+        Snapshot { servers, clients, ..snapshot(all, idle, (0, 0), (0, 0)) }
     };
-    let (before, after) = (snapshot(1_000, 500, (0, 0), (0, 0)), snapshot(1_200, 560, (0, 0), (0, 0)));
-    assert_eq!(own_cpus(&before, &after), None, "all are everybody's");
-    let pinned = own_cpus(
-        &part(before.clone(), Some((500, 100)), Some((500, 400))),
-        &part(after.clone(), Some((600, 101)), Some((600, 480))),
-    );
+    let before = |servers, clients| at(1_000, 500, servers, clients);
+    let after = |servers, clients| at(1_200, 560, servers, clients);
+    let (server, later) = (Some((500, 100)), Some((600, 101)));
+    assert_eq!(own_cpus(&before(None, None), &after(None, None)), None, "all are everybody's");
+    let pinned = own_cpus(&before(server, Some((500, 400))), &after(later, Some((600, 480))));
     assert_eq!(pinned, Some(OwnCpus { server_idle: 0.01, client_idle: 0.8 }));
-    let confined =
-        own_cpus(&part(before.clone(), Some((500, 100)), None), &part(after.clone(), Some((600, 101)), None));
+    let confined = own_cpus(&before(server, None), &after(later, None));
     assert_eq!(confined, Some(OwnCpus { server_idle: 0.01, client_idle: 0.3 }));
-    assert_eq!(own_cpus(&before, &part(after, Some((600, 101)), None)), None, "pinned meanwhile");
+    assert_eq!(own_cpus(&before(None, None), &after(later, None)), None, "pinned meanwhile");
 }
 
 fn target(processes: Vec<u32>) -> Target {

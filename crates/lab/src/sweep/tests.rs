@@ -100,7 +100,6 @@ fn measured(done: u64, elapsed: Duration) -> Measured {
 #[derive(Default)]
 struct Told {
     stages: Vec<Stage>,
-    rounds: Vec<f64>,
     notes: Vec<String>,
     ticks: Vec<u64>,
 }
@@ -114,7 +113,6 @@ impl Progress for Told {
     }
     fn end(&mut self, round: &Round, point: &Point) {
         assert_eq!(point.rounds.last().unwrap().at, round.at);
-        self.rounds.push(round.tps);
     }
     fn note(&mut self, line: &str) {
         self.notes.push(line.into());
@@ -235,7 +233,7 @@ fn arms_take_turns_in_alternating_order() {
     assert_eq!((round.pass, round.at, round.elapsed), (1, 70.0, 8.0));
     assert!((round.tps - 800.8).abs() < 0.2 && (round.latency.p99 - 2.0).abs() < 0.01, "{round:?}");
     assert_eq!((round.kinds[0].name.as_str(), round.kinds[0].done), ("select-only", 6_406));
-    assert_eq!(told.rounds.len(), 12);
+    assert_eq!(told.stages.len(), 12);
     for (index, stage) in told.stages.iter().enumerate() {
         assert_eq!((stage.rounds_done, stage.rounds_ahead), (index, 11 - index));
     }
@@ -289,21 +287,23 @@ fn an_arm_whose_server_has_ended_runs_nothing_more() {
     golden("sweep_ended", &shown(&bench, &plan(&[1, 8, 64]), vec![steady(100.0), dying]).join("\n"));
 }
 
+/// The round of 4 clients that a driver's figures give.
+fn round_of(measured: &Measured) -> Result<Round, String> {
+    let load = Load { clients: 4, ..plan(&[4]).load };
+    round::round(&named(), &load, measured, Observed::default(), 0, Duration::ZERO, false)
+}
+
 #[test]
 fn untimed_transactions_have_no_latency() {
-    let (plan, workload) = (plan(&[4]), named());
-    let of = |measured: &Measured| {
-        round::round(&workload, &plan.load, measured, Observed::default(), 0, Duration::ZERO, true).unwrap()
-    };
     let timed = Measured { lag: Some(histogram()), ..measured(50, Duration::from_secs(1)) };
     let mut untimed = timed.clone();
     untimed.kinds[0].latency = histogram();
-    let round = of(&untimed);
+    let round = round_of(&untimed).unwrap();
     assert_eq!((round.tps, round.lag), (50.0, None));
     let Latency { mean, p50, p90, p95, p99, p999, max } = round.latency;
     assert!([mean, p50, p90, p95, p99, p999, max].iter().all(|one| one.is_nan()), "{:?}", round.latency);
     // It does not lower the figures of the other rounds either.
-    let mut rounds = vec![round, of(&timed)];
+    let mut rounds = vec![round, round_of(&timed).unwrap()];
     rounds[1].lag = Some(rounds[1].latency);
     let point = Point { rounds, ..samples::two_arms().points[0].clone() };
     assert!((point.latency().p99 - 2.0).abs() < 0.01, "{:?}", point.latency());
@@ -312,8 +312,6 @@ fn untimed_transactions_have_no_latency() {
 
 #[test]
 fn a_round_without_transactions_or_clients_is_a_failure() {
-    let load = Load { clients: 4, ..plan(&[4]).load };
-    let workload = named();
     let missing = vec![samples::errors("42P01", "no such table", 9)];
     let ended = |clients| Some((clients, "the server ended".to_owned()));
     for (done, errors, lost_clients, expected) in [
@@ -323,9 +321,7 @@ fn a_round_without_transactions_or_clients_is_a_failure() {
         (50, Vec::new(), ended(3), Ok(50.0)),
     ] {
         let measured = Measured { errors, lost_clients, ..measured(done, SECOND) };
-        let observed = Observed::default();
-        let round = round::round(&workload, &load, &measured, observed, 0, Duration::ZERO, false);
-        assert_eq!(round.map(|round| round.tps), expected.map_err(str::to_owned));
+        assert_eq!(round_of(&measured).map(|round| round.tps), expected.map_err(str::to_owned));
     }
 }
 

@@ -213,6 +213,7 @@ mod tests {
     use crate::client::Random;
     use crate::drive::native::arrivals::Share;
     use crate::load::Arrivals;
+    use crate::report::samples::errors;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -273,10 +274,7 @@ mod tests {
         });
         let measured = Tally::sum(tallies.into(), 2).unwrap();
         assert_eq!(measured.lost_clients, Some((2, "first".to_owned())));
-        assert_eq!(
-            measured.errors,
-            [Errors { code: "23505".to_owned(), message: "first".to_owned(), count: 2, tolerated: false }]
-        );
+        assert_eq!(measured.errors, [errors("23505", "first", 2)]);
         assert_eq!((measured.kinds[0].done, measured.seconds.as_slice()), (2, &[2][..]));
 
         // Without any measured time, that reason is all there is.
@@ -286,34 +284,31 @@ mod tests {
         assert!(Tally::sum(vec![tally], 1).unwrap_err().contains("no table"));
     }
 
-    /// Two threads of a round from 1 s to 4 s at 10 a second; the second thread lost its client at
-    /// 2 s.
-    fn one_of_two_lost() -> Vec<Tally> {
-        let tallies = [(0, 4 * SECOND), (1, 2 * SECOND)].map(|(thread, end)| {
-            let share = Share { thread, threads: 2, clients: 2 };
-            let even = Arrivals::Even;
-            let mut schedule = Schedule::new((10.0, 10.0), 4 * SECOND, even, share, Random::new(1, 1));
-            let mut tally = Tally::new(1, (SECOND, 4 * SECOND), RISING);
-            while let Some(due) = schedule.take(end.min(3 * SECOND)) {
-                tally.begun(due, due, true);
-            }
-            tally.end(end, Some(schedule));
-            tally
-        });
-        tallies.into()
-    }
-
     #[test]
     fn arrivals_up_to_the_rounds_end_count_where_a_thread_has_lost_its_clients() {
-        let measured = Tally::sum(one_of_two_lost(), 2).unwrap();
+        // Two threads of a round from 1 s to 4 s at 10 a second. By 3 s the first one has begun all
+        // its arrivals. The second one lost its client at 2 s.
+        let tallies = || {
+            [(0, 4 * SECOND), (1, 2 * SECOND)].map(|(thread, end)| {
+                let share = Share { thread, threads: 2, clients: 2 };
+                let even = Arrivals::Even;
+                let mut schedule = Schedule::new((10.0, 10.0), 4 * SECOND, even, share, Random::new(1, 1));
+                let mut tally = Tally::new(1, (SECOND, 4 * SECOND), RISING);
+                while let Some(due) = schedule.take(end.min(3 * SECOND)) {
+                    tally.begun(due, due, true);
+                }
+                tally.end(end, Some(schedule));
+                tally
+            })
+        };
+        let measured = Tally::sum(tallies().into(), 2).unwrap();
         assert_eq!(measured.elapsed, Duration::from_secs(3));
-        // By 3 s the first thread has begun all its arrivals, the second those by 2 s. Those at 3.2
-        // to 3.8 s, and at 2.1 to 3.9 s, are left.
+        // Those at 3.2 to 3.8 s, and at 2.1 to 3.9 s, are left.
         assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (30, Some(4 + 10)));
         // If the other thread ends early, so does the round.
-        let mut early = one_of_two_lost();
+        let mut early = tallies();
         early[0].until = 3 * SECOND + SECOND / 2;
-        let measured = Tally::sum(early, 2).unwrap();
+        let measured = Tally::sum(early.into(), 2).unwrap();
         assert_eq!((measured.lag.unwrap().len(), measured.unstarted), (25, Some(2 + 7)));
     }
 }

@@ -106,14 +106,14 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// A session that does this shows under `expected`, the server's own name for it. Then it is ended.
 fn is_seen(target: &Target, does: &'static str, expected: &str) {
+    let (own, kill) = match target.dialect {
+        Dialect::Postgres => ("SELECT pg_backend_pid()", "SELECT pg_terminate_backend(NUMBER)"),
+        Dialect::Mysql => ("SELECT connection_id()", "KILL NUMBER"),
+    };
     let (told, number) = channel();
     let to = target.clone();
     let session = std::thread::spawn(move || {
         let mut control = Control::connect(&to).unwrap();
-        let own = match to.dialect {
-            Dialect::Postgres => "SELECT pg_backend_pid()",
-            Dialect::Mysql => "SELECT connection_id()",
-        };
         told.send(control.value(own).unwrap().unwrap()).unwrap();
         // The caller ends it while it waits.
         control.execute(does).unwrap_err();
@@ -126,11 +126,7 @@ fn is_seen(target: &Target, does: &'static str, expected: &str) {
         waits.end();
         seen = waits.samples().unwrap().shares;
     }
-    let kill = match target.dialect {
-        Dialect::Postgres => format!("SELECT pg_terminate_backend({number})"),
-        Dialect::Mysql => format!("KILL {number}"),
-    };
-    Control::connect(target).unwrap().execute(&kill).unwrap();
+    Control::connect(target).unwrap().execute(&kill.replace("NUMBER", &number)).unwrap();
     session.join().unwrap();
     assert!(seen.iter().any(|one| one.name == expected), "{expected}: {seen:?}");
 }

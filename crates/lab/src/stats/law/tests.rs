@@ -8,7 +8,7 @@ use crate::stats::test_noise::{Noisy, point};
 const STEPS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 fn made(law: &Law, mut noise: impl FnMut() -> f64) -> Vec<Point> {
-    STEPS.iter().map(|&clients| point("a", clients, &[law.tps(clients as f64) * noise()])).collect()
+    points(|clients| law.tps(clients as f64) * noise())
 }
 
 /// The fit, whether or not the law describes the points; and whether it does.
@@ -23,8 +23,8 @@ fn fitted(points: &[Point]) -> Fit {
     judged(points).0
 }
 
-/// Points without noise; `of` maps clients to throughput.
-fn points(of: impl Fn(usize) -> f64) -> Vec<Point> {
+/// Points of single rounds; `of` maps clients to throughput.
+fn points(mut of: impl FnMut(usize) -> f64) -> Vec<Point> {
     STEPS.iter().map(|&clients| point("a", clients, &[of(clients)])).collect()
 }
 

@@ -1,26 +1,13 @@
 //! Connections: their set-up before a round, thousands at once, and those that clients set up and
 //! end themselves.
 
-use rustix::net;
-
 use super::*;
-
-/// A socket that has a port and does not listen.
-fn taken_port() -> (std::os::fd::OwnedFd, u16) {
-    let any = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0);
-    let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).unwrap();
-    net::bind(&socket, &any).unwrap();
-    let bound = std::net::SocketAddr::try_from(net::getsockname(&socket).unwrap()).unwrap();
-    (socket, bound.port())
-}
 
 #[test]
 fn set_up_errors_have_advice() {
     let closes = Fake::new(|_| Act::Close);
     let prepares = Fake::new(|asked| if asked.tag == b'P' { Act::Error(b"42P01") } else { Act::Row });
     let full = Fake::new(|asked| if asked.connection >= 5 { Act::Fatal(b"53300") } else { Act::Row });
-    // A port that no other process can take meanwhile, and where none listens.
-    let (_bound, port) = taken_port();
     let at = |address| Target { address, ..full.target.clone() };
     for (target, clients, wanted) in [
         (closes.target.clone(), 2, &["closed the connection while it was set up"][..]),
@@ -31,11 +18,8 @@ fn set_up_errors_have_advice() {
         ),
         (full.target.clone(), 9, &[" of 9 clients were connected", "max_connections"]),
         (at(Address::Unix("/nowhere/at/all".into())), 1, &["no server can be reached at /nowhere/at/all"]),
-        (
-            at(Address::Tcp("localhost".to_owned(), port)),
-            1,
-            &[&format!("no server can be reached at localhost:{port}")],
-        ),
+        // Nothing listens at port 1, and only root could.
+        (at(Address::Tcp("localhost".to_owned(), 1)), 1, &["no server can be reached at localhost:1"]),
     ] {
         let error = run(&target, &point(), &load(clients, 1, 100)).unwrap_err();
         assert!(wanted.iter().all(|wanted| error.contains(wanted)), "{error}");
@@ -95,7 +79,7 @@ fn each_transaction_has_a_connection_of_its_own_from_whose_beginning_its_latency
         // their limit; all but the last sent a good-bye.
         assert_eq!(fake.connections(), 2 + 20);
         // The server may read the last ones a while later.
-        crate::tests::wait_until(|| fake.count("X") >= 2 + 20);
+        wait_until(|| fake.count("X") >= 2 + 20);
         assert_eq!(fake.count("X"), 2 + 20);
     }
 }

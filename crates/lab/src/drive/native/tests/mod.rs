@@ -16,7 +16,7 @@ use super::*;
 use crate::arm::Address;
 use crate::client::{Client, Prepare, Statement, StatementId, Step, Turn, Wanted};
 use crate::load::{Pace, Protocol};
-use crate::tests::golden_cases;
+use crate::tests::{golden_cases, wait_until};
 use fake::{Act, Fake};
 
 /// A workload whose clients take the same steps in each transaction, and such a client.
@@ -202,9 +202,7 @@ fn stopped_after(done: u64, workload: &Steps, load: &Load) -> Measured {
     let live = Live::new(Native::threads(load));
     let measured = thread::scope(|scope| {
         let round = scope.spawn(|| Native.run(&fake.target, workload, load, &live));
-        while live.done() < done && !round.is_finished() {
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(|| live.done() >= done || round.is_finished());
         assert_eq!(live.phase(), Phase::Measuring);
         live.stop();
         round.join().unwrap().unwrap()
@@ -236,9 +234,7 @@ fn sessions_wait_for_the_observer_up_to_a_limit() {
         let begun = Instant::now();
         let measured = thread::scope(|scope| {
             let round = scope.spawn(|| Native.run(&fake.target, &workload, &load(4, 2, 100), &live));
-            while live.phase() != Phase::Over {
-                thread::sleep(Duration::from_millis(5));
-            }
+            wait_until(|| live.phase() == Phase::Over);
             if looked {
                 thread::sleep(Duration::from_millis(200));
                 assert_eq!((fake.count("X"), round.is_finished()), (0, false));
@@ -249,7 +245,7 @@ fn sessions_wait_for_the_observer_up_to_a_limit() {
         assert!(looked || begun.elapsed() >= hold, "{:?}", begun.elapsed());
         assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
         // The server may read the last ones a while later.
-        crate::tests::wait_until(|| fake.count("X") >= 4);
+        wait_until(|| fake.count("X") >= 4);
         assert_eq!(fake.count("X"), 4);
         assert_eq!(measured.elapsed, Duration::from_millis(100), "the time held is not counted");
     }
