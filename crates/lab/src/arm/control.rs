@@ -148,6 +148,7 @@ fn mysql_options(to: &Target, database: &str) -> mysql::Opts {
         .pass(to.password.as_deref())
         .db_name(Some(database).filter(|name| !name.is_empty()))
         .tcp_connect_timeout(Some(CONNECT))
+        .init(vec!["SET autocommit = 1"])
         // Only the way that the URL asks for.
         .prefer_socket(false);
     let built = match &to.address {

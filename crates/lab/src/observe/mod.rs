@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::arm::{Dialect, Target};
-use crate::record::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, OwnCpus, Switches};
+use crate::record::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Numbers, Observed, OwnCpus, Switches};
 
 pub use awake::Awake;
 pub use machine::facts;
@@ -256,13 +256,11 @@ fn per_transaction(
     after: &Snapshot,
     transactions: f64,
 ) -> Result<Option<Switches>, String> {
-    let seen = between(before, after);
-    if seen.lost > MOST_LOST {
+    let (seen, lost) = between(before, after);
+    if lost > MOST_LOST {
         return Err(SWITCHES_LOST.into());
     }
-    let each = |switches: u64| switches as f64 / transactions;
-    let switches = Switches { voluntary: each(seen.voluntary), involuntary: each(seen.involuntary) };
-    Ok((transactions > 0.0).then_some(switches))
+    Ok((transactions > 0.0).then(|| Switches::each(|of| of(&seen) / transactions)))
 }
 
 #[cfg(test)]

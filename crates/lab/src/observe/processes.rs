@@ -18,6 +18,7 @@ use procfs::process::{Process, Stat, Task, all_processes};
 use procfs::{ProcError, ProcResult};
 
 use super::cpus::{Cpus, Time};
+use crate::record::Switches;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Spent {
@@ -179,17 +180,10 @@ fn spent(stats: &[Stat], of: &HashSet<i32>, threads: &Threads) -> Spent {
     spent
 }
 
-/// A server's threads between two moments.
-pub(super) struct Between {
-    pub(super) voluntary: u64,
-    pub(super) involuntary: u64,
-    /// The part of the server's CPU time of threads that do not live at the second moment: their
-    /// switches went with them. 0 where it is unknown.
-    pub(super) lost: f64,
-}
-
-/// Compares two moments, for the threads that live at the second.
-pub(super) fn between(before: &Snapshot, after: &Snapshot) -> Between {
+/// The context switches between two moments of the server's threads that live at the second. And
+/// the part of its CPU time that other threads took, whose switches ended with them; 0 where that
+/// is unknown.
+pub(super) fn between(before: &Snapshot, after: &Snapshot) -> (Switches, f64) {
     let (mut voluntary, mut involuntary, mut worked) = (0, 0, Some(0));
     for (thread, now) in &after.threads {
         let then = before.threads.get(thread).copied().unwrap_or_default();
@@ -206,7 +200,7 @@ pub(super) fn between(before: &Snapshot, after: &Snapshot) -> Between {
         Some(worked) if all > 0 => all.saturating_sub(worked) as f64 / all as f64,
         _ => 0.0,
     };
-    Between { voluntary, involuntary, lost }
+    (Switches { voluntary: voluntary as f64, involuntary: involuntary as f64 }, lost)
 }
 
 /// A thread that worked for this part of a time counts as having worked all of it.
@@ -294,13 +288,13 @@ pub(super) mod tests {
             server: Spent { user: 30, kernel: 10, nanos: nanos(40) },
             ..Snapshot::default()
         };
-        let seen = between(&before, &after);
-        assert_eq!((seen.voluntary, seen.involuntary), (3 + 4 + 2, 1 + 4 + 2));
+        let (seen, lost) = between(&before, &after);
+        assert_eq!(seen, Switches { voluntary: 3.0 + 4.0 + 2.0, involuntary: 1.0 + 4.0 + 2.0 });
         // The three worked 5, 1 and 2 of the 10 ticks: the other two belong to the second thread,
         // which has ended.
-        assert!((seen.lost - 0.2).abs() < 1e-9, "{}", seen.lost);
+        assert!((lost - 0.2).abs() < 1e-9, "{lost}");
         after.threads.get_mut(&4).unwrap().worked = None;
-        assert_eq!(between(&before, &after).lost, 0.0, "it can't be known");
+        assert_eq!(between(&before, &after).1, 0.0, "it can't be known");
     }
 
     #[test]
@@ -346,10 +340,10 @@ pub(super) mod tests {
         let spent = after.server.nanos - before.server.nanos;
         assert!(spent >= nanos(3), "three loops of 60,000 steps in {spent} ns");
         assert!(nanos(after.machine.all - before.machine.all) >= spent);
-        let seen = between(&before, &after);
-        assert!(seen.voluntary >= 1, "it waited for its children");
-        assert!(seen.lost > 0.5, "the loops ran in children");
-        assert_eq!(between(&before, &before).lost, 0.0);
+        let (seen, lost) = between(&before, &after);
+        assert!(seen.voluntary >= 1.0, "it waited for its children");
+        assert!(lost > 0.5, "the loops ran in children");
+        assert_eq!(between(&before, &before).1, 0.0);
     }
 
     fn sleepers(count: usize) -> Vec<Spawned> {

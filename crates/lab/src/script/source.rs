@@ -15,15 +15,12 @@ pub struct Source {
 impl Source {
     /// Splits `name@weight`; the weight is 1 where the option gives none.
     pub(crate) fn weighted(option: &str) -> Result<(&str, u32), String> {
-        match option.rsplit_once('@') {
-            None => Ok((option, 1)),
-            Some((name, weight)) => match weight.parse::<u32>() {
-                Ok(weight) if weight <= i32::MAX as u32 => Ok((name, weight)),
-                _ => Err(format!(
-                    "invalid weight of a script: '{option}': write NAME@NUMBER, up to {}",
-                    i32::MAX
-                )),
-            },
+        let (name, weight) = option.rsplit_once('@').unwrap_or((option, "1"));
+        match weight.parse::<u32>() {
+            Ok(weight) if weight <= i32::MAX as u32 => Ok((name, weight)),
+            _ => {
+                Err(format!("invalid weight of a script: '{option}': write NAME@NUMBER, up to {}", i32::MAX))
+            }
         }
     }
 

@@ -75,8 +75,7 @@ impl Variables {
 
     pub(super) fn set_text(&mut self, id: VariableId, text: &str) {
         let variable = &mut self.0[id.0];
-        variable.text.clear();
-        variable.text.push_str(text);
+        text.clone_into(&mut variable.text);
         variable.content = Content::Text;
     }
 

@@ -91,8 +91,6 @@ impl fmt::Display for Fault {
     }
 }
 
-impl Error for Fault {}
-
 impl From<Fault> for String {
     fn from(fault: Fault) -> Self {
         fault.message

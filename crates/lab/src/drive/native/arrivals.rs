@@ -50,8 +50,9 @@ pub(super) struct Schedule {
     number: f64,
     share: Share,
     random: Random,
-    /// When the next is due; `None` where the rate falls to 0 before it.
-    due: Option<u64>,
+    /// When the next is due, in nanoseconds since the round's beginning; `None` where the rate falls
+    /// to 0 before it.
+    pub(super) due: Option<u64>,
 }
 
 impl Schedule {
@@ -71,11 +72,6 @@ impl Schedule {
         }
         schedule.due = schedule.time();
         schedule
-    }
-
-    /// When the next is due, in nanoseconds since the round's beginning.
-    pub(super) fn due(&self) -> Option<u64> {
-        self.due
     }
 
     /// Takes the next arrival if it is due by `now`.
@@ -181,6 +177,6 @@ mod tests {
         assert_eq!(schedule.take(SECOND / 20), None);
         assert_eq!(schedule.take(SECOND), Some(SECOND / 10));
         assert_eq!(schedule.take(SECOND), Some(SECOND / 5));
-        assert_eq!(schedule.due(), Some(3 * SECOND / 10));
+        assert_eq!(schedule.due, Some(3 * SECOND / 10));
     }
 }

@@ -283,7 +283,7 @@ impl<'a, W: Wire> Thread<'a, W> {
 
     /// Gives due arrivals to free clients.
     fn begin_arrived(&mut self, now: u64) {
-        while self.schedule.as_ref().and_then(Schedule::due).is_some_and(|due| due <= now) {
+        while self.schedule.as_ref().and_then(|one| one.due).is_some_and(|due| due <= now) {
             let Some(place) = self.free.pop_front() else { break };
             let place = place as usize;
             if !self.slots[place].link.is_lost() && self.next_transaction(place, now, true) {
@@ -313,7 +313,7 @@ impl<'a, W: Wire> Thread<'a, W> {
         if let Some(Reverse((due, _))) = self.timers.peek() {
             until = until.min(*due);
         }
-        if let Some(due) = self.schedule.as_ref().and_then(Schedule::due)
+        if let Some(due) = self.schedule.as_ref().and_then(|one| one.due)
             && !self.free.is_empty()
         {
             until = until.min(due);

@@ -95,10 +95,12 @@ impl<W: Wire> Thread<'_, W> {
     pub(super) fn leave(&mut self, place: usize) {
         self.out.clear();
         self.wire.leave(&mut self.out);
-        self.send(place);
-        self.out.clear();
         let slot = &mut self.slots[place];
-        slot.link = Link::Down;
+        if let Link::Up(socket) = std::mem::replace(&mut slot.link, Link::Down) {
+            // A server that reads nothing misses the good-bye alone.
+            let _ = send(&socket, &self.out);
+        }
+        self.out.clear();
         slot.answer.reply.clear();
         slot.rest.clear();
         slot.sent.clear();
