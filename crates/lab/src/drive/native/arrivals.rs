@@ -50,8 +50,8 @@ pub(super) struct Schedule {
     number: f64,
     share: Share,
     random: Random,
-    /// When the next is due, in nanoseconds since the round's beginning; `None` where the rate falls
-    /// to 0 before it.
+    /// When the next is due, in nanoseconds since the round's beginning. `None` where the rate
+    /// falls to 0 before it.
     pub(super) due: Option<u64>,
 }
 
