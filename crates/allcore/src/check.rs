@@ -12,6 +12,7 @@ use crate::logger;
 use crate::settings::{LogFormat, LogLevel};
 use indicatif::{ProgressBar, ProgressStyle};
 use sql::database::{CheckProgress, Database, Options};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// Most faults printed one by one; the rest are counted.
@@ -41,20 +42,19 @@ pub fn run(data: &Path) -> Result<(), String> {
     let closed = database.shutdown().map_err(|e| fault(&e));
     let report = report.map_err(|e| fault(&e))?;
     closed?;
-    for line in report.faults.iter().take(SHOWN) {
-        println!("{line}");
-    }
+    let mut lines: Vec<String> = report.faults.iter().take(SHOWN).cloned().collect();
     if report.faults.len() > SHOWN {
-        println!("and {} more", report.faults.len() - SHOWN);
+        lines.push(format!("and {} more", report.faults.len() - SHOWN));
     }
     let (count, plural) = (report.faults.len(), if report.faults.len() == 1 { "" } else { "s" });
     if count > 0 {
+        print(&lines)?;
         return Err(format!(
             "{}: {count} fault{plural} found; restore the folder from a backup",
             data.display()
         ));
     }
-    println!(
+    lines.push(format!(
         "{}: all is well: {} pages, {} trees, {} rows, {} index entries, {} chunks of long values",
         data.display(),
         report.pages,
@@ -62,6 +62,19 @@ pub fn run(data: &Path) -> Result<(), String> {
         report.rows,
         report.entries,
         report.chunks
-    );
-    Ok(())
+    ));
+    print(&lines)
+}
+
+/// Prints lines to standard output. Nobody misses them if its reader has gone.
+#[expect(clippy::disallowed_methods, reason = "the result of `allcore check` goes to standard output")]
+fn print(lines: &[String]) -> Result<(), String> {
+    let mut output = std::io::stdout().lock();
+    let written = lines.iter().try_for_each(|line| writeln!(output, "{line}")).and_then(|()| output.flush());
+    match written {
+        Err(fault) if fault.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to standard output: {fault}"))
+        }
+        _ => Ok(()),
+    }
 }

@@ -118,7 +118,7 @@ pub fn last_line(fault: &str) {
         true => log::error!("{fault}"),
         false => {
             flush();
-            eprintln!("allcore: {fault}");
+            write(&format!("allcore: {fault}\n"));
         }
     }
 }

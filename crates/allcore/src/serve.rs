@@ -45,6 +45,8 @@ const CONNECTION_BYTES: u64 = 112 << 10;
 const LEAST_CONNECTIONS: usize = 100;
 /// Least default of `--max-retained-log`: four times the distance between checkpoints.
 const LEAST_RETAINED: u64 = 1 << 30;
+/// Least `--max-retained-log` that may be named. With less, no transaction could write.
+const LEAST_NAMED_RETAINED: Bytes = Bytes(1 << 20);
 /// Least memory with which sessions are of use.
 const LEAST_MEMORY: Bytes = Bytes(32 << 20);
 /// Port in the Unix socket's name if there is no TCP address.
@@ -100,6 +102,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     let all = available_bytes()?;
     let beside = all.saturating_sub(buffers as u64 + memory.0);
     let room = room(&settings, beside)?;
+    check_retained_log(&settings)?;
     let options = database_options(&settings, (&addresses, tls.is_some()), buffers, room.sessions)?;
     folder::keep_private(&data)?;
     // Before the first worker exists, so that every signal finds its handler.
@@ -162,6 +165,15 @@ fn open_door(addresses: Vec<Address>, tls: Option<Arc<server::tls::Offer>>) -> R
     };
     let places = addresses.into_iter().map(bind).collect::<Result<_, _>>()?;
     Door::open(places, server::starting(tls)).map_err(|fault| format!("cannot answer clients: {fault}"))
+}
+
+fn check_retained_log(settings: &ServeSettings) -> Result<(), String> {
+    match settings.max_retained_log {
+        Some(most) if most < LEAST_NAMED_RETAINED => {
+            Err(format!("--max-retained-log {most} is too little: at least {LEAST_NAMED_RETAINED}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The log that an open transaction may keep: the value from the settings, or half of the disk. The

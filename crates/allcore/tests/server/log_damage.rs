@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -82,6 +83,24 @@ fn killed(rows: i32) -> Server {
     }
     server.crash();
     server
+}
+
+#[test]
+fn a_check_that_nobody_reads_still_ends_with_its_status() {
+    let server = killed(1);
+    // The reader of the pipe is gone before the command begins.
+    let (reader, gone) = std::io::pipe().unwrap();
+    drop(reader);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for (output, status) in [(Stdio::from(gone), 0), (Stdio::from(full), 1)] {
+        let mut command = allcore();
+        command.arg("check").arg("--data").arg(server.data()).stdout(output).stderr(Stdio::piped());
+        let ended = command.output().unwrap();
+        let said = text(&ended);
+        assert_eq!(ended.status.code(), Some(status), "{said}");
+        assert_eq!(said.contains("cannot write to standard output"), status == 1, "{said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
 }
 
 #[test]
