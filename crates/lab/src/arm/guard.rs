@@ -5,18 +5,35 @@
 //! closes it or dies. Then the shell asks the server to stop, waits 30 s, kills it, and removes the
 //! folder. The shell kills an installation program, and everything that program started, at once.
 //! The shell and these programs have process groups of their own, so that Ctrl-C on the terminal
-//! reaches the lab alone.
+//! reaches the lab alone. Before its group is its own, Ctrl-C may still kill the shell, so the lab
+//! starts nothing until the shell has answered. If another process kills the shell later, the lab
+//! itself stops the server and removes the folder.
 
-use std::io::Write as _;
+use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-/// Arguments: the folder, the signal. The last line of its input counts. It is `installer` or
+pub(super) use rustix::process::Signal;
+use rustix::process::{Pid, kill_process_group};
+
+/// Time for a server to stop before the lab kills it; [`SCRIPT`] waits as long.
+const STOP: Duration = Duration::from_secs(30);
+
+/// Time for [`SCRIPT`] to stop the server and to remove the folder.
+const ALL: Duration = Duration::from_secs(60);
+
+/// Arguments: the folder, the signal's number. The last line of its input counts. It is `installer` or
 /// `server` with a process's id, or `ended` once that process has ended (another process may have
 /// its id by then). The shell removes the folder until it stays away: a killed process may still
 /// write for a moment.
 const SCRIPT: &str = r#"
+trap '' INT TERM HUP
+echo ready
+exec >&-
 what= process=
 while read -r word id; do
     what=$word process=$id
@@ -27,7 +44,7 @@ installer)
     kill -s KILL -- "-$process"
     ;;
 server)
-    kill -s "$2" "$process"
+    kill "-$2" "$process"
     while kill -0 "$process" && [ "$tenths" -lt 300 ]; do
         sleep 0.1
         tenths=$((tenths + 1))
@@ -47,23 +64,29 @@ pub(super) struct Guard {
     /// The shell acts when this end closes.
     pipe: Option<ChildStdin>,
     server: Option<Child>,
+    folder: PathBuf,
+    signal: Signal,
 }
 
 impl Guard {
-    /// Guards a folder from now on, and the server that will run in it. `signal` (its name without
-    /// SIG) stops that server.
-    pub(super) fn new(folder: &Path, signal: &str) -> Result<Self, String> {
+    /// Guards a folder from now on, and the server that will run in it. `signal` stops that server.
+    pub(super) fn new(folder: &Path, signal: Signal) -> Result<Self, String> {
         let mut shell = Command::new("sh");
         shell
             .args(["-c", SCRIPT, "allcore-bench-guard"])
             .arg(folder)
-            .arg(signal)
+            .arg(signal.as_raw().to_string())
             .current_dir("/")
             .process_group(0);
-        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut shell = shell.spawn().map_err(|error| format!("can't start sh: {error}"))?;
-        let pipe = shell.stdin.take();
-        Ok(Self { shell, pipe, server: None })
+        let (pipe, mut said) = (shell.stdin.take(), String::new());
+        let read = shell.stdout.take().map(|mut answer| answer.read_to_string(&mut said));
+        let guard = Self { shell, pipe, server: None, folder: folder.to_owned(), signal };
+        match read {
+            Some(Ok(1..)) => Ok(guard),
+            _ => Err("sh, which guards its server, ended at its start".into()),
+        }
     }
 
     /// Runs a program that makes the server's data, until it ends.
@@ -72,7 +95,8 @@ impl Guard {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let installer = command.spawn();
         let installer = installer.map_err(|error| format!("can't start {}: {error}", program.display()))?;
-        self.tell(&format!("installer {}", installer.id()))?;
+        let told = self.tell(&format!("installer {}", installer.id()));
+        told.inspect_err(|_| signal_group(&installer, Signal::KILL))?;
         let output = installer.wait_with_output();
         self.tell("ended")?;
         output.map_err(|error| format!("can't wait for {}: {error}", program.display()))
@@ -101,6 +125,22 @@ impl Guard {
         }
     }
 
+    /// Stops a server that still runs, as the shell does.
+    fn stop_server(&mut self) {
+        if self.server().is_none() {
+            return;
+        }
+        self.server.iter().for_each(|server| signal_group(server, self.signal));
+        let until = Instant::now() + STOP;
+        while self.server().is_some() && Instant::now() < until {
+            sleep(Duration::from_millis(10));
+        }
+        if let Some(mut server) = self.server.take() {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.server.as_mut()?.try_wait().ok().flatten()
     }
@@ -113,12 +153,24 @@ impl Drop for Guard {
             let _ = self.tell("ended");
         }
         drop(self.pipe.take());
-        // Reap the server first: the shell waits until its process is gone.
-        if let Some(mut server) = self.server.take() {
-            let _ = server.wait();
+        let until = Instant::now() + ALL;
+        // Reap the server, too: the shell waits until its process is gone.
+        while matches!(self.shell.try_wait(), Ok(None)) && Instant::now() < until {
+            let _ = self.server();
+            sleep(Duration::from_millis(10));
         }
+        // This finds nothing to do unless the shell was killed or hangs.
+        let _ = self.shell.kill();
         let _ = self.shell.wait();
+        self.stop_server();
+        let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Signals a process and those of its group; the process is not yet reaped.
+fn signal_group(leader: &Child, signal: Signal) {
+    // This fails only if they all have ended.
+    let _ = kill_process_group(Pid::from_child(leader), signal);
 }
 
 #[cfg(test)]
@@ -133,7 +185,7 @@ mod tests {
 
     fn guarded() -> (std::path::PathBuf, Guard) {
         let folder = tempfile::tempdir().unwrap().keep();
-        let guard = Guard::new(&folder, "TERM").unwrap();
+        let guard = Guard::new(&folder, Signal::TERM).unwrap();
         (folder, guard)
     }
 
@@ -164,6 +216,29 @@ mod tests {
             drop(guard);
             assert!(!server.is_some_and(is_there) && !folder.exists());
         }
+    }
+
+    #[test]
+    fn a_server_whose_guard_was_killed_is_stopped_by_the_lab() {
+        let (folder, mut guard) = guarded();
+        guard.start(&mut sleeper()).unwrap();
+        let server = guard.server().unwrap();
+        guard.shell.kill().unwrap();
+        guard.shell.wait().unwrap();
+        drop(guard);
+        assert!(!is_there(server) && !folder.exists());
+    }
+
+    #[test]
+    fn signals_of_a_terminal_do_not_end_a_guard() {
+        let (folder, mut guard) = guarded();
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            signal_group(&guard.shell, signal);
+        }
+        // An ended shell would not read it.
+        drop(guard.pipe.take());
+        assert!(guard.shell.wait().unwrap().success());
+        assert!(!folder.exists());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use sync::atomic::{AtomicBool, Ordering};
 
 use super::control::Control;
-use super::guard::Guard;
+use super::guard::{Guard, Signal};
 use super::spec::{Kind, PLACES, Recipe};
 use super::{Address, Dialect, Target};
 
@@ -57,8 +57,8 @@ impl Own {
         let folder = new_folder(recipe).map_err(said)?;
         let signal = match recipe.kind {
             // PostgreSQL's fast shutdown; its SIGTERM waits for all sessions.
-            Kind::Postgres => "INT",
-            Kind::Serve | Kind::MariaDb => "TERM",
+            Kind::Postgres => Signal::INT,
+            Kind::Serve | Kind::MariaDb => Signal::TERM,
         };
         let mut guard = Guard::new(&folder, signal).map_err(said)?;
         let planned = match recipe.kind {
