@@ -218,6 +218,16 @@ fn ctrl_c_before_the_first_arm_is_ready_says_that_nothing_was_measured() {
 }
 
 #[test]
+fn a_server_that_cannot_be_guarded_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = bench(folder.path(), &["--arm", OWN]);
+    let output = command.env("PATH", "/nosuch").env("TMPDIR", folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(err(&output).contains("arm a: can't start sh: "), "{}", err(&output));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn ctrl_c_keeps_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let run = ["--arm", OWN, "--clients", "1,2", "--rounds", "50", "--json", "run.json"];

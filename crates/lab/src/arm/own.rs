@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
 
 use super::control::Control;
 use super::guard::{Guard, Signal};
@@ -60,7 +61,9 @@ impl Own {
             Kind::Postgres => Signal::INT,
             Kind::Serve | Kind::MariaDb => Signal::TERM,
         };
-        let mut guard = Guard::new(&folder, signal).map_err(said)?;
+        let mut guard = Guard::new(folder.path(), signal).map_err(said)?;
+        // The guard removes it from now on.
+        let folder = folder.keep();
         let planned = match recipe.kind {
             Kind::Serve => serve::plan(recipe, &folder, executable),
             Kind::Postgres => postgres::plan(recipe, &folder, &mut guard),
@@ -95,11 +98,10 @@ impl Own {
 }
 
 /// Makes an empty folder with a short name: a socket's path has 107 bytes.
-fn new_folder(recipe: &Recipe) -> Result<PathBuf, String> {
+fn new_folder(recipe: &Recipe) -> Result<TempDir, String> {
     let parent = recipe.value("in").map_or_else(std::env::temp_dir, PathBuf::from);
     let made = tempfile::Builder::new().prefix("allcore-bench-").tempdir_in(&parent);
-    let folder = made.map_err(|error| format!("can't make a folder in {}: {error}", parent.display()))?;
-    Ok(folder.keep())
+    made.map_err(|error| format!("can't make a folder in {}: {error}", parent.display()))
 }
 
 fn await_answer(
