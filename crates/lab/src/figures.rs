@@ -54,6 +54,18 @@ pub(crate) fn clients(count: usize) -> String {
     if count == 1 { "1 client".into() } else { format!("{} clients", whole(count as f64)) }
 }
 
+/// `1 client`, `8 clients`, `1, 8 and 64 clients`.
+pub(crate) fn counted(counts: &[usize]) -> String {
+    match counts {
+        [one] => clients(*one),
+        several => {
+            let mut sorted = several.to_vec();
+            sorted.sort_unstable();
+            format!("{} clients", list(&sorted.iter().map(usize::to_string).collect::<Vec<_>>()))
+        }
+    }
+}
+
 /// `1`, `1 and 2`, `1, 2 and 4`.
 pub(crate) fn list(items: &[String]) -> String {
     match items {

@@ -40,7 +40,7 @@ pub enum Ending {
     Stopped,
     /// A check of the data failed.
     Broken,
-    /// Something is missing; the report says what.
+    /// Something is missing, or a threshold cannot judge a point; the report says what.
     Missing,
     /// An interval stayed wider than asked.
     Wide,
@@ -80,6 +80,7 @@ pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<En
                 () if !compared.broken.is_empty() => Ending::Broken,
                 () if !compared.is_any() => Ending::Incomparable,
                 () if !compared.crossed.is_empty() => Ending::Crossed,
+                () if !compared.unjudged.is_empty() => Ending::Missing,
                 () => Ending::Whole,
             })
         }

@@ -119,7 +119,7 @@ fn failures(round: &Round) -> String {
         text.push_str(&format!(", {failed} failed"));
     }
     if let Some((clients, why)) = &round.lost_clients {
-        text.push_str(&format!(", {clients} clients lost: {why}"));
+        text.push_str(&format!(", {} lost: {why}", figures::clients(*clients)));
     }
     text
 }

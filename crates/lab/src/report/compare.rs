@@ -27,10 +27,12 @@ pub(crate) struct Comparison<'a> {
     pub(crate) changes: Vec<String>,
     /// Points of both runs, in the first one's order.
     pairs: Vec<Pair<'a>>,
-    /// Points of only one run, a line for each arm and workload.
-    unmatched: Vec<String>,
+    /// Points of only the first run, and of only the second: a line for each arm and workload.
+    unmatched: [Vec<String>; 2],
     /// Thresholds that a point crosses, a line each.
     pub(crate) crossed: Vec<String>,
+    /// Points of the first run that a threshold cannot judge, a line each.
+    pub(crate) unjudged: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -55,9 +57,16 @@ pub(crate) fn compare<'a>(first: &'a Report, second: &'a Report, limits: &[Limit
     all.changes = differences(first, second);
     all.pair(first, second);
     for Pair { title, points: [from, to], .. } in &all.pairs {
-        let crossed = limits.iter().filter_map(|limit| limit.crossed(from, to));
         let at = figures::clients(from.clients);
-        all.crossed.extend(crossed.map(|how| format!("{title} at {at}: {how}")));
+        for limit in limits {
+            match limit.crossed(from, to) {
+                Ok(how) => all.crossed.extend(how.map(|how| format!("{title} at {at}: {how}"))),
+                Err(why) => all.unjudged.push(format!("{title} at {at}: {why}")),
+            }
+        }
+    }
+    if !limits.is_empty() {
+        all.unjudged.extend(all.unmatched[0].iter().cloned());
     }
     all
 }
@@ -124,7 +133,7 @@ impl<'a> Comparison<'a> {
     /// Pairs each point of the first run with the second's, and names those without a partner.
     fn pair(&mut self, first: &'a Report, second: &'a Report) {
         let (ours, others) = (groups(first), groups(second));
-        let mut alone = Vec::new();
+        let mut alone = [Vec::new(), Vec::new()];
         for group in &ours {
             let same = (group.workload, group.protocol);
             let other = others.iter().find(|other| (other.workload, other.protocol) == same);
@@ -139,7 +148,7 @@ impl<'a> Comparison<'a> {
                         let ratio = independent_ratio(&judged(point), &judged(with));
                         self.pairs.push(Pair { title, points: [point, with], open, ratio });
                     }
-                    None => alone.push((("first", title), point.clients.to_string())),
+                    None => alone[0].push((title, point.clients)),
                 }
             }
         }
@@ -148,13 +157,15 @@ impl<'a> Comparison<'a> {
         {
             if !self.pairs.iter().any(|pair| std::ptr::eq(pair.points[1], point)) {
                 let title = format!("{}, {}", group.title(), point.arm);
-                alone.push((("second", title), point.clients.to_string()));
+                alone[1].push((title, point.clients));
             }
         }
-        let line = |((which, title), clients): ((&str, String), Vec<String>)| {
-            format!("{title}: {} clients in the {which} only", clients.join(", "))
-        };
-        self.unmatched = gather(alone).into_iter().map(line).collect();
+        for ((which, alone), lines) in ["first", "second"].iter().zip(alone).zip(&mut self.unmatched) {
+            let line = |(title, clients): (String, Vec<usize>)| {
+                format!("{title}: {} in the {which} only", figures::counted(&clients))
+            };
+            lines.extend(gather(alone).into_iter().map(line));
+        }
     }
 
     /// Whether any point has a figure in both runs.
@@ -167,12 +178,13 @@ impl<'a> Comparison<'a> {
         let mut text = String::new();
         terminal::list("Broken checks:", &self.broken, width, &mut text);
         terminal::list("Thresholds crossed:", &self.crossed, width, &mut text);
+        terminal::list("Not judged by a threshold:", &self.unjudged, width, &mut text);
         terminal::list("Missing:", &self.missing, width, &mut text);
         terminal::list("Changed:", &self.changes, width, &mut text);
         for pairs in self.pairs.chunk_by(|one, next| one.title == next.title) {
             sheet(pairs).iter().for_each(|sheet| terminal::write(sheet, width, &mut text));
         }
-        terminal::list("Without a partner:", &self.unmatched, width, &mut text);
+        terminal::list("Without a partner:", &self.unmatched.concat(), width, &mut text);
         text + &self.conclusion() + "\n"
     }
 
@@ -264,7 +276,7 @@ mod tests {
         golden_cases("compare_conclusions", concluded);
         assert!(compare(&open, &slow, &[]).table(120).contains("| p99, second / first |"));
         let same = compare(&runs, &runs, &[]);
-        assert!(same.changes.is_empty() && same.unmatched.is_empty());
+        assert!(same.changes.is_empty() && same.unmatched.concat().is_empty());
         let none = compare(&samples::nothing(), &single, &[]).table(80);
         assert!(none.contains("\n\nWithout a partner:\n- tpcc"), "{none}");
     }
@@ -279,13 +291,29 @@ mod tests {
     }
 
     #[test]
+    fn a_point_that_a_threshold_cannot_judge_is_named() {
+        let limits = ["tps < 0.95", "p99 > 1.1"].map(|text| Limit::parse(text).unwrap());
+        let (first, mut second) = (samples::two_arms(), samples::two_arms());
+        second.points.pop();
+        second.points[1].rounds.iter_mut().for_each(|round| round.latency.p99 = f64::NAN);
+        second.points[2].tps = Interval::each(|_| f64::NAN);
+        assert_eq!(compare(&first, &second, &[]).unjudged, [""; 0]);
+        assert_eq!(
+            compare(&second, &first, &limits[1..]).unjudged.len(),
+            1,
+            "only the second has a point more"
+        );
+        golden("compare_unjudged", &compare(&first, &second, &limits).unjudged.join("\n"));
+    }
+
+    #[test]
     fn single_arms_of_two_runs_match_whatever_their_names() {
         let first = samples::one_point();
         let mut second = first.clone();
         second.arms[0].name = "patched".into();
         second.points[0].arm = "patched".into();
         let both = compare(&first, &second, &[]);
-        assert_eq!((both.pairs.len(), both.unmatched.len()), (1, 0));
+        assert_eq!((both.pairs.len(), both.unmatched.concat().len()), (1, 0));
     }
 
     #[test]

@@ -233,8 +233,11 @@ fn ended(words: &str, folder: &Path) -> Result<Ending, String> {
 fn a_comparison_ends_by_what_it_finds() {
     let mut other = samples::two_arms();
     other.points.iter_mut().for_each(|point| point.workload = "another".into());
+    let mut partial = samples::two_arms();
+    partial.points.pop();
     let folder = tempfile::tempdir().unwrap();
     for (name, report) in [
+        ("partial", partial),
         ("fast", samples::two_arms()),
         ("slow", samples::faster(0.8)),
         ("other", other),
@@ -247,6 +250,9 @@ fn a_comparison_ends_by_what_it_finds() {
         ("FOLDER/fast FOLDER/slow --fail-if 'tps < 0.7'", 0),
         ("FOLDER/fast FOLDER/slow --fail-if 'p99 > 1.1' --fail-if 'tps < 0.95'", 7),
         ("FOLDER/slow FOLDER/fast --fail-if=tps<0.95", 0),
+        ("FOLDER/fast FOLDER/partial", 0),
+        ("FOLDER/fast FOLDER/partial --fail-if=tps<0.95", 3),
+        ("FOLDER/partial FOLDER/fast --fail-if=tps<0.95", 0),
         ("FOLDER/fast FOLDER/other --fail-if=tps<0.95", 6),
         ("FOLDER/broken FOLDER/broken", 5),
     ] {

@@ -45,19 +45,25 @@ impl Limit {
     }
 
     /// The ratio of two points in words, where it crosses the threshold.
-    pub(crate) fn crossed(&self, first: &Point, second: &Point) -> Option<String> {
+    ///
+    /// # Errors
+    /// Names the figure that a point lacks.
+    pub(crate) fn crossed(&self, first: &Point, second: &Point) -> Result<Option<String>, String> {
         let (name, of) = self.figure;
         let figure = |point: &Point| match name {
             "tps" => point.tps,
             _ => estimate_positive(&point.rounds.iter().map(of).collect::<Vec<_>>()),
         };
         let ratio: Interval = independent_ratio(&figure(first), &figure(second));
+        if !ratio.value.is_finite() {
+            return Err(format!("{name} is missing in one of the runs"));
+        }
         let beyond = if self.below { ratio.value < self.ratio } else { ratio.value > self.ratio };
         let sign = if self.below { '<' } else { '>' };
-        (beyond && ratio.verdict() != Verdict::None).then(|| {
+        Ok((beyond && ratio.verdict() != Verdict::None).then(|| {
             let ratio = figures::bounded(&ratio, figures::factor);
             format!("{name}, second / first: {ratio} {sign} {}", self.ratio)
-        })
+        }))
     }
 }
 
@@ -67,11 +73,13 @@ mod tests {
     use crate::stats::test_noise::point;
 
     /// A point whose five rounds have throughputs within this part of `value`, and the same figures
-    /// as p99.
+    /// as p99 and as the maximum.
     fn around(value: f64, part: f64) -> Point {
         let rounds = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|off| value * (1.0 + part * off));
         let mut point = point("a", 8, &rounds);
-        point.rounds.iter_mut().for_each(|round| round.latency.p99 = round.tps);
+        for round in &mut point.rounds {
+            (round.latency.p99, round.latency.max) = (round.tps, round.tps);
+        }
         point.tps = estimate_positive(&rounds);
         point
     }
@@ -85,15 +93,19 @@ mod tests {
             ("tps > 1.5", 160.0, 0.01, true),
             ("p99 > 1.2", 130.0, 0.01, true),
             ("p99 > 1.2", 110.0, 0.01, false),
-            (" max < 0.5 ", 10.0, 0.01, false),
+            (" max < 0.5 ", 60.0, 0.01, false),
         ] {
             let limit = Limit::parse(text).unwrap();
-            let found = limit.crossed(&around(100.0, noise), &around(second, noise));
+            let found = limit.crossed(&around(100.0, noise), &around(second, noise)).unwrap();
             assert_eq!(found.is_some(), crossed, "{text} of {second}: {found:?}");
         }
         let single = Limit::parse("tps < 0.95").unwrap();
         let said = single.crossed(&point("a", 8, &[100.0]), &point("a", 8, &[90.0]));
-        assert_eq!(said.unwrap(), "tps, second / first: 0.90 < 0.95", "a single round has no noise to tell");
+        assert_eq!(
+            said.unwrap().unwrap(),
+            "tps, second / first: 0.90 < 0.95",
+            "a single round has no noise to tell"
+        );
     }
 
     #[test]

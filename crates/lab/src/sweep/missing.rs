@@ -27,7 +27,7 @@ impl Failure {
     pub(super) fn sentence(&self) -> String {
         let Self { arm, clients, after, reason } = self;
         let from = if *after == 0 { String::new() } else { format!(", from round {} on", after + 1) };
-        format!("{arm} at {}{from}: {reason}", counted(clients))
+        format!("{arm} at {}{from}: {reason}", figures::counted(clients))
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -62,19 +62,7 @@ impl Missing {
 fn unmeasured(arm: &[&Cell]) -> Option<String> {
     let cells: Vec<&&Cell> = arm.iter().filter(|cell| !cell.failed && cell.point.rounds.is_empty()).collect();
     let counts: Vec<usize> = cells.iter().map(|cell| cell.point.clients).collect();
-    Some(format!("{} was not measured at {}", cells.first()?.point.arm, counted(&counts)))
-}
-
-/// `1 client`, `8 clients`, `1, 8 and 64 clients`.
-fn counted(counts: &[usize]) -> String {
-    match counts {
-        [one] => figures::clients(*one),
-        several => {
-            let mut sorted = several.to_vec();
-            sorted.sort_unstable();
-            format!("{} clients", figures::list(&sorted.iter().map(usize::to_string).collect::<Vec<_>>()))
-        }
-    }
+    Some(format!("{} was not measured at {}", cells.first()?.point.arm, figures::counted(&counts)))
 }
 
 /// A single round, if the plan has only one, needs no interval.
