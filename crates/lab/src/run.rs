@@ -73,7 +73,7 @@ impl Ending {
 pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<Ending, String> {
     match &options.verb {
         Some(Verb::Compare { first, second, fail_if }) => {
-            let (first, second) = (outputs::stored(first)?, outputs::stored(second)?);
+            let (first, second) = (concluded(first)?, concluded(second)?);
             let compared = report::compare::compare(&first, &second, fail_if);
             outputs::say(&compared.table(outputs::width()))?;
             Ok(match () {
@@ -92,12 +92,18 @@ pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<En
     }
 }
 
-fn shown_again(run: &Path, outputs: &Outputs) -> Result<Ending, String> {
+/// A stored run with its conclusions. They follow from the points alone: an older program may have
+/// found less in them.
+fn concluded(run: &Path) -> Result<Report, String> {
     let mut report = outputs::stored(run)?;
+    findings::conclude(&mut report);
+    Ok(report)
+}
+
+fn shown_again(run: &Path, outputs: &Outputs) -> Result<Ending, String> {
+    let report = concluded(run)?;
     let files = Files { json: None, outputs };
     files.writable()?;
-    // They follow from the points alone: an older program may have found less in them.
-    findings::conclude(&mut report);
     files.write(&report)?;
     Ok(Ending::Whole)
 }
@@ -111,8 +117,7 @@ fn shown_together(runs: &[PathBuf], outputs: &Outputs) -> Result<Ending, String>
     };
     let mut stored = Vec::new();
     for run in runs {
-        let mut report = outputs::stored(run)?;
-        findings::conclude(&mut report);
+        let report = concluded(run)?;
         let name = run.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut shown = Vec::new();
         for (what, _, svg) in plots.iter().flat_map(|_| report::pictures(&report)) {

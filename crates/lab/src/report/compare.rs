@@ -1,7 +1,7 @@
 //! Compares two stored runs, point by point.
 //!
-//! Broken checks and missing points of either run come first: a run with broken data has no valid
-//! figures. Differences between the machines and the loads follow, since they may explain the rest.
+//! What disqualifies either run (broken checks, other programs) and missing points come first: such
+//! a run has no valid figures. Differences between the machines and the loads follow, since they may explain the rest.
 //! Arms match by name; if each run has only one arm, these match. Rounds of two runs lie too far
 //! apart to be paired, so a ratio's bounds come from the bounds of both runs. In an open loop
 //! throughput is the requested rate: there the ratio is that of p99.
@@ -21,6 +21,8 @@ const APART: f64 = 0.03;
 pub(crate) struct Comparison<'a> {
     /// Checks that failed in either run.
     pub(crate) broken: Vec<String>,
+    /// Other lines of either run's verdict that disqualify it.
+    disqualified: Vec<String>,
     /// Missing measurements of either run.
     missing: Vec<String>,
     /// How the machines, servers, settings and loads differ, a line each.
@@ -52,6 +54,9 @@ pub(crate) fn compare<'a>(first: &'a Report, second: &'a Report, limits: &[Limit
     for (which, report) in [("first", first), ("second", second)] {
         let of = |line: String| format!("{which}: {line}");
         all.broken.extend(sheets::broken_checks(report).into_iter().map(of));
+        let verdict = report.verdict.iter().filter_map(|line| line.strip_prefix("disqualified: "));
+        let others = verdict.filter(|line| !line.starts_with("broken data")).map(str::to_owned);
+        all.disqualified.extend(others.map(of));
         all.missing.extend(sheets::missing(report).into_iter().map(of));
     }
     all.changes = differences(first, second);
@@ -177,6 +182,7 @@ impl<'a> Comparison<'a> {
     pub(crate) fn table(&self, width: usize) -> String {
         let mut text = String::new();
         terminal::list("Broken checks:", &self.broken, width, &mut text);
+        terminal::list("Disqualified:", &self.disqualified, width, &mut text);
         terminal::list("Thresholds crossed:", &self.crossed, width, &mut text);
         terminal::list("Not judged by a threshold:", &self.unjudged, width, &mut text);
         terminal::list("Missing:", &self.missing, width, &mut text);
@@ -331,6 +337,20 @@ mod tests {
         let mut unmeasured = first.clone();
         unmeasured.machine.noise.clear();
         assert_eq!(compare(&unmeasured, &first, &[]).changes, [""; 0]);
+    }
+
+    #[test]
+    fn a_run_that_other_programs_disqualify_is_named() {
+        let (first, mut second) = (samples::two_arms(), samples::two_arms());
+        second.verdict = ["broken data: x", "other programs took 43% of the CPU time: a at 1 client"]
+            .map(|line| format!("disqualified: {line}"))
+            .into();
+        let text = compare(&first, &second, &[]).table(100);
+        assert!(
+            text.starts_with("Disqualified:\n- second: other programs took 43% of the CPU time"),
+            "{text}"
+        );
+        assert!(!text.contains("broken"), "{text}");
     }
 
     #[test]
