@@ -28,8 +28,8 @@ pub struct Bench {
 pub(crate) const STATUSES: &str = "\
 Exit status:
   0    everything was measured; compare: no threshold was crossed
-  1    nothing could be measured, or a request cannot be met
-  2    the command line cannot be read
+  1    nothing could be measured, or a file cannot be read or written
+  2    the command line cannot be read, or asks for the impossible; nothing was started
   3    something is missing: an arm, a point, or the checks of the data; compare: what --fail-if judges
   4    an interval stayed wider than asked
   5    a check of the data failed; compare: in either run

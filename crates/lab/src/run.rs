@@ -51,7 +51,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The program's exit status. 1 stands for an error, 2 for a wrong command line.
+    /// The program's exit status; [`Fault`] has 1 and 2.
     pub fn status(self) -> u8 {
         match self {
             Self::Whole => 0,
@@ -65,12 +65,34 @@ impl Ending {
     }
 }
 
+/// The reason why there is no outcome.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// A line for people; a script's fault has several.
+    pub reason: String,
+    /// The program's exit status: 2 if the command line asks for the impossible, 1 otherwise.
+    pub status: u8,
+}
+
+impl Fault {
+    /// A request that the lab refuses before it starts anything.
+    fn asked(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), status: 2 }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self { reason, status: 1 }
+    }
+}
+
 /// Runs the command line. `executable` is the program that has a `serve` command; setting `stop`
 /// ends the run early.
 ///
 /// # Errors
-/// A line for people: nothing could be measured at all, or a report could not be written.
-pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<Ending, String> {
+/// The request is impossible, nothing could be measured at all, or a report could not be written.
+pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<Ending, Fault> {
     match &options.verb {
         Some(Verb::Compare { first, second, fail_if }) => {
             let (first, second) = (concluded(first)?, concluded(second)?);
@@ -100,20 +122,20 @@ fn concluded(run: &Path) -> Result<Report, String> {
     Ok(report)
 }
 
-fn shown_again(run: &Path, outputs: &Outputs) -> Result<Ending, String> {
+fn shown_again(run: &Path, outputs: &Outputs) -> Result<Ending, Fault> {
     let report = concluded(run)?;
     let files = Files { json: None, outputs };
-    files.writable()?;
+    files.writable().map_err(Fault::asked)?;
     files.write(&report)?;
     Ok(Ending::Whole)
 }
 
 /// Several runs on one page, each under its file's name, and their plots.
-fn shown_together(runs: &[PathBuf], outputs: &Outputs) -> Result<Ending, String> {
+fn shown_together(runs: &[PathBuf], outputs: &Outputs) -> Result<Ending, Fault> {
     let Outputs { markdown: Some(page), html: None, plots } = outputs else {
-        return Err(
-            "several runs make one page of Markdown: take --markdown, and --plots for their plots".into()
-        );
+        return Err(Fault::asked(
+            "several runs make one page of Markdown: take --markdown, and --plots for their plots",
+        ));
     };
     let mut stored = Vec::new();
     for run in runs {
@@ -132,19 +154,20 @@ fn shown_together(runs: &[PathBuf], outputs: &Outputs) -> Result<Ending, String>
     Ok(Ending::Whole)
 }
 
-fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<Ending, String> {
+fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<Ending, Fault> {
     let command = outputs::command(std::env::args_os());
-    let asked = Asked::of(options)?;
+    let asked = Asked::of(options).map_err(Fault::asked)?;
     let files = Files { json: options.json.as_deref(), outputs: &options.outputs };
-    files.writable()?;
-    let _awake = options.awake.then(Awake::keep).transpose().map_err(|why| format!("--awake: {why}"))?;
+    files.writable().map_err(Fault::asked)?;
+    let awake = options.awake.then(Awake::keep).transpose();
+    let _awake = awake.map_err(|why| Fault::asked(format!("--awake: {why}")))?;
     let began = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let machine = ThisMachine::begin();
     let mut facts = observe::facts();
     let (mut arms, mut missing) = ready::arms(options, &asked, executable, stop);
     if arms.is_empty() {
         if !is_set(stop) {
-            return Err("no arm is left".into());
+            return Err("no arm is left".to_owned().into());
         }
         view::say("stopped before anything was measured");
         return Ok(Ending::Stopped);
@@ -183,7 +206,7 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     }
     // Servers may take long to stop: stop them after everything is written.
     drop(arms);
-    ending(&report, wide, is_set(stop))
+    Ok(ending(&report, wide, is_set(stop))?)
 }
 
 /// The outcome of a run; `wide` of its missing lines are intervals that stayed wide.

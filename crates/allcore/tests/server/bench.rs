@@ -400,7 +400,7 @@ fn what_is_wrong_is_said_in_a_line_and_other_arms_go_on() {
 
     let unknown = ended(folder.path(), &["--arm", "a=serve", "-w", "nosuch"], 2);
     assert!(err(&unknown).contains("invalid value 'nosuch' for '--workload <NAME>'"), "{}", err(&unknown));
-    let refused: [(&[&str], &str); 10] = [
+    let refused: [(&[&str], &str); 9] = [
         (&["--arm", "a=http://x", "-w", "tpcc"], "http:// is no server the lab speaks to"),
         (&["--arm", "a=serve", "--arm", "a=serve"], "two arms are named a"),
         (&["--arm", "a=serve", "--clients", "8..2"], "8 is more than 2"),
@@ -410,13 +410,14 @@ fn what_is_wrong_is_said_in_a_line_and_other_arms_go_on() {
         (&["--arm", "a=serve", "-f", "syntax.sql"], "syntax.sql:2:20: syntax error"),
         (&["--arm", "a=serve:--socket-dir /x"], "arm a: socket-dir is set by the lab"),
         (&["--arm", "a=serve", "-w", "connect", "--scale", "5"], "--scale has no effect on connect"),
-        (&["report", "table.sql"], "this is no stored run"),
     ];
     for (arguments, expected) in refused {
-        let output = ended(folder.path(), arguments, 1);
+        let output = ended(folder.path(), arguments, 2);
         assert!(err(&output).contains(expected), "{expected}: {}", err(&output));
         assert!(out(&output).is_empty(), "{}", out(&output));
     }
+    let unread = ended(folder.path(), &["report", "table.sql"], 1);
+    assert!(err(&unread).contains("this is no stored run"), "{}", err(&unread));
 
     // Arms that can't be reached, for three reasons, beside one that can.
     let mut server = Server::start(&[]);

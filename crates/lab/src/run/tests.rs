@@ -224,7 +224,7 @@ fn a_run_that_lacks_something_ends_by_the_worst_of_it() {
 }
 
 /// Runs the command line; `FOLDER` in it stands for the folder.
-fn ended(words: &str, folder: &Path) -> Result<Ending, String> {
+fn ended(words: &str, folder: &Path) -> Result<Ending, Fault> {
     let options = read(&words.replace("FOLDER", folder.to_str().unwrap())).unwrap();
     bench(&options, Path::new("allcore"), &AtomicBool::new(false))
 }
@@ -258,6 +258,25 @@ fn a_comparison_ends_by_what_it_finds() {
     ] {
         let ended = ended(&format!("compare {words}"), folder.path());
         assert_eq!(ended.unwrap().status(), status, "{words}");
+    }
+}
+
+#[test]
+fn a_refused_request_ends_with_2_and_a_file_that_cannot_be_read_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), samples::two_arms().to_json()).unwrap();
+    for (words, status) in [
+        ("--arm x", 2),
+        ("--arm a=serve --clients 0", 2),
+        ("--arm a=serve --width nan", 2),
+        ("--arm a=serve --round 0s", 2),
+        ("--arm a=serve --json FOLDER/no/run", 2),
+        ("report FOLDER/run FOLDER/run", 2),
+        ("report FOLDER/run --html FOLDER/no/page", 2),
+        ("report FOLDER/none", 1),
+        ("compare FOLDER/none FOLDER/run", 1),
+    ] {
+        assert_eq!(ended(words, folder.path()).unwrap_err().status, status, "{words}");
     }
 }
 
