@@ -150,11 +150,6 @@ impl Recovery {
         &self.control
     }
 
-    /// The end of the log.
-    pub fn end(&self) -> Lsn {
-        self.end
-    }
-
     /// The highest transaction number in the part of the log that was read. The checkpoint's info
     /// has the numbers in use before that.
     pub fn highest_txn(&self) -> u64 {

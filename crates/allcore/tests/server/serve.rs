@@ -138,7 +138,7 @@ fn one_clear_line_for_what_cannot_be_served() {
     assert!(said.contains("memory"), "{said}");
     let said = refusal(&["--buffers", "1MiB"], &folder.path().join("small"));
     assert!(said.contains("too little") && said.contains("at least"), "{said}");
-    let said = refusal(&["--max-retained-log", "0"], &data);
+    let said = refusal(&["--max-retained-log", "0"], &folder.path().join("retained"));
     assert!(said.contains("--max-retained-log") && said.contains("at least 1MiB"), "{said}");
     let said = refusal(&["--cores", "9999"], &folder.path().join("cores"));
     assert!(said.contains("--cores 9999 is too many"), "{said}");

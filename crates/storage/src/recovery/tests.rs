@@ -363,7 +363,7 @@ fn every_crash_is_recovered() {
             // ever written. The end that counts is the first recovery's: from there on the copy's
             // log is another history.
             let first = Recovery::analyse(copy.path(), Manner::default()).unwrap().0;
-            let (redo, end) = (first.control().redo, first.end());
+            let (redo, end) = (first.control().redo, first.end);
             let at = random.below(PAGES);
             if page::lsn(&disk[at]) > redo {
                 disk[at][4096..].fill(0xee);
@@ -493,7 +493,7 @@ fn highest_transaction_and_losers_are_found() {
     model.wal.wait_durable(model.wal.position()).unwrap();
     let recovery = Recovery::analyse(model.folder.path(), Manner::default()).unwrap().0;
     assert_eq!((recovery.losers(), recovery.highest_txn()), (STRIPS - 3, model.next_txn));
-    assert_eq!(recovery.end(), model.wal.position());
+    assert_eq!(recovery.end, model.wal.position());
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn damage(folder: &Folder, position: u64, change: impl FnOnce(&mut [u8])) {
 /// The end of a damaged folder's log, or the damage with which the start refuses.
 fn start(folder: &Folder) -> Result<Lsn, Box<LogDamage>> {
     match Recovery::analyse(folder.path(), Manner::default()) {
-        Ok((recovery, _)) => Ok(recovery.end()),
+        Ok((recovery, _)) => Ok(recovery.end),
         Err(Error::Format(FormatProblem::LogDamaged(damage))) => Err(damage),
         Err(error) => panic!("{error:?}"),
     }
@@ -236,7 +236,7 @@ fn a_missing_segment_is_damage_where_it_held_records_and_nothing_elsewhere() {
         let copy = good.copy();
         gone.iter().for_each(|number| std::fs::remove_file(place(&copy, number * SEGMENT).0).unwrap());
         let (recovery, file) = Recovery::analyse(copy.path(), Manner::default()).unwrap();
-        assert_eq!(recovery.end(), end, "{gone:?}");
+        assert_eq!(recovery.end, end, "{gone:?}");
         let wal = recovery.resume(file, small(1)).unwrap();
         wal.ensure_reserved(0).unwrap();
         let lsn = wal.append_commit(7, Lsn::ZERO, |_| {});
@@ -303,7 +303,7 @@ fn the_end_is_discarded_only_from_where_the_damage_is() {
     let before = std::fs::read(place(&copy, 2 * SEGMENT).0).unwrap();
     let later = std::fs::read(place(&copy, 3 * SEGMENT).0).unwrap();
     let (recovery, file) = discard(&copy, found.at).unwrap();
-    assert_eq!(recovery.end(), found.at);
+    assert_eq!(recovery.end, found.at);
     let wal = recovery.resume(file, small(1)).unwrap();
     let kept = copy.path().join(format!("log-discarded-{:016x}", found.at.0));
     assert!(std::fs::read(kept.join(format!("{:016x}", 2))).unwrap() == before);
