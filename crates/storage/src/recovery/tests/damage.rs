@@ -314,7 +314,7 @@ fn the_end_is_discarded_only_from_where_the_damage_is() {
     assert_eq!(start(&copy), Err(found.clone()));
     for _ in 0..2 {
         let (again, file) = discard(&copy, found.at).unwrap();
-        assert_eq!((again.end(), again.highest_txn()), (found.at, recovery.highest_txn()));
+        assert_eq!((again.end, again.highest_txn()), (found.at, recovery.highest_txn()));
         let wal = again.resume(file, small(1)).unwrap();
         drop(wal);
         for (number, bytes) in [(2, &before), (3, &later)] {
