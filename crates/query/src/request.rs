@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catalog::Catalog;
+use catalog::{Catalog, Column};
 use values::error::SqlError;
 
 use crate::normalize::Literal;
@@ -19,6 +19,15 @@ pub struct Context<'a> {
     pub search_path: &'a [String],
     /// The current number of rows of a table by OID, if it is cheap to find.
     pub rows: fn(&Catalog, u32) -> Option<f64>,
+}
+
+/// A column of a table that takes an output column of the query.
+#[derive(Clone, Copy, Debug)]
+pub struct Assigned<'a> {
+    /// The position of the output column.
+    pub output: usize,
+    /// The column that takes its values. They are cast as an assignment casts them.
+    pub column: &'a Column,
 }
 
 /// The statement to compile.
@@ -39,13 +48,23 @@ pub struct Request<'a> {
     pub literals: &'a [Literal],
     /// A shared copy of a text with several statements, for those compiled beside the core.
     pub copy: Option<&'a OnceCell<Arc<Box<str>>>>,
+    /// The output column whose values a rewritten table's column takes.
+    pub assigned: Option<Assigned<'a>>,
 }
 
 impl<'a> Request<'a> {
     /// A whole text without declared parameters and lifted literals.
     #[must_use]
     pub fn plain(text: &'a str) -> Request<'a> {
-        Request { text, start: 0, end: text.len(), parameters: Some(&[]), literals: &[], copy: None }
+        Request {
+            text,
+            start: 0,
+            end: text.len(),
+            parameters: Some(&[]),
+            literals: &[],
+            copy: None,
+            assigned: None,
+        }
     }
 
     /// A copy of the text for a thread beside the core. It needs the whole text, for positions and

@@ -162,7 +162,7 @@ impl Binder<'_> {
                     )
                     .with_hint("Cast the output of the non-recursive term to the correct type."));
             }
-            self.coerce_output(&mut term, index, column.type_)?;
+            self.coerce_output(&mut term, index, column.type_, CastContext::Implicit)?;
         }
         Ok(CommonQuery { id, query: base, recursive: Some((term, select.all)) })
     }

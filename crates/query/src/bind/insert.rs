@@ -24,6 +24,7 @@ use crate::bound::{Bound, Insert, OutputColumn, Query, QueryBody};
 use catalog::Identity;
 use catalog::{Column, Table};
 use expressions::expr::Expr;
+use expressions::functions::CastContext;
 use values::error::{SqlError, SqlState};
 use values::types::oid;
 
@@ -115,7 +116,7 @@ impl Binder<'_> {
             let definition = &table.columns[column];
             self.check_identity(definition, overriding)?;
             if query.output[index].type_.oid == oid::UNKNOWN {
-                self.coerce_output(&mut query, index, definition.type_)?;
+                self.coerce_output(&mut query, index, definition.type_, CastContext::Assignment)?;
             }
             let output = &query.output[index];
             let value = Expr::column(output.register, output.type_);

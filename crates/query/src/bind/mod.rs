@@ -308,7 +308,10 @@ impl<'a> Binder<'a> {
     pub fn bind(&mut self, node: &NodeEnum) -> Result<Bound, SqlError> {
         match node {
             NodeEnum::SelectStmt(select) => {
-                let query = self.query(select, None)?;
+                let query = match self.request.assigned {
+                    None => self.query(select, None)?,
+                    Some(assigned) => self.assigned_query(select, assigned)?,
+                };
                 Ok(Bound::Query(Box::new(query)))
             }
             NodeEnum::InsertStmt(insert) => self.insert(insert),

@@ -14,14 +14,15 @@
 use std::sync::Arc;
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{DeleteStmt, Node, RangeVar, ResTarget, ReturningClause, UpdateStmt};
+use pg_query::protobuf::{DeleteStmt, Node, RangeVar, ResTarget, ReturningClause, SelectStmt, UpdateStmt};
 use txn::TableLock;
 
 use super::location::location;
 use super::references::Rows;
 use super::{Barred, Binder, Clause, ColumnValue, Entry, EntryColumn, Level, inner};
-use crate::bound::{Bound, Change, FromItem, Returning, Select, Source};
+use crate::bound::{Bound, Change, FromItem, Query, Returning, Select, Source};
 use crate::plan::{Assignment, Check, JoinKind, Reg};
+use crate::request::Assigned;
 use catalog::Identity;
 use catalog::system_columns;
 use catalog::{Column, Table};
@@ -73,6 +74,27 @@ impl Binder<'_> {
                 .with_hint("You will need to rewrite or cast the expression."));
         }
         self.built(functions::cast(expr, column.type_, CastContext::Assignment), start)
+    }
+
+    /// Binds a query whose rows a rewritten table takes.
+    pub(super) fn assigned_query(
+        &mut self,
+        select: &SelectStmt,
+        Assigned { output, column }: Assigned<'_>,
+    ) -> Result<Query, SqlError> {
+        let mut query = self.query(select, Some(false))?;
+        let source = query.output[output].type_;
+        let to = column.type_;
+        if source.oid != oid::UNKNOWN && !functions::can_cast(source, to, CastContext::Assignment) {
+            let message = format!(
+                "result of USING clause for column \"{}\" cannot be cast automatically to type {to}",
+                column.name
+            );
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                .with_hint("You might need to add an explicit cast."));
+        }
+        self.coerce_output(&mut query, output, to, CastContext::Assignment)?;
+        Ok(query)
     }
 
     /// A value for every column: the statement's, the default or NULL.

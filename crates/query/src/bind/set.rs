@@ -54,7 +54,9 @@ impl Binder<'_> {
             sides.push(other);
             steps.push((kind, all));
             for (index, common) in common.into_iter().enumerate() {
-                sides.iter_mut().try_for_each(|side| self.coerce_output(side, index, common))?;
+                sides
+                    .iter_mut()
+                    .try_for_each(|side| self.coerce_output(side, index, common, CastContext::Implicit))?;
             }
         }
         let mut query = self.set_query(sides, steps);
@@ -80,6 +82,7 @@ impl Binder<'_> {
         query: &mut Query,
         index: usize,
         type_: Type,
+        context: CastContext,
     ) -> Result<(), SqlError> {
         let source = query.output[index].type_;
         let register = query.output[index].register;
@@ -107,14 +110,11 @@ impl Binder<'_> {
                 match computed {
                     Some(target) if !shared => {
                         let expr = std::mem::replace(&mut select.targets[target].0, Expr::null(type_));
-                        select.targets[target].0 =
-                            self.built(functions::cast(expr, type_, CastContext::Implicit), -1)?;
+                        select.targets[target].0 = self.built(functions::cast(expr, type_, context), -1)?;
                     }
                     _ => {
-                        let value = self.built(
-                            functions::cast(Expr::column(register, source), type_, CastContext::Implicit),
-                            -1,
-                        )?;
+                        let value =
+                            self.built(functions::cast(Expr::column(register, source), type_, context), -1)?;
                         let fresh = self.register();
                         if let QueryBody::Select(select) = &mut query.body {
                             select.targets.push((value, fresh));
@@ -126,7 +126,7 @@ impl Binder<'_> {
             QueryBody::Values { rows, .. } => {
                 for row in rows {
                     let expr = std::mem::replace(&mut row[index], Expr::null(type_));
-                    row[index] = self.built(functions::cast(expr, type_, CastContext::Implicit), -1)?;
+                    row[index] = self.built(functions::cast(expr, type_, context), -1)?;
                 }
             }
             QueryBody::Set { .. } | QueryBody::Select(_) => {

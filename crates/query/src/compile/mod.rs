@@ -45,7 +45,7 @@ use crate::compile::command::Locks;
 use crate::normalize::LiteralUse;
 use crate::plan::{Body, Check, Command, Reg, Statement};
 use crate::planner::plan_bound;
-use crate::request::{Context, Request};
+use crate::request::{Assigned, Context, Request};
 
 /// A compiled statement.
 #[derive(Debug, Clone)]
@@ -92,10 +92,13 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
             let (path, rows) = (context.search_path.to_vec(), context.rows);
             let (text, start, end) = (request.copied()?, request.start, request.end);
             let (parameters, literals) = (request.parameters.map(<[u32]>::to_vec), request.literals.to_vec());
+            let assigned = request.assigned.map(|assigned| (assigned.output, assigned.column.clone()));
             Ok(move || {
                 let context = Context { catalog: &catalog, search_path: &path, rows };
                 let (parameters, literals) = (parameters.as_deref(), &literals[..]);
-                let request = Request { text: &text, start, end, parameters, literals, copy: None };
+                let assigned = assigned.as_ref();
+                let assigned = assigned.map(|(output, column)| Assigned { output: *output, column });
+                let request = Request { text: &text, start, end, parameters, literals, copy: None, assigned };
                 compile_here(&context, &request)
             })
         },

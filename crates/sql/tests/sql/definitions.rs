@@ -380,6 +380,41 @@ fn a_session_may_be_dropped_on_another_databases_worker() {
 }
 
 #[test]
+fn a_column_that_gets_a_shorter_type_keeps_its_values_or_its_type() {
+    let folder = Folder::new("definitions-shorter");
+    let database = folder.open();
+    let mut s = session(&database, 0);
+    run(&mut s, "CREATE TABLE t (x text, n numeric, d text, i text)");
+    run(&mut s, "INSERT INTO t VALUES ('abcdef', 1234.5, '2020-01-02', '5')");
+    for to in ["varchar(3)", "char(3)"] {
+        for using in ["", " USING x", " USING 'abcdef'", " USING x || 'g'", " USING x::varchar"] {
+            fails(&mut s, &format!("ALTER TABLE t ALTER x TYPE {to}{using}"), "22001");
+        }
+    }
+    fails(&mut s, "ALTER TABLE t ALTER n TYPE numeric(4,1)", "22003");
+    // A column with a default is added as if each row were inserted with it.
+    fails(&mut s, "ALTER TABLE t ADD y varchar(3) DEFAULT 'abcdef'", "22001");
+    // USING needs a cast that an assignment may use.
+    let error = fails(&mut s, "ALTER TABLE t ALTER i TYPE int USING i", "42804");
+    assert_eq!(
+        error.message,
+        "result of USING clause for column \"i\" cannot be cast automatically to type integer"
+    );
+    assert_eq!(error.hint.as_deref(), Some("You might need to add an explicit cast."));
+    assert_eq!(rows(&mut s, "SELECT * FROM t"), ["abcdef|1234.5|2020-01-02|5"]);
+    // A cast that the statement writes cuts, and blanks at the end do not count.
+    run(&mut s, "ALTER TABLE t ALTER n TYPE numeric(6,0), ALTER i TYPE int USING i::int");
+    run(&mut s, "ALTER TABLE t ALTER d TYPE date USING '2021-03-04'");
+    run(&mut s, "ALTER TABLE t ALTER x TYPE varchar(3) USING x::varchar(3)");
+    assert_eq!(rows(&mut s, "SELECT * FROM t"), ["abc|1235|2021-03-04|5"]);
+    run(&mut s, "UPDATE t SET x = 'ab'; ALTER TABLE t ALTER x TYPE text USING x || '   '");
+    run(&mut s, "ALTER TABLE t ALTER x TYPE varchar(3)");
+    assert_eq!(rows(&mut s, "SELECT x || '.' FROM t"), ["ab ."]);
+    run(&mut s, "ALTER TABLE t ADD z varchar(3) DEFAULT 'abc   ', ADD e date DEFAULT '2022-01-01'");
+    assert_eq!(rows(&mut s, "SELECT z, e FROM t"), ["abc|2022-01-01"]);
+}
+
+#[test]
 fn references_to_an_altered_column_are_checked_again() {
     let folder = Folder::new("definitions-altered");
     let database = folder.open();

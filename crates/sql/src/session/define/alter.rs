@@ -279,8 +279,8 @@ fn add_column(
         kept::number_relations(session, default)?;
     }
     let value = match &table.columns[at].default {
-        Some(default) => format!("CAST(({default}) AS {})", definition.type_),
-        None if definition.not_null => format!("CAST(NULL AS {})", definition.type_),
+        Some(default) => format!("({default})"),
+        None if definition.not_null => "NULL".to_owned(),
         None if table.out_of_line == TreeAddress::NONE => return session.make_out_of_line_tree(table),
         None => return Ok(()),
     };

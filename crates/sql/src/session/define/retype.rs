@@ -43,7 +43,7 @@ pub(super) fn set_type(
     }
     table.columns[at].type_ = type_;
     let value = using.map_or_else(|| quoted(column), str::to_owned);
-    rewrite(session, &old, table, Some((at, format!("CAST(({value}) AS {type_})"))))?;
+    rewrite(session, &old, table, Some((at, format!("({value})"))))?;
     // From here on, the constraints see the new type.
     session.define(Change::PutTable(Arc::new(table.clone())))?;
     for check in table.checks.iter().filter(|check| check.valid) {

@@ -16,13 +16,13 @@ use super::super::Session;
 use catalog::{Table, TreeAddress};
 use execution::{Executor, Flow};
 use query::plan::Body;
-use query::request::Request;
+use query::request::{Assigned, Request};
 use values::error::SqlError;
 use values::identifier::{qualified, quoted};
 
 /// Moves all rows of `old` into new trees of `table`, the same table with another definition.
 /// Columns keep their values, except that `changed` gives one of them by an expression over the old
-/// ones.
+/// ones. Its value is cast as an assignment casts it, so one that is too long is an error.
 pub(super) fn rewrite(
     session: &mut Session,
     old: &Table,
@@ -49,9 +49,13 @@ pub(super) fn rewrite(
         return session.executing(|cx| execution::ddl::move_rows(cx, old, &target));
     }
     let (mut positions, mut values) = (Vec::new(), Vec::new());
+    let mut assigned = None;
     for (at, column) in table.columns.iter().enumerate().filter(|(_, column)| !column.dropped) {
         match &changed {
-            Some((other, value)) if *other == at => values.push(value.clone()),
+            Some((other, value)) if *other == at => {
+                assigned = Some(Assigned { output: values.len(), column });
+                values.push(value.clone());
+            }
             _ if at < old.columns.len() => values.push(quoted(&column.name)),
             _ => continue,
         }
@@ -59,7 +63,7 @@ pub(super) fn rewrite(
     }
     let schema = session.environment.catalog.schema_name(old.schema);
     let text = format!("SELECT {} FROM {}", values.join(", "), qualified(schema, &old.name));
-    let planned = session.compile(&Request::plain(&text))?;
+    let planned = session.compile(&Request { assigned, ..Request::plain(&text) })?;
     let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
     session.executing(|cx| execution::ddl::fill(cx, &compiled.statement, &target, Some(&positions)))?;
     Ok(())
