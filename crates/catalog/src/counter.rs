@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use sync::{OnceLock, SpinLock, WaitQueue};
+use txn::Lsn;
 
 /// A sequence's counter in memory, shared by the sequence's definitions.
 pub struct Counter {
@@ -25,6 +26,9 @@ pub struct CounterState {
     pub called: bool,
     /// The number of further values that the record in the system tree covers.
     pub covered: i64,
+    /// The commit of the record in the system tree. A session that got a value from the counter
+    /// waits at its commit until the record is on disk.
+    pub record: Lsn,
     /// A session is writing a record.
     pub logging: bool,
     /// The counter's record is deleted or about to be. Only statements that see an old definition

@@ -17,7 +17,8 @@
 //!
 //! The layers above reach storage through this crate alone. [`trees`], [`spool`] and [`folder`]
 //! name, item by item, what they get of it. An open folder crosses as [`Folder`], a handle without
-//! the store's own methods, and [`StorageError`] as part of [`Error`].
+//! the store's own methods, and [`StorageError`] as part of [`Error`]. [`Lsn`] crosses as the
+//! number of a commit.
 //!
 //! Latch order: a leaf's page latch, then one partition of the lock table, then one session's slot.
 //! Never backwards.
@@ -62,7 +63,7 @@ pub use session::{
     TableGrant, TableLock, TxnSession, Wait, WaitLimits,
 };
 pub use snapshot::Snapshot;
-pub use storage::Error as StorageError;
+pub use storage::{Error as StorageError, Lsn};
 pub use version::Stamp;
 
 /// The stop points of storage and of this crate: see [`runtime::stop`].

@@ -469,6 +469,17 @@ impl TxnSession {
         if state.has_seen_more() { state.wait_seen() } else { Ok(()) }
     }
 
+    /// The newest commit that this session has seen, its own included.
+    pub fn seen(&self) -> Lsn {
+        self.state().seen.get()
+    }
+
+    /// Makes this session depend on another one's commit: [`TxnSession::wait_seen`] and a commit
+    /// that waits for the disk wait for that commit too.
+    pub fn depend_on(&self, commit: Lsn) {
+        self.state().depend_on_commit(commit);
+    }
+
     /// Reads the visible version of `key`, and puts its payload into `row`.
     pub fn get(&self, tree: &Tree, key: &[u8], row: &mut Vec<u8>) -> Result<Option<Stamp>, Error> {
         self.state().get(tree, key, row)

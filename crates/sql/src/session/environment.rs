@@ -10,7 +10,7 @@ use bumpalo::Bump;
 use runtime::hash::{HashMap, SeededMap};
 use runtime::interrupt::Interrupt;
 use runtime::wait_event::WaitEvent;
-use txn::{TableLock, TxnSession, Wait};
+use txn::{Lsn, TableLock, TxnSession, Wait};
 
 use super::characteristics::{Characteristics, read_only_error};
 use super::locks;
@@ -73,6 +73,8 @@ pub(crate) struct SessionEnvironment {
     /// State of a seeded random().
     seed: Cell<Option<u64>>,
     sequences: RefCell<Sequences>,
+    /// The newest record of a sequence that the transaction depends on.
+    record: Cell<Lsn>,
 }
 
 /// The session's memory of currval and lastval.
@@ -105,6 +107,7 @@ impl SessionEnvironment {
             deferred: RefCell::new(Vec::new()),
             seed: Cell::new(None),
             sequences: RefCell::new(Sequences::default()),
+            record: Cell::new(Lsn::ZERO),
         }
     }
 
@@ -126,6 +129,7 @@ impl SessionEnvironment {
             deferred: RefCell::new(Vec::new()),
             seed: Cell::new(None),
             sequences: RefCell::new(Sequences::default()),
+            record: Cell::new(Lsn::ZERO),
         })
     }
 
@@ -146,6 +150,17 @@ impl SessionEnvironment {
     pub(super) fn all_shown(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let shown = |(name, value)| (name, self.characteristics.setting(name).unwrap_or(value));
         self.table.all().map(shown)
+    }
+
+    fn note_record(&self, record: Lsn) {
+        self.record.set(self.record.get().max(record));
+    }
+
+    /// Makes the commit to come wait for the records of the sequences that the transaction used. As
+    /// in PostgreSQL, rows with their numbers do not wait: that would take a write to disk for each
+    /// 32 numbers of one statement.
+    pub(super) fn depend_on_records(&self) {
+        self.txn.depend_on(self.record.replace(Lsn::ZERO));
     }
 
     /// DISCARD SEQUENCES: forgets currval and lastval.
@@ -389,10 +404,11 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_next(&self, oid: u32) -> Result<i64, SqlError> {
-        let value = self.with_locked(oid, |sequence| {
+        let (value, record) = self.with_locked(oid, |sequence| {
             self.refuse_read_only("nextval()")?;
             self.shared.sequence_next(sequence)
         })?;
+        self.note_record(record);
         let mut sequences = self.sequences.borrow_mut();
         sequences.current.insert(oid, value);
         sequences.last = Some(oid);
@@ -422,10 +438,11 @@ impl Environment for SessionEnvironment {
     }
 
     fn sequence_set(&self, oid: u32, value: i64, called: bool) -> Result<i64, SqlError> {
-        self.with_locked(oid, |sequence| {
+        let record = self.with_locked(oid, |sequence| {
             self.refuse_read_only("setval()")?;
             self.shared.sequence_set(sequence, value, called)
         })?;
+        self.note_record(record);
         if called {
             self.sequences.borrow_mut().current.insert(oid, value);
         }

@@ -217,6 +217,7 @@ impl Session {
                 Some((_, overlay)) if commit => self.publish(overlay),
                 _ => Ok(()),
             };
+            self.environment.depend_on_records();
             ended = match commit && published.is_ok() {
                 true => self.environment.txn.commit(self.environment.table.synchronous).map_err(from_txn),
                 false => self.take_back_all(overlay.is_some()),

@@ -23,7 +23,7 @@ use runtime::Runtime;
 use runtime::hash::{HashMap, HashSet};
 use sync::SpinLock;
 use sync::atomic::{AtomicU32, Ordering};
-use txn::{Engine, Isolation, TxnSession};
+use txn::{Engine, Isolation, Lsn, TxnSession};
 
 use crate::activity::ActivityTable;
 use autovacuum::Autovacuum;
@@ -232,15 +232,34 @@ impl Shared {
     }
 
     /// Runs a transaction of the engine's own. It commits at once and becomes durable with the next
-    /// commit that waits.
+    /// commit that waits. So a change that a client hears of needs such a commit after it, or
+    /// [`Shared::internal_durable`].
     pub fn internal<R>(&self, body: impl FnOnce(&TxnSession) -> Result<R, SqlError>) -> Result<R, SqlError> {
+        self.internal_noted(false, body).map(|(result, _)| result)
+    }
+
+    /// As [`Shared::internal`], but returns only once the transaction is on disk.
+    pub fn internal_durable<R>(
+        &self,
+        body: impl FnOnce(&TxnSession) -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
+        self.internal_noted(true, body).map(|(result, _)| result)
+    }
+
+    /// As [`Shared::internal`], and also returns the log's position that must be on disk for the
+    /// transaction to be durable. With `sync` it is.
+    fn internal_noted<R>(
+        &self,
+        sync: bool,
+        body: impl FnOnce(&TxnSession) -> Result<R, SqlError>,
+    ) -> Result<(R, Lsn), SqlError> {
         let txn = self.engine.session().map_err(from_txn)?;
         txn.begin(Isolation::ReadCommitted, false);
         txn.statement_start().map_err(from_txn)?;
         match body(&txn) {
             Ok(result) => {
-                txn.commit(false).map_err(from_txn)?;
-                Ok(result)
+                txn.commit(sync).map_err(from_txn)?;
+                Ok((result, txn.seen()))
             }
             Err(error) => {
                 txn.rollback().map_err(from_txn)?;

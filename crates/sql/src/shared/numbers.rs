@@ -1,7 +1,11 @@
 //! Sequences, and the removal of their counters.
 //!
-//! What must hold: a record that covers a number is in the log before a session gets the number. So
-//! the record precedes that session's commit, and a restart goes on above every committed number.
+//! What must hold:
+//!
+//! 1. A record that covers a number is in the log before a session gets the number. So the record
+//!    precedes that session's commit, and a restart goes on above every committed number.
+//! 2. A session that commits no row waits for the record itself. So `SELECT nextval` never gives a
+//!    number again after a crash, once the client has heard that the statement is complete.
 
 #[cfg(test)]
 mod tests;
@@ -11,6 +15,7 @@ use std::sync::Arc;
 use super::{Shared, system};
 use catalog::Sequence;
 use catalog::counter::{Counter, CounterPlace, CounterState};
+use txn::Lsn;
 use values::error::{SqlError, SqlState};
 
 /// Values given out for each record in the log, as in PostgreSQL.
@@ -33,7 +38,8 @@ impl Shared {
             Some((value, called)) => (i64::from_le_bytes(*value), called.first() == Some(&1)),
             None => (sequence.first, false),
         };
-        let state = CounterState { value, called, covered: 0, logging: false, retired: false };
+        let state =
+            CounterState { value, called, covered: 0, record: Lsn::ZERO, logging: false, retired: false };
         // If another session has removed the record, it put the counter here before, so this
         // session finds it.
         Ok(sequence.place.put(Counter::new(state)))
@@ -86,8 +92,8 @@ impl Shared {
         Ok(value)
     }
 
-    /// nextval.
-    pub(crate) fn sequence_next(&self, sequence: &Sequence) -> Result<i64, SqlError> {
+    /// nextval. Also returns the commit that the caller's commit depends on.
+    pub(crate) fn sequence_next(&self, sequence: &Sequence) -> Result<(i64, Lsn), SqlError> {
         let counter = self.counter(sequence)?;
         loop {
             let mine = {
@@ -97,7 +103,7 @@ impl Shared {
                     if state.covered > 0 {
                         (state.value, state.called) = (next, true);
                         state.covered -= 1;
-                        return Ok(next);
+                        return Ok((next, state.record));
                     }
                     state.logging = true;
                     true
@@ -123,26 +129,36 @@ impl Shared {
             ahead = (next, true);
             covered += 1;
         }
-        let written = if state.retired { Ok(()) } else { self.write_counter(sequence.counter, ahead) };
+        let written = match state.retired {
+            true => Ok(state.record),
+            false => self.write_counter(sequence.counter, ahead),
+        };
         {
             let mut state = counter.state.lock();
             state.logging = false;
-            if written.is_ok() {
-                state.covered = covered;
+            if let Ok(record) = written {
+                (state.covered, state.record) = (covered, record);
             }
         }
         counter.logged.wake_all();
-        written
+        written.map(drop)
     }
 
-    fn write_counter(&self, counter: u32, (value, called): (i64, bool)) -> Result<(), SqlError> {
+    /// Writes a counter's record. Returns its commit.
+    fn write_counter(&self, counter: u32, (value, called): (i64, bool)) -> Result<Lsn, SqlError> {
         let mut bytes = value.to_le_bytes().to_vec();
         bytes.push(u8::from(called));
-        self.internal(|txn| system::put(txn, system::SEQUENCES, &counter.to_be_bytes(), Some(&bytes)))
+        let put = |txn: &_| system::put(txn, system::SEQUENCES, &counter.to_be_bytes(), Some(&bytes));
+        self.internal_noted(false, put).map(|((), record)| record)
     }
 
-    /// setval.
-    pub(crate) fn sequence_set(&self, sequence: &Sequence, value: i64, called: bool) -> Result<(), SqlError> {
+    /// setval. Returns the commit that the caller's commit depends on.
+    pub(crate) fn sequence_set(
+        &self,
+        sequence: &Sequence,
+        value: i64,
+        called: bool,
+    ) -> Result<Lsn, SqlError> {
         if value < sequence.minimum || value > sequence.maximum {
             return Err(SqlError::new(
                 SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
@@ -154,11 +170,14 @@ impl Shared {
         }
         let counter = self.counter(sequence)?;
         let retired = counter.begin_logging();
-        let written = if retired { Ok(()) } else { self.write_counter(sequence.counter, (value, called)) };
+        let written = match retired {
+            true => Ok(counter.state.lock().record),
+            false => self.write_counter(sequence.counter, (value, called)),
+        };
         {
             let mut state = counter.state.lock();
             *state = match written {
-                Ok(()) => CounterState { value, called, covered: 0, logging: false, retired },
+                Ok(record) => CounterState { value, called, covered: 0, record, logging: false, retired },
                 Err(_) => CounterState { logging: false, ..*state },
             };
         }

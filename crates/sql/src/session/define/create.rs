@@ -10,7 +10,8 @@
 //!    definitions of its sequences come before it.
 //! 5. CREATE INDEX holds a lock that excludes writers and other changes of the definition. The
 //!    index is built from the newest rows, or the command fails.
-//! 6. CREATE DATABASE commits a transaction of its own. The lock on the list of databases covers
+//! 6. CREATE DATABASE commits a transaction of its own, which is on disk before any session finds
+//!    the database, whatever `synchronous_commit` says. The lock on the list of databases covers
 //!    the look at the names and the change, and nothing that follows the commit may fail.
 
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub(super) fn database(
         return Err(SqlError::new(SqlState::DUPLICATE_DATABASE, message));
     }
     let entry = DatabaseEntry { oid: shared.new_oid(), name: name.to_owned() };
-    shared.internal(|txn| {
+    shared.internal_durable(|txn| {
         system::put(txn, system::DATABASES, &entry.oid.to_be_bytes(), Some(name.as_bytes()))
     })?;
     shared.add_database(entry);

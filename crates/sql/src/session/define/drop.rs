@@ -10,7 +10,8 @@
 //!    their OIDs. A command that the key would make fail waits for this transaction's outcome.
 //! 4. DROP DATABASE closes the database before it counts its sessions. A new session takes its slot
 //!    before it looks whether the database is closed. So one of the two sees the other.
-//! 5. DROP DATABASE commits a transaction of its own. A failure before the commit opens the
+//! 5. DROP DATABASE commits a transaction of its own, which is on disk before the client hears of
+//!    it, whatever `synchronous_commit` says. A failure before the commit opens the
 //!    database again, and nothing that follows the commit may fail.
 //! 6. Autovacuum is held off until a dropped database has left the list. It must not touch trees
 //!    that garbage collection may free.
@@ -75,7 +76,7 @@ pub(super) fn database(
     // Autovacuum finds its tables until it leaves the list of databases, and must not touch them
     // any more.
     let _held_off = shared.autovacuum.hold_off();
-    shared.internal(|txn| {
+    shared.internal_durable(|txn| {
         for table in catalog.tables() {
             for tree in table.trees() {
                 shared.drop_tree(txn, tree)?;
