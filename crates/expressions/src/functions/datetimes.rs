@@ -376,10 +376,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("age", &[oid::XID], oid::INT4, |_, _| Err(SqlError::unsupported("function age(xid)"))),
     func("timezone", &[TEXT, STAMP], STAMPTZ, |cx, a| {
         zones::from_local(cx, name(a[0])?, stamp(a[1])?).map(Datum::Timestamptz)
-    }),
+    })
+    .stable(),
     func("timezone", &[TEXT, STAMPTZ], STAMP, |cx, a| {
         zones::to_local(cx, name(a[0])?, stamp(a[1])?).map(Datum::Timestamp)
-    }),
+    })
+    .stable(),
     func("timezone", &[SPAN, STAMP], STAMPTZ, |cx, a| {
         zones::moved(cx, interval(a[0])?, stamp(a[1])?, -1).map(Datum::Timestamptz)
     }),

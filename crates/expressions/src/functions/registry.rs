@@ -8,6 +8,9 @@ use super::{
 };
 use crate::function::Function;
 
+#[cfg(test)]
+mod tests;
+
 /// All functions by name, and all operators by operator.
 struct Registry {
     functions: HashMap<&'static str, Vec<&'static Function>>,
