@@ -176,30 +176,7 @@ pub struct Cast {
 impl Cast {
     /// The volatility of the cast's result.
     pub fn volatility(&self) -> Volatility {
-        let stable = |ty: u32| {
-            let base = types::element_of(ty).unwrap_or(ty);
-            matches!(base, oid::TIMESTAMPTZ | oid::TIMESTAMP | oid::DATE | oid::TIME)
-                || oid::REG_TYPES.contains(&base)
-        };
-        // The text of these types depends on the session's settings.
-        let written = |ty: u32| {
-            let base = types::element_of(ty).unwrap_or(ty);
-            stable(ty) || matches!(base, oid::INTERVAL | oid::BYTEA | oid::FLOAT4 | oid::FLOAT8 | oid::RECORD)
-        };
-        match &self.path {
-            CastPath::Input
-                if stable(self.type_.oid)
-                    || types::element_of(self.type_.oid).unwrap_or(self.type_.oid) == oid::INTERVAL =>
-            {
-                Volatility::Stable
-            }
-            CastPath::Output if written(self.input.type_().oid) => Volatility::Stable,
-            CastPath::Function(function) => function.volatility,
-            CastPath::Elements(_) if stable(self.type_.oid) || stable(self.input.type_().oid) => {
-                Volatility::Stable
-            }
-            _ => Volatility::Immutable,
-        }
+        self.path.volatility(self.input.type_().oid, self.type_.oid)
     }
 }
 
@@ -218,6 +195,29 @@ pub enum CastPath {
     Length,
     /// A conversion of each element.
     Elements(Box<CastPath>),
+}
+
+impl CastPath {
+    /// The volatility of a conversion between two types.
+    fn volatility(&self, from: u32, to: u32) -> Volatility {
+        let base = |ty: u32| types::element_of(ty).unwrap_or(ty);
+        let stable = |ty: u32| {
+            matches!(base(ty), oid::TIMESTAMPTZ | oid::TIMESTAMP | oid::DATE | oid::TIME)
+                || oid::REG_TYPES.contains(&base(ty))
+        };
+        // The text of these types depends on the session's settings.
+        let written = |ty: u32| {
+            stable(ty)
+                || matches!(base(ty), oid::INTERVAL | oid::BYTEA | oid::FLOAT4 | oid::FLOAT8 | oid::RECORD)
+        };
+        match self {
+            CastPath::Input if stable(to) || base(to) == oid::INTERVAL => Volatility::Stable,
+            CastPath::Output if written(from) => Volatility::Stable,
+            CastPath::Function(function) => function.volatility,
+            CastPath::Elements(path) => path.volatility(base(from), base(to)),
+            _ => Volatility::Immutable,
+        }
+    }
 }
 
 /// A comparison with every element of an array.

@@ -276,3 +276,51 @@ fn a_list_of_parameters_or_outer_columns_is_hashed_for_each_value() {
     drop(s);
     database.shutdown().expect("closes");
 }
+
+#[test]
+fn constants_have_the_value_of_the_session_that_runs_them() {
+    let folder = Folder::new("session-constants");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    // An expression, settings, and its text with the settings and without them.
+    for (expression, settings, set, plain) in [
+        (
+            "extract(epoch FROM timestamp '2020-06-01' AT TIME ZONE 'IST')::text",
+            "TimeZone = 'Asia/Kolkata'",
+            "1590949800.000000",
+            "1590962400.000000",
+        ),
+        (
+            "(timestamptz '2020-06-01 00:00:00+00' AT TIME ZONE 'IST')::text",
+            "TimeZone = 'Asia/Kolkata'",
+            "2020-06-01 05:30:00",
+            "2020-06-01 02:00:00",
+        ),
+        (
+            "((ARRAY[0.1::float8 + 0.2::float8])::text[])[1]",
+            "extra_float_digits = 0",
+            "0.3",
+            "0.30000000000000004",
+        ),
+        ("((ARRAY['\\x615c'::bytea])::text[])[1]", "bytea_output = escape", "a\\\\", "\\x615c"),
+        (
+            "((ARRAY[interval '1 day 2 hours'])::text[])[1]",
+            "IntervalStyle = iso_8601",
+            "P1DT2H",
+            "1 day 02:00:00",
+        ),
+    ] {
+        run(&mut s, &format!("CREATE TABLE d (n int, x text DEFAULT {expression})"));
+        let name = settings.split(' ').next().unwrap_or_default();
+        let query = format!("SELECT {expression}");
+        for (change, expected) in [(format!("SET {settings}"), set), (format!("RESET {name}"), plain)] {
+            run(&mut s, &change);
+            assert_eq!(rows(&mut s, &query), [expected], "{query}");
+            assert_eq!(crate::common::lines(&s.execute(&query, &[]).expect("executes")), [expected]);
+            run(&mut s, "DELETE FROM d; INSERT INTO d DEFAULT VALUES");
+            s.execute("INSERT INTO d VALUES ($1)", &[Value::Int4(1)]).expect("inserts");
+            assert_eq!(rows(&mut s, "SELECT DISTINCT x FROM d"), [expected], "default {expression}");
+        }
+        run(&mut s, "DROP TABLE d");
+    }
+}
