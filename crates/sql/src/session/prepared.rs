@@ -1,6 +1,6 @@
 //! A session's named prepared statements, made by Parse or by PREPARE, and EXECUTE.
 //!
-//! EXECUTE computes its arguments, writes them as texts and binds them to a portal, as the
+//! EXECUTE computes its arguments, writes them in binary and binds them to a portal, as the
 //! protocol's Bind does. So a parameter has one way into a statement.
 //!
 //! What must hold:
@@ -11,8 +11,9 @@
 //!    number, so a wrong one stays wrong between statements.
 //! 3. An entry's plan may be stale. A run takes the present plan for it and runs that only after
 //!    the plan's tables are locked.
-//! 4. An argument is converted to the parameter's type before it becomes a text, so the text has a
-//!    form that the type's input reads.
+//! 4. An argument is converted to the parameter's type before it is written, so its bytes have the
+//!    form that the type reads. The binary form keeps the whole value. A text would depend on
+//!    settings such as extra_float_digits.
 
 use std::sync::Arc;
 
@@ -42,6 +43,24 @@ struct Entry {
 impl Entry {
     fn bytes(&self) -> usize {
         self.planned.bytes + self.source.as_ref().map_or(0, |source| source.len())
+    }
+}
+
+/// The arguments of EXECUTE as Bind takes them.
+struct Arguments {
+    /// Each one's bytes; None is NULL.
+    values: Vec<Option<Vec<u8>>>,
+    /// Each one's format: 1 for binary, 0 for the text of a literal without a type.
+    formats: Vec<i16>,
+}
+
+impl Arguments {
+    /// A portal of `planned` with these arguments.
+    fn portal(&self, planned: &Arc<Planned>) -> Portal {
+        let values: Vec<Option<&[u8]>> = self.values.iter().map(Option::as_deref).collect();
+        let mut portal = Portal::default();
+        portal.open(Arc::clone(planned), &values, &self.formats, &[]);
+        portal
     }
 }
 
@@ -128,19 +147,18 @@ impl Session {
         })
     }
 
-    /// The arguments of EXECUTE as texts, NULL as None. `values`: the parameters of the EXECUTE
-    /// itself.
+    /// The arguments of EXECUTE. `values`: the parameters of the EXECUTE itself.
     fn execute_arguments(
         &self,
         planned: &Planned,
         call: &PreparedCall,
         values: &[Datum<'_>],
-    ) -> Result<Vec<Option<Vec<u8>>>, SqlError> {
+    ) -> Result<Arguments, SqlError> {
         let declared = planned.compiled.as_ref().map_or(0, |compiled| compiled.declared);
         let PreparedCall { name, arguments, places } = call;
         // PostgreSQL ignores the arguments for a statement without parameters.
         if declared == 0 {
-            return Ok(Vec::new());
+            return Ok(Arguments { values: Vec::new(), formats: Vec::new() });
         }
         if declared != arguments.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
@@ -148,14 +166,17 @@ impl Session {
                 .with_detail(format!("Expected {declared} parameters but got {}.", arguments.len())));
         }
         let arena = bumpalo::Bump::new();
-        let mut texts = Vec::with_capacity(arguments.len());
+        let (mut given, mut formats) = (Vec::with_capacity(declared), Vec::with_capacity(declared));
         for (at, (argument, place)) in arguments.iter().zip(places).enumerate() {
             let argument = self.as_parameter(planned, at, argument).map_err(|error| error.at(*place))?;
             let value = argument.eval(&mut EvalContext::new(&[], values, &arena, &self.environment))?;
-            let bytes = values::text::to_bytes(value, argument.type_(), &self.environment)?;
-            texts.push((!value.is_null()).then_some(bytes));
+            let type_ = argument.type_();
+            let (mut bytes, untyped) = (Vec::new(), type_.oid == values::types::oid::UNKNOWN);
+            values::binary::write(value, type_, &mut bytes)?;
+            given.push((!value.is_null()).then_some(bytes));
+            formats.push(i16::from(!untyped));
         }
-        Ok(texts)
+        Ok(Arguments { values: given, formats })
     }
 
     /// EXECUTE.
@@ -166,10 +187,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
         let planned = Arc::clone(self.find_prepared(&call.name)?);
-        let texts = self.execute_arguments(&planned, call, values)?;
-        let parameters: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
-        let mut portal = Portal::default();
-        portal.open(Arc::clone(&planned), &parameters, &[], &[]);
+        let mut portal = self.execute_arguments(&planned, call, values)?.portal(&planned);
         if let Some(columns) = super::columns_of(&planned) {
             client.columns(&columns, &[]);
         }
@@ -186,8 +204,7 @@ impl Session {
         then: impl FnOnce(&mut Session, &Arc<Statement>, &[Datum<'_>]) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         let mut planned = Arc::clone(self.find_prepared(&call.name)?);
-        let texts = self.execute_arguments(&planned, call, values)?;
-        let parameters: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+        let arguments = self.execute_arguments(&planned, call, values)?;
         let arena = bumpalo::Bump::new();
         let mut taken = TakenLocks::default();
         loop {
@@ -199,8 +216,7 @@ impl Session {
             if !self.lock_tables_of(&query, &mut taken)? {
                 continue;
             }
-            let mut portal = Portal::default();
-            portal.open(Arc::clone(&planned), &parameters, &[], &[]);
+            let portal = arguments.portal(&planned);
             let values = portal.values(&query.parameters, &self.environment, &arena)?;
             return then(self, &query, values);
         }

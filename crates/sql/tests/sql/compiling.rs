@@ -257,3 +257,51 @@ fn until_one_waits(query: &str, runs: &Running) {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn execute_passes_whole_values_whatever_the_settings() {
+    let folder = Folder::new("compiling-arguments");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    run(
+        &mut s,
+        "SET extra_float_digits = 0; SET DateStyle = 'German, DMY'; SET IntervalStyle = sql_standard;
+         SET bytea_output = escape; SET TimeZone = 'Asia/Kolkata'",
+    );
+    // Type, argument, and a condition that only the whole value meets.
+    for (type_, argument, kept) in [
+        ("float8", "0.1::float8 + 0.2::float8", "x = 0.1::float8 + 0.2::float8"),
+        ("float4", "1::float4 / 3", "x = (1::float4 / 3)::float4"),
+        ("float8[]", "ARRAY[[0.1::float8 + 0.2, NULL]]", "x[1][1] = 0.1::float8 + 0.2 AND x[1][2] IS NULL"),
+        ("numeric", "1.500", "x::text = '1.500'"),
+        ("date", "date '2020-02-01'", "x = date '2020-02-01'"),
+        ("timestamptz", "timestamptz '2020-02-01 12:00:00.000001 UTC'", "extract(day FROM x) = 1"),
+        ("timestamp", "timestamp 'infinity'", "x = 'infinity'"),
+        ("interval", "interval '-1 year' + '2 days -3 hours'", "extract(day FROM x) = 2"),
+        ("bytea", "'\\x00ff5c27'::bytea", "x = '\\x00ff5c27'::bytea"),
+        ("bytea[]", "ARRAY['\\x5c00'::bytea]", "x[1] = '\\x5c00'::bytea"),
+        ("text", "'a''b\\'", "x = 'a''b\\'"),
+        ("text", "''", "x = ''"),
+        ("int", "NULL", "x IS NULL"),
+        ("int8", "7", "x = 7"),
+        ("uuid", "'00000000-0000-0000-0000-00000000000a'", "x::text LIKE '%a'"),
+        ("bool", "1 > 2", "NOT x"),
+        ("\"char\"", "''", "x = ''"),
+        ("name", "'pg'::text", "x = 'pg'"),
+        ("regclass", "'pg_class'", "x = 'pg_class'::regclass"),
+        ("oidvector", "'1 2'", "x[1] = 2"),
+        ("time", "time '24:00'", "x = '24:00'"),
+    ] {
+        let made = format!(
+            "CREATE TABLE t (x {type_}); PREPARE ins ({type_}) AS INSERT INTO t VALUES ($1);
+             PREPARE sel ({type_}) AS SELECT $1 AS x; EXECUTE ins({argument});
+             CREATE TABLE u AS EXECUTE sel({argument})"
+        );
+        run(&mut s, &made);
+        for table in ["t", "u"] {
+            let query = format!("SELECT ({kept})::int FROM {table}");
+            assert_eq!(rows(&mut s, &query), ["1"], "{type_} of {argument} in {table}");
+        }
+        run(&mut s, "DEALLOCATE ALL; DROP TABLE t; DROP TABLE u");
+    }
+}
