@@ -96,7 +96,9 @@ pub(in crate::text) fn parse_timestamptz(text: &str, settings: &Settings) -> Res
             Place::Named(zone) => zone.offset_of_local(local),
             Place::Called(name, zone) => zone.offset_called_locally(name, local),
         };
-        Local::Civil(local - east * SECOND).filter_range()
+        // A zone in POSIX's notation is up to 168 hours from UTC, more than `local` leaves room
+        // for.
+        Local::Civil(local.checked_sub(east * SECOND).ok_or(Problem::Range)?).filter_range()
     };
     read().map_err(|problem| error(problem, "timestamp with time zone", text))
 }
@@ -127,7 +129,7 @@ fn local(moment: &Moment) -> Result<Local, Problem> {
             let (year, month, day) = moment.date;
             let micros =
                 days_of(year, month, day).checked_mul(DAY).and_then(|days| days.checked_add(moment.micros));
-            // The bound leaves room for an offset of at most a day.
+            // The bound leaves room for a day's shift. Longer offsets are subtracted with a check.
             Local::Civil(
                 micros
                     .filter(|micros| micros.unsigned_abs() < i64::MAX as u64 - 2 * DAY as u64)

@@ -264,7 +264,7 @@ impl Zone {
 
     /// As [`Zone::offset_called`], at a local time.
     pub fn offset_called_locally(&self, name: &str, local: i64) -> i64 {
-        self.offset_called(name, local - self.offset_of_local(local) * SECOND)
+        self.offset_called(name, local.saturating_sub(self.offset_of_local(local) * SECOND))
     }
 }
 
