@@ -120,6 +120,7 @@ fn overlay<'a>(a: &[Datum<'a>], arena: &'a bumpalo::Bump) -> Result<Datum<'a>> {
     };
     let Ok(end) = i32::try_from(start + length) else { return Err(out_of_range("integer")) };
     let parts = [slice(input, 1, Some(start - 1))?, new, slice(input, i64::from(end), None)?];
+    room(parts.iter().map(|part| part.len()).sum())?;
     work::texts_in(&parts, arena).map(Datum::Text)
 }
 
@@ -351,6 +352,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("anytextcat", &[oid::ANYNONARRAY, TEXT], TEXT, concatenate).stable().op("||"),
     func("byteacat", &[BYTEA, BYTEA], BYTEA, |cx, a| {
         let (left, right) = (bytes(a[0])?, bytes(a[1])?);
+        room(left.len() + right.len())?;
         let mut out = bumpalo::collections::Vec::with_capacity_in(left.len() + right.len(), cx.arena);
         for piece in work::byte_pieces(left, 1).chain(work::byte_pieces(right, 1)) {
             out.extend_from_slice_copy(piece?);
@@ -488,3 +490,31 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("string_to_array", &[TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),
     func("string_to_array", &[TEXT, TEXT, TEXT], oid::TEXT_ARRAY, |cx, a| string_to_array(a, cx.arena)).lax(),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::{functions, operators};
+    use super::*;
+    use crate::context::EvalContext;
+    use values::environment::NoSession;
+
+    #[test]
+    fn joined_values_are_refused_before_they_are_made_longer_than_a_gibibyte() {
+        // The system gives zero pages for these, and the refusal comes before anybody reads them.
+        let half = vec![0; 1 << 29];
+        let half_text = std::str::from_utf8(&half).expect("zeros are characters");
+        let (arena, session) = (bumpalo::Bump::new(), NoSession::default());
+        let mut cx = EvalContext::new(&[], &[], &arena, &session);
+        let joins = operators("||", 2);
+        let byteacat = joins.iter().find(|function| function.name == "byteacat").expect("is there");
+        let overlay = functions("overlay").iter().find(|function| function.arguments.len() == 4);
+        let (bytes, text) = (Datum::Bytea(&half), Datum::Text(half_text));
+        let (one, none) = (Datum::Int4(1), Datum::Int4(0));
+        for (function, arguments) in
+            [(*byteacat, vec![bytes, bytes]), (*overlay.expect("is there"), vec![text, text, one, none])]
+        {
+            let error = (function.code)(&mut cx, &arguments).expect_err(function.name);
+            assert_eq!(error.message, "requested length too large", "{}", function.name);
+        }
+    }
+}
