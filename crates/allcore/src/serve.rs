@@ -119,18 +119,21 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     };
     let is_apart = database.folder().pool().1 == runtime::memory::RegionKind::Huge;
     let resident = resident(all, buffers as u64, beside, is_apart);
-    database.bound_memory(memory.0, resident).map_err(|e| format!("the memory watch did not start: {e}"))?;
-    log::info!("sessions may take {memory} of memory beside the buffers");
-    for fact in database.facts() {
-        log::info!("{fact}");
-    }
-    database.limit_retained_log(retained_log(&settings, &data));
-    logger::flush();
-    let started = access::policy(&settings, &data, tls, room.sessions, room.logins).and_then(|policy| {
-        let places = door.close();
-        let started = places.and_then(|places| Server::start(database.clone(), Options { places, policy }));
-        started.map_err(|fault| format!("cannot listen: {fault}"))
-    });
+    let bounded = database.bound_memory(memory.0, resident);
+    let started =
+        bounded.map_err(|fault| format!("the memory watch did not start: {fault}")).and_then(|()| {
+            log::info!("sessions may take {memory} of memory beside the buffers");
+            for fact in database.facts() {
+                log::info!("{fact}");
+            }
+            database.limit_retained_log(retained_log(&settings, &data));
+            logger::flush();
+            let policy = access::policy(&settings, &data, tls, room.sessions, room.logins)?;
+            let places = door.close();
+            let started =
+                places.and_then(|places| Server::start(database.clone(), Options { places, policy }));
+            started.map_err(|fault| format!("cannot listen: {fault}"))
+        });
     let server = match started {
         Ok(server) => server,
         Err(fault) => {
@@ -146,15 +149,22 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     let name = until_stopped(&mut signals, &command_line, settings, &data, room, &server, &database);
     log::info!("stopping on {name}: sessions end, a last checkpoint is written; a second signal skips that");
     logger::flush();
-    for signal in [SIGTERM, SIGINT] {
-        // Nothing acknowledged is lost: the next start recovers as after a kill.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::new(true.into()))
-            .map_err(|e| format!("cannot listen for signals: {e}"))?;
-    }
+    skip_at_next_signal();
     server.stop();
     database.shutdown().map_err(|fault| open_fault(&data, &fault))?;
     log::info!("stopped");
     Ok(())
+}
+
+/// From here on a signal ends the process at once.
+fn skip_at_next_signal() {
+    for signal in [SIGTERM, SIGINT] {
+        // Nothing acknowledged is lost: the next start recovers as after a kill.
+        let heard = signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::new(true.into()));
+        if let Err(fault) = heard {
+            log::warn!("a second signal does not skip the checkpoint: {fault}");
+        }
+    }
 }
 
 /// Binds the addresses before the folder is opened, which can take long. Clients meanwhile get the
