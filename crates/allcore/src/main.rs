@@ -178,5 +178,5 @@ fn set_password(data: &std::path::Path, user: &str, stdin: bool) -> Result<(), S
     if password.is_empty() {
         return Err("an empty password is none; nothing was changed".to_owned());
     }
-    passwords::Passwords::read(data)?.set(data, user, &password)
+    passwords::Passwords::set(data, user, &password)
 }

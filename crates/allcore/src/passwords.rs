@@ -9,12 +9,20 @@
 //! 3. A line that cannot be read makes the whole file unreadable. A reader never goes on with some
 //!    of the users.
 //! 4. A file that others than its owner may open is refused.
+//! 5. A change reads and replaces the file under a lock of its own, so no change undoes another.
+//!    The lock is a file beside, because a lock on the replaced file would exclude nobody.
 
 use crate::folder;
+use runtime::file::FileLock;
 use server::scram::Verifier;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Tries to lock the file after the first one. A change takes some milliseconds.
+const LOCK_TRIES: u32 = 2000;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The users who have a password.
 #[derive(Debug, Default, Clone)]
@@ -58,17 +66,35 @@ impl Passwords {
         self.users.get(user).cloned()
     }
 
-    /// Sets a password and replaces the file of `data` in one step.
-    pub fn set(mut self, data: &Path, user: &str, password: &str) -> Result<(), String> {
+    /// Sets a user's password and replaces the file of `data` in one step.
+    pub fn set(data: &Path, user: &str, password: &str) -> Result<(), String> {
         if user.is_empty() || user.contains(['\n', '\r']) {
             return Err(format!("{user:?} is no name of a user"));
         }
-        self.users.insert(user.to_owned(), Verifier::of_password(password));
+        let verifier = Verifier::of_password(password);
         let path = Self::file(data);
-        let lines: String =
-            self.users.iter().map(|(user, verifier)| format!("{user} {verifier}\n")).collect();
+        let _lock = lock(&data.join("passwords.lock"))?;
+        let mut users = Self::read(data)?.users;
+        users.insert(user.to_owned(), verifier);
+        let lines: String = users.iter().map(|(user, verifier)| format!("{user} {verifier}\n")).collect();
         runtime::file::replace(&path, lines.as_bytes())
             .map_err(|e| format!("cannot write {}: {e}", path.display()))
+    }
+}
+
+/// Locks the file, which it creates if needed. Waits while another process changes passwords, for
+/// at most 10 s.
+fn lock(path: &Path) -> Result<FileLock, String> {
+    let mut tries = 0;
+    loop {
+        match runtime::file::lock_exclusive(path) {
+            Ok(lock) => return Ok(lock),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock && tries < LOCK_TRIES => {
+                tries += 1;
+                runtime::time::sleep_thread(LOCK_PAUSE);
+            }
+            Err(e) => return Err(format!("cannot lock {}: {e}", path.display())),
+        }
     }
 }
 
@@ -92,7 +118,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         assert!(Passwords::read(data.path()).unwrap().is_empty());
         for (user, password) in [("ada", "one"), ("grace hopper", "two"), ("ada", "three")] {
-            Passwords::read(data.path()).unwrap().set(data.path(), user, password).unwrap();
+            Passwords::set(data.path(), user, password).unwrap();
         }
         let text = fs::read_to_string(Passwords::file(data.path())).unwrap();
         assert_eq!(text.lines().count(), 2);
@@ -104,5 +130,17 @@ mod tests {
         assert!(Passwords::read(data.path()).unwrap_err().contains("line 1"));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(Passwords::read(data.path()).unwrap_err().contains("(permissions 0640)"));
+    }
+
+    #[test]
+    fn changes_at_the_same_time_are_all_kept() {
+        let data = tempfile::tempdir().unwrap();
+        let set = |user: usize| Passwords::set(data.path(), &format!("user{user}"), "secret").unwrap();
+        std::thread::scope(|scope| {
+            for user in 0..8 {
+                scope.spawn(move || set(user));
+            }
+        });
+        assert_eq!(Passwords::read(data.path()).unwrap().users.len(), 8);
     }
 }
