@@ -6,7 +6,7 @@
 //!    the result's width last.
 //! 2. A float result is an error where finite operands overflow to infinity, or operands other than
 //!    zero underflow to it ([`checked_float`]).
-//! 3. [`integer_operators`] lists int4 with int4 second and int8 with int8 third. [`with_fast`]
+//! 3. `integer_operators!` lists int4 with int4 second and int8 with int8 third. [`with_fast`]
 //!    marks them by these indexes for evaluation in place.
 //! 4. A division of long numerics runs beside the core ([`Numeric::calculate`]).
 
