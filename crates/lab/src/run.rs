@@ -123,24 +123,30 @@ fn concluded(run: &Path) -> Result<Report, String> {
 }
 
 fn shown_again(run: &Path, outputs: &Outputs) -> Result<Ending, Fault> {
-    let report = concluded(run)?;
     let files = Files { json: None, outputs };
-    files.writable().map_err(Fault::asked)?;
+    files.writable(&[run]).map_err(Fault::asked)?;
+    let report = concluded(run)?;
     files.write(&report)?;
     Ok(Ending::Whole)
 }
 
-/// Several runs on one page, each under its file's name, and their plots.
+/// Several runs on one page, each under its file's name, and their plots. A name that an earlier run
+/// has gets a number.
 fn shown_together(runs: &[PathBuf], outputs: &Outputs) -> Result<Ending, Fault> {
     let Outputs { markdown: Some(page), html: None, plots } = outputs else {
         return Err(Fault::asked(
             "several runs make one page of Markdown: take --markdown, and --plots for their plots",
         ));
     };
-    let mut stored = Vec::new();
+    Files { json: None, outputs }.writable(runs).map_err(Fault::asked)?;
+    let mut stored: Vec<Stored> = Vec::new();
     for run in runs {
         let report = concluded(run)?;
-        let name = run.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = run.file_stem().unwrap_or_default().to_string_lossy();
+        let mut names = (2..).map(|number| format!("{stem}-{number}"));
+        let is_new = |name: &String| stored.iter().all(|one| one.name != *name);
+        let name = Some(stem.to_string()).filter(is_new).or_else(|| names.find(is_new));
+        let name = name.expect("numbers do not end");
         let mut shown = Vec::new();
         for (what, _, svg) in plots.iter().flat_map(|_| report::pictures(&report)) {
             let file = plots.clone().unwrap_or_default().join(format!("{name}-{what}.svg"));
@@ -158,7 +164,9 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     let command = outputs::command(std::env::args_os());
     let asked = Asked::of(options).map_err(Fault::asked)?;
     let files = Files { json: options.json.as_deref(), outputs: &options.outputs };
-    files.writable().map_err(Fault::asked)?;
+    let scripts: Vec<&str> =
+        options.file.iter().map(|file| file.rsplit_once('@').map_or(&**file, |(name, _)| name)).collect();
+    files.writable(&scripts).map_err(Fault::asked)?;
     let awake = options.awake.then(Awake::keep).transpose();
     let _awake = awake.map_err(|why| Fault::asked(format!("--awake: {why}")))?;
     let began = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

@@ -4,7 +4,8 @@
 //! 1. A file is either complete or unchanged: the lab writes a new file beside it and renames that
 //!    when it is complete.
 //! 2. The lab tests before hours of measuring, not after, whether it can write everything.
-//! 3. No output contains a password.
+//! 3. No output has the place of another output, or of a file that the command reads.
+//! 4. No output contains a password.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
@@ -25,13 +26,23 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn reports(self) -> impl Iterator<Item = &'a Path> {
-        [self.json, self.outputs.markdown.as_deref(), self.outputs.html.as_deref()].into_iter().flatten()
+    /// The options that name a file, with that file.
+    fn reports(self) -> impl Iterator<Item = (&'static str, &'a Path)> {
+        let Outputs { markdown, html, .. } = self.outputs;
+        let all = [("--json", self.json), ("--markdown", markdown.as_deref()), ("--html", html.as_deref())];
+        all.into_iter().filter_map(|(option, path)| Some((option, path?)))
     }
 
-    /// Tests whether all files can be written.
-    pub fn writable(self) -> Result<(), String> {
-        for path in self.reports() {
+    /// Tests whether all files can be written, and are neither one another nor one that is `read`.
+    pub fn writable(self, read: &[impl AsRef<Path>]) -> Result<(), String> {
+        let mut taken: Vec<(&str, PathBuf)> =
+            read.iter().map(|path| ("an input", place(path.as_ref()))).collect();
+        for (option, path) in self.reports().filter(|(_, path)| !is_stream(path)) {
+            let place = place(path);
+            if let Some((other, _)) = taken.iter().find(|one| one.1 == place) {
+                return Err(format!("{option} {}: {other} is the same file: name another", path.display()));
+            }
+            taken.push((option, place));
             try_out(path).map_err(|error| {
                 format!("{} can't be written: {error}: name a file in a folder that is there", path.display())
             })?;
@@ -86,11 +97,15 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// The file's absolute path without links; that of its folder if the file does not exist.
+fn place(path: &Path) -> PathBuf {
+    let there = fs::canonicalize(path);
+    let new = || Ok(fs::canonicalize(folder(path))?.join(path.file_name().unwrap_or_default()));
+    there.or_else(|_: io::Error| new()).unwrap_or_else(|_: io::Error| path.to_owned())
+}
+
 /// Opens a file for writing; removes it again if it did not exist before.
 fn try_out(path: &Path) -> io::Result<()> {
-    if is_stream(path) {
-        return Ok(());
-    }
     let there = fs::symlink_metadata(path).is_ok();
     OpenOptions::new().append(true).create(true).open(path)?;
     if there { Ok(()) } else { fs::remove_file(path) }

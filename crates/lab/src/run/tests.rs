@@ -188,16 +188,22 @@ fn outputs_are_tried_out_and_leave_nothing_behind() {
     let at = |name: &str| folder.path().join(name);
     let to = |json: &str, html: &str| {
         let outputs = Outputs { markdown: None, html: Some(at(html)), plots: None };
-        Files { json: Some(&at(json)), outputs: &outputs }.writable()
+        Files { json: Some(&at(json)), outputs: &outputs }.writable(&[at("read")])
     };
     fs::create_dir(at("sub")).unwrap();
     assert_eq!(to("a.json", "a.html"), Ok(()));
     assert!(!at("a.json").exists() && !at("a.html").exists());
+    std::os::unix::fs::symlink(at("read"), at("link")).unwrap();
+    fs::write(at("read"), "x").unwrap();
+    for (json, html) in [("a", "a"), ("read", "a"), ("a", "link"), ("sub/../a", "a")] {
+        let said = to(json, html).unwrap_err();
+        assert!(said.contains(" is the same file: name another"), "{json} {html}: {said}");
+    }
     assert!(to("no/a.json", "a.html").unwrap_err().contains("no/a.json can't be written"));
     assert!(to("sub", "a.html").unwrap_err().contains("can't be written"));
     let null = Path::new("/dev/null");
     let outputs = Outputs { markdown: Some(null.into()), html: Some(null.into()), plots: None };
-    assert_eq!(Files { json: Some(null), outputs: &outputs }.writable(), Ok(()));
+    assert_eq!(Files { json: Some(null), outputs: &outputs }.writable(&[null]), Ok(()));
     if !rustix::process::geteuid().is_root() {
         fs::write(at("fixed.json"), "x").unwrap();
         fs::set_permissions(at("fixed.json"), fs::Permissions::from_mode(0o444)).unwrap();
@@ -299,6 +305,22 @@ fn a_stored_run_is_shown_with_new_findings() {
     let text = fs::read_to_string(folder.path().join("run.md")).unwrap();
     assert!(text.contains("the rate of 5,000 a second is held with 8 and 64 clients."), "{text}");
     assert!(!text.contains("54321"), "what was stored with it: {text}");
+}
+
+#[test]
+fn runs_of_the_same_name_have_sections_and_plots_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "plots"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    for name in ["a/run.json", "b/run.json"] {
+        fs::write(folder.path().join(name), samples::two_arms().to_json()).unwrap();
+    }
+    let words = "report FOLDER/a/run.json FOLDER/b/run.json --markdown FOLDER/page --plots FOLDER/plots";
+    assert_eq!(ended(words, folder.path()), Ok(Ending::Whole));
+    let page = fs::read_to_string(folder.path().join("page")).unwrap();
+    assert!(page.contains("\n## run\n") && page.contains("\n## run-2\n"), "{page}");
+    assert_eq!(fs::read_dir(folder.path().join("plots")).unwrap().count(), 6);
 }
 
 #[test]
