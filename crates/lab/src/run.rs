@@ -289,7 +289,8 @@ fn store_unchecked(report: &mut Report, files: &Files<'_>) {
     report.missing.pop();
 }
 
-/// Checks each arm's data, and notes the results at its last point.
+/// Checks each arm's data, and notes the results at its last point. A Ctrl-C ends the checks, unless
+/// it has ended the run before.
 fn check(report: &mut Report, arms: &[Arm], stop: &AtomicBool) {
     let stopped = is_set(stop);
     if stopped {
@@ -297,20 +298,22 @@ fn check(report: &mut Report, arms: &[Arm], stop: &AtomicBool) {
             "stopped: what was measured until now is checked and reported (a second Ctrl-C ends at once)",
         );
     }
+    let never = AtomicBool::new(false);
+    let stop = if stopped { &never } else { stop };
     for arm in arms {
         let name = &arm.running.target.arm;
         let mut points = report.points.iter_mut();
         let Some(last) = points.rfind(|point| point.arm == *name && !point.rounds.is_empty()) else {
             continue;
         };
-        if is_set(stop) && !stopped {
-            report.missing.push(format!("{name}: the data was not checked: the run was stopped"));
-            continue;
-        }
-        view::say(&format!("{name}: checking the data"));
-        match arm.check() {
-            Ok(checks) => last.checks = checks,
-            Err(reason) => report.missing.push(format!("{name}: the data could not be checked: {reason}")),
+        let checked = (!is_set(stop)).then(|| {
+            view::say(&format!("{name}: checking the data"));
+            arm.check(stop)
+        });
+        match checked.flatten() {
+            Some(Ok(checks)) => last.checks = checks,
+            Some(Err(why)) => report.missing.push(format!("{name}: the data could not be checked: {why}")),
+            None => report.missing.push(format!("{name}: the data was not checked: the run was stopped")),
         }
     }
 }

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
+use sync::atomic::{AtomicBool, Ordering};
 
 use crate::arm::{Address, Dialect, Target};
 use crate::client::Params;
@@ -128,6 +129,23 @@ impl Control {
             Link::Mysql(conn) => bulk::insert(conn, table, progress, &mut next),
         }
     }
+}
+
+/// Runs `work` on a thread of its own. Returns `None` once `stop` is set, and abandons the thread:
+/// neither library ends the wait for a server's answer.
+pub fn unless_stopped<T: Send + 'static>(
+    stop: &AtomicBool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let working = thread::spawn(work);
+    while !working.is_finished() {
+        // Relaxed: the flag publishes nothing else.
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Some(working.join().expect("a control connection does not panic"))
 }
 
 fn postgres_config(to: &Target, database: &str) -> postgres::Config {

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -25,7 +25,7 @@ use crate::workload::{Before, Found, Workload};
 pub(super) struct Arm {
     pub running: Running,
     pub driver: Box<dyn Driver>,
-    pub workload: Rc<dyn Workload>,
+    pub workload: Arc<dyn Workload>,
     pub observer: Observer,
     /// The state of its tables before the first round; `None` with `--as-is`.
     before: Option<Before>,
@@ -59,7 +59,7 @@ pub(super) fn arms(
 /// A server with the workload's tables.
 struct Server {
     running: Running,
-    workload: Rc<dyn Workload>,
+    workload: Arc<dyn Workload>,
     before: Option<Before>,
 }
 
@@ -103,16 +103,17 @@ impl Server {
         let running = self.running.under(name);
         let connect = observe::connect_to(&running.target);
         let observer = Observer::new(&running.target, running.unseen.as_deref(), Some(connect));
-        let (workload, before) = (Rc::clone(&self.workload), self.before.clone());
+        let (workload, before) = (Arc::clone(&self.workload), self.before.clone());
         Arm { running, driver: asked::driver(driver), workload, before, observer }
     }
 }
 
 impl Arm {
-    /// The conditions that must hold, and whether they do.
-    pub fn check(&self) -> Result<Vec<Check>, control::Fault> {
-        let Some(before) = &self.before else { return Ok(Vec::new()) };
-        self.workload.check(&mut Control::connect(&self.running.target)?, before)
+    /// The conditions that must hold, and whether they do; `None` once `stop` is set.
+    pub fn check(&self, stop: &AtomicBool) -> Option<Result<Vec<Check>, control::Fault>> {
+        let Some(before) = self.before.clone() else { return Some(Ok(Vec::new())) };
+        let (target, workload) = (self.running.target.clone(), Arc::clone(&self.workload));
+        control::unless_stopped(stop, move || workload.check(&mut Control::connect(&target)?, &before))
     }
 
     pub fn note(&self) -> record::Arm {

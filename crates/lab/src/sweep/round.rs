@@ -126,7 +126,14 @@ pub(super) fn round(
     if done == 0 || elapsed <= 0.0 {
         let lost = measured.lost_clients.as_ref().map(|(_, why)| why.clone());
         let failed = || measured.errors.first().map(|error| format!("{}: {}", error.code, error.message));
-        let why = lost.or_else(failed).unwrap_or_else(|| "the round was too short for one".into());
+        let silent = || match measured.elapsed >= load.measured {
+            true => format!(
+                "the server did not answer for the whole round of {:?}, or a transaction takes longer",
+                load.measured
+            ),
+            false => "the round ended too early for one".into(),
+        };
+        let why = lost.or_else(failed).unwrap_or_else(silent);
         return Err(format!("no transaction was done: {why}"));
     }
     let even = matches!(load.pace, Pace::Open { arrivals: Arrivals::Even, .. });

@@ -289,7 +289,7 @@ fn an_arm_whose_server_has_ended_runs_nothing_more() {
 
 /// The round of 4 clients that a driver's figures give.
 fn round_of(measured: &Measured) -> Result<Round, String> {
-    let load = Load { clients: 4, ..plan(&[4]).load };
+    let load = Load { clients: 4, measured: SECOND, ..plan(&[4]).load };
     round::round(&named(), &load, measured, Observed::default(), 0, Duration::ZERO, false)
 }
 
@@ -314,8 +314,10 @@ fn untimed_transactions_have_no_latency() {
 fn a_round_without_transactions_or_clients_is_a_failure() {
     let missing = vec![samples::errors("42P01", "no such table", 9)];
     let ended = |clients| Some((clients, "the server ended".to_owned()));
+    let silent = "no transaction was done: the server did not answer for the whole round of 1s, or a \
+                  transaction takes longer";
     for (done, errors, lost_clients, expected) in [
-        (0, Vec::new(), None, Err("no transaction was done: the round was too short for one")),
+        (0, Vec::new(), None, Err(silent)),
         (0, missing, None, Err("no transaction was done: 42P01: no such table")),
         (50, Vec::new(), ended(4), Err("no client could go on: the server ended")),
         (50, Vec::new(), ended(3), Ok(50.0)),
@@ -323,6 +325,8 @@ fn a_round_without_transactions_or_clients_is_a_failure() {
         let measured = Measured { errors, lost_clients, ..measured(done, SECOND) };
         assert_eq!(round_of(&measured).map(|round| round.tps), expected.map_err(str::to_owned));
     }
+    let early = round_of(&measured(0, SECOND / 2)).unwrap_err();
+    assert_eq!(early, "no transaction was done: the round ended too early for one");
 }
 
 #[test]

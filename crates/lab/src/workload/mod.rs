@@ -40,7 +40,7 @@ pub struct Original {
     pub reconnect: bool,
 }
 
-pub trait Workload: Sync {
+pub trait Workload: Send + Sync {
     /// Its name on the command line.
     fn name(&self) -> &str;
 

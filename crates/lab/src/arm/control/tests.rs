@@ -73,3 +73,16 @@ fn a_silent_server_is_given_up() {
         }
     });
 }
+
+#[test]
+fn a_stopped_run_waits_for_no_answer() {
+    let stop = AtomicBool::new(false);
+    assert_eq!(unless_stopped(&stop, || 7), Some(7));
+    let (answer, unanswered) = channel::<()>();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| unless_stopped(&stop, move || unanswered.recv()));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(waiting.join().unwrap(), None);
+    });
+    drop(answer);
+}
