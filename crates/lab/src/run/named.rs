@@ -116,6 +116,8 @@ impl Family {
             ("--tables", options.tables.is_some()),
             ("--table-size", options.table_size.is_some()),
             ("--rand-type", options.rand_type.is_some()),
+            // clap lets it pass beside -w, which conflicts with -f.
+            ("-D", !options.define.is_empty() && options.file.is_empty()),
         ];
         let known = self.takes();
         if let Some((other, _)) = given.iter().find(|(option, given)| *given && !known.contains(option)) {

@@ -55,6 +55,7 @@ fn impossible_and_ineffective_requests_are_refused_before_anything_starts() {
         "-w connect -M extended",
         "-w oltp_write_only --tries 3",
         "-f FOLDER/scaled.sql -D scale=50",
+        "-w select-only -D x=1",
         "--pipeline -M simple",
         "--pipeline --driver pgbench",
         "--pipeline --arm m=serve-mariadb",
