@@ -1,6 +1,7 @@
 //! Symbols, waits and counts that grew from a curve's best point to its worst, and the CPUs that
 //! were used up or idle.
 
+use super::verdict::OTHERS;
 use crate::figures::{clients, list, number, percent, whole};
 use crate::observe::{CLIENT, IN_STATE, RUNNING};
 use crate::record::{Point, Profile, Share};
@@ -138,19 +139,24 @@ fn more_counts(from: &Point, to: &Point) -> Vec<String> {
 /// others' idle CPUs help neither.
 fn cpus(point: &Point) -> Vec<String> {
     let (at, own) = (clients(point.clients), point.own_cpus());
+    let others = point.cpu().map_or(0.0, |all| all.other);
+    let crowded = others >= OTHERS;
     let (which, idle, takers) = match (own, point.cpu()) {
         (Some(own), _) => ("the CPUs that the server may use", own.server_idle, String::new()),
         (None, Some(all)) => {
             let (server, driver) = (percent(all.server_user + all.server_kernel), percent(all.client));
-            ("the CPUs", all.idle, format!(": {server} by the server, {driver} by the load driver"))
+            let others =
+                if crowded { format!(", {} by other programs", percent(others)) } else { String::new() };
+            ("the CPUs", all.idle, format!(": {server} by the server, {driver} by the load driver{others}"))
         }
         (None, None) => return Vec::new(),
     };
     let used_up = (idle < USED_UP).then(|| {
-        format!(
-            "with {at} {which} are used up{takers}; higher throughput needs more of them, or less work for each \
-             transaction"
-        )
+        let more = match crowded {
+            true => "the server may be capable of more without the other programs",
+            false => "higher throughput needs more of them, or less work for each transaction",
+        };
+        format!("with {at} {which} are used up{takers}; {more}")
     });
     let unused =
         (idle >= IDLE).then(|| format!("with {at} {which} are {} idle{}", percent(idle), meaning(point)));

@@ -81,6 +81,16 @@ fn cpus_limit_a_server_unless_they_are_idle() {
 }
 
 #[test]
+fn cpus_that_other_programs_take_are_not_the_servers_limit() {
+    let cpu =
+        Some(CpuSplit { client: 0.03, server_user: 0.02, server_kernel: 0.01, other: 0.93, idle: 0.01 });
+    let observed = Observed { cpu, ..Observed::default() };
+    let expected = "with 8 clients the CPUs are used up: 3.0% by the server, 3.0% by the load driver, 93% by other \
+                    programs; the server may be capable of more without the other programs.";
+    assert_eq!(findings_on("CPUs", falling_with(observed, Observed::default())), [expected]);
+}
+
+#[test]
 fn a_share_has_grown_beyond_the_noise_of_its_samples() {
     type Symbols<'a> = &'a [(&'a str, f64)];
     let (before, after) = ([("other", 0.9), ("s_lock", 0.1)], [("other", 0.82), ("s_lock", 0.18)]);

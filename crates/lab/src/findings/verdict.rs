@@ -12,7 +12,7 @@ use crate::report::sheets;
 use crate::stats;
 
 /// Other programs that take at least this share of the CPU time distort the figures.
-const OTHERS: f64 = 0.1;
+pub(super) const OTHERS: f64 = 0.1;
 
 /// The driver's own lateness that hides a server's latency: its 95th percentile, in milliseconds.
 const LATE: f64 = 0.1;
