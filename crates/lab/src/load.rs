@@ -35,7 +35,7 @@ pub enum Pace {
         /// Between two transactions of a client.
         think: Duration,
     },
-    /// At this rate over all clients, whether the server keeps up or not; the rate rises or falls
+    /// At this rate over all clients, whether the server keeps up or not; the rate rises
     /// evenly over the round. Latency counts from a transaction's arrival.
     Open {
         /// Transactions a second at the round's beginning.

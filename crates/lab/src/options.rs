@@ -272,6 +272,7 @@ fn rate(text: &str) -> Result<(f64, f64), String> {
     let (from, to) = text.split_once("..").unwrap_or((text, text));
     number(from)
         .zip(number(to))
+        .filter(|(from, to)| from <= to)
         .ok_or_else(|| format!("write 500, or 500..5000 for one that rises, up to {HIGHEST_RATE} a second"))
 }
 
@@ -322,6 +323,7 @@ pub(crate) mod tests {
         let open = Pace::Open { from: 10.0, to: 20.0, arrivals: Arrivals::Poisson };
         assert_eq!((run.rounds, run.round, run.pace()), ((4, 4), Duration::from_millis(500), open));
         assert_eq!(run.driver, [DriverName::Native]);
+        assert!(read("--arm a=serve --rate 20..10").unwrap_err().contains("500..5000 for one that rises"));
         let later = options("--round 1s --arm b=serve --round 2s --driver native,pgbench");
         assert_eq!((later.arms.len(), later.round), (2, Duration::from_secs(2)));
         assert_eq!(later.driver, [DriverName::Native, DriverName::Pgbench]);

@@ -89,7 +89,13 @@ impl Spec {
                     parse_settings(kind, settings).map_err(|error| format!("arm {name}: {error}"))?;
                 Source::Own(Recipe { kind, settings })
             }
-            None => Source::Runs(url::parse(name, source)?),
+            None if source.contains("://") => Source::Runs(url::parse(name, source)?),
+            None => {
+                return Err(format!(
+                    "arm {name}: write a URL (postgres://..., mysql://...), or serve, serve-postgres or serve-mariadb \
+                     for a server that the lab starts"
+                ));
+            }
         };
         Ok(Self { name: name.to_owned(), varied: Vec::new(), source })
     }

