@@ -130,8 +130,8 @@ fn shown_again(run: &Path, outputs: &Outputs) -> Result<Ending, Fault> {
     Ok(Ending::Whole)
 }
 
-/// Several runs on one page, each under its file's name, and their plots. A name that an earlier run
-/// has gets a number.
+/// Several runs on one page, each under its file's name, and their plots. A repeated name gets a
+/// number.
 fn shown_together(runs: &[PathBuf], outputs: &Outputs) -> Result<Ending, Fault> {
     let Outputs { markdown: Some(page), html: None, plots } = outputs else {
         return Err(Fault::asked(
@@ -289,8 +289,8 @@ fn store_unchecked(report: &mut Report, files: &Files<'_>) {
     report.missing.pop();
 }
 
-/// Checks each arm's data, and notes the results at its last point. A Ctrl-C ends the checks, unless
-/// it has ended the run before.
+/// Checks each arm's data, and notes the results at its last point. A Ctrl-C ends the checks,
+/// unless one has ended the run before.
 fn check(report: &mut Report, arms: &[Arm], stop: &AtomicBool) {
     let stopped = is_set(stop);
     if stopped {

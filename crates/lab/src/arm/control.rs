@@ -133,7 +133,7 @@ impl Control {
 
 /// Runs `work` on a thread of its own. Returns `None` once `stop` is set, and abandons the thread:
 /// neither library ends the wait for a server's answer.
-pub fn unless_stopped<T: Send + 'static>(
+pub(crate) fn unless_stopped<T: Send + 'static>(
     stop: &AtomicBool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

@@ -26,10 +26,10 @@ const STOP: Duration = Duration::from_secs(30);
 /// Time for [`SCRIPT`] to stop the server and to remove the folder.
 const ALL: Duration = Duration::from_secs(60);
 
-/// Arguments: the folder, the signal's number. The last line of its input counts. It is `installer` or
-/// `server` with a process's id, or `ended` once that process has ended (another process may have
-/// its id by then). The shell removes the folder until it stays away: a killed process may still
-/// write for a moment.
+/// Arguments: the folder, the signal's number. The last line of its input counts: `installer` or
+/// `server` with a process's id, or `ended`. It is `ended` once that process has ended: another one
+/// may have its id by then. The shell removes the folder until it stays away: a killed process may
+/// still write for a moment.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 echo ready

@@ -1,10 +1,10 @@
 //! Compares two stored runs, point by point.
 //!
-//! What disqualifies either run (broken checks, other programs) and missing points come first: such
-//! a run has no valid figures. Differences between the machines and the loads follow, since they may explain the rest.
-//! Arms match by name; if each run has only one arm, these match. Rounds of two runs lie too far
-//! apart to be paired, so a ratio's bounds come from the bounds of both runs. In an open loop
-//! throughput is the requested rate: there the ratio is that of p99.
+//! Broken checks, other faults that disqualify either run, and missing points come first: such a
+//! run has no valid figures. Differences between the machines and the loads follow, since they may
+//! explain the rest. Arms match by name; if each run has only one arm, these match. Rounds of two
+//! runs lie too far apart to be paired, so a ratio's bounds come from the bounds of both runs. In
+//! an open loop throughput is the requested rate: there the ratio is that of p99.
 
 use super::groups::{gather, groups};
 use super::sheets::{self, Sheet};
