@@ -297,14 +297,14 @@ fn constants_have_the_value_of_the_session_that_runs_them() {
             "2020-06-01 02:00:00",
         ),
         (
-            "((ARRAY[0.1::float8 + 0.2::float8])::text[])[1]",
+            "('{0.30000000000000004}'::float8[]::text[])[1]",
             "extra_float_digits = 0",
             "0.3",
             "0.30000000000000004",
         ),
-        ("((ARRAY['\\x615c'::bytea])::text[])[1]", "bytea_output = escape", "a\\\\", "\\x615c"),
+        ("('{\"\\\\x615c\"}'::bytea[]::text[])[1]", "bytea_output = escape", "a\\\\", "\\x615c"),
         (
-            "((ARRAY[interval '1 day 2 hours'])::text[])[1]",
+            "('{1 day 2 hours}'::interval[]::text[])[1]",
             "IntervalStyle = iso_8601",
             "P1DT2H",
             "1 day 02:00:00",
