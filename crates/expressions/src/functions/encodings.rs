@@ -7,6 +7,7 @@
 //! 3. Each piece of a long value has a safe point.
 
 use super::arguments::invalid;
+use super::text_building::{bounded, room};
 use values::error::SqlError;
 use values::text::bytes::{parse_escape, parse_hex, write_bytea};
 use values::work;
@@ -16,6 +17,7 @@ type Result<T> = std::result::Result<T, SqlError>;
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 fn encode_base64(input: &[u8]) -> Result<String> {
+    room(input.len().div_ceil(3) * 4 + input.len() / 57)?;
     let mut out = String::with_capacity(input.len() / 3 * 4);
     for (index, chunk) in input.chunks(3).enumerate() {
         work::tick(4)?;
@@ -81,6 +83,7 @@ pub(super) fn encode(input: &[u8], format: &str) -> Result<String> {
         "base64" => return encode_base64(input),
         _ => return Err(invalid(format!("unrecognized encoding: \"{format}\""))),
     }
+    room(input.len() * 2)?;
     let (mut out, mut shown) = (String::with_capacity(input.len() * 2), Vec::new());
     for piece in work::byte_pieces(input, 1) {
         shown.clear();
@@ -104,6 +107,7 @@ fn encode_escape(input: &[u8]) -> Result<String> {
                 _ => out.push(char::from(byte)),
             }
         }
+        bounded(out.len())?;
     }
     Ok(out)
 }

@@ -499,20 +499,24 @@ mod tests {
     use values::environment::NoSession;
 
     #[test]
-    fn joined_values_are_refused_before_they_are_made_longer_than_a_gibibyte() {
+    fn values_longer_than_a_gibibyte_are_refused_before_they_are_made() {
         // The system gives zero pages for these, and the refusal comes before anybody reads them.
-        let half = vec![0; 1 << 29];
+        let (half, most) = (vec![0; 1 << 29], vec![0; 3 << 28]);
         let half_text = std::str::from_utf8(&half).expect("zeros are characters");
         let (arena, session) = (bumpalo::Bump::new(), NoSession::default());
         let mut cx = EvalContext::new(&[], &[], &arena, &session);
         let joins = operators("||", 2);
         let byteacat = joins.iter().find(|function| function.name == "byteacat").expect("is there");
         let overlay = functions("overlay").iter().find(|function| function.arguments.len() == 4);
+        let encode = functions("encode")[0];
         let (bytes, text) = (Datum::Bytea(&half), Datum::Text(half_text));
         let (one, none) = (Datum::Int4(1), Datum::Int4(0));
-        for (function, arguments) in
-            [(*byteacat, vec![bytes, bytes]), (*overlay.expect("is there"), vec![text, text, one, none])]
-        {
+        for (function, arguments) in [
+            (*byteacat, vec![bytes, bytes]),
+            (*overlay.expect("is there"), vec![text, text, one, none]),
+            (encode, vec![bytes, Datum::Text("hex")]),
+            (encode, vec![Datum::Bytea(&most), Datum::Text("base64")]),
+        ] {
             let error = (function.code)(&mut cx, &arguments).expect_err(function.name);
             assert_eq!(error.message, "requested length too large", "{}", function.name);
         }
