@@ -356,8 +356,9 @@ fn signalled(kill: &str) -> Option<(Option<i32>, String)> {
     let program = env!("CARGO_BIN_EXE_allcore");
     let rest = [&SMALL[..], &SHORT, &["--clients", "1,2", "--round", "60s"]].concat().join(" ");
     // The terminal's output goes to a file. The shell's own id is the lab's, so that signals reach
-    // the lab alone.
-    let line = format!("ulimit -c 0; echo $$ > pid; exec '{program}' bench --arm '{OWN}' {rest}");
+    // the lab alone. A test that runs in a shell's background inherits that INT and QUIT are ignored.
+    let command = format!("env --default-signal=INT,QUIT '{program}' bench --arm '{OWN}' {rest}");
+    let line = format!("ulimit -c 0; echo $$ > pid; exec {command}");
     let mut script = Command::new("script");
     script.args(["-qefc", &line, "screen"]).current_dir(folder.path()).env("TERM", "xterm-256color");
     let mut terminal = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
