@@ -356,7 +356,7 @@ fn signalled(kill: &str) -> Option<(Option<i32>, String)> {
     let program = env!("CARGO_BIN_EXE_allcore");
     let rest = [&SMALL[..], &SHORT, &["--clients", "1,2", "--round", "60s"]].concat().join(" ");
     // The terminal's output goes to a file. The shell's own id is the lab's, so that signals reach
-    // the lab alone. A test that runs in a shell's background inherits that INT and QUIT are ignored.
+    // the lab alone. A shell's background ignores INT and QUIT, and programs inherit that.
     let command = format!("env --default-signal=INT,QUIT '{program}' bench --arm '{OWN}' {rest}");
     let line = format!("ulimit -c 0; echo $$ > pid; exec {command}");
     let mut script = Command::new("script");
