@@ -187,8 +187,11 @@ def measure(binary, rounds, expected):
 
 
 def machine():
-    """The processor and the C library, which chooses its routines by the processor."""
-    return f"{platform.machine()}, {' '.join(platform.libc_ver())}"
+    """The processor and the C library, which chooses its routines by the processor's maker."""
+    with open("/proc/cpuinfo", encoding="utf8") as told:
+        maker = re.search(r"^vendor_id\s*: (.*)$", told.read(), re.M)
+    processor = f"{maker[1]} {platform.machine()}" if maker else platform.machine()
+    return f"{processor}, {' '.join(platform.libc_ver())}"
 
 
 def read(file):
