@@ -93,6 +93,10 @@ fn lock(path: &Path) -> Result<FileLock, String> {
                 tries += 1;
                 runtime::time::sleep_thread(LOCK_PAUSE);
             }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let path = path.display();
+                return Err(format!("another 'allcore passwd' holds {path}: try again once it has ended"));
+            }
             Err(e) => return Err(format!("cannot lock {}: {e}", path.display())),
         }
     }
