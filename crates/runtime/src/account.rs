@@ -33,7 +33,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use sync::core_local;
+use sync::{CachePadded, core_local};
 
 use crate::interrupt::{Interrupt, Interrupted, Reason};
 use crate::os::heap;
@@ -105,8 +105,9 @@ core_local! {
 }
 
 /// Bytes that threads hold as leases. This is the process's sum, at most [`SLACK`] a thread too
-/// high or too low.
-static TAKEN: AtomicI64 = AtomicI64::new(0);
+/// high or too low. Padded: every lease writes it, and the linker puts statics that every
+/// transaction reads next to it.
+static TAKEN: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 /// Limit of all sessions together, in bytes; none until it is set.
 static LIMIT: AtomicU64 = AtomicU64::new(i64::MAX as u64);
 

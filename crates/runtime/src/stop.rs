@@ -21,7 +21,7 @@ use std::io;
 use std::time::Duration;
 
 use sync::atomic::{AtomicBool, Ordering};
-use sync::{Mutex, MutexGuard, held, park, preemption_point};
+use sync::{CachePadded, Mutex, MutexGuard, held, park, preemption_point};
 
 use crate::os::{process, thread};
 
@@ -30,7 +30,8 @@ pub const OWN_POINTS: &[&str] = &["runtime.start.thread", "runtime.start.worker"
 /// The environment variable that arms points.
 const VARIABLE: &str = "ALLCORE_STOP";
 
-static ARMED: AtomicBool = AtomicBool::new(false);
+/// Padded: every transaction reads it, and the linker puts statics that cores write next to it.
+static ARMED: CachePadded<AtomicBool> = CachePadded::new(AtomicBool::new(false));
 static POINTS: Mutex<Vec<Point>> = Mutex::new(Vec::new());
 
 /// The action at an armed point.

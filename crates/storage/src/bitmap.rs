@@ -8,7 +8,7 @@
 //! [`PageNumbers::holding_back`] holds some numbers back. Ordinary claims find the file exhausted
 //! while only those are free. [`PageNumbers::take_held_back`] gets them.
 
-use sync::{PerCore, SpinLock};
+use sync::{CachePadded, PerCore, SpinLock, assert_apart};
 
 /// Page numbers that a core takes from the bitmap at a time.
 const RUN: usize = 32;
@@ -83,16 +83,19 @@ impl Bitmap {
 /// The free page numbers of a file.
 #[derive(Debug)]
 pub(crate) struct PageNumbers {
-    shared: SpinLock<Bitmap>,
+    /// Apart from `kept`, whose address every claim reads.
+    shared: CachePadded<SpinLock<Bitmap>>,
     /// The lock is the core's own: fibers of one core never contend for it.
     kept: PerCore<SpinLock<Vec<u32>>>,
 }
+
+assert_apart!(PageNumbers: shared from kept);
 
 impl PageNumbers {
     /// The numbers of a file without pages.
     pub(crate) fn new(cores: usize) -> PageNumbers {
         PageNumbers {
-            shared: SpinLock::new(Bitmap::default()),
+            shared: CachePadded::new(SpinLock::new(Bitmap::default())),
             kept: PerCore::new(cores, |_| SpinLock::new(Vec::with_capacity(KEPT_MAX + 1))),
         }
     }

@@ -21,7 +21,7 @@ use runtime::memory::{AtomicArray, HugePages, Prefault, Region, RegionKind};
 use runtime::stop;
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::racy::RacyBytes;
-use sync::{ShardedCounter, WaitQueue, park};
+use sync::{CachePadded, ShardedCounter, WaitQueue, park};
 
 use crate::Error;
 use crate::datafile::DataFile;
@@ -121,7 +121,7 @@ pub struct Pool {
     files: [DataFile; 2],
     pub(crate) sweep: Sweep,
     pub(crate) free: FreeFrames,
-    loads: Box<[WaitQueue]>,
+    loads: Box<[CachePadded<WaitQueue>]>,
     pub(crate) log: Arc<dyn PageLog>,
     /// Whether a page newer than the log is damage. False while recovery discards the log's end.
     bound_to_log: AtomicBool,
@@ -167,7 +167,7 @@ impl Pool {
             _prefault: prefault,
             region,
             headers,
-            loads: (0..LOAD_QUEUES).map(|_| WaitQueue::new()).collect(),
+            loads: (0..LOAD_QUEUES).map(|_| CachePadded::default()).collect(),
             log,
             bound_to_log: AtomicBool::new(false),
             counters: Counters {

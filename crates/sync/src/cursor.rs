@@ -7,6 +7,7 @@
 //! is claimed exactly once a pass.
 
 use crate::atomic::{AtomicU64, Ordering};
+use crate::{CachePadded, assert_apart};
 
 /// Where the cursor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,17 +29,21 @@ pub struct Claim {
 /// The cursor: `size` places, claimed `batch` at a time.
 #[derive(Debug)]
 pub struct BatchCursor {
-    position: AtomicU64,
+    /// Each claim writes it, so it lies apart from the sizes, which every search reads, and from
+    /// the fields of the struct around the cursor.
+    position: CachePadded<AtomicU64>,
     size: u64,
     batch: u64,
 }
+
+assert_apart!(BatchCursor: position from size, batch);
 
 impl BatchCursor {
     /// A cursor at place 0 of `size` places; a batch never exceeds the array.
     pub fn new(size: usize, batch: usize) -> Self {
         assert!(size > 0, "a cursor needs places to go round");
         let size = size as u64;
-        Self { position: AtomicU64::new(0), size, batch: (batch as u64).clamp(1, size) }
+        Self { position: CachePadded::new(AtomicU64::new(0)), size, batch: (batch as u64).clamp(1, size) }
     }
 
     /// Claims the next batch for the caller alone.

@@ -1,4 +1,8 @@
 //! Values kept on cache lines of their own, alone or one for each core.
+//!
+//! What must hold: a field that one core writes often shares no pair of cache lines with a field
+//! that other cores read. Otherwise each write takes from them what they read next.
+//! [`assert_apart!`](crate::assert_apart) checks this when a struct is compiled.
 
 use std::ops::{Deref, DerefMut};
 
@@ -34,6 +38,21 @@ impl<T> DerefMut for CachePadded<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
+}
+
+/// Fails to compile where the first field shares a pair of cache lines with one of the others.
+/// Cores write the first one often and read the others. The first field is a [`CachePadded`].
+#[macro_export]
+macro_rules! assert_apart {
+    ($type:ty: $written:ident from $($read:ident),+) => {
+        const _: () = {
+            const PAIR: usize = align_of::<$crate::CachePadded<u8>>();
+            const WRITTEN: usize = std::mem::offset_of!($type, $written);
+            // The offsets tell lines only where the struct begins at one.
+            assert!(align_of::<$type>() >= PAIR && WRITTEN % PAIR == 0);
+            $(assert!(std::mem::offset_of!($type, $read) / PAIR != WRITTEN / PAIR);)+
+        };
+    };
 }
 
 /// One `T` for each core, each on cache lines of its own.

@@ -12,7 +12,7 @@ use std::task::Waker;
 
 use storage::Lsn;
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use sync::{CachePadded, OnceLock, SpinLock};
+use sync::{CachePadded, OnceLock, SpinLock, assert_apart};
 
 use crate::Error;
 use crate::announce::SessionFloor;
@@ -194,8 +194,12 @@ pub struct Slots {
     chunks: Box<[OnceLock<Chunk>]>,
     /// Number of existing slots; the chunks below it are made.
     made: AtomicU32,
-    free: SpinLock<Vec<u32>>,
+    /// Each connect and disconnect writes it. So it lies apart from `chunks`, which statements
+    /// read.
+    free: CachePadded<SpinLock<Vec<u32>>>,
 }
+
+assert_apart!(Slots: free from chunks, made);
 
 impl Default for Slots {
     fn default() -> Self {
@@ -209,7 +213,7 @@ impl Slots {
         Slots {
             chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
             made: AtomicU32::new(0),
-            free: SpinLock::new(Vec::new()),
+            free: CachePadded::new(SpinLock::new(Vec::new())),
         }
     }
 

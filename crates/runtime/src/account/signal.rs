@@ -55,7 +55,11 @@ pub(super) fn is_watched() -> bool {
 /// More than half of the limit is taken, and a lease was taken or given back. Called inside the
 /// allocator.
 pub(super) fn much() {
-    MUCH.send();
+    // Each lease asks while much is taken, so only the first one writes the shared flag. A lease
+    // that reads an old value asks for nothing; the next lease asks again.
+    if !MUCH.is_set() {
+        MUCH.send();
+    }
 }
 
 /// Memory is short. Called inside the allocator.

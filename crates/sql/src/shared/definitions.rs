@@ -5,8 +5,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use sync::SpinLock;
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use sync::{CachePadded, SpinLock, assert_apart};
 
 use super::visibility::{Publication, Publications};
 use catalog::{Catalog, DatabaseEntry};
@@ -17,11 +17,15 @@ pub(crate) struct Definitions {
     pub oid: u32,
     /// Equal to the catalog's generation; read by every statement, written at DDL.
     pub generation: AtomicU64,
-    pub(super) catalog: SpinLock<Arc<Catalog>>,
+    /// Each new session takes the lock, and each old one after a change of definitions. So it lies
+    /// apart from what every statement reads.
+    pub(super) catalog: CachePadded<SpinLock<Arc<Catalog>>>,
     publications: Publications,
     /// The database refuses new sessions, because it is being dropped.
     closed: AtomicBool,
 }
+
+assert_apart!(Definitions: catalog from generation, publications);
 
 /// Keeps a database closed to new sessions while it exists.
 pub(crate) struct Closing<'d>(Option<&'d Definitions>);
@@ -46,7 +50,7 @@ impl Definitions {
         Arc::new(Definitions {
             oid: catalog.database.oid,
             generation: AtomicU64::new(catalog.generation),
-            catalog: SpinLock::new(Arc::new(catalog)),
+            catalog: CachePadded::new(SpinLock::new(Arc::new(catalog))),
             publications: Publications::default(),
             closed: AtomicBool::new(false),
         })

@@ -16,6 +16,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use sync::CachePadded;
 use sync::atomic::{AtomicI64, Ordering};
 
 use super::Session;
@@ -39,8 +40,8 @@ pub(in crate::net) const FIRST: i32 = 32 << 10;
 const THEN: i32 = 104 << 10;
 const LEAST: i32 = 2 << 10;
 
-/// Bytes in all queues.
-static UNREAD: AtomicI64 = AtomicI64::new(0);
+/// Bytes in all queues. Padded: any core writes it, and the linker puts other statics next to it.
+static UNREAD: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 
 /// The state of one session's queue.
 #[derive(Default)]
