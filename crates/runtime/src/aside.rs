@@ -36,8 +36,6 @@ const NICE: i32 = 5;
 /// The threads of one runtime.
 pub(crate) struct Threads {
     queue: WorkQueue<Box<dyn FnOnce() + Send>>,
-    /// Where the threads may run: the worker that starts one is pinned.
-    processors: Vec<usize>,
 }
 
 /// A call as its fiber and its thread see it.
@@ -74,8 +72,8 @@ fn push(work: Box<dyn FnOnce() + Send>) -> bool {
 }
 
 impl Threads {
-    pub(crate) fn new(processors: Vec<usize>) -> Arc<Self> {
-        Arc::new(Self { queue: WorkQueue::new(CALLS_MAX), processors })
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { queue: WorkQueue::new(CALLS_MAX) })
     }
 
     /// Lets the threads end once the queue is empty.
@@ -97,7 +95,6 @@ impl Threads {
 
     /// A thread's life.
     fn run(&self) {
-        os::processor::unpin(&self.processors);
         os::processor::be_nice(NICE);
         let mut done = false;
         while let Some(work) = self.queue.next(done) {

@@ -113,7 +113,7 @@ impl Runtime {
         install_panic_hook();
         let processors = os::processor::processors();
         let cores = options.cores.unwrap_or(processors.len()).max(1);
-        let (pool, aside) = (Pool::new(), Threads::new(processors.clone()));
+        let (pool, aside) = (Pool::new(), Threads::new());
         let (mut disks, refused) = Disk::for_cores(cores, options.file_io, &pool)?;
         let file_io = if disks[0].event().is_some() { FileIo::IoUring } else { FileIo::Threads };
         disks.extend((0..WORKERS_BESIDE).map(|_| Disk::without_ring(&pool)));

@@ -9,6 +9,7 @@ use sync::WaitQueue;
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::interrupt::{self, Interrupt, Interrupted, Reason};
+use crate::os::processor;
 use crate::{FileIo, Options, Runtime, core, fiber, time, timer, try_core};
 
 pub(crate) fn start(cores: usize) -> Arc<Runtime> {
@@ -50,6 +51,27 @@ fn calls_come_back_from_their_core() {
     let sum = runtime.call(0, || runtime.call(1, || core() + 10) + runtime.call(0, || core() + 100));
     assert_eq!(sum, 111);
     runtime.shutdown();
+    runtime.shutdown();
+}
+
+/// A worker's pin is its own: the kernel would hand it on to each thread that the worker starts.
+#[test]
+fn threads_beside_pinned_cores_may_run_on_all_processors_of_the_process() {
+    let options = Options { cores: Some(1), file_io: FileIo::Threads, ..Options::default() };
+    let runtime = Runtime::start(options).unwrap();
+    assert_eq!(runtime.facts().pinned, 1);
+    let whole = processor::processors();
+    runtime.call(0, || {
+        assert_eq!(processor::allowed().len(), 1, "the core is pinned");
+        let (tell, told) = channel();
+        crate::spawn_thread("helper", move || tell.send(processor::allowed()).unwrap()).unwrap();
+        assert_eq!(told.recv().unwrap(), whole, "a plain thread");
+        assert_eq!(crate::file::blocking(processor::allowed), whole, "the file threads");
+        assert_eq!(crate::aside::run(processor::allowed).unwrap(), whole, "the threads for long calls");
+        // A second runtime that a pinned core starts has the process's processors, too.
+        let inner = start(1);
+        assert_eq!(inner.call(0, processor::allowed), whole);
+    });
     runtime.shutdown();
 }
 

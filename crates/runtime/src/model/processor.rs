@@ -1,17 +1,14 @@
 //! Virtual processors: one for each thread.
 
 /// The processors this process may run on.
-pub(crate) fn processors() -> Vec<usize> {
-    (0..4).collect()
+pub(crate) fn processors() -> &'static [usize] {
+    &[0, 1, 2, 3]
 }
 
 /// Binds this thread to one processor: each has its own.
 pub(crate) fn pin(_: usize) -> bool {
     true
 }
-
-/// Lets this thread run on all of these processors.
-pub(crate) fn unpin(_: &[usize]) {}
 
 /// Lowers this thread's priority by so much. Without effect: each thread has a processor of its
 /// own.

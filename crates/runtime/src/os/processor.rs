@@ -1,7 +1,17 @@
 //! The processors, and which of them a thread may run on.
 
-/// The processors this process may run on.
-pub(crate) fn processors() -> Vec<usize> {
+use std::sync::OnceLock;
+
+/// The processors that this process may run on: those of the first thread that asked. A runtime
+/// asks before it pins a thread, so taskset and cgroups count, and a later pin does not.
+pub(crate) fn processors() -> &'static [usize] {
+    ORIGINAL.get_or_init(allowed)
+}
+
+static ORIGINAL: OnceLock<Vec<usize>> = OnceLock::new();
+
+/// The processors that this thread may run on.
+pub(crate) fn allowed() -> Vec<usize> {
     // SAFETY: all zero is an empty set, and the call writes at most the size given.
     let set = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
@@ -24,8 +34,11 @@ pub(crate) fn pin(processor: usize) -> bool {
     }
 }
 
-/// Lets this thread run on all of these processors; best effort.
-pub(crate) fn unpin(processors: &[usize]) {
+/// Lets this thread run wherever the process may, although the thread that started it may be
+/// pinned; best effort. Does nothing until a runtime has asked for [`processors`]: no thread is
+/// pinned before.
+pub(crate) fn unpin() {
+    let Some(processors) = ORIGINAL.get() else { return };
     // SAFETY: all zero is an empty set; the numbers came from such a set, so they are in range.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

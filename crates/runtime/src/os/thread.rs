@@ -4,18 +4,26 @@ use std::io;
 use std::thread::Builder;
 use std::time::Duration;
 
+use super::processor;
+
 /// A thread that was started, to be joined or left.
 pub(crate) type JoinHandle = std::thread::JoinHandle<()>;
 /// A thread, to be woken.
 pub(crate) type Thread = std::thread::Thread;
 
-/// Starts a thread with this name, and a stack of so many bytes (`None`: the system's default).
+/// Starts a thread with this name, and a stack of so many bytes (`None`: the system's default). The
+/// thread may run on all processors of the process: the kernel would have it inherit the one that a
+/// worker is pinned to.
 pub(crate) fn spawn(
     name: &str,
     stack: Option<usize>,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle> {
     let builder = Builder::new().name(name.to_owned());
+    let body = move || {
+        processor::unpin();
+        body();
+    };
     match stack {
         Some(bytes) => builder.stack_size(bytes),
         None => builder,
