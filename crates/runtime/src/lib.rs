@@ -28,6 +28,7 @@ pub mod random;
 pub mod stop;
 pub mod time;
 pub mod timer;
+pub mod topology;
 pub mod wait_event;
 pub mod watchdog;
 pub mod work;

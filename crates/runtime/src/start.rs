@@ -14,6 +14,7 @@ use crate::file::{Disk, FileIo, Pool};
 use crate::mailbox;
 use crate::net::{self, Accept, Address, Bound, Listener};
 use crate::shared::{Shared, WORKERS_BESIDE};
+use crate::topology::{Topology, Workers};
 use crate::worker::Worker;
 use crate::{call, os, stop, time, watchdog};
 
@@ -59,7 +60,7 @@ pub struct Facts {
     pub cores: usize,
     /// Number of workers that could be pinned.
     pub pinned: usize,
-    /// NUMA nodes of the machine.
+    /// NUMA nodes that this process may use.
     pub numa_nodes: usize,
     /// `IoUring` or `Threads`.
     pub file_io: FileIo,
@@ -96,6 +97,7 @@ pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<os::thread::JoinHandle>>,
     facts: Facts,
+    workers: Workers,
     grace: Duration,
 }
 
@@ -111,8 +113,9 @@ impl Runtime {
     pub fn start(options: Options) -> io::Result<Arc<Runtime>> {
         stop::arm_from_environment().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         install_panic_hook();
-        let processors = os::processor::processors();
-        let cores = options.cores.unwrap_or(processors.len()).max(1);
+        let machine = Topology::of_machine();
+        let cores = options.cores.unwrap_or(machine.processors().len()).max(1);
+        let places = if options.pin { machine.choose(cores).unwrap_or_default() } else { Vec::new() };
         let (pool, aside) = (Pool::new(), Threads::new());
         let (mut disks, refused) = Disk::for_cores(cores, options.file_io, &pool)?;
         let file_io = if disks[0].event().is_some() { FileIo::IoUring } else { FileIo::Threads };
@@ -122,7 +125,7 @@ impl Runtime {
         let facts = Facts {
             cores,
             pinned: 0,
-            numa_nodes: os::processor::numa_nodes(),
+            numa_nodes: machine.nodes(),
             file_io,
             batched: 0,
             io_uring_refused: refused,
@@ -130,8 +133,8 @@ impl Runtime {
         // The runtime is complete before its first thread starts. An error below drops it, which
         // ends and joins the workers that run by then.
         let grace = options.grace;
-        let mut runtime = Runtime { shared, threads: Mutex::new(Vec::new()), facts, grace };
-        let pin = options.pin && cores <= processors.len();
+        let placed = Workers::new(&machine, &places, cores, workers);
+        let mut runtime = Runtime { shared, threads: Mutex::new(Vec::new()), facts, workers: placed, grace };
         let (started, answers) = channel();
         // One for each worker that is counted, whether or not its thread will start.
         let end = |core| Ended {
@@ -144,7 +147,7 @@ impl Runtime {
         for (core, (disk, ended)) in disks.into_iter().zip(ends).enumerate() {
             let (shared, started) = (Arc::clone(&runtime.shared), started.clone());
             let aside = Arc::clone(&aside);
-            let processor = (pin && core < cores).then(|| processors[core]);
+            let processor = places.get(core).map(|place| place.number);
             let body = move || {
                 let _ended = ended;
                 let pinned = processor.is_some_and(os::processor::pin);
@@ -251,6 +254,11 @@ impl Runtime {
     /// The choices made at start.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// The workers, and the NUMA nodes on which they run.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// Stops accepting, tells every session to end, and waits (bounded by the grace time) until all

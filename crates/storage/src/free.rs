@@ -1,22 +1,35 @@
 //! Frames without a page, and the fibers that wait for one.
 //!
 //! Each core has a list of its own, so that taking a frame touches nothing of another core. A core
-//! whose list is empty takes from the others' before it evicts. Each core also has a reserve for
-//! structure changes: only the core's own fibers take from it, and no other core steals from it.
-//! The lists are linked through the frame headers, without allocation.
+//! whose list is empty looks at a few lists of its own NUMA node, then at a few of other nodes.
+//! Each core also has a reserve for structure changes: only the core's own fibers take from it, and
+//! no other core steals from it. The lists are linked through the frame headers, without
+//! allocation.
 //!
-//! A fiber that finds no frame asks its core's page writer and parks. The writer wakes one waiter
-//! for each frame that it frees. It fails all waiters after a bounded number of revolutions that
-//! freed none.
+//! A look at another core's list is a transfer of its cache line, there and back. So a search looks
+//! at [`NEAR`] + [`FAR`] lists at most, on a machine of any size. What must hold:
+//!
+//! 1. A search begins at the list where the last one of its core found frames, or behind the last
+//!    one where it found none. So searches without luck come round to every list, and no free frame
+//!    is out of reach.
+//! 2. A core without luck evicts from its own batch of the sweep. If that gives no frame either,
+//!    the fiber asks its core's page writer and parks.
+//! 3. The writer searches the lists for its waiters too, once a round, and wakes one waiter for
+//!    each frame that it frees or finds. It fails all waiters after a bounded number of revolutions
+//!    that freed none: more rounds than there are lists.
 
 use runtime::wait_event::{self, WaitEvent};
-use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use sync::{PerCore, SpinLock, WaitQueue};
 
 use crate::Error;
 use crate::frame::Frame;
 
 const NOTHING: u32 = u32::MAX;
+/// Lists of the core's own node that a search looks at, at most.
+const NEAR: usize = 4;
+/// Lists of other nodes that a search looks at, at most.
+const FAR: usize = 2;
 /// Frames moved at once from another core's list, so that a core warming up alone does not ask for
 /// each.
 const STEAL: usize = 8;
@@ -53,8 +66,30 @@ struct Lists {
     reserved: List,
 }
 
+/// The lists that one core may search, as a ring of places in `FreeFrames::by_node`. It begins at
+/// `first` and goes round the `round` places from `base` on.
+#[derive(Debug)]
+struct Ring {
+    base: usize,
+    round: usize,
+    first: usize,
+    len: usize,
+    /// Where the next search begins. Only the ring's own core uses it.
+    at: AtomicUsize,
+}
+
+impl Ring {
+    /// The place after so many steps from `first`.
+    fn place(&self, step: usize) -> usize {
+        self.base + (self.first - self.base + step) % self.round
+    }
+}
+
 #[derive(Debug)]
 struct Core {
+    /// The lists of the core's own node, without its own one, and those of the other nodes.
+    near: Ring,
+    far: Ring,
     lists: SpinLock<Lists>,
     /// The length of the free list, readable without its lock: a hint.
     free: AtomicU32,
@@ -69,31 +104,54 @@ struct Core {
     failure: SpinLock<Option<Error>>,
 }
 
+impl Core {
+    fn new(near: Ring, far: Ring) -> Core {
+        Core {
+            near,
+            far,
+            lists: SpinLock::new(Lists { free: List::EMPTY, reserved: List::EMPTY }),
+            free: AtomicU32::new(0),
+            waiters: WaitQueue::new(),
+            writer: WaitQueue::new(),
+            wanted: AtomicBool::new(false),
+            failures: AtomicU64::new(0),
+            failure: SpinLock::new(None),
+        }
+    }
+}
+
 /// The free frames of a pool.
 #[derive(Debug)]
 pub(crate) struct FreeFrames {
     cores: PerCore<Core>,
+    /// The cores in the order of their nodes.
+    by_node: Box<[usize]>,
     low: u32,
     high: u32,
 }
 
 impl FreeFrames {
-    /// Deals all frames out to the cores.
-    pub(crate) fn new(headers: &[Frame], cores: usize) -> FreeFrames {
+    /// Deals all frames out to the cores; `nodes` has the node of each core.
+    pub(crate) fn new(headers: &[Frame], nodes: &[usize]) -> FreeFrames {
+        let cores = nodes.len();
         let share = headers.len() / cores;
         // The page writer keeps about 1% of the pool free: at least two frames a core, at most two
         // batches.
         let high = (share / 100).clamp(2, 128) as u32;
+        let mut by_node: Vec<usize> = (0..cores).collect();
+        by_node.sort_by_key(|&core| nodes[core]);
+        let core = |core: usize| {
+            let place = by_node.iter().position(|&one| one == core).expect("each core has a place");
+            let base = by_node.partition_point(|&one| nodes[one] < nodes[core]);
+            let end = by_node.partition_point(|&one| nodes[one] <= nodes[core]);
+            let ring = |base, round, first, len| Ring { base, round, first, len, at: AtomicUsize::new(0) };
+            // Behind the core's own place, round its node; and behind its node, round the machine.
+            let near = ring(base, end - base, base + (place + 1 - base) % (end - base), end - base - 1);
+            Core::new(near, ring(0, cores, end % cores, cores - (end - base)))
+        };
         let free = FreeFrames {
-            cores: PerCore::new(cores, |_| Core {
-                lists: SpinLock::new(Lists { free: List::EMPTY, reserved: List::EMPTY }),
-                free: AtomicU32::new(0),
-                waiters: WaitQueue::new(),
-                writer: WaitQueue::new(),
-                wanted: AtomicBool::new(false),
-                failures: AtomicU64::new(0),
-                failure: SpinLock::new(None),
-            }),
+            cores: PerCore::new(cores, core),
+            by_node: by_node.into_boxed_slice(),
             low: high.div_ceil(2),
             high,
         };
@@ -115,8 +173,8 @@ impl FreeFrames {
         own.waiters.wake_one();
     }
 
-    /// Takes a frame from the core's list, or from another's; asks the page writer when few are
-    /// left.
+    /// Takes a frame from the core's list, or from another's that a search finds; asks the page
+    /// writer when few are left.
     pub(crate) fn take(&self, headers: &[Frame], core: usize) -> Option<u32> {
         let taken = self.take_own(headers, core).or_else(|| self.steal(headers, core));
         if self.len(core) < self.low {
@@ -135,32 +193,50 @@ impl FreeFrames {
     }
 
     fn steal(&self, headers: &[Frame], core: usize) -> Option<u32> {
-        let others = (1..self.cores.len()).map(|distance| (core + distance) % self.cores.len());
-        for other in others.filter(|&other| self.len(other) > 0) {
-            // One lock at a time: a small array holds the frames between the two.
-            let mut stolen = [NOTHING; STEAL];
-            let mut count = 0;
+        let own = self.cores.get(core);
+        self.search(headers, core, &own.near, NEAR).or_else(|| self.search(headers, core, &own.far, FAR))
+    }
+
+    /// Looks at `most` lists of the ring, at most, and takes frames from the first one that has
+    /// any.
+    fn search(&self, headers: &[Frame], core: usize, ring: &Ring, most: usize) -> Option<u32> {
+        for _ in 0..most.min(ring.len) {
+            // Relaxed: only this core uses it.
+            let step = ring.at.load(Ordering::Relaxed);
+            let other = self.by_node[ring.place(step)];
+            if self.len(other) > 0
+                && let Some(frame) = self.steal_from(headers, core, other)
             {
-                let own = self.cores.get(other);
-                let mut lists = own.lists.lock();
-                // At most half, so that two cores do not take the same frames from each other for
-                // ever.
-                let most = (lists.free.len as usize).div_ceil(2).min(STEAL);
-                while count < most
-                    && let Some(frame) = lists.free.pop(headers)
-                {
-                    stolen[count] = frame;
-                    count += 1;
-                }
-                // Relaxed: a hint.
-                own.free.store(lists.free.len, Ordering::Relaxed);
+                return Some(frame);
             }
-            if let Some((&first, rest)) = stolen[..count].split_first() {
-                rest.iter().for_each(|&frame| self.put(headers, core, frame));
-                return Some(first);
-            }
+            // Relaxed: as above.
+            ring.at.store((step + 1) % ring.len, Ordering::Relaxed);
         }
         None
+    }
+
+    /// Moves frames from another core's list to this core's, but for one, which it returns.
+    fn steal_from(&self, headers: &[Frame], core: usize, other: usize) -> Option<u32> {
+        // One lock at a time: a small array holds the frames between the two.
+        let mut stolen = [NOTHING; STEAL];
+        let mut count = 0;
+        {
+            let theirs = self.cores.get(other);
+            let mut lists = theirs.lists.lock();
+            // At most half, so that two cores do not take the same frames from each other for ever.
+            let most = (lists.free.len as usize).div_ceil(2).min(STEAL);
+            while count < most
+                && let Some(frame) = lists.free.pop(headers)
+            {
+                stolen[count] = frame;
+                count += 1;
+            }
+            // Relaxed: a hint.
+            theirs.free.store(lists.free.len, Ordering::Relaxed);
+        }
+        let (&first, rest) = stolen[..count].split_first()?;
+        rest.iter().for_each(|&frame| self.put(headers, core, frame));
+        Some(first)
     }
 
     /// Moves frames from other cores' lists to fibers that wait on this core. The page writer calls
@@ -258,5 +334,78 @@ impl FreeFrames {
             return Err(own.failure.lock().clone().unwrap_or(Error::NoFrames));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::topology::{Topology, Workers};
+
+    use super::*;
+
+    /// The node of each worker on a machine of this shape.
+    fn nodes(nodes: usize, cores: usize) -> Vec<usize> {
+        let machine = Topology::synthetic(nodes, cores, 2);
+        let pinned = machine.processors();
+        let workers = Workers::new(&machine, pinned, pinned.len(), pinned.len() + 2);
+        (0..pinned.len() + 2).map(|worker| workers.node_of(worker)).collect()
+    }
+
+    /// Lists from which all frames are taken.
+    fn empty(headers: &[Frame], nodes: &[usize]) -> FreeFrames {
+        let free = FreeFrames::new(headers, nodes);
+        (0..nodes.len()).for_each(|core| while free.take_own(headers, core).is_some() {});
+        free
+    }
+
+    #[test]
+    fn searches_reach_every_list_and_each_looks_at_few() {
+        for (machine, cores) in [(1, 1), (1, 16), (2, 24), (4, 10), (6, 32)] {
+            let nodes = nodes(machine, cores);
+            let headers: Vec<Frame> = (0..nodes.len()).map(|_| Frame::new()).collect();
+            let free = empty(&headers, &nodes);
+            let lists = nodes.len();
+            for (core, other) in [(0, lists - 1), (lists - 1, 0), (lists / 2, 1), (1, lists / 2)] {
+                if core == other {
+                    continue;
+                }
+                free.put(&headers, other, 7 % lists as u32);
+                let mut searches = 1;
+                while free.steal(&headers, core).is_none() {
+                    searches += 1;
+                }
+                let near = nodes.iter().filter(|&&node| node == nodes[core]).count() - 1;
+                let most = if nodes[core] == nodes[other] {
+                    near.div_ceil(NEAR)
+                } else {
+                    (lists - near - 1).div_ceil(FAR)
+                };
+                assert!(searches <= most, "{searches} searches, at most {most} are due: {core} to {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_takes_from_its_own_node_first_and_stays_where_it_found_frames() {
+        let nodes = nodes(2, 2);
+        let headers: Vec<Frame> = (0..100).map(|_| Frame::new()).collect();
+        let free = empty(&headers, &nodes);
+        let (own, far) = (3, 4);
+        assert_eq!((nodes[0], nodes[own], nodes[far]), (0, 0, 1));
+        (0..20).for_each(|frame| free.put(&headers, own, frame));
+        (20..40).for_each(|frame| free.put(&headers, far, frame));
+        let mut taken = Vec::new();
+        while let Some(frame) = free.take(&headers, 0) {
+            taken.push(frame);
+        }
+        assert!(taken[..20].iter().all(|&frame| frame < 20), "{taken:?}");
+        assert!(taken[20..].iter().all(|&frame| frame >= 20), "{taken:?}");
+        assert_eq!(taken.len(), 40);
+        let ring = &free.cores.get(0).near;
+        assert_ne!(
+            free.by_node[ring.place(ring.at.load(Ordering::Relaxed))],
+            0,
+            "no core searches its own list"
+        );
     }
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use runtime::memory::{AtomicArray, HugePages, Prefault, Region, RegionKind};
 use runtime::stop;
+use runtime::topology::Workers;
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::racy::RacyBytes;
 use sync::{CachePadded, ShardedCounter, WaitQueue, park};
@@ -133,9 +134,10 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool over the two files, without pages.
+    /// A pool over the two files, without pages. `workers` are those of the runtime it runs in.
     pub fn new(
         options: PoolOptions,
+        workers: &Workers,
         pages: DataFile,
         temporary: DataFile,
         log: Arc<dyn PageLog>,
@@ -159,8 +161,9 @@ impl Pool {
         let table = |file: &DataFile| {
             AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table")
         };
+        let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
         Ok(Arc::new(Pool {
-            free: FreeFrames::new(&headers, cores),
+            free: FreeFrames::new(&headers, &nodes),
             sweep: Sweep::new(frames, cores, options.sweep_batch),
             tables: [table(&pages)?, table(&temporary)?],
             files: [pages, temporary],

@@ -144,7 +144,7 @@ impl Store {
         let wal = Wal::create(folder, options.wal)?;
         let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::New)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
-        let pool = make_pool(options, (pages, temporary), &wal)?;
+        let pool = make_pool(options, runtime, (pages, temporary), &wal)?;
         pool.start_writers(runtime);
         let made = Space::create(&pool, &wal).and_then(|space| {
             checkpoint::run(&wal, &*pool)?;
@@ -183,7 +183,7 @@ impl Store {
         };
         let pages = DataFile::open(&folder.join(PAGES_FILE), opening)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), temporary)?;
-        let pool = make_pool(options, (pages, temporary), &wal)?;
+        let pool = make_pool(options, runtime, (pages, temporary), &wal)?;
         pool.start_writers(runtime);
         let redone = crew::redo(&recovery, runtime, &pool, redo_op)
             .and_then(|()| recovery.renounce(&pool, &wal))
@@ -294,10 +294,11 @@ impl Store {
 
 fn make_pool(
     options: &StoreOptions,
+    runtime: &Runtime,
     (pages, temporary): (DataFile, DataFile),
     wal: &Arc<Wal>,
 ) -> Result<Arc<Pool>, Error> {
-    Pool::new(options.pool(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
+    Pool::new(options.pool(), runtime.workers(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
 }
 
 /// The folder's lock; `None` where a look finds no lock file.

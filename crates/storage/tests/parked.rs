@@ -142,7 +142,7 @@ impl Pages {
             let (frames, huge_pages) = (FRAMES_MIN_PER_CORE * CORES, HugePages::Off);
             let options = PoolOptions { frames, cores: CORES, sweep_batch: None, huge_pages };
             let log = Arc::clone(&log) as Arc<dyn PageLog>;
-            Pool::new(options, file("pages"), file("temp"), log).unwrap()
+            Pool::new(options, machine.workers(), file("pages"), file("temp"), log).unwrap()
         });
         Pages { machine, pool, log, _folder: folder }
     }

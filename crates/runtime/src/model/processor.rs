@@ -14,7 +14,12 @@ pub(crate) fn pin(_: usize) -> bool {
 /// own.
 pub(crate) fn be_nice(_: i32) {}
 
-/// NUMA nodes of the machine.
-pub(crate) fn numa_nodes() -> usize {
-    1
+/// The processors of each NUMA node: the machine shows no nodes, so it has one.
+pub(crate) fn nodes() -> Vec<String> {
+    Vec::new()
+}
+
+/// The processors of the core that this processor belongs to: not shown, so each is a core.
+pub(crate) fn siblings(_: usize) -> Option<String> {
+    None
 }

@@ -53,9 +53,21 @@ pub(crate) fn be_nice(by: i32) {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, by) };
 }
 
-/// NUMA nodes of the machine, at least one.
-pub(crate) fn numa_nodes() -> usize {
-    let is_node = |name: &str| name.strip_prefix("node").is_some_and(|rest| rest.parse::<u32>().is_ok());
-    let Ok(entries) = std::fs::read_dir("/sys/devices/system/node") else { return 1 };
-    entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_node)).count().max(1)
+/// The processors of each NUMA node, as the kernel lists them; none where it shows no nodes.
+pub(crate) fn nodes() -> Vec<String> {
+    let number = |entry: std::fs::DirEntry| -> Option<(u32, std::path::PathBuf)> {
+        Some((entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?, entry.path()))
+    };
+    let entries = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
+    let mut nodes: Vec<_> = entries.filter_map(number).collect();
+    nodes.sort_unstable();
+    nodes.iter().filter_map(|(_, path)| std::fs::read_to_string(path.join("cpulist")).ok()).collect()
+}
+
+/// The processors of the core that this processor belongs to, as the kernel lists them.
+pub(crate) fn siblings(processor: usize) -> Option<String> {
+    let topology = format!("/sys/devices/system/cpu/cpu{processor}/topology");
+    let list = |name| std::fs::read_to_string(format!("{topology}/{name}")).ok();
+    // The second name is that of kernels before 5.2.
+    list("core_cpus_list").or_else(|| list("thread_siblings_list"))
 }

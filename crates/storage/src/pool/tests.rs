@@ -71,7 +71,8 @@ impl Bench {
         let pool = runtime.call(0, || {
             pages.grow(4096).unwrap();
             temporary.grow(4096).unwrap();
-            Pool::new(options, pages, temporary, Arc::clone(&log) as Arc<dyn PageLog>).unwrap()
+            let log = Arc::clone(&log) as Arc<dyn PageLog>;
+            Pool::new(options, runtime.workers(), pages, temporary, log).unwrap()
         });
         pool.start_writers(&runtime);
         Bench { runtime, pool, log, folder }

@@ -1,0 +1,202 @@
+//! The processors of the machine by NUMA node, core and hardware thread.
+//!
+//! A [`Topology`] holds the processors that this process may use, in the order in which workers are
+//! pinned. It comes from the kernel's lists, or is synthetic: tests run what depends on it on
+//! machines of any shape. What must hold:
+//!
+//! 1. Nodes are numbered from 0 without gaps, in the kernel's order. A machine whose kernel shows
+//!    no nodes has one.
+//! 2. Workers that are neighbours by number are neighbours on the machine: processors lie in order
+//!    of node, core and hardware thread.
+
+use crate::os::processor;
+
+/// A processor that this process may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Processor {
+    /// The kernel's number of it.
+    pub number: usize,
+    /// Its NUMA node.
+    pub node: usize,
+    /// Its core: the lowest number among the processors of that core.
+    pub core: usize,
+    /// Its place among the hardware threads of its core: 0 for the first one.
+    pub thread: usize,
+}
+
+/// The processors that this process may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topology {
+    processors: Vec<Processor>,
+    nodes: usize,
+}
+
+impl Topology {
+    /// The topology of this machine, as far as this process may use it.
+    pub(crate) fn of_machine() -> Topology {
+        let nodes: Vec<Vec<usize>> = processor::nodes().iter().filter_map(|list| numbers(list)).collect();
+        Topology::new(processor::processors(), &nodes, |number| {
+            processor::siblings(number).and_then(|list| numbers(&list))
+        })
+    }
+
+    /// A machine of this shape whose processors are all usable. It numbers processors as Linux does
+    /// on x86: the first hardware threads of all cores come first.
+    pub fn synthetic(nodes: usize, cores: usize, threads: usize) -> Topology {
+        let all = nodes * cores;
+        let of_core = |core: usize| (0..threads).map(move |thread| thread * all + core);
+        let of_node =
+            |node: usize| -> Vec<usize> { (node * cores..(node + 1) * cores).flat_map(of_core).collect() };
+        let lists: Vec<Vec<usize>> = (0..nodes).map(of_node).collect();
+        let usable: Vec<usize> = (0..all * threads).collect();
+        Topology::new(&usable, &lists, |number| Some(of_core(number % all).collect()))
+    }
+
+    /// `nodes` has the processors of each node. `siblings` returns those of a processor's core, or
+    /// `None` where the kernel does not show them.
+    fn new(
+        usable: &[usize],
+        nodes: &[Vec<usize>],
+        siblings: impl Fn(usize) -> Option<Vec<usize>>,
+    ) -> Topology {
+        // A node without usable processors is none of ours.
+        let ours = |node: &&Vec<usize>| node.iter().any(|number| usable.contains(number));
+        let nodes: Vec<&Vec<usize>> = nodes.iter().filter(ours).collect();
+        let place = |&number: &usize| {
+            let siblings = siblings(number).unwrap_or_default();
+            let core = siblings.iter().copied().min().unwrap_or(number);
+            // Siblings that this process may not use do not count.
+            let before = |other: &&usize| **other < number && usable.contains(other);
+            let thread = siblings.iter().filter(before).count();
+            let node = nodes.iter().position(|node| node.contains(&number)).unwrap_or(0);
+            Processor { number, node, core, thread }
+        };
+        let mut processors: Vec<Processor> = usable.iter().map(place).collect();
+        processors.sort_unstable_by_key(|one| (one.node, one.core, one.thread));
+        Topology { processors, nodes: nodes.len().max(1) }
+    }
+
+    /// The processors, in order of node, core and hardware thread.
+    pub fn processors(&self) -> &[Processor] {
+        &self.processors
+    }
+
+    /// Number of NUMA nodes with usable processors, at least one.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// The processors for so many workers, in order; `None` where the machine has too few. Every
+    /// core gets a worker before one gets a second worker.
+    pub fn choose(&self, workers: usize) -> Option<Vec<Processor>> {
+        let mut chosen = self.processors.clone();
+        chosen.sort_by_key(|one| one.thread);
+        chosen.truncate(workers);
+        chosen.sort_unstable_by_key(|one| (one.node, one.core, one.thread));
+        (chosen.len() == workers).then_some(chosen)
+    }
+}
+
+/// The workers of a runtime, and the NUMA nodes on which they run.
+#[derive(Debug, Clone)]
+pub struct Workers {
+    nodes_of: Box<[usize]>,
+    cores: usize,
+    nodes: usize,
+}
+
+impl Workers {
+    /// `workers` workers, of which the first `cores` are cores. These are pinned to the processors
+    /// in `pinned`, or to none. A worker that is not pinned runs anywhere and counts for node 0.
+    pub fn new(machine: &Topology, pinned: &[Processor], cores: usize, workers: usize) -> Workers {
+        let node_of = |worker: usize| pinned.get(worker).map_or(0, |one| one.node);
+        Workers { nodes_of: (0..workers).map(node_of).collect(), cores, nodes: machine.nodes() }
+    }
+
+    /// The node of a worker.
+    pub fn node_of(&self, worker: usize) -> usize {
+        self.nodes_of[worker]
+    }
+
+    /// Number of workers that are cores.
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// Number of nodes on which workers may run, at least one.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+}
+
+/// The numbers in a list as the kernel writes it: `0-3,8,10-11`. `None` where it is no such list.
+fn numbers(list: &str) -> Option<Vec<usize>> {
+    let mut all = Vec::new();
+    for part in list.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        all.extend(first.parse::<usize>().ok()?..=last.parse().ok()?);
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_the_kernel_is_read() {
+        assert_eq!(numbers("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
+        assert_eq!(numbers("\n"), Some(vec![]));
+        assert_eq!(numbers("0-x"), None);
+    }
+
+    #[test]
+    fn processors_lie_in_order_of_node_core_and_thread() {
+        for (nodes, cores, threads) in [(1, 1, 1), (1, 16, 2), (2, 24, 2), (4, 8, 8), (6, 32, 2)] {
+            let machine = Topology::synthetic(nodes, cores, threads);
+            assert_eq!(machine.nodes(), nodes);
+            assert_eq!(machine.processors().len(), nodes * cores * threads);
+            for (at, one) in machine.processors().iter().enumerate() {
+                assert_eq!(one.node, at / (cores * threads));
+                assert_eq!(one.core, at / threads);
+                assert_eq!(one.thread, at % threads);
+                assert_eq!(one.number, one.thread * nodes * cores + one.core);
+            }
+        }
+    }
+
+    #[test]
+    fn every_core_has_a_worker_before_one_has_two() {
+        let machine = Topology::synthetic(2, 4, 2);
+        let chosen = |workers| -> Vec<usize> {
+            machine.choose(workers).unwrap().iter().map(|one| one.number).collect()
+        };
+        assert_eq!(chosen(3), [0, 1, 2]);
+        assert_eq!(chosen(8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(chosen(10), [0, 8, 1, 9, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(machine.choose(17), None);
+    }
+
+    #[test]
+    fn a_process_has_the_nodes_and_threads_it_may_use() {
+        let nodes = [vec![0, 1, 4, 5], vec![2, 3, 6, 7]];
+        let siblings = |number: usize| Some(vec![number % 4, number % 4 + 4]);
+        let confined = Topology::new(&[6, 3, 7], &nodes, siblings);
+        assert_eq!(confined.nodes(), 1);
+        let places: Vec<_> =
+            confined.processors().iter().map(|one| (one.number, one.node, one.thread)).collect();
+        assert_eq!(places, [(6, 0, 0), (3, 0, 0), (7, 0, 1)]);
+        // A kernel that shows nothing: one node, and each processor is a core.
+        let blind = Topology::new(&[2, 5], &[], |_| None);
+        assert_eq!(blind.nodes(), 1);
+        assert!(blind.processors().iter().all(|one| (one.node, one.core, one.thread) == (0, one.number, 0)));
+    }
+
+    #[test]
+    fn this_machine_has_all_processors_of_the_process() {
+        let machine = Topology::of_machine();
+        let mut found: Vec<usize> = machine.processors().iter().map(|one| one.number).collect();
+        found.sort_unstable();
+        assert_eq!(found, processor::processors());
+    }
+}
