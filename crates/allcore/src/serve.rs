@@ -21,6 +21,7 @@ use crate::folder;
 use crate::logger;
 use crate::settings::{
     Change, DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, LogFormat, LogLevel, ServeSettings,
+    SweepBatch,
 };
 use crate::units::{Bytes, Span};
 use runtime::net::{Address, Bound, Door};
@@ -80,6 +81,10 @@ fn database_options(
         },
         max_connections: sessions,
         discard_log_after: settings.discard_log_after,
+        sweep_batch: match settings.clock_sweep_batch.unwrap_or(SweepBatch::Auto) {
+            SweepBatch::Auto => None,
+            SweepBatch::Frames(frames) => Some(frames),
+        },
         read_only_settings: shown(settings, addresses, tls, access::reserved(settings, sessions)?),
         ..sql::database::Options::default()
     })

@@ -18,6 +18,7 @@ use crate::units::{Bytes, Span};
 use clap::{Args, ValueEnum};
 pub use reload::Change;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// How clients prove their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -38,6 +39,26 @@ pub enum FileIoKind {
     IoUring,
     /// A small pool of I/O threads.
     Threads,
+}
+
+/// Frames that a core claims at a time when it looks for one to reuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SweepBatch {
+    /// As many as suit the NUMA nodes, the cores and the buffers.
+    Auto,
+    /// So many, or fewer: all cores together claim at most half of the buffers.
+    Frames(usize),
+}
+
+impl FromStr for SweepBatch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => at_least_one(text).map(Self::Frames).map_err(|fault| format!("{fault}, nor 'auto'")),
+        }
+    }
 }
 
 /// Which clients must use TLS.
@@ -104,6 +125,10 @@ pub struct ServeSettings {
     /// How files are read and written [default: auto]
     #[arg(long, value_name = "KIND", env = "ALLCORE_FILE_IO")]
     pub file_io: Option<FileIoKind>,
+    /// Frames that a core claims at a time to look for one to reuse: 'auto' or a number, at least 1
+    /// [default: auto]
+    #[arg(long, value_name = "N", env = "ALLCORE_CLOCK_SWEEP_BATCH")]
+    pub clock_sweep_batch: Option<SweepBatch>,
     /// Certificate chain (PEM) for TLS; needs --tls-key
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,

@@ -58,6 +58,9 @@ pub struct Options {
     pub look_only: bool,
     /// The position at which the log is damaged; recovery gives up everything behind it.
     pub discard_log_after: Option<u64>,
+    /// Frames that the clock sweep claims at a time; `None` chooses by NUMA nodes, cores and
+    /// memory.
+    pub sweep_batch: Option<usize>,
     /// Read-only settings that only the caller knows, for SHOW: `port`, `listen_addresses`,
     /// `unix_socket_directories`, `ssl`.
     pub read_only_settings: Vec<(&'static str, String)>,
@@ -74,6 +77,7 @@ impl Default for Options {
             autovacuum_pause: Duration::from_secs(1),
             look_only: false,
             discard_log_after: None,
+            sweep_batch: None,
             read_only_settings: Vec::new(),
         }
     }
@@ -148,6 +152,7 @@ impl Database {
             frames: (options.memory.unwrap_or(DEFAULT_MEMORY) / PAGE_SIZE).max(MINIMUM_FRAMES),
             look_only: options.look_only,
             discard_log_after: options.discard_log_after,
+            sweep_batch: options.sweep_batch,
         };
         let opened = runtime.call(0, || {
             open_shared(path, &runtime, opening, options.max_connections, options.read_only_settings)
@@ -221,6 +226,7 @@ impl Database {
                 batched => format!("sends and receives of many sessions go together on {batched} cores"),
             },
             format!("buffers: {} MiB in {memory}", pool >> 20),
+            format!("frames that the clock sweep claims at a time: {}", self.folder().sweep_batch()),
             format!("recovery done, {} unfinished transactions undone", self.folder().losers()),
         ]
     }

@@ -18,8 +18,8 @@
 use std::sync::Arc;
 
 use runtime::memory::{AtomicArray, HugePages, Prefault, Region, RegionKind};
-use runtime::stop;
 use runtime::topology::Workers;
+use runtime::{stop, time};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::racy::RacyBytes;
 use sync::{CachePadded, ShardedCounter, WaitQueue, park};
@@ -31,7 +31,7 @@ use crate::frame::{Frame, State};
 use crate::free::FreeFrames;
 use crate::log::Wal;
 use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
-use crate::sweep::Sweep;
+use crate::sweep::{Machine, Sweep, batch_size};
 pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
 
 mod guard;
@@ -78,7 +78,7 @@ pub struct PoolOptions {
     pub frames: usize,
     /// Cores that use the pool.
     pub cores: usize,
-    /// Frames the sweep claims at a time; `None` chooses by frames and cores.
+    /// Frames the sweep claims at a time; `None` chooses by nodes, cores and frames.
     pub sweep_batch: Option<usize>,
     /// Whether to ask for huge pages.
     pub huge_pages: HugePages,
@@ -91,6 +91,8 @@ pub struct PoolStatistics {
     pub loads: u64,
     /// Waits for pages to be read. A scan that reads ahead waits once for many pages.
     pub reads: u64,
+    /// Frames handed out for pages, read or new. Also where the page came from elsewhere meanwhile.
+    pub allocations: u64,
     /// Pages evicted.
     pub evictions: u64,
     /// Pages written.
@@ -106,6 +108,7 @@ pub struct PoolStatistics {
 pub(crate) struct Counters {
     pub(crate) loads: ShardedCounter,
     pub(crate) reads: ShardedCounter,
+    pub(crate) allocations: ShardedCounter,
     pub(crate) evictions: ShardedCounter,
     pub(crate) writes: ShardedCounter,
     pub(crate) write_failures: ShardedCounter,
@@ -161,10 +164,11 @@ impl Pool {
         let table = |file: &DataFile| {
             AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table")
         };
+        let machine = Machine { nodes: workers.nodes(), cores: workers.cores() };
         let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
         Ok(Arc::new(Pool {
             free: FreeFrames::new(&headers, &nodes),
-            sweep: Sweep::new(frames, cores, options.sweep_batch),
+            sweep: Sweep::new(frames, cores, batch_size(frames, machine, cores, options.sweep_batch)),
             tables: [table(&pages)?, table(&temporary)?],
             files: [pages, temporary],
             _prefault: prefault,
@@ -176,6 +180,7 @@ impl Pool {
             counters: Counters {
                 loads: ShardedCounter::new(cores),
                 reads: ShardedCounter::new(cores),
+                allocations: ShardedCounter::new(cores),
                 evictions: ShardedCounter::new(cores),
                 writes: ShardedCounter::new(cores),
                 write_failures: ShardedCounter::new(cores),
@@ -213,6 +218,11 @@ impl Pool {
     /// Frames of the pool.
     pub fn frames(&self) -> usize {
         self.headers.len()
+    }
+
+    /// Frames that the clock sweep claims at a time.
+    pub fn sweep_batch(&self) -> usize {
+        self.sweep.batch()
     }
 
     /// The file of a page.
@@ -451,6 +461,12 @@ impl Pool {
     /// Takes a free frame, or that of a clean page that nobody has used lately. Does not wait for
     /// the page writer.
     fn try_frame(&self, core: usize) -> Option<u32> {
+        let frame = self.find_frame(core)?;
+        self.counters.allocations.add(1);
+        Some(frame)
+    }
+
+    fn find_frame(&self, core: usize) -> Option<u32> {
         if let Some(frame) = self.free.take(&self.headers, core) {
             return Some(frame);
         }
@@ -468,7 +484,7 @@ impl Pool {
     /// Looks at the next frame of the core's sweep. An unused clean page is evicted (true). An
     /// unused dirty one goes to `dirty`, together with the state in which it was chosen.
     pub(crate) fn look(&self, core: usize, dirty: &mut dyn FnMut(u32, State)) -> bool {
-        let frame = self.sweep.next(core) as u32;
+        let frame = self.sweep.next(core, time::now()) as u32;
         let header = self.header(frame);
         let state = header.latch.load();
         if state.is_locked() || state.is_pinned() || header.page_no() == PageNo::NONE || header.survives() {
@@ -500,6 +516,7 @@ impl Pool {
         PoolStatistics {
             loads: count(&self.counters.loads),
             reads: count(&self.counters.reads),
+            allocations: count(&self.counters.allocations),
             evictions: count(&self.counters.evictions),
             writes: count(&self.counters.writes),
             write_failures: count(&self.counters.write_failures),

@@ -43,7 +43,7 @@ const FORMAT_BYTES_MAX: usize = 64;
 pub struct StoreOptions {
     /// Frames of the pool, 8 KiB each.
     pub frames: usize,
-    /// Frames the clock sweep claims at a time; `None` chooses by frames and cores.
+    /// Frames the clock sweep claims at a time; `None` chooses by nodes, cores and frames.
     pub sweep_batch: Option<usize>,
     /// Whether to ask for huge pages.
     pub huge_pages: HugePages,

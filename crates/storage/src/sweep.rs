@@ -4,59 +4,80 @@
 //! add on the shared hand and walks it alone. So the hand's cache line moves between cores once a
 //! batch and not once a frame. What must hold:
 //!
-//! 1. Exactly one core visits each frame in a pass. The frame loses one usage count there, and is
+//! 1. At most one core visits a frame in a pass. The frame loses one usage count there, and is
 //!    evicted only at zero.
 //! 2. Hand and complete passes are consistent (one word, see `BatchCursor`).
 //! 3. All cores together hold at most half the pool in unfinished batches. So no core walks frames
 //!    that a core has claimed but not looked at yet.
+//! 4. A core walks its batch without a lock: its fibers take turns, and none suspends within
+//!    [`Sweep::next`].
 //!
-//! A core keeps the rest of its batch for its next search. Under light load it looks at those
-//! frames late: they keep their usage count longer, by at most the time until that core's next
-//! search.
+//! A core keeps the rest of its batch for its next search. Under light load that search may come
+//! late, after other cores have moved the hand round. Such a rest expires: its frames keep their
+//! usage count for one pass more, and belong to the cores that claim them next. A rest expires at
+//! most [`BETWEEN`] after the hand is half the pool ahead. If the hand stands still, so does the
+//! rest, and no frame is passed over.
 
-use sync::{BatchCursor, Claim, PerCore, Position, SpinLock};
+use sync::atomic::{AtomicU64, Ordering};
+use sync::{BatchCursor, PerCore, Position, Walk};
 
-/// Frames a core claims at a time. More cores take longer batches, since each claim costs a
-/// transfer of the hand's line. The tiers are those of the published work; `cores * batch` is
-/// capped at half the pool.
-pub(crate) fn batch_size(frames: usize, cores: usize, wanted: Option<usize>) -> usize {
-    let tier = match cores {
-        0..=1 => 1,
-        2..=8 => 8,
-        9..=32 => 16,
-        33..=96 => 32,
-        _ => 64,
+/// Nanoseconds between two looks of a core at whether its batch has expired. A look reads the hand,
+/// which other cores write, so it does not come with each frame.
+const BETWEEN: u64 = 10_000_000;
+
+/// Frames that each of `workers` workers claims at a time. The tiers are those of the published
+/// work: a claim costs a transfer of the hand's line, which is dearest between NUMA nodes. `wanted`
+/// replaces the tier. All claims together are at most half the pool.
+pub(crate) fn batch_size(frames: usize, machine: Machine, workers: usize, wanted: Option<usize>) -> usize {
+    let tier = match machine {
+        Machine { nodes: 2.., .. } => 64,
+        Machine { cores: 0..=4, .. } => 1,
+        Machine { cores: 5..=8, .. } => 8,
+        Machine { cores: 9..=16, .. } => 16,
+        Machine { .. } => 32,
     };
-    wanted.unwrap_or(tier).min(frames / (2 * cores.max(1))).max(1)
+    wanted.unwrap_or(tier).min(frames / (2 * workers.max(1))).max(1)
+}
+
+/// The part of the machine that a pool's cores run on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    pub(crate) nodes: usize,
+    pub(crate) cores: usize,
+}
+
+/// The state of one core.
+#[derive(Debug, Default)]
+struct Core {
+    walk: Walk,
+    /// Time of the last look at whether the batch has expired.
+    looked: AtomicU64,
 }
 
 /// The sweep of one pool.
 #[derive(Debug)]
 pub struct Sweep {
     cursor: BatchCursor,
-    /// The rest of each core's batch. The lock is the core's own: fibers of one core never contend
-    /// for it.
-    claimed: PerCore<SpinLock<Option<Claim>>>,
+    cores: PerCore<Core>,
 }
 
 impl Sweep {
-    /// A sweep over `frames` by `cores`. `batch` overrides the size that follows from them.
-    pub fn new(frames: usize, cores: usize, batch: Option<usize>) -> Sweep {
-        Sweep {
-            cursor: BatchCursor::new(frames, batch_size(frames, cores, batch)),
-            claimed: PerCore::new(cores, |_| SpinLock::new(None)),
-        }
+    /// A sweep over `frames` frames by so many workers, which claim `batch` frames at a time.
+    pub(crate) fn new(frames: usize, workers: usize, batch: usize) -> Sweep {
+        Sweep { cursor: BatchCursor::new(frames, batch), cores: PerCore::new(workers, |_| Core::default()) }
     }
 
-    /// The frame that `core` looks at next.
-    pub fn next(&self, core: usize) -> usize {
-        let mut claimed = self.claimed.get(core).lock();
-        loop {
-            if let Some(frame) = claimed.as_mut().and_then(Iterator::next) {
-                return frame;
-            }
-            *claimed = Some(self.cursor.claim());
+    /// The frame that `core` looks at next. Called on that core, at the time `now`.
+    #[inline]
+    pub fn next(&self, core: usize, now: u64) -> usize {
+        let own = self.cores.get(core);
+        // Relaxed: only this core uses the time.
+        if now.wrapping_sub(own.looked.load(Ordering::Relaxed)) >= BETWEEN {
+            // Relaxed: as above.
+            own.looked.store(now, Ordering::Relaxed);
+            own.walk.expire(&self.cursor);
         }
+        own.walk.next(&self.cursor)
     }
 
     /// Frames that a core claims at a time.
@@ -72,6 +93,8 @@ impl Sweep {
 
 #[cfg(test)]
 mod tests {
+    use sync::SpinLock;
+
     use super::*;
     use crate::frame::{Frame, USAGE_MAX};
 
@@ -87,19 +110,29 @@ mod tests {
         }
     }
 
+    fn batch_of(frames: usize, nodes: usize, cores: usize, wanted: Option<usize>) -> usize {
+        batch_size(frames, Machine { nodes, cores }, cores, wanted)
+    }
+
     #[test]
     fn batches_leave_half_the_pool_unclaimed() {
-        for cores in [1, 2, 3, 8, 9, 64, 384] {
+        for (nodes, cores) in [(1, 1), (1, 2), (1, 3), (1, 8), (1, 9), (2, 64), (6, 384)] {
             for frames in [1, 2, 16, 100, 384, 1000, 100_000] {
                 for wanted in [None, Some(1), Some(64), Some(1 << 20)] {
-                    let batch = batch_size(frames, cores, wanted);
+                    let batch = batch_of(frames, nodes, cores, wanted);
                     assert!(batch >= 1);
                     assert!(batch == 1 || batch * cores <= frames / 2, "{batch} x {cores} of {frames}");
                 }
             }
         }
-        assert_eq!(batch_size(1 << 20, 384, None), 64);
-        assert_eq!(batch_size(1 << 20, 1, None), 1);
+    }
+
+    #[test]
+    fn the_batch_follows_nodes_and_cores_as_published() {
+        let tiers = [1, 4, 5, 8, 9, 16, 17, 384].map(|cores| batch_of(1 << 20, 1, cores, None));
+        assert_eq!(tiers, [1, 1, 8, 8, 16, 16, 32, 32]);
+        assert_eq!([2, 384].map(|cores| batch_of(1 << 20, 2, cores, None)), [64, 64]);
+        assert_eq!(batch_of(1 << 20, 6, 384, Some(7)), 7, "a setting replaces the tier");
     }
 
     /// Cores take steps in a random order; the invariants are those of the published mechanism.
@@ -110,14 +143,14 @@ mod tests {
             let cores = 1 + random.below(6);
             let frames = 2 * cores + random.below(300);
             let wanted = [None, Some(1 + random.below(40))][random.below(2)];
-            let sweep = Sweep::new(frames, cores, wanted);
+            let sweep = Sweep::new(frames, cores, batch_of(frames, 1 + random.below(2), cores, wanted));
             let headers: Vec<Frame> = (0..frames).map(|_| Frame::new()).collect();
             let mut usage: Vec<u8> =
                 (0..frames).map(|_| random.below(usize::from(USAGE_MAX) + 1) as u8).collect();
             headers.iter().zip(&usage).for_each(|(header, &usage)| header.set_usage(usage));
             let mut visits = vec![0u64; frames];
             for _ in 0..frames * 8 {
-                let frame = sweep.next(random.below(cores));
+                let frame = sweep.next(random.below(cores), 0);
                 visits[frame] += 1;
                 let falls = !headers[frame].survives();
                 assert_eq!(falls, usage[frame] == 0, "seed {seed}: falls exactly at zero");
@@ -146,14 +179,25 @@ mod tests {
     }
 
     #[test]
+    fn an_old_batch_expires_once_the_hand_is_half_the_pool_ahead() {
+        let sweep = Sweep::new(1000, 2, 64);
+        assert_eq!(sweep.next(0, 1), 0);
+        assert_eq!((0..64).map(|_| sweep.next(1, 1)).last(), Some(127));
+        assert_eq!(sweep.next(0, BETWEEN), 1, "the hand is near");
+        (0..500).for_each(|_| _ = sweep.next(1, 1));
+        assert_eq!(sweep.next(0, BETWEEN + 1), 2, "looked a moment ago");
+        assert_eq!(sweep.next(0, 2 * BETWEEN), 640, "a new batch");
+    }
+
+    #[test]
     fn cores_at_once_visit_each_frame_once() {
         let (frames, cores, per_core) = (1024, 4, 1024);
-        let sweep = Sweep::new(frames, cores, Some(16));
+        let sweep = Sweep::new(frames, cores, 16);
         let visits: Vec<SpinLock<u32>> = (0..frames).map(|_| SpinLock::new(0)).collect();
         std::thread::scope(|scope| {
             for core in 0..cores {
                 let (sweep, visits) = (&sweep, &visits);
-                scope.spawn(move || (0..per_core).for_each(|_| *visits[sweep.next(core)].lock() += 1));
+                scope.spawn(move || (0..per_core).for_each(|_| *visits[sweep.next(core, 0)].lock() += 1));
             }
         });
         assert!(visits.iter().all(|count| *count.lock() == (cores * per_core / frames) as u32));

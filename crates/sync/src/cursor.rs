@@ -5,8 +5,16 @@
 //! is the hand, and position divided by size is the number of complete passes. So the two cannot
 //! disagree, and the wrap needs no lock. A batch that spans the end counts its pass, and each place
 //! is claimed exactly once a pass.
+//!
+//! A core visits the places of its claims through a [`Walk`] of its own. What must hold:
+//!
+//! 1. One core uses a walk, and its code does not suspend within a call. So the walk needs no lock:
+//!    its words are atomics only so that misuse visits a place twice and does nothing worse.
+//! 2. A place belongs to at most one walk at a time. A walk that has kept the rest of a batch until
+//!    the hand comes round again gives the rest up ([`Walk::expire`]). Those places are then
+//!    visited by the core that claims them next.
 
-use crate::atomic::{AtomicU64, Ordering};
+use crate::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::{CachePadded, assert_apart};
 
 /// Where the cursor stands.
@@ -24,6 +32,8 @@ pub struct Claim {
     next: usize,
     left: usize,
     size: usize,
+    /// The endless position behind the claim.
+    end: u64,
 }
 
 /// The cursor: `size` places, claimed `batch` at a time.
@@ -50,7 +60,12 @@ impl BatchCursor {
     pub fn claim(&self) -> Claim {
         // Relaxed: the claim is the number itself; what lies at the places has its own latches.
         let start = self.position.fetch_add(self.batch, Ordering::Relaxed);
-        Claim { next: (start % self.size) as usize, left: self.batch as usize, size: self.size as usize }
+        Claim {
+            next: (start % self.size) as usize,
+            left: self.batch as usize,
+            size: self.size as usize,
+            end: start + self.batch,
+        }
     }
 
     /// Hand and complete passes, consistent with each other.
@@ -89,6 +104,58 @@ impl Iterator for Claim {
 
 impl ExactSizeIterator for Claim {}
 
+/// The rest of the batch that one core walks.
+#[derive(Debug)]
+pub struct Walk {
+    next: AtomicUsize,
+    left: AtomicUsize,
+    end: AtomicU64,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self { next: AtomicUsize::new(0), left: AtomicUsize::new(0), end: AtomicU64::new(0) }
+    }
+}
+
+impl Walk {
+    /// The next place of this core: the next one of its batch, or the first one of a new batch.
+    #[inline]
+    pub fn next(&self, cursor: &BatchCursor) -> usize {
+        // Relaxed, here and below: one core alone uses the walk.
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            return self.begin(cursor);
+        }
+        let place = self.next.load(Ordering::Relaxed);
+        let next = if place + 1 == cursor.size as usize { 0 } else { place + 1 };
+        self.next.store(next, Ordering::Relaxed);
+        self.left.store(left - 1, Ordering::Relaxed);
+        place
+    }
+
+    fn begin(&self, cursor: &BatchCursor) -> usize {
+        let mut claim = cursor.claim();
+        let place = claim.next().expect("a batch has a place");
+        self.next.store(claim.next, Ordering::Relaxed);
+        self.left.store(claim.left, Ordering::Relaxed);
+        self.end.store(claim.end, Ordering::Relaxed);
+        place
+    }
+
+    /// Gives the rest of the batch up if the hand has gone on by half the array since the batch was
+    /// claimed. Returns the number of places given up. Reads the hand, which other cores write, if
+    /// there is a rest.
+    pub fn expire(&self, cursor: &BatchCursor) -> usize {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 || cursor.total() - self.end.load(Ordering::Relaxed) < cursor.size / 2 {
+            return 0;
+        }
+        self.left.store(0, Ordering::Relaxed);
+        left
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -111,5 +178,30 @@ mod tests {
                 assert_eq!(*low, position.passes);
             }
         }
+    }
+
+    #[test]
+    fn a_walk_visits_the_places_of_its_claims_in_order() {
+        for (size, batch) in [(1, 1), (7, 3), (64, 64), (10, 99)] {
+            let (cursor, walk) = (BatchCursor::new(size, batch), Walk::default());
+            let visited: Vec<usize> = (0..500).map(|_| walk.next(&cursor)).collect();
+            assert!(visited.iter().enumerate().all(|(at, &place)| place == at % size), "{size} {batch}");
+            assert_eq!(cursor.total(), 500_u64.div_ceil(cursor.batch() as u64) * cursor.batch() as u64);
+        }
+    }
+
+    #[test]
+    fn a_walk_gives_up_its_rest_once_the_hand_is_half_the_array_ahead() {
+        let cursor = BatchCursor::new(100, 10);
+        let (walk, other) = (Walk::default(), Walk::default());
+        assert_eq!(walk.expire(&cursor), 0, "it has no batch");
+        assert_eq!((walk.next(&cursor), walk.next(&cursor)), (0, 1));
+        (0..40).for_each(|_| _ = other.next(&cursor));
+        assert_eq!(walk.expire(&cursor), 0);
+        assert_eq!(walk.next(&cursor), 2);
+        assert_eq!(other.next(&cursor), 50);
+        assert_eq!(walk.expire(&cursor), 7);
+        assert_eq!(walk.next(&cursor), 60, "a new batch");
+        assert_eq!(walk.expire(&cursor), 0);
     }
 }

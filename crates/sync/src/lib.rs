@@ -33,7 +33,7 @@ mod work;
 
 pub use caption::Caption;
 pub use counter::ShardedCounter;
-pub use cursor::{BatchCursor, Claim, Position};
+pub use cursor::{BatchCursor, Claim, Position, Walk};
 pub use fair::FairQueue;
 #[cfg(model)]
 pub use machine::{CoreLocal, Scheduler, set_scheduler};

@@ -8,7 +8,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use sync::{BatchCursor, Caption, FairQueue, SpinLock, VersionLatch, WaitQueue};
+use sync::{BatchCursor, Caption, FairQueue, SpinLock, VersionLatch, WaitQueue, Walk};
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     model_within(3, check);
@@ -250,6 +250,34 @@ fn clock_hand_claims_once_and_counts_passes() {
         assert_eq!(places, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
         let position = cursor.position();
         assert_eq!((position.passes, position.hand), (3, 0));
+    });
+}
+
+/// Two cores with walks of their own and no lock visit no place twice in a pass. A pass misses only
+/// the places of a batch that one of them gives up.
+#[test]
+fn walks_of_two_cores_share_no_place() {
+    model(|| {
+        let cursor = Arc::new(BatchCursor::new(4, 2));
+        let visit = |cursor: &BatchCursor| {
+            let walk = Walk::default();
+            let first = walk.next(cursor);
+            let given_up = walk.expire(cursor);
+            (vec![first, walk.next(cursor)], given_up)
+        };
+        let other = cursor.clone();
+        let thread = thread::spawn(move || visit(&other));
+        let (mut places, given_up) = visit(&cursor);
+        let (others, theirs) = thread.join().unwrap();
+        places.extend(others);
+        places.sort_unstable();
+        let passes = cursor.position().passes as usize;
+        let most = passes + usize::from(cursor.position().hand > 0);
+        let visits = |place| places.iter().filter(|&&visited| visited == place).count();
+        assert!((0..4).all(|place| visits(place) <= most), "{places:?}");
+        if given_up + theirs == 0 {
+            assert_eq!(places, [0, 1, 2, 3]);
+        }
     });
 }
 

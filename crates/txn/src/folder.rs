@@ -29,13 +29,16 @@ pub struct Options {
     pub look_only: bool,
     /// The log is damaged at this position, and its rest is to be given up.
     pub discard_log_after: Option<u64>,
+    /// Frames that the clock sweep claims at a time; `None` chooses by NUMA nodes, cores and
+    /// frames.
+    pub sweep_batch: Option<usize>,
 }
 
 impl Options {
     fn of_store(self, runtime: &Runtime) -> StoreOptions {
-        let Options { frames, look_only, discard_log_after } = self;
+        let Options { frames, look_only, discard_log_after, sweep_batch } = self;
         let manner = Manner { look_only, discard_log_after: discard_log_after.map(Lsn) };
-        StoreOptions { manner, ..StoreOptions::new(frames, runtime.worker_count()) }
+        StoreOptions { manner, sweep_batch, ..StoreOptions::new(frames, runtime.worker_count()) }
     }
 }
 
@@ -100,6 +103,11 @@ impl Folder {
     /// Bytes of the page pool, and the kind of memory it has.
     pub fn pool(&self) -> (usize, RegionKind) {
         (self.0.pool().frames() * PAGE_SIZE, self.0.pool().memory())
+    }
+
+    /// Frames that the clock sweep claims at a time.
+    pub fn sweep_batch(&self) -> usize {
+        self.0.pool().sweep_batch()
     }
 
     /// Pages that were evicted from the pool since the folder was opened.

@@ -93,6 +93,7 @@ impl ServeSettings {
                 put(&mut self.i_know, text.parse().map_err(|_| format!("'{text}' is not true or false")))
             }
             "file-io" => put(&mut self.file_io, choice::<FileIoKind>(text)),
+            "clock-sweep-batch" => put(&mut self.clock_sweep_batch, text.parse()),
             "tls-cert" => put(&mut self.tls_cert, path()),
             "tls-key" => put(&mut self.tls_key, path()),
             "tls" => put(&mut self.tls, choice::<TlsKind>(text)),
@@ -118,6 +119,7 @@ fn plain(value: &toml::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::SweepBatch;
     use crate::units::{Bytes, Span};
     use std::time::Duration;
 
@@ -128,7 +130,7 @@ mod tests {
         settings
             .fill_in(
                 "cores = 8\nbuffers = \"2GiB\"\nfile_io = \"threads\"\nlisten = [\"a:1\", \"b:2\"]\n\
-                 i_know = true\nauthentication_timeout = 5\n[set]\nstatement_timeout = \"30s\"\n",
+                 i_know = true\nauthentication_timeout = 5\nclock_sweep_batch = 16\n[set]\nstatement_timeout = \"30s\"\n",
             )
             .unwrap();
         assert_eq!(settings.cores, Some(3));
@@ -136,6 +138,7 @@ mod tests {
         assert_eq!(settings.file_io, Some(FileIoKind::Threads));
         assert_eq!(settings.listen, ["a:1", "b:2"]);
         assert_eq!(settings.i_know, Some(true));
+        assert_eq!(settings.clock_sweep_batch, Some(SweepBatch::Frames(16)));
         assert_eq!(settings.authentication_timeout, Some(Span(Duration::from_secs(5))));
         let set: Vec<_> = settings.set.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(set, ["statement_timeout", "work_mem"]);
@@ -148,6 +151,7 @@ mod tests {
             ("cores = \"x\"", "line 1: cores"),
             ("cores = 0", "line 1: cores"),
             ("cores = 2\nauth = \"pam\"", "line 2: auth"),
+            ("clock_sweep_batch = \"much\"", "line 1: clock-sweep-batch: 'much' is no number"),
             ("cores = 2\ntls = \"perhaps\"", "line 2: tls"),
             ("authentication_timeout = \"1 fortnight\"", "line 1: authentication-timeout"),
             ("cores = 2\n=", "line 2: "),

@@ -45,6 +45,7 @@ impl ServeSettings {
             ("buffers", self.buffers != other.buffers),
             ("memory", self.memory != other.memory),
             ("file-io", self.file_io != other.file_io),
+            ("clock-sweep-batch", self.clock_sweep_batch != other.clock_sweep_batch),
             ("max-connections", self.max_connections != other.max_connections),
             (
                 "superuser-reserved-connections",
@@ -65,6 +66,7 @@ impl ServeSettings {
         self.buffers = other.buffers;
         self.memory = other.memory;
         self.file_io = other.file_io;
+        self.clock_sweep_batch = other.clock_sweep_batch;
         self.max_connections = other.max_connections;
         self.superuser_reserved_connections = other.superuser_reserved_connections;
         self.max_logins = other.max_logins;

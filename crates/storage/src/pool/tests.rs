@@ -14,6 +14,8 @@ use super::*;
 use crate::datafile::Opening;
 use crate::page::{Damage, HEADER_SIZE};
 
+mod evict;
+
 const CORES: usize = 2;
 
 /// A log that is only a position. A wait makes it durable at once, unless the log is set to fail.
@@ -59,6 +61,13 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str, frames: usize) -> Bench {
+        let bench = Bench::without_writers(name, frames, None);
+        bench.pool.start_writers(&bench.runtime);
+        bench
+    }
+
+    /// A pool whose frames only the test evicts.
+    fn without_writers(name: &str, frames: usize, sweep_batch: Option<usize>) -> Bench {
         let folder = std::env::temp_dir().join(format!("allcore-pool-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
@@ -66,7 +75,7 @@ impl Bench {
             Runtime::start(Options { cores: Some(CORES), pin: false, ..Options::default() }).unwrap();
         let log = Arc::new(TestLog::default());
         let open = |file| DataFile::open(&folder.join(file), Opening::New).unwrap();
-        let options = PoolOptions { frames, cores: CORES, sweep_batch: None, huge_pages: HugePages::Off };
+        let options = PoolOptions { frames, cores: CORES, sweep_batch, huge_pages: HugePages::Off };
         let (pages, temporary) = (open("pages"), open("temp"));
         let pool = runtime.call(0, || {
             pages.grow(4096).unwrap();
@@ -74,7 +83,6 @@ impl Bench {
             let log = Arc::clone(&log) as Arc<dyn PageLog>;
             Pool::new(options, runtime.workers(), pages, temporary, log).unwrap()
         });
-        pool.start_writers(&runtime);
         Bench { runtime, pool, log, folder }
     }
 
