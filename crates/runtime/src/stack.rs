@@ -1,15 +1,21 @@
-//! Stacks of fibers. What must hold: each has a guard page below, so that an overflow faults
-//! instead of writing elsewhere.
+//! Stacks of fibers. What must hold:
+//!
+//! 1. Each has a guard page below, so that an overflow faults instead of writing elsewhere.
+//! 2. A core that serves the same load again and again neither maps nor unmaps a stack. To unmap
+//!    one interrupts every core of the process, and the next fiber faults its pages in again. So a
+//!    core's stock keeps what the core has needed lately, and falls slowly afterwards.
 
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use corosensei::stack::StackPointer;
 use sync::core_local;
 
 use crate::device::Purpose;
 use crate::os::mapping;
+use crate::timer;
 
 /// Usable bytes of a fiber's stack. Only what is touched takes memory.
 pub(crate) const STACK_BYTES: usize = 4 << 20;
@@ -19,28 +25,84 @@ const MAPPED_BYTES: usize = STACK_BYTES + GUARD_BYTES;
 /// mappings that Linux grants a process, and at least 8 KiB of memory.
 pub(crate) const FURTHER_MAX: usize = 2048;
 
-/// Stacks kept without a fiber, on each core.
-const SPARE_MAX: usize = 64;
+/// Stacks without a fiber that each core keeps, at least.
+const SPARE_LEAST: usize = 64;
+/// Time between two looks at a stock of more: stacks that were spare all the time are unneeded.
+const BETWEEN: Duration = Duration::from_secs(10);
+/// Unneeded stacks that one look unmaps, at most. It takes the kernel about 1 ms.
+const UNMAPPED_MOST: usize = 128;
+/// A full stock keeps no stack of which more than this many bytes were used: its memory would stay.
+const KEPT_BYTES: usize = 128 << 10;
 
 core_local! {
     /// Further stacks in use on this core.
     static FURTHER: Cell<usize> = const { Cell::new(0) };
     /// Stacks without a fiber.
-    static SPARE: RefCell<Vec<Stack>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Stock> = const { RefCell::new(Stock::EMPTY) };
+}
+
+/// The stacks without a fiber on one core.
+struct Stock {
+    stacks: Vec<Stack>,
+    /// The fewest stacks since the last look.
+    fewest: usize,
+    /// Whether a timer is set for the next look.
+    is_watched: bool,
+}
+
+impl Stock {
+    const EMPTY: Stock = Stock { stacks: Vec::new(), fewest: 0, is_watched: false };
+
+    fn take(&mut self) -> Option<Stack> {
+        let taken = self.stacks.pop();
+        self.fewest = self.fewest.min(self.stacks.len());
+        taken
+    }
+
+    /// Unmaps unneeded stacks. Returns whether there are enough for another look.
+    fn look(&mut self) -> bool {
+        let unneeded = self.fewest.saturating_sub(SPARE_LEAST).min(UNMAPPED_MOST);
+        // The oldest ones: their pages are in no cache.
+        self.stacks.drain(..unneeded);
+        self.fewest = self.stacks.len();
+        self.is_watched = self.fewest > SPARE_LEAST;
+        self.is_watched
+    }
 }
 
 /// A stack from the core's stock.
 pub(crate) fn take() -> Option<Stack> {
-    SPARE.with_borrow_mut(Vec::pop)
+    SPARE.with_borrow_mut(Stock::take)
 }
 
-/// Puts a stack into the core's stock, which holds some.
+/// Puts a stack into the core's stock.
 pub(crate) fn keep(stack: Stack) {
     // A thread that is ending has no stock, so the stack is unmapped.
-    let _ = SPARE.try_with(|spare| {
+    let is_begun = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
-        if spare.len() < SPARE_MAX {
-            spare.push(stack);
+        let is_full = spare.stacks.len() >= SPARE_LEAST;
+        // A stock that no timer watches would keep its stacks for ever.
+        if is_full && (!timer::is_fired() || stack.has_been_deep()) {
+            return false;
+        }
+        spare.stacks.push(stack);
+        let begins = is_full && !spare.is_watched;
+        if begins {
+            spare.is_watched = true;
+            spare.fewest = spare.stacks.len();
+        }
+        begins
+    });
+    if is_begun.unwrap_or(false) {
+        watch();
+    }
+}
+
+/// Looks at the stock from time to time, until it is small.
+fn watch() {
+    timer::after(BETWEEN, || {
+        if SPARE.with_borrow_mut(Stock::look) {
+            watch();
         }
     });
 }
@@ -66,6 +128,13 @@ impl Stack {
     /// The lowest address that may be used.
     pub(crate) fn lowest(&self) -> usize {
         self.mapping.get() + GUARD_BYTES
+    }
+
+    /// Whether memory stands behind the page that lies [`KEPT_BYTES`] below the beginning. Code
+    /// touches each page of a stack on its way down. Costs a system call, which interrupts nobody.
+    fn has_been_deep(&self) -> bool {
+        let page = self.mapping.get() + MAPPED_BYTES - KEPT_BYTES - GUARD_BYTES;
+        mapping::is_resident(page as *const u8)
     }
 }
 
@@ -155,5 +224,69 @@ unsafe impl corosensei::stack::Stack for FurtherStack {
 
     fn limit(&self) -> StackPointer {
         self.there().limit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    use sync::WaitQueue;
+    use sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::tests::start;
+
+    #[test]
+    fn a_burst_of_fibers_finds_the_stacks_of_the_last_one() {
+        const FIBERS: usize = 400;
+        let runtime = start(1);
+        let burst = || {
+            let (queue, opened) = (Arc::new(WaitQueue::new()), Arc::new(AtomicBool::new(false)));
+            let (told, ends) = channel();
+            for _ in 0..FIBERS {
+                let (queue, opened, told) = (queue.clone(), opened.clone(), told.clone());
+                runtime.spawn(0, move || {
+                    queue.wait_until(|| opened.load(Ordering::Acquire));
+                    told.send(()).unwrap();
+                });
+            }
+            // Behind the fibers, in the same mailbox: each of them waits by now.
+            runtime.call(0, || ());
+            opened.store(true, Ordering::Release);
+            runtime.call(0, || queue.wake_all());
+            (0..FIBERS).for_each(|_| ends.recv().unwrap());
+        };
+        burst();
+        let spare_after = || runtime.call(0, || SPARE.with_borrow(|spare| spare.stacks.len()));
+        let first = spare_after();
+        assert!(first > SPARE_LEAST, "{first} stacks are spare");
+        for _ in 0..3 {
+            burst();
+            assert_eq!(spare_after(), first, "a burst maps and unmaps nothing");
+        }
+        // A stack that was used deeply is not kept, so the next burst maps another one.
+        runtime.call(0, || {
+            assert!(SPARE.with_borrow(|spare| spare.stacks.iter().all(|one| !one.has_been_deep())))
+        });
+        let deep = runtime.call(0, || {
+            let stack = Stack::map().unwrap();
+            // SAFETY: the stack's own mapping, which nobody uses.
+            unsafe { (stack.lowest() as *mut u8).add(STACK_BYTES - KEPT_BYTES - 1).write(1) };
+            let is_deep = stack.has_been_deep();
+            keep(stack);
+            is_deep
+        });
+        assert!(deep);
+        assert_eq!(spare_after(), first, "the deep stack is unmapped");
+        // Two looks without a burst between them.
+        let look = || runtime.call(0, || SPARE.with_borrow_mut(Stock::look));
+        assert!(look());
+        assert!(look());
+        assert_eq!(spare_after(), first - UNMAPPED_MOST);
+        while look() {}
+        assert!(spare_after() <= SPARE_LEAST);
+        runtime.shutdown();
     }
 }

@@ -124,6 +124,12 @@ pub(crate) unsafe fn discard(start: *mut u8, len: usize) -> bool {
     unsafe { host::discard(start, len) }
 }
 
+/// Whether memory stands behind a page. The host's answer would depend on the compiler: a stack
+/// counts as hardly used.
+pub(crate) fn is_resident(_: *const u8) -> bool {
+    false
+}
+
 /// Asks for huge pages in a range of a mapping, which are refused, or for none.
 ///
 /// # Safety

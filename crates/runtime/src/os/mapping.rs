@@ -38,6 +38,15 @@ pub(crate) unsafe fn discard(start: *mut u8, len: usize) -> bool {
     unsafe { libc::madvise(start.cast(), len, libc::MADV_DONTNEED) == 0 }
 }
 
+/// Whether memory stands behind the page that begins at this address; true where the system does
+/// not say.
+pub(crate) fn is_resident(page: *const u8) -> bool {
+    let mut answer = 0;
+    // SAFETY: the kernel looks at its tables and writes one byte for the one page.
+    let asked = unsafe { libc::mincore(page.cast_mut().cast(), 1, &mut answer) };
+    asked < 0 || answer & 1 != 0
+}
+
 /// Asks for huge pages in a range of a mapping (`true`), or for none. False where the system has
 /// none.
 ///
