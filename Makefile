@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bombs bench results model loom fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri hunt
+.PHONY: help build drivers test demo soak bombs bench results model loom loom-engine fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri hunt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +31,13 @@ demo: build ## pgbench against allcore (and PostgreSQL where installed), with a 
 model: setup ## The engine on the model machine: 200 transfers over 4 virtual cores on 100 seeds, from two builds; ARGS="--seeds 5 --one-build"
 	@scripts/model.sh $(ARGS)
 
-loom: ## Model checks of the concurrent structures
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-target}/loom" cargo test --locked --release -p sync -p storage -p txn --test loom --test loom_work --test loom_log --test loom_announce
+loom: loom-engine ## Model checks of the concurrent structures and of the published variants
+	$(LOOM) -p variants --test loom_variants
+
+# The part that `make test` runs: without the variants, which are in no server.
+LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-target}/loom" cargo test --locked --release
+loom-engine:
+	$(LOOM) -p sync -p storage -p txn --test loom --test loom_work --test loom_log --test loom_announce
 
 soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories, 5 of damaged streams, the memory cases and the bombs in 1 GiB
 	@scripts/soak.sh

@@ -96,7 +96,7 @@ run_beside release chrt --idle 0 cargo build --release --locked --bin allcore
 cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$log"
 
 step "model checks"
-make --no-print-directory loom 2>&1 | tee -a "$log"
+make --no-print-directory loom-engine 2>&1 | tee -a "$log"
 
 step "the engine on the model machine"
 scripts/model.sh --seeds 5 --one-build 2>&1 | tee -a "$log"

@@ -23,6 +23,7 @@ mod caption;
 mod counter;
 mod cursor;
 mod fair;
+mod futex;
 mod machine;
 mod padded;
 mod processor;
@@ -35,9 +36,12 @@ pub use caption::Caption;
 pub use counter::ShardedCounter;
 pub use cursor::{BatchCursor, Claim, Position, Walk};
 pub use fair::FairQueue;
+pub use futex::Futex;
 #[cfg(model)]
 pub use machine::{CoreLocal, Scheduler, set_scheduler};
-pub use machine::{LazyLock, Mutex, MutexGuard, Once, OnceLock, channel, preemption_point};
+pub use machine::{
+    LazyLock, Mutex, MutexGuard, Once, OnceLock, channel, current_processor, preemption_point,
+};
 pub use padded::{CachePadded, PerCore};
 pub use processor::prefetch;
 pub use spin::{SpinGuard, SpinLock};

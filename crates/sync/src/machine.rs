@@ -11,11 +11,15 @@
 //! - `racy_access`: called before each read of memory that others may be changing;
 //! - `spin_loop`, `yield_thread`, `park_thread`, `thread_waker`: how a thread that is no core
 //!   waits;
+//! - `Sleepers`: the threads that sleep while a word has a value;
+//! - [`current_processor`]: where a thread runs at the moment;
 //! - `next_number`: numbers that tell threads apart;
 //! - [`OnceLock`], [`LazyLock`], [`Once`], [`channel`]: `std`'s, but on the model machine.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // an interface to the machine
 
+#[cfg(any(loom, model))]
+mod futex;
 #[cfg(loom)]
 mod loom;
 #[cfg(model)]
@@ -25,6 +29,8 @@ mod os;
 #[cfg(not(model))]
 mod standard;
 
+#[cfg(any(loom, model))]
+pub(crate) use self::futex::Sleepers;
 #[cfg(loom)]
 pub use self::loom::*;
 #[cfg(model)]

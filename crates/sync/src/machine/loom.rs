@@ -78,8 +78,13 @@ pub fn spin_loop() {
 }
 
 /// Lets loom run another thread.
-pub(crate) fn yield_thread() {
+pub fn yield_thread() {
     loom::thread::yield_now();
+}
+
+/// Loom's threads share one processor.
+pub fn current_processor() -> usize {
+    0
 }
 
 /// Puts this thread to sleep until its waker is called.

@@ -2,9 +2,13 @@
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // an interface to the machine
 
+mod futex;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
+
+pub(crate) use futex::Sleepers;
 
 /// The processor's atomics.
 ///
@@ -114,8 +118,18 @@ pub fn spin_loop() {
 
 /// Gives the rest of the thread's time slice to the kernel: for the end of a bounded spin.
 #[inline]
-pub(crate) fn yield_thread() {
+pub fn yield_thread() {
     std::thread::yield_now();
+}
+
+/// The number of the processor that runs this thread, which may have changed on return. Costs a few
+/// nanoseconds and no system call: the kernel keeps the number in the thread's own memory.
+#[inline]
+pub fn current_processor() -> usize {
+    // SAFETY: the call takes no argument and writes nothing of ours.
+    let processor = unsafe { libc::sched_getcpu() };
+    // A kernel without the call gives -1: all threads then seem to share one processor.
+    usize::try_from(processor).unwrap_or(0)
 }
 
 /// Puts this thread to sleep until its waker is called, or spuriously.

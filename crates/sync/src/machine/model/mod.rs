@@ -80,6 +80,11 @@ pub(crate) fn current() -> usize {
     SCHEDULER.get().map_or(0, Scheduler::current)
 }
 
+/// Each virtual thread has a processor of its own.
+pub fn current_processor() -> usize {
+    current()
+}
+
 fn scheduler() -> &'static dyn Scheduler {
     SCHEDULER.get().expect("only a virtual thread of a simulation waits on the model machine")
 }
@@ -90,7 +95,7 @@ pub fn spin_loop() {
 }
 
 /// Lets the other virtual threads run.
-pub(crate) fn yield_thread() {
+pub fn yield_thread() {
     scheduler().spin();
 }
 

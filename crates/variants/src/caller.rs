@@ -1,0 +1,105 @@
+//! A thread as the variants see it: its number, and what waiting has cost it.
+//!
+//! Numbers run from 0 and are below the `threads` that a variant is made for. They choose the
+//! thread's place in queues, so two threads must not share one.
+
+use sync::SpinLock;
+use sync::atomic::{spin_loop, yield_thread};
+
+/// Polls of a word before a waiter gives its time slice to the kernel. In user space the holder may
+/// be a preempted thread, for which no number of polls is enough. All variants have the same bound,
+/// which is also that of `sync::SpinLock`.
+const POLLS: u32 = if cfg!(loom) { 1 } else { 100 };
+
+/// A thread that uses variants.
+#[derive(Debug)]
+pub struct Caller {
+    number: usize,
+    retries: u64,
+    sleeps: u64,
+    /// Threads to wake once a list's lock is released; kept, so that no release allocates.
+    pub(crate) woken: Vec<usize>,
+}
+
+impl Caller {
+    /// The thread with this number.
+    pub fn new(number: usize) -> Self {
+        Self { number, retries: 0, sleeps: 0, woken: Vec::new() }
+    }
+
+    /// The thread's number.
+    #[inline]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Atomic changes that failed and were tried again, since the last [`Self::restart`].
+    pub fn retries(&self) -> u64 {
+        self.retries
+    }
+
+    /// Calls of the kernel to sleep or to give the time slice away, since the last
+    /// [`Self::restart`].
+    pub fn sleeps(&self) -> u64 {
+        self.sleeps
+    }
+
+    /// Counts from zero again.
+    pub fn restart(&mut self) {
+        (self.retries, self.sleeps) = (0, 0);
+    }
+
+    /// Counts an atomic change that failed.
+    #[inline]
+    pub fn retried(&mut self) {
+        self.retries += 1;
+    }
+
+    /// Counts a call of the kernel to sleep.
+    #[inline]
+    pub fn slept(&mut self) {
+        self.sleeps += 1;
+    }
+
+    /// Polls until `ready`, giving the time slice away after each [`POLLS`] polls.
+    #[inline]
+    pub fn wait_until(&mut self, mut ready: impl FnMut() -> bool) {
+        let mut backoff = Backoff::default();
+        while !ready() {
+            backoff.pause(self);
+        }
+    }
+
+    /// Takes a spin lock and counts failed attempts.
+    #[inline]
+    pub(crate) fn locked<'a, T>(&mut self, lock: &'a SpinLock<T>) -> sync::SpinGuard<'a, T> {
+        let mut backoff = Backoff::default();
+        loop {
+            match lock.try_lock() {
+                Some(guard) => return guard,
+                None => self.retried(),
+            }
+            backoff.pause(self);
+        }
+    }
+}
+
+/// The polls of one wait.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    polls: u32,
+}
+
+impl Backoff {
+    /// One pause of the processor; the kernel's at every 100th.
+    #[inline]
+    pub(crate) fn pause(&mut self, me: &mut Caller) {
+        self.polls += 1;
+        if self.polls.is_multiple_of(POLLS) {
+            me.slept();
+            yield_thread();
+        } else {
+            spin_loop();
+        }
+    }
+}

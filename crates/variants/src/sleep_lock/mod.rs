@@ -1,0 +1,25 @@
+//! Row `sleep-lock` (K07): locks whose waiters sleep.
+//!
+//! K07 found threads that hammer the file-descriptor lock: with more clients than cores, throughput
+//! fell to about a single thread's. [`FutexLock`] is the stock state, a mutex that asks the kernel
+//! at each contended step. [`AdaptiveLock`] is the published one: a waiter spins while the owner
+//! runs and sleeps otherwise. The trait is [`crate::spin::Exclusion`].
+
+mod adaptive;
+mod futex;
+
+pub use adaptive::AdaptiveLock;
+pub use futex::FutexLock;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::spin::Lock;
+    use crate::test_threads::{ROUNDS, THREADS, excludes};
+
+    #[test]
+    fn each_sleeping_lock_excludes_more_threads_than_cores() {
+        excludes(&FutexLock::new(THREADS), ROUNDS);
+        excludes(&AdaptiveLock::new(THREADS), ROUNDS);
+    }
+}

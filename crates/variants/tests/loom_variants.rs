@@ -1,0 +1,199 @@
+//! Model checks of the published variants: every interleaving that loom finds within its bounds.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p variants --test loom_variants --release`
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::thread;
+
+use sync::atomic::{AtomicU64, Ordering};
+use variants::caller::Caller;
+use variants::clock_hand::{Batched, Hand, OneByOne};
+use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
+use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
+use variants::sleep_lock::{AdaptiveLock, FutexLock};
+use variants::snapshot::{NumberSnapshots, Snapshots};
+use variants::spin::{Exclusion, Lock, Mcs, TestAndSet, TestTestAndSet, Ticket};
+
+fn model_within(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(check);
+}
+
+/// Adds 1 by a load and a store, which only a lock makes whole.
+fn add(word: &AtomicU64) {
+    word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// Threads add twice each under a lock. Loom reports a deadlock if a wake-up is lost.
+fn excludes<L: Lock + Send + 'static>(threads: usize, preemptions: usize) {
+    model_within(preemptions, move || {
+        let shared = Arc::new((L::new(threads), AtomicU64::new(0)));
+        let twice = |shared: &(L, AtomicU64), number| {
+            let mut me = Caller::new(number);
+            (0..2).for_each(|_| shared.0.with(&mut me, || add(&shared.1)));
+        };
+        let others: Vec<_> = (1..threads)
+            .map(|number| {
+                let other = shared.clone();
+                thread::spawn(move || twice(&other, number))
+            })
+            .collect();
+        twice(&shared, 0);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        let sum = shared.0.with(&mut Caller::new(0), || shared.1.load(Ordering::Relaxed));
+        assert_eq!(sum, 2 * threads as u64);
+    });
+}
+
+#[test]
+fn spin_locks_exclude_other_threads() {
+    excludes::<TestAndSet>(2, 3);
+    excludes::<TestTestAndSet>(2, 3);
+    excludes::<Ticket<0>>(2, 3);
+    excludes::<Ticket<1>>(2, 2);
+}
+
+#[test]
+fn the_queue_lock_hands_over_to_each_waiter() {
+    excludes::<Mcs>(2, 3);
+}
+
+#[test]
+fn sleeping_locks_exclude_and_lose_no_wake_up() {
+    excludes::<FutexLock>(2, 3);
+    excludes::<AdaptiveLock>(2, 3);
+}
+
+/// Readers see both words of a change, and changes are not lost.
+fn shares<L: HeldLatch + Send + 'static>(modes: &'static [char], preemptions: usize) {
+    model_within(preemptions, move || {
+        let shared = Arc::new((L::new(modes.len()), AtomicU64::new(0), AtomicU64::new(0)));
+        let act = |shared: &(L, AtomicU64, AtomicU64), number: usize| {
+            let (latch, left, right) = shared;
+            let mut me = Caller::new(number);
+            if modes[number] == 'w' {
+                latch.write(&mut me, || (add(left), add(right)));
+            } else {
+                let see = || (left.load(Ordering::Relaxed), right.load(Ordering::Relaxed));
+                let seen = latch.read(&mut me, see);
+                assert_eq!(seen.0, seen.1);
+            }
+        };
+        let others: Vec<_> = (1..modes.len())
+            .map(|number| {
+                let other = shared.clone();
+                thread::spawn(move || act(&other, number))
+            })
+            .collect();
+        act(&shared, 0);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        let writers = modes.iter().filter(|mode| **mode == 'w').count() as u64;
+        let seen = shared.0.read(&mut Caller::new(0), || shared.1.load(Ordering::Relaxed));
+        assert_eq!(seen, writers);
+    });
+}
+
+#[test]
+fn latches_share_and_exclude_and_lose_no_wake_up() {
+    for modes in [&['w', 'r'][..], &['w', 'w']] {
+        shares::<FieldsLatch>(modes, 3);
+        shares::<ExchangeLatch>(modes, 3);
+        shares::<AddLatch>(modes, 3);
+        shares::<TurnstileLatch>(modes, 3);
+    }
+}
+
+/// A reader takes its share back while one writer holds the latch and another one sleeps.
+#[test]
+fn a_share_taken_back_wakes_the_writer_that_it_kept_out() {
+    shares::<AddLatch>(&['w', 'w', 'r'], 2);
+}
+
+/// A page is never replaced under a reader that has pinned it.
+fn keeps_pinned<F: PinnedFrame + Send + 'static>() {
+    model_within(3, || {
+        let shared = Arc::new((F::new(7), AtomicU64::new(7)));
+        let evicting = shared.clone();
+        let thread = thread::spawn(move || {
+            let (frame, bytes) = &*evicting;
+            frame.replace(&mut Caller::new(1), 7, 8, || bytes.store(8, Ordering::Relaxed))
+        });
+        let (frame, bytes) = &*shared;
+        let mut me = Caller::new(0);
+        let see = || (bytes.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
+        if let Some(seen) = frame.visit(&mut me, 7, see) {
+            assert_eq!(seen, (7, 7));
+        }
+        if let Some(seen) = frame.visit(&mut me, 8, see) {
+            assert_eq!(seen, (8, 8));
+        }
+        let page = if thread.join().unwrap() { 8 } else { 7 };
+        assert!(frame.visit(&mut me, page, || ()).is_some());
+    });
+}
+
+#[test]
+fn a_pinned_page_stays_in_its_frame() {
+    keeps_pinned::<CountedFrame>();
+    keeps_pinned::<ExchangeFrame>();
+    keeps_pinned::<AddFrame>();
+}
+
+/// Two threads take three steps each, and walk their batches to the end.
+fn visits_once<H: Hand + Send + 'static>(
+    make: impl Fn() -> H + Sync + Send + 'static,
+    left: fn(&H::Walk) -> usize,
+) {
+    model_within(3, move || {
+        let hand = Arc::new(make());
+        let walk = move |hand: &H, number| {
+            let (mut me, mut walk) = (Caller::new(number), H::Walk::default());
+            let mut seen: Vec<usize> = (0..3).map(|_| hand.next(&mut me, &mut walk)).collect();
+            while left(&walk) > 0 {
+                seen.push(hand.next(&mut me, &mut walk));
+            }
+            seen
+        };
+        let other = hand.clone();
+        let thread = thread::spawn(move || walk(&other, 1));
+        let mut seen = walk(&hand, 0);
+        seen.extend(thread.join().unwrap());
+        let start = hand.start(&mut Caller::new(0));
+        for frame in 0..3 {
+            let visits = seen.iter().filter(|other| **other == frame).count() as u64;
+            assert_eq!(visits, start.passes + u64::from(frame < start.hand));
+        }
+    });
+}
+
+#[test]
+fn hands_visit_each_frame_once_a_pass_and_count_passes() {
+    visits_once(|| OneByOne::new(3), |()| 0);
+    visits_once(|| Batched::new(3, 2), |walk| walk.left());
+}
+
+/// A snapshot that includes a commit finds what was written before it.
+#[test]
+fn a_numbered_snapshot_sees_what_its_commits_wrote() {
+    model_within(3, || {
+        let shared = Arc::new((NumberSnapshots::new(4), AtomicU64::new(0)));
+        let writing = shared.clone();
+        let thread = thread::spawn(move || {
+            let (snapshots, row) = &*writing;
+            let mut me = Caller::new(1);
+            let own = snapshots.begin(&mut me);
+            row.store(1, Ordering::Relaxed);
+            snapshots.commit(&mut me, own);
+        });
+        let (snapshots, row) = &*shared;
+        let (mut me, mut snapshot) = (Caller::new(0), 0);
+        snapshots.take(&mut me, &mut snapshot);
+        if snapshots.sees(&snapshot, 1) {
+            assert_eq!(row.load(Ordering::Relaxed), 1);
+        }
+        thread.join().unwrap();
+    });
+}
