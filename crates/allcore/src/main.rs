@@ -46,7 +46,7 @@ enum Verb {
     Serve(Box<settings::ServeSettings>),
     /// Measure servers side by side: where each stops scaling, and why
     #[command(long_about = BENCH_HELP)]
-    Bench(Box<lab::options::Bench>),
+    Bench(Box<lab::options::Bench<bench::Verb>>),
     /// Verify every page, tree and index of a stopped server's data folder
     #[command(long_about = CHECK_HELP)]
     Check {
@@ -106,6 +106,10 @@ Latency at a given rate, counted from when each transaction was due:
 
   allcore bench --arm pg=postgres://bench@db1/bench -w oltp_read_write --clients 64 --rate 500..5000
 
+Published mechanisms beside what they replaced, apart from any server:
+
+  allcore bench mechanism --list
+
 Two stored runs, and one shown again:
 
   allcore bench compare monday.json tuesday.json
@@ -137,7 +141,7 @@ from the next login on.";
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
         Verb::Serve(settings) => serve::run(*settings),
-        Verb::Bench(options) => return bench::run(&options),
+        Verb::Bench(options) => return bench::run(*options),
         Verb::Check { data } => check::run(&data),
         Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin),
     };

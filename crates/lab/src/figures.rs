@@ -10,7 +10,7 @@ pub(crate) const NONE: &str = "–";
 
 /// Three significant digits, whole from 100 on: transactions a second, milliseconds, counts for
 /// each transaction.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 99.95 || size == 0.0 => return whole(value),
         size if size >= 9.995 => 1,
@@ -67,7 +67,7 @@ pub(crate) fn counted(counts: &[usize]) -> String {
 }
 
 /// `1`, `1 and 2`, `1, 2 and 4`.
-pub(crate) fn list(items: &[String]) -> String {
+pub fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [one] => one.clone(),
@@ -76,7 +76,7 @@ pub(crate) fn list(items: &[String]) -> String {
 }
 
 /// A share of 1 as a percentage. Nearly all is not rounded to all.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
         size if !size.is_finite() => NONE.into(),
@@ -88,7 +88,7 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// The distance of the farther bound from the value, as a share of the value; empty where the
 /// bounds are unknown.
-pub(crate) fn spread(of: &Interval) -> String {
+pub fn spread(of: &Interval) -> String {
     let far = of.bounds().map(|(low, high)| (of.value - low).max(high - of.value) / of.value.abs());
     far.filter(|far| far.is_finite()).map_or(String::new(), |far| format!("±{}", wide(far)))
 }
@@ -100,7 +100,7 @@ pub(crate) fn wide(share: f64) -> String {
 
 /// A ratio with its interval. It is "no difference" inside the noise, and has a mark where the
 /// noise is unknown.
-pub(crate) fn ratio(of: &Interval) -> String {
+pub fn ratio(of: &Interval) -> String {
     match of.verdict() {
         Verdict::None => "no difference".into(),
         Verdict::Unknown if of.value.is_finite() => format!("{}, unproven", factor(of.value)),

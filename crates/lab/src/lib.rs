@@ -6,7 +6,7 @@
 //! round is one `drive::Driver::run` with the observers beside it. The measurements become a
 //! `record::Report`, from which the lab makes every output (table, JSON, Markdown, HTML).
 //!
-//! A module uses only those before it in this order, and there are no circles: `client`
+//! A module uses only those before it in this order, and there are no circles: `files`, `client`
 //! (statements, and a client's next step), `load`, `arm`, `record`, `figures`, `stats`, `script`,
 //! `workload`, `drive`, `options`, `report`, `observe`, `findings`, `sweep`, `view`, `run`.
 //!
@@ -21,7 +21,8 @@
 pub(crate) mod arm;
 pub(crate) mod client;
 pub(crate) mod drive;
-pub(crate) mod figures;
+pub mod figures;
+pub mod files;
 pub(crate) mod findings;
 pub mod interrupt;
 pub(crate) mod load;
@@ -35,6 +36,13 @@ pub(crate) mod stats;
 pub(crate) mod sweep;
 pub(crate) mod view;
 pub(crate) mod workload;
+
+pub use observe::facts;
+pub use record::Interval;
+pub use report::sheet;
+pub use stats::{estimate_positive, median, of_logs};
+pub use sweep::steps;
+pub use view::say;
 
 #[cfg(test)]
 mod tests;

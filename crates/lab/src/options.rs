@@ -12,13 +12,13 @@ use crate::load::{Arrivals, Pace, Protocol};
 use crate::stats::Limit;
 use crate::workload::connect;
 
-/// `allcore bench`.
+/// `allcore bench`. A program that offers more commands than the lab's own names them by `V`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, args_override_self = true, after_help = STATUSES)]
-pub struct Bench {
+pub struct Bench<V: Subcommand = Verb> {
     /// The command on stored runs; without one, the lab makes a run.
     #[command(subcommand)]
-    pub verb: Option<Verb>,
+    pub verb: Option<V>,
     /// The run.
     #[command(flatten)]
     pub run: RunOptions,

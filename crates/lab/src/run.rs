@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::figures;
+use crate::files;
 use crate::findings;
 use crate::interrupt::STOPPED;
 use crate::observe::{self, Awake, Split};
@@ -97,7 +98,7 @@ pub fn bench(options: &Bench, executable: &Path, stop: &AtomicBool) -> Result<En
         Some(Verb::Compare { first, second, fail_if }) => {
             let (first, second) = (concluded(first)?, concluded(second)?);
             let compared = report::compare::compare(&first, &second, fail_if);
-            outputs::say(&compared.table(outputs::width()))?;
+            files::print(&compared.table(files::width()))?;
             Ok(match () {
                 () if !compared.broken.is_empty() => Ending::Broken,
                 () if !compared.is_any() => Ending::Incomparable,
@@ -150,13 +151,13 @@ fn shown_together(runs: &[PathBuf], outputs: &Outputs) -> Result<Ending, Fault> 
         let mut shown = Vec::new();
         for (what, _, svg) in plots.iter().flat_map(|_| report::pictures(&report)) {
             let file = plots.clone().unwrap_or_default().join(format!("{name}-{what}.svg"));
-            outputs::put(&file, &svg)?;
+            files::put(&file, &svg)?;
             let beside = file.strip_prefix(page.parent().unwrap_or(Path::new(""))).unwrap_or(&file);
             shown.push((what, beside.display().to_string()));
         }
         stored.push(Stored { name, report, plots: shown });
     }
-    outputs::put(page, &report::runs(&stored))?;
+    files::put(page, &report::runs(&stored))?;
     Ok(Ending::Whole)
 }
 
@@ -209,7 +210,7 @@ fn run(options: &RunOptions, executable: &Path, stop: &AtomicBool) -> Result<End
     findings::conclude(&mut report);
     match report.points.is_empty() {
         // The files may have the measurements of an earlier run, which are worth more.
-        true => outputs::say(&report::table(&report, outputs::width()))?,
+        true => files::print(&report::table(&report, files::width()))?,
         false => files.write(&report)?,
     }
     // Servers may take long to stop: stop them after everything is written.

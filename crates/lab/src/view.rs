@@ -27,7 +27,7 @@ pub fn progress() -> Box<dyn Progress> {
 }
 
 /// Writes a line beside the run, such as its present step.
-pub(crate) fn say(line: &str) {
+pub fn say(line: &str) {
     // Behind a pipe, Ctrl-C ends the reader as well.
     let _ = writeln!(stderr(), "{}", figures::plain(line));
 }

@@ -1,7 +1,8 @@
 //! `allcore bench` as a user meets it: the table, every report, compared runs, Ctrl-C, messages
-//! about bad input, and each workload ([`workloads`]). The lab starts Allcore's servers, and
-//! PostgreSQL's if its programs are installed.
+//! about bad input. [`workloads`] has each workload, [`mechanisms`] the published mechanisms. The
+//! lab starts Allcore's servers, and PostgreSQL's if its programs are installed.
 
+mod mechanisms;
 mod workloads;
 
 use std::fs;

@@ -39,18 +39,28 @@ pub const VERSION: u32 = 1;
 numbers! {
     /// A median or a fitted value, with its 95% confidence interval. Both bounds are NaN where the
     /// rounds are too few for them (a single round).
-    Interval { value, low, high }
+    Interval {
+        /// The median or the fitted value.
+        value,
+        /// The lower bound.
+        low,
+        /// The upper bound.
+        high,
+    }
 }
 
 impl Interval {
+    /// A value without bounds.
     pub fn alone(value: f64) -> Self {
         Self { value, low: f64::NAN, high: f64::NAN }
     }
 
+    /// The bounds, if both are known.
     pub fn bounds(&self) -> Option<(f64, f64)> {
         (self.low.is_finite() && self.high.is_finite()).then_some((self.low, self.high))
     }
 
+    /// The verdict on a ratio.
     pub fn verdict(&self) -> Verdict {
         match self.bounds() {
             None => Verdict::Unknown,
@@ -66,9 +76,12 @@ impl Interval {
     }
 }
 
+/// How a ratio with its interval compares with 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
+    /// More than 1.
     More,
+    /// Less than 1.
     Less,
     /// No difference outside the noise.
     None,

@@ -18,4 +18,4 @@ pub(crate) mod turn;
 
 pub use html::{html, markdown, pictures};
 pub use runs::{Stored, runs};
-pub use terminal::table;
+pub use terminal::{sheet, table};

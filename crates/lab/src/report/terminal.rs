@@ -45,6 +45,16 @@ pub(super) fn list(title: &str, lines: &[String], width: usize, text: &mut Strin
     text.push('\n');
 }
 
+/// A table of text for the terminal, at most `width` columns wide; empty without rows. Columns
+/// without any value are left out.
+pub fn sheet(title: &str, heads: &[&str], rows: Vec<Vec<String>>, width: usize) -> String {
+    let mut text = String::new();
+    if let Some(sheet) = Sheet::new(title, heads, rows) {
+        write(&sheet, width, &mut text);
+    }
+    text
+}
+
 /// Writes a table; cells wrap where it would be wider than `width`.
 pub(super) fn write(sheet: &Sheet, width: usize, text: &mut String) {
     let line = |cells: &[String]| cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>();

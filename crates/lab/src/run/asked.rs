@@ -139,7 +139,7 @@ fn plan(options: &RunOptions, split: Option<&Split>) -> Result<Plan, String> {
     }
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let given = options.threads.map(|threads| threads as usize);
-    let clients = steps(&options.clients)?;
+    let clients = steps("--clients", &options.clients)?;
     let load = Load {
         clients: clients.last().copied().unwrap_or(1),
         threads: given.unwrap_or_else(|| split.map_or_else(all, |split| split.client.len())),

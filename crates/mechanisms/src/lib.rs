@@ -1,0 +1,22 @@
+//! `allcore bench mechanism`: each published mechanism beside what it replaced and beside the
+//! engine's own.
+//!
+//! A row ([`rows`]) has several arms: the stock state, the steps and the published fix, all from
+//! the crate `variants`, and the engine's own type. A round ([`round`]) lets a number of threads
+//! repeat the row's operation on one arm. The arms take turns round by round ([`run`]), and the
+//! rounds become a [`report`].
+//!
+//! What must hold:
+//! 1. All arms of a row do the same work, so that only the mechanism differs.
+//! 2. Each round checks its structure against the operations done. A wrong variant fails the run.
+//! 3. The report has what was measured before Ctrl-C.
+
+#![forbid(unsafe_code)]
+
+pub mod options;
+mod report;
+mod round;
+mod rows;
+mod run;
+
+pub use run::run;

@@ -1,0 +1,29 @@
+//! The command line of `allcore bench mechanism`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The options of `allcore bench mechanism`.
+#[derive(Debug, Args)]
+pub struct Mechanism {
+    /// The rows to measure (all); --list names them
+    #[arg(value_name = "ROW")]
+    pub(crate) rows: Vec<String>,
+    /// Numbers of threads: a range in doubling steps, a list, or both mixed. Threads past the cores
+    /// belong to it: there a holder loses its processor, and stock variants collapse
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,16,64")]
+    pub(crate) threads: String,
+    /// Seconds of a round that count; a tenth more is warm-up
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.5)]
+    pub(crate) seconds: f64,
+    /// Rounds of each arm with each number of threads
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Store the run as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Say in a line each what the rows are, and measure nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+}

@@ -1,0 +1,204 @@
+//! The report of a run: a table for each row on the terminal, and JSON.
+//!
+//! Throughput is the median of the rounds with its 95% interval. The ratio to the stock state is
+//! the median over pairs of rounds of the same pass, so that a drifting machine cancels out. Least
+//! and most are the operations of the slowest and the fastest thread, in percent of the mean.
+
+use std::time::Duration;
+
+use lab::figures;
+use lab::{Interval, estimate_positive, median, of_logs};
+use serde::Serialize;
+
+use crate::round::Round;
+use crate::rows::{Part, Row};
+
+/// Version of the stored form; raise it when the form changes.
+const VERSION: u32 = 1;
+/// The columns of a row's table.
+const HEADS: [&str; 9] =
+    ["threads", "arm", "part", "ops/s", "±", "arm / stock", "least, most", "retries/op", "sleeps/op"];
+
+/// The rounds of a row, by arm and number of threads.
+pub(crate) type Measured = Vec<Vec<Vec<Round>>>;
+
+/// A run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    version: u32,
+    /// The machine's facts.
+    machine: Vec<(String, String)>,
+    /// Counted seconds of a round, as asked.
+    seconds: f64,
+    /// Rounds of a point, as asked.
+    rounds: u32,
+    rows: Vec<RowReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct RowReport {
+    id: &'static str,
+    report: &'static str,
+    about: &'static str,
+    operation: &'static str,
+    here: &'static str,
+    points: Vec<Point>,
+}
+
+/// An arm with a number of threads.
+#[derive(Debug, Serialize)]
+struct Point {
+    threads: usize,
+    arm: &'static str,
+    part: Part,
+    /// Operations a second.
+    rate: Interval,
+    /// Ratio of the arm's rate to the stock state's; absent for that one.
+    ratio: Option<Interval>,
+    /// Operations of the slowest thread over the mean of all.
+    least: f64,
+    /// Operations of the fastest thread over the mean of all.
+    most: f64,
+    /// Failed atomic changes for each operation; absent where the arm does not count them.
+    retries: Option<f64>,
+    /// Calls of the kernel to sleep or to yield for each operation; absent as above.
+    sleeps: Option<f64>,
+    measured: Vec<Round>,
+}
+
+impl Report {
+    /// A report without rows.
+    pub fn begin(time: Duration, rounds: u32) -> Self {
+        let machine = lab::facts();
+        Self { version: VERSION, machine, seconds: time.as_secs_f64(), rounds, rows: Vec::new() }
+    }
+
+    /// Adds a row. Points without rounds are left out.
+    pub fn add(&mut self, row: &'static Row, threads: &[usize], measured: &Measured) {
+        let mut points = Vec::new();
+        for (place, &threads) in threads.iter().enumerate() {
+            let stock = &measured[0][place];
+            for (arm, rounds) in row.arms.iter().zip(measured) {
+                let rounds = &rounds[place];
+                if rounds.is_empty() {
+                    continue;
+                }
+                let over = |of: fn(&Round) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
+                let counted = |of: fn(&Round) -> f64| arm.part.counts().then(|| over(of));
+                points.push(Point {
+                    threads,
+                    arm: arm.name,
+                    part: arm.part,
+                    rate: estimate_positive(&rounds.iter().map(Round::rate).collect::<Vec<_>>()),
+                    ratio: (arm.part != Part::Stock).then(|| ratio(stock, rounds)),
+                    least: median(&shares(rounds, threads, |round| round.least)),
+                    most: median(&shares(rounds, threads, |round| round.most)),
+                    retries: counted(|round| round.retries as f64 / round.operations as f64),
+                    sleeps: counted(|round| round.sleeps as f64 / round.operations as f64),
+                    measured: rounds.clone(),
+                });
+            }
+        }
+        let Row { id, report, about, operation, here, .. } = row;
+        self.rows.push(RowReport { id, report, about, operation, here: here.words(), points });
+    }
+
+    /// The stored form.
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a report has text keys only");
+        text.push('\n');
+        text
+    }
+
+    /// A table for each row, at most `width` columns wide.
+    pub fn table(&self, width: usize) -> String {
+        let table = |row: &RowReport| {
+            let title =
+                format!("{} ({}): {}\n{}; {}", row.id, row.report, row.about, row.operation, row.here);
+            lab::sheet(&title, &HEADS, row.points.iter().map(Point::cells).collect(), width)
+        };
+        self.rows.iter().map(table).collect()
+    }
+}
+
+impl Point {
+    fn cells(&self) -> Vec<String> {
+        let maybe = |value: Option<f64>| value.map_or(String::new(), figures::number);
+        vec![
+            self.threads.to_string(),
+            self.arm.to_owned(),
+            self.part.word().to_owned(),
+            figures::number(self.rate.value),
+            figures::spread(&self.rate),
+            self.ratio.as_ref().map_or(String::new(), figures::ratio),
+            format!("{}, {}", figures::percent(self.least), figures::percent(self.most)),
+            maybe(self.retries),
+            maybe(self.sleeps),
+        ]
+    }
+}
+
+/// The ratio of an arm's rounds to the stock state's rounds of the same passes.
+fn ratio(stock: &[Round], rounds: &[Round]) -> Interval {
+    let pairs = rounds.iter().filter_map(|round| {
+        let other = stock.iter().find(|other| other.pass == round.pass)?;
+        Some((round.rate() / other.rate()).ln())
+    });
+    of_logs(&pairs.collect::<Vec<f64>>())
+}
+
+/// A thread's operations over the mean of all threads, by round.
+fn shares(rounds: &[Round], threads: usize, of: fn(&Round) -> u64) -> Vec<f64> {
+    let share = |round: &Round| of(round) as f64 * threads as f64 / round.operations as f64;
+    rounds.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::ROWS;
+
+    fn rounds(rates: &[u64]) -> Vec<Round> {
+        let round = |(pass, &operations): (usize, &u64)| Round {
+            pass: pass as u32,
+            seconds: 1.0,
+            operations,
+            least: operations / 4,
+            most: operations / 2,
+            retries: operations * 2,
+            sleeps: 0,
+        };
+        rates.iter().enumerate().map(round).collect()
+    }
+
+    /// A report of the first row with two threads, its arms after the second without rounds.
+    fn sample() -> Report {
+        let mut measured: Measured = ROWS[0].arms.iter().map(|_| vec![Vec::new()]).collect();
+        measured[0][0] = rounds(&[1000, 2000, 1500, 1000, 2000]);
+        measured[1][0] = rounds(&[3000, 6000, 4500, 3000, 6000]);
+        let mut report = Report::begin(Duration::from_secs(1), 5);
+        report.add(&ROWS[0], &[2], &measured);
+        report
+    }
+
+    #[test]
+    fn ratios_compare_rounds_of_the_same_pass() {
+        let report = sample();
+        let [stock, other] = &report.rows[0].points[..] else { panic!("two arms have rounds") };
+        assert!(stock.ratio.is_none() && stock.rate.value == 1500.0);
+        let ratio = other.ratio.expect("a ratio to the stock state");
+        assert!((ratio.value - 3.0).abs() < 1e-9 && (ratio.high - ratio.low).abs() < 1e-9);
+        assert_eq!((other.least, other.most, other.retries), (0.5, 1.0, Some(2.0)));
+    }
+
+    #[test]
+    fn the_table_and_json_have_what_was_measured() {
+        let report = sample();
+        let table = report.table(120);
+        assert!(table.contains("test-and-set") && !table.contains("mcs"), "{table}");
+        assert!(table.contains("50%, 100%") && table.contains("3.00"), "{table}");
+        let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["rows"][0]["points"][1]["measured"].as_array().unwrap().len(), 5);
+        assert_eq!(json["rows"][0]["points"][1]["part"], "step");
+    }
+}

@@ -1,0 +1,120 @@
+//! Row `clock-hand`: searches for a victim among the frames of a pool.
+
+use sync::atomic::{AtomicU64, Ordering};
+use sync::{BatchCursor, CachePadded, Claim};
+use variants::caller::Caller;
+use variants::clock_hand::{Batched, Frames, Hand, OneByOne, Start};
+
+use super::{Arm, Here, Part, Row};
+use crate::round::{Subject, Worker};
+
+/// Frames of the pool: their headers fit the cache of a core, so that the hand is the bottleneck.
+const FRAMES: usize = 4096;
+/// Frames of a batch, as on a machine with several NUMA nodes.
+const BATCH: usize = 64;
+/// Frames used between two searches. Each use costs the sweep one more step.
+const USES: usize = 3;
+/// Nodes of the machine that the published batch is sized for.
+const NODES: usize = 2;
+
+/// The row.
+pub(super) const ROW: Row = Row {
+    id: "clock-hand",
+    report: "G26",
+    about: "the clock sweep's shared hand: one atomic add a frame, against a batch of 64 frames a claim",
+    operation: "search for a victim in 4096 frames, use 3 frames",
+    here: Here::Work,
+    arms: &[
+        Arm { name: "one by one", part: Part::Stock, start: |_| pool(OneByOne::new(FRAMES)) },
+        Arm { name: "batch 64", part: Part::Published, start: |_| pool(Batched::published(FRAMES, NODES)) },
+        Arm { name: "sync::BatchCursor", part: Part::Allcore, start: |_| pool(Own::new()) },
+    ],
+};
+
+/// The engine's cursor, with batches of the published size.
+#[derive(Debug)]
+struct Own {
+    cursor: BatchCursor,
+    allocations: CachePadded<AtomicU64>,
+}
+
+impl Own {
+    fn new() -> Self {
+        Self { cursor: BatchCursor::new(FRAMES, BATCH), allocations: CachePadded::default() }
+    }
+}
+
+impl Hand for Own {
+    type Walk = Option<Claim>;
+
+    #[inline]
+    fn next(&self, _: &mut Caller, walk: &mut Option<Claim>) -> usize {
+        loop {
+            if let Some(frame) = walk.as_mut().and_then(Iterator::next) {
+                return frame;
+            }
+            *walk = Some(self.cursor.claim());
+        }
+    }
+
+    #[inline]
+    fn allocated(&self) {
+        // Relaxed: a count.
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn start(&self, _: &mut Caller) -> Start {
+        let position = self.cursor.position();
+        // Relaxed: a count.
+        let allocations = self.allocations.swap(0, Ordering::Relaxed);
+        Start { hand: position.hand, passes: position.passes, allocations }
+    }
+}
+
+fn pool(hand: impl Hand + 'static) -> Box<dyn Subject> {
+    Box::new(Pool { hand, frames: Frames::new([0; FRAMES]), visits: AtomicU64::new(0) })
+}
+
+#[derive(Debug)]
+struct Pool<H> {
+    hand: H,
+    frames: Frames,
+    visits: AtomicU64,
+}
+
+impl<H: Hand> Subject for Pool<H> {
+    fn work(&self, worker: &mut Worker<'_>) {
+        let (mut walk, mut visits) = (H::Walk::default(), 0);
+        let mut random = 1 + worker.number() as u64;
+        worker.repeat(|me| {
+            loop {
+                let frame = self.hand.next(me, &mut walk);
+                visits += 1;
+                if self.frames.visit(me, frame) {
+                    break self.hand.allocated();
+                }
+            }
+            for _ in 0..USES {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                self.frames.touch((random >> 40) as usize % FRAMES);
+            }
+        });
+        // Relaxed: read after the threads' end.
+        self.visits.fetch_add(visits, Ordering::Relaxed);
+    }
+
+    fn check(&self, operations: u64) -> Result<(), String> {
+        let start = self.hand.start(&mut Caller::new(0));
+        // Relaxed: the threads have ended.
+        let visits = self.visits.load(Ordering::Relaxed);
+        let claimed = start.passes * FRAMES as u64 + start.hand as u64;
+        if start.allocations != operations {
+            return Err(format!("{operations} searches count as {} allocations", start.allocations));
+        }
+        // A thread ends with a part of its batch.
+        if claimed < visits {
+            return Err(format!("{visits} frames were visited, and {claimed} claimed"));
+        }
+        Ok(())
+    }
+}

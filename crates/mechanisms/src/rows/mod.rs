@@ -1,0 +1,140 @@
+//! The rows: for each mechanism its report, its arms, and where it can be seen.
+//!
+//! A row's file has the operation that every arm repeats, and the checks of it.
+
+mod clock_hand;
+mod latch;
+mod pin;
+mod sleep_lock;
+mod snapshot;
+mod spin;
+
+use std::hint::black_box;
+
+use crate::round::Subject;
+
+/// Every row, in the order of the reports.
+pub(crate) const ROWS: &[Row] =
+    &[spin::ROW, sleep_lock::ROW, latch::ROW, pin::ROW, clock_hand::ROW, snapshot::ROW];
+
+/// A mechanism.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The name on the command line.
+    pub id: &'static str,
+    /// Where the mechanism was published.
+    pub report: &'static str,
+    /// The stock state and the fix, in a line.
+    pub about: &'static str,
+    /// The operation that every arm repeats.
+    pub operation: &'static str,
+    /// The part that two cores on one NUMA node can show.
+    pub here: Here,
+    /// The first one is the stock state. A row whose engine type needs a server has no own arm.
+    pub arms: &'static [Arm],
+}
+
+/// The part of a row that two cores on one NUMA node can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Here {
+    /// A holder that loses its processor while others wait for it.
+    Oversubscription,
+    /// Work that the mechanism saves on any machine.
+    Work,
+}
+
+impl Here {
+    /// The meaning, for `--list`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Oversubscription => "2 cores show it with more threads than cores",
+            Self::Work => "2 cores show it",
+        }
+    }
+}
+
+/// An implementation of a row's mechanism.
+#[derive(Debug)]
+pub(crate) struct Arm {
+    /// Its name.
+    pub name: &'static str,
+    /// Its part in the comparison.
+    pub part: Part,
+    /// Makes the structure for a number of threads.
+    pub start: fn(usize) -> Box<dyn Subject>,
+}
+
+/// An arm's part in the comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Part {
+    /// The state that stopped scaling.
+    Stock,
+    /// Between the two.
+    Step,
+    /// The published fix.
+    Published,
+    /// The engine's own type.
+    Allcore,
+}
+
+impl Part {
+    /// Its word in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Stock => "stock",
+            Self::Step => "step",
+            Self::Published => "published",
+            Self::Allcore => "allcore",
+        }
+    }
+
+    /// Whether the arm counts failed atomic changes and sleeps. The engine's types do not.
+    pub fn counts(self) -> bool {
+        self != Self::Allcore
+    }
+}
+
+/// Computes for about 1.5 ns a step, in registers alone.
+#[inline]
+fn compute(steps: u32) {
+    let mut state = black_box(1u64);
+    for _ in 0..steps {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    }
+    black_box(state);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    use sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::round::round;
+
+    #[test]
+    fn a_row_begins_with_its_stock_state_and_has_a_published_arm() {
+        let ids: BTreeSet<_> = ROWS.iter().map(|row| row.id).collect();
+        assert_eq!(ids.len(), ROWS.len(), "a row's name is its own");
+        for row in ROWS {
+            let is_only = |part| row.arms.iter().filter(|arm| arm.part == part).count() == 1;
+            assert!(row.arms[0].part == Part::Stock && is_only(Part::Stock), "{}", row.id);
+            assert!(row.arms.iter().any(|arm| arm.part == Part::Published), "{}", row.id);
+            let names: BTreeSet<_> = row.arms.iter().map(|arm| arm.name).collect();
+            assert_eq!(names.len(), row.arms.len(), "{}", row.id);
+        }
+    }
+
+    #[test]
+    fn each_arm_of_each_row_passes_its_own_check_with_more_threads_than_cores() {
+        for (row, arm) in ROWS.iter().flat_map(|row| row.arms.iter().map(move |arm| (row, arm))) {
+            let subject = (arm.start)(6);
+            let done = round(&*subject, 6, 0, Duration::from_millis(20), &AtomicBool::new(false));
+            let done = done.unwrap_or_else(|fault| panic!("{} {}: {fault}", row.id, arm.name));
+            assert!(done.is_some(), "{} {}", row.id, arm.name);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Row `sleep-lock`: a section of about a microsecond under a lock whose waiters sleep.
+
+use sync::Mutex;
+use variants::caller::Caller;
+use variants::sleep_lock::{AdaptiveLock, FutexLock};
+use variants::spin::{Exclusion, Lock};
+
+use super::spin::section;
+use super::{Arm, Here, Part, Row};
+use crate::round::Subject;
+
+/// Steps of computing in a section, some 750 ns: what a search in a descriptor table takes.
+const INSIDE: u32 = 500;
+/// Steps between two sections, three times as long.
+const OUTSIDE: u32 = 1_500;
+
+/// The row.
+pub(super) const ROW: Row = Row {
+    id: "sleep-lock",
+    report: "K07",
+    about: "locks that sleep: the kernel asked at each contended step, against spinning while the owner runs",
+    operation: "lock, compute for 0.75 us, unlock, compute for 2.25 us",
+    here: Here::Oversubscription,
+    arms: &[
+        Arm { name: "futex", part: Part::Stock, start: start::<FutexLock> },
+        Arm { name: "adaptive", part: Part::Published, start: start::<AdaptiveLock> },
+        Arm { name: "sync::Mutex", part: Part::Allcore, start: |_| section(Own::default(), INSIDE, OUTSIDE) },
+    ],
+};
+
+fn start<L: Lock + 'static>(threads: usize) -> Box<dyn Subject> {
+    section(L::new(threads), INSIDE, OUTSIDE)
+}
+
+/// The engine's lock for threads that are no cores.
+#[derive(Debug, Default)]
+struct Own(Mutex<()>);
+
+impl Exclusion for Own {
+    #[inline]
+    fn with<R>(&self, _: &mut Caller, body: impl FnOnce() -> R) -> R {
+        let _guard = self.0.lock();
+        body()
+    }
+}

@@ -1,0 +1,87 @@
+//! Row `spin`: a section of a few instructions under a lock whose waiters poll.
+
+use sync::SpinLock;
+use sync::atomic::{AtomicU64, Ordering};
+use variants::caller::Caller;
+use variants::spin::{Exclusion, Lock, Mcs, TestAndSet, TestTestAndSet, Ticket};
+
+use super::{Arm, Here, Part, Row, compute};
+use crate::round::{Subject, Worker};
+
+/// Words that a section changes, on a line of their own.
+const WORDS: usize = 4;
+/// Steps of [`compute`] between two sections, some 150 ns: about as long as a contended section.
+const OUTSIDE: u32 = 100;
+
+/// The row.
+pub(super) const ROW: Row = Row {
+    id: "spin",
+    report: "P15, B14",
+    about: "spin locks: test-and-set that all waiters storm, against a queue in which each polls its own line",
+    operation: "lock, add 1 to 4 words, unlock, compute for 150 ns",
+    here: Here::Oversubscription,
+    arms: &[
+        Arm { name: "test-and-set", part: Part::Stock, start: start::<TestAndSet> },
+        Arm { name: "test-test-and-set", part: Part::Step, start: start::<TestTestAndSet> },
+        Arm { name: "ticket", part: Part::Step, start: start::<Ticket<0>> },
+        Arm { name: "ticket-backoff", part: Part::Step, start: start::<Ticket<30>> },
+        Arm { name: "mcs", part: Part::Published, start: start::<Mcs> },
+        Arm { name: "sync::SpinLock", part: Part::Allcore, start: |_| section(Own::default(), 0, OUTSIDE) },
+    ],
+};
+
+fn start<L: Lock + 'static>(threads: usize) -> Box<dyn Subject> {
+    section(L::new(threads), 0, OUTSIDE)
+}
+
+/// The engine's spin lock.
+#[derive(Debug, Default)]
+struct Own(SpinLock<()>);
+
+impl Exclusion for Own {
+    #[inline]
+    fn with<R>(&self, _: &mut Caller, body: impl FnOnce() -> R) -> R {
+        let _guard = self.0.lock();
+        body()
+    }
+}
+
+/// Sections under `lock`, which compute for `inside` steps each, and for `outside` steps between
+/// two.
+pub(super) fn section(lock: impl Exclusion + 'static, inside: u32, outside: u32) -> Box<dyn Subject> {
+    Box::new(Section { lock, words: Default::default(), inside, outside })
+}
+
+#[derive(Debug)]
+struct Section<L> {
+    lock: L,
+    words: sync::CachePadded<[AtomicU64; WORDS]>,
+    inside: u32,
+    outside: u32,
+}
+
+impl<L: Exclusion> Subject for Section<L> {
+    fn work(&self, worker: &mut Worker<'_>) {
+        worker.repeat(|me| {
+            self.lock.with(me, || {
+                for word in self.words.iter() {
+                    // Relaxed, both: ordered by the lock. A lost addition shows in the check.
+                    let seen = word.load(Ordering::Relaxed);
+                    word.store(seen + 1, Ordering::Relaxed);
+                }
+                compute(self.inside);
+            });
+            compute(self.outside);
+        });
+    }
+
+    fn check(&self, operations: u64) -> Result<(), String> {
+        // Relaxed: the threads have ended.
+        let sums = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        if sums == [operations; WORDS] {
+            Ok(())
+        } else {
+            Err(format!("{operations} sections have added up to {sums:?}: the lock does not exclude"))
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A run: the rows, one after the other; within a row, passes in which the arms take turns with
+//! each number of threads.
+//!
+//! What must hold:
+//! 1. An impossible request ends with status 2 before anything is measured.
+//! 2. Each pass begins with another arm, so that no arm always runs behind the same one.
+//! 3. Ctrl-C ends the round under way. The outputs have the rounds until then.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lab::files;
+use lab::run::{Ending, Fault};
+use sync::atomic::{AtomicBool, Ordering};
+
+use crate::options::Mechanism;
+use crate::report::{Measured, Report};
+use crate::round::{Round, round};
+use crate::rows::{ROWS, Row};
+
+/// More threads than any machine of today has, and few enough to be started.
+const MOST_THREADS: usize = 10_000;
+/// The shortest round: a time slice of each of a few threads.
+const SHORTEST: f64 = 0.01;
+/// The longest round, an hour.
+const LONGEST: f64 = 3_600.0;
+
+/// Runs the command line. Setting `stop` ends the run early.
+///
+/// # Errors
+/// The request is impossible, threads cannot be started, or an output cannot be written.
+pub fn run(options: &Mechanism, stop: &AtomicBool) -> Result<Ending, Fault> {
+    if options.list {
+        files::print(&list())?;
+        return Ok(Ending::Whole);
+    }
+    let plan = Plan::of(options).map_err(|reason| Fault { reason, status: 2 })?;
+    let mut report = Report::begin(plan.time, plan.rounds);
+    let mut broken = Vec::new();
+    for row in &plan.rows {
+        lab::say(&format!("{}: {} arms, threads {:?}", row.id, row.arms.len(), plan.threads));
+        match plan.measure(row, stop) {
+            Ok(measured) => report.add(row, &plan.threads, &measured),
+            Err(fault) => {
+                lab::say(&format!("{}: {fault}", row.id));
+                broken.push(fault);
+            }
+        }
+        if is_set(stop) {
+            lab::say("stopped: the report has what was measured until now");
+            break;
+        }
+    }
+    if let Some(path) = plan.json {
+        files::put(path, &report.json())?;
+    }
+    files::print(&report.table(files::width()))?;
+    Ok(match broken.is_empty() {
+        _ if is_set(stop) => Ending::Stopped,
+        true => Ending::Whole,
+        false => Ending::Broken,
+    })
+}
+
+/// A line for each row.
+fn list() -> String {
+    let width = ROWS.iter().map(|row| row.id.len()).max().unwrap_or_default();
+    let line =
+        |row: &Row| format!("{:width$}  {} ({}; {})\n", row.id, row.about, row.report, row.here.words());
+    ROWS.iter().map(line).collect()
+}
+
+fn is_set(stop: &AtomicBool) -> bool {
+    // Relaxed: the flag publishes nothing else.
+    stop.load(Ordering::Relaxed)
+}
+
+struct Plan<'a> {
+    rows: Vec<&'static Row>,
+    threads: Vec<usize>,
+    time: Duration,
+    rounds: u32,
+    json: Option<&'a Path>,
+}
+
+impl<'a> Plan<'a> {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// A line: the fault, and the remedy.
+    fn of(options: &'a Mechanism) -> Result<Self, String> {
+        let threads = lab::steps("--threads", &options.threads)?;
+        if let Some(most) = threads.iter().find(|threads| **threads > MOST_THREADS) {
+            return Err(format!("--threads {most}: more than {MOST_THREADS}; name fewer"));
+        }
+        if !(SHORTEST..=LONGEST).contains(&options.seconds) {
+            return Err(format!(
+                "--seconds {}: write a number from {SHORTEST} to {LONGEST}",
+                options.seconds
+            ));
+        }
+        let json = options.json.as_deref();
+        json.map_or(Ok(()), files::writable)?;
+        let time = Duration::from_secs_f64(options.seconds);
+        Ok(Self { rows: rows(&options.rows)?, threads, time, rounds: options.rounds, json })
+    }
+
+    /// The rounds of a row, by arm and number of threads.
+    fn measure(&self, row: &Row, stop: &AtomicBool) -> Result<Measured, String> {
+        let mut measured: Vec<Vec<Vec<Round>>> =
+            row.arms.iter().map(|_| vec![Vec::new(); self.threads.len()]).collect();
+        for pass in 0..self.rounds {
+            for (place, &threads) in self.threads.iter().enumerate() {
+                for turn in 0..row.arms.len() {
+                    let at = (turn + pass as usize) % row.arms.len();
+                    let arm = &row.arms[at];
+                    let subject = (arm.start)(threads);
+                    let done = round(&*subject, threads, pass, self.time, stop);
+                    match done.map_err(|fault| format!("{}: {fault}", arm.name))? {
+                        Some(round) => measured[at][place].push(round),
+                        None => return Ok(measured),
+                    }
+                }
+            }
+        }
+        Ok(measured)
+    }
+}
+
+/// The rows with these names; all without names.
+fn rows(names: &[String]) -> Result<Vec<&'static Row>, String> {
+    if names.is_empty() {
+        return Ok(ROWS.iter().collect());
+    }
+    let find = |name: &String| {
+        let known = || ROWS.iter().map(|row| row.id.to_owned()).collect::<Vec<_>>();
+        let found = ROWS.iter().find(|row| row.id == name);
+        found.ok_or_else(|| format!("there is no row {name}: name {}", lab::figures::list(&known())))
+    };
+    names.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Mechanism,
+    }
+
+    fn read(words: &str) -> Mechanism {
+        let words = std::iter::once("mechanism").chain(words.split_whitespace());
+        <Line as clap::Parser>::try_parse_from(words).unwrap().options
+    }
+
+    #[test]
+    fn the_default_goes_past_the_cores_and_has_all_rows() {
+        let options = read("");
+        let plan = Plan::of(&options).unwrap();
+        assert_eq!((plan.rows.len(), plan.threads), (ROWS.len(), vec![1, 2, 4, 16, 64]));
+    }
+
+    #[test]
+    fn impossible_requests_name_the_fault_and_the_remedy() {
+        for (words, expected) in [
+            ("spim", "there is no row spim: name spin, "),
+            ("--threads 0", "begin at 1, not at 0"),
+            ("--threads 20000", "more than 10000"),
+            ("--seconds 0", "write a number from 0.01 to 3600"),
+            ("--seconds NaN", "write a number"),
+            ("--json /nowhere/at/all", "name a file in a folder that is there"),
+        ] {
+            let fault = Plan::of(&read(words)).err().unwrap_or_else(|| panic!("{words} is refused"));
+            assert!(fault.contains(expected), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_row_gives_each_arm_a_round_a_pass_and_a_stop_leaves_the_rest_out() {
+        let options = read("sleep-lock --threads 1,3 --seconds 0.01 --rounds 2");
+        let plan = Plan::of(&options).unwrap();
+        let measured = plan.measure(plan.rows[0], &AtomicBool::new(false)).unwrap();
+        let passes = |rounds: &Vec<Round>| rounds.iter().map(|round| round.pass).collect::<Vec<_>>();
+        assert!(measured.iter().flatten().all(|rounds| passes(rounds) == [0, 1]));
+        assert_eq!((measured.len(), measured[0].len()), (plan.rows[0].arms.len(), 2));
+        let measured = plan.measure(plan.rows[0], &AtomicBool::new(true)).unwrap();
+        assert!(measured.iter().flatten().all(Vec::is_empty));
+    }
+
+    #[test]
+    fn the_list_has_a_line_for_each_row() {
+        let list = list();
+        assert_eq!(list.lines().count(), ROWS.len());
+        assert!(list.lines().zip(ROWS).all(|(line, row)| line.starts_with(row.id)), "{list}");
+    }
+}
