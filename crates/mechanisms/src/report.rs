@@ -113,8 +113,8 @@ impl Report {
     /// A table for each row, at most `width` columns wide.
     pub fn table(&self, width: usize) -> String {
         let table = |row: &RowReport| {
-            let title =
-                format!("{} ({}): {}\n{}; {}", row.id, row.report, row.about, row.operation, row.here);
+            let RowReport { id, report, about, operation, here, .. } = row;
+            let title = format!("{id} ({report}): {about}. One operation: {operation}. {here}.");
             lab::sheet(&title, &HEADS, row.points.iter().map(Point::cells).collect(), width)
         };
         self.rows.iter().map(table).collect()

@@ -1,11 +1,11 @@
 //! Row `clock-hand`: searches for a victim among the frames of a pool.
 
 use sync::atomic::{AtomicU64, Ordering};
-use sync::{BatchCursor, CachePadded, Claim};
+use sync::{BatchCursor, CachePadded, Walk};
 use variants::caller::Caller;
 use variants::clock_hand::{Batched, Frames, Hand, OneByOne, Start};
 
-use super::{Arm, Here, Part, Row};
+use super::{Arm, Here, Part, Row, next_random};
 use crate::round::{Subject, Worker};
 
 /// Frames of the pool: their headers fit the cache of a core, so that the hand is the bottleneck.
@@ -27,11 +27,11 @@ pub(super) const ROW: Row = Row {
     arms: &[
         Arm { name: "one by one", part: Part::Stock, start: |_| pool(OneByOne::new(FRAMES)) },
         Arm { name: "batch 64", part: Part::Published, start: |_| pool(Batched::published(FRAMES, NODES)) },
-        Arm { name: "sync::BatchCursor", part: Part::Allcore, start: |_| pool(Own::new()) },
+        Arm { name: "BatchCursor", part: Part::Allcore, start: |_| pool(Own::new()) },
     ],
 };
 
-/// The engine's cursor, with batches of the published size.
+/// The engine's cursor and walk, with batches of the published size.
 #[derive(Debug)]
 struct Own {
     cursor: BatchCursor,
@@ -45,16 +45,11 @@ impl Own {
 }
 
 impl Hand for Own {
-    type Walk = Option<Claim>;
+    type Walk = Walk;
 
     #[inline]
-    fn next(&self, _: &mut Caller, walk: &mut Option<Claim>) -> usize {
-        loop {
-            if let Some(frame) = walk.as_mut().and_then(Iterator::next) {
-                return frame;
-            }
-            *walk = Some(self.cursor.claim());
-        }
+    fn next(&self, _: &mut Caller, walk: &mut Walk) -> usize {
+        walk.next(&self.cursor)
     }
 
     #[inline]
@@ -95,8 +90,8 @@ impl<H: Hand> Subject for Pool<H> {
                 }
             }
             for _ in 0..USES {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                self.frames.touch((random >> 40) as usize % FRAMES);
+                random = next_random(random);
+                self.frames.touch(random as usize % FRAMES);
             }
         });
         // Relaxed: read after the threads' end.

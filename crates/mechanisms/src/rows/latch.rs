@@ -11,9 +11,9 @@ use crate::round::{Subject, Worker};
 /// One operation in so many is a change.
 const CHANGE: u64 = 64;
 /// Steps of computing in a read, some 75 ns: a binary search in a page.
-const INSIDE: u32 = 50;
+const INSIDE: u32 = 40;
 /// Steps between two operations.
-const OUTSIDE: u32 = 50;
+const OUTSIDE: u32 = 40;
 
 /// The row.
 pub(super) const ROW: Row = Row {
@@ -27,7 +27,7 @@ pub(super) const ROW: Row = Row {
         Arm { name: "lwlock-9.5", part: Part::Step, start: start::<ExchangeLatch> },
         Arm { name: "rwlock-turnstile", part: Part::Step, start: start::<TurnstileLatch> },
         Arm { name: "optimistic-add", part: Part::Published, start: start::<AddLatch> },
-        Arm { name: "sync::VersionLatch", part: Part::Allcore, start: |_| page(Own::default()) },
+        Arm { name: "VersionLatch", part: Part::Allcore, start: |_| page(Own::default()) },
     ],
 };
 

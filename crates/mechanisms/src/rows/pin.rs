@@ -11,9 +11,9 @@ use crate::round::{Subject, Worker};
 /// One operation in so many tries to replace the page.
 const REPLACE: u64 = 1024;
 /// Steps of computing in a read, some 75 ns: a binary search in a page.
-const INSIDE: u32 = 50;
+const INSIDE: u32 = 40;
 /// Steps between two operations.
-const OUTSIDE: u32 = 50;
+const OUTSIDE: u32 = 40;
 /// Bits of the engine's state word that count pins.
 const PINS: u32 = 20;
 
@@ -25,11 +25,11 @@ pub(super) const ROW: Row = Row {
     operation: "pin, read 2 words for 75 ns, unpin; 1 in 1024 tries to replace the page",
     here: Here::Oversubscription,
     arms: &[
-        Arm { name: "spin-locked count", part: Part::Stock, start: start::<CountedFrame> },
+        Arm { name: "spin lock", part: Part::Stock, start: start::<CountedFrame> },
         Arm { name: "compare-and-swap", part: Part::Step, start: start::<ExchangeFrame> },
         Arm { name: "optimistic-add", part: Part::Published, start: start::<AddFrame> },
-        Arm { name: "VersionLatch::try_pin", part: Part::Allcore, start: |_| hot(Own::<true>::default()) },
-        Arm { name: "VersionLatch::validate", part: Part::Allcore, start: |_| hot(Own::<false>::default()) },
+        Arm { name: "try_pin", part: Part::Allcore, start: |_| hot(Own::<true>::default()) },
+        Arm { name: "validate", part: Part::Allcore, start: |_| hot(Own::<false>::default()) },
     ],
 };
 

@@ -10,7 +10,7 @@ use crate::round::{Subject, Worker};
 /// One operation in so many is a transaction.
 const WRITE: u64 = 8;
 /// Steps between two operations, some 150 ns.
-const OUTSIDE: u32 = 100;
+const OUTSIDE: u32 = 75;
 /// Outcomes kept: those of about a second.
 const KEPT: usize = 1 << 20;
 
