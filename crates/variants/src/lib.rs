@@ -22,7 +22,9 @@
 
 pub mod caller;
 pub mod clock_hand;
+pub mod free_queues;
 pub mod latch;
+pub mod needs_buffer;
 pub mod pin;
 pub mod sleep_lock;
 pub mod snapshot;

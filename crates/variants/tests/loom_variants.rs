@@ -10,6 +10,7 @@ use sync::atomic::{AtomicU64, Ordering};
 use variants::caller::Caller;
 use variants::clock_hand::{Batched, Hand, OneByOne};
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
+use variants::needs_buffer::{MutexNeeds, Needs, SharedNeeds};
 use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
 use variants::sleep_lock::{AdaptiveLock, FutexLock};
 use variants::snapshot::{NumberSnapshots, Snapshots};
@@ -196,4 +197,29 @@ fn a_numbered_snapshot_sees_what_its_commits_wrote() {
         }
         thread.join().unwrap();
     });
+}
+
+/// Two threads share one buffer. Loom reports a deadlock if a wake-up is lost.
+fn wakes_waiters<N: Needs + Send + 'static>(make: fn(usize) -> N) {
+    model_within(2, move || {
+        let shared = Arc::new((make(2), AtomicU64::new(1)));
+        let turn = |shared: &(N, AtomicU64), number| {
+            let (needs, free) = shared;
+            let mut me = Caller::new(number);
+            let take = || free.compare_exchange(1, 0, Ordering::Acquire, Ordering::Relaxed).ok();
+            needs.wait(&mut me, 0, take);
+            free.fetch_add(1, Ordering::Release);
+            needs.freed(&mut me, 0);
+        };
+        let other = shared.clone();
+        let thread = thread::spawn(move || turn(&other, 1));
+        turn(&shared, 0);
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_freed_buffer_wakes_the_thread_that_waits_for_it() {
+    wakes_waiters(MutexNeeds::new);
+    wakes_waiters(SharedNeeds::new);
 }

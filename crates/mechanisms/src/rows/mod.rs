@@ -3,7 +3,9 @@
 //! A row's file has the operation that every arm repeats, and the checks of it.
 
 mod clock_hand;
+mod free_queues;
 mod latch;
+mod needs_buffer;
 mod pin;
 mod sleep_lock;
 mod snapshot;
@@ -14,8 +16,16 @@ use std::hint::black_box;
 use crate::round::Subject;
 
 /// Every row, in the order of the reports.
-pub(crate) const ROWS: &[Row] =
-    &[spin::ROW, sleep_lock::ROW, latch::ROW, pin::ROW, clock_hand::ROW, snapshot::ROW];
+pub(crate) const ROWS: &[Row] = &[
+    spin::ROW,
+    sleep_lock::ROW,
+    latch::ROW,
+    pin::ROW,
+    clock_hand::ROW,
+    snapshot::ROW,
+    needs_buffer::ROW,
+    free_queues::ROW,
+];
 
 /// A mechanism.
 #[derive(Debug)]
