@@ -3,7 +3,7 @@
 //!
 //! A row ([`rows`]) has several arms: the stock state, the steps and the published fix, all from
 //! the crate `variants`, and the engine's own type. A round ([`round`]) lets a number of threads
-//! repeat the row's operation on one arm. The arms take turns round by round ([`run`]), and the
+//! repeat the row's operation on one arm. The arms take turns round by round ([`run()`]), and the
 //! rounds become a [`report`].
 //!
 //! What must hold:
