@@ -2,9 +2,9 @@
 //! in.
 //!
 //! A turn: poll events, deliver mail, fire timers, run the fibers that can run, serve the sessions
-//! that have input, send their replies. The worker joins its core's fibers, timers, sockets and
-//! files; none of them knows it. Everything here is touched by this worker's thread alone. What
-//! must hold:
+//! that have input. Then it runs the fibers that wait for the turn's end, submits operations on
+//! files, and sends the replies. The worker joins its core's fibers, timers, sockets and files;
+//! none of them knows it. Everything here is touched by this worker's thread alone. What must hold:
 //!
 //! 1. The loop sleeps only when no fiber is ready, no session waits to be served and no mail lies
 //!    there.
@@ -77,8 +77,9 @@ impl Worker {
             self.core.start_jobs();
             self.net.begin_serving();
             self.core.run_while(|| self.net.has_due(), net::serve_round);
-            self.net.send_replies();
+            self.core.run_last();
             self.disk.submit();
+            self.net.send_replies();
         }
         self.net.close_all();
         timer::end();

@@ -38,6 +38,8 @@ pub(crate) struct Core {
     /// Called when a fiber yields.
     pub(super) on_yield: fn(),
     ready: RefCell<VecDeque<*const Fiber>>,
+    /// Fibers that wait for the end of this turn.
+    last: RefCell<VecDeque<*const Fiber>>,
     jobs: RefCell<VecDeque<Job>>,
     idle: RefCell<Vec<*const Fiber>>,
     /// Fibers that have a job.
@@ -90,6 +92,7 @@ impl Core {
             running: Cell::new(ptr::null()),
             on_yield,
             ready: RefCell::default(),
+            last: RefCell::default(),
             jobs: RefCell::default(),
             idle: RefCell::default(),
             busy: Cell::new(0),
@@ -122,14 +125,24 @@ impl Core {
 
     /// Whether a fiber can run, or a job waits for one.
     pub(crate) fn has_work(&self) -> bool {
-        !self.ready.borrow().is_empty() || !self.jobs.borrow().is_empty()
+        !self.ready.borrow().is_empty() || !self.jobs.borrow().is_empty() || !self.last.borrow().is_empty()
     }
 
     /// Runs the fibers that are ready now. Fibers that these make ready run after the next poll.
     pub(crate) fn run_ready(&self) {
-        let count = self.ready.borrow().len();
+        self.run_queue(&self.ready);
+    }
+
+    /// Runs the fibers that wait for the turn's end. Fibers that wait for it again run in the next
+    /// turn.
+    pub(crate) fn run_last(&self) {
+        self.run_queue(&self.last);
+    }
+
+    fn run_queue(&self, queue: &RefCell<VecDeque<*const Fiber>>) {
+        let count = queue.borrow().len();
         for _ in 0..count {
-            let Some(fiber) = self.ready.borrow_mut().pop_front() else { return };
+            let Some(fiber) = queue.borrow_mut().pop_front() else { return };
             self.run_fiber(fiber);
         }
     }
@@ -208,6 +221,12 @@ impl Core {
     pub(super) fn make_ready(&self, fiber: &Fiber) {
         fiber.set_ready();
         self.ready.borrow_mut().push_back(fiber);
+    }
+
+    /// Has a fiber run at the end of this turn.
+    pub(super) fn make_last(&self, fiber: &Fiber) {
+        fiber.set_ready();
+        self.last.borrow_mut().push_back(fiber);
     }
 
     /// Runs `body` on a pooled fiber, this turn or the next.

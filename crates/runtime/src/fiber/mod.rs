@@ -354,6 +354,17 @@ pub fn yield_now() {
     }
 }
 
+/// Yields until the end of this turn: every other ready fiber of this core runs first, and every
+/// session that has input. The operations on files that the fiber then begins are submitted with
+/// those of the whole turn. Does nothing outside a fiber.
+pub fn yield_to_turn_end() {
+    if let Some((core, fiber)) = current() {
+        fiber.assert_may_suspend();
+        core.make_last(fiber);
+        wait_event::during(WaitEvent::Turn, || fiber.suspend());
+    }
+}
+
 /// Parks the fiber for a time; an interrupt does not end it early.
 pub fn sleep(time: Duration) {
     if current().is_none() {

@@ -16,7 +16,8 @@ impl Ring {
     /// # Errors
     /// Where the kernel grants none, or none that can do what is needed.
     pub(crate) fn for_files(entries: u32, event: &OwnedFd) -> io::Result<Ring> {
-        let ring = IoUring::new(entries)?;
+        // A completion waits for this thread's next system call, and does not interrupt it.
+        let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         let needed = [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Fallocate::CODE];
