@@ -117,7 +117,10 @@ fn run_alone(
     pages.seal(wal.salt(), generation)?;
     runtime::stop::point("checkpoint.pages_written");
     wal.ensure_checkpoint()?;
-    let log_end = wal.append_checkpoint(&info);
+    let appended = wal.append_checkpoint(&info);
+    wal.wait_durable(appended)?;
+    // The write may have filled its last block behind the record.
+    let log_end = if last { wal.position() } else { appended };
     wal.wait_durable(log_end)?;
     runtime::stop::point("checkpoint.before_control");
     let (salt, segment_bytes) = (wal.salt(), wal.options().segment_bytes);
@@ -174,12 +177,12 @@ impl Checkpointer {
     }
 
     fn serve(&self, wal: &Wal, pool: &Pool) {
-        // The log position at the end of the last checkpoint, and the time of that end.
-        let (mut position, mut since) = (wal.position(), runtime::time::now());
+        // The log's volume at the end of the last checkpoint, and the time of that end.
+        let (mut before, mut since) = (wal.volume(), runtime::time::now());
         while !self.stopping() {
             fiber::sleep(TICK);
             wal.note_durable();
-            let volume = wal.position().0 - position.0;
+            let volume = wal.volume().saturating_sub(before);
             let interval = if wal.is_short() { SHORT_INTERVAL } else { INTERVAL };
             let due = volume >= wal.options().checkpoint_bytes / 2
                 || (volume > 0 && runtime::time::now() - since >= interval.as_nanos() as u64);
@@ -189,7 +192,7 @@ impl Checkpointer {
             if let Err(error) = self.paced(wal, pool) {
                 log::warn!("checkpoint put off: {error}");
             }
-            (position, since) = (wal.position(), runtime::time::now());
+            (before, since) = (wal.volume(), runtime::time::now());
         }
         // Release: pairs with `stop`.
         self.stopped.store(true, Ordering::Release);
@@ -198,11 +201,11 @@ impl Checkpointer {
     /// Takes a checkpoint that spreads its writes over half the time or half the log volume until
     /// the next one is due.
     fn paced(&self, wal: &Wal, pool: &Pool) -> Result<Lsn, Error> {
-        let (start, begun) = (wal.position().0, runtime::time::now());
+        let (start, begun) = (wal.volume(), runtime::time::now());
         run_paced(wal, pool, false, &mut |done, total| {
             let ahead = || {
                 let volume =
-                    (wal.position().0 - start) as f64 / (wal.options().checkpoint_bytes as f64 / 4.0);
+                    wal.volume().saturating_sub(start) as f64 / (wal.options().checkpoint_bytes as f64 / 4.0);
                 let time = (runtime::time::now() - begun) as f64 / (INTERVAL.as_nanos() as f64 / 2.0);
                 done as f64 / total as f64 > volume.max(time)
             };

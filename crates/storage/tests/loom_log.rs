@@ -1,5 +1,6 @@
-//! Loom model of the log's reservation and filled point. It includes `fill.rs`, which needs atomics
-//! only, so that loom need not run all of storage.
+//! Loom models of the log: its reservation and filled point, its writes in flight, and who waits
+//! for them. They include `fill.rs`, `flights.rs` and `waiters.rs`, which need `sync` only, so that
+//! loom need not run all of storage.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test -p storage --test loom_log --release`
 #![cfg(loom)]
@@ -7,11 +8,21 @@
 #[allow(dead_code)] // the model needs only a part of it
 #[path = "../src/log/fill.rs"]
 mod fill;
+#[allow(dead_code)] // as above
+#[path = "../src/log/flights.rs"]
+mod flights;
+#[allow(dead_code)] // as above
+#[path = "../src/log/waiters.rs"]
+mod waiters;
 
 use fill::Fill;
+use flights::{Flight, Flights};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use std::task::Waker;
+use waiters::Waiters;
 
 const START: u64 = 8;
 
@@ -110,4 +121,130 @@ fn a_reservation_knows_its_epoch_exactly() {
             assert!(built_for.number == 0 || built_for == next);
         }
     });
+}
+
+#[test]
+fn the_rest_of_a_block_is_reserved_once() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let log = Log::new(2);
+        let other = log.clone();
+        let appender = thread::spawn(move || other.append(0, START, 1).start);
+        let rest = match log.fill.reserve_rest(1, START, 2, 1) {
+            Ok((reservation, length)) => {
+                assert_eq!((reservation.start + length) % 2, 0);
+                for at in reservation.start..reservation.start + length {
+                    // SAFETY: reserved by this core alone, read by nobody before it is complete.
+                    log.bytes[at as usize].with_mut(|byte| unsafe { *byte = 2 });
+                }
+                log.fill.complete(1);
+                Some(reservation.start..reservation.start + length)
+            }
+            Err(end) => {
+                assert_eq!(end % 2, 0);
+                None
+            }
+        };
+        log.check_filled();
+        let start = appender.join().unwrap();
+        assert!(rest.is_none_or(|rest| !rest.contains(&start)));
+        log.check_filled();
+    });
+}
+
+/// The published end, which only a publisher may write.
+struct Published(UnsafeCell<u64>);
+
+// SAFETY: written by the publisher alone. Loom checks that there is one at a time.
+unsafe impl Sync for Published {}
+// SAFETY: as above.
+unsafe impl Send for Published {}
+
+/// A thread's part: it gathers if it may, its write lands, and it publishes what it has to.
+fn fly(flights: &Flights, published: &Published) {
+    if !flights.begin() {
+        return;
+    }
+    let end = flights.departed() + 4096;
+    flights.depart(Flight { end, filled: end }, 0);
+    if !flights.land(end, 1) {
+        return;
+    }
+    while let Some(flight) = flights.next_landed() {
+        published.0.with_mut(|last| {
+            // SAFETY: this thread is the publisher.
+            let last = unsafe { &mut *last };
+            assert_eq!(flight.end, *last + 4096, "published in order");
+            *last = flight.end;
+        });
+    }
+}
+
+/// A model of two threads that meet in spin locks.
+fn check_pair(body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.max_branches = 20_000;
+    model.check(body);
+}
+
+#[test]
+fn flights_are_published_in_order_by_one_at_a_time() {
+    check_pair(|| {
+        let flights = Arc::new(Flights::new(0));
+        let published = Arc::new(Published(UnsafeCell::new(0)));
+        let other = {
+            let (flights, published) = (flights.clone(), published.clone());
+            thread::spawn(move || fly(&flights, &published))
+        };
+        fly(&flights, &published);
+        other.join().unwrap();
+        // SAFETY: the other one has ended.
+        let last = published.0.with(|last| unsafe { *last });
+        assert_eq!(last, flights.departed(), "no landed flight is left behind");
+        assert!(!flights.is_busy());
+    });
+}
+
+/// One thread waits for `lsn` while a write up to 100, which ends within its block, is in flight.
+/// The other one lands it.
+fn check_waiter(lsn: u64) {
+    check_pair(move || {
+        let flights = Arc::new(Flights::new(0));
+        let waiters = Arc::new(Waiters::new(1));
+        let durable = Arc::new(AtomicU64::new(0));
+        assert!(flights.begin());
+        flights.depart(Flight { end: 100, filled: 100 }, 0);
+        let sleeper = {
+            let (flights, waiters, durable) = (flights.clone(), waiters.clone(), durable.clone());
+            thread::spawn(move || {
+                waiters.enter(Some(0), lsn, Waker::noop().clone());
+                // Relaxed: ordered by the fence in `enter`. True means that it parks.
+                durable.load(Ordering::Relaxed) < lsn && (flights.departed() >= lsn || flights.is_busy())
+            })
+        };
+        let (mut woken, mut found) = (Vec::new(), 0);
+        assert!(flights.land(100, 1));
+        while let Some(flight) = flights.next_landed() {
+            durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
+            Waiters::fence();
+            waiters.take_up_to(flight.end, &mut woken, |woken| found += woken.drain(..).count());
+        }
+        Waiters::fence();
+        if waiters.take_one_above(Some(0), flights.departed()).is_some() {
+            found += 1;
+        }
+        assert!(!sleeper.join().unwrap() || found == 1, "it parked, and nobody found it");
+    });
+}
+
+#[test]
+fn a_waiter_that_parks_is_woken_by_its_write() {
+    check_waiter(100);
+}
+
+#[test]
+fn a_waiter_that_parks_is_woken_to_gather() {
+    check_waiter(200);
 }

@@ -269,6 +269,42 @@ impl Wal {
         self.append_plain(Kind::Void, TxnLink::NONE, &[], |_| {})
     }
 
+    /// Fills the block in which the log ends with a void record, so that the next write begins with
+    /// a block of its own. Returns the block's end. `None` where there is no room, and on a thread
+    /// that is no worker.
+    pub(super) fn fill_block(&self) -> Option<u64> {
+        const MOST: u64 = BLOCK + record::SHORTEST as u64;
+        super::try_this_core()?;
+        if self.with_core(|_, state| state.credit) < MOST
+            && !matches!(self.try_draw(MOST, Share::Ordinary), Drawn::Enough)
+        {
+            return None;
+        }
+        let mut buffer = self.take_buffer();
+        let (core, bound) = self.with_core(|core, state| (core, state.last_end));
+        let critical = Critical::begin("panic between reserving and filling log space");
+        let reserved = self.fill.reserve_rest(core, bound, BLOCK, record::SHORTEST as u64);
+        if let Ok((Reservation { start, .. }, length)) = reserved {
+            record::begin(&mut buffer);
+            buffer.resize(length as usize - record::TRAILER, 0);
+            let head = Head { kind: Kind::Void, pages: 0, undo_length: 0, link: TxnLink::NONE };
+            let sealed = record::seal(&mut buffer, head, self.salt);
+            record::place(&mut buffer, &sealed, start, Kind::Void);
+            // SAFETY: as in `append`; the credit was there.
+            unsafe { self.ring.write(start, &buffer) };
+            self.fill.complete(core);
+            self.with_core(|_, state| {
+                state.credit -= length;
+                state.last_end = start + length;
+            });
+            // Relaxed: a count.
+            self.padding.fetch_add(length, Ordering::Relaxed);
+        }
+        critical.end();
+        self.put_buffer(buffer);
+        Some(reserved.map_or_else(|end| end, |(space, length)| space.start + length))
+    }
+
     /// Appends a record without pages.
     fn append_plain(&self, kind: Kind, link: TxnLink, bytes: &[u8], filled: impl FnOnce(Lsn)) -> Lsn {
         let mut buffer = self.take_buffer();

@@ -27,6 +27,7 @@ use runtime::file::{self, AlignedBuf, File, MappedWord, OpenOptions};
 use sync::CachePadded;
 use sync::atomic::{AtomicU64, Ordering};
 
+use super::flights::Flight;
 use super::record::{u32_at, u64_at};
 use crate::Error;
 use crate::control;
@@ -67,7 +68,7 @@ impl Place {
     }
 }
 
-/// The durable end of the log. Only the flusher writes it.
+/// The durable end of the log. Only the publisher of a flight writes it (`flights`).
 #[derive(Debug)]
 pub(super) struct Durable {
     shared: CachePadded<Positions>,
@@ -83,6 +84,8 @@ struct Positions {
     position: AtomicU64,
     /// The highest end of a record that is known to be at most `position`.
     mark: AtomicU64,
+    /// An end of a record that was not durable yet when it was noted. The publisher alone uses it.
+    boundary: AtomicU64,
 }
 
 /// A place of a mark, open.
@@ -119,7 +122,11 @@ impl Durable {
                 made => files.push(made?),
             }
         }
-        let shared = Positions { position: AtomicU64::new(end), mark: AtomicU64::new(end) };
+        let shared = Positions {
+            position: AtomicU64::new(end),
+            mark: AtomicU64::new(end),
+            boundary: AtomicU64::new(0),
+        };
         Ok(Durable { shared: CachePadded::new(shared), files, salt, least: AtomicU64::new(least) })
     }
 
@@ -147,7 +154,7 @@ impl Durable {
     /// Everything before this is on disk.
     #[inline]
     pub(super) fn position(&self) -> u64 {
-        // Acquire: pairs with the flusher's release.
+        // Acquire: pairs with the publisher's release.
         self.shared.position.load(Ordering::Acquire)
     }
 
@@ -158,11 +165,12 @@ impl Durable {
         self.shared.mark.load(Ordering::Relaxed)
     }
 
-    /// Publishes that everything before `end` is on disk. `filled` is the end of a record, at or
-    /// after `end`. `boundary` is the flusher's own note of such an end that is not durable yet.
-    pub(super) fn publish(&self, end: u64, filled: u64, boundary: &mut u64) {
-        let mark = if end == filled { filled } else { *boundary };
-        // Relaxed: the flusher alone writes both.
+    /// Publishes that everything before a flight's end is on disk.
+    pub(super) fn publish(&self, Flight { end, filled }: Flight) {
+        // Relaxed: the publishers alone use it, and the lock of the flights orders them.
+        let boundary = self.shared.boundary.load(Ordering::Relaxed);
+        let mark = if end == filled { filled } else { boundary };
+        // Relaxed: the publisher alone writes both.
         if mark <= end && mark > self.shared.mark.load(Ordering::Relaxed) {
             self.shared.mark.store(mark, Ordering::Relaxed); // Relaxed: see `mark`
             for file in &self.files {
@@ -172,8 +180,8 @@ impl Durable {
                 }
             }
         }
-        if *boundary <= end {
-            *boundary = filled;
+        if boundary <= end {
+            self.shared.boundary.store(filled, Ordering::Relaxed); // Relaxed: as its load
         }
         // Release: a reader that sees it sees what the callback and the waiters need of this flush.
         self.shared.position.store(end, Ordering::Release);

@@ -95,12 +95,50 @@ impl Fill {
         // AcqRel: publishes the announcement with the reservation, and acquires the redo position
         // of the epoch it sees.
         let word = self.word.fetch_add(length, Ordering::AcqRel);
-        let start = word & POSITION;
-        slot.store(start, Ordering::Release);
+        slot.store(word & POSITION, Ordering::Release);
+        self.reservation(word)
+    }
+
+    /// Reserves, as [`Fill::reserve`], up to the next multiple of `unit` that is at least
+    /// `shortest` bytes away. Returns the length too. Where the reserved space ends at a multiple
+    /// of `unit`, it reserves nothing and returns that end as the error.
+    pub fn reserve_rest(
+        &self,
+        core: usize,
+        bound: u64,
+        unit: u64,
+        shortest: u64,
+    ) -> Result<(Reservation, u64), u64> {
+        let slot = &self.slots[core];
+        // Release: as in `reserve`.
+        slot.store(bound, Ordering::Release);
+        // Relaxed: the exchange below decides.
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let start = word & POSITION;
+            if start.is_multiple_of(unit) {
+                self.complete(core);
+                return Err(start);
+            }
+            let length = (start + shortest).next_multiple_of(unit) - start;
+            // AcqRel: as the add in `reserve`, whose place this exchange takes.
+            match self.word.compare_exchange_weak(word, word + length, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => {
+                    slot.store(start, Ordering::Release);
+                    return Ok((self.reservation(word), length));
+                }
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// The reservation that begins at the position in `word`, which the caller has acquired.
+    #[inline]
+    fn reservation(&self, word: u64) -> Reservation {
         let number = (word >> POSITION_BITS) as u8;
-        // Relaxed: stored before the epoch was put in the word, which was acquired above.
+        // Relaxed: stored before the epoch was put in the word, which was acquired.
         let redo = self.redo[usize::from(number & 1)].load(Ordering::Relaxed);
-        Reservation { start, epoch: Epoch { number, redo } }
+        Reservation { start: word & POSITION, epoch: Epoch { number, redo } }
     }
 
     /// Marks the reservation of `core` as filled.

@@ -1,16 +1,23 @@
-//! Group commit: one write for all sessions that wait.
+//! Group commit: writes that several sessions share, several of them in flight.
 //!
-//! A session that waits for durability and finds no flusher becomes the flusher. It writes the
-//! filled part of the log, publishes `durable`, and wakes the waiters it covers. If others wait by
-//! then, it leaves the flushing to a fiber of its own and goes on with its own work. There is no
-//! timer: while one write is under way the next group gathers.
+//! A session that waits for durability gathers a group if nobody else does and another write may
+//! depart. It waits for the end of its core's turn: by then the core's other sessions have appended
+//! what they had. It writes the filled part of the log that no write covers. A landed write
+//! publishes `durable` in the order of positions (`flights`) and wakes the waiters it covers. There
+//! is no timer.
 //!
-//! A write covers whole 4 KiB blocks from the one that holds `durable` on. The last block is mostly
-//! partial. It is written from a private copy with zeros after the filled point, and the next flush
-//! writes it again, longer. Its durable bytes stay the same, so a torn rewrite loses nothing.
+//! A write covers whole 4 KiB blocks. There are two ways to end one:
 //!
-//! No waiter sleeps past its wake-up. A waiter enters the list, fences, and looks at `durable` and
-//! `active`. The flusher publishes `durable` (or clears `active`), fences, and looks at the lists.
+//! - While one client commits at a time, the last block is mostly partial. It is written with zeros
+//!   after the filled point, and the next write writes it again, longer. Its durable bytes stay the
+//!   same, so a torn rewrite loses nothing. The next write waits until this one has landed.
+//! - While sessions had to wait for a write in flight before theirs, the gatherer fills the last
+//!   block with a void record ([`Wal::fill_block`]). The next write then begins with a block of its
+//!   own and need not wait.
+//!
+//! No waiter sleeps past its wake-up (`waiters`): it looks at `durable` and at whether it may
+//! gather after it has entered its list. A publication of `durable` and a flight that departs or
+//! lands are followed by a look at the lists.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -19,9 +26,11 @@ use std::time::Duration;
 use runtime::file::{AlignedBuf, File};
 use runtime::wait_event::{self, WaitEvent};
 use runtime::{Cause, Critical, fail_stop};
-use sync::atomic::{AtomicBool, Ordering, fence, spin_loop};
-use sync::{CachePadded, PerCore, SpinLock};
+use sync::SpinLock;
+use sync::atomic::{AtomicBool, AtomicU32, Ordering, spin_loop};
 
+use super::flights::{self, Flight, Flights};
+use super::waiters::Waiters;
 use super::{BLOCK, Wal};
 use crate::Error;
 use crate::page::Lsn;
@@ -33,37 +42,38 @@ const COPIED: u64 = 256 << 10;
 const MOST: u64 = 4 << 20;
 /// An asynchronous commit is durable after about this time.
 const DELAY: Duration = Duration::from_millis(5);
-/// Looks at the filled point before the flusher yields.
+/// Looks at the filled point before the gatherer yields.
 const SPINS: u32 = 100;
+/// Writes in a row without company after which blocks are not filled any more.
+const CALM: u32 = 16;
 
 /// The state of group commit.
 #[derive(Debug)]
 pub(super) struct Flush {
-    /// Whether there is a flusher.
-    active: CachePadded<AtomicBool>,
-    /// The flusher's buffers; here while there is no flusher.
-    tools: SpinLock<Option<Tools>>,
-    /// Waiters by the core they wait on, and one list for threads that are no workers.
-    waiting: PerCore<Waiting>,
+    flights: Flights,
+    /// Buffers of writes that are not in flight.
+    tools: SpinLock<Vec<Tools>>,
+    waiters: Waiters,
     /// Whether an asynchronous commit has asked for a flush that has not begun.
     requested: AtomicBool,
+    /// Writes that will still fill their last block. [`CALM`] when a session had to wait for a
+    /// write before its own, or had company in flight.
+    crowded: AtomicU32,
 }
 
-#[derive(Debug, Default)]
-struct Waiting {
-    list: SpinLock<Vec<(u64, Waker)>>,
-    /// Whether the list has entries. Changed under its lock.
-    any: AtomicBool,
-}
-
+/// The tools of one write.
 #[derive(Debug)]
 struct Tools {
     copy: Copied,
     woken: Vec<Waker>,
     segment: Option<(u64, Arc<File>)>,
-    /// The end of a record that was filled and not yet durable after the last write
-    /// (`Durable::publish`).
-    boundary: u64,
+}
+
+/// The range of a write: whole blocks within one segment.
+struct Group {
+    /// The first block's position.
+    start: u64,
+    flight: Flight,
 }
 
 /// The private copy of the bytes to write.
@@ -74,15 +84,34 @@ struct Copied {
     used: usize,
 }
 
-impl Flush {
-    pub(super) fn new(cores: usize) -> Flush {
+impl Tools {
+    fn new() -> Tools {
         let copy = Copied { bytes: AlignedBuf::new((COPIED + BLOCK) as usize), used: 0 };
+        Tools { copy, woken: Vec::new(), segment: None }
+    }
+}
+
+impl Flush {
+    pub(super) fn new(cores: usize, end: u64) -> Flush {
         Flush {
-            active: CachePadded::new(AtomicBool::new(false)),
-            tools: SpinLock::new(Some(Tools { copy, woken: Vec::new(), segment: None, boundary: 0 })),
-            waiting: PerCore::new(cores + 1, |_| Waiting::default()),
+            flights: Flights::new(end),
+            // Made here and not by a session, whose memory they are not.
+            tools: SpinLock::new((0..flights::MOST + 2).map(|_| Tools::new()).collect()),
+            waiters: Waiters::new(cores),
             requested: AtomicBool::new(false),
+            crowded: AtomicU32::new(0),
         }
+    }
+
+    fn take_tools(&self) -> Tools {
+        let kept = self.tools.lock().pop();
+        // None is left if many threads are preempted between a landing and giving theirs back.
+        kept.unwrap_or_else(Tools::new)
+    }
+
+    /// Whether somebody waits for a part of the log that no write covers.
+    fn is_wanted(&self) -> bool {
+        self.waiters.any_above(self.flights.departed())
     }
 }
 
@@ -90,15 +119,15 @@ impl Wal {
     /// Parks until `durable() >= lsn`. Not interruptible: an appended record cannot be taken back.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
         debug_assert!(lsn <= self.position(), "waiting for what nobody appended");
+        let flights = &self.flush.flights;
         while self.durable() < lsn {
-            if self.try_lead() {
-                self.lead(lsn);
+            if flights.departed() < lsn.0 && flights.begin() {
+                self.write_group(lsn.0);
                 continue;
             }
-            self.enter_list(lsn);
-            // Relaxed: ordered by the fence in `enter_list`, which pairs with the one in
-            // `stop_leading`.
-            if self.durable() < lsn && self.flush.active.load(Ordering::Relaxed) {
+            self.flush.waiters.enter(runtime::try_core(), lsn.0, sync::park::current());
+            // The fences after a publication and after a departure pair with that of `enter`.
+            if self.durable() < lsn && (flights.departed() >= lsn.0 || flights.is_busy()) {
                 wait_event::during(WaitEvent::WalWrite, sync::park::park);
             }
         }
@@ -130,92 +159,91 @@ impl Wal {
         self.wait_durable(self.position()).expect("waiting for the log doesn't fail");
     }
 
-    fn enter_list(&self, lsn: Lsn) {
-        let waker = sync::park::current();
-        let waiting = self.flush.waiting.get(runtime::try_core().unwrap_or(self.flush.waiting.len() - 1));
-        {
-            let mut list = waiting.list.lock();
-            list.push((lsn.0, waker));
-            // Relaxed: ordered by the fence below.
-            waiting.any.store(true, Ordering::Relaxed);
-        }
-        fence(Ordering::SeqCst);
-    }
-
-    /// Becomes the flusher if there is none; false if there is one.
-    fn try_lead(&self) -> bool {
-        // Relaxed: only spares the exchange while there is a flusher.
-        !self.flush.active.load(Ordering::Relaxed)
-            // Acquire: this flusher sees the last one's tools and `durable`.
-            && !self.flush.active.swap(true, Ordering::Acquire)
-    }
-
-    /// Flushes until `lsn` is durable. A fiber serves the sessions that wait for more.
-    fn lead(&self, lsn: Lsn) {
-        let mut tools = self.take_tools();
+    /// Writes one group, as the gatherer, which has appended everything before `lsn`.
+    fn write_group(&self, lsn: u64) {
         let critical = Critical::begin("panic while flushing the log");
-        while self.durable() < lsn {
-            self.write_group(&mut tools);
+        let mut tools = self.flush.take_tools();
+        if let Some(group) = self.gather(&mut tools, lsn) {
+            self.flush.flights.depart(group.flight, self.flush.waiters.count());
+            self.serve_others();
+            self.write(&mut tools, &group);
+            if self.flush.flights.land(group.flight.end, runtime::time::precise()) {
+                self.publish(&mut tools);
+            }
         }
+        self.flush.tools.lock().push(tools);
         critical.end();
-        match (runtime::try_core(), self.this.upgrade()) {
-            (Some(_), Some(wal)) if self.anybody_waits() => {
-                runtime::fiber::spawn_local(move || wal.serve_others(tools))
-            }
-            _ => self.serve_others(tools),
+        if self.serve_others() {
+            // Relaxed: as in `fills_blocks`.
+            self.flush.crowded.store(CALM, Ordering::Relaxed);
         }
     }
 
-    /// Flushes while anybody waits, then stops being the flusher.
-    fn serve_others(&self, mut tools: Tools) {
-        loop {
-            let critical = Critical::begin("panic while flushing the log");
-            while self.anybody_waits() {
-                self.write_group(&mut tools);
+    /// Fixes what the gatherer writes. `None` if there is nothing to write any more.
+    fn gather(&self, tools: &mut Tools, lsn: u64) -> Option<Group> {
+        let flights = &self.flush.flights;
+        runtime::fiber::yield_to_turn_end();
+        let from = flights.departed();
+        let company = flights.has_company();
+        let fills = self.fills_blocks(company);
+        let filled_block = if fills { self.fill_block() } else { None };
+        let mut filled = self.wait_filled_past(filled_block.map_or(from, |end| end - 1));
+        while filled <= from {
+            if lsn <= from && !self.flush.is_wanted() {
+                flights.abandon();
+                return None;
             }
-            critical.end();
-            *self.flush.tools.lock() = Some(tools);
-            // Release: the next flusher sees the tools and `durable`.
-            self.flush.active.store(false, Ordering::Release);
-            // SeqCst fence: pairs with `enter_list`; a waiter that saw `active` is seen here.
-            fence(Ordering::SeqCst);
-            if !self.anybody_waits() || !self.try_lead() {
-                return;
-            }
-            tools = self.take_tools();
-        }
-    }
-
-    fn take_tools(&self) -> Tools {
-        self.flush.tools.lock().take().expect("the flusher alone has the tools")
-    }
-
-    fn anybody_waits(&self) -> bool {
-        // Relaxed: a waiter that enters now either finds no flusher, or is seen after the fence
-        // that follows clearing `active`.
-        self.flush.waiting.iter().any(|waiting| waiting.any.load(Ordering::Relaxed))
-    }
-
-    /// Writes the filled part, or some of it, publishes that and wakes its waiters.
-    fn write_group(&self, tools: &mut Tools) {
-        let from = self.durable().0;
-        let filled = self.wait_filled_past(from);
-        if filled <= from {
-            // Nothing new is filled. Either a core that reserved was preempted, or the lists hold
-            // only entries of waiters that found their LSN durable without parking. Take those out,
-            // let others run, and look again.
-            self.wake_covered(tools, from);
+            // A core that reserved was preempted, or the lists hold only entries of waiters that
+            // found their LSN durable without parking. Takes those out, lets others run, and looks
+            // again.
+            self.wake_covered(tools, self.durable().0);
             sync::park::yield_now();
-            return;
+            filled = self.wait_filled_past(from);
         }
-        runtime::stop::point("log.flush.before_write");
-        let end = wait_event::during(WaitEvent::WalSync, || self.write_blocks(tools, from, filled));
-        runtime::stop::point("log.flush.after_write");
-        self.durable.publish(end, filled, &mut tools.boundary);
-        if let Some(callback) = self.on_durable.get() {
-            callback(Lsn(end));
+        let start = from & !(BLOCK - 1);
+        let mut end = filled;
+        if filled_block.is_some() && filled & !(BLOCK - 1) > from {
+            end = filled & !(BLOCK - 1);
         }
-        self.wake_covered(tools, end);
+        Some(Group { start, flight: Flight { end: self.end_of_write(start, end), filled } })
+    }
+
+    /// Whether the gatherer fills its last block, so that the next write need not wait for this
+    /// one.
+    fn fills_blocks(&self, company: bool) -> bool {
+        // Relaxed: a guess of what the clients will do.
+        let crowded = self.flush.crowded.load(Ordering::Relaxed);
+        let crowded = if company { CALM } else { crowded.saturating_sub(1) };
+        self.flush.crowded.store(crowded, Ordering::Relaxed); // Relaxed: as its load
+        crowded > 0
+    }
+
+    /// Publishes landed flights, as the publisher, and wakes their waiters.
+    fn publish(&self, tools: &mut Tools) {
+        while let Some(flight) = self.flush.flights.next_landed() {
+            self.durable.publish(flight);
+            if let Some(callback) = self.on_durable.get() {
+                callback(Lsn(flight.end));
+            }
+            self.wake_covered(tools, flight.end);
+        }
+    }
+
+    /// Wakes a waiter whose LSN no write covers, if another write may depart: it gathers then.
+    /// Returns whether there is such a waiter.
+    fn serve_others(&self) -> bool {
+        Waiters::fence();
+        let flush = &self.flush;
+        if !flush.is_wanted() {
+            return false;
+        }
+        if !flush.flights.is_busy() {
+            let next = flush.waiters.take_one_above(runtime::try_core(), flush.flights.departed());
+            if let Some(waker) = next {
+                waker.wake();
+            }
+        }
+        true
     }
 
     /// The filled point, after a short wait for it to pass `from`.
@@ -231,36 +259,48 @@ impl Wal {
         filled
     }
 
-    /// Writes blocks from the one that holds `from`, within one segment; returns the end of the
-    /// written part.
-    fn write_blocks(&self, tools: &mut Tools, from: u64, filled: u64) -> u64 {
+    /// The end of the write that begins at `start`, if it should end at `end`.
+    fn end_of_write(&self, start: u64, end: u64) -> u64 {
         if self.segments.is_nowhere() {
-            return filled;
+            return end;
         }
-        let block = from & !(BLOCK - 1);
-        let segment = from / self.segments.size();
-        let end = filled.min((segment + 1) * self.segments.size()).min(block + MOST);
+        let segment = start / self.segments.size();
+        let end = end.min((segment + 1) * self.segments.size()).min(start + MOST);
+        if end - start <= COPIED {
+            return end;
+        }
+        let whole = (end - start) & !(BLOCK - 1);
+        start + self.ring.piece(start, whole as usize) as u64
+    }
+
+    /// Writes a group that has departed.
+    fn write(&self, tools: &mut Tools, group: &Group) {
+        if self.segments.is_nowhere() {
+            return;
+        }
+        runtime::stop::point("log.flush.before_write");
+        let (start, length) = (group.start, (group.flight.end - group.start) as usize);
+        let segment = start / self.segments.size();
         if tools.segment.as_ref().is_none_or(|(number, _)| *number != segment) {
             tools.segment = Some((segment, self.segments.file(segment)));
         }
         let file = &tools.segment.as_ref().expect("just set").1;
-        let at = block - segment * self.segments.size();
-        let (written, end) = if end - block <= COPIED {
-            let length = self.copy_from_ring(&mut tools.copy, block, end);
-            let fault = runtime::stop::fault("log.flush.write");
-            (fault.and_then(|()| file.write_at_durable(&tools.copy.bytes[..length], at)), end)
+        let bytes = if length as u64 <= COPIED {
+            let blocks = self.copy_from_ring(&mut tools.copy, start, group.flight.end);
+            &tools.copy.bytes[..blocks]
         } else {
-            let whole = end & !(BLOCK - 1);
-            // SAFETY: below the filled point, and at or after the block of `durable`, which only
-            // this flusher moves.
-            let bytes = unsafe { self.ring.read(block, (whole - block) as usize) };
-            let fault = runtime::stop::fault("log.flush.write");
-            (fault.and_then(|()| file.write_at_durable(bytes, at)), block + bytes.len() as u64)
+            // SAFETY: below the filled point, and at or after the block of `durable`, which does
+            // not pass a write in flight.
+            unsafe { self.ring.read(start, length) }
         };
+        let at = start - segment * self.segments.size();
+        let fault = runtime::stop::fault("log.flush.write");
+        let written =
+            wait_event::during(WaitEvent::WalSync, || fault.and_then(|()| file.write_at_durable(bytes, at)));
         if let Err(error) = written {
             fail_stop(Cause::Disk, format_args!("writing log segment {segment:016x}: {error}"));
         }
-        end
+        runtime::stop::point("log.flush.after_write");
     }
 
     /// Copies the ring's bytes into whole blocks with zeros after them; returns the blocks' length
@@ -268,8 +308,8 @@ impl Wal {
     fn copy_from_ring(&self, copy: &mut Copied, start: u64, end: u64) -> usize {
         let length = (end - start) as usize;
         let blocks = length.next_multiple_of(BLOCK as usize);
-        // SAFETY: below the filled point, and at or after the block of `durable`, which only this
-        // flusher moves.
+        // SAFETY: below the filled point, and at or after the block of `durable`, which does not
+        // pass a write in flight.
         let first = unsafe { self.ring.read(start, length) };
         // SAFETY: as above.
         let second = unsafe { self.ring.read(start + first.len() as u64, length - first.len()) };
@@ -282,22 +322,10 @@ impl Wal {
         blocks
     }
 
-    /// Wakes all waiters whose LSN is at most `durable`, one core's after the other's.
+    /// Wakes all waiters whose LSN is at most `durable`.
     fn wake_covered(&self, tools: &mut Tools, durable: u64) {
-        // SeqCst fence: pairs with `enter_list`; a waiter that did not see `durable` is seen here.
-        fence(Ordering::SeqCst);
-        for waiting in self.flush.waiting.iter() {
-            // Relaxed: ordered by the fence.
-            if !waiting.any.load(Ordering::Relaxed) {
-                continue;
-            }
-            {
-                let mut list = waiting.list.lock();
-                tools.woken.extend(list.extract_if(.., |(lsn, _)| *lsn <= durable).map(|(_, waker)| waker));
-                // Relaxed: changed under the lock.
-                waiting.any.store(!list.is_empty(), Ordering::Relaxed);
-            }
-            tools.woken.drain(..).for_each(Waker::wake);
-        }
+        Waiters::fence();
+        let wake = |woken: &mut Vec<Waker>| woken.drain(..).for_each(Waker::wake);
+        self.flush.waiters.take_up_to(durable, &mut tools.woken, wake);
     }
 }

@@ -1,7 +1,7 @@
 //! The write-ahead log.
 //!
 //! One endless sequence of bytes, cut into segment files. A core reserves space by one atomic add,
-//! all cores fill in parallel, and a flusher writes in groups. What must hold:
+//! all cores fill in parallel, and writes cover groups of records. What must hold:
 //!
 //! 1. An LSN is the position just after a record. A record is durable when `durable() >= lsn`. A
 //!    page whose LSN is `lsn` contains that record's change.
@@ -20,6 +20,7 @@ mod change;
 pub(crate) mod damage;
 pub(crate) mod durable;
 mod fill;
+mod flights;
 mod flush;
 mod reader;
 mod record;
@@ -27,12 +28,13 @@ mod ring;
 mod segments;
 #[cfg(test)]
 pub(crate) mod tests;
+mod waiters;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use sync::atomic::{AtomicBool, AtomicU64};
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{CachePadded, OnceLock, PerCore};
 
 use crate::Error;
@@ -132,6 +134,8 @@ pub struct Wal {
     cores: PerCore<CoreCell>,
     /// Total room granted to cores: positions below this may be reserved.
     granted: CachePadded<AtomicU64>,
+    /// Bytes of the void records that fill blocks ([`Wal::fill_block`]).
+    padding: AtomicU64,
     /// The durable end of the log.
     durable: Durable,
     flush: Flush,
@@ -247,8 +251,9 @@ impl Wal {
             ring: Ring::new(options.ring_bytes),
             cores: PerCore::new(options.cores, |_| CoreCell::new(end.0)),
             granted: CachePadded::new(AtomicU64::new(end.0)),
+            padding: AtomicU64::new(0),
             durable,
-            flush: Flush::new(options.cores),
+            flush: Flush::new(options.cores, end.0),
             segments,
             this: this.clone(),
             on_durable: OnceLock::new(),
@@ -272,6 +277,13 @@ impl Wal {
         Lsn(self.fill.position())
     }
 
+    /// Bytes of log so far, as the volume between checkpoints counts them. A byte that fills a
+    /// block counts as a quarter: it costs a recovery little, but disk space.
+    pub(crate) fn volume(&self) -> u64 {
+        // Relaxed: a count.
+        self.position().0 - self.padding.load(Ordering::Relaxed) / 4 * 3
+    }
+
     /// Everything before this is filled. A lower bound, which may step back for moments, but never
     /// below `durable()`.
     #[inline]
@@ -287,7 +299,7 @@ impl Wal {
         Lsn(self.durable.position())
     }
 
-    /// Writes the mark for a later start, where the flusher cannot write it itself.
+    /// Writes the mark for a later start, where a commit cannot write it itself.
     pub(crate) fn note_durable(&self) {
         self.durable.note();
     }
@@ -374,12 +386,18 @@ fn read_last_block(segments: &Segments, ring: &Ring, end: u64) -> Result<(), Err
     Ok(())
 }
 
-/// The core whose state and slot this code may use.
+/// The core whose state and slot this code may use. Panics outside a worker.
 #[inline]
 fn this_core() -> usize {
+    try_this_core().expect("only workers append to the log")
+}
+
+/// The core whose state and slot this code may use, or `None` outside a worker.
+#[inline]
+fn try_this_core() -> Option<usize> {
     #[cfg(test)]
     if let Some(core) = tests::core_of_this_thread() {
-        return core;
+        return Some(core);
     }
-    runtime::core()
+    runtime::try_core()
 }

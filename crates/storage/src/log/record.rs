@@ -71,7 +71,8 @@ pub enum Kind {
     Abort = 3,
     /// All pages of a checkpoint are written.
     Checkpoint = 4,
-    /// Space that was reserved and not used. The change that it was for follows, with images.
+    /// Space without meaning: it was reserved for a change that follows with images, or it is the
+    /// rest of a block.
     Void = 5,
 }
 

@@ -57,6 +57,11 @@ impl Ring {
         }
     }
 
+    /// How many of the `length` bytes from `position` on lie before the ring's memory ends.
+    pub(super) fn piece(&self, position: u64, length: usize) -> usize {
+        length.min(self.size - ((position as usize) & (self.size - 1)))
+    }
+
     /// The bytes from `position` on: `length` of them, or fewer where the ring's memory ends.
     ///
     /// # Safety
@@ -65,7 +70,7 @@ impl Ring {
     pub(super) unsafe fn read(&self, position: u64, length: usize) -> &[u8] {
         let at = (position as usize) & (self.size - 1);
         // SAFETY: within the memory; by the caller's promise nobody writes it meanwhile.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(at), length.min(self.size - at)) }
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(at), self.piece(position, length)) }
     }
 
     fn layout(size: usize) -> Layout {

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::Command;
 
 use super::*;
+use crate::format::segment_name;
 
 /// Where records end, and the log's bytes, of a log of random records.
 fn random_log(folder: &Folder, seed: u64, records: usize) -> Vec<u64> {
@@ -116,6 +117,49 @@ fn records_beyond_a_gap_never_come_back() {
             assert_eq!((found.len(), end), (before.len() + count, wal.position()));
         }
     }
+}
+
+#[test]
+fn a_write_that_overtook_another_one_is_an_unfinished_end() {
+    let folder = Folder::new("overtaken");
+    let wal = Wal::create(folder.path(), small(1)).unwrap();
+    act_as_core(0);
+    let commit = |txn| {
+        let prev = append_change(&wal, txn, Lsn::ZERO, &[txn as u8; 100]);
+        wal.ensure_reserved(0).unwrap();
+        let lsn = wal.append_commit(txn, prev, |_| {});
+        (lsn, wal.fill_block().expect("there is room"))
+    };
+    let (first, second_block) = commit(1);
+    wal.wait_durable(first).unwrap();
+    let (_, third_block) = commit(2);
+    let (third, _) = commit(3);
+    let killed = folder.copy();
+    wal.wait_durable(third).unwrap();
+    let block_of = |start: u64| start as usize..start as usize + BLOCK as usize;
+    let segment = |folder: &Folder| folder.path().join(LOG_FOLDER).join(segment_name(0));
+    let all = std::fs::read(segment(&folder)).unwrap();
+    let judge = |folder: &Folder| {
+        let control = ControlFile::open(folder.path()).unwrap().1;
+        let mut reader = reader(folder);
+        while reader.next_record().unwrap().is_some() {}
+        super::super::damage::judge(folder.path(), &mut reader, &control, Some(first)).unwrap()
+    };
+
+    // The third block's write landed, the second block's did not, and nobody was answered.
+    let mut bytes = std::fs::read(segment(&killed)).unwrap();
+    bytes[block_of(third_block)].copy_from_slice(&all[block_of(third_block)]);
+    std::fs::write(segment(&killed), &bytes).unwrap();
+    let (found, end) = contents(&killed);
+    assert!(found.iter().all(|record| record.0 == 1) && end.0 == second_block);
+    assert_eq!(judge(&killed), None);
+
+    // The same gap where the third commit was answered.
+    let mut bytes = all.clone();
+    bytes[block_of(second_block)].fill(0);
+    std::fs::write(segment(&folder), &bytes).unwrap();
+    let damage = judge(&folder).expect("an answered commit is lost");
+    assert_eq!((damage.at.0, damage.commits), (second_block, 1));
 }
 
 /// A file system of 16 MiB in a folder, until this is dropped.

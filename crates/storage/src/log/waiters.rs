@@ -1,0 +1,118 @@
+//! Sessions that wait for a part of the log to become durable: a list for each core.
+//!
+//! What must hold: no waiter sleeps past its wake-up. A waiter enters its list, which ends with a
+//! fence, and then looks at what it waits for. A change of that is followed by [`Waiters::fence`]
+//! and a look at the lists. So either the waiter sees the change, or its waker is found.
+//!
+//! `tests/loom_log.rs` runs this file under loom.
+
+use std::task::Waker;
+
+use sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use sync::{PerCore, SpinLock};
+
+/// The waiters of all cores.
+#[derive(Debug)]
+pub struct Waiters {
+    /// By core. The last list is that of threads that are no workers.
+    lists: PerCore<List>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    /// The LSN that each waits for, and its waker.
+    waiters: SpinLock<Vec<(u64, Waker)>>,
+    /// The highest LSN in the list, 0 if it is empty. Changed under its lock.
+    highest: AtomicU64,
+    /// The list's length. Changed under its lock.
+    count: AtomicUsize,
+}
+
+impl Waiters {
+    /// No waiters, on so many cores.
+    pub fn new(cores: usize) -> Waiters {
+        Waiters { lists: PerCore::new(cores + 1, |_| List::default()) }
+    }
+
+    /// Adds a waiter of `core` for `lsn`. The caller then looks whether it must park. A change
+    /// that it does not see is followed by a look at the lists, which finds it.
+    pub fn enter(&self, core: Option<usize>, lsn: u64, waker: Waker) {
+        let list = self.list(core);
+        {
+            let mut waiters = list.waiters.lock();
+            waiters.push((lsn, waker));
+            // Relaxed: changed under the lock, and ordered by the fence below.
+            let highest = list.highest.load(Ordering::Relaxed).max(lsn);
+            list.highest.store(highest, Ordering::Relaxed); // Relaxed: as its load
+            list.count.store(waiters.len(), Ordering::Relaxed); // Relaxed: as above
+        }
+        Self::fence();
+    }
+
+    /// Orders a change before the look at the lists that follows it.
+    pub fn fence() {
+        // SeqCst: the entry of a waiter and a change that concerns it are a store each, followed by
+        // a load of the other's. One of the two loads sees the other's store.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether somebody waits for more than `end`.
+    pub(crate) fn any_above(&self, end: u64) -> bool {
+        // Relaxed: ordered by the fences.
+        self.lists.iter().any(|list| list.highest.load(Ordering::Relaxed) > end)
+    }
+
+    /// The number of waiters.
+    pub fn count(&self) -> usize {
+        // Relaxed: a number that changes.
+        self.lists.iter().map(|list| list.count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Moves the wakers of LSNs up to `end` to `woken`, one core's after the other's. Calls `wake`
+    /// after each core's.
+    pub fn take_up_to(&self, end: u64, woken: &mut Vec<Waker>, mut wake: impl FnMut(&mut Vec<Waker>)) {
+        for list in self.lists.iter().filter(|list| list.may_have_any()) {
+            {
+                let mut waiters = list.waiters.lock();
+                woken.extend(waiters.extract_if(.., |(lsn, _)| *lsn <= end).map(|(_, waker)| waker));
+                list.note(&waiters);
+            }
+            wake(woken);
+        }
+    }
+
+    /// Takes the waker of one LSN above `end`, of `core` if it has one.
+    pub fn take_one_above(&self, core: Option<usize>, end: u64) -> Option<Waker> {
+        let others = self.lists.iter();
+        std::iter::once(self.list(core)).chain(others).find_map(|list| list.take_one_above(end))
+    }
+
+    fn list(&self, core: Option<usize>) -> &List {
+        self.lists.get(core.unwrap_or(self.lists.len() - 1))
+    }
+}
+
+impl List {
+    fn may_have_any(&self) -> bool {
+        // Relaxed: ordered by the fences.
+        self.highest.load(Ordering::Relaxed) > 0
+    }
+
+    fn take_one_above(&self, end: u64) -> Option<Waker> {
+        if !self.may_have_any() {
+            return None;
+        }
+        let mut waiters = self.waiters.lock();
+        let found = waiters.iter().position(|(lsn, _)| *lsn > end)?;
+        let (_, waker) = waiters.swap_remove(found);
+        self.note(&waiters);
+        Some(waker)
+    }
+
+    /// Stores what is read without the lock.
+    fn note(&self, waiters: &[(u64, Waker)]) {
+        let highest = waiters.iter().map(|(lsn, _)| *lsn).max().unwrap_or(0);
+        self.highest.store(highest, Ordering::Relaxed); // Relaxed: changed under the lock
+        self.count.store(waiters.len(), Ordering::Relaxed); // Relaxed: as above
+    }
+}
