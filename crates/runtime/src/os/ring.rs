@@ -16,8 +16,12 @@ impl Ring {
     /// # Errors
     /// Where the kernel grants none, or none that can do what is needed.
     pub(crate) fn for_files(entries: u32, event: &OwnedFd) -> io::Result<Ring> {
-        // A completion waits for this thread's next system call, and does not interrupt it.
-        let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
+        // A completion waits for this thread's next system call, and does not interrupt it. Linux
+        // before 5.19 does not know that.
+        let ring = match IoUring::builder().setup_coop_taskrun().build(entries) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries)?,
+            built => built?,
+        };
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         let needed = [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Fallocate::CODE];

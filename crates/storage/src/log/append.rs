@@ -275,6 +275,9 @@ impl Wal {
     pub(super) fn fill_block(&self) -> Option<u64> {
         const MOST: u64 = BLOCK + record::SHORTEST as u64;
         super::try_this_core()?;
+        if self.segments.is_short() {
+            return None;
+        }
         if self.with_core(|_, state| state.credit) < MOST
             && !matches!(self.try_draw(MOST, Share::Ordinary), Drawn::Enough)
         {

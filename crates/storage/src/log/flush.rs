@@ -19,15 +19,14 @@
 //! gather after it has entered its list. A publication of `durable` and a flight that departs or
 //! lands are followed by a look at the lists.
 
-use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use runtime::file::{AlignedBuf, File};
+use runtime::file::AlignedBuf;
 use runtime::wait_event::{self, WaitEvent};
 use runtime::{Cause, Critical, fail_stop};
-use sync::SpinLock;
 use sync::atomic::{AtomicBool, AtomicU32, Ordering, spin_loop};
+use sync::{CachePadded, SpinLock};
 
 use super::flights::{self, Flight, Flights};
 use super::waiters::Waiters;
@@ -50,15 +49,15 @@ const CALM: u32 = 16;
 /// The state of group commit.
 #[derive(Debug)]
 pub(super) struct Flush {
+    waiters: Waiters,
     flights: Flights,
     /// Buffers of writes that are not in flight.
-    tools: SpinLock<Vec<Tools>>,
-    waiters: Waiters,
+    tools: CachePadded<SpinLock<Vec<Tools>>>,
     /// Whether an asynchronous commit has asked for a flush that has not begun.
-    requested: AtomicBool,
+    requested: CachePadded<AtomicBool>,
     /// Writes that will still fill their last block. [`CALM`] when a session had to wait for a
     /// write before its own, or had company in flight.
-    crowded: AtomicU32,
+    crowded: CachePadded<AtomicU32>,
 }
 
 /// The tools of one write.
@@ -66,7 +65,6 @@ pub(super) struct Flush {
 struct Tools {
     copy: Copied,
     woken: Vec<Waker>,
-    segment: Option<(u64, Arc<File>)>,
 }
 
 /// The range of a write: whole blocks within one segment.
@@ -87,7 +85,7 @@ struct Copied {
 impl Tools {
     fn new() -> Tools {
         let copy = Copied { bytes: AlignedBuf::new((COPIED + BLOCK) as usize), used: 0 };
-        Tools { copy, woken: Vec::new(), segment: None }
+        Tools { copy, woken: Vec::new() }
     }
 }
 
@@ -96,10 +94,10 @@ impl Flush {
         Flush {
             flights: Flights::new(end),
             // Made here and not by a session, whose memory they are not.
-            tools: SpinLock::new((0..flights::MOST + 2).map(|_| Tools::new()).collect()),
+            tools: CachePadded::new(SpinLock::new((0..flights::MOST + 2).map(|_| Tools::new()).collect())),
             waiters: Waiters::new(cores),
-            requested: AtomicBool::new(false),
-            crowded: AtomicU32::new(0),
+            requested: CachePadded::new(AtomicBool::new(false)),
+            crowded: CachePadded::new(AtomicU32::new(0)),
         }
     }
 
@@ -184,9 +182,11 @@ impl Wal {
         let flights = &self.flush.flights;
         runtime::fiber::yield_to_turn_end();
         let from = flights.departed();
-        let company = flights.has_company();
-        let fills = self.fills_blocks(company);
-        let filled_block = if fills { self.fill_block() } else { None };
+        if lsn <= from && !self.flush.is_wanted() {
+            flights.abandon();
+            return None;
+        }
+        let filled_block = if self.fills_blocks(flights.has_company()) { self.fill_block() } else { None };
         let mut filled = self.wait_filled_past(filled_block.map_or(from, |end| end - 1));
         while filled <= from {
             if lsn <= from && !self.flush.is_wanted() {
@@ -212,9 +212,11 @@ impl Wal {
     /// one.
     fn fills_blocks(&self, company: bool) -> bool {
         // Relaxed: a guess of what the clients will do.
-        let crowded = self.flush.crowded.load(Ordering::Relaxed);
-        let crowded = if company { CALM } else { crowded.saturating_sub(1) };
-        self.flush.crowded.store(crowded, Ordering::Relaxed); // Relaxed: as its load
+        let before = self.flush.crowded.load(Ordering::Relaxed);
+        let crowded = if company { CALM } else { before.saturating_sub(1) };
+        if crowded != before {
+            self.flush.crowded.store(crowded, Ordering::Relaxed); // Relaxed: as its load
+        }
         crowded > 0
     }
 
@@ -281,10 +283,7 @@ impl Wal {
         runtime::stop::point("log.flush.before_write");
         let (start, length) = (group.start, (group.flight.end - group.start) as usize);
         let segment = start / self.segments.size();
-        if tools.segment.as_ref().is_none_or(|(number, _)| *number != segment) {
-            tools.segment = Some((segment, self.segments.file(segment)));
-        }
-        let file = &tools.segment.as_ref().expect("just set").1;
+        let file = self.segments.file(segment);
         let bytes = if length as u64 <= COPIED {
             let blocks = self.copy_from_ring(&mut tools.copy, start, group.flight.end);
             &tools.copy.bytes[..blocks]

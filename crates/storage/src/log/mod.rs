@@ -136,6 +136,8 @@ pub struct Wal {
     granted: CachePadded<AtomicU64>,
     /// Bytes of the void records that fill blocks ([`Wal::fill_block`]).
     padding: AtomicU64,
+    /// The position at the last truncation, or at the start.
+    truncated: AtomicU64,
     /// The durable end of the log.
     durable: Durable,
     flush: Flush,
@@ -252,6 +254,7 @@ impl Wal {
             cores: PerCore::new(options.cores, |_| CoreCell::new(end.0)),
             granted: CachePadded::new(AtomicU64::new(end.0)),
             padding: AtomicU64::new(0),
+            truncated: AtomicU64::new(end.0),
             durable,
             flush: Flush::new(options.cores, end.0),
             segments,
@@ -280,8 +283,9 @@ impl Wal {
     /// Bytes of log so far, as the volume between checkpoints counts them. A byte that fills a
     /// block counts as a quarter: it costs a recovery little, but disk space.
     pub(crate) fn volume(&self) -> u64 {
-        // Relaxed: a count.
-        self.position().0 - self.padding.load(Ordering::Relaxed) / 4 * 3
+        // Relaxed: a count. It is read first, so it is never more than the position's part of it.
+        let padding = self.padding.load(Ordering::Relaxed);
+        self.position().0.saturating_sub(padding / 4 * 3)
     }
 
     /// Everything before this is filled. A lower bound, which may step back for moments, but never
@@ -359,10 +363,13 @@ impl Wal {
 
     /// Releases the log before `floor`.
     pub(crate) fn truncate(&self, floor: Lsn) -> Result<(), Error> {
-        // Keeps as many segments ahead as a checkpoint's worth of log: the next round then makes
-        // none.
+        // Keeps as many segments ahead as the last round filled: the next one then makes none.
+        // Padding makes a round longer than the volume between two checkpoints.
         let position = self.position().0;
-        self.segments.recycle(floor.0, position, position + self.options.checkpoint_bytes)
+        // Relaxed: one checkpoint at a time.
+        let round = position - self.truncated.swap(position, Ordering::Relaxed);
+        let volume = self.options.checkpoint_bytes;
+        self.segments.recycle(floor.0, position, position + round.clamp(volume, 4 * volume))
     }
 }
 
