@@ -248,10 +248,9 @@ impl Inner {
                 Due::Search => match self.engine.search_deadlock(self.number.get(), &leave) {
                     Some(true) => return Err(Error::Deadlock),
                     Some(false) => {
-                        // The wait has lasted for more than 1 s: the fiber need not keep the stack
-                        // pages that evaluation used so far. To give them back interrupts every
-                        // core, so waits for a hot row don't.
-                        if pause == LONGEST_PAUSE && std::mem::take(&mut short) {
+                        if std::mem::take(&mut short) {
+                            // The wait is a long one: the fiber need not keep the stack pages that
+                            // evaluation used so far.
                             fiber::shed_stack();
                         }
                         alarm.search_again(pause);
