@@ -1,10 +1,13 @@
 //! Loom models of the log: its reservation and filled point, its writes in flight, and who waits
-//! for them. They include `fill.rs`, `flights.rs` and `waiters.rs`, which need `sync` only, so that
-//! loom need not run all of storage.
+//! for them. They include `fill.rs`, `flights.rs` with `depth.rs`, and `waiters.rs`, which need
+//! `sync` only, so that loom need not run all of storage.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test -p storage --test loom_log --release`
 #![cfg(loom)]
 
+#[allow(dead_code)] // as above
+#[path = "../src/log/depth.rs"]
+mod depth;
 #[allow(dead_code)] // the model needs only a part of it
 #[path = "../src/log/fill.rs"]
 mod fill;
@@ -167,8 +170,8 @@ fn fly(flights: &Flights, published: &Published) {
         return;
     }
     let end = flights.departed() + 4096;
-    flights.depart(Flight { end, filled: end }, 0);
-    if !flights.land(end, 1) {
+    flights.depart(Flight { end, filled: end });
+    if !flights.land(end) {
         return;
     }
     while let Some(flight) = flights.next_landed() {
@@ -215,7 +218,7 @@ fn check_waiter(lsn: u64) {
         let waiters = Arc::new(Waiters::new(1));
         let durable = Arc::new(AtomicU64::new(0));
         assert!(flights.begin());
-        flights.depart(Flight { end: 100, filled: 100 }, 0);
+        flights.depart(Flight { end: 100, filled: 100 });
         let sleeper = {
             let (flights, waiters, durable) = (flights.clone(), waiters.clone(), durable.clone());
             thread::spawn(move || {
@@ -225,7 +228,7 @@ fn check_waiter(lsn: u64) {
             })
         };
         let (mut woken, mut found) = (Vec::new(), 0);
-        assert!(flights.land(100, 1));
+        assert!(flights.land(100));
         while let Some(flight) = flights.next_landed() {
             durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
             Waiters::fence();

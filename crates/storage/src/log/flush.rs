@@ -1,10 +1,10 @@
 //! Group commit: writes that several sessions share, several of them in flight.
 //!
-//! A session that waits for durability gathers a group if nobody else does and another write may
-//! depart. It waits for the end of its core's turn: by then the core's other sessions have appended
-//! what they had. It writes the filled part of the log that no write covers. A landed write
-//! publishes `durable` in the order of positions (`flights`) and wakes the waiters it covers. There
-//! is no timer.
+//! A session that waits for durability goes to gather a group, one of each core, if another write
+//! may depart. It waits for the end of its core's turn: by then the core's other sessions have
+//! appended what they had. Then, if no other core's session gathers, it writes the filled part of
+//! the log that no write covers. A landed write publishes `durable` in the order of positions
+//! (`flights`) and wakes the waiters it covers. There is no timer.
 //!
 //! A write covers whole 4 KiB blocks. There are two ways to end one:
 //!
@@ -28,7 +28,8 @@ use runtime::{Cause, Critical, fail_stop};
 use sync::atomic::{AtomicBool, AtomicU32, Ordering, spin_loop};
 use sync::{CachePadded, SpinLock};
 
-use super::flights::{self, Flight, Flights};
+use super::depth;
+use super::flights::{Flight, Flights};
 use super::waiters::Waiters;
 use super::{BLOCK, Wal};
 use crate::Error;
@@ -94,7 +95,7 @@ impl Flush {
         Flush {
             flights: Flights::new(end),
             // Made here and not by a session, whose memory they are not.
-            tools: CachePadded::new(SpinLock::new((0..flights::MOST + 2).map(|_| Tools::new()).collect())),
+            tools: CachePadded::new(SpinLock::new((0..depth::MOST + 2).map(|_| Tools::new()).collect())),
             waiters: Waiters::new(cores),
             requested: CachePadded::new(AtomicBool::new(false)),
             crowded: CachePadded::new(AtomicU32::new(0)),
@@ -117,15 +118,23 @@ impl Wal {
     /// Parks until `durable() >= lsn`. Not interruptible: an appended record cannot be taken back.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
         debug_assert!(lsn <= self.position(), "waiting for what nobody appended");
-        let flights = &self.flush.flights;
+        let Flush { flights, waiters, .. } = &self.flush;
         while self.durable() < lsn {
-            if flights.departed() < lsn.0 && flights.begin() {
-                self.write_group(lsn.0);
+            let core = runtime::try_core();
+            if flights.departed() < lsn.0 && !flights.is_busy() && waiters.claim(core) {
+                // By then the core's other sessions have appended what they had.
+                runtime::fiber::yield_to_turn_end();
+                waiters.release(core);
+                // Sessions of this core that have parked meanwhile count on this one.
+                if (flights.departed() < lsn.0 || self.flush.is_wanted()) && flights.begin() {
+                    self.write_group(lsn.0);
+                }
                 continue;
             }
-            self.flush.waiters.enter(runtime::try_core(), lsn.0, sync::park::current());
-            // The fences after a publication and after a departure pair with that of `enter`.
-            if self.durable() < lsn && (flights.departed() >= lsn.0 || flights.is_busy()) {
+            waiters.enter(core, lsn.0, sync::park::current());
+            // The fences after a publication, a departure and a claim pair with that of `enter`.
+            let is_served = flights.departed() >= lsn.0 || flights.is_busy() || waiters.is_claimed(core);
+            if self.durable() < lsn && is_served {
                 wait_event::during(WaitEvent::WalWrite, sync::park::park);
             }
         }
@@ -162,10 +171,10 @@ impl Wal {
         let critical = Critical::begin("panic while flushing the log");
         let mut tools = self.flush.take_tools();
         if let Some(group) = self.gather(&mut tools, lsn) {
-            self.flush.flights.depart(group.flight, self.flush.waiters.count());
+            self.flush.flights.depart(group.flight);
             self.serve_others();
             self.write(&mut tools, &group);
-            if self.flush.flights.land(group.flight.end, runtime::time::precise()) {
+            if self.flush.flights.land(group.flight.end) {
                 self.publish(&mut tools);
             }
         }
@@ -180,7 +189,6 @@ impl Wal {
     /// Fixes what the gatherer writes. `None` if there is nothing to write any more.
     fn gather(&self, tools: &mut Tools, lsn: u64) -> Option<Group> {
         let flights = &self.flush.flights;
-        runtime::fiber::yield_to_turn_end();
         let from = flights.departed();
         if lsn <= from && !self.flush.is_wanted() {
             flights.abandon();
@@ -227,7 +235,9 @@ impl Wal {
             if let Some(callback) = self.on_durable.get() {
                 callback(Lsn(flight.end));
             }
-            self.wake_covered(tools, flight.end);
+            // The gatherer is in no list.
+            let served = 1 + self.wake_covered(tools, flight.end);
+            self.flush.flights.note_served(served, runtime::time::precise());
         }
     }
 
@@ -321,10 +331,14 @@ impl Wal {
         blocks
     }
 
-    /// Wakes all waiters whose LSN is at most `durable`.
-    fn wake_covered(&self, tools: &mut Tools, durable: u64) {
+    /// Wakes all waiters whose LSN is at most `durable`; returns their number.
+    fn wake_covered(&self, tools: &mut Tools, durable: u64) -> usize {
         Waiters::fence();
-        let wake = |woken: &mut Vec<Waker>| woken.drain(..).for_each(Waker::wake);
-        self.flush.waiters.take_up_to(durable, &mut tools.woken, wake);
+        let mut count = 0;
+        self.flush.waiters.take_up_to(durable, &mut tools.woken, |woken| {
+            count += woken.len();
+            woken.drain(..).for_each(Waker::wake);
+        });
+        count
     }
 }

@@ -18,6 +18,7 @@
 mod append;
 mod change;
 pub(crate) mod damage;
+mod depth;
 pub(crate) mod durable;
 mod fill;
 mod flights;

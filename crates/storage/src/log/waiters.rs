@@ -8,7 +8,7 @@
 
 use std::task::Waker;
 
-use sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use sync::{PerCore, SpinLock};
 
 /// The waiters of all cores.
@@ -24,8 +24,8 @@ struct List {
     waiters: SpinLock<Vec<(u64, Waker)>>,
     /// The highest LSN in the list, 0 if it is empty. Changed under its lock.
     highest: AtomicU64,
-    /// The list's length. Changed under its lock.
-    count: AtomicUsize,
+    /// Whether a session of this core goes to gather.
+    claimed: AtomicBool,
 }
 
 impl Waiters {
@@ -44,7 +44,6 @@ impl Waiters {
             // Relaxed: changed under the lock, and ordered by the fence below.
             let highest = list.highest.load(Ordering::Relaxed).max(lsn);
             list.highest.store(highest, Ordering::Relaxed); // Relaxed: as its load
-            list.count.store(waiters.len(), Ordering::Relaxed); // Relaxed: as above
         }
         Self::fence();
     }
@@ -62,10 +61,23 @@ impl Waiters {
         self.lists.iter().any(|list| list.highest.load(Ordering::Relaxed) > end)
     }
 
-    /// The number of waiters.
-    pub fn count(&self) -> usize {
-        // Relaxed: a number that changes.
-        self.lists.iter().map(|list| list.count.load(Ordering::Relaxed)).sum()
+    /// Makes the caller the one session of `core` that goes to gather, unless there is one. It
+    /// calls [`Waiters::release`] soon. Until then the core's others may park.
+    pub(crate) fn claim(&self, core: Option<usize>) -> bool {
+        // Relaxed: ordered by the fences.
+        !self.is_claimed(core) && !self.list(core).claimed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether a session of `core` goes to gather.
+    pub(crate) fn is_claimed(&self, core: Option<usize>) -> bool {
+        // Relaxed: ordered by the caller's fence.
+        self.list(core).claimed.load(Ordering::Relaxed)
+    }
+
+    /// Ends a claim. The caller gathers then, or looks whether others wait.
+    pub(crate) fn release(&self, core: Option<usize>) {
+        self.list(core).claimed.store(false, Ordering::Relaxed); // Relaxed: ordered by the fence
+        Self::fence();
     }
 
     /// Moves the wakers of LSNs up to `end` to `woken`, one core's after the other's. Calls `wake`
@@ -113,6 +125,5 @@ impl List {
     fn note(&self, waiters: &[(u64, Waker)]) {
         let highest = waiters.iter().map(|(lsn, _)| *lsn).max().unwrap_or(0);
         self.highest.store(highest, Ordering::Relaxed); // Relaxed: changed under the lock
-        self.count.store(waiters.len(), Ordering::Relaxed); // Relaxed: as above
     }
 }
