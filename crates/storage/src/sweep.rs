@@ -16,7 +16,8 @@
 //! late, after other cores have moved the hand round. Such a rest expires: its frames keep their
 //! usage count for one pass more, and belong to the cores that claim them next. A rest expires at
 //! most [`BETWEEN`] after the hand is half the pool ahead. If the hand stands still, so does the
-//! rest, and no frame is passed over.
+//! rest, and no frame is passed over. Until then its core may visit frames that another core has
+//! claimed anew: 1 and 3 do not hold for such a rest.
 
 use sync::atomic::{AtomicU64, Ordering};
 use sync::{BatchCursor, PerCore, Position, Walk};

@@ -25,8 +25,8 @@ use sync::{CachePadded, SpinLock};
 
 use super::depth::{Depth, MOST};
 
-/// The unit of log writes.
-const BLOCK: u64 = 4096;
+/// The unit of log writes, which the log asserts to be its own.
+pub(crate) const BLOCK: u64 = 4096;
 /// A write of a part of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flight {

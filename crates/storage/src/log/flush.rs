@@ -190,14 +190,15 @@ impl Wal {
     fn gather(&self, tools: &mut Tools, lsn: u64) -> Option<Group> {
         let flights = &self.flush.flights;
         let from = flights.departed();
-        if lsn <= from && !self.flush.is_wanted() {
+        let is_unneeded = || lsn <= from && !self.flush.is_wanted();
+        if is_unneeded() {
             flights.abandon();
             return None;
         }
         let filled_block = if self.fills_blocks(flights.has_company()) { self.fill_block() } else { None };
         let mut filled = self.wait_filled_past(filled_block.map_or(from, |end| end - 1));
         while filled <= from {
-            if lsn <= from && !self.flush.is_wanted() {
+            if is_unneeded() {
                 flights.abandon();
                 return None;
             }

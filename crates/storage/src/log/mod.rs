@@ -58,6 +58,7 @@ pub(crate) use segments::{clear_from, missing};
 
 /// The unit of log writes: direct I/O needs it, and disks write it whole.
 pub(crate) const BLOCK: u64 = 4096;
+const _: () = assert!(BLOCK == flights::BLOCK);
 /// Position of a new log's first record; position 0 means "none".
 pub(crate) const FIRST: Lsn = Lsn(BLOCK);
 /// Default size of a segment file. A run on the model machine fills several.
