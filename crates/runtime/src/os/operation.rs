@@ -17,7 +17,15 @@ pub(crate) fn execute(operation: &Operation) -> i32 {
             }
             Operation::Write { fd, from, len, offset, durable: true } => {
                 let piece = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: len as usize };
-                libc::pwritev2(fd, &piece, 1, offset as libc::off_t, libc::RWF_DSYNC)
+                match libc::pwritev2(fd, &piece, 1, offset as libc::off_t, libc::RWF_DSYNC) {
+                    -1 if lacks_flags(&io::Error::last_os_error()) => {
+                        match libc::pwrite(fd, from.cast(), len as usize, offset as libc::off_t) {
+                            written @ 0.. if libc::fdatasync(fd) == 0 => written,
+                            _ => -1,
+                        }
+                    }
+                    written => written,
+                }
             }
             Operation::Sync { fd } => libc::fdatasync(fd) as isize,
             Operation::Allocate { fd, offset, len } => {
@@ -29,4 +37,10 @@ pub(crate) fn execute(operation: &Operation) -> i32 {
         0.. => result as i32,
         _ => -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO),
     }
+}
+
+/// Whether an error says that a write knows no flags, as under user-mode emulation. The C library
+/// makes EOPNOTSUPP of a kernel's ENOSYS.
+fn lacks_flags(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EOPNOTSUPP)
 }
