@@ -5,10 +5,10 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bombs bench results model loom loom-engine fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri hunt
+.PHONY: help build drivers test demo soak bombs bench results model loom loom-engine fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
 
 help: ## This list
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install the system packages that build and tests need
 	@scripts/setup.sh
@@ -35,7 +35,7 @@ loom: loom-engine ## Model checks of the concurrent structures and of the publis
 	$(LOOM) -p variants --test loom_variants
 
 # The part that `make test` runs: without the variants, which are in no server.
-LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-target}/loom" cargo test --locked --release
+LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-target}/loom" cargo test --locked --profile loom
 loom-engine:
 	$(LOOM) -p sync -p storage -p txn --test loom --test loom_work --test loom_log --test loom_announce
 
@@ -62,6 +62,9 @@ sanitize: ## Unit tests of the lower crates under the address and the thread san
 
 miri: ## Tests without system calls of ours under miri (needs nightly with its component miri)
 	@scripts/miri.sh
+
+aarch64: setup ## Unit tests of sync, variants and storage for 64-bit ARM, under emulation, about 8 minutes
+	@scripts/aarch64.sh
 
 hunt: ## Fuzz the readers of hostile bytes, 60 seconds each (needs nightly); ARGS="wire 600"
 	@scripts/hunt.sh $(ARGS)
