@@ -18,6 +18,7 @@ pub mod budget;
 pub mod fiber;
 pub mod file;
 pub mod hash;
+pub mod helper;
 pub mod interrupt;
 pub mod memory;
 #[cfg(model)]

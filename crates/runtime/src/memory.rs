@@ -2,23 +2,14 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
 
-use sync::SpinLock;
-use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::device::Purpose;
 use crate::os::mapping::{self, advise_huge, discard, map};
-use crate::os::{self, thread::JoinHandle};
 
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
-/// Bytes that a thread touches at a time.
-const PART: usize = 8 * HUGE_PAGE;
-/// A place no part begins at.
-const GIVEN_UP: usize = usize::MAX / 2;
-/// A priority of `setpriority`: every other thread goes first.
-const LOWEST_PRIORITY: i32 = 19;
 
 /// Whether huge pages are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,81 +80,14 @@ impl Region {
         self.kind
     }
 
-    /// Touches every page of a part, without changing it. By faults and not by
-    /// `MADV_POPULATE_WRITE`, which keeps the whole address space locked meanwhile: threads and
-    /// stacks of fibers could not be made. Ordinary steps where huge pages are a wish, since the
-    /// kernel need not grant it.
-    fn populate(&self, part: Range<usize>) {
+    /// Makes every page of a part present without changing it. Others may use the part meanwhile.
+    ///
+    /// By faults and not by `MADV_POPULATE_WRITE`, which keeps the whole address space locked
+    /// meanwhile: threads and stacks of fibers could not be made. Ordinary steps where huge pages
+    /// are a wish, since the kernel need not grant it.
+    pub fn touch(&self, part: Range<usize>) {
+        assert!(part.start <= part.end && part.end <= self.len, "{part:?} of {}", self.len);
         touch(self.start, part, if self.kind == RegionKind::Huge { HUGE_PAGE } else { PAGE });
-    }
-}
-
-/// Touches every page of a region from its beginning on, with several threads of the lowest
-/// priority, so that serving faults seldom, and soon never. The kernel may take seconds for it,
-/// which nobody waits for. Given up when dropped.
-#[derive(Debug)]
-pub struct Prefault {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    region: Arc<Region>,
-    /// Where the next part begins.
-    next: AtomicUsize,
-    /// Threads at work.
-    working: AtomicUsize,
-}
-
-impl Prefault {
-    /// Begins; `done(nanoseconds)` runs when every page has been touched.
-    pub fn start(region: &Arc<Region>, threads: usize, done: impl FnOnce(u64) + Send + 'static) -> Prefault {
-        let threads = threads.clamp(1, region.len.div_ceil(PART));
-        let (next, working) = (AtomicUsize::new(0), AtomicUsize::new(threads));
-        let shared = Arc::new(Shared { region: Arc::clone(region), next, working });
-        let (begun, done) = (crate::time::precise(), Arc::new(SpinLock::new(Some(done))));
-        let start = |_| {
-            let (shared, done) = (Arc::clone(&shared), Arc::clone(&done));
-            let work = move || {
-                os::processor::be_nice(LOWEST_PRIORITY);
-                let whole = shared.work();
-                // AcqRel: the last one comes after the others' work.
-                let last = shared.working.fetch_sub(1, Ordering::AcqRel) == 1;
-                let done = if last && whole { done.lock().take() } else { None };
-                if let Some(done) = done {
-                    done(crate::time::precise() - begun);
-                }
-            };
-            // No thread to be had: pages come as they are touched.
-            os::thread::spawn("prefault", None, work).ok()
-        };
-        let threads = (0..threads).filter_map(start).collect();
-        Prefault { shared, threads }
-    }
-}
-
-impl Shared {
-    /// Populates part after part; false when it was given up.
-    fn work(&self) -> bool {
-        loop {
-            // Relaxed: hands parts out, nothing else.
-            let first = self.next.fetch_add(PART, Ordering::Relaxed);
-            if first >= self.region.len {
-                return first < GIVEN_UP;
-            }
-            self.region.populate(first..self.region.len.min(first + PART));
-        }
-    }
-}
-
-impl Drop for Prefault {
-    fn drop(&mut self) {
-        // Relaxed: as in `work`.
-        self.shared.next.store(GIVEN_UP, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -307,20 +231,13 @@ mod tests {
     #[test]
     fn regions_are_zeroed_writable_and_aligned() {
         for pages in [HugePages::Try, HugePages::Off] {
-            let region = Arc::new(Region::frames(50 << 20, pages).unwrap());
+            let region = Region::frames(50 << 20, pages).unwrap();
             assert!(region.len() >= 50 << 20);
-            let (told, done) = std::sync::mpsc::channel();
-            let prefault = Prefault::start(&region, 3, move |nanos| told.send(nanos).unwrap());
-            done.recv().unwrap();
-            assert_eq!(prefault.shared.working.load(Ordering::Relaxed), 0);
+            region.touch(2 << 20..region.len());
+            let present = resident(&region);
+            assert!((region.len() - (2 << 20)..=region.len()).contains(&present), "{present} bytes");
+            region.touch(0..region.len());
             assert_eq!(resident(&region), region.len(), "not every page is there");
-            // Given up at once: `done` does not run, and no thread touches the region any more.
-            let (told, done) = std::sync::mpsc::channel();
-            let other = Arc::new(Region::frames(64 << 20, pages).unwrap());
-            let begun = Prefault::start(&other, 1, move |_| told.send(()).unwrap());
-            drop(begun);
-            assert_eq!(Arc::strong_count(&other), 1);
-            assert!(done.recv().is_ok() || resident(&other) < other.len());
             let alignment = if pages == HugePages::Try { HUGE_PAGE } else { PAGE };
             assert!(region.as_ptr().addr().is_multiple_of(alignment));
             // SAFETY: inside the region, which nobody else uses.

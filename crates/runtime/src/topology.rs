@@ -102,7 +102,8 @@ impl Topology {
 pub struct Workers {
     nodes_of: Box<[usize]>,
     cores: usize,
-    nodes: usize,
+    /// The processors of each node.
+    processors: Box<[Box<[usize]>]>,
 }
 
 impl Workers {
@@ -110,7 +111,11 @@ impl Workers {
     /// in `pinned`, or to none. A worker that is not pinned runs anywhere and counts for node 0.
     pub fn new(machine: &Topology, pinned: &[Processor], cores: usize, workers: usize) -> Workers {
         let node_of = |worker: usize| pinned.get(worker).map_or(0, |one| one.node);
-        Workers { nodes_of: (0..workers).map(node_of).collect(), cores, nodes: machine.nodes() }
+        let of_node = |node: usize| {
+            machine.processors().iter().filter(|one| one.node == node).map(|one| one.number).collect()
+        };
+        let processors = (0..machine.nodes()).map(of_node).collect();
+        Workers { nodes_of: (0..workers).map(node_of).collect(), cores, processors }
     }
 
     /// The node of a worker.
@@ -125,7 +130,12 @@ impl Workers {
 
     /// Number of nodes on which workers may run, at least one.
     pub fn nodes(&self) -> usize {
-        self.nodes
+        self.processors.len()
+    }
+
+    /// The processors of a node that this process may use.
+    pub fn processors_of(&self, node: usize) -> &[usize] {
+        &self.processors[node]
     }
 }
 

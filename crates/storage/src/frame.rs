@@ -18,6 +18,8 @@
 //! 5. One writer at a time writes a page: it claims `writing` under the latch. The frame of a page
 //!    that is being written is never given to another page, because its `rec_lsn` is not CLEAN. So
 //!    an old copy never lands after a newer one.
+//! 6. Zeroed memory is a frame without a page, so headers need no initialization. Page number and
+//!    LSNs are stored as complements for that.
 
 use sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use sync::{Version, VersionLatch};
@@ -27,8 +29,8 @@ use crate::page::{Lsn, PageNo};
 /// The highest usage count: a page survives at most this many passes of the sweep after its last
 /// use.
 pub(crate) const USAGE_MAX: u8 = 5;
-/// `rec_lsn` of a frame whose page equals the one on disk.
-const CLEAN: u64 = u64::MAX;
+/// `rec_lsn` of a frame whose page equals the one on disk: the highest number, as it is stored.
+const CLEAN: u64 = !u64::MAX;
 /// `rec_lsn` of a changed page that is never logged: a temporary page, which no checkpoint must
 /// write.
 const UNLOGGED: u64 = u64::MAX - 1;
@@ -44,8 +46,10 @@ pub type State = Version<PINS>;
 pub struct Frame {
     /// The state word.
     pub(crate) latch: VersionLatch<PINS>,
+    /// The complement of `rec_lsn`, and that of `again`.
     rec_lsn: AtomicU64,
     again: AtomicU64,
+    /// The complement of the page's number.
     page_no: AtomicU32,
     /// The next frame of the free list that holds this one. That list's lock guards it.
     next_free: AtomicU32,
@@ -54,15 +58,17 @@ pub struct Frame {
 }
 
 const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
+const _: () = assert!(CLEAN == 0 && !PageNo::NONE.0 == 0, "zeroed memory is a frame without a page");
 
 impl Frame {
     /// A frame without a page.
+    #[cfg(test)] // a pool's headers are zeroed memory
     pub(crate) fn new() -> Frame {
         Frame {
             latch: VersionLatch::default(),
             rec_lsn: AtomicU64::new(CLEAN),
             again: AtomicU64::new(CLEAN),
-            page_no: AtomicU32::new(PageNo::NONE.0),
+            page_no: AtomicU32::new(!PageNo::NONE.0),
             next_free: AtomicU32::new(0),
             usage: AtomicU8::new(0),
             writing: AtomicBool::new(false),
@@ -73,14 +79,14 @@ impl Frame {
     #[inline]
     pub(crate) fn page_no(&self) -> PageNo {
         // Relaxed: validated by the version, see rule 1.
-        PageNo(self.page_no.load(Ordering::Relaxed))
+        PageNo(!self.page_no.load(Ordering::Relaxed))
     }
 
     /// Gives the frame to `page_no`. The caller holds the latch and then releases it as changed.
     pub(crate) fn set_page_no(&self, page_no: PageNo) {
         debug_assert!(self.latch.load().is_locked(), "a frame's page changes under its latch");
         // Relaxed: published by the release of the latch.
-        self.page_no.store(page_no.0, Ordering::Relaxed);
+        self.page_no.store(!page_no.0, Ordering::Relaxed);
     }
 
     /// The frame after this one in its free list.
@@ -136,7 +142,7 @@ impl Frame {
     /// Whether the file lacks a logged change whose record may begin before `lsn`.
     pub(crate) fn is_dirty_before(&self, lsn: Lsn) -> bool {
         // Acquire: as in `is_dirty`.
-        let rec_lsn = self.rec_lsn.load(Ordering::Acquire);
+        let rec_lsn = !self.rec_lsn.load(Ordering::Acquire);
         rec_lsn < lsn.0.min(UNLOGGED)
     }
 
@@ -164,7 +170,7 @@ impl Frame {
         };
         let lsn = position().map_or(UNLOGGED, |lsn| lsn.0.min(UNLOGGED - 1));
         // Release: a checkpoint that sees the mark sees the position it was taken from.
-        word.store(lsn, Ordering::Release);
+        word.store(!lsn, Ordering::Release);
     }
 
     /// Claims the write of the page, under the latch. False when the page is clean or is being

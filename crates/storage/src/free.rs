@@ -18,6 +18,8 @@
 //!    each frame that it frees or finds. It fails all waiters after a bounded number of revolutions
 //!    that freed none: more rounds than there are lists.
 
+use std::ops::Range;
+
 use runtime::wait_event::{self, WaitEvent};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use sync::{PerCore, SpinLock, WaitQueue};
@@ -131,10 +133,10 @@ pub(crate) struct FreeFrames {
 }
 
 impl FreeFrames {
-    /// Deals all frames out to the cores; `nodes` has the node of each core.
-    pub(crate) fn new(headers: &[Frame], nodes: &[usize]) -> FreeFrames {
+    /// Lists without frames, for a pool of `frames` frames. `nodes` has the node of each core.
+    pub(crate) fn new(frames: usize, nodes: &[usize]) -> FreeFrames {
         let cores = nodes.len();
-        let share = headers.len() / cores;
+        let share = frames / cores;
         // The page writer keeps about 1% of the pool free: at least two frames a core, at most two
         // batches.
         let high = (share / 100).clamp(2, 128) as u32;
@@ -149,17 +151,21 @@ impl FreeFrames {
             let near = ring(base, end - base, base + (place + 1 - base) % (end - base), end - base - 1);
             Core::new(near, ring(0, cores, end % cores, cores - (end - base)))
         };
-        let free = FreeFrames {
+        FreeFrames {
             cores: PerCore::new(cores, core),
             by_node: by_node.into_boxed_slice(),
             low: high.div_ceil(2),
             high,
-        };
-        // In reverse order, so that frames are first used in the order of their addresses.
-        for frame in (0..headers.len()).rev() {
-            free.put(headers, (frame / share.max(1)).min(cores - 1), frame as u32);
         }
-        free
+    }
+
+    /// Puts frames into a core's list where no fiber waits, to be taken in their order.
+    pub(crate) fn put_all(&self, headers: &[Frame], core: usize, frames: Range<usize>) {
+        let own = self.cores.get(core);
+        let mut lists = own.lists.lock();
+        frames.rev().for_each(|frame| lists.free.push(headers, frame as u32));
+        // Relaxed: a hint.
+        own.free.store(lists.free.len, Ordering::Relaxed);
     }
 
     /// Puts a frame into a core's list and wakes a fiber that waits there.
@@ -183,7 +189,8 @@ impl FreeFrames {
         taken
     }
 
-    fn take_own(&self, headers: &[Frame], core: usize) -> Option<u32> {
+    /// Takes a frame from the core's list alone.
+    pub(crate) fn take_own(&self, headers: &[Frame], core: usize) -> Option<u32> {
         let own = self.cores.get(core);
         let mut lists = own.lists.lock();
         let taken = lists.free.pop(headers);
@@ -351,19 +358,12 @@ mod tests {
         (0..pinned.len() + 2).map(|worker| workers.node_of(worker)).collect()
     }
 
-    /// Lists from which all frames are taken.
-    fn empty(headers: &[Frame], nodes: &[usize]) -> FreeFrames {
-        let free = FreeFrames::new(headers, nodes);
-        (0..nodes.len()).for_each(|core| while free.take_own(headers, core).is_some() {});
-        free
-    }
-
     #[test]
     fn searches_reach_every_list_and_each_looks_at_few() {
         for (machine, cores) in [(1, 1), (1, 16), (2, 24), (4, 10), (6, 32)] {
             let nodes = nodes(machine, cores);
             let headers: Vec<Frame> = (0..nodes.len()).map(|_| Frame::new()).collect();
-            let free = empty(&headers, &nodes);
+            let free = FreeFrames::new(headers.len(), &nodes);
             let lists = nodes.len();
             let mut longest = 1;
             for (core, other) in [(0, lists - 1), (lists - 1, 0), (lists / 2, 1), (1, lists / 2)] {
@@ -393,7 +393,7 @@ mod tests {
     fn a_search_takes_from_its_own_node_first_and_stays_where_it_found_frames() {
         let nodes = nodes(2, 2);
         let headers: Vec<Frame> = (0..100).map(|_| Frame::new()).collect();
-        let free = empty(&headers, &nodes);
+        let free = FreeFrames::new(headers.len(), &nodes);
         let (own, far) = (3, 4);
         assert_eq!((nodes[0], nodes[own], nodes[far]), (0, 0, 1));
         (0..20).for_each(|frame| free.put(&headers, own, frame));

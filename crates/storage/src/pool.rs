@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use runtime::memory::{AtomicArray, HugePages, Prefault, Region, RegionKind};
+use runtime::memory::{AtomicArray, HugePages, Region, RegionKind};
 use runtime::topology::Workers;
 use runtime::{stop, time};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -34,15 +34,19 @@ use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
 use crate::sweep::{Machine, Sweep, batch_size};
 pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
 
+use growth::Growth;
+use headers::Headers;
+
+mod growth;
 mod guard;
+mod headers;
 mod load;
+mod stretch;
 
 /// Frames that a search looks at, at least, before it rests.
 pub(crate) const LOOK_AHEAD: usize = 64;
 /// Queues for fibers that wait for a page being loaded; pages share them by number.
 const LOAD_QUEUES: usize = 64;
-/// Touching all buffers is logged when it took longer than this many nanoseconds.
-const PREFAULT_QUIET: u64 = 2_000_000_000;
 /// Frames without which a core makes no progress: a structure change's reserve, loads under way, a
 /// batch of writes.
 pub const FRAMES_MIN_PER_CORE: usize = 32;
@@ -116,10 +120,9 @@ pub(crate) struct Counters {
 
 /// The buffer pool.
 pub struct Pool {
-    /// Declared before the region: it must end before the region is unmapped.
-    _prefault: Prefault,
     region: Arc<Region>,
-    headers: Box<[Frame]>,
+    headers: Headers,
+    growth: Growth,
     /// Entries of the pages of the file `pages`, and of those of the file `temp`.
     tables: [AtomicArray<AtomicU32>; 2],
     files: [DataFile; 2],
@@ -151,29 +154,23 @@ impl Pool {
         let region =
             Region::frames(frames * PAGE_SIZE, options.huge_pages).during("allocating the buffer pool")?;
         let region = Arc::new(region);
-        let mebibytes = region.len() >> 20;
-        let prefault = Prefault::start(&region, cores, move |nanos| {
-            if nanos > PREFAULT_QUIET {
-                log::info!(
-                    "all {mebibytes} MiB of buffers are backed by memory, after {} s",
-                    nanos / 1_000_000_000
-                );
-            }
-        });
-        let headers: Box<[Frame]> = (0..frames).map(|_| Frame::new()).collect();
+        let headers = Region::frames(frames * size_of::<Frame>(), options.huge_pages)
+            .during("allocating the headers of the buffer pool")?;
+        let headers = Headers::new(Arc::new(headers), frames);
+        let growth = Growth::new(&region, &headers, cores, workers);
         let table = |file: &DataFile| {
             AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table")
         };
         let machine = Machine { nodes: workers.nodes(), cores: workers.cores() };
         let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
         Ok(Arc::new(Pool {
-            free: FreeFrames::new(&headers, &nodes),
+            free: FreeFrames::new(frames, &nodes),
             sweep: Sweep::new(frames, cores, batch_size(frames, machine, cores, options.sweep_batch)),
             tables: [table(&pages)?, table(&temporary)?],
             files: [pages, temporary],
-            _prefault: prefault,
             region,
             headers,
+            growth,
             loads: (0..LOAD_QUEUES).map(|_| CachePadded::default()).collect(),
             log,
             bound_to_log: AtomicBool::new(false),
@@ -467,6 +464,11 @@ impl Pool {
     }
 
     fn find_frame(&self, core: usize) -> Option<u32> {
+        if !self.growth.is_whole()
+            && let Some(frame) = self.free.take_own(&self.headers, core).or_else(|| self.grow(core))
+        {
+            return Some(frame);
+        }
         if let Some(frame) = self.free.take(&self.headers, core) {
             return Some(frame);
         }
@@ -479,6 +481,19 @@ impl Pool {
             }
         }
         self.free.take(&self.headers, core)
+    }
+
+    /// Takes more frames into use, and returns one of them.
+    #[cold]
+    fn grow(&self, core: usize) -> Option<u32> {
+        let frames = self.growth.claim(core)?;
+        self.free.put_all(&self.headers, core, frames);
+        self.free.take_own(&self.headers, core)
+    }
+
+    /// The headers of the frames in use, each with its frame's number.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = (usize, &Frame)> {
+        self.growth.in_use().flatten().map(|frame| (frame, &self.headers[frame]))
     }
 
     /// Looks at the next frame of the core's sweep. An unused clean page is evicted (true). An

@@ -351,7 +351,7 @@ impl Pool {
     /// Frames whose page has an unwritten change logged before `lsn`.
     fn dirty_before(&self, lsn: Lsn) -> Vec<(PageNo, u32)> {
         let mut due = Vec::new();
-        for (frame, header) in self.headers().iter().enumerate() {
+        for (frame, header) in self.in_use() {
             if header.is_dirty_before(lsn) {
                 due.push((header.page_no(), frame as u32));
             }

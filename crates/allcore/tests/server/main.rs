@@ -6,6 +6,7 @@ mod activity;
 mod bench;
 mod bombs;
 mod bounds;
+mod buffers;
 mod common;
 mod copy;
 mod crash;

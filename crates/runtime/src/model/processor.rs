@@ -10,6 +10,9 @@ pub(crate) fn pin(_: usize) -> bool {
     true
 }
 
+/// Lets this thread run on these processors only: it has one of its own.
+pub(crate) fn confine(_: &[usize]) {}
+
 /// Lowers this thread's priority by so much. Without effect: each thread has a processor of its
 /// own.
 pub(crate) fn be_nice(_: i32) {}

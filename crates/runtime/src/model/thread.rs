@@ -75,6 +75,11 @@ pub(crate) fn sleep(time: Duration) {
     here().sleep(time.as_nanos() as u64);
 }
 
+/// Lets this thread sleep until it is unparked.
+pub(crate) fn park() {
+    here().park_until(None);
+}
+
 /// Lets this thread sleep until it is unparked, for at most so long.
 pub(crate) fn park_timeout(time: Duration) {
     here().park_until(Some(here().now().saturating_add(time.as_nanos() as u64)));

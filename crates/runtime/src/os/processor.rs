@@ -38,7 +38,13 @@ pub(crate) fn pin(processor: usize) -> bool {
 /// pinned; best effort. Does nothing until a runtime has asked for [`processors`]: no thread is
 /// pinned before.
 pub(crate) fn unpin() {
-    let Some(processors) = ORIGINAL.get() else { return };
+    if let Some(processors) = ORIGINAL.get() {
+        confine(processors);
+    }
+}
+
+/// Lets this thread run on these processors of the process only; best effort.
+pub(crate) fn confine(processors: &[usize]) {
     // SAFETY: all zero is an empty set; the numbers came from such a set, so they are in range.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

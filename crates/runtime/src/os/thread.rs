@@ -36,6 +36,11 @@ pub(crate) fn sleep(time: Duration) {
     std::thread::sleep(time);
 }
 
+/// Lets this thread sleep until it is unparked.
+pub(crate) fn park() {
+    std::thread::park();
+}
+
 /// Lets this thread sleep until it is unparked, for at most so long.
 pub(crate) fn park_timeout(time: Duration) {
     std::thread::park_timeout(time);

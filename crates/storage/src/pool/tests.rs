@@ -15,6 +15,7 @@ use crate::datafile::Opening;
 use crate::page::{Damage, HEADER_SIZE};
 
 mod evict;
+mod grow;
 
 const CORES: usize = 2;
 
