@@ -20,10 +20,11 @@ use crate::access;
 use crate::folder;
 use crate::logger;
 use crate::settings::{
-    Change, DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, LogFormat, LogLevel, ServeSettings,
-    SweepBatch,
+    Change, DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, HugePagesKind, LogFormat, LogLevel,
+    ServeSettings, SweepBatch,
 };
 use crate::units::{Bytes, Span};
+use runtime::memory::HugePages;
 use runtime::net::{Address, Bound, Door};
 use server::{Options, Policy, Server};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -32,6 +33,7 @@ use sql::database::{Database, OpenError};
 use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::sync::Arc;
+use sync::atomic::Ordering;
 
 /// File descriptors beside those of connections: files, event queues, listeners.
 const OWN_DESCRIPTORS: u64 = 128;
@@ -50,6 +52,8 @@ const LEAST_RETAINED: u64 = 1 << 30;
 const LEAST_NAMED_RETAINED: Bytes = Bytes(1 << 20);
 /// Least memory with which sessions are of use.
 const LEAST_MEMORY: Bytes = Bytes(32 << 20);
+/// Nanoseconds between two lines on how far a preload is.
+const BETWEEN_REPORTS: u64 = 2_000_000_000;
 /// Port in the Unix socket's name if there is no TCP address.
 const DEFAULT_PORT: u16 = 5432;
 
@@ -85,6 +89,7 @@ fn database_options(
             SweepBatch::Auto => None,
             SweepBatch::Frames(frames) => Some(frames),
         },
+        huge_pages: huge_pages(settings, buffers)?,
         read_only_settings: shown(settings, addresses, tls, access::reserved(settings, sessions)?),
         ..sql::database::Options::default()
     })
@@ -122,7 +127,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
             return Err(open_fault(&data, &fault));
         }
     };
-    let is_apart = database.folder().pool().1 == runtime::memory::RegionKind::Huge;
+    let is_apart = database.folder().pool().1.is_explicit();
     let resident = resident(all, buffers as u64, beside, is_apart);
     let bounded = database.bound_memory(memory.0, resident);
     let started =
@@ -133,6 +138,9 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
             }
             database.limit_retained_log(retained_log(&settings, &data));
             logger::flush();
+            if settings.preload == Some(true) {
+                preload(&database);
+            }
             let policy = access::policy(&settings, &data, tls, room.sessions, room.logins)?;
             let places = door.close();
             let started =
@@ -159,6 +167,33 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     database.shutdown().map_err(|fault| open_fault(&data, &fault))?;
     log::info!("stopped");
     Ok(())
+}
+
+/// Touches all memory of the buffers, and logs how far it is. A signal to stop ends it early.
+fn preload(database: &Database) {
+    let stopped = Arc::new(false.into());
+    for signal in [SIGTERM, SIGINT] {
+        // The signal also waits among the others, and stops the server once it runs.
+        if let Err(fault) = signal_hook::flag::register(signal, Arc::clone(&stopped)) {
+            log::warn!("a signal to stop waits until the buffers are preloaded: {fault}");
+        }
+    }
+    let all = Bytes(database.folder().pool().0 as u64);
+    let begun = runtime::time::precise();
+    let mut told = begun;
+    database.preload(&mut |bytes| {
+        let now = runtime::time::precise();
+        if now - told >= BETWEEN_REPORTS {
+            told = now;
+            log::info!("preloading buffers: {} of {} MiB have memory", bytes >> 20, all.0 >> 20);
+        }
+        // Relaxed: a flag that is looked at again.
+        !stopped.load(Ordering::Relaxed)
+    });
+    if !stopped.load(Ordering::Relaxed) {
+        let seconds = (runtime::time::precise() - begun) as f64 / 1e9;
+        log::info!("all {all} of buffers have memory, after {seconds:.1} s");
+    }
 }
 
 /// From here on a signal ends the process at once.
@@ -341,6 +376,22 @@ fn buffers(settings: &ServeSettings) -> Result<usize, String> {
         return Err(format!("--buffers {wanted} is too little for {cores} cores: at least {least}"));
     }
     usize::try_from(wanted.0).map_err(|_| format!("--buffers {wanted} is too much for this machine"))
+}
+
+/// Huge pages for the buffers: from the settings, if the system has as many as must be.
+fn huge_pages(settings: &ServeSettings, buffers: usize) -> Result<HugePages, String> {
+    match settings.huge_pages.unwrap_or(HugePagesKind::Try) {
+        HugePagesKind::Try => Ok(HugePages::Try),
+        HugePagesKind::Off => Ok(HugePages::Off),
+        HugePagesKind::On => match sql::database::lacks_huge_pages(buffers) {
+            None => Ok(HugePages::On),
+            Some(pages) => Err(format!(
+                "--huge-pages on: the system has no huge pages for buffers of {}: reserve {pages} of 2 MiB with \
+                 'sysctl vm.nr_hugepages={pages}', or start with --huge-pages try",
+                Bytes(buffers as u64)
+            )),
+        },
+    }
 }
 
 /// Bytes that sessions may take together: from the settings, or three quarters of what the buffers

@@ -61,6 +61,17 @@ impl FromStr for SweepBatch {
     }
 }
 
+/// Whether the buffers lie in huge pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HugePagesKind {
+    /// Pages of 1 GiB or 2 MiB that the system has reserved, else transparent ones, else none.
+    Try,
+    /// Pages of 1 GiB or 2 MiB that the system has reserved, or refuse to start.
+    On,
+    /// Ordinary pages.
+    Off,
+}
+
 /// Which clients must use TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TlsKind {
@@ -129,6 +140,13 @@ pub struct ServeSettings {
     /// [default: auto]
     #[arg(long, value_name = "N", env = "ALLCORE_CLOCK_SWEEP_BATCH")]
     pub clock_sweep_batch: Option<SweepBatch>,
+    /// Huge pages for the buffers [default: try]
+    #[arg(long, value_name = "KIND", env = "ALLCORE_HUGE_PAGES")]
+    pub huge_pages: Option<HugePagesKind>,
+    /// Touch all memory of the buffers before serving, instead of little by little
+    #[arg(long, value_name = "BOOL", env = "ALLCORE_PRELOAD", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true")]
+    pub preload: Option<bool>,
     /// Certificate chain (PEM) for TLS; needs --tls-key
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,

@@ -67,8 +67,8 @@ impl std::error::Error for Unusable {}
 pub(crate) enum Purpose {
     /// Ordinary pages.
     Pages,
-    /// Huge pages of 2 MiB, reserved at once, so that a shortage shows here.
-    HugePages,
+    /// Huge pages of `1 << n` bytes, reserved at once, so that a shortage shows here.
+    HugePages(u32),
     /// A stack.
     Stack,
 }

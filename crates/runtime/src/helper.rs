@@ -1,8 +1,8 @@
-//! A thread beside the cores that works ahead of them, at the lowest priority.
+//! A thread beside the cores that works ahead of them.
 //!
-//! It does step after step until there is nothing to do, and sleeps until somebody wakes it. It may
-//! get no processor for long while the cores are busy. So it holds no lock that a core takes, and a
-//! core never waits for it. What must hold:
+//! It does step after step until there is nothing to do, and sleeps until somebody wakes it. An
+//! idle helper has the lowest priority and may get no processor for long while the cores are busy.
+//! So it holds no lock that a core takes, and a core never waits for it. What must hold:
 //!
 //! 1. A wake-up is never lost: the thread looks for work after each one that comes before or during
 //!    its last look.
@@ -16,6 +16,15 @@ use crate::os::{self, thread::JoinHandle};
 
 /// A priority of `setpriority`: every other thread goes first.
 const LOWEST_PRIORITY: i32 = 19;
+
+/// How urgent a helper's work is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// Every other thread goes first.
+    Idle,
+    /// As urgent as the thread that starts the helper.
+    Normal,
+}
 
 /// The thread, ended when this is dropped.
 #[derive(Debug)]
@@ -36,13 +45,16 @@ impl Helper {
     /// refuses the thread, no step is done.
     pub fn start(
         name: &str,
+        urgency: Urgency,
         processors: &[usize],
         mut step: impl FnMut() -> bool + Send + 'static,
     ) -> Helper {
         let shared = Arc::new(Shared { asked: AtomicBool::new(false), ended: AtomicBool::new(false) });
         let (theirs, processors) = (Arc::clone(&shared), processors.to_vec());
         let work = move || {
-            os::processor::be_nice(LOWEST_PRIORITY);
+            if urgency == Urgency::Idle {
+                os::processor::be_nice(LOWEST_PRIORITY);
+            }
             if !processors.is_empty() {
                 os::processor::confine(&processors);
             }
@@ -59,6 +71,11 @@ impl Helper {
             }
         };
         Helper { shared, thread: os::thread::spawn(name, None, work).ok() }
+    }
+
+    /// Whether the system granted the thread.
+    pub fn is_running(&self) -> bool {
+        self.thread.is_some()
     }
 
     /// Lets the thread look for work. A system call only if nobody has asked since its last look.
@@ -93,7 +110,7 @@ mod tests {
     fn each_wake_up_is_followed_by_a_look_for_work() {
         let (todo, done) = (Arc::new(AtomicUsize::new(3)), Arc::new(AtomicUsize::new(0)));
         let (their_todo, their_done) = (Arc::clone(&todo), Arc::clone(&done));
-        let helper = Helper::start("test", &[], move || {
+        let helper = Helper::start("test", Urgency::Idle, &[], move || {
             let some =
                 their_todo.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
             their_done.fetch_add(usize::from(some.is_ok()), Ordering::AcqRel);

@@ -10,6 +10,7 @@ use crate::os::mapping::{self, advise_huge, discard, map};
 
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
+const GIGANTIC_PAGE: usize = 1 << 30;
 
 /// Whether huge pages are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +18,8 @@ pub enum HugePages {
     /// Explicit huge pages if granted, else transparent ones, else ordinary ones.
     #[default]
     Try,
+    /// Explicit huge pages, or an error.
+    On,
     /// Ordinary pages.
     Off,
 }
@@ -24,12 +27,46 @@ pub enum HugePages {
 /// The kind of pages that a region was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegionKind {
+    /// 1 GiB pages from the kernel's pool.
+    Gigantic,
     /// 2 MiB pages from the kernel's pool.
     Huge,
     /// Ordinary pages the kernel was asked to merge into huge ones.
     Transparent,
     /// Ordinary pages.
     Ordinary,
+}
+
+impl RegionKind {
+    /// Whether the pages come from the kernel's pool of huge pages. They are neither swapped out
+    /// nor counted as resident.
+    pub fn is_explicit(self) -> bool {
+        matches!(self, RegionKind::Gigantic | RegionKind::Huge)
+    }
+
+    /// Bytes that one touch may have to bring in.
+    pub fn page_bytes(self) -> usize {
+        match self {
+            RegionKind::Gigantic => GIGANTIC_PAGE,
+            RegionKind::Huge | RegionKind::Transparent => HUGE_PAGE,
+            RegionKind::Ordinary => PAGE,
+        }
+    }
+
+    /// Its name for a person.
+    pub fn name(self) -> &'static str {
+        match self {
+            RegionKind::Gigantic => "huge pages of 1 GiB",
+            RegionKind::Huge => "huge pages of 2 MiB",
+            RegionKind::Transparent => "transparent huge pages",
+            RegionKind::Ordinary => "ordinary pages",
+        }
+    }
+}
+
+/// Huge pages of 2 MiB that hold regions of so many bytes.
+pub fn huge_pages_for(regions: &[usize]) -> usize {
+    regions.iter().map(|bytes| bytes.div_ceil(HUGE_PAGE)).sum()
 }
 
 /// Zeroed anonymous memory, mapped until dropped.
@@ -46,22 +83,29 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Memory for `bytes` (rounded up to whole pages of the kind granted).
+    /// Memory for `bytes` (rounded up to whole pages of the kind granted). Pages of 1 GiB are asked
+    /// for where `bytes` fills them.
+    ///
+    /// # Errors
+    /// Where the system has no address space, or refuses the huge pages that must be.
     pub fn frames(bytes: usize, pages: HugePages) -> io::Result<Region> {
-        if pages == HugePages::Try {
-            let len = bytes.max(1).next_multiple_of(HUGE_PAGE);
-            if let Ok(start) = map(len, Purpose::HugePages) {
-                return Ok(Region { start, len, kind: RegionKind::Huge });
-            }
-            // An aligned start lets the kernel use huge pages from the first byte on.
-            let start = map_aligned(len, HUGE_PAGE)?;
-            // SAFETY: our own new mapping; advice changes no contents.
-            let advised = unsafe { advise_huge(start, len, true) };
-            let kind = if advised { RegionKind::Transparent } else { RegionKind::Ordinary };
-            return Ok(Region { start, len, kind });
+        if pages == HugePages::Off {
+            let len = bytes.max(1).next_multiple_of(PAGE);
+            return Ok(Region { start: map(len, Purpose::Pages)?, len, kind: RegionKind::Ordinary });
         }
-        let len = bytes.max(1).next_multiple_of(PAGE);
-        Ok(Region { start: map(len, Purpose::Pages)?, len, kind: RegionKind::Ordinary })
+        let len = bytes.max(1).next_multiple_of(HUGE_PAGE);
+        if len.is_multiple_of(GIGANTIC_PAGE)
+            && let Ok(start) = map(len, Purpose::HugePages(GIGANTIC_PAGE.ilog2()))
+        {
+            return Ok(Region { start, len, kind: RegionKind::Gigantic });
+        }
+        match map(len, Purpose::HugePages(HUGE_PAGE.ilog2())) {
+            Ok(start) => return Ok(Region { start, len, kind: RegionKind::Huge }),
+            Err(error) if pages == HugePages::On => return Err(error),
+            Err(_) => {}
+        }
+        let (start, kind) = map_transparent(len)?;
+        Ok(Region { start, len, kind })
     }
 
     /// First byte: aligned to the page size.
@@ -87,8 +131,34 @@ impl Region {
     /// are a wish, since the kernel need not grant it.
     pub fn touch(&self, part: Range<usize>) {
         assert!(part.start <= part.end && part.end <= self.len, "{part:?} of {}", self.len);
-        touch(self.start, part, if self.kind == RegionKind::Huge { HUGE_PAGE } else { PAGE });
+        touch(self.start, part, if self.kind.is_explicit() { HUGE_PAGE } else { PAGE });
     }
+}
+
+/// Keeps all of these regions' memory from being swapped out, from its first touch on. Memory that
+/// nobody has touched stays free.
+///
+/// # Errors
+/// Why none of them is kept.
+pub fn lock(regions: &[&Region]) -> Result<(), String> {
+    let bytes: usize = regions.iter().map(|region| region.len).sum();
+    for (at, region) in regions.iter().enumerate() {
+        if let Err(error) = mapping::lock(region.start, region.len) {
+            regions[..at].iter().for_each(|region| mapping::unlock(region.start, region.len));
+            // The kernel's two ways to say that the limit is too low.
+            let is_limit =
+                matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::PermissionDenied);
+            return Err(match mapping::lock_limit().filter(|_| is_limit) {
+                Some(limit) => format!(
+                    "RLIMIT_MEMLOCK allows {} KiB, {} KiB are needed (ulimit -l, LimitMEMLOCK=)",
+                    limit >> 10,
+                    bytes.div_ceil(1 << 10)
+                ),
+                None => error.to_string(),
+            });
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Region {
@@ -107,6 +177,15 @@ fn touch(start: *mut u8, range: Range<usize>, step: usize) {
         // Relaxed: no order.
         let _ = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
+}
+
+/// Maps memory for which the kernel is asked to use huge pages, where it has them.
+fn map_transparent(len: usize) -> io::Result<(*mut u8, RegionKind)> {
+    // An aligned start lets the kernel use huge pages from the first byte on.
+    let start = map_aligned(len, HUGE_PAGE)?;
+    // SAFETY: our own new mapping; advice changes no contents.
+    let advised = unsafe { advise_huge(start, len, true) };
+    Ok((start, if advised { RegionKind::Transparent } else { RegionKind::Ordinary }))
 }
 
 /// Maps more and gives back what is before and after the aligned part.
@@ -171,9 +250,27 @@ unsafe impl<T: ZeroAtomic> Sync for AtomicArray<T> {}
 impl<T: ZeroAtomic> AtomicArray<T> {
     /// Reserves room for `len` zeroed elements.
     pub fn reserve(len: usize) -> io::Result<Self> {
-        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let start = map(bytes.max(1).next_multiple_of(PAGE), Purpose::Pages)?;
+        let start = map(Self::bytes(len)?, Purpose::Pages)?;
         Ok(Self { start: start.cast(), len })
+    }
+
+    /// As [`AtomicArray::reserve`], in transparent huge pages where the kernel has them. Pages of
+    /// its pool would have to be reserved for all of the room.
+    pub fn reserve_huge(len: usize) -> io::Result<Self> {
+        let (start, _) = map_transparent(Self::bytes(len)?)?;
+        Ok(Self { start: start.cast(), len })
+    }
+
+    /// Bytes mapped for `len` elements.
+    fn bytes(len: usize) -> io::Result<usize> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(bytes.max(1).next_multiple_of(PAGE))
+    }
+
+    /// Makes the memory of the first `len` elements present without changing it.
+    pub fn touch(&self, len: usize) {
+        assert!(len <= self.len, "{len} of {}", self.len);
+        touch(self.start.cast(), 0..len * size_of::<T>(), PAGE);
     }
 
     /// Element `index`. Panics out of bounds.

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use runtime::Runtime;
 use runtime::interrupt::Interrupt;
-use runtime::memory::RegionKind;
+use runtime::memory::HugePages;
 use txn::folder::{self, PAGE_SIZE};
 use txn::{Engine, Folder, StorageError};
 
@@ -61,6 +61,8 @@ pub struct Options {
     /// Frames that the clock sweep claims at a time; `None` chooses by NUMA nodes, cores and
     /// memory.
     pub sweep_batch: Option<usize>,
+    /// Whether to ask for huge pages for the page frames.
+    pub huge_pages: HugePages,
     /// Read-only settings that only the caller knows, for SHOW: `port`, `listen_addresses`,
     /// `unix_socket_directories`, `ssl`.
     pub read_only_settings: Vec<(&'static str, String)>,
@@ -78,6 +80,7 @@ impl Default for Options {
             look_only: false,
             discard_log_after: None,
             sweep_batch: None,
+            huge_pages: HugePages::Try,
             read_only_settings: Vec::new(),
         }
     }
@@ -136,6 +139,17 @@ pub fn least_memory(cores: usize) -> usize {
     MINIMUM_FRAMES.max(folder::least_frames(cores)) * PAGE_SIZE
 }
 
+/// Page frames in so many bytes.
+fn frames(memory: usize) -> usize {
+    (memory / PAGE_SIZE).max(MINIMUM_FRAMES)
+}
+
+/// The huge pages of 2 MiB that so much memory of page frames lacks, if it may be in no others.
+#[must_use]
+pub fn lacks_huge_pages(memory: usize) -> Option<usize> {
+    folder::lacks_huge_pages(frames(memory))
+}
+
 impl Database {
     /// Opens the folder, making it when it is empty, and recovers it as needed. Blocks; not to be
     /// called on a worker.
@@ -149,10 +163,11 @@ impl Database {
         runtime::stop::refuse_unknown(&crate::stop_points()).map_err(OpenError::StopPoint)?;
         let runtime = Runtime::start(start).map_err(OpenError::Runtime)?;
         let opening = folder::Options {
-            frames: (options.memory.unwrap_or(DEFAULT_MEMORY) / PAGE_SIZE).max(MINIMUM_FRAMES),
+            frames: frames(options.memory.unwrap_or(DEFAULT_MEMORY)),
             look_only: options.look_only,
             discard_log_after: options.discard_log_after,
             sweep_batch: options.sweep_batch,
+            huge_pages: options.huge_pages,
         };
         let opened = runtime.call(0, || {
             open_shared(path, &runtime, opening, options.max_connections, options.read_only_settings)
@@ -196,6 +211,12 @@ impl Database {
         self.shared.engine.folder()
     }
 
+    /// Touches all memory of the page frames, so that no session does later. Calls `progress` with
+    /// the touched bytes now and then; false gives up. Blocks; not to be called on a worker.
+    pub fn preload(&self, progress: &mut dyn FnMut(usize) -> bool) {
+        self.folder().preload(progress);
+    }
+
     /// All locks that sessions hold or wait for, for tools that look inside.
     #[must_use]
     pub fn locks(&self) -> Vec<txn::LockInfo> {
@@ -209,10 +230,9 @@ impl Database {
         let facts = self.shared.runtime.facts();
         let refused = facts.io_uring_refused.as_ref().map(|why| format!(" (io_uring refused: {why})"));
         let (pool, memory) = self.folder().pool();
-        let memory = match memory {
-            RegionKind::Huge => "huge pages",
-            RegionKind::Transparent => "transparent huge pages",
-            RegionKind::Ordinary => "ordinary pages",
+        let locked = match self.folder().locked() {
+            Ok(()) => "locked in memory".to_owned(),
+            Err(reason) => format!("not locked in memory: {reason}"),
         };
         let file_io = match facts.file_io {
             runtime::FileIo::IoUring => "io_uring",
@@ -225,7 +245,7 @@ impl Database {
                 0 => "each send and receive is a system call".to_owned(),
                 batched => format!("sends and receives of many sessions go together on {batched} cores"),
             },
-            format!("buffers: {} MiB in {memory}", pool >> 20),
+            format!("buffers: {} MiB in {}, {locked}", pool >> 20, memory.name()),
             format!("frames that the clock sweep claims at a time: {}", self.folder().sweep_batch()),
             format!("recovery done, {} unfinished transactions undone", self.folder().losers()),
         ]
@@ -320,7 +340,7 @@ fn open_shared(
         true => folder::make(path, runtime, options, system::SYSTEM_TREE)?,
         false => folder::open(path, runtime, options)?,
     };
-    read_only.extend(read_only::of(&folder, path, max_connections));
+    read_only.extend(read_only::of(&folder, path, max_connections, options.huge_pages));
     let engine = Engine::open(folder).map_err(from_txn)?;
     let shared = Shared::new(runtime, engine, max_connections, read_only);
     shared.load()?;

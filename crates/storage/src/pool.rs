@@ -15,9 +15,10 @@
 //! 5. A frame shortage never spins and never waits with a latch: it parks, or fails after a bounded
 //!    number of revolutions.
 
+use std::io;
 use std::sync::Arc;
 
-use runtime::memory::{AtomicArray, HugePages, Region, RegionKind};
+use runtime::memory::{self, AtomicArray, HugePages, Region, RegionKind};
 use runtime::topology::Workers;
 use runtime::{stop, time};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -88,6 +89,26 @@ pub struct PoolOptions {
     pub huge_pages: HugePages,
 }
 
+/// Bytes of so many frames, and of their headers.
+fn region_bytes(frames: usize) -> [usize; 2] {
+    [frames * PAGE_SIZE, frames * size_of::<Frame>()]
+}
+
+/// Memory for so many frames, and for their headers.
+fn allocate(frames: usize, pages: HugePages) -> io::Result<[Region; 2]> {
+    let [frames, headers] = region_bytes(frames);
+    let frames = Region::frames(frames, pages)?;
+    // A system that has pages of 1 GiB for the frames may have reserved none of 2 MiB.
+    let others = if frames.kind() == RegionKind::Gigantic { HugePages::Try } else { pages };
+    Ok([frames, Region::frames(headers, others)?])
+}
+
+/// The huge pages of 2 MiB that a pool of so many frames lacks, if it may be in no others.
+pub fn lacks_huge_pages(frames: usize) -> Option<usize> {
+    let is_lacking = allocate(frames, HugePages::On).is_err();
+    is_lacking.then(|| memory::huge_pages_for(&region_bytes(frames)))
+}
+
 /// Counts since the pool was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolStatistics {
@@ -123,6 +144,8 @@ pub struct Pool {
     region: Arc<Region>,
     headers: Headers,
     growth: Growth,
+    /// Why frames and headers are not locked in memory, if they are not.
+    locked: Result<(), String>,
     /// Entries of the pages of the file `pages`, and of those of the file `temp`.
     tables: [AtomicArray<AtomicU32>; 2],
     files: [DataFile; 2],
@@ -151,15 +174,18 @@ impl Pool {
         use crate::error::IoContext;
         let cores = options.cores.max(1);
         let frames = options.frames.clamp(FRAMES_MIN_PER_CORE * cores, (Entry::LOADING - 1) as usize);
-        let region =
-            Region::frames(frames * PAGE_SIZE, options.huge_pages).during("allocating the buffer pool")?;
-        let region = Arc::new(region);
-        let headers = Region::frames(frames * size_of::<Frame>(), options.huge_pages)
-            .during("allocating the headers of the buffer pool")?;
-        let headers = Headers::new(Arc::new(headers), frames);
+        let [region, headers] =
+            allocate(frames, options.huge_pages).during("allocating the buffer pool")?.map(Arc::new);
+        let headers = Headers::new(headers, frames);
+        let locked = memory::lock(&[&region, headers.region()]);
         let growth = Growth::new(&region, &headers, cores, workers);
         let table = |file: &DataFile| {
-            AtomicArray::reserve(file.pages_max() as usize).during("reserving the page table")
+            let pages = file.pages_max() as usize;
+            let table = match options.huge_pages {
+                HugePages::Off => AtomicArray::reserve(pages),
+                HugePages::Try | HugePages::On => AtomicArray::reserve_huge(pages),
+            };
+            table.during("reserving the page table")
         };
         let machine = Machine { nodes: workers.nodes(), cores: workers.cores() };
         let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
@@ -171,6 +197,7 @@ impl Pool {
             region,
             headers,
             growth,
+            locked,
             loads: (0..LOAD_QUEUES).map(|_| CachePadded::default()).collect(),
             log,
             bound_to_log: AtomicBool::new(false),
@@ -205,6 +232,19 @@ impl Pool {
     /// The kind of memory that holds the frames.
     pub fn memory(&self) -> RegionKind {
         self.region.kind()
+    }
+
+    /// Whether frames and headers stay in memory once they are touched, or why not.
+    pub fn locked(&self) -> Result<(), &str> {
+        self.locked.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// Touches all memory of the pool, in use or not: frames, headers, and the page table of the
+    /// pages that the file has. Calls `progress` with the touched frames now and then; false gives
+    /// up. Blocks, so not to be called on a worker.
+    pub fn preload(&self, progress: &mut dyn FnMut(usize) -> bool) {
+        self.tables[0].touch(self.files[0].pages() as usize);
+        self.growth.preload(progress);
     }
 
     /// Cores that use the pool.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use runtime::Runtime;
 use runtime::file::{AlignedBuf, FileLock};
-use runtime::memory::RegionKind;
+use runtime::memory::{HugePages, RegionKind};
 use storage::btree::Tree;
 use storage::recovery::Manner;
 use storage::store::StoreOptions;
@@ -32,19 +32,26 @@ pub struct Options {
     /// Frames that the clock sweep claims at a time; `None` chooses by NUMA nodes, cores and
     /// frames.
     pub sweep_batch: Option<usize>,
+    /// Whether to ask for huge pages.
+    pub huge_pages: HugePages,
 }
 
 impl Options {
     fn of_store(self, runtime: &Runtime) -> StoreOptions {
-        let Options { frames, look_only, discard_log_after, sweep_batch } = self;
+        let Options { frames, look_only, discard_log_after, sweep_batch, huge_pages } = self;
         let manner = Manner { look_only, discard_log_after: discard_log_after.map(Lsn) };
-        StoreOptions { manner, sweep_batch, ..StoreOptions::new(frames, runtime.worker_count()) }
+        StoreOptions { manner, sweep_batch, huge_pages, ..StoreOptions::new(frames, runtime.worker_count()) }
     }
 }
 
 /// Page frames that a store on this many cores needs at least.
 pub fn least_frames(cores: usize) -> usize {
     pool::FRAMES_MIN_PER_CORE * cores
+}
+
+/// The huge pages of 2 MiB that buffers of so many frames lack, if they may be in no others.
+pub fn lacks_huge_pages(frames: usize) -> Option<usize> {
+    pool::lacks_huge_pages(frames)
 }
 
 /// Whether a folder may be made here: it is not there, or empty, or a crash cut off its making.
@@ -103,6 +110,17 @@ impl Folder {
     /// Bytes of the page pool, and the kind of memory it has.
     pub fn pool(&self) -> (usize, RegionKind) {
         (self.0.pool().frames() * PAGE_SIZE, self.0.pool().memory())
+    }
+
+    /// Whether the page pool stays in memory once it is touched, or why not.
+    pub fn locked(&self) -> Result<(), &str> {
+        self.0.pool().locked()
+    }
+
+    /// Touches all memory of the page pool. Calls `progress` with the touched bytes of frames now
+    /// and then; false gives up. Blocks, so not to be called on a worker.
+    pub fn preload(&self, progress: &mut dyn FnMut(usize) -> bool) {
+        self.0.pool().preload(&mut |frames| progress(frames * PAGE_SIZE));
     }
 
     /// Frames that the clock sweep claims at a time.

@@ -10,7 +10,7 @@
 //!    setting is never silently without effect.
 //! 4. An error names the line and the setting.
 
-use super::{AuthKind, FileIoKind, LogFormat, LogLevel, ServeSettings, TlsKind, at_least_one};
+use super::{AuthKind, FileIoKind, HugePagesKind, LogFormat, LogLevel, ServeSettings, TlsKind, at_least_one};
 use clap::ValueEnum;
 use std::path::Path;
 
@@ -76,6 +76,7 @@ impl ServeSettings {
             T::from_str(text, true)
         }
         let number = || at_least_one(text);
+        let truth = || text.parse::<bool>().map_err(|_| format!("'{text}' is not true or false"));
         let path = || Ok(Path::new(text).to_path_buf());
         match name {
             "data" => put(&mut self.data, path()),
@@ -89,11 +90,11 @@ impl ServeSettings {
             "memory" => put(&mut self.memory, text.parse()),
             "buffers" => put(&mut self.buffers, text.parse()),
             "auth" => put(&mut self.auth, choice::<AuthKind>(text)),
-            "i-know" => {
-                put(&mut self.i_know, text.parse().map_err(|_| format!("'{text}' is not true or false")))
-            }
+            "i-know" => put(&mut self.i_know, truth()),
             "file-io" => put(&mut self.file_io, choice::<FileIoKind>(text)),
             "clock-sweep-batch" => put(&mut self.clock_sweep_batch, text.parse()),
+            "huge-pages" => put(&mut self.huge_pages, choice::<HugePagesKind>(text)),
+            "preload" => put(&mut self.preload, truth()),
             "tls-cert" => put(&mut self.tls_cert, path()),
             "tls-key" => put(&mut self.tls_key, path()),
             "tls" => put(&mut self.tls, choice::<TlsKind>(text)),
@@ -130,7 +131,8 @@ mod tests {
         settings
             .fill_in(
                 "cores = 8\nbuffers = \"2GiB\"\nfile_io = \"threads\"\nlisten = [\"a:1\", \"b:2\"]\n\
-                 i_know = true\nauthentication_timeout = 5\nclock_sweep_batch = 16\n[set]\nstatement_timeout = \"30s\"\n",
+                 i_know = true\nauthentication_timeout = 5\nclock_sweep_batch = 16\n\
+                 huge_pages = \"off\"\npreload = true\n[set]\nstatement_timeout = \"30s\"\n",
             )
             .unwrap();
         assert_eq!(settings.cores, Some(3));
@@ -139,6 +141,7 @@ mod tests {
         assert_eq!(settings.listen, ["a:1", "b:2"]);
         assert_eq!(settings.i_know, Some(true));
         assert_eq!(settings.clock_sweep_batch, Some(SweepBatch::Frames(16)));
+        assert_eq!((settings.huge_pages, settings.preload), (Some(HugePagesKind::Off), Some(true)));
         assert_eq!(settings.authentication_timeout, Some(Span(Duration::from_secs(5))));
         let set: Vec<_> = settings.set.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(set, ["statement_timeout", "work_mem"]);
@@ -152,6 +155,8 @@ mod tests {
             ("cores = 0", "line 1: cores"),
             ("cores = 2\nauth = \"pam\"", "line 2: auth"),
             ("clock_sweep_batch = \"much\"", "line 1: clock-sweep-batch: 'much' is no number"),
+            ("huge_pages = \"perhaps\"", "line 1: huge-pages"),
+            ("preload = 1", "line 1: preload: '1' is not true or false"),
             ("cores = 2\ntls = \"perhaps\"", "line 2: tls"),
             ("authentication_timeout = \"1 fortnight\"", "line 1: authentication-timeout"),
             ("cores = 2\n=", "line 2: "),

@@ -46,6 +46,8 @@ impl ServeSettings {
             ("memory", self.memory != other.memory),
             ("file-io", self.file_io != other.file_io),
             ("clock-sweep-batch", self.clock_sweep_batch != other.clock_sweep_batch),
+            ("huge-pages", self.huge_pages != other.huge_pages),
+            ("preload", self.preload != other.preload),
             ("max-connections", self.max_connections != other.max_connections),
             (
                 "superuser-reserved-connections",
@@ -67,6 +69,8 @@ impl ServeSettings {
         self.memory = other.memory;
         self.file_io = other.file_io;
         self.clock_sweep_batch = other.clock_sweep_batch;
+        self.huge_pages = other.huge_pages;
+        self.preload = other.preload;
         self.max_connections = other.max_connections;
         self.superuser_reserved_connections = other.superuser_reserved_connections;
         self.max_logins = other.max_logins;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Runs `allcore serve` with arguments that it must refuse. Returns its single line.
-fn refusal(arguments: &[&str], data: &Path) -> String {
+pub fn refusal(arguments: &[&str], data: &Path) -> String {
     let port = format!("127.0.0.1:{}", free_port());
     let mut command = allcore();
     command.arg("serve").arg("--data").arg(data).args(arguments);

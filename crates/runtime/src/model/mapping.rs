@@ -72,7 +72,7 @@ impl Mappings {
 /// Maps zeroed memory that this process alone sees. Huge pages are refused.
 pub(crate) fn map(len: usize, purpose: Purpose) -> io::Result<*mut u8> {
     here().spend(CALL);
-    if purpose == Purpose::HugePages {
+    if matches!(purpose, Purpose::HugePages(_)) {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     let start = map_aligned(len, purpose)?;
@@ -128,6 +128,19 @@ pub(crate) unsafe fn discard(start: *mut u8, len: usize) -> bool {
 /// counts as hardly used.
 pub(crate) fn is_resident(_: *const u8) -> bool {
     false
+}
+
+/// Keeps pages in memory: refused.
+pub(crate) fn lock(_: *mut u8, _: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Takes a lock back.
+pub(crate) fn unlock(_: *mut u8, _: usize) {}
+
+/// Bytes that this process may lock.
+pub(crate) fn lock_limit() -> Option<u64> {
+    None
 }
 
 /// Asks for huge pages in a range of a mapping, which are refused, or for none.

@@ -9,7 +9,7 @@ use crate::device::Purpose;
 pub(crate) fn map(len: usize, purpose: Purpose) -> io::Result<*mut u8> {
     let flags = match purpose {
         Purpose::Pages => libc::MAP_NORESERVE,
-        Purpose::HugePages => libc::MAP_HUGETLB | libc::MAP_HUGE_2MB,
+        Purpose::HugePages(bits) => libc::MAP_HUGETLB | (bits as i32) << libc::MAP_HUGE_SHIFT,
         Purpose::Stack => libc::MAP_NORESERVE | libc::MAP_STACK,
     };
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -57,6 +57,33 @@ pub(crate) unsafe fn advise_huge(start: *mut u8, len: usize, wanted: bool) -> bo
     let advice = if wanted { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
     // SAFETY: by contract; advice changes no contents.
     unsafe { libc::madvise(start.cast(), len, advice) == 0 }
+}
+
+/// Keeps the pages of a range in memory from their first touch on.
+///
+/// # Errors
+/// Where the process may not lock so much.
+#[cfg(not(model))] // as above
+pub(crate) fn lock(start: *mut u8, len: usize) -> io::Result<()> {
+    // SAFETY: whether a page may leave memory changes nothing for the program.
+    let done = unsafe { libc::mlock2(start.cast(), len, libc::MLOCK_ONFAULT) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Takes a lock back.
+#[cfg(not(model))] // as above
+pub(crate) fn unlock(start: *mut u8, len: usize) {
+    // SAFETY: as above.
+    unsafe { libc::munlock(start.cast(), len) };
+}
+
+/// Bytes that this process may lock without a privilege; none where the system sets no limit.
+#[cfg(not(model))] // as above
+pub(crate) fn lock_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes the structure that it is given.
+    let asked = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    (asked == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 /// Makes each access of a range fault.

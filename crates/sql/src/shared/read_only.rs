@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use runtime::memory::RegionKind;
+use runtime::memory::{HugePages, RegionKind};
 use txn::Folder;
 use txn::folder::PAGE_SIZE;
 
@@ -14,12 +14,27 @@ use crate::units::show_memory;
 pub(crate) type ReadOnlySettings = Vec<(&'static str, String)>;
 
 /// The settings that an open folder with `max_connections` sessions has by itself.
-pub(crate) fn of(folder: &Folder, path: &Path, max_connections: usize) -> ReadOnlySettings {
+pub(crate) fn of(
+    folder: &Folder,
+    path: &Path,
+    max_connections: usize,
+    huge_pages: HugePages,
+) -> ReadOnlySettings {
     let on = || "on".to_owned();
     let kilobytes = |bytes: u64| show_memory(bytes >> 10);
     let (pool, memory) = folder.pool();
     let (segment, between_checkpoints) = folder.log_bytes();
-    let huge = memory == RegionKind::Huge;
+    let asked = match huge_pages {
+        HugePages::Try => "try",
+        HugePages::On => "on",
+        HugePages::Off => "off",
+    };
+    let granted = match memory {
+        RegionKind::Gigantic | RegionKind::Huge => "on",
+        // The kernel decides about each page as it is touched, and may change its mind.
+        RegionKind::Transparent => "unknown",
+        RegionKind::Ordinary => "off",
+    };
     vec![
         ("block_size", PAGE_SIZE.to_string()),
         // If the absolute path cannot be computed, the path as the caller gave it. The folder is
@@ -31,9 +46,9 @@ pub(crate) fn of(folder: &Folder, path: &Path, max_connections: usize) -> ReadOn
         // `synchronous_commit` is off.
         ("fsync", on()),
         ("full_page_writes", on()),
-        // The server uses huge pages if the system grants them.
-        ("huge_pages", "try".to_owned()),
-        ("huge_pages_status", if huge { "on" } else { "off" }.to_owned()),
+        ("buffer_memory", memory.name().to_owned()),
+        ("huge_pages", asked.to_owned()),
+        ("huge_pages_status", granted.to_owned()),
         ("max_connections", max_connections.to_string()),
         ("max_wal_size", kilobytes(between_checkpoints)),
         ("shared_buffers", kilobytes(pool as u64)),

@@ -59,6 +59,17 @@ impl Stretch {
         begun < self.units && begun < self.claimed() + self.ahead.div_ceil(2)
     }
 
+    /// Number of units.
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
+    /// All units have been touched: helpers have nothing to do any more.
+    pub(crate) fn touch_no_more(&self) {
+        // Relaxed: as in `begin`.
+        self.begun.store(self.units, Ordering::Relaxed);
+    }
+
     /// The unit that a helper touches next; `None` when it is far enough ahead.
     pub(crate) fn begin(&self) -> Option<usize> {
         // Relaxed, here and below: the exchange alone decides who touches the unit.

@@ -87,6 +87,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("authentication_timeout", Kind::ReadOnly(Change::ByFile), "", false),
     known("autovacuum", Kind::Fixed, "on", false),
     known("block_size", Kind::ReadOnly(Change::Never), "", false),
+    known("buffer_memory", Kind::ReadOnly(Change::Never), "", false),
     known("bytea_output", Kind::Words(&["escape", "hex"]), "hex", false),
     known("check_function_bodies", Kind::Bool, "on", false),
     known("client_encoding", Kind::Text, "UTF8", true),
