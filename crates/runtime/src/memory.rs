@@ -124,6 +124,13 @@ impl Region {
         self.kind
     }
 
+    /// Bytes of a part behind which memory stands, by whole pages. The first access to a page
+    /// without memory takes a page fault.
+    pub fn present(&self, part: Range<usize>) -> usize {
+        assert!(part.start <= part.end && part.end <= self.len, "{part:?} of {}", self.len);
+        present(self.start, part)
+    }
+
     /// Makes every page of a part present without changing it. Others may use the part meanwhile.
     ///
     /// By faults and not by `MADV_POPULATE_WRITE`, which keeps the whole address space locked
@@ -177,6 +184,12 @@ fn touch(start: *mut u8, range: Range<usize>, step: usize) {
         // Relaxed: no order.
         let _ = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
+}
+
+/// Bytes of a range behind which memory stands, by whole pages.
+fn present(start: *const u8, range: Range<usize>) -> usize {
+    let pages = range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE);
+    mapping::present(start.wrapping_add(pages.start), pages.len()).min(range.len())
 }
 
 /// Maps memory for which the kernel is asked to use huge pages, where it has them.
@@ -240,6 +253,7 @@ impl ZeroAtomic for AtomicU64 {
 pub struct AtomicArray<T: ZeroAtomic> {
     start: *mut T,
     len: usize,
+    kind: RegionKind,
 }
 
 // SAFETY: shared access gives `&T` to atomics only.
@@ -251,20 +265,31 @@ impl<T: ZeroAtomic> AtomicArray<T> {
     /// Reserves room for `len` zeroed elements.
     pub fn reserve(len: usize) -> io::Result<Self> {
         let start = map(Self::bytes(len)?, Purpose::Pages)?;
-        Ok(Self { start: start.cast(), len })
+        Ok(Self { start: start.cast(), len, kind: RegionKind::Ordinary })
     }
 
     /// As [`AtomicArray::reserve`], in transparent huge pages where the kernel has them. Pages of
     /// its pool would have to be reserved for all of the room.
     pub fn reserve_huge(len: usize) -> io::Result<Self> {
-        let (start, _) = map_transparent(Self::bytes(len)?)?;
-        Ok(Self { start: start.cast(), len })
+        let (start, kind) = map_transparent(Self::bytes(len)?)?;
+        Ok(Self { start: start.cast(), len, kind })
     }
 
     /// Bytes mapped for `len` elements.
     fn bytes(len: usize) -> io::Result<usize> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(bytes.max(1).next_multiple_of(PAGE))
+    }
+
+    /// Bytes of the first `len` elements behind which memory stands, by whole pages.
+    pub fn present(&self, len: usize) -> usize {
+        assert!(len <= self.len, "{len} of {}", self.len);
+        present(self.start.cast(), 0..len * size_of::<T>())
+    }
+
+    /// The kind of its pages.
+    pub fn kind(&self) -> RegionKind {
+        self.kind
     }
 
     /// Makes the memory of the first `len` elements present without changing it.
@@ -331,10 +356,10 @@ mod tests {
             let region = Region::frames(50 << 20, pages).unwrap();
             assert!(region.len() >= 50 << 20);
             region.touch(2 << 20..region.len());
-            let present = resident(&region);
+            let present = region.present(0..region.len());
             assert!((region.len() - (2 << 20)..=region.len()).contains(&present), "{present} bytes");
             region.touch(0..region.len());
-            assert_eq!(resident(&region), region.len(), "not every page is there");
+            assert_eq!(region.present(0..region.len()), region.len(), "not every page is there");
             let alignment = if pages == HugePages::Try { HUGE_PAGE } else { PAGE };
             assert!(region.as_ptr().addr().is_multiple_of(alignment));
             // SAFETY: inside the region, which nobody else uses.
@@ -345,14 +370,6 @@ mod tests {
                 assert_eq!(*last, 7);
             }
         }
-    }
-
-    /// Bytes of the region that the kernel has memory for.
-    fn resident(region: &Region) -> usize {
-        let mut pages = vec![0_u8; region.len / PAGE];
-        // SAFETY: asks about our own mapping; the vector has a byte for each of its pages.
-        assert_eq!(unsafe { libc::mincore(region.start.cast(), region.len, pages.as_mut_ptr()) }, 0);
-        pages.iter().filter(|page| *page & 1 != 0).count() * PAGE
     }
 
     #[test]

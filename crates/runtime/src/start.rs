@@ -98,6 +98,8 @@ pub struct Runtime {
     threads: Mutex<Vec<os::thread::JoinHandle>>,
     facts: Facts,
     workers: Workers,
+    /// The kernel's numbers of the workers' threads.
+    numbers: Vec<i32>,
     grace: Duration,
 }
 
@@ -134,7 +136,8 @@ impl Runtime {
         // ends and joins the workers that run by then.
         let grace = options.grace;
         let placed = Workers::new(&machine, &places, cores, workers);
-        let mut runtime = Runtime { shared, threads: Mutex::new(Vec::new()), facts, workers: placed, grace };
+        let (threads, numbers) = (Mutex::new(Vec::new()), vec![0; workers]);
+        let mut runtime = Runtime { shared, threads, facts, workers: placed, numbers, grace };
         let (started, answers) = channel();
         // One for each worker that is counted, whether or not its thread will start.
         let end = |core| Ended {
@@ -155,7 +158,8 @@ impl Runtime {
                     stop::fault("runtime.start.worker").and_then(|()| Worker::new(core, shared, disk, aside));
                 match made {
                     Ok(worker) => {
-                        let _ = started.send(Ok((pinned, worker.is_batched())));
+                        let number = os::thread::number();
+                        let _ = started.send(Ok((core, number, pinned, worker.is_batched())));
                         drop(started);
                         worker.run();
                     }
@@ -173,7 +177,8 @@ impl Runtime {
         }
         drop(started);
         for answer in answers {
-            let (pinned, batched) = answer?;
+            let (core, number, pinned, batched) = answer?;
+            runtime.numbers[core] = number;
             runtime.facts.pinned += usize::from(pinned);
             runtime.facts.batched += usize::from(batched);
         }
@@ -259,6 +264,11 @@ impl Runtime {
     /// The workers, and the NUMA nodes on which they run.
     pub fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    /// The kernel's numbers of the workers' threads.
+    pub(crate) fn worker_threads(&self) -> &[i32] {
+        &self.numbers
     }
 
     /// Stops accepting, tells every session to end, and waits (bounded by the grace time) until all

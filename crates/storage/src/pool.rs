@@ -34,6 +34,7 @@ use crate::log::Wal;
 use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
 use crate::sweep::{Machine, Sweep, batch_size};
 pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
+pub use regions::RegionUse;
 
 use growth::Growth;
 use headers::Headers;
@@ -42,6 +43,7 @@ mod growth;
 mod guard;
 mod headers;
 mod load;
+mod regions;
 mod stretch;
 
 /// Frames that a search looks at, at least, before it rests.

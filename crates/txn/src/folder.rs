@@ -19,6 +19,7 @@ use storage::store::StoreOptions;
 use storage::{Error, Lsn, PageNo, Store, pool, space};
 
 pub use storage::page::PAGE_SIZE;
+pub use storage::pool::RegionUse;
 
 /// How to open a folder.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +116,11 @@ impl Folder {
     /// Whether the page pool stays in memory once it is touched, or why not.
     pub fn locked(&self) -> Result<(), &str> {
         self.0.pool().locked()
+    }
+
+    /// The page pool's regions of memory; see [`storage::pool::Pool::regions`]. It has safe points.
+    pub fn regions(&self) -> Vec<RegionUse> {
+        self.0.pool().regions()
     }
 
     /// Touches all memory of the page pool. Calls `progress` with the touched bytes of frames now

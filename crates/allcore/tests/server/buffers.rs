@@ -57,6 +57,9 @@ fn preloaded_buffers_have_all_their_memory_before_the_first_client() {
     assert!(line("all 256MiB of buffers have memory, after") < line("ready for connections"), "{log}");
     let resident = mebibytes(&server, "VmRSS:");
     assert!(resident >= 256, "{resident} MiB resident");
+    // Nothing of it is in use yet but the system's pages.
+    let used = server.psql("select used < 64 * 1048576 from allcore_memory where region = 'buffers'");
+    assert_eq!(used, "t");
 }
 
 #[test]
@@ -153,4 +156,25 @@ fn buffers_that_may_not_be_locked_are_told_in_a_line() {
     let wanted = "buffers: 16 MiB in ordinary pages, not locked in memory: RLIMIT_MEMLOCK allows 1024 KiB, \
                   16512 KiB are needed (ulimit -l, LimitMEMLOCK=)";
     assert!(told.contains(wanted), "{told}");
+}
+
+#[test]
+fn a_warm_load_takes_no_page_fault_in_the_buffers() {
+    let server = Server::start(&["--buffers", "128MiB"]);
+    server.pgbench(&["-i", "-s", "2", "-q"]);
+    let run = || server.pgbench(&["-n", "-S", "-M", "prepared", "-c", "8", "-T", "3"]);
+    run();
+    // Each page with an entry was read.
+    server.psql("select count(*), max(abalance) from pgbench_accounts");
+    let look = || {
+        let holes = server.psql("select region, used - present from allcore_memory where used <> present");
+        let faults = server.psql("select sum(minor + major) from allcore_page_faults where core is not null");
+        (holes, faults.trim().parse::<i64>().unwrap())
+    };
+    let (holes_before, before) = look();
+    run();
+    let (holes_after, after) = look();
+    assert_eq!((holes_before.trim(), holes_after.trim()), ("", ""), "all memory in use is there");
+    // Those that are left come from stacks and the heap, not one for each statement.
+    assert!(after - before < 2000, "{} page faults of the workers in 3 s", after - before);
 }

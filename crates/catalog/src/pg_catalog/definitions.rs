@@ -315,6 +315,8 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         12_015,
         "name:25 statement:25 is_holdable:16 is_binary:16 is_scrollable:16 creation_time:1184",
     ),
+    view("allcore_page_faults", 12_910, "thread:25 core:23 minor:20 major:20"),
+    view("allcore_memory", 12_911, "region:25 pages:25 locked:16 reserved:20 used:20 present:20"),
 ];
 
 /// The relations of information_schema.

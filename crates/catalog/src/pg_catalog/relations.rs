@@ -67,6 +67,8 @@ pub(super) fn fill(
         "pg_settings" => views::settings(system, rows)?,
         "pg_stat_activity" => views::activity(system, rows)?,
         "pg_locks" => views::locks(system, rows)?,
+        "allcore_page_faults" => views::page_faults(system, rows)?,
+        "allcore_memory" => views::memory(system, rows)?,
         "pg_cursors" => views::cursors(system, rows)?,
         "pg_prepared_statements" => views::prepared_statements(system, rows)?,
         "pg_stat_user_tables" => {

@@ -2,7 +2,9 @@
 //!
 //! The layers above implement [`System`]; the catalog only reads it.
 
+use runtime::faults::Faults;
 use txn::AdvisoryKey;
+use txn::folder::RegionUse;
 
 /// The running system as system relations show it. Every method has an empty default.
 pub trait System {
@@ -32,6 +34,14 @@ pub trait System {
     }
     /// Locks that sessions hold or wait for, for pg_locks.
     fn locks(&self) -> Vec<Lock> {
+        Vec::new()
+    }
+    /// Page faults by thread, for allcore_page_faults.
+    fn page_faults(&self) -> Vec<Faults> {
+        Vec::new()
+    }
+    /// The buffers' regions of memory, for allcore_memory.
+    fn memory(&self) -> Vec<RegionUse> {
         Vec::new()
     }
     /// The last value of a sequence; None before the first.

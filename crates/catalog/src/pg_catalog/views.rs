@@ -89,6 +89,33 @@ pub(super) fn activity(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     Ok(())
 }
 
+pub(super) fn page_faults(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
+    for faults in system.page_faults() {
+        rows.add(vec![
+            ("thread", text(faults.thread)),
+            ("core", faults.worker.map_or(Value::Null, |core| Value::Int4(core as i32))),
+            ("minor", Value::Int8(faults.minor as i64)),
+            ("major", Value::Int8(faults.major as i64)),
+        ])?;
+    }
+    Ok(())
+}
+
+pub(super) fn memory(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
+    for region in system.memory() {
+        let bytes = |bytes: usize| Value::Int8(bytes as i64);
+        rows.add(vec![
+            ("region", text(region.name)),
+            ("pages", text(region.kind.name())),
+            ("locked", yes(region.locked)),
+            ("reserved", bytes(region.reserved)),
+            ("used", bytes(region.used)),
+            ("present", bytes(region.present)),
+        ])?;
+    }
+    Ok(())
+}
+
 pub(super) fn cursors(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     for cursor in system.cursors() {
         rows.add(vec![

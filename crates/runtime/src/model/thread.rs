@@ -85,6 +85,11 @@ pub(crate) fn park_timeout(time: Duration) {
     here().park_until(Some(here().now().saturating_add(time.as_nanos() as u64)));
 }
 
+/// The kernel's number of this thread: none.
+pub(crate) fn number() -> i32 {
+    0
+}
+
 /// Lets the other threads run.
 pub(crate) fn yield_now() {
     sync::Scheduler::spin(here());

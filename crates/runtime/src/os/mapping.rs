@@ -48,6 +48,26 @@ pub(crate) fn is_resident(page: *const u8) -> bool {
     asked < 0 || answer & 1 != 0
 }
 
+/// Bytes of a range of whole pages behind which memory stands; none where the system does not say.
+#[cfg(not(model))] // as above
+pub(crate) fn present(start: *const u8, len: usize) -> usize {
+    const PAGE: usize = 4096;
+    const PAGES: usize = 4096;
+    let mut answers = [0_u8; PAGES];
+    let mut present = 0;
+    for first in (0..len).step_by(PAGES * PAGE) {
+        let part = (len - first).min(PAGES * PAGE);
+        // SAFETY: the kernel looks at its tables, and writes a byte for each page of the part.
+        let asked =
+            unsafe { libc::mincore(start.wrapping_add(first).cast_mut().cast(), part, answers.as_mut_ptr()) };
+        if asked == 0 {
+            present +=
+                answers[..part.div_ceil(PAGE)].iter().filter(|&&answer| answer & 1 != 0).count() * PAGE;
+        }
+    }
+    present
+}
+
 /// Asks for huge pages in a range of a mapping (`true`), or for none. False where the system has
 /// none.
 ///

@@ -46,6 +46,12 @@ pub(crate) fn park_timeout(time: Duration) {
     std::thread::park_timeout(time);
 }
 
+/// The kernel's number of this thread.
+pub(crate) fn number() -> i32 {
+    // SAFETY: a plain system call.
+    unsafe { libc::gettid() }
+}
+
 /// Gives the rest of this thread's time slice to the kernel.
 pub(crate) fn yield_now() {
     std::thread::yield_now();

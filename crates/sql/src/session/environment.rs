@@ -7,9 +7,11 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use runtime::faults::Faults;
 use runtime::hash::{HashMap, SeededMap};
 use runtime::interrupt::Interrupt;
 use runtime::wait_event::WaitEvent;
+use txn::folder::RegionUse;
 use txn::{Lsn, TableLock, TxnSession, Wait};
 
 use super::characteristics::{Characteristics, read_only_error};
@@ -513,6 +515,14 @@ impl System for SessionEnvironment {
 
     fn locks(&self) -> Vec<Lock> {
         locks::list(&self.shared, &self.catalog)
+    }
+
+    fn page_faults(&self) -> Vec<Faults> {
+        self.shared.runtime.page_faults()
+    }
+
+    fn memory(&self) -> Vec<RegionUse> {
+        self.shared.engine.folder().regions()
     }
 
     fn sequence_value(&self, sequence: u32) -> Option<i64> {
