@@ -27,6 +27,8 @@ need mariadb-client-core has my_print_defaults
 need openssl has openssl
 need procps type -P kill
 need shellcheck has shellcheck
+# Counts the system calls of a server under load.
+need strace has strace
 # Counts instructions of the hot paths.
 need valgrind has valgrind
 need python3 has python3

@@ -139,10 +139,14 @@ impl Stack {
 }
 
 /// Gives the memory of the lowest `bytes` of a stack back, in whole pages; they are zero when they
-/// are used again. Nothing may stand there.
-pub(crate) fn shed(lowest: usize, bytes: usize) {
+/// are used again. Nothing may stand there. A stack of which no more than `kept` bytes were ever
+/// used keeps its pages. To give them back interrupts every core of the process; to ask whether
+/// they are there interrupts none.
+pub(crate) fn shed(lowest: usize, bytes: usize, kept: usize) {
     let bytes = bytes & !(GUARD_BYTES - 1);
-    if bytes > 0 {
+    let Some(highest) = bytes.min(STACK_BYTES - kept).checked_sub(GUARD_BYTES) else { return };
+    // Code touches each page of a stack on its way down.
+    if mapping::is_resident((lowest + highest) as *const u8) {
         // SAFETY: the caller says that these pages of a stack's own mapping are not in use. Nothing
         // changes where it fails.
         unsafe { mapping::discard(lowest as *mut u8, bytes) };
@@ -237,6 +241,31 @@ mod tests {
 
     use super::*;
     use crate::tests::start;
+
+    #[test]
+    fn a_stack_gives_pages_back_only_if_it_was_used_deeply() {
+        const USED: usize = 8 << 10;
+        const KEPT: usize = 64 << 10;
+        let stack = Stack::map().unwrap();
+        let base = stack.lowest() + STACK_BYTES;
+        let touch = |depth: usize| {
+            // SAFETY: the stack's own mapping, which nobody uses.
+            (1..=depth / 4096).for_each(|page| unsafe { ((base - page * 4096) as *mut u8).write(1) });
+        };
+        let is_there = |depth: usize| mapping::is_resident((base - depth) as *const u8);
+        touch(KEPT);
+        shed(stack.lowest(), STACK_BYTES - USED, KEPT);
+        assert!(is_there(USED) && is_there(KEPT));
+        touch(KEPT + 4096);
+        shed(stack.lowest(), STACK_BYTES - USED, KEPT);
+        assert!(is_there(USED) && !is_there(USED + 4096) && !is_there(KEPT + 4096));
+        // More is in use than is kept.
+        touch(4 * KEPT);
+        shed(stack.lowest(), STACK_BYTES - 2 * KEPT, KEPT);
+        assert!(is_there(2 * KEPT) && !is_there(2 * KEPT + 4096) && !is_there(4 * KEPT));
+        // Nothing is free.
+        shed(stack.lowest(), 0, KEPT);
+    }
 
     #[test]
     fn a_burst_of_fibers_finds_the_stacks_of_the_last_one() {

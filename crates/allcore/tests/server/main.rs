@@ -37,4 +37,5 @@ mod specs;
 mod starting;
 mod stop_points;
 mod sysbench;
+mod system_calls;
 mod wire_fuzz;

@@ -533,12 +533,13 @@ fn is_used(bytes: usize) -> bool {
 }
 
 /// Gives back the stack memory below the caller, which deeper calls used before. For a fiber that
-/// is about to wait long. Costs a system call.
+/// is about to wait long. Costs a system call, and interrupts the cores only if the session's
+/// account counts some of that memory.
 pub fn shed_stack() {
     let Some((_, fiber)) = current().filter(|(_, fiber)| !fiber.local.on_worker_stack.get()) else { return };
     let lowest = fiber.local.half.get() - STACK_BYTES / 2;
     let used = fiber.stack_used() + STACK_LEFT;
-    stack::shed(lowest, STACK_BYTES.saturating_sub(used));
+    stack::shed(lowest, STACK_BYTES.saturating_sub(used), STACK_UNCOUNTED);
 }
 
 /// Runs `body` on a further stack of this fiber. An error means that there is none; `body` has not
