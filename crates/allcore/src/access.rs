@@ -141,7 +141,8 @@ fn password_source(data: &Path) -> Result<Arc<PasswordSource>, String> {
             data.display()
         ));
     }
-    let known = Known { data: data.to_path_buf(), last: SpinLock::new((stamp, Arc::new(passwords))) };
+    let known =
+        Known { data: data.to_path_buf(), last: SpinLock::new(&"passwords", (stamp, Arc::new(passwords))) };
     // Called at each login, so that a change needs no restart. Other sessions of the core run
     // meanwhile.
     Ok(Arc::new(move |user: &str| -> Option<Verifier> {

@@ -39,7 +39,7 @@ pub struct CounterState {
 impl Counter {
     /// A counter in this state.
     pub fn new(state: CounterState) -> Counter {
-        Counter { state: SpinLock::new(state), logged: WaitQueue::new() }
+        Counter { state: SpinLock::new(&"sequence", state), logged: WaitQueue::new(&"sequence record") }
     }
 
     /// The last value for pg_sequences, and whether the counter has returned it.

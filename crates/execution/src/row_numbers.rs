@@ -35,7 +35,7 @@ impl RowNumbers {
     /// The row numbers of a folder whose trees nobody has used yet. `instance` is the folder's own.
     #[must_use]
     pub fn new(instance: u64) -> RowNumbers {
-        RowNumbers { instance, next: SpinLock::new(HashMap::default()) }
+        RowNumbers { instance, next: SpinLock::new(&"row numbers", HashMap::default()) }
     }
 
     /// The number of a new row, or of a new value, of a tree whose keys begin with such numbers (8

@@ -134,7 +134,7 @@ pub fn run_given<R: Send + 'static>(
     let call = Arc::new(Call {
         interrupt,
         state: AtomicU8::new(RUNNING_CALL),
-        result: SpinLock::new(None),
+        result: SpinLock::new(&"call beside the cores", None),
         waker: sync::park::current(),
     });
     let theirs = Arc::clone(&call);

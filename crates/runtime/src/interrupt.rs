@@ -104,7 +104,7 @@ impl Default for Interrupt {
     fn default() -> Interrupt {
         Interrupt {
             pending: AtomicU32::default(),
-            parked: SpinLock::default(),
+            parked: SpinLock::new(&"interrupt", None),
             wait_event: AtomicU8::default(),
             session: OnceLock::new(),
             held: AtomicI64::new(0),

@@ -272,7 +272,7 @@ mod tests {
         const FIBERS: usize = 400;
         let runtime = start(1);
         let burst = || {
-            let (queue, opened) = (Arc::new(WaitQueue::new()), Arc::new(AtomicBool::new(false)));
+            let (queue, opened) = (Arc::new(WaitQueue::new(&"test")), Arc::new(AtomicBool::new(false)));
             let (told, ends) = channel();
             for _ in 0..FIBERS {
                 let (queue, opened, told) = (queue.clone(), opened.clone(), told.clone());

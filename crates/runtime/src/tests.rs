@@ -94,7 +94,7 @@ fn a_panic_ends_its_fiber_alone() {
 #[test]
 fn fibers_take_turns_and_wait_for_each_other() {
     let runtime = start(2);
-    let (queue, count) = (Arc::new(WaitQueue::new()), Arc::new(AtomicUsize::new(0)));
+    let (queue, count) = (Arc::new(WaitQueue::new(&"test")), Arc::new(AtomicUsize::new(0)));
     let (done, ends) = channel();
     for fiber in 0..500 {
         let (queue, count, done) = (queue.clone(), count.clone(), done.clone());
@@ -164,7 +164,7 @@ fn interrupts_end_waits_and_are_taken_once() {
         let waiter = scope.spawn(|| {
             runtime.call(1, move || {
                 fiber::obey(Some(own));
-                let queue = WaitQueue::new();
+                let queue = WaitQueue::new(&"test");
                 says.store(true, Ordering::Release);
                 let gave_up = queue.wait_until_with(|| false, interrupt::park);
                 assert!(!queue.has_waiters());
@@ -195,7 +195,7 @@ fn interrupts_end_waits_and_are_taken_once() {
 #[test]
 fn many_parked_fibers_and_all_wake() {
     let runtime = start(2);
-    let open = Arc::new((WaitQueue::new(), AtomicBool::new(false)));
+    let open = Arc::new((WaitQueue::new(&"test"), AtomicBool::new(false)));
     let (done, ends) = channel();
     for fiber in 0..3000 {
         let (open, done) = (open.clone(), done.clone());
@@ -229,7 +229,7 @@ fn a_latch_across_a_park_is_refused() {
     let runtime = start(1);
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         runtime.call(0, || {
-            let lock = sync::SpinLock::new(());
+            let lock = sync::SpinLock::new(&"test", ());
             let _guard = lock.lock();
             fiber::yield_now();
         });

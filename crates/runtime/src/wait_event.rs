@@ -43,10 +43,14 @@ pub enum WaitEvent {
     /// Nothing: the session runs and has held its core for longer than the watchdog's limit
     /// (1 s). The reader of `pg_stat_activity` computes this event; the session never stores it.
     Held = 16,
+    /// The latch of a page, or the end of changes to it.
+    PageLatch = 17,
+    /// A spin lock that a thread holds which has lost its processor.
+    SpinLock = 18,
 }
 
 impl WaitEvent {
-    const ALL: [WaitEvent; 16] = [
+    const ALL: [WaitEvent; 18] = [
         WaitEvent::TransactionId,
         WaitEvent::Tuple,
         WaitEvent::Relation,
@@ -63,6 +67,8 @@ impl WaitEvent {
         WaitEvent::Sleep,
         WaitEvent::Turn,
         WaitEvent::Held,
+        WaitEvent::PageLatch,
+        WaitEvent::SpinLock,
     ];
 
     /// The event that the session of this interrupt waits for now; `None` when it runs.
@@ -93,6 +99,8 @@ impl WaitEvent {
             WaitEvent::Sleep => ("Timeout", "PgSleep"),
             WaitEvent::Turn => ("Core", "Turn"),
             WaitEvent::Held => ("Core", "Held"),
+            WaitEvent::PageLatch => ("LWLock", "BufferContent"),
+            WaitEvent::SpinLock => ("Timeout", "SpinDelay"),
         }
     }
 }
@@ -111,6 +119,13 @@ impl Drop for Until {
 pub fn during<R>(wait_event: WaitEvent, wait: impl FnOnce() -> R) -> R {
     let _until = Until(say(wait_event as u8));
     wait()
+}
+
+/// As [`during`], unless the session waits for something already: then that stays.
+pub(crate) fn during_else<R>(wait_event: WaitEvent, wait: impl FnOnce() -> R) -> R {
+    let says =
+        interrupt::with_obeyed(|interrupt| interrupt.is_some_and(|interrupt| interrupt.wait_event() != 0));
+    if says { wait() } else { during(wait_event, wait) }
 }
 
 /// Says what the running fiber's session waits for; gives what it said before.

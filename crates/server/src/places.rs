@@ -111,8 +111,13 @@ struct Held {
 }
 
 /// The places of a server.
-#[derive(Default)]
 pub struct Places(SpinLock<Counts>);
+
+impl Default for Places {
+    fn default() -> Places {
+        Places(SpinLock::new(&"places", Counts::default()))
+    }
+}
 
 #[derive(Default)]
 struct Counts {

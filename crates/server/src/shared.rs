@@ -83,10 +83,10 @@ impl Shared {
     pub fn new(database: Database, policy: Policy) -> Arc<Self> {
         Arc::new(Self {
             database,
-            policy: SpinLock::new(Arc::new(policy)),
+            policy: SpinLock::new(&"login policy", Arc::new(policy)),
             policies: AtomicU64::new(0),
             places: Arc::default(),
-            throttle: SpinLock::default(),
+            throttle: SpinLock::new(&"login throttle", Throttle::default()),
         })
     }
 

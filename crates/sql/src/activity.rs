@@ -142,8 +142,8 @@ impl ActivityTable {
     pub fn new(sessions: usize) -> ActivityTable {
         ActivityTable {
             slots: (0..sessions).map(|_| CachePadded::default()).collect(),
-            free: SpinLock::new(Free { slots: Vec::new(), next: 0 }),
-            numbers: SpinLock::default(),
+            free: SpinLock::new(&"activity slots", Free { slots: Vec::new(), next: 0 }),
+            numbers: SpinLock::new(&"session numbers", Numbers::default()),
         }
     }
 
@@ -197,11 +197,12 @@ impl ActivityTable {
     }
 
     /// The sessions that run on a core now, with their statements. A fiber that has yielded or
-    /// parked does not count: it has a wait event.
+    /// parked does not count: it has a wait event. One that spins counts: it keeps its core.
     pub fn running_on(&self, core: usize) -> Vec<(u32, String)> {
         let here: HashSet<u32> = {
             let numbers = self.numbers.lock();
-            let runs = |one: &Interrupt| one.core() == Some(core) && WaitEvent::of(one).is_none();
+            let waits = |one: &Interrupt| !matches!(WaitEvent::of(one), None | Some(WaitEvent::SpinLock));
+            let runs = |one: &Interrupt| one.core() == Some(core) && !waits(one);
             numbers.interrupts.iter().filter(|(_, one)| runs(one)).map(|(session, _)| *session).collect()
         };
         let active = |slot: &CachePadded<Slot>| {

@@ -95,8 +95,10 @@ impl PageNumbers {
     /// The numbers of a file without pages.
     pub(crate) fn new(cores: usize) -> PageNumbers {
         PageNumbers {
-            shared: CachePadded::new(SpinLock::new(Bitmap::default())),
-            kept: PerCore::new(cores, |_| SpinLock::new(Vec::with_capacity(KEPT_MAX + 1))),
+            shared: CachePadded::new(SpinLock::new(&"page numbers", Bitmap::default())),
+            kept: PerCore::new(cores, |_| {
+                SpinLock::new(&"kept page numbers", Vec::with_capacity(KEPT_MAX + 1))
+            }),
         }
     }
 

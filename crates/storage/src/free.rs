@@ -111,13 +111,13 @@ impl Core {
         Core {
             near,
             far,
-            lists: SpinLock::new(Lists { free: List::EMPTY, reserved: List::EMPTY }),
+            lists: SpinLock::new(&"free frames", Lists { free: List::EMPTY, reserved: List::EMPTY }),
             free: AtomicU32::new(0),
-            waiters: WaitQueue::new(),
-            writer: WaitQueue::new(),
+            waiters: WaitQueue::new(&"free frame"),
+            writer: WaitQueue::new(&"page writer idle"),
             wanted: AtomicBool::new(false),
             failures: AtomicU64::new(0),
-            failure: SpinLock::new(None),
+            failure: SpinLock::new(&"page writer failure", None),
         }
     }
 }

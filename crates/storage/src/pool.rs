@@ -22,8 +22,9 @@ use runtime::memory::{self, AtomicArray, HugePages, Region, RegionKind};
 use runtime::topology::Workers;
 use runtime::{stop, time};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use sync::profile::Hold;
 use sync::racy::RacyBytes;
-use sync::{CachePadded, ShardedCounter, WaitQueue, park};
+use sync::{CachePadded, ShardedCounter, WaitQueue};
 
 use crate::Error;
 use crate::datafile::DataFile;
@@ -34,6 +35,7 @@ use crate::log::Wal;
 use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
 use crate::sweep::{Machine, Sweep, batch_size};
 pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
+pub(crate) use latch::yield_for_latch;
 pub use regions::RegionUse;
 
 use growth::Growth;
@@ -42,6 +44,7 @@ use headers::Headers;
 mod growth;
 mod guard;
 mod headers;
+mod latch;
 mod load;
 mod regions;
 mod stretch;
@@ -200,7 +203,7 @@ impl Pool {
             headers,
             growth,
             locked,
-            loads: (0..LOAD_QUEUES).map(|_| CachePadded::default()).collect(),
+            loads: (0..LOAD_QUEUES).map(|_| CachePadded::new(WaitQueue::new(&"page load"))).collect(),
             log,
             bound_to_log: AtomicBool::new(false),
             counters: Counters {
@@ -213,7 +216,7 @@ impl Pool {
             },
             stopping: AtomicBool::new(false),
             writers: AtomicUsize::new(0),
-            writers_ended: WaitQueue::new(),
+            writers_ended: WaitQueue::new(&"page writer end"),
         }))
     }
 
@@ -304,7 +307,7 @@ impl Pool {
         // Acquire: this sees the frame's header as it was when the page was entered.
         let frame = Entry(entry.load(Ordering::Acquire)).frame().ok_or(Miss::Absent)?;
         let header = self.headers.get(frame as usize).ok_or(Miss::Absent)?;
-        let seen = header.latch.read().ok_or(Miss::Busy)?;
+        let seen = header.latch.read(move || self.class_of(frame)).ok_or(Miss::Busy)?;
         // The frame may hold another page since the look at the entry.
         if header.page_no() != page_no {
             return Err(Miss::Absent);
@@ -334,7 +337,7 @@ impl Pool {
         match miss {
             Miss::Absent => self.load(page_no),
             Miss::Busy => {
-                park::yield_now();
+                yield_for_latch();
                 Ok(())
             }
         }
@@ -349,7 +352,7 @@ impl Pool {
                 }
                 // The page has changed in between, or has too many pins: let others run, and look
                 // again.
-                Ok(_) => park::yield_now(),
+                Ok(_) => yield_for_latch(),
                 Err(miss) => self.resolve(page_no, miss)?,
             }
         }
@@ -383,20 +386,20 @@ impl Pool {
         let entry = self.entry(page_no).expect("a claimed page number has an entry");
         let spare =
             self.free.take_reserved(&self.headers, core).expect("a frame was reserved before it is needed");
-        let frame = loop {
+        let (frame, hold) = loop {
             // Acquire: this sees the frame's header as it was when the page was entered.
             let now = Entry(entry.load(Ordering::Acquire));
             if let Some(frame) = now.frame() {
                 // A freed page of this number was not evicted yet. Its frame is used again. So a
                 // write of the old content that is under way cannot end after a write of the new
                 // one.
-                if self.latch_resident(page_no, frame) {
+                if let Some(hold) = self.latch_resident(page_no, frame) {
                     self.free.put_reserved(&self.headers, core, spare);
-                    break frame;
+                    break (frame, hold);
                 }
                 continue;
             }
-            self.give(spare, page_no);
+            let hold = self.give(spare, page_no);
             let resident = Entry::resident(spare);
             // AcqRel: as in `load_with`, and a reader that sees the entry sees the header. Relaxed
             // on failure: looked at again.
@@ -406,32 +409,35 @@ impl Pool {
                     // it has lost.
                     self.load_queue(page_no).wake_all();
                 }
-                break spare;
+                break (spare, hold);
             }
             self.header(spare).set_page_no(PageNo::NONE);
-            self.header(spare).latch.unlock_changed();
+            self.header(spare).latch.unlock_changed(hold);
         };
         self.header(frame).set_usage(1);
-        let mut page = PageMut::new(self, frame);
+        let mut page = PageMut::new(self, frame, hold);
         page::format(page.bytes_mut(), page_no, kind, tree, level);
         page
     }
 
     /// Latches a frame that has no page and gives it one. A reader that saw the frame's last page
     /// may hold the latch for a moment, until it finds that the page is gone.
-    fn give(&self, frame: u32, page_no: PageNo) {
-        let header = self.header(frame);
-        while !header.latch.read().is_some_and(|seen| header.latch.try_lock(seen)) {}
-        header.set_page_no(page_no);
+    fn give(&self, frame: u32, page_no: PageNo) -> Hold {
+        let hold = loop {
+            if let Some(hold) = self.read_latch(frame).and_then(|seen| self.try_latch(frame, seen)) {
+                break hold;
+            }
+        };
+        self.header(frame).set_page_no(page_no);
+        hold
     }
 
-    /// Takes the latch of a resident page that nobody refers to any more; false when the page has
+    /// Takes the latch of a resident page that nobody refers to any more; `None` when the page has
     /// left the frame. The page writer or an eviction may hold the latch. It is running and about
     /// to release it: no latch survives a park.
-    fn latch_resident(&self, page_no: PageNo, frame: u32) -> bool {
-        let header = self.header(frame);
-        let Some(seen) = header.latch.read() else { return false };
-        header.page_no() == page_no && header.latch.try_lock(seen)
+    fn latch_resident(&self, page_no: PageNo, frame: u32) -> Option<Hold> {
+        let seen = self.read_latch(frame)?;
+        if self.header(frame).page_no() == page_no { self.try_latch(frame, seen) } else { None }
     }
 
     /// Drops a freed page without writing it. The record that frees it must have been appended. A
@@ -440,24 +446,24 @@ impl Pool {
         let Ok(page) = self.get(page_no) else { return };
         let header = self.header(page.frame);
         header.set_usage(0);
-        if header.latch.try_lock_idle(page.seen) {
+        if let Some(hold) = self.try_latch_idle(page.frame, page.seen) {
             if header.forget_changes() {
-                self.vacate(page_no, page.frame);
+                self.vacate(page_no, page.frame, hold);
             } else {
-                header.latch.unlock_unchanged();
+                header.latch.unlock_unchanged(hold);
             }
         }
     }
 
     /// Takes the page out of a frame whose latch the caller holds, and frees the frame.
-    fn vacate(&self, page_no: PageNo, frame: u32) {
+    fn vacate(&self, page_no: PageNo, frame: u32, hold: Hold) {
         let entry = self.entry(page_no).expect("a resident page has an entry");
         let header = self.header(frame);
         debug_assert!(!header.is_dirty() && Entry(entry.load(Ordering::Relaxed)) == Entry::resident(frame));
         // Release: a reader that finds the page absent reads it from disk after its last write.
         entry.store(Entry::ABSENT.0, Ordering::Release);
         header.set_page_no(PageNo::NONE);
-        header.latch.unlock_changed();
+        header.latch.unlock_changed(hold);
         stop::point("storage.evict.before_free");
         self.put_frame(frame);
     }
@@ -466,17 +472,15 @@ impl Pool {
     pub(crate) fn evict(&self, frame: u32, chosen: State) -> bool {
         stop::point("storage.evict.chosen");
         let header = self.header(frame);
-        if !header.latch.try_lock_idle(chosen) {
-            return false;
-        }
+        let Some(hold) = self.try_latch_idle(frame, chosen) else { return false };
         let page_no = header.page_no();
         // The sweep repeats the test for dirty under the latch. Since it chose the page, another
         // fiber may have changed and written it, or another sweeper may hold it.
         if header.is_dirty() || page_no == PageNo::NONE {
-            header.latch.unlock_unchanged();
+            header.latch.unlock_unchanged(hold);
             return false;
         }
-        self.vacate(page_no, frame);
+        self.vacate(page_no, frame, hold);
         self.counters.evictions.add(1);
         true
     }

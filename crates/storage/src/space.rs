@@ -149,7 +149,7 @@ struct Numbers {
 
 impl Numbers {
     fn new(free: PageNumbers) -> Numbers {
-        Numbers { free, growing: AtomicBool::new(false), grown: WaitQueue::new() }
+        Numbers { free, growing: AtomicBool::new(false), grown: WaitQueue::new(&"file extension") }
     }
 
     /// Claims a number. Where none is free, one fiber runs `grow` and the others wait for it.

@@ -157,9 +157,9 @@ impl Store {
             space,
             runtime: Arc::clone(runtime),
             inheritance: Inheritance::default(),
-            recovery: SpinLock::new(None),
-            checkpointer: SpinLock::new(None),
-            lock: SpinLock::new(lock),
+            recovery: SpinLock::new(&"recovery", None),
+            checkpointer: SpinLock::new(&"checkpointer", None),
+            lock: SpinLock::new(&"file lock", lock),
         }))
     }
 
@@ -203,9 +203,9 @@ impl Store {
             space,
             runtime: Arc::clone(runtime),
             inheritance,
-            recovery: SpinLock::new(Some(recovery)),
-            checkpointer: SpinLock::new(None),
-            lock: SpinLock::new(lock),
+            recovery: SpinLock::new(&"recovery", Some(recovery)),
+            checkpointer: SpinLock::new(&"checkpointer", None),
+            lock: SpinLock::new(&"file lock", lock),
         }))
     }
 

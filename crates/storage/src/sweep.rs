@@ -194,7 +194,7 @@ mod tests {
     fn cores_at_once_visit_each_frame_once() {
         let (frames, cores, per_core) = (1024, 4, 1024);
         let sweep = Sweep::new(frames, cores, 16);
-        let visits: Vec<SpinLock<u32>> = (0..frames).map(|_| SpinLock::new(0)).collect();
+        let visits: Vec<SpinLock<u32>> = (0..frames).map(|_| SpinLock::new(&"test", 0)).collect();
         std::thread::scope(|scope| {
             for core in 0..cores {
                 let (sweep, visits) = (&sweep, &visits);

@@ -21,13 +21,13 @@ use std::time::Duration;
 use runtime::file::AlignedBuf;
 use runtime::{Cause, Runtime, fail_stop, fiber, stop};
 use sync::atomic::Ordering;
-use sync::park;
+use sync::profile::Hold;
 use sync::racy::RacyBytes;
 
 use crate::Error;
 use crate::frame::{State, USAGE_MAX};
 use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
-use crate::pool::{LOOK_AHEAD, Pool};
+use crate::pool::{LOOK_AHEAD, Pool, yield_for_latch};
 
 /// The most pages that a writer has under way at once.
 const BATCH: usize = 64;
@@ -81,12 +81,13 @@ impl Batch {
         // counts only if the version is unchanged after it.
         let bytes = unsafe { RacyBytes::new(pool.bytes_of(frame), PAGE_SIZE) };
         let copied = bytes.copy_all(self.slot(index));
-        if !copied || !header.latch.validate(chosen) || !header.latch.try_lock(chosen) {
+        if !copied || !header.latch.validate(chosen) {
             return false;
         }
+        let Some(hold) = pool.try_latch(frame, chosen) else { return false };
         let page_no = header.page_no();
         let claimed = page_no != PageNo::NONE && header.begin_write();
-        header.latch.unlock_unchanged();
+        header.latch.unlock_unchanged(hold);
         if claimed {
             self.copies.push(Copy { frame, page_no, chosen });
         }
@@ -98,7 +99,7 @@ impl Batch {
     fn add_stubbornly(&mut self, pool: &Pool, frame: u32) -> bool {
         let header = pool.header(frame);
         for _ in 0..COPY_ATTEMPTS {
-            if let Some(state) = header.latch.read()
+            if let Some(state) = pool.read_latch(frame)
                 && self.add(pool, frame, state)
             {
                 return true;
@@ -107,7 +108,7 @@ impl Batch {
                 return false;
             }
         }
-        let chosen = latch_yielding(pool, frame);
+        let (chosen, hold) = latch_yielding(pool, frame);
         let page_no = header.page_no();
         let claimed = page_no != PageNo::NONE && header.begin_write();
         if claimed {
@@ -117,7 +118,7 @@ impl Batch {
             debug_assert!(copied, "a slot has the size of a page");
             self.copies.push(Copy { frame, page_no, chosen });
         }
-        header.latch.unlock_unchanged();
+        header.latch.unlock_unchanged(hold);
         claimed
     }
 
@@ -128,10 +129,10 @@ impl Batch {
         let written = self.write_to_files(pool);
         stop::point("storage.writer.after_write");
         for copy in &self.copies {
-            latch_yielding(pool, copy.frame);
+            let (_, hold) = latch_yielding(pool, copy.frame);
             let header = pool.header(copy.frame);
             header.end_write(written.is_ok());
-            header.latch.unlock_unchanged();
+            header.latch.unlock_unchanged(hold);
         }
         match written {
             Ok(()) => pool.counters.writes.add(self.copies.len() as i64),
@@ -170,15 +171,15 @@ impl Batch {
 
 /// Takes a frame's latch and lets other fibers run while another holds it; returns the state
 /// before.
-fn latch_yielding(pool: &Pool, frame: u32) -> State {
-    let header = pool.header(frame);
+#[track_caller]
+fn latch_yielding(pool: &Pool, frame: u32) -> (State, Hold) {
     loop {
-        if let Some(state) = header.latch.read()
-            && header.latch.try_lock(state)
+        if let Some(state) = pool.read_latch(frame)
+            && let Some(hold) = pool.try_latch(frame, state)
         {
-            return state;
+            return (state, hold);
         }
-        park::yield_now();
+        yield_for_latch();
     }
 }
 

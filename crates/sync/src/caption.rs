@@ -60,7 +60,7 @@ impl Caption {
     /// writer's thread may have been preempted.
     pub fn read(&self) -> String {
         loop {
-            if let Some(seen) = self.latch.read()
+            if let Some(seen) = self.latch.read(|| &"caption")
                 && let text = self.copy()
                 && self.latch.validate(seen)
             {

@@ -19,15 +19,16 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use crate::park;
-use crate::spin::SpinLock;
+use crate::profile::{self, Class};
+use crate::spin::{SpinGuard, SpinLock};
 
 /// Waiters in the order of their arrival.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FairQueue {
     waiters: SpinLock<Waiters>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiters {
     queue: VecDeque<Waiter>,
     /// Number of the next waiter that arrives.
@@ -53,16 +54,16 @@ struct Place<'a> {
 }
 
 impl FairQueue {
-    /// An empty queue.
+    /// An empty queue, in which waits are of this class.
     #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self { waiters: SpinLock::new(Waiters { queue: VecDeque::new(), next: 0 }) }
+    pub const fn new(class: Class) -> Self {
+        Self { waiters: SpinLock::new(class, Waiters { queue: VecDeque::new(), next: 0 }) }
     }
 
-    /// An empty queue.
+    /// An empty queue, in which waits are of this class.
     #[cfg(loom)]
-    pub fn new() -> Self {
-        Self { waiters: SpinLock::new(Waiters { queue: VecDeque::new(), next: 0 }) }
+    pub fn new(class: Class) -> Self {
+        Self { waiters: SpinLock::new(class, Waiters { queue: VecDeque::new(), next: 0 }) }
     }
 
     /// Waits until the caller is first and `condition` holds. `park` parks the caller; it may give
@@ -70,16 +71,24 @@ impl FairQueue {
     ///
     /// # Errors
     /// Those of `park`.
+    #[track_caller]
     pub fn wait_until_with<E>(
         &self,
         mut condition: impl FnMut() -> bool,
         mut park: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         let place = self.join();
-        while !(place.is_first() && condition()) {
-            park()?;
+        if place.is_first(self.waiters.lock()) && condition() {
+            return Ok(());
         }
-        Ok(())
+        profile::wait(self.waiters.class(), || {
+            loop {
+                park()?;
+                if place.is_first(self.waiters.lock_again()) && condition() {
+                    return Ok(());
+                }
+            }
+        })
     }
 
     fn join(&self) -> Place<'_> {
@@ -106,8 +115,8 @@ impl FairQueue {
 }
 
 impl Place<'_> {
-    fn is_first(&self) -> bool {
-        self.queue.waiters.lock().queue.front().is_some_and(|first| first.number == self.number)
+    fn is_first(&self, waiters: SpinGuard<'_, Waiters>) -> bool {
+        waiters.queue.front().is_some_and(|first| first.number == self.number)
     }
 }
 
@@ -146,7 +155,7 @@ mod tests {
 
     #[test]
     fn waiters_go_in_the_order_of_their_arrival() {
-        let queue = FairQueue::new();
+        let queue = FairQueue::new(&"test");
         let open = AtomicBool::new(false);
         let (went, hear) = channel();
         std::thread::scope(|scope| {
@@ -167,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_waiter_that_gives_up_hands_its_place_to_the_next_one() {
-        let queue = FairQueue::new();
+        let queue = FairQueue::new(&"test");
         let (gives_up, waits) = (AtomicBool::new(false), AtomicU64::new(1));
         std::thread::scope(|scope| {
             let first = scope.spawn(|| {

@@ -16,6 +16,7 @@
 pub mod atomic;
 pub mod held;
 pub mod park;
+pub mod profile;
 pub mod racy;
 pub mod slot;
 

@@ -17,6 +17,8 @@ pub trait ParkHook: Sync {
     fn park(&self);
     /// Lets others run, without waiting for a wake-up.
     fn yield_now(&self);
+    /// Runs `pause`, in which the thread sleeps because another one holds a spin lock.
+    fn spin(&self, pause: fn());
 }
 
 core_local! {
@@ -50,6 +52,16 @@ pub fn yield_now() {
     held::assert_none();
     match HOOK.with(Cell::get) {
         Some(hook) => hook.yield_now(),
+        None => machine::yield_thread(),
+    }
+}
+
+/// Gives the rest of the thread's time slice to the kernel, because another thread holds a spin
+/// lock. The running fiber keeps its core, and may hold latches.
+#[cold]
+pub(crate) fn yield_thread() {
+    match HOOK.with(Cell::get) {
+        Some(hook) => hook.spin(machine::yield_thread),
         None => machine::yield_thread(),
     }
 }

@@ -32,6 +32,32 @@ pub(crate) fn prefetch_line(address: *const u8) {
     let _ = address;
 }
 
+/// A clock that costs a few nanoseconds: ticks of a constant, unknown rate. All cores of a socket
+/// agree on it; different sockets may differ.
+#[cfg(not(any(loom, model)))]
+#[inline]
+pub(crate) fn ticks() -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        // SAFETY: every processor of this architecture has the instruction.
+        unsafe { std::arch::x86_64::_rdtsc() }
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    {
+        let ticks: u64;
+        // SAFETY: Linux lets programs read this counter.
+        unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
+        ticks
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid timespec to write to; every Linux has the clock.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+}
+
 /// Copies at least this long are left to [`copy_long`], where the processor has it.
 pub(crate) const LONG_COPY: usize =
     if cfg!(all(target_arch = "x86_64", not(miri))) { 512 } else { usize::MAX };

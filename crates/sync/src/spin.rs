@@ -3,19 +3,24 @@
 //! It counts as a latch. A waiter spins a bounded number of times and then gives its time slice to
 //! the kernel, because the holder may be a preempted thread. The holder is no parked fiber, because
 //! no fiber parks with a latch.
+//!
+//! Each lock has a class, by which the profiler names it ([`crate::profile`]).
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 
 use crate::atomic::{AtomicBool, Ordering, spin_loop};
-use crate::held;
-use crate::machine::{preemption_point, yield_thread};
+use crate::machine::preemption_point;
+use crate::profile::{self, Class, Hold, Kind, Site, Waiting};
+use crate::{held, park};
 
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
 /// Mutual exclusion by spinning.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SpinLock<T> {
+    class: Class,
     locked: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -28,56 +33,112 @@ unsafe impl<T: Send> Sync for SpinLock<T> {}
 #[derive(Debug)]
 pub struct SpinGuard<'a, T> {
     lock: &'a SpinLock<T>,
+    hold: Hold,
     // A guard belongs to the thread that took it: the count of held latches is per thread.
     _not_send: std::marker::PhantomData<*const ()>,
 }
 
 impl<T> SpinLock<T> {
-    /// An open lock.
+    /// An open lock of this class.
     #[cfg(not(loom))]
-    pub const fn new(value: T) -> Self {
-        Self { locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    pub const fn new(class: Class, value: T) -> Self {
+        Self { class, locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// An open lock.
+    /// An open lock of this class.
     #[cfg(loom)]
-    pub fn new(value: T) -> Self {
-        Self { locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    pub fn new(class: Class, value: T) -> Self {
+        Self { class, locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     /// Waits for the lock.
     #[inline]
+    #[track_caller]
     pub fn lock(&self) -> SpinGuard<'_, T> {
-        match self.try_lock() {
-            Some(guard) => guard,
-            None => self.lock_contended(),
+        self.lock_by(Kind::Acquire)
+    }
+
+    /// As [`SpinLock::lock`], for a caller that gave the lock up in order to wait.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn lock_again(&self) -> SpinGuard<'_, T> {
+        self.lock_by(Kind::Reacquire)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn lock_by(&self, kind: Kind) -> SpinGuard<'_, T> {
+        if profile::is_on() {
+            return self.lock_counted(kind, Location::caller());
         }
+        if !self.take() {
+            self.take_contended(|| {});
+        }
+        self.guard(Hold::NONE)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_counted(&self, kind: Kind, at: &'static Location<'static>) -> SpinGuard<'_, T> {
+        let site = &Site { class: self.class, kind, at };
+        if self.take() {
+            return self.guard(Hold::begin(self.key(), || *site));
+        }
+        let waiting = Waiting::begin(self.key());
+        self.take_contended(|| profile::mark(self.key()));
+        self.guard(waiting.hold(self.key(), site))
     }
 
     /// Takes the lock if it is free.
     #[inline]
+    #[track_caller]
     pub fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
-        // Acquire: what the last holder wrote is seen. Relaxed on failure: nothing is read.
-        self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        held::acquire();
-        preemption_point();
-        Some(SpinGuard { lock: self, _not_send: std::marker::PhantomData })
+        let at = Location::caller();
+        let site = move || Site { class: self.class, kind: Kind::Acquire, at };
+        self.take().then(|| self.guard(Hold::begin(self.key(), site)))
     }
 
+    #[inline(always)]
+    fn take(&self) -> bool {
+        // Acquire: what the last holder wrote is seen. Relaxed on failure: nothing is read.
+        let taken = self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if taken {
+            held::acquire();
+            preemption_point();
+        }
+        taken
+    }
+
+    /// Takes the lock. Calls `held_by_another` at each look that finds it taken.
     #[cold]
-    fn lock_contended(&self) -> SpinGuard<'_, T> {
+    fn take_contended(&self, held_by_another: impl Fn()) {
         loop {
             for _ in 0..SPINS {
-                // Relaxed: only a hint when to try; try_lock acquires.
-                if !self.locked.load(Ordering::Relaxed)
-                    && let Some(guard) = self.try_lock()
-                {
-                    return guard;
+                // Relaxed: only a hint when to try; `take` acquires.
+                if self.locked.load(Ordering::Relaxed) {
+                    held_by_another();
+                } else if self.take() {
+                    return;
                 }
                 spin_loop();
             }
-            yield_thread();
+            park::yield_thread();
         }
+    }
+
+    #[inline(always)]
+    fn guard(&self, hold: Hold) -> SpinGuard<'_, T> {
+        SpinGuard { lock: self, hold, _not_send: std::marker::PhantomData }
+    }
+
+    /// Its class.
+    pub(crate) fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The lock's name in the profiler's marks: its address.
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Access without locking, for the only owner.
@@ -112,6 +173,7 @@ impl<T> DerefMut for SpinGuard<'_, T> {
 impl<T> Drop for SpinGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        self.hold.end(self.lock.key());
         held::release();
         preemption_point();
         // Release: the next holder sees what this one wrote.
@@ -125,7 +187,7 @@ mod tests {
 
     #[test]
     fn excludes_and_counts_as_a_latch() {
-        let lock = SpinLock::new(0u64);
+        let lock = SpinLock::new(&"test", 0u64);
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| (0..20_000).for_each(|_| *lock.lock() += 1));

@@ -12,12 +12,17 @@
 //!    alone heeds them: what is pinned stays where it is.
 //! 3. A holder counts as one of a latch ([`held`]), but not in [`VersionLatch::write_alone`], which
 //!    never waits.
+//! 4. The holder keeps the profiler's [`Hold`] and gives it back with the latch: the word has no
+//!    room for it. Callers name the latch's class only when the profiler is on.
 //!
 //! `tests/loom.rs` checks it with and without pins.
+
+use std::panic::Location;
 
 use crate::atomic::{AtomicU64, Ordering, fence, spin_loop};
 use crate::held;
 use crate::machine::preemption_point;
+use crate::profile::{self, Class, Hold, Kind, Site, Waiting};
 
 /// Attempts to see an open latch before the caller must unwind. A latch is held for well under a
 /// microsecond. So the holder is about to finish, or its thread was preempted and waiting here is
@@ -81,15 +86,31 @@ impl<const PINS: u32> VersionLatch<PINS> {
     /// The word once the latch is open, after a bounded spin. `None`: give up what is held, park or
     /// yield, and start over.
     #[inline]
-    pub fn read(&self) -> Option<Version<PINS>> {
+    #[track_caller]
+    pub fn read(&self, class: impl FnOnce() -> Class) -> Option<Version<PINS>> {
         let seen = self.load();
         if !seen.is_locked() {
             return Some(seen);
         }
-        self.read_after_spin()
+        self.read_after_wait(class, Location::caller())
     }
 
     #[cold]
+    #[inline(never)]
+    fn read_after_wait(
+        &self,
+        class: impl FnOnce() -> Class,
+        at: &'static Location<'static>,
+    ) -> Option<Version<PINS>> {
+        if !profile::is_on() {
+            return self.read_after_spin();
+        }
+        let (site, waiting) = (Site { class: class(), kind: Kind::Read, at }, Waiting::begin(self.key()));
+        let read = self.read_after_spin();
+        waiting.end(&site);
+        read
+    }
+
     fn read_after_spin(&self) -> Option<Version<PINS>> {
         for _ in 0..SPINS {
             spin_loop();
@@ -114,7 +135,18 @@ impl<const PINS: u32> VersionLatch<PINS> {
 
     /// Takes the latch if version and latch are as `seen`; pins may come and go.
     #[inline]
-    pub fn try_lock(&self, seen: Version<PINS>) -> bool {
+    #[track_caller]
+    pub fn try_lock(&self, seen: Version<PINS>, class: impl FnOnce() -> Class) -> Option<Hold> {
+        let at = Location::caller();
+        if self.take(seen) {
+            return Some(Hold::begin(self.key(), move || Site { class: class(), kind: Kind::Acquire, at }));
+        }
+        profile::count(move || Site { class: class(), kind: Kind::Upgrade, at });
+        None
+    }
+
+    #[inline(always)]
+    fn take(&self, seen: Version<PINS>) -> bool {
         // Relaxed: the exchange below acquires.
         let mut now = self.word.load(Ordering::Relaxed);
         while now & !Self::PIN_MASK == seen.version() && now & Self::LATCH == 0 {
@@ -133,17 +165,17 @@ impl<const PINS: u32> VersionLatch<PINS> {
 
     /// Takes the latch if the whole word is as `seen` and there is no pin: for giving what is
     /// latched to another use.
-    pub fn try_lock_idle(&self, seen: Version<PINS>) -> bool {
+    #[track_caller]
+    pub fn try_lock_idle(&self, seen: Version<PINS>, class: impl FnOnce() -> Class) -> Option<Hold> {
         if seen.is_locked() || seen.is_pinned() {
-            return false;
+            return None;
         }
         let locked = seen.0 | Self::LATCH;
-        // Acquire and Relaxed: as in `try_lock`.
-        let taken = self.word.compare_exchange(seen.0, locked, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if taken {
-            self.locked();
-        }
-        taken
+        // Acquire and Relaxed: as in `take`.
+        self.word.compare_exchange(seen.0, locked, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        self.locked();
+        let at = Location::caller();
+        Some(Hold::begin(self.key(), move || Site { class: class(), kind: Kind::Acquire, at }))
     }
 
     #[inline]
@@ -158,7 +190,8 @@ impl<const PINS: u32> VersionLatch<PINS> {
     /// Gives the latch back after a change: readers that began before must start over. Only for the
     /// holder.
     #[inline]
-    pub fn unlock_changed(&self) {
+    pub fn unlock_changed(&self, hold: Hold) {
+        hold.end(self.key());
         held::release();
         preemption_point();
         // Release: who sees the new word sees what was written. An addition, since pins come and
@@ -169,11 +202,17 @@ impl<const PINS: u32> VersionLatch<PINS> {
     /// Gives the latch back when nothing was changed: readers that began before stay valid. Only
     /// for the holder.
     #[inline]
-    pub fn unlock_unchanged(&self) {
+    pub fn unlock_unchanged(&self, hold: Hold) {
+        hold.end(self.key());
         held::release();
         preemption_point();
         // Release: what was written beside the latched bytes is seen by the next holder.
         self.word.fetch_sub(Self::LATCH, Ordering::Release);
+    }
+
+    /// The latch's name in the profiler's marks: its address.
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Adds a pin if version and latch are as `seen`.
@@ -227,38 +266,40 @@ mod tests {
     #[test]
     fn a_change_fails_readers_and_no_change_does_not() {
         let latch: VersionLatch = VersionLatch::default();
-        let before = latch.read().unwrap();
-        assert!(latch.try_lock(before));
-        assert!(latch.read().is_none() && !latch.try_lock(before) && !latch.validate(before));
-        latch.unlock_unchanged();
-        assert!(latch.validate(before) && latch.try_lock(before));
-        latch.unlock_changed();
-        assert!(!latch.validate(before) && !latch.try_lock(before));
+        let before = latch.read(|| &"test").unwrap();
+        let lock = || latch.try_lock(before, || &"test");
+        let hold = lock().unwrap();
+        assert!(latch.read(|| &"test").is_none() && lock().is_none() && !latch.validate(before));
+        latch.unlock_unchanged(hold);
+        assert!(latch.validate(before));
+        latch.unlock_changed(lock().unwrap());
+        assert!(!latch.validate(before) && lock().is_none());
         assert_eq!(held::count(), 0);
     }
 
     #[test]
     fn a_pin_fails_no_reader_and_keeps_the_latch_from_being_taken_idle() {
         let latch: VersionLatch<20> = VersionLatch::default();
-        let seen = latch.read().unwrap();
+        let seen = latch.read(|| &"test").unwrap();
         assert!(latch.try_pin(seen) && latch.validate(seen));
-        assert!(!latch.try_lock_idle(latch.load()), "what is pinned stays");
-        assert!(!latch.try_lock_idle(seen), "pinned since");
-        assert!(latch.try_lock(seen) && !latch.try_pin(seen));
-        latch.unlock_changed();
-        assert!(!latch.validate(seen) && !latch.try_lock(seen) && !latch.try_pin(seen));
+        let lock_idle = |seen| latch.try_lock_idle(seen, || &"test");
+        assert!(lock_idle(latch.load()).is_none(), "what is pinned stays");
+        assert!(lock_idle(seen).is_none(), "pinned since");
+        let hold = latch.try_lock(seen, || &"test").unwrap();
+        assert!(!latch.try_pin(seen));
+        latch.unlock_changed(hold);
+        assert!(!latch.validate(seen) && latch.try_lock(seen, || &"test").is_none() && !latch.try_pin(seen));
         latch.unpin();
-        assert!(!latch.try_lock_idle(seen), "changed since");
-        assert!(latch.try_lock_idle(latch.load()));
-        latch.unlock_unchanged();
+        assert!(lock_idle(seen).is_none(), "changed since");
+        latch.unlock_unchanged(lock_idle(latch.load()).unwrap());
         assert_eq!(held::count(), 0);
     }
 
     #[test]
     fn a_lone_writer_fails_readers() {
         let latch: VersionLatch = VersionLatch::default();
-        let before = latch.read().unwrap();
-        latch.write_alone(|| assert!(latch.read().is_none() && !latch.validate(before)));
-        assert!(latch.read().is_some() && !latch.validate(before));
+        let before = latch.read(|| &"test").unwrap();
+        latch.write_alone(|| assert!(latch.read(|| &"test").is_none() && !latch.validate(before)));
+        assert!(latch.read(|| &"test").is_some() && !latch.validate(before));
     }
 }

@@ -3,7 +3,8 @@
 //! A waiter enqueues a node that lies on its own stack, tests its condition again, and only then
 //! parks. A thread that makes the condition true changes the state first and wakes afterwards. One
 //! of the two always sees the other: enqueue, fence, look || change, fence, look for waiters.
-//! Wakers are called after the queue's lock is released.
+//! Wakers are called after the queue's lock is released. The profiler counts each wait by the
+//! queue's class.
 //!
 //! A waiter that leaves (condition true, or interrupted) takes its node out. If it had been chosen
 //! by `wake_one` and leaves because of an interrupt, it passes the wake-up on.
@@ -17,10 +18,11 @@ use std::task::Waker;
 
 use crate::atomic::{AtomicUsize, Ordering, fence};
 use crate::park;
-use crate::spin::SpinLock;
+use crate::profile::{self, Class};
+use crate::spin::{SpinGuard, SpinLock};
 
 /// Waiters in order of arrival.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WaitQueue {
     list: SpinLock<List>,
     /// Number of nodes in `list`, readable without its lock. Written only under it.
@@ -36,12 +38,6 @@ struct List {
 // SAFETY: the pointers are followed only under the queue's lock, and a node leaves the list before
 // it dies.
 unsafe impl Send for List {}
-
-impl Default for List {
-    fn default() -> Self {
-        Self::EMPTY
-    }
-}
 
 impl List {
     const EMPTY: List = List { first: ptr::null(), last: ptr::null() };
@@ -65,20 +61,21 @@ struct Waiter<'a> {
 }
 
 impl WaitQueue {
-    /// An empty queue.
+    /// An empty queue, in which waits are of this class.
     #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self { list: SpinLock::new(List::EMPTY), waiting: AtomicUsize::new(0) }
+    pub const fn new(class: Class) -> Self {
+        Self { list: SpinLock::new(class, List::EMPTY), waiting: AtomicUsize::new(0) }
     }
 
-    /// An empty queue.
+    /// An empty queue, in which waits are of this class.
     #[cfg(loom)]
-    pub fn new() -> Self {
-        Self { list: SpinLock::new(List::EMPTY), waiting: AtomicUsize::new(0) }
+    pub fn new(class: Class) -> Self {
+        Self { list: SpinLock::new(class, List::EMPTY), waiting: AtomicUsize::new(0) }
     }
 
     /// Waits until `condition` holds. It is called by the waiter alone, never under the queue's
     /// lock.
+    #[track_caller]
     pub fn wait_until(&self, condition: impl FnMut() -> bool) {
         let waited: Result<(), Infallible> = self.wait_until_with(condition, || {
             park::park();
@@ -91,14 +88,23 @@ impl WaitQueue {
 
     /// As [`Self::wait_until`], with the caller's way to park, which may give up with an error (an
     /// interrupt).
+    #[track_caller]
     pub fn wait_until_with<E>(
         &self,
         mut condition: impl FnMut() -> bool,
-        mut park: impl FnMut() -> Result<(), E>,
+        park: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         if condition() {
             return Ok(());
         }
+        profile::wait(self.list.class(), || self.wait_in_line(condition, park))
+    }
+
+    fn wait_in_line<E>(
+        &self,
+        mut condition: impl FnMut() -> bool,
+        mut park: impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
         let node = pin!(Node {
             previous: Cell::new(ptr::null()),
             next: Cell::new(ptr::null()),
@@ -107,8 +113,8 @@ impl WaitQueue {
             _pinned: PhantomPinned,
         });
         let waiter = Waiter { queue: self, node: node.into_ref() };
+        waiter.enqueue(|| self.list.lock());
         loop {
-            waiter.enqueue();
             if condition() {
                 return Ok(());
             }
@@ -121,6 +127,7 @@ impl WaitQueue {
             if condition() {
                 return Ok(());
             }
+            waiter.enqueue(|| self.list.lock_again());
         }
     }
 
@@ -198,10 +205,10 @@ impl WaitQueue {
 
 impl Waiter<'_> {
     /// Puts the node at the end of the queue unless it is in it still (after a spurious wake-up).
-    fn enqueue(&self) {
+    fn enqueue<'q>(&'q self, lock: impl FnOnce() -> SpinGuard<'q, List>) {
         let waker = park::current();
         {
-            let mut list = self.queue.list.lock();
+            let mut list = lock();
             let node = self.node.get_ref();
             if !node.queued.get() {
                 // SAFETY: the lock is held, so nobody else touches the waker.
@@ -247,7 +254,7 @@ mod tests {
 
     #[test]
     fn hands_over_to_many_threads() {
-        let queue = WaitQueue::new();
+        let queue = WaitQueue::new(&"test");
         let tokens = AtomicU64::new(0);
         let take = || tokens.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok();
         std::thread::scope(|scope| {
@@ -269,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_waiter_leaves_and_passes_its_wake_up_on() {
-        let queue = WaitQueue::new();
+        let queue = WaitQueue::new(&"test");
         let open = AtomicBool::new(false);
         assert_eq!(queue.wait_until_with(|| false, || Err("stop")), Err("stop"));
         assert!(!queue.has_waiters());

@@ -8,7 +8,11 @@ use loom::sync::Arc;
 use loom::thread;
 
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use sync::profile::Class;
 use sync::{BatchCursor, Caption, FairQueue, SpinLock, VersionLatch, WaitQueue, Walk};
+
+/// The class of the latches below.
+const CLASS: fn() -> Class = || &"test";
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     model_within(3, check);
@@ -24,7 +28,7 @@ fn model_within(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn a_spin_lock_excludes_other_threads() {
     model(|| {
-        let lock = Arc::new(SpinLock::new(0));
+        let lock = Arc::new(SpinLock::new(&"test", 0));
         let other = lock.clone();
         let thread = thread::spawn(move || *other.lock() += 1);
         *lock.lock() += 1;
@@ -41,13 +45,13 @@ fn version_latch_readers_see_whole_changes() {
         let writer = shared.clone();
         let thread = thread::spawn(move || {
             let (latch, left, right) = &*writer;
-            assert!(latch.try_lock(latch.load()));
+            let hold = latch.try_lock(latch.load(), CLASS).unwrap();
             left.store(1, Ordering::Relaxed);
             right.store(1, Ordering::Relaxed);
-            latch.unlock_changed();
+            latch.unlock_changed(hold);
         });
         let (latch, left, right) = &*shared;
-        if let Some(version) = latch.read() {
+        if let Some(version) = latch.read(CLASS) {
             let seen = (left.load(Ordering::Relaxed), right.load(Ordering::Relaxed));
             if latch.validate(version) {
                 assert_eq!(seen.0, seen.1);
@@ -76,14 +80,12 @@ fn a_version_latch_has_one_winner() {
     model(|| {
         let shared = Arc::new((VersionLatch::<0>::default(), AtomicU64::new(0)));
         let upgrade = |shared: &(VersionLatch<0>, AtomicU64)| {
-            let Some(version) = shared.0.read() else { return 0 };
+            let Some(version) = shared.0.read(CLASS) else { return 0 };
             let seen = shared.1.load(Ordering::Relaxed);
-            if !shared.0.try_lock(version) {
-                return 0;
-            }
+            let Some(hold) = shared.0.try_lock(version, CLASS) else { return 0 };
             assert_eq!(shared.1.load(Ordering::Relaxed), seen);
             shared.1.store(seen + 1, Ordering::Relaxed);
-            shared.0.unlock_changed();
+            shared.0.unlock_changed(hold);
             1
         };
         let other = shared.clone();
@@ -103,13 +105,13 @@ fn a_pinned_latch_is_not_taken_idle() {
         let evicting = shared.clone();
         let thread = thread::spawn(move || {
             let (latch, page) = &*evicting;
-            if latch.try_lock_idle(latch.load()) {
+            if let Some(hold) = latch.try_lock_idle(latch.load(), CLASS) {
                 page.store(8, Ordering::Relaxed);
-                latch.unlock_changed();
+                latch.unlock_changed(hold);
             }
         });
         let (latch, page) = &*shared;
-        if let Some(seen) = latch.read() {
+        if let Some(seen) = latch.read(CLASS) {
             let before = page.load(Ordering::Relaxed);
             if latch.try_pin(seen) {
                 assert_eq!(page.load(Ordering::Relaxed), before, "pinned and given away");
@@ -124,7 +126,7 @@ fn a_pinned_latch_is_not_taken_idle() {
 #[test]
 fn wait_queue_loses_no_wake_up() {
     model(|| {
-        let shared = Arc::new((WaitQueue::new(), AtomicBool::new(false)));
+        let shared = Arc::new((WaitQueue::new(&"test"), AtomicBool::new(false)));
         let waiter = shared.clone();
         let thread = thread::spawn(move || waiter.0.wait_until(|| waiter.1.load(Ordering::Acquire)));
         shared.1.store(true, Ordering::Release);
@@ -138,7 +140,7 @@ fn wait_queue_loses_no_wake_up() {
 #[test]
 fn wait_queue_hands_over() {
     model(|| {
-        let shared = Arc::new((WaitQueue::new(), AtomicBool::new(true)));
+        let shared = Arc::new((WaitQueue::new(&"test"), AtomicBool::new(true)));
         let turn = |shared: &(WaitQueue, AtomicBool)| {
             // An exchange, not a swap: loom lets a swap that fails overwrite a later store, which
             // no machine does.
@@ -158,7 +160,7 @@ fn wait_queue_hands_over() {
 #[test]
 fn wait_queue_interrupt_passes_the_wake_up_on() {
     model_within(2, || {
-        let shared = Arc::new((WaitQueue::new(), AtomicBool::new(false)));
+        let shared = Arc::new((WaitQueue::new(&"test"), AtomicBool::new(false)));
         let take = |token: &AtomicBool| {
             token.compare_exchange(true, false, Ordering::AcqRel, Ordering::Acquire).is_ok()
         };
@@ -193,7 +195,7 @@ fn park_if(waits: bool) -> Result<(), ()> {
 #[test]
 fn fair_queue_loses_no_wake_up() {
     model(|| {
-        let shared = Arc::new((FairQueue::new(), AtomicBool::new(false)));
+        let shared = Arc::new((FairQueue::new(&"test"), AtomicBool::new(false)));
         let waiter = shared.clone();
         let thread = thread::spawn(move || {
             waiter.0.wait_until_with(|| waiter.1.load(Ordering::Relaxed), || park_if(true))
@@ -212,7 +214,7 @@ fn fair_queue_loses_no_wake_up() {
 fn fair_queue_hands_the_first_place_over() {
     for patient in [false, true] {
         model_within(2, move || {
-            let shared = Arc::new((FairQueue::new(), AtomicBool::new(false)));
+            let shared = Arc::new((FairQueue::new(&"test"), AtomicBool::new(false)));
             let give = |shared: &(FairQueue, AtomicBool)| {
                 shared.1.store(true, Ordering::Release);
                 shared.0.wake_first();

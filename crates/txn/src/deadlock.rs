@@ -58,7 +58,7 @@ pub struct Searches {
 
 impl Searches {
     pub fn new() -> Searches {
-        Searches { current: SpinLock::new(()), expected_until: AtomicU64::new(0) }
+        Searches { current: SpinLock::new(&"deadlock search", ()), expected_until: AtomicU64::new(0) }
     }
 
     /// Whether a search found a deadlock less than 1 s before `now`.

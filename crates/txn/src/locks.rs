@@ -16,7 +16,9 @@
 //!    SHARE passes it. So does the writer itself, when it deletes the row or changes its keys.
 //! 4. A grant is written into the entry before the waiter is woken, so no session comes between.
 //! 5. Locks never touch rows or undo.
-//! 6. Hand-over: a commit gives its locks up before its number is published. So each partition
+//! 6. The profiler counts a hold in the holder's entry, and a wait in the waiter's: both end under
+//!    the partition's lock.
+//! 7. Hand-over: a commit gives its locks up before its number is published. So each partition
 //!    keeps the highest commit known to a session that gave a lock up there. A session that gets a
 //!    lock reads it ([`LockTable::released`]), and its next snapshot waits until that commit is
 //!    published.
@@ -29,6 +31,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 use storage::Lsn;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::profile::{Class, Hold, Kind, Site, Waiting as Waited};
 use sync::{CachePadded, SpinLock};
 
 /// Object of an advisory lock: a number that sessions of one database agree on.
@@ -87,6 +90,15 @@ impl TagRef<'_> {
             TagRef::Row(..) => ROW_CONFLICTS[usize::from(mode)],
             TagRef::Table(_) => TABLE_CONFLICTS[usize::from(mode)],
             TagRef::Advisory(_) => ADVISORY_CONFLICTS[usize::from(mode)],
+        }
+    }
+
+    /// The lock's class in the profile.
+    pub(crate) fn class(&self) -> Class {
+        match self {
+            TagRef::Row(..) => &"row lock",
+            TagRef::Table(_) => &"table lock",
+            TagRef::Advisory(_) => &"advisory lock",
         }
     }
 
@@ -162,6 +174,8 @@ struct Holder {
     /// Modes that it will hold once the row's writer has ended, as a mask. They exclude what the
     /// writer's update excludes.
     claims: u8,
+    /// Its hold since it got its first mode, for the profiler.
+    hold: Hold,
 }
 
 impl Holder {
@@ -177,6 +191,22 @@ struct Waiting {
     slot: u32,
     mode: u8,
     waker: Waker,
+    /// The wait, and the place that asked, for the profiler.
+    waited: Option<(Waited, Site)>,
+}
+
+impl Waiting {
+    /// The wait is over. Returns the hold that begins.
+    fn granted(&self) -> Hold {
+        self.waited.as_ref().map_or(Hold::NONE, |(waited, site)| waited.hold_unmarked(site))
+    }
+
+    /// The waiter has given up.
+    fn gave_up(&self) {
+        if let Some((waited, site)) = &self.waited {
+            waited.end(&Site { kind: Kind::Wait, ..*site });
+        }
+    }
 }
 
 struct Entry {
@@ -199,13 +229,17 @@ impl Entry {
         self.queue.iter().any(|waiting| mask & 1 << waiting.mode != 0)
     }
 
-    fn hold(&mut self, slot: u32, mode: u8) {
+    /// Adds a mode to the slot's. `hold` begins with it: the profiler counts what the slot held
+    /// before up to here.
+    fn hold(&mut self, slot: u32, mode: u8, hold: Hold) {
+        let is_wanted = !self.queue.is_empty();
         match self.holders.iter_mut().find(|holder| holder.slot == slot) {
             Some(holder) => {
                 holder.modes |= 1 << mode;
                 holder.claims &= !(1 << mode);
+                std::mem::replace(&mut holder.hold, hold).end_unmarked(is_wanted);
             }
-            None => self.holders.push(Holder { slot, modes: 1 << mode, claims: 0 }),
+            None => self.holders.push(Holder { slot, modes: 1 << mode, claims: 0, hold }),
         }
     }
 
@@ -280,7 +314,7 @@ impl LockTable {
         let partition = || Partition {
             entries: AtomicU32::new(0),
             released: AtomicU64::new(0),
-            table: SpinLock::new(HashTable::new()),
+            table: SpinLock::new(&"lock table", HashTable::new()),
         };
         LockTable { partitions: (0..PARTITIONS).map(|_| CachePadded::new(partition())).collect() }
     }
@@ -327,8 +361,15 @@ impl LockTable {
     }
 
     /// Asks for a lock. If the request must wait, it queues with a waker and is refused without
-    /// one.
-    pub fn request(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8, waker: Option<Waker>) -> Request {
+    /// one. `site` is the place that the profiler names.
+    pub fn request(
+        &self,
+        site: Site,
+        (tag, hash): (TagRef<'_>, u64),
+        slot: u32,
+        mode: u8,
+        waker: Option<Waker>,
+    ) -> Request {
         let partition = self.partition(hash);
         let mut table = partition.table.lock();
         let mask = tag.conflicts(mode);
@@ -336,7 +377,8 @@ impl LockTable {
         match place {
             Place::Vacant(place) => {
                 let own = tag.to_tag();
-                let holders = vec![Holder { slot, modes: 1 << mode, claims: 0 }];
+                let hold = Hold::begin_unmarked(|| site);
+                let holders = vec![Holder { slot, modes: 1 << mode, claims: 0, hold }];
                 place.insert(Entry { tag: own.clone(), holders, queue: VecDeque::new() });
                 partition.count(&table);
                 Request::Granted(own)
@@ -348,7 +390,8 @@ impl LockTable {
                     || first && tag.stands_back() && entry.conflicts_with_waiters(mask)
                 {
                     let Some(waker) = waker else { return Request::Refused };
-                    let waiting = Waiting { slot, mode, waker };
+                    let waited = Waited::begin_unmarked().map(|waited| (waited, site));
+                    let waiting = Waiting { slot, mode, waker, waited };
                     match first && !tag.goes_first(mode) {
                         true => entry.queue.push_back(waiting),
                         false => entry.queue.push_front(waiting),
@@ -356,11 +399,13 @@ impl LockTable {
                     return Request::Queued { tag: entry.tag.clone(), first };
                 }
                 let before = entry.holds(slot);
-                entry.hold(slot, mode);
+                if before.is_some_and(|modes| modes >> mode & 1 != 0) {
+                    return Request::Held;
+                }
+                entry.hold(slot, mode, Hold::begin_unmarked(|| site));
                 match before {
                     None => Request::Granted(entry.tag.clone()),
-                    Some(modes) if modes >> mode & 1 == 0 => Request::Added(entry.tag.clone()),
-                    Some(_) => Request::Held,
+                    Some(_) => Request::Added(entry.tag.clone()),
                 }
             }
         }
@@ -382,9 +427,13 @@ impl LockTable {
         grants: &impl Grants,
     ) {
         self.change(tag, known, grants, |entry| {
+            let is_wanted = !entry.queue.is_empty();
             for holder in entry.holders.iter_mut().filter(|holder| holder.slot == slot) {
                 holder.modes &= !modes;
                 holder.claims &= !modes;
+                if holder.modes | holder.claims == 0 {
+                    holder.hold.end_unmarked(is_wanted);
+                }
             }
             entry.holders.retain(|holder| holder.modes | holder.claims != 0);
         });
@@ -403,7 +452,10 @@ impl LockTable {
 
     /// Takes the slot out of the queue, if it is still there. A grant that came meanwhile stays.
     pub fn leave(&self, tag: TagRef<'_>, slot: u32, grants: &impl Grants) {
-        self.change(tag, Lsn::ZERO, grants, |entry| entry.queue.retain(|waiting| waiting.slot != slot));
+        self.change(tag, Lsn::ZERO, grants, |entry| {
+            entry.queue.iter().filter(|waiting| waiting.slot == slot).for_each(Waiting::gave_up);
+            entry.queue.retain(|waiting| waiting.slot != slot);
+        });
     }
 
     /// Moves `slot` to the front of the queue, and grants what becomes free.
@@ -440,7 +492,8 @@ impl LockTable {
             .or_insert_with(|| Entry { tag: tag.to_tag(), holders: Vec::new(), queue: VecDeque::new() });
         match entry.get_mut().holders.iter_mut().find(|holder| holder.slot == slot) {
             Some(holder) => holder.modes |= modes,
-            None => entry.get_mut().holders.push(Holder { slot, modes, claims: 0 }),
+            // The session itself counts the hold of a lock that it took on the fast path.
+            None => entry.get_mut().holders.push(Holder { slot, modes, claims: 0, hold: Hold::NONE }),
         }
         partition.count(&table);
     }
@@ -466,7 +519,7 @@ impl LockTable {
                     break;
                 }
                 let Some(waiting) = entry.queue.pop_front() else { break };
-                entry.hold(waiting.slot, waiting.mode);
+                entry.hold(waiting.slot, waiting.mode, waiting.granted());
                 grants.granted(waiting.slot);
                 match first {
                     None => first = Some(waiting.waker),

@@ -89,7 +89,7 @@ impl Slot {
             fast: std::array::from_fn(|_| AtomicU64::new(0)),
             label: AtomicU32::new(0),
             leaving: AtomicBool::new(false),
-            shared: SpinLock::new(Shared::default()),
+            shared: SpinLock::new(&"transaction slot", Shared::default()),
         }
     }
 
@@ -213,7 +213,7 @@ impl Slots {
         Slots {
             chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
             made: AtomicU32::new(0),
-            free: CachePadded::new(SpinLock::new(Vec::new())),
+            free: CachePadded::new(SpinLock::new(&"transaction slots", Vec::new())),
         }
     }
 

@@ -126,7 +126,9 @@ pub struct UndoSpace {
 impl UndoSpace {
     /// No pages.
     pub fn new(cores: usize) -> UndoSpace {
-        let empty = |_| SpinLock::new(CoreUndo { current: None, end: 0, newest: 0, full: VecDeque::new() });
+        let empty = |_| {
+            SpinLock::new(&"undo pages", CoreUndo { current: None, end: 0, newest: 0, full: VecDeque::new() })
+        };
         UndoSpace { cores: PerCore::new(cores, empty) }
     }
 

@@ -21,6 +21,7 @@ mod interleaved;
 mod irregular_files;
 mod isolation;
 mod limits;
+mod lock_profile;
 mod log_damage;
 mod memory;
 mod out_of_line;

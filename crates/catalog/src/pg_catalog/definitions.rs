@@ -317,6 +317,17 @@ pub(super) static PG_CATALOG: &[Definition] = &[
     ),
     view("allcore_page_faults", 12_910, "thread:25 core:23 minor:20 major:20"),
     view("allcore_memory", 12_911, "region:25 pages:25 locked:16 reserved:20 used:20 present:20"),
+    view(
+        "allcore_lock_profile",
+        12_900,
+        "class:25 site:25 kind:25 hold_max:701 wait_max:701 hold_total:701 wait_total:701 count:20 \
+         hold_avg:701 wait_avg:701 contended_hold:20 contended_wait:20",
+    ),
+    view(
+        "allcore_wait_history",
+        12_901,
+        "time:1184 pid:23 wait_event_type:25 wait_event:25 state:25 query_start:1184 query:25",
+    ),
 ];
 
 /// The relations of information_schema.

@@ -22,7 +22,7 @@ use runtime::hash::HashMap;
 use sync::LazyLock;
 
 pub use functions::function;
-pub use state::{Activity, Cursor, Lock, Locked, Prepared, Setting, System};
+pub use state::{Activity, Cursor, Lock, Locked, Prepared, Setting, System, WaitSample};
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};
 use values::error::SqlError;

@@ -69,6 +69,8 @@ pub(super) fn fill(
         "pg_locks" => views::locks(system, rows)?,
         "allcore_page_faults" => views::page_faults(system, rows)?,
         "allcore_memory" => views::memory(system, rows)?,
+        "allcore_lock_profile" => views::lock_profile(system, rows)?,
+        "allcore_wait_history" => views::wait_history(system, rows)?,
         "pg_cursors" => views::cursors(system, rows)?,
         "pg_prepared_statements" => views::prepared_statements(system, rows)?,
         "pg_stat_user_tables" => {

@@ -44,6 +44,14 @@ pub trait System {
     fn memory(&self) -> Vec<RegionUse> {
         Vec::new()
     }
+    /// The counts of the lock profiler, for allcore_lock_profile.
+    fn lock_profile(&self) -> Vec<sync::profile::Row> {
+        Vec::new()
+    }
+    /// Samples of what sessions waited for, oldest first, for allcore_wait_history.
+    fn wait_history(&self) -> Vec<WaitSample> {
+        Vec::new()
+    }
     /// The last value of a sequence; None before the first.
     fn sequence_value(&self, _sequence: u32) -> Option<i64> {
         None
@@ -97,6 +105,23 @@ pub struct Activity {
     pub changed: i64,
     /// The wait event's type and name.
     pub waits: Option<(&'static str, &'static str)>,
+}
+
+/// A row of allcore_wait_history: one session at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitSample {
+    /// The moment, in microseconds since 2000-01-01 UTC.
+    pub time: i64,
+    /// The session's number.
+    pub pid: i32,
+    /// The wait event's type and name; None where the session ran or waited for its turn to.
+    pub waits: Option<(&'static str, &'static str)>,
+    /// As [`Activity::state`].
+    pub state: &'static str,
+    /// The time at which its statement began, in the same unit.
+    pub statement: Option<i64>,
+    /// The beginning of its statement.
+    pub query: String,
 }
 
 /// A row of pg_cursors.

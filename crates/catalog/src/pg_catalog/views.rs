@@ -1,5 +1,6 @@
 //! Rows of the views of `pg_catalog`: readable definitions, and the running system.
 
+use sync::profile;
 use txn::AdvisoryKey;
 
 use super::super::{BOOTSTRAP_ROLE, Catalog};
@@ -101,6 +102,32 @@ pub(super) fn page_faults(system: &dyn System, rows: &mut Rows<'_>) -> Result<()
     Ok(())
 }
 
+pub(super) fn lock_profile(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
+    for profile::Row { class, site, kind, counts } in system.lock_profile() {
+        let micros = |nanos: u64| Value::Float8(nanos as f64 / 1000.0);
+        let average = |total: u64| match counts.count {
+            0 => Value::Null,
+            count => Value::Float8(total as f64 / 1000.0 / count as f64),
+        };
+        let number = |count: u64| Value::Int8(i64::try_from(count).unwrap_or(i64::MAX));
+        rows.add(vec![
+            ("class", text(class)),
+            ("site", text(site)),
+            ("kind", text(kind.as_str())),
+            ("hold_max", micros(counts.hold_max)),
+            ("wait_max", micros(counts.wait_max)),
+            ("hold_total", micros(counts.hold_total)),
+            ("wait_total", micros(counts.wait_total)),
+            ("count", number(counts.count)),
+            ("hold_avg", average(counts.hold_total)),
+            ("wait_avg", average(counts.wait_total)),
+            ("contended_hold", number(counts.contended_hold)),
+            ("contended_wait", number(counts.contended_wait)),
+        ])?;
+    }
+    Ok(())
+}
+
 pub(super) fn memory(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
     for region in system.memory() {
         let bytes = |bytes: usize| Value::Int8(bytes as i64);
@@ -111,6 +138,21 @@ pub(super) fn memory(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
             ("reserved", bytes(region.reserved)),
             ("used", bytes(region.used)),
             ("present", bytes(region.present)),
+        ])?;
+    }
+    Ok(())
+}
+
+pub(super) fn wait_history(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
+    for sample in system.wait_history() {
+        rows.add(vec![
+            ("time", Value::Timestamptz(sample.time)),
+            ("pid", Value::Int4(sample.pid)),
+            ("wait_event_type", sample.waits.map_or(Value::Null, |(kind, _)| text(kind))),
+            ("wait_event", sample.waits.map_or(Value::Null, |(_, name)| text(name))),
+            ("state", text(sample.state)),
+            ("query_start", sample.statement.map_or(Value::Null, Value::Timestamptz)),
+            ("query", text(sample.query)),
         ])?;
     }
     Ok(())

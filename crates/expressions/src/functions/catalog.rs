@@ -168,4 +168,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     asked!("pg_sleep", &[oid::FLOAT8], oid::VOID).volatile(),
     asked!("pg_cancel_backend", &[I4], oid::BOOL).volatile(),
     asked!("pg_terminate_backend", &[I4], oid::BOOL).volatile(),
+    asked!("allcore_lock_profile_enable", &[], oid::VOID).volatile(),
+    asked!("allcore_lock_profile_disable", &[], oid::VOID).volatile(),
+    asked!("allcore_lock_profile_reset", &[], oid::VOID).volatile(),
+    asked!("allcore_wait_history_start", &[I4], oid::VOID).volatile(),
+    asked!("allcore_wait_history_stop", &[], oid::VOID).volatile(),
+    asked!("allcore_wait_history_reset", &[], oid::VOID).volatile(),
 ];

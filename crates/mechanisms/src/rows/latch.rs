@@ -1,6 +1,7 @@
 //! Row `latch`: a hot page that all threads read and few change.
 
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, yield_thread};
+use sync::profile::Class;
 use sync::{CachePadded, VersionLatch};
 use variants::caller::Caller;
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
@@ -44,6 +45,9 @@ fn page(latch: impl Latch + 'static) -> Box<dyn Subject> {
     })
 }
 
+/// The class of the engine's latch.
+const CLASS: fn() -> Class = || &"mechanism";
+
 /// The engine's latch, by which readers write nothing.
 #[derive(Debug, Default)]
 struct Own(CachePadded<VersionLatch>);
@@ -52,7 +56,7 @@ impl Latch for Own {
     #[inline]
     fn read<R>(&self, me: &mut Caller, mut body: impl FnMut() -> R) -> R {
         loop {
-            match self.0.read() {
+            match self.0.read(CLASS) {
                 Some(seen) => {
                     let result = body();
                     if self.0.validate(seen) {
@@ -68,16 +72,19 @@ impl Latch for Own {
 
     #[inline]
     fn write<R>(&self, me: &mut Caller, body: impl FnOnce() -> R) -> R {
-        loop {
-            match self.0.read() {
-                Some(seen) if self.0.try_lock(seen) => break,
-                Some(_) => {}
+        let hold = loop {
+            match self.0.read(CLASS) {
+                Some(seen) => {
+                    if let Some(hold) = self.0.try_lock(seen, CLASS) {
+                        break hold;
+                    }
+                }
                 None => yield_thread(),
             }
             me.retried();
-        }
+        };
         let result = body();
-        self.0.unlock_changed();
+        self.0.unlock_changed(hold);
         result
     }
 }

@@ -31,13 +31,19 @@ pub(super) const ROW: Row = Row {
             part: Part::Published,
             start: |threads| pool(SharedNeeds::new(threads), threads),
         },
-        Arm { name: "WaitQueue", part: Part::Allcore, start: |threads| pool(Own::default(), threads) },
+        Arm { name: "WaitQueue", part: Part::Allcore, start: |threads| pool(Own::new(), threads) },
     ],
 };
 
 /// The engine's queues of waiters, one a kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Own([CachePadded<WaitQueue>; KINDS]);
+
+impl Own {
+    fn new() -> Own {
+        Own(std::array::from_fn(|_| CachePadded::new(WaitQueue::new(&"mechanism"))))
+    }
+}
 
 impl Needs for Own {
     #[inline]

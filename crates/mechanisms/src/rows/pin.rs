@@ -63,7 +63,7 @@ impl<const PINNED: bool> Own<PINNED> {
     #[inline]
     fn open(&self, me: &mut Caller) -> Version<PINS> {
         loop {
-            if let Some(seen) = self.0.latch.read() {
+            if let Some(seen) = self.0.latch.read(|| &"mechanism") {
                 return seen;
             }
             // The evictor has lost its processor.
@@ -103,13 +103,14 @@ impl<const PINNED: bool> Frame for Own<PINNED> {
 
     fn replace(&self, me: &mut Caller, from: u64, to: u64, load: impl FnOnce()) -> bool {
         let seen = self.open(me);
-        if !self.holds(from) || !self.0.latch.try_lock_idle(seen) {
+        let hold = self.holds(from).then(|| self.0.latch.try_lock_idle(seen, || &"mechanism")).flatten();
+        let Some(hold) = hold else {
             return false;
-        }
+        };
         load();
         // Relaxed: published by the release of the latch.
         self.0.page.store(to, Ordering::Relaxed);
-        self.0.latch.unlock_changed();
+        self.0.latch.unlock_changed(hold);
         true
     }
 }

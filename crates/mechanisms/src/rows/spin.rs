@@ -29,7 +29,11 @@ pub(super) const ROW: Row = Row {
         Arm { name: "ticket", part: Part::Step, start: start::<Ticket<0>> },
         Arm { name: "ticket-backoff", part: Part::Step, start: start::<Ticket<30>> },
         Arm { name: "mcs", part: Part::Published, start: start::<Mcs> },
-        Arm { name: "SpinLock", part: Part::Allcore, start: |_| section(Own::default(), 0, OUTSIDE) },
+        Arm {
+            name: "SpinLock",
+            part: Part::Allcore,
+            start: |_| section(Own(SpinLock::new(&"mechanism", ())), 0, OUTSIDE),
+        },
     ],
 };
 
@@ -38,7 +42,7 @@ fn start<L: Lock + 'static>(threads: usize) -> Box<dyn Subject> {
 }
 
 /// The engine's spin lock.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Own(SpinLock<()>);
 
 impl Exclusion for Own {

@@ -96,9 +96,9 @@ struct Held {
     ended: Part,
 }
 
-static HELD: SpinLock<Held> = SpinLock::new(Held { all: Part::NONE, ended: Part::NONE });
+static HELD: SpinLock<Held> = SpinLock::new(&"memory", Held { all: Part::NONE, ended: Part::NONE });
 /// The fibers that wait for a reservation.
-static WAITING: FairQueue = FairQueue::new();
+static WAITING: FairQueue = FairQueue::new(&"memory");
 
 core_local! {
     /// The call of this thread that can begin anew.

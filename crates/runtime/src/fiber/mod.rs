@@ -249,7 +249,7 @@ impl Fiber {
         self.assert_may_suspend();
         (core.on_yield)();
         core.make_ready(self);
-        wait_event::during(WaitEvent::Turn, || self.suspend());
+        wait_event::during_else(WaitEvent::Turn, || self.suspend());
     }
 
     /// Wakes the fiber, from any thread.
@@ -641,6 +641,10 @@ impl ParkHook for Hook {
 
     fn yield_now(&self) {
         yield_now();
+    }
+
+    fn spin(&self, pause: fn()) {
+        wait_event::during(WaitEvent::SpinLock, pause);
     }
 }
 

@@ -34,7 +34,7 @@ const ADDRESSES: usize = 64;
 const NAMED: usize = 8;
 
 /// The refusals of the seconds in progress.
-pub static REFUSALS: SpinLock<Refusals> = SpinLock::new(Refusals { kinds: Vec::new() });
+pub static REFUSALS: SpinLock<Refusals> = SpinLock::new(&"refusals", Refusals { kinds: Vec::new() });
 
 /// Refusals by kind.
 pub struct Refusals {

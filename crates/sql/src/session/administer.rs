@@ -1,6 +1,8 @@
 //! Functions that wait, functions by which one session interrupts another, and functions that name
-//! the sessions another one waits for.
+//! the sessions another one waits for. Functions that switch the lock profiler and the wait
+//! history.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bumpalo::Bump;
@@ -8,9 +10,14 @@ use runtime::interrupt::{self, Reason};
 use runtime::wait_event::{self, WaitEvent};
 
 use super::environment::SessionEnvironment;
+use crate::shared::{BOOTSTRAP_NAME, wait_history};
 use execution::from_txn;
-use values::error::SqlError;
+use sync::profile;
+use values::error::{SqlError, SqlState};
 use values::types::{ArrayBuilder, Datum, oid};
+
+/// Milliseconds between two samples of the wait history.
+const INTERVALS: RangeInclusive<i64> = 1..=3_600_000;
 
 impl SessionEnvironment {
     /// Runs the function of this name, if it is one of these.
@@ -26,6 +33,11 @@ impl SessionEnvironment {
             let session = session();
             Ok(Datum::Bool(session.is_some_and(|session| self.shared.activity.interrupt(session, reason))))
         };
+        let switch = |action: &dyn Fn()| {
+            self.require_superuser(name)?;
+            action();
+            Ok(Datum::Text(""))
+        };
         Some(match name {
             "pg_sleep" => match arguments.first() {
                 Some(Datum::Float8(seconds)) => {
@@ -40,6 +52,18 @@ impl SessionEnvironment {
             },
             "pg_cancel_backend" => signal(Reason::Cancel),
             "pg_terminate_backend" => signal(Reason::Terminate),
+            "allcore_lock_profile_enable" => switch(&|| profile::enable(runtime::time::precise)),
+            "allcore_lock_profile_disable" => switch(&profile::disable),
+            "allcore_lock_profile_reset" => switch(&profile::reset),
+            "allcore_wait_history_start" => match arguments.first().and_then(Datum::as_i64) {
+                Some(millis) => {
+                    let started = self.require_superuser(name).and_then(|()| self.start_wait_history(millis));
+                    started.map(|()| Datum::Text(""))
+                }
+                None => Ok(Datum::Null),
+            },
+            "allcore_wait_history_stop" => switch(&|| self.shared.wait_history.stop()),
+            "allcore_wait_history_reset" => switch(&|| self.shared.wait_history.reset()),
             "pg_blocking_pids" => {
                 let mut pids = ArrayBuilder::new(oid::INT4);
                 let pushed = blocking().iter().try_for_each(|pid| pids.push(Datum::Int4(*pid as i32)));
@@ -57,5 +81,24 @@ impl SessionEnvironment {
             }
             _ => return None,
         })
+    }
+
+    /// Error 42501 for a user who is no superuser.
+    fn require_superuser(&self, function: &str) -> Result<(), SqlError> {
+        if *self.user == *BOOTSTRAP_NAME {
+            return Ok(());
+        }
+        let message = format!("permission denied for function {function}");
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    fn start_wait_history(&self, millis: i64) -> Result<(), SqlError> {
+        if !INTERVALS.contains(&millis) {
+            let (least, most) = (INTERVALS.start(), INTERVALS.end());
+            let message = format!("interval must be between {least} and {most} milliseconds");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+        wait_history::start(&self.shared, Duration::from_millis(millis.unsigned_abs()));
+        Ok(())
     }
 }

@@ -23,7 +23,7 @@ use super::settings::{SettingsTable, transaction_modes};
 use crate::clock::clock;
 use crate::shared::Shared;
 use crate::shared::definitions::Definitions;
-use catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System};
+use catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System, WaitSample};
 use catalog::{Catalog, Sequence};
 use execution::client::Notice;
 use execution::from_txn;
@@ -523,6 +523,14 @@ impl System for SessionEnvironment {
 
     fn memory(&self) -> Vec<RegionUse> {
         self.shared.engine.folder().regions()
+    }
+
+    fn lock_profile(&self) -> Vec<sync::profile::Row> {
+        sync::profile::rows()
+    }
+
+    fn wait_history(&self) -> Vec<WaitSample> {
+        self.shared.wait_history.samples()
     }
 
     fn sequence_value(&self, sequence: u32) -> Option<i64> {

@@ -84,7 +84,10 @@ impl Drop for Round<'_> {
 
 impl Autovacuum {
     pub(crate) fn new() -> Autovacuum {
-        Autovacuum { state: SpinLock::new(State::default()), ended: WaitQueue::new() }
+        Autovacuum {
+            state: SpinLock::new(&"autovacuum", State::default()),
+            ended: WaitQueue::new(&"autovacuum end"),
+        }
     }
 
     /// Waits until no round is under way. No round begins while the returned value exists.
@@ -100,7 +103,8 @@ impl Autovacuum {
         self.ended.wait_until(|| !self.state.lock().working);
     }
 
-    fn is_closed(&self) -> bool {
+    /// Whether the database is closing.
+    pub fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
 

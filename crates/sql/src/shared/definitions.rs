@@ -50,8 +50,8 @@ impl Definitions {
         Arc::new(Definitions {
             oid: catalog.database.oid,
             generation: AtomicU64::new(catalog.generation),
-            catalog: CachePadded::new(SpinLock::new(Arc::new(catalog))),
-            publications: Publications::default(),
+            catalog: CachePadded::new(SpinLock::new(&"catalog", Arc::new(catalog))),
+            publications: Publications::new(),
             closed: AtomicBool::new(false),
         })
     }

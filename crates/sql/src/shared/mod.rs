@@ -16,6 +16,7 @@ mod numbers;
 pub(crate) mod read_only;
 pub(crate) mod system;
 mod visibility;
+pub(crate) mod wait_history;
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ use execution::from_txn;
 use execution::row_numbers::RowNumbers;
 use read_only::ReadOnlySettings;
 use values::error::{SqlError, SqlState};
+use wait_history::WaitHistory;
 
 /// The state that all sessions share.
 pub(crate) struct Shared {
@@ -54,6 +56,8 @@ pub(crate) struct Shared {
     /// Dropped trees that damage keeps from being freed, and why.
     damaged_trees: SpinLock<HashMap<u32, SqlError>>,
     pub autovacuum: Autovacuum,
+    /// See [`wait_history`].
+    pub wait_history: WaitHistory,
 }
 
 /// 3D000.
@@ -94,14 +98,15 @@ impl Shared {
             runtime: Arc::clone(runtime),
             engine,
             activity: Arc::new(ActivityTable::new(max_connections)),
-            read_only: SpinLock::new(Arc::new(read_only)),
-            databases: SpinLock::new(Vec::new()),
+            read_only: SpinLock::new(&"read-only settings", Arc::new(read_only)),
+            databases: SpinLock::new(&"databases", Vec::new()),
             next_oid: AtomicU32::new(FIRST_USER_OID),
             next_tree: AtomicU32::new(system::SYSTEM_TREE + 1),
             row_numbers: RowNumbers::new(runtime::random::u64()),
-            busy_trees: SpinLock::new(HashSet::default()),
-            damaged_trees: SpinLock::new(HashMap::default()),
+            busy_trees: SpinLock::new(&"busy trees", HashSet::default()),
+            damaged_trees: SpinLock::new(&"damaged trees", HashMap::default()),
             autovacuum: Autovacuum::new(),
+            wait_history: WaitHistory::new(),
         })
     }
 

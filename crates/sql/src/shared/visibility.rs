@@ -8,7 +8,6 @@ use sync::SpinLock;
 use sync::atomic::{AtomicU32, Ordering};
 
 /// Transactions whose definitions are published and whose commit a snapshot may not include yet.
-#[derive(Default)]
 pub(super) struct Publications {
     /// Their number, which every statement reads.
     count: AtomicU32,
@@ -23,6 +22,11 @@ pub(crate) struct Publication<'u> {
 }
 
 impl Publications {
+    /// None.
+    pub fn new() -> Publications {
+        Publications { count: AtomicU32::new(0), since: SpinLock::new(&"publications", Vec::new()) }
+    }
+
     /// Begins before anything of generation `since` or higher is published.
     pub fn begin(&self, since: u64) -> Publication<'_> {
         self.since.lock().push(since);
@@ -58,7 +62,7 @@ mod tests {
 
     #[test]
     fn only_what_was_published_before_is_waited_for() {
-        let publications = Publications::default();
+        let publications = Publications::new();
         assert!(publications.is_over(7));
         let first = publications.begin(7);
         assert!(publications.is_over(6) && !publications.is_over(7) && !publications.is_over(8));

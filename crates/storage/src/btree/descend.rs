@@ -9,11 +9,11 @@
 //! - Levels fall by one with each step, so a damaged tree cannot lead in circles.
 
 use sync::atomic::spin_loop;
-use sync::park;
 
 use super::Tree;
 use crate::node::Node;
 use crate::page::{PageKind, offset};
+use crate::pool::yield_for_latch;
 use crate::{Error, Miss, PageNo, PageRef, Pinned, Pool, Restart};
 
 /// Misses after which the walk pins missing pages, so that a small pool cannot evict one page of
@@ -52,7 +52,7 @@ impl Stop {
     /// The error for bytes that are no node: a restart if the page has changed, damage if it has
     /// not.
     #[cold]
-    pub fn damaged(page_no: PageNo, page: &PageRef<'_>, what: &'static str) -> Stop {
+    pub fn damaged(page_no: PageNo, page: PageRef<'_>, what: &'static str) -> Stop {
         match page.validate() {
             Ok(()) => Stop::Corrupt(page_no, what),
             Err(Restart) => Stop::Restart,
@@ -87,8 +87,8 @@ impl<'p> Step<'p> {
 
     /// The error for an unreadable node, with the reason.
     #[cold]
-    pub fn damaged(&self, what: &'static str) -> Stop {
-        Stop::damaged(self.page_no, &self.page, what)
+    pub fn damaged(self, what: &'static str) -> Stop {
+        Stop::damaged(self.page_no, self.page, what)
     }
 }
 
@@ -101,7 +101,7 @@ pub(super) struct Place<'p> {
 
 /// A view on a page. When the page is missing, the miss counts only if `from`, which named the
 /// page, is still valid.
-#[inline]
+#[inline(always)] // each read of a row looks at two or three pages
 pub(super) fn look<'p>(pool: &'p Pool, page_no: PageNo, from: Option<&Step<'_>>) -> Result<Step<'p>, Stop> {
     match pool.get(page_no) {
         Ok(page) => Ok(Step { page_no, page }),
@@ -229,7 +229,7 @@ impl<'p> Retry<'p> {
             }
             return Ok(());
         }
-        park::yield_now();
+        yield_for_latch();
         Ok(())
     }
 }

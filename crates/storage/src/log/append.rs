@@ -10,6 +10,7 @@ use std::cell::UnsafeCell;
 
 use runtime::{Cause, Critical, fail_stop};
 use sync::atomic::Ordering;
+use sync::profile;
 
 use super::fill::Reservation;
 use super::record::{self, Head, Kind, LONGEST, MAX_PAYLOAD, Sealed};
@@ -136,13 +137,16 @@ impl Wal {
                     return Ok(());
                 }
                 Drawn::RingFull { durable_needed } => {
-                    self.wait_durable(Lsn(durable_needed.min(self.position().0)))?
+                    let needed = Lsn(durable_needed.min(self.position().0));
+                    profile::wait(&"log ring", || self.wait_durable(needed))?
                 }
-                Drawn::NoSegment { end } => match self.wait_for_segments(end) {
-                    Ok(()) => {}
-                    Err(error) if share != Share::Reserved => return Err(error),
-                    Err(error) => backoff.pause(&error),
-                },
+                Drawn::NoSegment { end } => {
+                    match profile::wait(&"log room", || self.wait_for_segments(end)) {
+                        Ok(()) => {}
+                        Err(error) if share != Share::Reserved => return Err(error),
+                        Err(error) => backoff.pause(&error),
+                    }
+                }
             }
         }
     }

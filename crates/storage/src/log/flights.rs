@@ -77,7 +77,7 @@ impl Flights {
             flights: VecDeque::with_capacity(2 * MOST),
             depth: Depth::new(),
         };
-        Flights { shared: CachePadded::new(shared), state: SpinLock::new(state) }
+        Flights { shared: CachePadded::new(shared), state: SpinLock::new(&"log flights", state) }
     }
 
     /// The end of the last flight that departed.

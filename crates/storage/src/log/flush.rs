@@ -26,6 +26,7 @@ use runtime::file::AlignedBuf;
 use runtime::wait_event::{self, WaitEvent};
 use runtime::{Cause, Critical, fail_stop};
 use sync::atomic::{AtomicBool, AtomicU32, Ordering, spin_loop};
+use sync::profile;
 use sync::{CachePadded, SpinLock};
 
 use super::depth;
@@ -95,7 +96,10 @@ impl Flush {
         Flush {
             flights: Flights::new(end),
             // Made here and not by a session, whose memory they are not.
-            tools: CachePadded::new(SpinLock::new((0..depth::MOST + 2).map(|_| Tools::new()).collect())),
+            tools: CachePadded::new(SpinLock::new(
+                &"log buffers",
+                (0..depth::MOST + 2).map(|_| Tools::new()).collect(),
+            )),
             waiters: Waiters::new(cores),
             requested: CachePadded::new(AtomicBool::new(false)),
             crowded: CachePadded::new(AtomicU32::new(0)),
@@ -135,7 +139,8 @@ impl Wal {
             // The fences after a publication, a departure and a claim pair with that of `enter`.
             let is_served = flights.departed() >= lsn.0 || flights.is_busy() || waiters.is_claimed(core);
             if self.durable() < lsn && is_served {
-                wait_event::during(WaitEvent::WalWrite, sync::park::park);
+                let park = || wait_event::during(WaitEvent::WalWrite, sync::park::park);
+                profile::wait(&"log flush", park);
             }
         }
         Ok(())
@@ -305,8 +310,8 @@ impl Wal {
         };
         let at = start - segment * self.segments.size();
         let fault = runtime::stop::fault("log.flush.write");
-        let written =
-            wait_event::during(WaitEvent::WalSync, || fault.and_then(|()| file.write_at_durable(bytes, at)));
+        let write = || fault.and_then(|()| file.write_at_durable(bytes, at));
+        let written = profile::wait(&"log write", || wait_event::during(WaitEvent::WalSync, write));
         if let Err(error) = written {
             fail_stop(Cause::Disk, format_args!("writing log segment {segment:016x}: {error}"));
         }

@@ -89,13 +89,13 @@ impl Segments {
         Ok(Segments {
             folder: folder.to_owned(),
             size,
-            files: SpinLock::new(files),
+            files: SpinLock::new(&"log segments", files),
             ready_end: AtomicU64::new(ready_end),
             busy: AtomicBool::new(false),
-            not_busy: WaitQueue::new(),
+            not_busy: WaitQueue::new(&"log segment maker"),
             turns: AtomicU64::new(0),
-            changed: WaitQueue::new(),
-            failure: SpinLock::new(None),
+            changed: WaitQueue::new(&"log segment"),
+            failure: SpinLock::new(&"log segment failure", None),
         })
     }
 
@@ -104,13 +104,13 @@ impl Segments {
         Segments {
             folder: PathBuf::new(),
             size,
-            files: SpinLock::new(VecDeque::new()),
+            files: SpinLock::new(&"log segments", VecDeque::new()),
             ready_end: AtomicU64::new(NOWHERE),
             busy: AtomicBool::new(false),
-            not_busy: WaitQueue::new(),
+            not_busy: WaitQueue::new(&"log segment maker"),
             turns: AtomicU64::new(0),
-            changed: WaitQueue::new(),
-            failure: SpinLock::new(None),
+            changed: WaitQueue::new(&"log segment"),
+            failure: SpinLock::new(&"log segment failure", None),
         }
     }
 

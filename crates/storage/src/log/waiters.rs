@@ -18,7 +18,7 @@ pub struct Waiters {
     lists: PerCore<List>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct List {
     /// The LSN that each waits for, and its waker.
     waiters: SpinLock<Vec<(u64, Waker)>>,
@@ -28,10 +28,20 @@ struct List {
     claimed: AtomicBool,
 }
 
+impl List {
+    fn new() -> List {
+        List {
+            waiters: SpinLock::new(&"log waiters", Vec::new()),
+            highest: AtomicU64::new(0),
+            claimed: AtomicBool::new(false),
+        }
+    }
+}
+
 impl Waiters {
     /// No waiters, on so many cores.
     pub fn new(cores: usize) -> Waiters {
-        Waiters { lists: PerCore::new(cores + 1, |_| List::default()) }
+        Waiters { lists: PerCore::new(cores + 1, |_| List::new()) }
     }
 
     /// Adds a waiter of `core` for `lsn`. The caller then looks whether it must park. A change

@@ -9,11 +9,12 @@
 use std::marker::PhantomData;
 
 use runtime::{Cause, fail_stop};
+use sync::profile::Hold;
 use sync::racy::RacyBytes;
 
 use crate::frame::State;
 use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
-use crate::pool::Pool;
+use crate::pool::{Pool, yield_for_latch};
 
 /// The page cannot be looked at now. `Pool::resolve` waits for it, with no latch held; then the
 /// caller begins again.
@@ -50,18 +51,22 @@ impl<'p> PageRef<'p> {
 
     /// Whether all bytes read so far are from one state of the page.
     #[inline]
+    #[track_caller]
     pub fn validate(&self) -> Result<(), Restart> {
-        if self.pool.header(self.frame).latch.validate(self.seen) { Ok(()) } else { Err(Restart) }
+        if self.pool.header(self.frame).latch.validate(self.seen) {
+            return Ok(());
+        }
+        self.pool.count_restart(self.frame);
+        Err(Restart)
     }
 
     /// Takes the exclusive latch, if the page has not changed since this view was taken. Never
     /// waits.
     #[inline]
+    #[track_caller]
     pub fn lock(&self) -> Result<PageMut<'p>, Restart> {
-        if !self.pool.header(self.frame).latch.try_lock(self.seen) {
-            return Err(Restart);
-        }
-        Ok(PageMut::new(self.pool, self.frame))
+        let hold = self.pool.try_latch(self.frame, self.seen).ok_or(Restart)?;
+        Ok(PageMut::new(self.pool, self.frame, hold))
     }
 
     /// The frame of the page. With [`PageRef::version`] it is a hint where to look first next time.
@@ -82,15 +87,16 @@ pub struct PageMut<'p> {
     pool: &'p Pool,
     frame: u32,
     changed: bool,
+    hold: Hold,
     // The latch belongs to the running fiber's thread.
     _not_send: PhantomData<*const ()>,
 }
 
 impl<'p> PageMut<'p> {
     /// Takes over a latch that the caller has just taken.
-    pub(crate) fn new(pool: &'p Pool, frame: u32) -> PageMut<'p> {
+    pub(crate) fn new(pool: &'p Pool, frame: u32, hold: Hold) -> PageMut<'p> {
         debug_assert!(pool.header(frame).latch.load().is_locked());
-        PageMut { pool, frame, changed: false, _not_send: PhantomData }
+        PageMut { pool, frame, changed: false, hold, _not_send: PhantomData }
     }
 
     /// The page's number.
@@ -144,9 +150,9 @@ impl Drop for PageMut<'_> {
                 // The page holds half a change, which the log lacks: nobody may see it.
                 fail_stop(Cause::Engine, format_args!("a panic while page {} was changed", self.page_no()));
             }
-            header.latch.unlock_changed();
+            header.latch.unlock_changed(self.hold);
         } else {
-            header.latch.unlock_unchanged();
+            header.latch.unlock_unchanged(self.hold);
         }
     }
 }
@@ -171,23 +177,26 @@ impl<'p> Pinned<'p> {
     /// A view on the page; `Restart` while it is latched. Then the caller yields with no latch held
     /// and tries again.
     #[inline]
+    #[track_caller]
     pub fn view(&self) -> Result<PageRef<'p>, Restart> {
-        let seen = self.pool.header(self.frame).latch.read().ok_or(Restart)?;
+        let seen = self.pool.read_latch(self.frame).ok_or(Restart)?;
         Ok(PageRef { pool: self.pool, frame: self.frame, seen })
     }
 
     /// Takes the exclusive latch; `Restart` when others hold it through a bounded spin.
+    #[track_caller]
     pub fn lock(&self) -> Result<PageMut<'p>, Restart> {
         self.view()?.lock()
     }
 
     /// Takes the exclusive latch and lets other fibers run while another holds it. The caller holds
     /// no other latch.
+    #[track_caller]
     pub fn lock_yielding(&self) -> PageMut<'p> {
         loop {
             match self.lock() {
                 Ok(page) => return page,
-                Err(Restart) => sync::park::yield_now(),
+                Err(Restart) => yield_for_latch(),
             }
         }
     }

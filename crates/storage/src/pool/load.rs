@@ -65,23 +65,24 @@ impl<'p> Loading<'p> {
     fn finish(&self, readable: bool) -> bool {
         let (pool, frame) = (self.pool, self.frame);
         let header = pool.header(frame);
-        if readable {
+        let hold = readable.then(|| {
             pool.counters.loads.add(1);
-            pool.give(frame, self.page_no);
+            let hold = pool.give(frame, self.page_no);
             header.set_usage(1);
-        }
+            hold
+        });
         let outcome = if readable { Entry::resident(frame) } else { Entry::ABSENT };
         let ours = Entry::loading(frame);
         // Release: a reader that sees the entry sees the page. Relaxed on failure: see above.
         let entered =
             self.entry.compare_exchange(ours.0, outcome.0, Ordering::Release, Ordering::Relaxed).is_ok();
-        if entered && readable {
-            header.latch.unlock_changed();
-        } else {
-            if readable {
-                header.set_page_no(PageNo::NONE);
-                header.latch.unlock_changed();
-            }
+        if !entered && readable {
+            header.set_page_no(PageNo::NONE);
+        }
+        if let Some(hold) = hold {
+            header.latch.unlock_changed(hold);
+        }
+        if !(entered && readable) {
             pool.put_frame(frame);
         }
         pool.load_queue(self.page_no).wake_all();

@@ -20,7 +20,6 @@ mod grow;
 const CORES: usize = 2;
 
 /// A log that is only a position. A wait makes it durable at once, unless the log is set to fail.
-#[derive(Default)]
 struct TestLog {
     position: AtomicU64,
     durable: AtomicU64,
@@ -29,6 +28,15 @@ struct TestLog {
 }
 
 impl TestLog {
+    fn new() -> TestLog {
+        TestLog {
+            position: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            failing: AtomicBool::new(false),
+            waits: SpinLock::new(&"test", Vec::new()),
+        }
+    }
+
     fn append(&self) -> Lsn {
         Lsn(self.position.fetch_add(100, Ordering::AcqRel) + 100)
     }
@@ -74,7 +82,7 @@ impl Bench {
         fs::create_dir_all(&folder).unwrap();
         let runtime =
             Runtime::start(Options { cores: Some(CORES), pin: false, ..Options::default() }).unwrap();
-        let log = Arc::new(TestLog::default());
+        let log = Arc::new(TestLog::new());
         let open = |file| DataFile::open(&folder.join(file), Opening::New).unwrap();
         let options = PoolOptions { frames, cores: CORES, sweep_batch, huge_pages: HugePages::Off };
         let (pages, temporary) = (open("pages"), open("temp"));
@@ -314,7 +322,7 @@ fn a_load_that_panics_leaves_its_page_and_frame_to_others() {
         forget(pool, PageNo(9));
         let free = || (0..CORES).map(|core| pool.free.len(core)).sum::<u32>();
         let before = free();
-        let latch = SpinLock::new(());
+        let latch = SpinLock::new(&"test", ());
         for ahead in [false, true] {
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let _held = latch.lock();

@@ -71,12 +71,21 @@ struct Shared {
     failed: AtomicBool,
 }
 
-#[derive(Default)]
 struct Member {
     batches: SpinLock<VecDeque<Arc<Batch>>>,
     changed: WaitQueue,
     /// Batches that the member has to apply.
     due: AtomicUsize,
+}
+
+impl Member {
+    fn new() -> Member {
+        Member {
+            batches: SpinLock::new(&"redo batches", VecDeque::new()),
+            changed: WaitQueue::new(&"redo batch"),
+            due: AtomicUsize::new(0),
+        }
+    }
 }
 
 /// Repeats the log that `recovery` found, through `pool`. Runs in a fiber of `runtime`.
@@ -92,11 +101,11 @@ pub(crate) fn redo(
         end: recovery.end,
         discards: recovery.discards.is_some(),
         op,
-        members: (0..cores * EACH_CORE).map(|_| Member::default()).collect(),
-        progress: WaitQueue::new(),
+        members: (0..cores * EACH_CORE).map(|_| Member::new()).collect(),
+        progress: WaitQueue::new(&"redo progress"),
         closed: AtomicBool::new(false),
         ended: AtomicUsize::new(0),
-        failure: SpinLock::new(None),
+        failure: SpinLock::new(&"redo failure", None),
         failed: AtomicBool::new(false),
     });
     for number in 0..shared.members.len() {

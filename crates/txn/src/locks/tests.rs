@@ -24,8 +24,13 @@ const SHARE: u8 = 1;
 const KEY_SHARE: u8 = 0;
 const NO_KEY_UPDATE: u8 = 2;
 
+/// Not counted: the profiler is off.
+fn site() -> Site {
+    Site::here(&"test", Kind::Acquire)
+}
+
 fn ask(locks: &LockTable, slot: u32, mode: u8) -> Request {
-    locks.request(ROW, ROW.hash(), slot, mode, Some(Waker::noop().clone()))
+    locks.request(site(), (ROW, ROW.hash()), slot, mode, Some(Waker::noop().clone()))
 }
 
 fn is_queued(request: &Request) -> bool {
@@ -148,7 +153,8 @@ fn new_table_requests_queue_behind_waiters_unless_they_may_pass() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     let table = TagRef::Table(1);
     let (access_share, access_exclusive) = (0, 7);
-    let ask = |slot, mode| locks.request(table, table.hash(), slot, mode, Some(Waker::noop().clone()));
+    let ask =
+        |slot, mode| locks.request(site(), (table, table.hash()), slot, mode, Some(Waker::noop().clone()));
     ask(0, access_share);
     assert!(is_queued(&ask(1, access_exclusive)));
     assert!(is_queued(&ask(2, access_share)) && is_queued(&ask(3, access_exclusive)));
@@ -218,7 +224,7 @@ fn a_waiter_that_leaves_lets_later_ones_through() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     let table = TagRef::Table(1);
     let (share, exclusive) = (4, 7);
-    let request = |slot, mode, waker| locks.request(table, table.hash(), slot, mode, waker);
+    let request = |slot, mode, waker| locks.request(site(), (table, table.hash()), slot, mode, waker);
     let ask = |slot, mode| request(slot, mode, Some(Waker::noop().clone()));
     ask(0, share);
     ask(1, exclusive);
@@ -238,7 +244,7 @@ fn adopted_locks_are_held_and_listed() {
     let table = TagRef::Table(16384);
     locks.adopt(table, 5, 0b101, || true);
     locks.adopt(table, 6, 0b101, || false);
-    let queued = locks.request(table, table.hash(), 1, 7, Some(Waker::noop().clone()));
+    let queued = locks.request(site(), (table, table.hash()), 1, 7, Some(Waker::noop().clone()));
     assert!(is_queued(&queued));
     let mut listed = Vec::new();
     locks.for_each(|tag, slot, modes, granted| listed.push((tag.clone(), slot, modes, granted)));

@@ -10,6 +10,7 @@
 
 use runtime::interrupt;
 use sync::atomic::{AtomicU32, Ordering};
+use sync::profile::{Hold, Kind, Site};
 
 use super::wait::Acquired;
 use super::{Inner, Savepoint, TableGrant, TableLock, Wait};
@@ -34,6 +35,9 @@ pub(super) struct HeldTable {
     listed: bool,
     /// Number of strong modes, as counted.
     strong: u32,
+    /// The hold of the weak modes in the slot, for the profiler. It goes on if another session
+    /// moves them to the lock table.
+    hold: Hold,
 }
 
 fn word(table: u32, modes: u8) -> u64 {
@@ -53,10 +57,14 @@ impl Inner {
         {
             return Ok(TableGrant::Held);
         }
-        let mut held = at.map_or(HeldTable { table, modes: 0, fast: None, listed: false, strong: 0 }, |at| {
-            self.tables.borrow()[at]
-        });
+        let mut held = at.map_or(
+            HeldTable { table, modes: 0, fast: None, listed: false, strong: 0, hold: Hold::NONE },
+            |at| self.tables.borrow()[at],
+        );
         let locked = if lock < NEUTRAL && self.lock_fast(&mut held, mode) {
+            if held.modes == 0 {
+                held.hold = Hold::begin_unmarked(|| Site::here(&"table lock", Kind::Acquire));
+            }
             Ok(TableGrant::New)
         } else {
             self.lock_listed(&mut held, lock, wait)
@@ -206,6 +214,7 @@ impl Inner {
             self.strong_counter(table).fetch_sub(1, Ordering::Release);
         }
         if held.modes == 0 {
+            held.hold.end_unmarked(listed);
             tables.remove(at);
         }
     }
@@ -233,6 +242,7 @@ impl Inner {
                 self.slot().fast[place].compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
             listed |= freed.is_err();
         }
+        held.hold.end_unmarked(listed);
         if listed {
             let tag = TagRef::Table(held.table);
             self.engine.locks.release(tag, self.number.get(), self.known(), &self.engine.slots);

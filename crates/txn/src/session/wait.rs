@@ -24,6 +24,7 @@ use runtime::{fiber, interrupt};
 use storage::Lsn;
 use storage::btree::Tree;
 use sync::park;
+use sync::profile::{self, Kind, Site};
 
 use super::{Inner, RowLock, Wait};
 use crate::locks::{Request, Tag, TagRef};
@@ -111,26 +112,35 @@ fn kind(tag: TagRef<'_>) -> WaitEvent {
 
 impl Inner {
     /// Takes a lock that the end of the transaction gives up.
+    #[track_caller]
     pub(super) fn lock_tag(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<Acquired, Error> {
-        let (acquired, own) = self.request(tag, mode, wait)?;
+        let (acquired, own) = self.request(Site::here(tag.class(), Kind::Acquire), tag, mode, wait)?;
         self.held.borrow_mut().extend(own.map(|own| (own, mode)));
         Ok(acquired)
     }
 
     /// Takes a lock that the caller must give up.
+    #[track_caller]
     pub(super) fn lock_tag_unlisted(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<Acquired, Error> {
-        self.request(tag, mode, wait).map(|(acquired, _)| acquired)
+        let site = Site::here(tag.class(), Kind::Acquire);
+        self.request(site, tag, mode, wait).map(|(acquired, _)| acquired)
     }
 
     /// Asks for a lock and waits for it if necessary. Returns the tag if the lock is new, or new in
     /// this mode.
-    fn request(&self, tag: TagRef<'_>, mode: u8, wait: Wait) -> Result<(Acquired, Option<Tag>), Error> {
+    fn request(
+        &self,
+        site: Site,
+        tag: TagRef<'_>,
+        mode: u8,
+        wait: Wait,
+    ) -> Result<(Acquired, Option<Tag>), Error> {
         let slot = self.slot();
         slot.expect_grant();
         let (locks, slots) = (&self.engine.locks, &self.engine.slots);
         let waker = (wait == Wait::Block).then(park::current);
         let hash = tag.hash();
-        let request = locks.request(tag, hash, self.number.get(), mode, waker);
+        let request = locks.request(site, (tag, hash), self.number.get(), mode, waker);
         let acquired = match request {
             Request::Granted(own) => (Acquired::New, Some(own)),
             Request::Added(own) => (Acquired::Before, Some(own)),
@@ -190,7 +200,8 @@ impl Inner {
                 self.engine.locks.claim(tag, self.number.get(), lock as u8, &self.engine.slots);
                 // A session that passed meanwhile goes first.
                 let waited = self.wait_for_end(tree, key, txid, owner);
-                waited.and_then(|()| self.lock_tag_unlisted(tag, lock as u8, Wait::Block).map(drop))
+                let again = Site::here(tag.class(), Kind::Reacquire);
+                waited.and_then(|()| self.request(again, tag, lock as u8, Wait::Block).map(drop))
             }
         };
         if let Err(error) = waited {
@@ -221,7 +232,9 @@ impl Inner {
         }
         slot.begin_wait(Target::End(owner, txid, TagRef::Row(tree.id, key).to_tag()));
         let leave = || owner_slot.leave_end(self.number.get());
-        let waited = wait_event::during(WaitEvent::TransactionId, || self.block(leave));
+        let waited = profile::wait(&"transaction end", || {
+            wait_event::during(WaitEvent::TransactionId, || self.block(leave))
+        });
         slot.end_wait();
         waited?;
         if let Status::Committed(lsn) = self.engine.status.get(txid) {

@@ -65,8 +65,11 @@ impl Batched {
     /// A hand over so many frames, at frame 0, with batches of this size.
     pub fn new(frames: usize, batch: usize) -> Self {
         assert!(frames > 0, "a hand needs frames to go round");
-        let control =
-            Control { hand: AtomicU64::new(0), allocations: AtomicU64::new(0), passes: SpinLock::new(0) };
+        let control = Control {
+            hand: AtomicU64::new(0),
+            allocations: AtomicU64::new(0),
+            passes: SpinLock::new(&"passes", 0),
+        };
         Self {
             frames: frames as u64,
             batch: batch.clamp(1, frames) as u64,

@@ -41,8 +41,11 @@ impl OneByOne {
     /// A hand over so many frames, at frame 0.
     pub fn new(frames: usize) -> Self {
         assert!(frames > 0, "a hand needs frames to go round");
-        let control =
-            Control { hand: AtomicU64::new(0), allocations: AtomicU64::new(0), passes: SpinLock::new(0) };
+        let control = Control {
+            hand: AtomicU64::new(0),
+            allocations: AtomicU64::new(0),
+            passes: SpinLock::new(&"passes", 0),
+        };
         Self { frames: frames as u64, control: CachePadded::new(control) }
     }
 

@@ -108,7 +108,7 @@ impl HeldLatch for FieldsLatch {
         let queue = VecDeque::with_capacity(threads);
         let fields = Fields { exclusive: false, shared: 0, release_ok: true, queue };
         Self {
-            fields: CachePadded::new(SpinLock::new(fields)),
+            fields: CachePadded::new(SpinLock::new(&"fields", fields)),
             gates: (0..threads).map(|_| CachePadded::default()).collect(),
         }
     }

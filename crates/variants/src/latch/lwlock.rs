@@ -176,7 +176,7 @@ impl<A: Attempt> HeldLatch for LwLock<A> {
     fn new(threads: usize) -> Self {
         Self {
             state: CachePadded::new(AtomicU32::new(RELEASE_OK)),
-            queue: CachePadded::new(SpinLock::new(VecDeque::with_capacity(threads))),
+            queue: CachePadded::new(SpinLock::new(&"queue", VecDeque::with_capacity(threads))),
             gates: (0..threads).map(|_| CachePadded::default()).collect(),
             _attempt: std::marker::PhantomData,
         }

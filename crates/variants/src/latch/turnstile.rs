@@ -221,7 +221,10 @@ impl HeldLatch for TurnstileLatch {
         Self {
             word: CachePadded::new(AtomicUsize::new(FREE)),
             processor: CachePadded::default(),
-            turnstile: CachePadded::new(SpinLock::new(Turnstile { readers: empty(), writers: empty() })),
+            turnstile: CachePadded::new(SpinLock::new(
+                &"turnstile",
+                Turnstile { readers: empty(), writers: empty() },
+            )),
             gates: (0..threads).map(|_| CachePadded::default()).collect(),
             running: Running::new(),
         }

@@ -19,7 +19,7 @@ pub(super) struct Sleepers {
 impl Sleepers {
     pub(super) fn new(threads: usize) -> Self {
         let gates = (0..threads).map(|_| CachePadded::default()).collect();
-        Self { queue: SpinLock::new(Vec::with_capacity(threads)), gates }
+        Self { queue: SpinLock::new(&"sleepers", Vec::with_capacity(threads)), gates }
     }
 
     /// Enters this thread, which then calls [`Self::sleep`].

@@ -33,7 +33,7 @@ struct Header {
 impl PinnedFrame for CountedFrame {
     fn new(page: u64) -> Self {
         let header = Header { page: Some(page), pins: 0, usage: 1 };
-        Self { header: CachePadded::new(SpinLock::new(header)) }
+        Self { header: CachePadded::new(SpinLock::new(&"header", header)) }
     }
 
     #[inline]

@@ -39,7 +39,7 @@ impl NumberSnapshots {
     pub fn new(kept: usize) -> Self {
         Self {
             begun: CachePadded::new(AtomicU64::new(0)),
-            committing: CachePadded::default(),
+            committing: CachePadded::new(SpinLock::new(&"committing", ())),
             last: CachePadded::new(AtomicU64::new(0)),
             outcomes: (0..kept.max(1)).map(|_| AtomicU64::new(RUNNING)).collect(),
         }

@@ -69,8 +69,8 @@ fn all_cores_together_use_every_frame_once() {
         }
         // Each frame has the page of its taker: two takers of a frame would meet here.
         for &frame in &taken {
-            pool.give(frame, PageNo(fiber as u32));
-            pool.header(frame).latch.unlock_changed();
+            let hold = pool.give(frame, PageNo(fiber as u32));
+            pool.header(frame).latch.unlock_changed(hold);
         }
         for &frame in &taken {
             assert_eq!(pool.header(frame).page_no(), PageNo(fiber as u32));
