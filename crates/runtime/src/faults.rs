@@ -2,9 +2,8 @@
 //!
 //! A reader asks the kernel; nobody counts meanwhile.
 
-use std::path::PathBuf;
-
-use crate::{Runtime, os};
+use crate::Runtime;
+use crate::stat::Stat;
 
 /// Page faults of a thread, or of several, since the process began.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,32 +23,20 @@ impl Runtime {
     /// system does not tell. Reads a file of the kernel for each worker.
     pub fn page_faults(&self) -> Vec<Faults> {
         let of_worker = |(worker, &thread): (usize, &i32)| {
-            let (minor, major) = counted(format!("/proc/self/task/{thread}/stat").into())?;
+            let Stat { minor, major, .. } = Stat::of_thread(thread)?;
             Some(Faults { thread: self.shared.name(worker), worker: Some(worker), minor, major })
         };
         let mut faults: Vec<Faults> =
             self.worker_threads().iter().enumerate().filter_map(of_worker).collect();
         // Read last, so that it is not less than the sum of the workers.
-        if let Some((minor, major)) = counted("/proc/self/stat".into()) {
+        if let Some(all) = Stat::of_process() {
             let sum = |of: fn(&Faults) -> u64| faults.iter().map(of).sum();
-            let minor = minor.saturating_sub(sum(|one| one.minor));
-            let major = major.saturating_sub(sum(|one| one.major));
+            let minor = all.minor.saturating_sub(sum(|one| one.minor));
+            let major = all.major.saturating_sub(sum(|one| one.major));
             faults.push(Faults { thread: "others".to_owned(), worker: None, minor, major });
         }
         faults
     }
-}
-
-/// The minor and major faults in one of the kernel's files `stat`.
-fn counted(path: PathBuf) -> Option<(u64, u64)> {
-    parsed(&os::process::text(path).ok()?)
-}
-
-fn parsed(line: &str) -> Option<(u64, u64)> {
-    // A name may hold spaces and brackets; behind it stand the state and numbers.
-    let mut fields = line.rsplit_once(')')?.1.split_ascii_whitespace().skip(7);
-    let minor = fields.next()?.parse().ok()?;
-    Some((minor, fields.nth(1)?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -57,13 +44,6 @@ mod tests {
     use super::*;
     use crate::FileIo;
     use crate::tests::start_with;
-
-    #[test]
-    fn the_counts_stand_behind_any_name() {
-        let line = "77 (a ) b) R 1 77 77 0 -1 4194304 1234 99 56 7 10 20 0 0 20 0 8 0\n";
-        assert_eq!(parsed(line), Some((1234, 56)));
-        assert_eq!(parsed("77 (a"), None);
-    }
 
     #[test]
     fn faults_count_for_the_thread_that_takes_them() {

@@ -34,6 +34,7 @@ pub mod topology;
 pub mod wait_event;
 pub mod watchdog;
 pub mod work;
+pub mod workers;
 
 mod call;
 mod device;
@@ -49,6 +50,7 @@ mod reactor;
 mod shared;
 mod stack;
 mod start;
+mod stat;
 mod worker;
 
 #[cfg(model)]

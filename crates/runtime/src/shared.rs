@@ -11,12 +11,21 @@ use crate::mailbox::Mailbox;
 /// Workers that are no cores: the reserve worker and the service worker.
 pub(crate) const WORKERS_BESIDE: usize = 2;
 
+/// A worker's turns, as it shows them to others.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// Turns of its loop, for the watchdog.
+    pub(crate) count: AtomicU64,
+    /// Fibers that had a job at the end of the last turn.
+    pub(crate) fibers: AtomicUsize,
+}
+
 /// The state that all workers of a runtime share.
 pub(crate) struct Shared {
     /// One for each core, and behind them those of the reserve worker and of the service worker.
     pub(crate) mailboxes: Box<[Mailbox]>,
-    /// Turns of each worker's loop, for the watchdog.
-    pub(crate) turns: PerCore<AtomicU64>,
+    /// Written by each worker alone, once a turn.
+    pub(crate) turns: PerCore<Turns>,
     /// The time since which one fiber has held each worker for longer than the watchdog's limit, or
     /// 0.
     pub(crate) held: PerCore<AtomicU64>,
@@ -45,7 +54,7 @@ impl Shared {
     pub(crate) fn new(workers: usize, poll: Duration) -> io::Result<Shared> {
         Ok(Shared {
             mailboxes: (0..workers).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
-            turns: PerCore::new(workers, |_| AtomicU64::new(0)),
+            turns: PerCore::new(workers, |_| Turns::default()),
             held: PerCore::new(workers, |_| AtomicU64::new(0)),
             sessions: PerCore::new(workers, |_| AtomicUsize::new(0)),
             draining: AtomicBool::new(false),

@@ -45,7 +45,7 @@ pub(crate) fn watch(shared: &Arc<Shared>, report: &Report) {
 
 fn look(shared: &Shared, core: usize, seen: &mut Seen, now: u64, report: &Report) {
     // Relaxed: only whether it changes; `held` is information only.
-    let turn = shared.turns.get(core).load(Ordering::Relaxed);
+    let turn = shared.turns.get(core).count.load(Ordering::Relaxed);
     let held = shared.held.get(core);
     let was_held = held.load(Ordering::Relaxed) != 0;
     if turn != seen.turn || shared.mailbox(core).is_asleep() {

@@ -69,8 +69,9 @@ impl Worker {
         while !self.may_exit() {
             self.poll();
             turn += 1;
-            // Relaxed: the watchdog only asks whether it changes.
-            turns.store(turn, Ordering::Relaxed);
+            // Relaxed: the watchdog asks whether it changes, and readers want no order.
+            turns.count.store(turn, Ordering::Relaxed);
+            turns.fibers.store(self.core.fibers(), Ordering::Relaxed);
             shared.mailbox(self.core.number).deliver_all();
             self.fire_timers();
             self.core.run_ready();

@@ -118,6 +118,12 @@ impl Core {
         self.number == number && Arc::ptr_eq(&self.shared, shared)
     }
 
+    /// Number of fibers that have a job.
+    #[inline]
+    pub(crate) fn fibers(&self) -> usize {
+        self.busy.get()
+    }
+
     /// Whether no fiber has a job.
     pub(crate) fn is_idle(&self) -> bool {
         self.busy.get() == 0

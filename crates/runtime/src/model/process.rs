@@ -45,6 +45,11 @@ impl Pages {
     }
 }
 
+/// Ticks of a second of processor time.
+pub(crate) fn ticks_a_second() -> u64 {
+    100
+}
+
 /// Bytes of a page.
 pub(crate) fn page_bytes() -> i64 {
     4096

@@ -49,6 +49,12 @@ impl Pages {
     }
 }
 
+/// Ticks of a second in which the kernel tells processor time.
+pub(crate) fn ticks_a_second() -> u64 {
+    // SAFETY: a plain call.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100)
+}
+
 /// Bytes of a page.
 pub(crate) fn page_bytes() -> i64 {
     // SAFETY: a plain call.

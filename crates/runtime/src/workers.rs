@@ -1,0 +1,103 @@
+//! The workers' sessions, fibers and turns, and the processor time they took.
+//!
+//! A worker stores its counts once a turn. A reader loads them, and asks the kernel for the times.
+
+use std::time::Duration;
+
+use sync::atomic::Ordering;
+
+use crate::Runtime;
+use crate::stat::Stat;
+
+/// A worker as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerUse {
+    /// Its name.
+    pub name: String,
+    /// The number of its core; none for a worker that is no core.
+    pub core: Option<usize>,
+    /// The NUMA node to which it is pinned.
+    pub node: Option<usize>,
+    /// Sessions placed on it.
+    pub sessions: usize,
+    /// Fibers that had a job at the end of its last turn.
+    pub fibers: usize,
+    /// Turns of its loop. A worker that sleeps makes none.
+    pub turns: u64,
+    /// The processor it ran on last, and its times; none where the system does not tell.
+    pub times: Option<Times>,
+}
+
+/// Processor time of a thread since its start, in steps of 10 ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// In the program's own code.
+    pub user: Duration,
+    /// In the kernel.
+    pub system: Duration,
+    /// The processor it ran on last.
+    pub processor: usize,
+}
+
+impl Runtime {
+    /// All workers: the cores, the reserve worker and the service worker. Reads a file of the
+    /// kernel for each.
+    pub fn workers_in_use(&self) -> Vec<WorkerUse> {
+        let (shared, cores) = (&self.shared, self.shared.core_count());
+        let is_pinned = self.facts().pinned == cores;
+        let of = |(worker, &thread): (usize, &i32)| {
+            let core = (worker < cores).then_some(worker);
+            let stat = Stat::of_thread(thread);
+            WorkerUse {
+                name: shared.name(worker),
+                core,
+                node: core.filter(|_| is_pinned).map(|core| self.workers().node_of(core)),
+                // Relaxed: counts for a reader.
+                sessions: shared.sessions.get(worker).load(Ordering::Relaxed),
+                fibers: shared.turns.get(worker).fibers.load(Ordering::Relaxed),
+                turns: shared.turns.get(worker).count.load(Ordering::Relaxed),
+                times: stat.map(|Stat { user, system, processor, .. }| Times { user, system, processor }),
+            }
+        };
+        self.worker_threads().iter().enumerate().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FileIo, tests::start_with};
+
+    #[test]
+    fn turns_fibers_and_times_count_for_the_worker_that_has_them() {
+        let runtime = start_with(2, FileIo::Threads);
+        let before = runtime.workers_in_use();
+        assert_eq!(before.len(), runtime.worker_count());
+        assert_eq!((before[1].core, before[2].core), (Some(1), None));
+        let user = |workers: &[WorkerUse]| workers[1].times.map_or(Duration::ZERO, |times| times.user);
+        let mut after = runtime.workers_in_use();
+        // The worker may get no processor time for a while.
+        while user(&after) == user(&before) {
+            runtime.call(1, || {
+                let began = crate::time::precise();
+                while crate::time::precise() - began < 10_000_000 {
+                    std::hint::spin_loop();
+                }
+            });
+            after = runtime.workers_in_use();
+        }
+        assert!(after[1].turns > before[1].turns);
+        let open = std::sync::Arc::new(sync::WaitQueue::new(&"test"));
+        let told = std::sync::Arc::new(sync::atomic::AtomicBool::new(false));
+        for _ in 0..3 {
+            let (open, told) = (open.clone(), told.clone());
+            runtime.spawn(0, move || open.wait_until(|| told.load(Ordering::Acquire)));
+        }
+        // A turn ends between these calls, with the three fibers parked.
+        (0..2).for_each(|_| runtime.call(0, || ()));
+        assert!(runtime.workers_in_use()[0].fibers >= 3, "{:?}", runtime.workers_in_use());
+        told.store(true, Ordering::Release);
+        open.wake_all();
+        runtime.shutdown();
+    }
+}
