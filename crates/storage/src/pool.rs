@@ -37,6 +37,7 @@ use crate::sweep::{Machine, Sweep, batch_size};
 pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
 pub(crate) use latch::yield_for_latch;
 pub use regions::RegionUse;
+pub use state::PoolState;
 
 use growth::Growth;
 use headers::Headers;
@@ -47,6 +48,7 @@ mod headers;
 mod latch;
 mod load;
 mod regions;
+mod state;
 mod stretch;
 
 /// Frames that a search looks at, at least, before it rests.

@@ -18,8 +18,9 @@ use storage::recovery::Manner;
 use storage::store::StoreOptions;
 use storage::{Error, Lsn, PageNo, Store, pool, space};
 
+pub use storage::log::LogState;
 pub use storage::page::PAGE_SIZE;
-pub use storage::pool::RegionUse;
+pub use storage::pool::{PoolState, RegionUse};
 
 /// How to open a folder.
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,6 +138,16 @@ impl Folder {
     /// Pages that were evicted from the pool since the folder was opened.
     pub fn evictions(&self) -> u64 {
         self.0.pool().statistics().evictions
+    }
+
+    /// The page pool as it is now.
+    pub fn buffers(&self) -> PoolState {
+        self.0.pool().state(self.0.runtime().workers())
+    }
+
+    /// The log as it is now.
+    pub fn log(&self) -> LogState {
+        self.0.wal().state()
     }
 
     /// Bytes of a segment of the log, and of log after which a checkpoint begins.

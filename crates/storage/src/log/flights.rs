@@ -59,6 +59,24 @@ struct State {
     /// Flights that are not published.
     flights: VecDeque<Entry>,
     depth: Depth,
+    departures: u64,
+    bytes: u64,
+    served: u64,
+}
+
+/// Counts of log writes since the log was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlightCounts {
+    /// Writes that departed.
+    pub departures: u64,
+    /// Their bytes of log. A block that two writes share counts once.
+    pub bytes: u64,
+    /// Sessions whose wait a write ended.
+    pub served: u64,
+    /// Writes in flight now.
+    pub in_flight: usize,
+    /// The most writes that may be in flight now.
+    pub depth: usize,
 }
 
 #[derive(Debug)]
@@ -76,6 +94,9 @@ impl Flights {
             publishing: false,
             flights: VecDeque::with_capacity(2 * MOST),
             depth: Depth::new(),
+            departures: 0,
+            bytes: 0,
+            served: 0,
         };
         Flights { shared: CachePadded::new(shared), state: SpinLock::new(&"log flights", state) }
     }
@@ -116,6 +137,9 @@ impl Flights {
     /// The gatherer's flight departs. Others may gather from here on.
     pub fn depart(&self, flight: Flight) {
         let mut state = self.state.lock();
+        state.departures += 1;
+        // Relaxed: stored under the lock.
+        state.bytes += flight.end - self.shared.departed.load(Ordering::Relaxed);
         state.flights.push_back(Entry { flight, has_landed: false });
         state.gathering = false;
         // Release: pairs with `departed`.
@@ -154,8 +178,22 @@ impl Flights {
     /// Counts sessions whose commits were published at `now`, in nanoseconds.
     pub(crate) fn note_served(&self, sessions: usize, now: u64) {
         let mut state = self.state.lock();
+        state.served += sessions as u64;
         state.depth.note(sessions, now);
         self.show(&state);
+    }
+
+    /// The writes so far.
+    #[cfg(not(loom))]
+    pub(crate) fn counts(&self) -> FlightCounts {
+        let state = self.state.lock();
+        FlightCounts {
+            departures: state.departures,
+            bytes: state.bytes,
+            served: state.served,
+            in_flight: state.in_air().count(),
+            depth: state.depth.most(),
+        }
     }
 
     fn show(&self, state: &State) {
@@ -189,6 +227,8 @@ mod tests {
             flights.depart(Flight { end, filled: end });
         }
         assert!(!flights.land(ends[1]));
+        let counts = flights.counts();
+        assert_eq!((counts.departures, counts.bytes, counts.in_flight), (3, 4 * BLOCK, 2));
         assert!(flights.land(ends[0]));
         assert_eq!(flights.next_landed().map(|flight| flight.end), Some(ends[0]));
         // Lands while there is a publisher, which takes it.

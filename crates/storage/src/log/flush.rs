@@ -30,7 +30,7 @@ use sync::profile;
 use sync::{CachePadded, SpinLock};
 
 use super::depth;
-use super::flights::{Flight, Flights};
+use super::flights::{Flight, FlightCounts, Flights};
 use super::waiters::Waiters;
 use super::{BLOCK, Wal};
 use crate::Error;
@@ -110,6 +110,11 @@ impl Flush {
         let kept = self.tools.lock().pop();
         // None is left if many threads are preempted between a landing and giving theirs back.
         kept.unwrap_or_else(Tools::new)
+    }
+
+    /// The writes so far.
+    pub(super) fn counts(&self) -> FlightCounts {
+        self.flights.counts()
     }
 
     /// Whether somebody waits for a part of the log that no write covers.

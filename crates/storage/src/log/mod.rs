@@ -48,6 +48,7 @@ pub(crate) use append::Share;
 pub use change::{Change, LoggedPage};
 use durable::Durable;
 use fill::Fill;
+pub use flights::FlightCounts;
 use flush::Flush;
 pub use reader::LogReader;
 pub(crate) use record::PartForm;
@@ -125,6 +126,21 @@ pub(crate) type FloorSource = Box<dyn Fn() -> Lsn + Send + Sync>;
 pub(crate) type InfoSource = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 /// Receives the durable end of the log.
 type DurableCallback = Box<dyn Fn(Lsn) + Send + Sync>;
+
+/// The log as it is now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogState {
+    /// Everything before this is on disk.
+    pub durable: Lsn,
+    /// Everything before this is filled.
+    pub filled: Lsn,
+    /// End of the reserved space.
+    pub position: Lsn,
+    /// Its writes since the log was opened.
+    pub writes: FlightCounts,
+    /// Number of segments, spare ones among them.
+    pub segments: usize,
+}
 
 /// The write-ahead log.
 pub struct Wal {
@@ -303,6 +319,18 @@ impl Wal {
     #[inline]
     pub fn durable(&self) -> Lsn {
         Lsn(self.durable.position())
+    }
+
+    /// The log as it is now.
+    pub fn state(&self) -> LogState {
+        LogState {
+            // In this order each is at most the next one.
+            durable: self.durable(),
+            filled: self.filled(),
+            position: self.position(),
+            writes: self.flush.counts(),
+            segments: self.segments.count(),
+        }
     }
 
     /// Writes the mark for a later start, where a commit cannot write it itself.

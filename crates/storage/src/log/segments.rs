@@ -123,6 +123,11 @@ impl Segments {
         self.size
     }
 
+    /// Number of files.
+    pub(super) fn count(&self) -> usize {
+        self.files.lock().len()
+    }
+
     pub(super) fn ready_end(&self) -> u64 {
         // Acquire: the file is in `files` before.
         self.ready_end.load(Ordering::Acquire)
