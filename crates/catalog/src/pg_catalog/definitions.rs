@@ -315,6 +315,33 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         12_015,
         "name:25 statement:25 is_holdable:16 is_binary:16 is_scrollable:16 creation_time:1184",
     ),
+    view(
+        "pg_stat_database",
+        12_016,
+        "datid:26 datname:19 numbackends:23 xact_commit:20 xact_rollback:20 blks_read:20 blks_hit:20 \
+         tup_returned:20 tup_fetched:20 tup_inserted:20 tup_updated:20 tup_deleted:20 conflicts:20 \
+         temp_files:20 temp_bytes:20 deadlocks:20 checksum_failures:20 checksum_last_failure:1184 \
+         blk_read_time:701 blk_write_time:701 session_time:701 active_time:701 \
+         idle_in_transaction_time:701 sessions:20 sessions_abandoned:20 sessions_fatal:20 \
+         sessions_killed:20 parallel_workers_to_launch:20 parallel_workers_launched:20 stats_reset:1184",
+    ),
+    view(
+        "allcore_buffers",
+        12_912,
+        "frames:20 in_use:20 free_by_node:1016 pages:25 hand:20 passes:20 sweep_batch:23 allocations:20 \
+         loads:20 reads:20 evictions:20 writes:20 write_failures:20",
+    ),
+    view(
+        "allcore_log",
+        12_913,
+        "reserved:20 filled:20 durable:20 writes:20 bytes:20 served:20 in_flight:23 depth:23 segments:23",
+    ),
+    view(
+        "allcore_workers",
+        12_914,
+        "worker:25 core:23 node:23 processor:23 sessions:20 fibers:20 turns:20 user_time:701 \
+         system_time:701",
+    ),
     view("allcore_page_faults", 12_910, "thread:25 core:23 minor:20 major:20"),
     view("allcore_memory", 12_911, "region:25 pages:25 locked:16 reserved:20 used:20 present:20"),
     view(

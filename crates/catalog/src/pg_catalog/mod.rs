@@ -5,6 +5,7 @@
 //! to show is empty. [`function`] holds the functions that clients' catalog queries call.
 
 mod definitions;
+mod engine;
 mod functions;
 mod indexes;
 mod privileges;
@@ -22,7 +23,7 @@ use runtime::hash::HashMap;
 use sync::LazyLock;
 
 pub use functions::function;
-pub use state::{Activity, Cursor, Lock, Locked, Prepared, Setting, System, WaitSample};
+pub use state::{Activity, Cursor, DatabaseCounts, Lock, Locked, Prepared, Setting, System, WaitSample};
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};
 use values::error::SqlError;

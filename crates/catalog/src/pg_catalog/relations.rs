@@ -4,6 +4,7 @@
 //! every object of the catalog, with the OIDs that other relations refer to.
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, PG_CATALOG, Table};
+use super::engine;
 use super::indexes::indexes_of;
 use super::{Result, Rows, System, array, int2, letter, oid, text, vector, views, yes};
 use crate::{Identity, ReferentialAction};
@@ -67,10 +68,6 @@ pub(super) fn fill(
         "pg_settings" => views::settings(system, rows)?,
         "pg_stat_activity" => views::activity(system, rows)?,
         "pg_locks" => views::locks(system, rows)?,
-        "allcore_page_faults" => views::page_faults(system, rows)?,
-        "allcore_memory" => views::memory(system, rows)?,
-        "allcore_lock_profile" => views::lock_profile(system, rows)?,
-        "allcore_wait_history" => views::wait_history(system, rows)?,
         "pg_cursors" => views::cursors(system, rows)?,
         "pg_prepared_statements" => views::prepared_statements(system, rows)?,
         "pg_stat_user_tables" => {
@@ -83,7 +80,7 @@ pub(super) fn fill(
                 ])?;
             }
         }
-        _ => {}
+        _ => engine::fill(system, relation, rows)?,
     }
     Ok(())
 }

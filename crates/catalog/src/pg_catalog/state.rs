@@ -3,8 +3,9 @@
 //! The layers above implement [`System`]; the catalog only reads it.
 
 use runtime::faults::Faults;
+use runtime::workers::WorkerUse;
 use txn::AdvisoryKey;
-use txn::folder::RegionUse;
+use txn::folder::{LogState, PoolState, RegionUse};
 
 /// The running system as system relations show it. Every method has an empty default.
 pub trait System {
@@ -52,10 +53,39 @@ pub trait System {
     fn wait_history(&self) -> Vec<WaitSample> {
         Vec::new()
     }
+    /// Sessions and transactions by database, for pg_stat_database.
+    fn database_counts(&self) -> Vec<DatabaseCounts> {
+        Vec::new()
+    }
+    /// The page pool, for allcore_buffers.
+    fn buffers(&self) -> Option<PoolState> {
+        None
+    }
+    /// The log, for allcore_log.
+    fn log(&self) -> Option<LogState> {
+        None
+    }
+    /// The workers, for allcore_workers.
+    fn workers(&self) -> Vec<WorkerUse> {
+        Vec::new()
+    }
     /// The last value of a sequence; None before the first.
     fn sequence_value(&self, _sequence: u32) -> Option<i64> {
         None
     }
+}
+
+/// The part of a row of pg_stat_database that is counted.
+#[derive(Debug, Clone)]
+pub struct DatabaseCounts {
+    /// The database's OID and name.
+    pub database: (u32, String),
+    /// Its sessions.
+    pub sessions: usize,
+    /// Transactions that were committed since the server started.
+    pub committed: u64,
+    /// Transactions that were rolled back.
+    pub rolled_back: u64,
 }
 
 /// A row of pg_settings.

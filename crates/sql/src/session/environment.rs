@@ -11,7 +11,8 @@ use runtime::faults::Faults;
 use runtime::hash::{HashMap, SeededMap};
 use runtime::interrupt::Interrupt;
 use runtime::wait_event::WaitEvent;
-use txn::folder::RegionUse;
+use runtime::workers::WorkerUse;
+use txn::folder::{LogState, PoolState, RegionUse};
 use txn::{Lsn, TableLock, TxnSession, Wait};
 
 use super::characteristics::{Characteristics, read_only_error};
@@ -23,7 +24,7 @@ use super::settings::{SettingsTable, transaction_modes};
 use crate::clock::clock;
 use crate::shared::Shared;
 use crate::shared::definitions::Definitions;
-use catalog::pg_catalog::{Activity, Cursor, Lock, Prepared, Setting, System, WaitSample};
+use catalog::pg_catalog::{Activity, Cursor, DatabaseCounts, Lock, Prepared, Setting, System, WaitSample};
 use catalog::{Catalog, Sequence};
 use execution::client::Notice;
 use execution::from_txn;
@@ -531,6 +532,22 @@ impl System for SessionEnvironment {
 
     fn wait_history(&self) -> Vec<WaitSample> {
         self.shared.wait_history.samples()
+    }
+
+    fn database_counts(&self) -> Vec<DatabaseCounts> {
+        self.shared.database_counts()
+    }
+
+    fn buffers(&self) -> Option<PoolState> {
+        Some(self.shared.engine.folder().buffers())
+    }
+
+    fn log(&self) -> Option<LogState> {
+        Some(self.shared.engine.folder().log())
+    }
+
+    fn workers(&self) -> Vec<WorkerUse> {
+        self.shared.runtime.workers_in_use()
     }
 
     fn sequence_value(&self, sequence: u32) -> Option<i64> {

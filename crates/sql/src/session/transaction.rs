@@ -242,6 +242,8 @@ impl Session {
             self.shared.forget_counters(&overlay.unused_counters(base, commit && ended.is_ok()));
         }
         let committed = commit && ended.is_ok();
+        let definitions = &self.environment.definitions;
+        (if committed { &definitions.committed } else { &definitions.rolled_back }).add(1);
         if !committed {
             self.environment.portals.retain(|_, portal| portal.number < first_portal);
         }

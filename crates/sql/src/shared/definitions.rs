@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use sync::{CachePadded, SpinLock, assert_apart};
+use sync::{CachePadded, ShardedCounter, SpinLock, assert_apart};
 
 use super::visibility::{Publication, Publications};
 use catalog::{Catalog, DatabaseEntry};
@@ -23,6 +23,10 @@ pub(crate) struct Definitions {
     publications: Publications,
     /// The database refuses new sessions, because it is being dropped.
     closed: AtomicBool,
+    /// Transactions of its sessions that were committed, and those that were rolled back, since the
+    /// server started.
+    pub committed: ShardedCounter,
+    pub rolled_back: ShardedCounter,
 }
 
 assert_apart!(Definitions: catalog from generation, publications);
@@ -46,13 +50,15 @@ impl Drop for Closing<'_> {
 }
 
 impl Definitions {
-    pub(super) fn new(catalog: Catalog) -> Arc<Definitions> {
+    pub(super) fn new(catalog: Catalog, workers: usize) -> Arc<Definitions> {
         Arc::new(Definitions {
             oid: catalog.database.oid,
             generation: AtomicU64::new(catalog.generation),
             catalog: CachePadded::new(SpinLock::new(&"catalog", Arc::new(catalog))),
             publications: Publications::new(),
             closed: AtomicBool::new(false),
+            committed: ShardedCounter::new(workers),
+            rolled_back: ShardedCounter::new(workers),
         })
     }
 

@@ -22,12 +22,13 @@ use std::sync::Arc;
 
 use runtime::Runtime;
 use runtime::hash::{HashMap, HashSet};
-use sync::SpinLock;
 use sync::atomic::{AtomicU32, Ordering};
+use sync::{ShardedCounter, SpinLock};
 use txn::{Engine, Isolation, Lsn, TxnSession};
 
 use crate::activity::ActivityTable;
 use autovacuum::Autovacuum;
+use catalog::pg_catalog::DatabaseCounts;
 use catalog::{
     BOOTSTRAP_ROLE, Catalog, Change, DatabaseEntry, DecodeError, FIRST_USER_OID, Role, StoredObject,
 };
@@ -169,7 +170,7 @@ impl Shared {
             highest = highest.max(catalog.highest_oid());
             used.extend(catalog.sequences().map(|sequence| sequence.counter));
             self.note_trees(&changes);
-            databases.push(Definitions::new(catalog));
+            databases.push(Definitions::new(catalog, self.runtime.worker_count()));
         }
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed); // nobody else is here yet
         *self.databases.lock() = databases;
@@ -202,12 +203,29 @@ impl Shared {
         self.databases.lock().clone()
     }
 
+    /// Sessions and ended transactions by database.
+    pub fn database_counts(&self) -> Vec<DatabaseCounts> {
+        let sessions = self.activity.list();
+        let of = |database: &Arc<Definitions>| {
+            let DatabaseEntry { oid, name } = database.entry();
+            let count = |counter: &ShardedCounter| counter.sum().max(0) as u64;
+            DatabaseCounts {
+                database: (oid, name),
+                sessions: sessions.iter().filter(|seen| seen.database == oid).count(),
+                committed: count(&database.committed),
+                rolled_back: count(&database.rolled_back),
+            }
+        };
+        self.databases().iter().map(of).collect()
+    }
+
     /// Adds a database to those of the folder.
     pub fn add_database(&self, entry: DatabaseEntry) {
         self.change_databases(|databases| {
             let roles = databases.first().map(|database| Arc::clone(&database.catalog.lock().roles));
             let roles = roles.unwrap_or_else(|| Arc::new([]));
-            databases.push(Definitions::new(Catalog::new(entry, Arc::new([]), roles)));
+            let catalog = Catalog::new(entry, Arc::new([]), roles);
+            databases.push(Definitions::new(catalog, self.runtime.worker_count()));
         });
     }
 

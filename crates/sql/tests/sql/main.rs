@@ -8,6 +8,7 @@ mod characteristics;
 #[path = "../common/mod.rs"]
 mod common;
 mod compiling;
+mod counts;
 mod definitions;
 mod expressions;
 mod hot_path;
