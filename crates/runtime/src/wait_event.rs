@@ -135,7 +135,48 @@ fn say(code: u8) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use sync::SpinLock;
+    use sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+    use crate::{Options, Runtime, fiber};
+
+    /// Waits until the session of this interrupt shows this event.
+    fn until(interrupt: &Interrupt, expected: Option<WaitEvent>) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while WaitEvent::of(interrupt) != expected {
+            assert!(Instant::now() < deadline, "{:?}, not {expected:?}", WaitEvent::of(interrupt));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_session_shows_that_it_spins_or_yields_over_a_latch() {
+        let runtime = Runtime::start(Options { cores: Some(1), pin: false, ..Options::default() }).unwrap();
+        let (interrupt, lock) = (Interrupt::new(), Arc::new(SpinLock::new(&"test", ())));
+        let over = Arc::new(AtomicBool::new(false));
+        let (own, own_lock, own_over) = (interrupt.clone(), lock.clone(), over.clone());
+        let held = lock.lock();
+        runtime.spawn(0, move || {
+            fiber::obey(Some(own));
+            drop(own_lock.lock());
+            while !own_over.load(Ordering::Acquire) {
+                during(WaitEvent::PageLatch, fiber::yield_now);
+            }
+        });
+        until(&interrupt, Some(WaitEvent::SpinLock));
+        drop(held);
+        until(&interrupt, Some(WaitEvent::PageLatch));
+        for _ in 0..100 {
+            let seen = WaitEvent::of(&interrupt);
+            assert!(matches!(seen, None | Some(WaitEvent::PageLatch)), "{seen:?}: the yield hides the latch");
+        }
+        over.store(true, Ordering::Release);
+        until(&interrupt, None);
+    }
 
     #[test]
     fn a_code_stands_for_one_wait() {
