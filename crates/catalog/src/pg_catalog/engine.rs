@@ -1,5 +1,5 @@
-//! Rows of the views over what the engine counts. Counts are since the server started, but for those
-//! of the lock profiler, which has functions to reset them.
+//! Rows of the views over what the engine counts. Counts are since the server started, but for
+//! those of the lock profiler, which has functions to reset them.
 
 use std::time::Duration;
 
