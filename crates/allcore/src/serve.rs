@@ -30,7 +30,7 @@ use server::{Options, Policy, Server};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sql::database::{Database, OpenError};
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use sync::atomic::Ordering;
@@ -119,6 +119,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot listen for signals: {e}"))?;
     log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
+    let metrics = bind_metrics(&settings)?;
     let door = open_door(addresses, tls.clone())?;
     let database = match Database::open(&data, options) {
         Ok(database) => database,
@@ -132,23 +133,21 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     let bounded = database.bound_memory(memory.0, resident);
     let started =
         bounded.map_err(|fault| format!("the memory watch did not start: {fault}")).and_then(|()| {
-            log::info!("sessions may take {memory} of memory beside the buffers");
-            for fact in database.facts() {
-                log::info!("{fact}");
-            }
+            log_facts(&database, memory);
             database.limit_retained_log(retained_log(&settings, &data));
             logger::flush();
             if settings.preload == Some(true) {
                 preload(&database);
             }
+            let metrics = open_metrics(metrics, &database)?;
             let policy = access::policy(&settings, &data, tls, room.sessions, room.logins)?;
             let places = door.close();
             let started =
                 places.and_then(|places| Server::start(database.clone(), Options { places, policy }));
-            started.map_err(|fault| format!("cannot listen: {fault}"))
+            Ok((started.map_err(|fault| format!("cannot listen: {fault}"))?, metrics))
         });
-    let server = match started {
-        Ok(server) => server,
+    let (server, metrics) = match started {
+        Ok(started) => started,
         Err(fault) => {
             // The folder was opened in vain. It is closed as cleanly as after a day's work.
             let closed = database.shutdown().map_err(|fault| open_fault(&data, &fault));
@@ -164,9 +163,17 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     logger::flush();
     skip_at_next_signal();
     server.stop();
+    drop(metrics);
     database.shutdown().map_err(|fault| open_fault(&data, &fault))?;
     log::info!("stopped");
     Ok(())
+}
+
+fn log_facts(database: &Database, memory: Bytes) {
+    log::info!("sessions may take {memory} of memory beside the buffers");
+    for fact in database.facts() {
+        log::info!("{fact}");
+    }
 }
 
 /// Touches all memory of the buffers, and logs how far it is. A signal to stop ends it early.
@@ -215,6 +222,18 @@ fn open_door(addresses: Vec<Address>, tls: Option<Arc<server::tls::Offer>>) -> R
     };
     let places = addresses.into_iter().map(bind).collect::<Result<_, _>>()?;
     Door::open(places, server::starting(tls)).map_err(|fault| format!("cannot answer clients: {fault}"))
+}
+
+/// Serves metrics at these addresses, until the door is dropped.
+fn open_metrics(places: Vec<Bound>, database: &Database) -> Result<Option<Door>, String> {
+    if places.is_empty() {
+        return Ok(None);
+    }
+    for place in &places {
+        log::info!("metrics at http://{}/metrics", place.address());
+    }
+    let door = Door::open(places, server::metrics(database.clone()));
+    door.map(Some).map_err(|fault| format!("cannot serve metrics: {fault}"))
 }
 
 fn check_retained_log(settings: &ServeSettings) -> Result<(), String> {
@@ -296,6 +315,22 @@ fn reload(
     Ok((new, policy))
 }
 
+/// Binds the addresses that serve metrics.
+fn bind_metrics(settings: &ServeSettings) -> Result<Vec<Bound>, String> {
+    let Some(text) = &settings.metrics else { return Ok(Vec::new()) };
+    let bind = |address| {
+        let address = Address::Tcp(address);
+        Bound::new(address.clone()).map_err(|fault| format!("cannot serve metrics at {address}: {fault}"))
+    };
+    resolve(text)?.map(bind).collect()
+}
+
+/// The TCP addresses that a text names.
+fn resolve(text: &str) -> Result<impl Iterator<Item = SocketAddr> + use<>, String> {
+    #[expect(clippy::disallowed_methods, reason = "the command resolves names before the runtime starts")]
+    text.to_socket_addrs().map_err(|e| format!("cannot listen on {text}: {e}"))
+}
+
 /// The addresses of the settings, as the runtime takes them.
 fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     let mut addresses = Vec::new();
@@ -303,9 +338,7 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     let default = [DEFAULT_LISTEN.to_owned()];
     let named = if settings.listen.is_empty() { &default[..] } else { &settings.listen };
     for text in named.iter().filter(|text| *text != "none") {
-        #[expect(clippy::disallowed_methods, reason = "the command resolves names before the runtime starts")]
-        let found = text.to_socket_addrs().map_err(|e| format!("cannot listen on {text}: {e}"))?;
-        for address in found {
+        for address in resolve(text)? {
             port = address.port();
             addresses.push(Address::Tcp(address));
         }

@@ -147,6 +147,9 @@ pub struct ServeSettings {
     #[arg(long, value_name = "BOOL", env = "ALLCORE_PRELOAD", num_args = 0..=1, require_equals = true,
         default_missing_value = "true")]
     pub preload: Option<bool>,
+    /// Address that serves the server's counts over HTTP, at /metrics, without a login
+    #[arg(long, value_name = "HOST:PORT", env = "ALLCORE_METRICS")]
+    pub metrics: Option<String>,
     /// Certificate chain (PEM) for TLS; needs --tls-key
     #[arg(long, value_name = "FILE", env = "ALLCORE_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,

@@ -84,6 +84,15 @@ pub(crate) enum Interest {
     NewInputAndOutput,
 }
 
+/// One of two things for which a descriptor is waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Something to read.
+    Input,
+    /// Room to write.
+    Room,
+}
+
 /// The events of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Happened {

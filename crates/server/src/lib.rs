@@ -12,6 +12,7 @@ pub mod decode;
 mod encode;
 pub mod login;
 pub mod message;
+mod metrics;
 mod places;
 mod record;
 pub mod scram;
@@ -22,6 +23,7 @@ mod throttle;
 pub mod tls;
 mod wire;
 
+pub use metrics::metrics;
 pub use shared::{PasswordSource, Policy};
 pub use starting::starting;
 

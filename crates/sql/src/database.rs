@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catalog::pg_catalog::DatabaseCounts;
 use runtime::Runtime;
 use runtime::interrupt::Interrupt;
 use runtime::memory::HugePages;
@@ -282,6 +283,12 @@ impl Database {
     #[must_use]
     pub fn is_superuser(&self, user: &str) -> bool {
         user == BOOTSTRAP_NAME
+    }
+
+    /// Sessions and ended transactions by database.
+    #[must_use]
+    pub fn counts(&self) -> Vec<DatabaseCounts> {
+        self.shared.database_counts()
     }
 
     /// The rows of the activity table.

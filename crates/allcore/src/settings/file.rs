@@ -95,6 +95,7 @@ impl ServeSettings {
             "clock-sweep-batch" => put(&mut self.clock_sweep_batch, text.parse()),
             "huge-pages" => put(&mut self.huge_pages, choice::<HugePagesKind>(text)),
             "preload" => put(&mut self.preload, truth()),
+            "metrics" => put(&mut self.metrics, Ok(text.to_owned())),
             "tls-cert" => put(&mut self.tls_cert, path()),
             "tls-key" => put(&mut self.tls_key, path()),
             "tls" => put(&mut self.tls, choice::<TlsKind>(text)),

@@ -48,6 +48,7 @@ impl ServeSettings {
             ("clock-sweep-batch", self.clock_sweep_batch != other.clock_sweep_batch),
             ("huge-pages", self.huge_pages != other.huge_pages),
             ("preload", self.preload != other.preload),
+            ("metrics", self.metrics != other.metrics),
             ("max-connections", self.max_connections != other.max_connections),
             (
                 "superuser-reserved-connections",
@@ -71,6 +72,7 @@ impl ServeSettings {
         self.clock_sweep_batch = other.clock_sweep_batch;
         self.huge_pages = other.huge_pages;
         self.preload = other.preload;
+        self.metrics = other.metrics;
         self.max_connections = other.max_connections;
         self.superuser_reserved_connections = other.superuser_reserved_connections;
         self.max_logins = other.max_logins;

@@ -24,6 +24,7 @@ mod limits;
 mod lock_profile;
 mod log_damage;
 mod memory;
+mod metrics;
 mod out_of_line;
 mod pgbench;
 mod pipelines;

@@ -8,7 +8,7 @@ use super::events::Event as Noted;
 use super::machine::here;
 use super::table::{self, Descriptor, Open};
 use super::{Fd, changes, socket};
-use crate::device::{Happened, Interest};
+use crate::device::{Happened, Interest, Side};
 
 /// Time of a look at the set, in nanoseconds.
 const LOOK: u64 = 300;
@@ -151,11 +151,15 @@ pub(crate) fn drain(event: Fd) {
 
 /// Waits until one of these descriptors has input, for at most so many milliseconds (-1: without
 /// limit); which of them have.
-pub(crate) fn wait_for_input(fds: &[Fd], limit: i32) -> Vec<bool> {
+pub(crate) fn wait_for(fds: &[(Fd, Side)], limit: i32) -> Vec<bool> {
     let until = u64::try_from(limit).ok().map(|millis| here().now() + millis * 1_000_000);
     loop {
         here().spend(LOOK);
-        let ready: Vec<bool> = fds.iter().map(|&fd| socket::has_input(fd)).collect();
+        let is_ready = |&(fd, side): &(Fd, Side)| match side {
+            Side::Input => socket::has_input(fd),
+            Side::Room => socket::has_room(fd),
+        };
+        let ready: Vec<bool> = fds.iter().map(is_ready).collect();
         if ready.contains(&true) || until.is_some_and(|until| here().now() >= until) {
             changes::stop_waiting();
             return ready;

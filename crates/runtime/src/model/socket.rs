@@ -31,6 +31,11 @@ pub(super) fn has_input(fd: Fd) -> bool {
     }
 }
 
+/// Whether a socket takes something.
+pub(super) fn has_room(fd: Fd) -> bool {
+    matches!(table::get(fd), Some(Open::Socket(end)) if end.has_room())
+}
+
 thread_local! {
     /// The places at which somebody listens.
     static LISTENERS: RefCell<Vec<std::rc::Weak<Pending>>> = const { RefCell::new(Vec::new()) };

@@ -13,6 +13,7 @@ use sync::channel::{Receiver, Sender, channel};
 
 use super::Peer;
 use super::listener::{Bound, accept_one};
+use crate::device::Side;
 use crate::os::{self, Descriptor, Fd};
 
 /// Clients the door answers at one time; others wait to be accepted.
@@ -26,8 +27,8 @@ const LONGEST: usize = 10_000;
 
 /// One side of a talk with a client. Runs on the door's thread: it must not wait.
 pub trait Talk: Send {
-    /// Takes from `input` what has come, and appends its answer to `out`: some thousand bytes at
-    /// most, which a socket takes at once. False when nothing more is to be said.
+    /// Takes from `input` what has come, and appends its answer to `out`. False when nothing more
+    /// is to be said.
     fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool;
 }
 
@@ -85,6 +86,11 @@ struct Caller {
     socket: Descriptor,
     talk: Box<dyn Talk>,
     seen: Vec<u8>,
+    /// The part of the answer that the socket has not taken. While there is one, nothing more is
+    /// read.
+    rest: Vec<u8>,
+    /// Whether the talk is over once `rest` is sent.
+    is_over: bool,
     until: u64,
 }
 
@@ -109,15 +115,15 @@ impl Porter {
     /// Waits for something to read, while there are callers for at most [`LOOK`]; false when the
     /// door was closed.
     fn wait(&self, open: bool) -> bool {
-        let mut fds: Vec<Fd> = self.callers.iter().map(|caller| os::id(&caller.socket)).collect();
+        let mut fds: Vec<(Fd, Side)> = self.callers.iter().map(Caller::waits_for).collect();
         if open {
-            fds.push(os::id(&self.woken));
+            fds.push((os::id(&self.woken), Side::Input));
             let room = self.callers.len() < CALLERS;
-            fds.extend(self.places.iter().filter(|_| room).map(Bound::descriptor));
+            fds.extend(self.places.iter().filter(|_| room).map(|place| (place.descriptor(), Side::Input)));
         }
         // Callers that say nothing run out of time.
         let limit = if self.callers.is_empty() { -1 } else { LOOK };
-        let ready = os::poll::wait_for_input(&fds, limit);
+        let ready = os::poll::wait_for(&fds, limit);
         !open || !ready[self.callers.len()]
     }
 
@@ -126,7 +132,14 @@ impl Porter {
             let Ok((socket, peer)) = accept_one(listener) else { return };
             let until = crate::time::precise() + TALK_LIMIT;
             let talk = (self.greet)(peer);
-            self.callers.push(Caller { socket, talk, seen: Vec::new(), until });
+            self.callers.push(Caller {
+                socket,
+                talk,
+                seen: Vec::new(),
+                rest: Vec::new(),
+                is_over: false,
+                until,
+            });
         }
     }
 
@@ -138,10 +151,19 @@ impl Porter {
 }
 
 impl Caller {
-    /// Reads what has come and answers it; false when the talk is over.
+    fn waits_for(&self) -> (Fd, Side) {
+        (os::id(&self.socket), if self.rest.is_empty() { Side::Input } else { Side::Room })
+    }
+
+    /// Sends what is left, then reads what has come and answers it; false when the talk is over.
     fn step(&mut self) -> bool {
         let mut room = [MaybeUninit::uninit(); 1024];
         loop {
+            match self.send() {
+                Ok(()) if self.is_over => return false,
+                Ok(()) => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
             match os::socket::receive(os::id(&self.socket), &mut room) {
                 Ok(0) => return false,
                 // SAFETY: so many bytes were received.
@@ -150,12 +172,19 @@ impl Caller {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }
-            let mut out = Vec::new();
-            let goes_on = self.talk.hear(&mut self.seen, &mut out);
-            let sent = os::socket::send(os::id(&self.socket), &out);
-            if !matches!(sent, Ok(sent) if sent == out.len()) || !goes_on || self.seen.len() > LONGEST {
-                return false;
+            self.is_over = !self.talk.hear(&mut self.seen, &mut self.rest) || self.seen.len() > LONGEST;
+        }
+    }
+
+    /// Sends the rest of the answer. `WouldBlock` where the socket takes no more now.
+    fn send(&mut self) -> io::Result<()> {
+        while !self.rest.is_empty() {
+            match os::socket::send(os::id(&self.socket), &self.rest) {
+                Ok(sent) => drop(self.rest.drain(..sent)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, check_len};
-use crate::device::{Happened, Interest};
+use crate::device::{Happened, Interest, Side};
 
 /// The kernel's flags.
 fn flags(interest: Interest) -> u32 {
@@ -113,11 +113,15 @@ pub(crate) fn drain(event: RawFd) {
     unsafe { libc::read(event, (&raw mut count).cast(), 8) };
 }
 
-/// Waits until one of these descriptors has input, for at most so many milliseconds (-1: without
-/// limit); which of them have. An error or a signal looks like none.
-pub(crate) fn wait_for_input(fds: &[RawFd], limit: i32) -> Vec<bool> {
+/// Waits until one of these descriptors has input or room, for at most so many milliseconds (-1:
+/// without limit); which of them have. An error or a signal looks like none.
+pub(crate) fn wait_for(fds: &[(RawFd, Side)], limit: i32) -> Vec<bool> {
+    let events = |side| match side {
+        Side::Input => libc::POLLIN,
+        Side::Room => libc::POLLOUT,
+    };
     let mut polled: Vec<libc::pollfd> =
-        fds.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+        fds.iter().map(|&(fd, side)| libc::pollfd { fd, events: events(side), revents: 0 }).collect();
     // SAFETY: the array is valid for its length throughout the call.
     unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, limit) };
     polled.iter().map(|polled| polled.revents != 0).collect()

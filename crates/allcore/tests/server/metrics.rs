@@ -1,0 +1,92 @@
+//! `--metrics`: the counts over HTTP.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::common::{Server, allcore, free_port, text};
+
+/// Sends a request and reads the answer to its end.
+fn ask(port: u16, request: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The value of a sample by its name and labels.
+fn value(page: &str, sample: &str) -> f64 {
+    let line = page.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {sample} in\n{page}")).parse().unwrap()
+}
+
+#[test]
+fn counts_are_served_over_http() {
+    let port = free_port();
+    let mut server = Server::start(&["--metrics", &format!("127.0.0.1:{port}")]);
+    assert!(server.log().contains(&format!("metrics at http://127.0.0.1:{port}/metrics")));
+    let page = || ask(port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let commits = r#"allcore_transactions_total{database="postgres",end="commit"}"#;
+    let rollbacks = r#"allcore_transactions_total{database="postgres",end="rollback"}"#;
+    let sessions = r#"allcore_sessions{database="postgres"}"#;
+    let before = page();
+    let mut client = server.connect();
+    for _ in 0..10 {
+        client.batch_execute("SELECT 1").unwrap();
+    }
+    client.batch_execute("SELECT 1 / 0").unwrap_err();
+    let after = page();
+    assert_eq!(value(&after, commits) - value(&before, commits), 10.0);
+    assert_eq!(value(&after, rollbacks) - value(&before, rollbacks), 1.0);
+    assert_eq!(value(&after, sessions), 1.0);
+    assert!(value(&after, "allcore_buffer_frames") >= value(&after, "allcore_buffer_frames_in_use"));
+    assert!(value(&after, r#"allcore_worker_processor_seconds_total{worker="core 0",mode="user"}"#) >= 0.0);
+
+    let (head, body) = after.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+    // Each sample follows its metric's type.
+    let mut metric = "";
+    for line in body.lines() {
+        match line.strip_prefix("# TYPE ") {
+            Some(named) => metric = named.split(' ').next().unwrap(),
+            None => assert!(line.starts_with('#') || line.starts_with(metric), "{line} in {metric}"),
+        }
+    }
+
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", "404"),
+        ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
+        ("nonsense\r\n\r\n", "400"),
+        ("HEAD /metrics HTTP/1.0\r\n\r\n", "200"),
+    ] {
+        let answer = ask(port, request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+    }
+    assert!(ask(port, "HEAD /metrics HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
+    // A request without an end is cut off, and one that stays silent keeps nobody waiting.
+    let _silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut endless = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    endless.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    while endless.write_all(&[b'x'; 4096]).is_ok() {}
+    assert_eq!(value(&page(), sessions), 1.0);
+    drop(client);
+    server.stop();
+}
+
+#[test]
+fn an_address_that_is_taken_ends_the_start() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let output = allcore()
+        .args(["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0", "--metrics", &address])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(text(&output).contains(&format!("cannot serve metrics at {address}: ")), "{}", text(&output));
+    assert!(!data.exists(), "nothing was made");
+}

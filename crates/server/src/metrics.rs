@@ -1,0 +1,204 @@
+//! The engine's counts over HTTP, in the text format that Prometheus reads.
+//!
+//! A thread of its own answers, so that a server whose cores are all busy still tells. It answers
+//! `GET /metrics` and then closes the connection. What must hold: the answer needs no worker, and
+//! no lock that a worker holds for long.
+
+use std::fmt::{self, Write as _};
+
+use runtime::net::{Greet, Talk};
+use sql::database::Database;
+
+/// Answers those who ask for the counts of `database`; [`runtime::net::Door`] calls it.
+#[must_use]
+pub fn metrics(database: Database) -> Box<Greet> {
+    Box::new(move |_| Box::new(Scrape(database.clone())))
+}
+
+/// The exchange with one client.
+struct Scrape(Database);
+
+impl Talk for Scrape {
+    fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
+        let Some(line) = request_line(input) else { return true };
+        let answer = match line {
+            ("GET" | "HEAD", "/metrics") => response("200 OK", &page(&self.0), line.0 == "HEAD"),
+            ("GET" | "HEAD", _) => response("404 Not Found", "see /metrics\n", line.0 == "HEAD"),
+            ("", _) => response("400 Bad Request", "not a request of HTTP/1\n", false),
+            _ => response("405 Method Not Allowed", "GET or HEAD\n", false),
+        };
+        out.extend_from_slice(answer.as_bytes());
+        false
+    }
+}
+
+/// The method and the path of a request whose head is complete. A query behind the path is left
+/// out. The method is empty where the first line is no request's.
+fn request_line(input: &[u8]) -> Option<(&str, &str)> {
+    let head = input.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let line = input[..head].split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let words: Vec<&str> = str::from_utf8(line).unwrap_or_default().split(' ').collect();
+    match words[..] {
+        [method, path, version] if version.starts_with("HTTP/1.") => {
+            Some((method, path.split('?').next().unwrap_or(path)))
+        }
+        _ => Some(("", "")),
+    }
+}
+
+fn response(status: &str, body: &str, head_only: bool) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{}",
+        body.len(),
+        if head_only { "" } else { body }
+    )
+}
+
+/// A page of metrics in the making.
+struct Page(String);
+
+impl Page {
+    /// Begins a metric; `kind` is `counter` or `gauge`.
+    fn metric(&mut self, name: &'static str, kind: &str, help: &str) -> Metric<'_> {
+        // Writing into a string does not fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Metric { page: &mut self.0, name }
+    }
+
+    /// A counter without labels.
+    fn counter(&mut self, name: &'static str, help: &str, value: impl fmt::Display) {
+        self.metric(name, "counter", help).sample(&[], value);
+    }
+
+    /// A gauge without labels.
+    fn gauge(&mut self, name: &'static str, help: &str, value: impl fmt::Display) {
+        self.metric(name, "gauge", help).sample(&[], value);
+    }
+}
+
+/// A metric whose samples are being written.
+struct Metric<'p> {
+    page: &'p mut String,
+    name: &'static str,
+}
+
+impl Metric<'_> {
+    fn sample(&mut self, labels: &[(&str, &str)], value: impl fmt::Display) {
+        let quoted = |text: &str| text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+        let labels: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", quoted(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        // Writing into a string does not fail.
+        let _ = writeln!(self.page, "{}{labels} {value}", self.name);
+    }
+}
+
+/// The counts as they are now.
+fn page(database: &Database) -> String {
+    let mut page = Page(String::with_capacity(8 << 10));
+    databases(&mut page, database);
+    workers(&mut page, database);
+    buffers(&mut page, database);
+    log(&mut page, database);
+    page.0
+}
+
+fn databases(page: &mut Page, database: &Database) {
+    let counts = database.counts();
+    let mut sessions = page.metric("allcore_sessions", "gauge", "Sessions by database.");
+    for one in &counts {
+        sessions.sample(&[("database", &one.database.1)], one.sessions);
+    }
+    let mut ended = page.metric("allcore_transactions_total", "counter", "Ended transactions by database.");
+    for one in &counts {
+        ended.sample(&[("database", &one.database.1), ("end", "commit")], one.committed);
+        ended.sample(&[("database", &one.database.1), ("end", "rollback")], one.rolled_back);
+    }
+}
+
+fn workers(page: &mut Page, database: &Database) {
+    let workers = database.runtime().workers_in_use();
+    let mut sessions = page.metric("allcore_worker_sessions", "gauge", "Sessions by worker.");
+    for one in &workers {
+        sessions.sample(&[("worker", &one.name)], one.sessions);
+    }
+    let mut fibers = page.metric("allcore_worker_fibers", "gauge", "Fibers with work by worker.");
+    for one in &workers {
+        fibers.sample(&[("worker", &one.name)], one.fibers);
+    }
+    let mut turns = page.metric("allcore_worker_turns_total", "counter", "Turns of each worker's loop.");
+    for one in &workers {
+        turns.sample(&[("worker", &one.name)], one.turns);
+    }
+    let mut times =
+        page.metric("allcore_worker_processor_seconds_total", "counter", "Processor time by worker.");
+    for one in &workers {
+        if let Some(taken) = one.times {
+            times.sample(&[("worker", &one.name), ("mode", "user")], taken.user.as_secs_f64());
+            times.sample(&[("worker", &one.name), ("mode", "system")], taken.system.as_secs_f64());
+        }
+    }
+    let mut faults = page.metric("allcore_page_faults_total", "counter", "Page faults by thread.");
+    for one in database.runtime().page_faults() {
+        faults.sample(&[("thread", &one.thread), ("kind", "minor")], one.minor);
+        faults.sample(&[("thread", &one.thread), ("kind", "major")], one.major);
+    }
+}
+
+fn buffers(page: &mut Page, database: &Database) {
+    let pool = database.folder().buffers();
+    page.gauge("allcore_buffer_frames", "Frames of the page pool.", pool.frames);
+    page.gauge("allcore_buffer_frames_in_use", "Frames that have come into use.", pool.in_use);
+    let mut free = page.metric("allcore_buffer_frames_free", "gauge", "Free frames by NUMA node.");
+    for (node, frames) in pool.free.iter().enumerate() {
+        free.sample(&[("node", &node.to_string())], frames);
+    }
+    let counts = pool.statistics;
+    for (name, help, count) in [
+        ("allcore_buffer_passes_total", "Complete passes of the clock sweep.", counts.passes),
+        ("allcore_buffer_allocations_total", "Frames handed out for pages.", counts.allocations),
+        ("allcore_buffer_loads_total", "Pages read from disk.", counts.loads),
+        ("allcore_buffer_read_waits_total", "Waits for pages to be read.", counts.reads),
+        ("allcore_buffer_evictions_total", "Pages evicted.", counts.evictions),
+        ("allcore_buffer_writes_total", "Pages written.", counts.writes),
+        ("allcore_buffer_write_failures_total", "Batches of page writes that failed.", counts.write_failures),
+    ] {
+        page.counter(name, help, count);
+    }
+}
+
+fn log(page: &mut Page, database: &Database) {
+    let log = database.folder().log();
+    page.counter("allcore_log_reserved_bytes_total", "End of the log's reserved part.", log.position.0);
+    page.counter("allcore_log_durable_bytes_total", "End of the log's durable part.", log.durable.0);
+    page.counter("allcore_log_writes_total", "Writes of the log.", log.writes.departures);
+    page.counter("allcore_log_served_total", "Sessions whose wait a log write ended.", log.writes.served);
+    page.gauge("allcore_log_writes_in_flight", "Log writes under way.", log.writes.in_flight);
+    page.gauge("allcore_log_segments", "Segments of the log.", log.segments);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_once_its_head_is_complete() {
+        assert_eq!(request_line(b"GET /metrics HTTP/1.1\r\nHost: a\r\n"), None);
+        let line = |text: &'static str| request_line(text.as_bytes()).unwrap();
+        assert_eq!(line("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), ("GET", "/metrics"));
+        assert_eq!(line("GET /metrics?a=b HTTP/1.0\r\n\r\n"), ("GET", "/metrics"));
+        for odd in
+            ["\r\n\r\n", "GET /metrics\r\n\r\n", "GET  /metrics HTTP/1.1\r\n\r\n", "GET / HTTP/2\r\n\r\n"]
+        {
+            assert_eq!(line(odd), ("", ""), "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_in_a_label_are_escaped() {
+        let mut page = Page(String::new());
+        page.metric("m", "gauge", "Text.").sample(&[("a", "x\"y\\z\n"), ("b", "")], 1.5);
+        assert_eq!(page.0, "# HELP m Text.\n# TYPE m gauge\nm{a=\"x\\\"y\\\\z\\n\",b=\"\"} 1.5\n");
+    }
+}
