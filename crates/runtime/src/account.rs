@@ -314,7 +314,7 @@ pub(crate) fn charged_to<R>(account: &Arc<Interrupt>, body: impl FnOnce() -> R) 
 }
 
 /// Runs `body`, whose allocations count for the process alone.
-pub(crate) fn charged_to_nobody(body: impl FnOnce()) {
+pub fn charged_to_nobody(body: impl FnOnce()) {
     let before = leave();
     body();
     enter(before);

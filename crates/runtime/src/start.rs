@@ -251,6 +251,12 @@ impl Runtime {
         self.shared.service() + 1
     }
 
+    /// The worker that accepts connections. A fiber on it sees the cores while they run, and keeps
+    /// none of their sessions waiting.
+    pub fn service_worker(&self) -> usize {
+        self.shared.service()
+    }
+
     /// Sessions on all cores.
     pub fn session_count(&self) -> usize {
         self.shared.session_count()

@@ -227,26 +227,46 @@ impl ActivityTable {
         }
     }
 
+    /// Looks up the wait event of a session. The lock is held for one look, so a walk over many
+    /// sessions keeps nobody out.
+    fn wait_event(&self, session: u32) -> Option<WaitEvent> {
+        let numbers = self.numbers.lock();
+        let interrupt = numbers.interrupts.get(&session)?;
+        match WaitEvent::of(interrupt) {
+            None if interrupt.core().is_some_and(runtime::watchdog::is_held) => Some(WaitEvent::Held),
+            wait_event => wait_event,
+        }
+    }
+
+    /// The database of each session.
+    pub fn databases(&self) -> Vec<u32> {
+        // Relaxed: a moment old is good enough.
+        let taken = self.slots.iter().filter(|slot| slot.session.load(Ordering::Relaxed) != 0);
+        taken.map(|slot| slot.database.load(Ordering::Relaxed)).collect()
+    }
+
     /// All sessions.
     pub fn list(&self) -> Vec<Activity> {
-        let wait_events: HashMap<u32, WaitEvent> = {
-            let numbers = self.numbers.lock();
-            let waits = |one: &Interrupt| match WaitEvent::of(one) {
-                None if one.core().is_some_and(runtime::watchdog::is_held) => Some(WaitEvent::Held),
-                wait_event => wait_event,
-            };
-            numbers.interrupts.iter().filter_map(|(session, one)| Some((*session, waits(one)?))).collect()
-        };
+        self.look(|_| true, Caption::MOST).flatten().collect()
+    }
+
+    /// Looks at one slot after the other. Gives its session if there is one in a state that is
+    /// `wanted`, with at most `text` bytes of each of its texts. It reads no text of another one.
+    pub fn look(
+        &self,
+        wanted: impl Fn(State) -> bool,
+        text: usize,
+    ) -> impl Iterator<Item = Option<Activity>> {
         let (wall, now) = (clock(), runtime::time::precise());
-        let seen = |slot: &CachePadded<Slot>| {
+        self.slots.iter().map(move |slot| {
             let session = slot.session.load(Ordering::Relaxed); // a moment old is good enough
-            let texts = slot.texts.get().filter(|_| session != 0)?;
             let state = match slot.state.load(Ordering::Relaxed) {
                 1 => State::Active,
                 2 => State::InTransaction,
                 3 => State::Failed,
                 _ => State::Idle,
             };
+            let texts = slot.texts.get().filter(|_| session != 0 && wanted(state))?;
             let statement = slot.statement.load(Ordering::Relaxed) as i64;
             let ago = now.saturating_sub(slot.changed.load(Ordering::Relaxed)) / 1000;
             Some(Activity {
@@ -258,15 +278,14 @@ impl ActivityTable {
                 statement,
                 // A turn begins before the statements that are run in it.
                 changed: (wall - ago as i64).max(statement),
-                query: texts.query.read(),
-                application: texts.application.read(),
+                query: texts.query.beginning(text),
+                application: texts.application.beginning(text),
                 wait_event: match state {
-                    State::Active => wait_events.get(&session).copied(),
+                    State::Active => self.wait_event(session),
                     _ => Some(WaitEvent::ClientRead),
                 },
             })
-        };
-        self.slots.iter().filter_map(seen).collect()
+        })
     }
 }
 

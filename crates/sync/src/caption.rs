@@ -59,22 +59,30 @@ impl Caption {
     /// The text. While a writer stores a new one, the reader yields its thread, because the
     /// writer's thread may have been preempted.
     pub fn read(&self) -> String {
+        self.beginning(Self::MOST)
+    }
+
+    /// As [`Caption::read`], but at most so many bytes of it, in whole characters.
+    pub fn beginning(&self, most: usize) -> String {
         loop {
             if let Some(seen) = self.latch.read(|| &"caption")
-                && let text = self.copy()
+                && let mut text = self.copy(most)
                 && self.latch.validate(seen)
             {
-                // Whole characters were written, so nothing is replaced.
-                return String::from_utf8_lossy(&text).into_owned();
+                // Whole characters were written, so at most the last one is cut.
+                if let Err(cut) = std::str::from_utf8(&text) {
+                    text.truncate(cut.valid_up_to());
+                }
+                return String::from_utf8(text).expect("only whole characters are left");
             }
             yield_thread();
         }
     }
 
-    fn copy(&self) -> Vec<u8> {
+    fn copy(&self, most: usize) -> Vec<u8> {
         // Relaxed: the latch says whether it is whole; until then the length is believed only
         // within its bounds.
-        let length = (self.length.load(Ordering::Relaxed) as usize).min(Self::MOST);
+        let length = (self.length.load(Ordering::Relaxed) as usize).min(Self::MOST).min(most);
         let words = self.words[..length.div_ceil(8)].iter();
         let mut bytes: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         bytes.truncate(length);
@@ -102,6 +110,21 @@ mod tests {
         let caption = Caption::default();
         caption.write(&format!("x{}", "é".repeat(600)));
         assert_eq!(caption.read(), format!("x{}", "é".repeat(511)));
+    }
+
+    #[test]
+    fn the_beginning_of_a_text_is_cut_between_characters() {
+        let caption = Caption::default();
+        for (text, expected) in [
+            ("a".repeat(99) + "é", "a".repeat(99)),
+            ("é".repeat(60), "é".repeat(50)),
+            ("😀".repeat(30), "😀".repeat(25)),
+            ("select 1".to_owned(), "select 1".to_owned()),
+        ] {
+            caption.write(&text);
+            assert_eq!(caption.beginning(100), expected);
+            assert_eq!(caption.beginning(0), "");
+        }
     }
 
     #[test]

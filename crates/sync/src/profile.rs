@@ -7,9 +7,11 @@
 //!
 //! 1. A tally has one writer: the thread that owns its table. A thread that ends gives the table
 //!    with its counts to the next one.
-//! 2. A reset changes one number, the epoch. A tally of an older epoch counts as empty, and its
-//!    writer clears it before it counts again.
-//! 3. Nothing here takes a lock or memory: it runs while locks are held, and inside the allocator.
+//! 2. A reset notes its time and raises one number, the epoch. A tally of an older epoch counts as
+//!    empty, and its writer clears it before it counts again. Time before the reset does not count:
+//!    a hold that began earlier is left out, and a wait counts from the reset on.
+//! 3. Counting takes no lock and no memory: it runs while locks are held, and inside the allocator.
+//!    Only [`rows`] takes memory.
 //! 4. A waiter marks the lock's key, and the release of the hold that was waited for takes the
 //!    mark. A mark that comes late meets the next hold, for which the waiter waits, too.
 //!
@@ -149,13 +151,19 @@ impl Hold {
         Hold::begin(0, site)
     }
 
-    /// Ends a hold that [`Hold::begin_unmarked`] or [`Waiting::hold_unmarked`] began. `contended`:
-    /// somebody waits for the lock.
+    /// Ends a hold that [`Hold::begin_unmarked`] or [`Waiting::hold_unmarked`] began. `contended`
+    /// says whether somebody waits for the lock.
     #[inline]
-    pub fn end_unmarked(self, contended: bool) {
+    pub fn end_unmarked(self, contended: impl FnOnce() -> bool) {
         if self.0 != 0 {
-            counting::end(self, contended);
+            self.end_asked(contended);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_asked(self, contended: impl FnOnce() -> bool) {
+        counting::end(self, contended());
     }
 
     /// Ends the hold of the lock with this key.

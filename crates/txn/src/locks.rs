@@ -237,7 +237,7 @@ impl Entry {
             Some(holder) => {
                 holder.modes |= 1 << mode;
                 holder.claims &= !(1 << mode);
-                std::mem::replace(&mut holder.hold, hold).end_unmarked(is_wanted);
+                std::mem::replace(&mut holder.hold, hold).end_unmarked(|| is_wanted);
             }
             None => self.holders.push(Holder { slot, modes: 1 << mode, claims: 0, hold }),
         }
@@ -353,6 +353,13 @@ impl LockTable {
         entry.conflicts_with_holders(slot, mode) || stands_back && entry.conflicts_with_waiters(mask)
     }
 
+    /// Whether a slot waits for the lock.
+    pub(crate) fn is_wanted(&self, tag: TagRef<'_>) -> bool {
+        let hash = tag.hash();
+        let table = self.partition(hash).table.lock();
+        table.find(hash, |entry| entry.tag.as_ref() == tag).is_some_and(|entry| !entry.queue.is_empty())
+    }
+
     /// Whether `slot` holds a lock in this very mode.
     pub fn holds(&self, tag: TagRef<'_>, hash: u64, slot: u32, mode: u8) -> bool {
         let table = self.partition(hash).table.lock();
@@ -432,7 +439,7 @@ impl LockTable {
                 holder.modes &= !modes;
                 holder.claims &= !modes;
                 if holder.modes | holder.claims == 0 {
-                    holder.hold.end_unmarked(is_wanted);
+                    holder.hold.end_unmarked(|| is_wanted);
                 }
             }
             entry.holders.retain(|holder| holder.modes | holder.claims != 0);

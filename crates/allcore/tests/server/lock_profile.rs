@@ -96,6 +96,40 @@ fn a_wait_and_the_hold_it_waits_for_are_counted_with_their_times() {
 }
 
 #[test]
+fn a_table_lock_is_contended_only_if_somebody_waits() {
+    let server = Server::start(&[]);
+    let (mut admin, mut holder, mut waiter) = (server.connect(), server.connect(), server.connect());
+    run(&mut admin, "CREATE TABLE t (id int PRIMARY KEY); SELECT allcore_lock_profile_enable()");
+    // The second mode goes to the lock table.
+    run(&mut holder, "BEGIN; SELECT * FROM t; LOCK TABLE t; COMMIT");
+    run(&mut holder, "BEGIN; SELECT * FROM t; SAVEPOINT s; LOCK TABLE t; ROLLBACK TO s; COMMIT");
+    run(&mut holder, "BEGIN; SELECT * FROM t");
+    // It moves the holder's lock to the lock table, and does not wait.
+    let error = waiter.batch_execute("BEGIN; LOCK TABLE t NOWAIT").unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "55P03");
+    run(&mut waiter, "ROLLBACK");
+    run(&mut holder, "COMMIT");
+    let alone = sums(&mut admin, "table lock");
+    assert!(alone.count >= 5, "{alone:?}");
+    assert_eq!((alone.contended_hold, alone.contended_wait), (0, 0), "{alone:?}");
+
+    // A hold that is waited for counts so, whether it ends with its transaction or before a second
+    // mode.
+    let waits = pid(&mut waiter);
+    for (contended, last) in [(1, "COMMIT"), (3, "LOCK TABLE t; COMMIT")] {
+        run(&mut holder, "BEGIN; SELECT * FROM t");
+        let waiting = std::thread::spawn(move || {
+            run(&mut waiter, "BEGIN; LOCK TABLE t; COMMIT");
+            waiter
+        });
+        until_waiting(&mut admin, waits);
+        run(&mut holder, last);
+        waiter = waiting.join().unwrap();
+        assert_eq!(sums(&mut admin, "table lock").contended_hold, contended, "{last}");
+    }
+}
+
+#[test]
 fn a_waiter_that_gives_up_is_counted_as_a_wait() {
     let server = Server::start(&[]);
     let (mut admin, mut holder, mut waiter) = (server.connect(), server.connect(), server.connect());
@@ -135,8 +169,8 @@ fn sessions_switch_reset_and_read_the_profile_while_others_work() {
                 let steps = ["enable", "reset", "disable"];
                 for step in steps.iter().cycle().take_while(|_| Instant::now() < deadline) {
                     run(&mut client, &format!("SELECT allcore_lock_profile_{step}()"));
-                    let wrong = "SELECT count(*) FROM allcore_lock_profile WHERE count < 0 OR hold_total < 0
-                        OR wait_total < 0 OR wait_total > 1e8";
+                    let wrong = "SELECT count(*) FROM allcore_lock_profile WHERE hold_total > 1e8 OR hold_max > hold_total
+                        OR wait_total > 1e8 OR contended_wait > count";
                     assert_eq!(number(&mut client, wrong), 0);
                 }
             });
@@ -183,6 +217,23 @@ fn the_wait_history_has_what_sessions_waited_for() {
     assert_eq!((number(&mut admin, all), number(&mut admin, &seen)), (before, kept), "stopped");
     run(&mut admin, "SELECT allcore_wait_history_reset()");
     assert_eq!(number(&mut admin, all), 0);
+}
+
+#[test]
+fn a_server_of_one_core_has_a_history_of_the_session_that_keeps_it_busy() {
+    let server = Server::start(&["--cores", "1"]);
+    let mut admin = server.connect();
+    run(&mut admin, "SELECT allcore_wait_history_start(1)");
+    let work = "SELECT count(*) FROM generate_series(1, 1000000)";
+    let seen = format!(
+        "SELECT count(*) FROM allcore_wait_history
+         WHERE state = 'active' AND wait_event IS NULL AND query = '{work}'"
+    );
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while number(&mut admin, &seen) < 5 {
+        assert!(Instant::now() < deadline, "the sampler does not see the session that runs");
+        run(&mut admin, work);
+    }
 }
 
 #[test]

@@ -23,7 +23,9 @@ use runtime::hash::HashMap;
 use sync::LazyLock;
 
 pub use functions::function;
-pub use state::{Activity, Cursor, DatabaseCounts, Lock, Locked, Prepared, Setting, System, WaitSample};
+pub use state::{
+    Activity, Cursor, DatabaseCounts, Lock, Locked, Prepared, Setting, Show, System, WaitSample,
+};
 
 use super::{Catalog, Column, INFORMATION_SCHEMA, PG_CATALOG, Table, TreeAddress};
 use values::error::SqlError;

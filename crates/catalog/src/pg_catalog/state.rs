@@ -6,6 +6,7 @@ use runtime::faults::Faults;
 use runtime::workers::WorkerUse;
 use txn::AdvisoryKey;
 use txn::folder::{LogState, PoolState, RegionUse};
+use values::error::SqlError;
 
 /// The running system as system relations show it. Every method has an empty default.
 pub trait System {
@@ -49,9 +50,9 @@ pub trait System {
     fn lock_profile(&self) -> Vec<sync::profile::Row> {
         Vec::new()
     }
-    /// Samples of what sessions waited for, oldest first, for allcore_wait_history.
-    fn wait_history(&self) -> Vec<WaitSample> {
-        Vec::new()
+    /// Shows samples of what sessions waited for, oldest first, for allcore_wait_history.
+    fn wait_history(&self, _show: &mut Show<'_>) -> Result<(), SqlError> {
+        Ok(())
     }
     /// Sessions and transactions by database, for pg_stat_database.
     fn database_counts(&self) -> Vec<DatabaseCounts> {
@@ -137,6 +138,9 @@ pub struct Activity {
     pub waits: Option<(&'static str, &'static str)>,
 }
 
+/// Takes one sample after the other.
+pub type Show<'a> = dyn FnMut(&WaitSample) -> Result<(), SqlError> + 'a;
+
 /// A row of allcore_wait_history: one session at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitSample {
@@ -144,7 +148,7 @@ pub struct WaitSample {
     pub time: i64,
     /// The session's number.
     pub pid: i32,
-    /// The wait event's type and name; None where the session ran or waited for its turn to.
+    /// The wait event's type and name; None while the session ran.
     pub waits: Option<(&'static str, &'static str)>,
     /// As [`Activity::state`].
     pub state: &'static str,

@@ -144,7 +144,7 @@ pub(super) fn memory(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 pub(super) fn wait_history(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
-    for sample in system.wait_history() {
+    system.wait_history(&mut |sample| {
         rows.add(vec![
             ("time", Value::Timestamptz(sample.time)),
             ("pid", Value::Int4(sample.pid)),
@@ -152,10 +152,9 @@ pub(super) fn wait_history(system: &dyn System, rows: &mut Rows<'_>) -> Result<(
             ("wait_event", sample.waits.map_or(Value::Null, |(_, name)| text(name))),
             ("state", text(sample.state)),
             ("query_start", sample.statement.map_or(Value::Null, Value::Timestamptz)),
-            ("query", text(sample.query)),
-        ])?;
-    }
-    Ok(())
+            ("query", text(sample.query.clone())),
+        ])
+    })
 }
 
 pub(super) fn cursors(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {

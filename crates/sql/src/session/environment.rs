@@ -24,7 +24,7 @@ use super::settings::{SettingsTable, transaction_modes};
 use crate::clock::clock;
 use crate::shared::Shared;
 use crate::shared::definitions::Definitions;
-use catalog::pg_catalog::{Activity, Cursor, DatabaseCounts, Lock, Prepared, Setting, System, WaitSample};
+use catalog::pg_catalog::{Activity, Cursor, DatabaseCounts, Lock, Prepared, Setting, Show, System};
 use catalog::{Catalog, Sequence};
 use execution::client::Notice;
 use execution::from_txn;
@@ -530,8 +530,8 @@ impl System for SessionEnvironment {
         sync::profile::rows()
     }
 
-    fn wait_history(&self) -> Vec<WaitSample> {
-        self.shared.wait_history.samples()
+    fn wait_history(&self, show: &mut Show<'_>) -> Result<(), SqlError> {
+        self.shared.wait_history.samples(show)
     }
 
     fn database_counts(&self) -> Vec<DatabaseCounts> {

@@ -205,13 +205,13 @@ impl Shared {
 
     /// Sessions and ended transactions by database.
     pub fn database_counts(&self) -> Vec<DatabaseCounts> {
-        let sessions = self.activity.list();
+        let sessions = self.activity.databases();
         let of = |database: &Arc<Definitions>| {
             let DatabaseEntry { oid, name } = database.entry();
             let count = |counter: &ShardedCounter| counter.sum().max(0) as u64;
             DatabaseCounts {
                 database: (oid, name),
-                sessions: sessions.iter().filter(|seen| seen.database == oid).count(),
+                sessions: sessions.iter().filter(|database| **database == oid).count(),
                 committed: count(&database.committed),
                 rolled_back: count(&database.rolled_back),
             }

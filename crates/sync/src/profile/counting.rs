@@ -30,10 +30,15 @@ struct Switch {
     on: AtomicBool,
     /// Goes up with each reset; never 0.
     epoch: AtomicU64,
+    /// The ticks of the last reset.
+    since: AtomicU64,
 }
 
-static SWITCH: CachePadded<Switch> =
-    CachePadded::new(Switch { on: AtomicBool::new(false), epoch: AtomicU64::new(1) });
+static SWITCH: CachePadded<Switch> = CachePadded::new(Switch {
+    on: AtomicBool::new(false),
+    epoch: AtomicU64::new(1),
+    since: AtomicU64::new(0),
+});
 
 /// The sites by hash. A place that is taken never changes; place 0 stays free.
 struct Known([OnceLock<Site>; SITES]);
@@ -102,10 +107,14 @@ pub fn disable() {
     SWITCH.on.store(false, Ordering::Relaxed);
 }
 
-/// Forgets all counts.
+/// Forgets all counts, and the time so far of holds and waits that go on. Such a hold does not
+/// count when it ends, and such a wait counts from now on.
 pub fn reset() {
-    // Relaxed: a thread that sees it a moment later counts for the old epoch until then.
-    SWITCH.epoch.fetch_add(1, Ordering::Relaxed);
+    // Relaxed: the epoch publishes it. The later one of two resets at once stays.
+    SWITCH.since.fetch_max(ticks(), Ordering::Relaxed);
+    // Release: a thread that counts for this epoch sees when it began. A thread that sees it a
+    // moment later counts for the old epoch until then.
+    SWITCH.epoch.fetch_add(1, Ordering::Release);
     LOST.store(0, Ordering::Relaxed); // Relaxed: a count
 }
 
@@ -130,8 +139,8 @@ pub(super) fn begin(key: usize, site: &Site, waiting: Option<Waiting>) -> Hold {
     let now = ticks();
     let number = with_tally(site, |number, tally| {
         tally.count();
-        if let Some(Waiting(since)) = waiting {
-            tally.wait(now.saturating_sub(since));
+        if let Some(Waiting(begun)) = waiting {
+            tally.wait(now.saturating_sub(begun.max(since())));
         }
         number
     });
@@ -142,17 +151,30 @@ pub(super) fn begin(key: usize, site: &Site, waiting: Option<Waiting>) -> Hold {
 /// Counts the end of a hold.
 #[cold]
 pub(super) fn end(Hold(hold): Hold, contended: bool) {
-    let held = (ticks() & TICKS).saturating_sub(hold >> SITE_BITS);
-    with_numbered(hold as usize % SITES, |tally| tally.hold(held, contended));
+    let now = ticks();
+    let age = now.wrapping_sub(hold >> SITE_BITS) & TICKS;
+    // The clock where it began may have been ahead of this one.
+    let held = if age > TICKS / 2 { 0 } else { age };
+    with_numbered(hold as usize % SITES, |tally| {
+        if now.saturating_sub(held) >= since() {
+            tally.hold(held, contended);
+        }
+    });
+}
+
+/// The ticks of the reset that began the epoch of this thread's tally, or a later one.
+fn since() -> u64 {
+    // Relaxed: the look at the epoch, which came before, acquired it.
+    SWITCH.since.load(Ordering::Relaxed)
 }
 
 /// Counts a wait that is over.
 #[cold]
-pub(super) fn count_wait(site: &Site, Waiting(since): Waiting) {
-    let waited = ticks().saturating_sub(since);
+pub(super) fn count_wait(site: &Site, Waiting(begun): Waiting) {
+    let now = ticks();
     with_tally(site, |_, tally| {
         tally.count();
-        tally.wait(waited);
+        tally.wait(now.saturating_sub(begun.max(since())));
     });
 }
 
@@ -284,8 +306,8 @@ fn with_numbered<R>(number: usize, body: impl FnOnce(&Tally) -> R) -> Option<R> 
         return None;
     };
     let tally = &table.tallies[number];
-    // Relaxed: see `reset`.
-    tally.enter(SWITCH.epoch.load(Ordering::Relaxed));
+    // Acquire: pairs with `reset`.
+    tally.enter(SWITCH.epoch.load(Ordering::Acquire));
     Some(body(tally))
 }
 

@@ -36,7 +36,8 @@ pub(super) struct HeldTable {
     /// Number of strong modes, as counted.
     strong: u32,
     /// The hold of the weak modes in the slot, for the profiler. It goes on if another session
-    /// moves them to the lock table.
+    /// moves them to the lock table. It ends when this session takes a mode there: the lock table
+    /// counts that hold.
     hold: Hold,
 }
 
@@ -140,7 +141,12 @@ impl Inner {
         let acquired = self.lock_tag_unlisted(TagRef::Table(held.table), lock as u8, wait);
         match acquired {
             Ok(Acquired::New | Acquired::Before) => {
+                // Relaxed: only this session stores a lock there; a mover takes it away.
+                let is_there =
+                    |(place, word): (usize, u64)| self.slot().fast[place].load(Ordering::Relaxed) == word;
+                self.end_hold(held, held.listed || !held.fast.is_some_and(is_there));
                 held.listed = true;
+                held.hold = Hold::NONE;
                 held.strong += u32::from(strong);
                 return Ok(TableGrant::New);
             }
@@ -204,6 +210,9 @@ impl Inner {
             held.fast = (!listed && left != 0).then_some((place, after));
             held.listed |= listed;
         }
+        if held.modes == 0 {
+            self.end_hold(held, listed);
+        }
         if listed {
             let modes = (self.number.get(), mode);
             self.engine.locks.release_modes(TagRef::Table(table), modes, self.known(), &self.engine.slots);
@@ -214,7 +223,6 @@ impl Inner {
             self.strong_counter(table).fetch_sub(1, Ordering::Release);
         }
         if held.modes == 0 {
-            held.hold.end_unmarked(listed);
             tables.remove(at);
         }
     }
@@ -234,6 +242,12 @@ impl Inner {
         }
     }
 
+    /// Ends the hold of the weak modes. A session that waits for them has `moved` them to the lock
+    /// table. So this comes before they are given up there.
+    fn end_hold(&self, held: &HeldTable, moved: bool) {
+        held.hold.end_unmarked(|| moved && self.engine.locks.is_wanted(TagRef::Table(held.table)));
+    }
+
     fn unlock_table(&self, held: &HeldTable) {
         let mut listed = held.listed;
         if let Some((place, word)) = held.fast {
@@ -242,7 +256,7 @@ impl Inner {
                 self.slot().fast[place].compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
             listed |= freed.is_err();
         }
-        held.hold.end_unmarked(listed);
+        self.end_hold(held, listed);
         if listed {
             let tag = TagRef::Table(held.table);
             self.engine.locks.release(tag, self.number.get(), self.known(), &self.engine.slots);

@@ -58,7 +58,7 @@ pub(super) fn database(
     }
     // From here on the database refuses new sessions. A failure opens it again.
     let closing = gone.close();
-    let others = shared.activity.list().iter().filter(|seen| seen.database == gone.oid).count();
+    let others = shared.activity.databases().iter().filter(|database| **database == gone.oid).count();
     if others > 0 {
         let message = format!("database \"{name}\" is being accessed by other users");
         return Err(SqlError::new(SqlState::OBJECT_IN_USE, message)
