@@ -33,7 +33,7 @@ use sql::database::{Database, OpenError};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
-use sync::atomic::Ordering;
+use sync::atomic::{AtomicBool, Ordering};
 
 /// File descriptors beside those of connections: files, event queues, listeners.
 const OWN_DESCRIPTORS: u64 = 128;
@@ -116,8 +116,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     let options = database_options(&settings, (&addresses, tls.is_some()), buffers, room.sessions)?;
     folder::keep_private(&data)?;
     // Before the first worker exists, so that every signal finds its handler.
-    let mut signals =
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|e| format!("cannot listen for signals: {e}"))?;
+    let (mut signals, stop) = listen_for_signals().map_err(|e| format!("cannot listen for signals: {e}"))?;
     log::info!("allcore {} opens {}", env!("CARGO_PKG_VERSION"), data.display());
     let metrics = bind_metrics(&settings)?;
     let door = open_door(addresses, tls.clone())?;
@@ -137,7 +136,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
             database.limit_retained_log(retained_log(&settings, &data));
             logger::flush();
             if settings.preload == Some(true) {
-                preload(&database);
+                preload(&database, &stop);
             }
             let metrics = open_metrics(metrics, &database)?;
             let policy = access::policy(&settings, &data, tls, room.sessions, room.logins)?;
@@ -176,14 +175,24 @@ fn log_facts(database: &Database, memory: Bytes) {
     }
 }
 
-/// Touches all memory of the buffers, and logs how far it is. A signal to stop ends it early.
-fn preload(database: &Database) {
-    let stopped = Arc::new(false.into());
+/// The signals that the server obeys, and a flag that a signal to stop sets at once. That signal
+/// also waits among the others, and stops the server once it runs.
+fn listen_for_signals() -> std::io::Result<(Signals, Arc<AtomicBool>)> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     for signal in [SIGTERM, SIGINT] {
-        // The signal also waits among the others, and stops the server once it runs.
-        if let Err(fault) = signal_hook::flag::register(signal, Arc::clone(&stopped)) {
-            log::warn!("a signal to stop waits until the buffers are preloaded: {fault}");
-        }
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok((signals, stop))
+}
+
+/// Touches all memory of the buffers, and logs how far it is. A signal to stop ends it early, or
+/// keeps it from beginning.
+fn preload(database: &Database, stop: &AtomicBool) {
+    // Relaxed: a flag that is looked at again.
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    if is_stopped() {
+        return;
     }
     let all = Bytes(database.folder().pool().0 as u64);
     let begun = runtime::time::precise();
@@ -194,10 +203,9 @@ fn preload(database: &Database) {
             told = now;
             log::info!("preloading buffers: {} of {} MiB have memory", bytes >> 20, all.0 >> 20);
         }
-        // Relaxed: a flag that is looked at again.
-        !stopped.load(Ordering::Relaxed)
+        !is_stopped()
     });
-    if !stopped.load(Ordering::Relaxed) {
+    if !is_stopped() {
         let seconds = (runtime::time::precise() - begun) as f64 / 1e9;
         log::info!("all {all} of buffers have memory, after {seconds:.1} s");
     }

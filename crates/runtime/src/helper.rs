@@ -2,7 +2,8 @@
 //!
 //! It does step after step until there is nothing to do, and sleeps until somebody wakes it. An
 //! idle helper has the lowest priority and may get no processor for long while the cores are busy.
-//! So it holds no lock that a core takes, and a core never waits for it. What must hold:
+//! So it holds no lock that a core takes, neither one of ours nor one that the kernel holds for it.
+//! Work in which the kernel holds such a lock is for a normal helper. What must hold:
 //!
 //! 1. A wake-up is never lost: the thread looks for work after each one that comes before or during
 //!    its last look.
@@ -14,13 +15,14 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use crate::os::{self, thread::JoinHandle};
 
-/// A priority of `setpriority`: every other thread goes first.
+/// A priority of `setpriority`: the least share of a processor that others want too, about 1.5% of
+/// it against one ordinary thread.
 const LOWEST_PRIORITY: i32 = 19;
 
 /// How urgent a helper's work is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// Every other thread goes first.
+    /// It has the least share of a processor that others want too.
     Idle,
     /// As urgent as the thread that starts the helper.
     Normal,

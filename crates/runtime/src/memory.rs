@@ -138,7 +138,9 @@ impl Region {
     /// are a wish, since the kernel need not grant it.
     pub fn touch(&self, part: Range<usize>) {
         assert!(part.start <= part.end && part.end <= self.len, "{part:?} of {}", self.len);
-        touch(self.start, part, if self.kind.is_explicit() { HUGE_PAGE } else { PAGE });
+        let step = if self.kind.is_explicit() { HUGE_PAGE } else { PAGE };
+        // From the beginning of the first page on, so that no step passes over the last page.
+        touch(self.start, part.start / step * step..part.end, step);
     }
 }
 
@@ -358,6 +360,9 @@ mod tests {
             region.touch(2 << 20..region.len());
             let present = region.present(0..region.len());
             assert!((region.len() - (2 << 20)..=region.len()).contains(&present), "{present} bytes");
+            let part = PAGE - 1..PAGE + 1;
+            region.touch(part.clone());
+            assert_eq!(region.present(part), 2, "both pages of two bytes");
             region.touch(0..region.len());
             assert_eq!(region.present(0..region.len()), region.len(), "not every page is there");
             let alignment = if pages == HugePages::Try { HUGE_PAGE } else { PAGE };

@@ -102,6 +102,7 @@ impl Topology {
 pub struct Workers {
     nodes_of: Box<[usize]>,
     cores: usize,
+    is_pinned: bool,
     /// The processors of each node.
     processors: Box<[Box<[usize]>]>,
 }
@@ -115,7 +116,13 @@ impl Workers {
             machine.processors().iter().filter(|one| one.node == node).map(|one| one.number).collect()
         };
         let processors = (0..machine.nodes()).map(of_node).collect();
-        Workers { nodes_of: (0..workers).map(node_of).collect(), cores, processors }
+        let nodes_of = (0..workers).map(node_of).collect();
+        Workers { nodes_of, cores, is_pinned: !pinned.is_empty(), processors }
+    }
+
+    /// Whether the cores are pinned. Else the nodes of workers say nothing about where they run.
+    pub fn is_pinned(&self) -> bool {
+        self.is_pinned
     }
 
     /// The node of a worker.

@@ -6,28 +6,68 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A value in KiB from `/proc/PID/status`, in MiB.
-fn mebibytes(server: &Server, name: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
+/// A value in KiB from a file of `/proc`, in MiB; `None` where the file has none.
+fn mebibytes(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? >> 10)
+}
+
+/// The server's memory in MiB, explicit huge pages among it; `None` when it has ended.
+fn running(server: &Server) -> Option<u64> {
+    let file = format!("/proc/{}/status", server.pid());
+    Some(mebibytes(&file, "VmRSS:")? + mebibytes(&file, "HugetlbPages:").unwrap_or(0))
+}
+
+fn resident(server: &Server) -> u64 {
+    running(server).unwrap_or_else(|| panic!("the server has ended:\n{}", server.log()))
+}
+
+/// Waits until the running server has come so far.
+fn wait_for(server: &Server, what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(180);
+    while !is_so() {
+        assert!(running(server).is_some(), "the server ended before {what}:\n{}", server.log());
+        assert!(Instant::now() < deadline, "no {what} in 180 s:\n{}", server.log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A number that a query returns.
+fn number(server: &Server, query: &str) -> u64 {
+    let text = server.psql(query);
+    text.trim().parse().unwrap_or_else(|_| panic!("{query}: {text}"))
+}
+
+/// Frames in use. They are at most those of the file's pages, and a unit of 256 for each core with
+/// a free frame in it.
+fn frames_in_use(server: &Server) -> u64 {
+    let in_use = number(server, "select in_use from allcore_buffers");
+    // Four bytes an entry.
+    let pages = number(server, "select used / 4 from allcore_memory where region = 'page table'");
+    let cores = number(server, "select count(*) from allcore_workers where core is not null");
+    assert!(in_use <= pages + 256 * (cores + 1), "{in_use} frames for {pages} pages, {cores} cores");
+    in_use
 }
 
 #[test]
 fn a_small_database_takes_little_of_large_buffers() {
-    let server = Server::start(&["--buffers", "2GiB"]);
+    let server = Server::start(&["--buffers", "2GiB", "--huge-pages", "off"]);
     server
         .psql("create table small as select g as id, repeat('x', 100) as t from generate_series(1, 1000) g");
-    // A helper that touched all memory would be far by now.
+    // The helpers go 16 MiB ahead of these, and 2 MiB a core. One that touched all memory would be
+    // far by now.
+    frames_in_use(&server);
     std::thread::sleep(Duration::from_secs(1));
-    let small = mebibytes(&server, "VmRSS:");
+    let small = resident(&server);
     assert!(small < 300, "{small} MiB resident with 1,000 rows");
     server.psql(
         "create table large (id int primary key, t text);
          insert into large select g, repeat('x', 1000) from generate_series(1, 200000) g;
          checkpoint",
     );
-    let large = mebibytes(&server, "VmRSS:");
+    assert!(frames_in_use(&server) * 8192 > 200_000_000);
+    let large = resident(&server);
     assert!((small + 200..small + 700).contains(&large), "{large} MiB resident with 200 MB more");
     assert_eq!(server.psql("select count(*), sum(length(t)) from large"), "200000|200000000");
 }
@@ -39,9 +79,7 @@ fn a_server_stops_at_once_while_its_buffers_grow() {
     let mut client = server.connect();
     let insert = "insert into t select g, repeat('x', 1000) from generate_series(1, 10000000) g";
     let load = std::thread::spawn(move || client.batch_execute(insert).unwrap_err());
-    while mebibytes(&server, "VmRSS:") < 400 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for(&server, "growth to 400 MiB", || running(&server).is_some_and(|now| now >= 400));
     server.stop();
     load.join().unwrap();
     server.launch();
@@ -55,7 +93,7 @@ fn preloaded_buffers_have_all_their_memory_before_the_first_client() {
     let line =
         |words: &str| log.lines().position(|line| line.contains(words)).unwrap_or_else(|| panic!("{log}"));
     assert!(line("all 256MiB of buffers have memory, after") < line("ready for connections"), "{log}");
-    let resident = mebibytes(&server, "VmRSS:");
+    let resident = resident(&server);
     assert!(resident >= 256, "{resident} MiB resident");
     // Nothing of it is in use yet but the system's pages.
     let used = server.psql("select used < 64 * 1048576 from allcore_memory where region = 'buffers'");
@@ -66,33 +104,51 @@ fn preloaded_buffers_have_all_their_memory_before_the_first_client() {
 fn a_preload_ends_early_on_a_signal() {
     let mut server = Server::start(&[]);
     server.stop();
-    server.arguments(&["--buffers", "8GiB", "--preload"]);
-    server.launch_unready();
-    while !server.log().contains("preloading buffers: ") {
-        std::thread::sleep(Duration::from_millis(10));
+    let free = mebibytes("/proc/meminfo", "MemAvailable:").unwrap();
+    server.arguments(&["--buffers", &format!("{}MiB", (free / 4).clamp(64, 4096)), "--preload"]);
+    // The first line comes before the folder is opened, the second before the preload.
+    for line in [" opens ", "sessions may take "] {
+        let mut is_early = || {
+            let old = server.log().len();
+            server.launch_unready();
+            wait_for(&server, line, || server.log()[old..].contains(line));
+            let is_full = |server: &Server| server.log()[old..].contains("of buffers have memory, after");
+            let was_full = is_full(&server);
+            let begun = Instant::now();
+            server.stop();
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}\n{}", begun.elapsed(), server.log());
+            was_full || !is_full(&server)
+        };
+        // The machine may keep the signal back until the preload has ended, but not every time.
+        assert!((0..3).any(|_| is_early()), "{}", server.log());
     }
-    let begun = Instant::now();
-    server.stop();
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}\n{}", begun.elapsed(), server.log());
-    assert!(!server.log().contains("of buffers have memory, after"));
+}
+
+/// The kind of memory that buffers get where explicit huge pages are tried first.
+fn kinds_tried() -> &'static [&'static str] {
+    let read = |name: &str| {
+        std::fs::read_to_string(format!("/sys/kernel/mm/transparent_hugepage/{name}")).unwrap_or_default()
+    };
+    let (all, of_size) = (read("enabled"), read("hugepages-2048kB/enabled"));
+    let asks_all = of_size.is_empty() || of_size.contains("[inherit]");
+    let setting = if asks_all { all } else { of_size };
+    let is_given = ["[always]", "[madvise]"].iter().any(|word| setting.contains(word));
+    // Free pages may be taken by another process before the server starts.
+    match (free_huge_pages().is_some_and(|pages| pages > 0), is_given) {
+        (false, true) => &["transparent huge pages|unknown"],
+        (false, false) => &["ordinary pages|off"],
+        (true, true) => &["transparent huge pages|unknown", "huge pages of 2 MiB|on"],
+        (true, false) => &["ordinary pages|off", "huge pages of 2 MiB|on"],
+    }
 }
 
 #[test]
 fn the_kind_of_memory_is_shown_as_it_is() {
-    for (asked, known) in [("off", "ordinary pages|off"), ("try", "")] {
+    for (asked, known) in [("off", &["ordinary pages|off"][..]), ("try", kinds_tried())] {
         let server = Server::start(&["--huge-pages", asked]);
         let shown =
             server.psql("select current_setting('buffer_memory'), current_setting('huge_pages_status')");
-        let truths = [
-            "ordinary pages|off",
-            "transparent huge pages|unknown",
-            "huge pages of 2 MiB|on",
-            "huge pages of 1 GiB|on",
-        ];
-        assert!(
-            if known.is_empty() { truths.contains(&shown.trim()) } else { shown.trim() == known },
-            "{shown}"
-        );
+        assert!(known.contains(&shown.trim()), "{shown}, not {known:?}");
         assert_eq!(server.psql("show huge_pages").trim(), asked);
         let kind = shown.split('|').next().unwrap();
         let log = server.log();
@@ -167,7 +223,15 @@ fn a_warm_load_takes_no_page_fault_in_the_buffers() {
     // Each page with an entry was read.
     server.psql("select count(*), max(abalance) from pgbench_accounts");
     let look = || {
-        let holes = server.psql("select region, used - present from allcore_memory where used <> present");
+        // Frames that are free may never have been touched: a core that is ahead of the helper
+        // takes a unit without memory.
+        let free = server.psql("select free_by_node from allcore_buffers");
+        let free: u64 =
+            free.trim().trim_matches(['{', '}']).split(',').map(|n| n.parse::<u64>().unwrap()).sum();
+        let holes = server.psql(&format!(
+            "select region, used - present from allcore_memory where used - present > case region \
+             when 'buffers' then {free} * 8192 when 'frame headers' then {free} * 128 else 0 end"
+        ));
         let faults = server.psql("select sum(minor + major) from allcore_page_faults where core is not null");
         (holes, faults.trim().parse::<i64>().unwrap())
     };

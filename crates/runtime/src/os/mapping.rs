@@ -69,14 +69,34 @@ pub(crate) fn present(start: *const u8, len: usize) -> usize {
 }
 
 /// Asks for huge pages in a range of a mapping (`true`), or for none. False where the system has
-/// none.
+/// none, or gives none out.
 ///
 /// # Safety
 /// The range is part of a mapping of [`map`].
 pub(crate) unsafe fn advise_huge(start: *mut u8, len: usize, wanted: bool) -> bool {
     let advice = if wanted { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
     // SAFETY: by contract; advice changes no contents.
-    unsafe { libc::madvise(start.cast(), len, advice) == 0 }
+    let is_taken = unsafe { libc::madvise(start.cast(), len, advice) == 0 };
+    // The kernel takes the advice also where its settings say never.
+    is_taken && (!wanted || gives_huge_pages())
+}
+
+/// Whether the kernel's settings let it use transparent huge pages of 2 MiB where it is asked to.
+fn gives_huge_pages() -> bool {
+    let read = |name: &str| {
+        std::fs::read_to_string(format!("/sys/kernel/mm/transparent_hugepage/{name}")).unwrap_or_default()
+    };
+    are_given(&read("enabled"), &read("hugepages-2048kB/enabled"))
+}
+
+/// Reads the kernel's settings: the one for all sizes, and the one for 2 MiB, which is empty before
+/// Linux 6.8.
+fn are_given(all: &str, two_mebibytes: &str) -> bool {
+    match two_mebibytes.trim() {
+        "" => !all.contains("[never]"),
+        of_size if of_size.contains("[inherit]") => !all.contains("[never]"),
+        of_size => !of_size.contains("[never]"),
+    }
 }
 
 /// Keeps the pages of a range in memory from their first touch on.
@@ -114,4 +134,28 @@ pub(crate) unsafe fn forbid(start: *mut u8, len: usize) -> io::Result<()> {
     // SAFETY: by contract.
     let done = unsafe { libc::mprotect(start.cast(), len, libc::PROT_NONE) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_given;
+
+    #[test]
+    fn the_kernel_gives_huge_pages_where_its_settings_let_it() {
+        let never = "always madvise [never]";
+        let asked = "always [madvise] never";
+        for (all, of_size, given) in [
+            (asked, "", true),
+            ("[always] madvise never", "", true),
+            (never, "", false),
+            ("", "", true),
+            (asked, "always [inherit] madvise never\n", true),
+            (never, "always [inherit] madvise never\n", false),
+            (never, "always inherit [madvise] never\n", true),
+            (never, "[always] inherit madvise never\n", true),
+            (asked, "always inherit madvise [never]\n", false),
+        ] {
+            assert_eq!(are_given(all, of_size), given, "{all}, {of_size}");
+        }
+    }
 }

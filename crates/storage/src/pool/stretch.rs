@@ -59,11 +59,6 @@ impl Stretch {
         begun < self.units && begun < self.claimed() + self.ahead.div_ceil(2)
     }
 
-    /// Number of units.
-    pub(crate) fn units(&self) -> usize {
-        self.units
-    }
-
     /// All units have been touched: helpers have nothing to do any more.
     pub(crate) fn touch_no_more(&self) {
         // Relaxed: as in `begin`.
