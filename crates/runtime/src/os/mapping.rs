@@ -4,6 +4,7 @@ use std::io;
 use std::ptr;
 
 use crate::device::Purpose;
+use crate::os::process;
 
 /// Maps zeroed memory that this process alone sees.
 pub(crate) fn map(len: usize, purpose: Purpose) -> io::Result<*mut u8> {
@@ -83,9 +84,8 @@ pub(crate) unsafe fn advise_huge(start: *mut u8, len: usize, wanted: bool) -> bo
 
 /// Whether the kernel's settings let it use transparent huge pages of 2 MiB where it is asked to.
 fn gives_huge_pages() -> bool {
-    let read = |name: &str| {
-        std::fs::read_to_string(format!("/sys/kernel/mm/transparent_hugepage/{name}")).unwrap_or_default()
-    };
+    let read =
+        |name: &str| process::text(format!("/sys/kernel/mm/transparent_hugepage/{name}")).unwrap_or_default();
     are_given(&read("enabled"), &read("hugepages-2048kB/enabled"))
 }
 
