@@ -63,7 +63,7 @@ sanitize: ## Unit tests of the lower crates under the address and the thread san
 miri: ## Tests without system calls of ours under miri (needs nightly with its component miri)
 	@scripts/miri.sh
 
-aarch64: setup ## Unit tests of sync, variants and storage for 64-bit ARM, under emulation, about 8 minutes
+aarch64: ## Unit tests of sync, variants and storage for 64-bit ARM, under emulation, about 8 minutes
 	@scripts/aarch64.sh
 
 hunt: ## Fuzz the readers of hostile bytes, 60 seconds each (needs nightly); ARGS="wire 600"

@@ -9,21 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=aarch64-unknown-linux-gnu
-packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q ' installed' || missing+=("$package")
-done
-if ((${#missing[@]})); then
-  if [[ $(id -u) != 0 ]]; then
-    echo "aarch64: please install these Debian packages first: ${missing[*]}" >&2
-    exit 1
-  fi
-  echo "aarch64: installing ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq >/dev/null
-  apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
-fi
+scripts/setup.sh gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 if [[ ! -d $(rustc --print sysroot)/lib/rustlib/$target ]]; then
   rustup target add "$target"
 fi

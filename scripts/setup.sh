@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the missing Debian packages that build, tests and demo need: by apt as root. Otherwise it
-# names them in one line.
+# names them in one line. Arguments are further packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,6 +33,10 @@ need strace has strace
 need valgrind has valgrind
 need python3 has python3
 need python3-venv python3 -c 'import ensurepip'
+is_installed() { dpkg-query -W -f '${Status}' "$1" | grep -q ' installed'; }
+for package in "$@"; do
+  need "$package" is_installed "$package"
+done
 
 if ((${#missing[@]})); then
   if [[ $(id -u) != 0 ]]; then
