@@ -2,15 +2,26 @@
 //!
 //! The engine ends where going on would break a promise or wait for ever: the next start recovers
 //! from the log. It writes one line that begins with `PANIC` and exits with the status of its
-//! [`Cause`], as docs/operations.md lists them. The engine has no other exit.
+//! [`Cause`], as docs/operations.md lists them. The engine has no other exit. Several threads can
+//! meet the same end: of two log writes in flight, both fail when the disk does. The first one
+//! writes its line, and its cause is the status.
 //!
 //! Rust's standard library aborts the process (SIGABRT) when the allocator has no memory for a
 //! value. A line of the engine's own could need memory there. It also aborts when a panic meets
 //! another one while it unwinds.
 
 use std::fmt;
+use std::time::Duration;
+
+use sync::atomic::{AtomicBool, Ordering};
 
 use crate::{last_words, os};
+
+/// How long a thread that comes later leaves the end to the first one. The first one can fail
+/// within its last words, and then comes here itself.
+const FIRST_ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Why the process cannot go on. Its number is the exit status, as `sysexits.h` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +38,10 @@ pub enum Cause {
 /// Ends the process. `why` names what happened, in one line.
 #[cold]
 pub fn fail_stop(cause: Cause, why: fmt::Arguments<'_>) -> ! {
+    // Relaxed: the exchange alone decides who is first, and nothing else is read by it.
+    if ENDING.swap(true, Ordering::Relaxed) {
+        os::thread::sleep(FIRST_ENDS_WITHIN);
+    }
     last_words(format_args!("PANIC: {why}; the process ends, the next start recovers from the log"));
     os::process::exit(cause as i32)
 }
