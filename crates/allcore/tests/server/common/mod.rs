@@ -6,7 +6,7 @@ pub mod raw;
 
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpListener;
+use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -26,13 +26,14 @@ pub struct Server {
 }
 
 /// A TCP port on which nobody listens now, and which no client gets for its side of a connection.
-/// So a server that is down for a while finds it free again.
+/// So a server that is down for a while finds it free again. A listener would look too, but a
+/// child that another test starts at this moment holds it until it runs its own program.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = std::process::id().wrapping_mul(64).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
         let port = 10_000 + (number % 20_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if TcpStream::connect(("127.0.0.1", port)).is_err() {
             return port;
         }
     }
