@@ -37,6 +37,7 @@ pub(crate) mod sweep;
 pub(crate) mod view;
 pub(crate) mod workload;
 
+pub use client::random::Random;
 pub use observe::facts;
 pub use record::Interval;
 pub use report::sheet;

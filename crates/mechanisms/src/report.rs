@@ -19,8 +19,22 @@ const VERSION: u32 = 1;
 const HEADS: [&str; 9] =
     ["threads", "arm", "part", "ops/s", "±", "arm / stock", "least, most", "retries/op", "sleeps/op"];
 
-/// The rounds of a row, by arm and number of threads.
-pub(crate) type Measured = Vec<Vec<Vec<Round>>>;
+/// The measurements of a row.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    /// By arm and number of threads.
+    pub rounds: Vec<Vec<Vec<Round>>>,
+    /// By arm: why it cannot be measured here.
+    pub absent: Vec<Option<String>>,
+}
+
+impl Measured {
+    /// Nothing yet, for so many numbers of threads.
+    pub fn of(row: &Row, threads: usize) -> Self {
+        let rounds = row.arms.iter().map(|_| vec![Vec::new(); threads]).collect();
+        Self { rounds, absent: vec![None; row.arms.len()] }
+    }
+}
 
 /// A run.
 #[derive(Debug, Serialize)]
@@ -42,6 +56,8 @@ struct RowReport {
     about: &'static str,
     operation: &'static str,
     here: &'static str,
+    /// The arms that could not be measured, each with the reason.
+    absent: Vec<(&'static str, String)>,
     points: Vec<Point>,
 }
 
@@ -77,8 +93,8 @@ impl Report {
     pub fn add(&mut self, row: &'static Row, threads: &[usize], measured: &Measured) {
         let mut points = Vec::new();
         for (place, &threads) in threads.iter().enumerate() {
-            let stock = &measured[0][place];
-            for (arm, rounds) in row.arms.iter().zip(measured) {
+            let stock = &measured.rounds[0][place];
+            for (arm, rounds) in row.arms.iter().zip(&measured.rounds) {
                 let rounds = &rounds[place];
                 if rounds.is_empty() {
                     continue;
@@ -100,7 +116,9 @@ impl Report {
             }
         }
         let Row { id, report, about, operation, here, .. } = row;
-        self.rows.push(RowReport { id, report, about, operation, here: here.words(), points });
+        let absent = row.arms.iter().zip(&measured.absent);
+        let absent = absent.filter_map(|(arm, reason)| Some((arm.name, reason.clone()?))).collect();
+        self.rows.push(RowReport { id, report, about, operation, here: here.words(), absent, points });
     }
 
     /// The stored form.
@@ -113,8 +131,11 @@ impl Report {
     /// A table for each row, at most `width` columns wide.
     pub fn table(&self, width: usize) -> String {
         let table = |row: &RowReport| {
-            let RowReport { id, report, about, operation, here, .. } = row;
-            let title = format!("{id} ({report}): {about}. One operation: {operation}. {here}.");
+            let RowReport { id, report, about, operation, here, absent, .. } = row;
+            let mut title = format!("{id} ({report}): {about}. One operation: {operation}. {here}.");
+            for (arm, reason) in absent {
+                title.push_str(&format!(" Not measured: {arm}: {reason}."));
+            }
             lab::sheet(&title, &HEADS, row.points.iter().map(Point::cells).collect(), width)
         };
         self.rows.iter().map(table).collect()
@@ -173,9 +194,10 @@ mod tests {
 
     /// A report of the first row with two threads, its arms after the second without rounds.
     fn sample() -> Report {
-        let mut measured: Measured = ROWS[0].arms.iter().map(|_| vec![Vec::new()]).collect();
-        measured[0][0] = rounds(&[1000, 2000, 1500, 1000, 2000]);
-        measured[1][0] = rounds(&[3000, 6000, 4500, 3000, 6000]);
+        let mut measured = Measured::of(&ROWS[0], 1);
+        measured.rounds[0][0] = rounds(&[1000, 2000, 1500, 1000, 2000]);
+        measured.rounds[1][0] = rounds(&[3000, 6000, 4500, 3000, 6000]);
+        measured.absent[2] = Some("no such lock here".into());
         let mut report = Report::begin(Duration::from_secs(1), 5);
         report.add(&ROWS[0], &[2], &measured);
         report
@@ -196,6 +218,7 @@ mod tests {
         let report = sample();
         let table = report.table(120);
         assert!(table.contains("test-and-set") && !table.contains("mcs"), "{table}");
+        assert!(table.contains("Not measured: ticket: no such lock here."), "{table}");
         assert!(table.contains("50%, 100%") && table.contains("3.00"), "{table}");
         let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(json["rows"][0]["points"][1]["measured"].as_array().unwrap().len(), 5);

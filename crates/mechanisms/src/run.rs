@@ -15,7 +15,7 @@ use sync::atomic::{AtomicBool, Ordering};
 
 use crate::options::Mechanism;
 use crate::report::{Measured, Report};
-use crate::round::{Round, round};
+use crate::round::round;
 use crate::rows::{ROWS, Row};
 
 /// More threads than any machine of today has, and few enough to be started.
@@ -105,19 +105,28 @@ impl<'a> Plan<'a> {
         Ok(Self { rows: rows(&options.rows)?, threads, time, rounds: options.rounds, json })
     }
 
-    /// The rounds of a row, by arm and number of threads.
+    /// Measures a row. An arm that cannot be measured here is left out from then on.
     fn measure(&self, row: &Row, stop: &AtomicBool) -> Result<Measured, String> {
-        let mut measured: Vec<Vec<Vec<Round>>> =
-            row.arms.iter().map(|_| vec![Vec::new(); self.threads.len()]).collect();
+        let mut measured = Measured::of(row, self.threads.len());
         for pass in 0..self.rounds {
             for (place, &threads) in self.threads.iter().enumerate() {
                 for turn in 0..row.arms.len() {
                     let at = (turn + pass as usize) % row.arms.len();
                     let arm = &row.arms[at];
-                    let subject = (arm.start)(threads);
+                    if measured.absent[at].is_some() {
+                        continue;
+                    }
+                    let subject = match (arm.start)(threads) {
+                        Ok(subject) => subject,
+                        Err(reason) => {
+                            lab::say(&format!("{}: {}: {reason}", row.id, arm.name));
+                            measured.absent[at] = Some(reason);
+                            continue;
+                        }
+                    };
                     let done = round(&*subject, threads, pass, self.time, stop);
                     match done.map_err(|fault| format!("{}: {fault}", arm.name))? {
-                        Some(round) => measured[at][place].push(round),
+                        Some(round) => measured.rounds[at][place].push(round),
                         None => return Ok(measured),
                     }
                 }
@@ -182,11 +191,12 @@ mod tests {
         let options = read("sleep-lock --threads 1,3 --seconds 0.01 --rounds 2");
         let plan = Plan::of(&options).unwrap();
         let measured = plan.measure(plan.rows[0], &AtomicBool::new(false)).unwrap();
-        let passes = |rounds: &Vec<Round>| rounds.iter().map(|round| round.pass).collect::<Vec<_>>();
-        assert!(measured.iter().flatten().all(|rounds| passes(rounds) == [0, 1]));
-        assert_eq!((measured.len(), measured[0].len()), (plan.rows[0].arms.len(), 2));
+        let passes =
+            |rounds: &Vec<crate::round::Round>| rounds.iter().map(|round| round.pass).collect::<Vec<_>>();
+        assert!(measured.rounds.iter().flatten().all(|rounds| passes(rounds) == [0, 1]));
+        assert_eq!((measured.rounds.len(), measured.rounds[0].len()), (plan.rows[0].arms.len(), 2));
         let measured = plan.measure(plan.rows[0], &AtomicBool::new(true)).unwrap();
-        assert!(measured.iter().flatten().all(Vec::is_empty));
+        assert!(measured.rounds.iter().flatten().all(Vec::is_empty));
     }
 
     #[test]

@@ -21,11 +21,13 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
 pub mod caller;
+pub mod clean_list;
 pub mod clock_hand;
 pub mod free_queues;
 pub mod latch;
 pub mod needs_buffer;
 pub mod pin;
+pub mod semaphore;
 pub mod sleep_lock;
 pub mod snapshot;
 pub mod spin;

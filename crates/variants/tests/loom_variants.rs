@@ -8,10 +8,12 @@ use loom::thread;
 
 use sync::atomic::{AtomicU64, Ordering};
 use variants::caller::Caller;
+use variants::clean_list::{CleanList, HeldList, ScannedList};
 use variants::clock_hand::{Batched, Hand, OneByOne};
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
 use variants::needs_buffer::{MutexNeeds, Needs, SharedNeeds};
 use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
+use variants::semaphore::{FutexSemaphores, Semaphores};
 use variants::sleep_lock::{AdaptiveLock, FutexLock};
 use variants::snapshot::{NumberSnapshots, Snapshots};
 use variants::spin::{Exclusion, Lock, Mcs, TestAndSet, TestTestAndSet, Ticket};
@@ -222,4 +224,60 @@ fn wakes_waiters<N: Needs + Send + 'static>(make: fn(usize) -> N) {
 fn a_freed_buffer_wakes_the_thread_that_waits_for_it() {
     wakes_waiters(MutexNeeds::new);
     wakes_waiters(SharedNeeds::new);
+}
+
+/// Two threads take a buffer each and put it back, while one of the two uses another one.
+fn takes_once<L: CleanList + Send + 'static>(make: fn(usize, usize) -> L) {
+    model_within(2, move || {
+        let shared = Arc::new((make(2, 2), [AtomicU64::new(0), AtomicU64::new(0)]));
+        let turn = |shared: &(L, [AtomicU64; 2]), number| {
+            let (list, uses) = shared;
+            let mut me = Caller::new(number);
+            if let Some(buffer) = list.victim(&mut me, &mut L::Kept::default()) {
+                add(&uses[buffer]);
+                list.put(&mut me, buffer);
+            }
+        };
+        let other = shared.clone();
+        let thread = thread::spawn(move || turn(&other, 1));
+        if shared.0.enter(1) {
+            add(&shared.1[1]);
+            shared.0.leave(1);
+        }
+        turn(&shared, 0);
+        thread.join().unwrap();
+        let (mut me, mut kept) = (Caller::new(0), L::Kept::default());
+        let mut left = [(); 2].map(|()| shared.0.victim(&mut me, &mut kept).expect("both lie there"));
+        left.sort_unstable();
+        assert_eq!((left, shared.0.victim(&mut me, &mut kept)), ([0, 1], None));
+    });
+}
+
+#[test]
+fn a_clean_buffer_is_taken_by_one_thread_and_none_is_lost() {
+    takes_once(HeldList::new);
+    takes_once(ScannedList::new);
+}
+
+#[test]
+fn a_semaphore_excludes_and_loses_no_post() {
+    model_within(2, || {
+        let shared = Arc::new((FutexSemaphores::new(1, 1), AtomicU64::new(0)));
+        let turn = |shared: &(FutexSemaphores, AtomicU64), number| {
+            let mut me = Caller::new(number);
+            shared.0.wait(&mut me, 0);
+            add(&shared.1);
+            shared.0.post(0);
+        };
+        let others: Vec<_> = (1..3)
+            .map(|number| {
+                let other = shared.clone();
+                thread::spawn(move || turn(&other, number))
+            })
+            .collect();
+        turn(&shared, 0);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        shared.0.wait(&mut Caller::new(0), 0);
+        assert_eq!(shared.1.load(Ordering::Relaxed), 3);
+    });
 }

@@ -21,6 +21,7 @@ pub(crate) fn fnv1a(begin: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(begin, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// The random numbers of one stream.
 #[derive(Debug, Clone)]
 pub struct Random(SmallRng);
 
@@ -35,6 +36,7 @@ impl Random {
         Self(SmallRng::seed_from_u64(self.bits()))
     }
 
+    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }

@@ -5,7 +5,7 @@ use sync::{BatchCursor, CachePadded, Walk};
 use variants::caller::Caller;
 use variants::clock_hand::{Batched, Frames, Hand, OneByOne, Start};
 
-use super::{Arm, Here, Part, Row, next_random};
+use super::{Arm, Here, Part, Row, Started, next_random};
 use crate::round::{Subject, Worker};
 
 /// Frames of the pool: their headers fit the cache of a core, so that the hand is the bottleneck.
@@ -66,8 +66,8 @@ impl Hand for Own {
     }
 }
 
-fn pool(hand: impl Hand + 'static) -> Box<dyn Subject> {
-    Box::new(Pool { hand, frames: Frames::new([0; FRAMES]), visits: AtomicU64::new(0) })
+fn pool(hand: impl Hand + 'static) -> Started {
+    Ok(Box::new(Pool { hand, frames: Frames::new([0; FRAMES]), visits: AtomicU64::new(0) }))
 }
 
 #[derive(Debug)]

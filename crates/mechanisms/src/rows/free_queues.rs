@@ -3,7 +3,7 @@
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use variants::free_queues::{FreeFrames, NodeQueues};
 
-use super::{Arm, Here, Part, Row, compute};
+use super::{Arm, Here, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// Frames for each thread, so that hardly any segment is ever empty.
@@ -36,9 +36,9 @@ pub(super) const ROW: Row = Row {
     ],
 };
 
-fn pool(queues: impl FreeFrames + 'static, threads: usize) -> Box<dyn Subject> {
+fn pool(queues: impl FreeFrames + 'static, threads: usize) -> Started {
     let owners = (0..FRAMES * threads).map(|_| AtomicUsize::new(0)).collect();
-    Box::new(Pool { queues, owners, is_shared: AtomicBool::new(false) })
+    Ok(Box::new(Pool { queues, owners, is_shared: AtomicBool::new(false) }))
 }
 
 #[derive(Debug)]

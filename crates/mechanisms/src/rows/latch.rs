@@ -6,7 +6,7 @@ use sync::{CachePadded, VersionLatch};
 use variants::caller::Caller;
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
 
-use super::{Arm, Here, Part, Row, compute};
+use super::{Arm, Here, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// One operation in so many is a change.
@@ -32,17 +32,17 @@ pub(super) const ROW: Row = Row {
     ],
 };
 
-fn start<L: HeldLatch + 'static>(threads: usize) -> Box<dyn Subject> {
+fn start<L: HeldLatch + 'static>(threads: usize) -> Started {
     page(L::new(threads))
 }
 
-fn page(latch: impl Latch + 'static) -> Box<dyn Subject> {
-    Box::new(Page {
+fn page(latch: impl Latch + 'static) -> Started {
+    Ok(Box::new(Page {
         latch,
         words: Default::default(),
         changes: AtomicU64::new(0),
         is_torn: AtomicBool::new(false),
-    })
+    }))
 }
 
 /// The class of the engine's latch.

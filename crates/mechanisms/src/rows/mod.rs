@@ -2,14 +2,19 @@
 //!
 //! A row's file has the operation that every arm repeats, and the checks of it.
 
+mod clean_list;
+mod client_random;
 mod clock_hand;
 mod free_queues;
 mod latch;
 mod needs_buffer;
 mod pin;
+mod relation_size;
+mod semaphore;
 mod sleep_lock;
 mod snapshot;
 mod spin;
+mod title;
 
 use std::hint::black_box;
 
@@ -24,7 +29,12 @@ pub(crate) const ROWS: &[Row] = &[
     clock_hand::ROW,
     snapshot::ROW,
     needs_buffer::ROW,
+    clean_list::ROW,
     free_queues::ROW,
+    semaphore::ROW,
+    relation_size::ROW,
+    title::ROW,
+    client_random::ROW,
 ];
 
 /// A mechanism.
@@ -74,8 +84,11 @@ pub(crate) struct Arm {
     /// Its part in the comparison.
     pub part: Part,
     /// Makes the structure for a number of threads.
-    pub start: fn(usize) -> Box<dyn Subject>,
+    pub start: fn(usize) -> Started,
 }
+
+/// A structure to measure. `Err`: a line that says why this machine has none.
+pub(crate) type Started = Result<Box<dyn Subject>, String>;
 
 /// An arm's part in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -153,7 +166,7 @@ mod tests {
     #[test]
     fn each_arm_of_each_row_passes_its_own_check_with_more_threads_than_cores() {
         for (row, arm) in ROWS.iter().flat_map(|row| row.arms.iter().map(move |arm| (row, arm))) {
-            let subject = (arm.start)(6);
+            let Ok(subject) = (arm.start)(6) else { continue };
             let done = round(&*subject, 6, 0, Duration::from_millis(20), &AtomicBool::new(false));
             let done = done.unwrap_or_else(|fault| panic!("{} {}: {fault}", row.id, arm.name));
             assert!(done.is_some(), "{} {}", row.id, arm.name);

@@ -5,7 +5,7 @@ use sync::{CachePadded, WaitQueue};
 use variants::caller::Caller;
 use variants::needs_buffer::{KINDS, MutexNeeds, Needs, SharedNeeds};
 
-use super::{Arm, Here, Part, Row, compute};
+use super::{Arm, Here, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// One operation in so many takes a buffer of which there are fewer than threads.
@@ -61,9 +61,9 @@ impl Needs for Own {
     }
 }
 
-fn pool(needs: impl Needs + 'static, threads: usize) -> Box<dyn Subject> {
+fn pool(needs: impl Needs + 'static, threads: usize) -> Started {
     let scarce = threads.div_ceil(2) as u64;
-    Box::new(Pool { needs, scarce, free: CachePadded::new(AtomicU64::new(scarce)) })
+    Ok(Box::new(Pool { needs, scarce, free: CachePadded::new(AtomicU64::new(scarce)) }))
 }
 
 #[derive(Debug)]

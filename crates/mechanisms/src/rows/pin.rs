@@ -5,7 +5,7 @@ use sync::{CachePadded, Version, VersionLatch};
 use variants::caller::Caller;
 use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
 
-use super::{Arm, Here, Part, Row, compute};
+use super::{Arm, Here, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// One operation in so many tries to replace the page.
@@ -33,18 +33,18 @@ pub(super) const ROW: Row = Row {
     ],
 };
 
-fn start<F: PinnedFrame + 'static>(_: usize) -> Box<dyn Subject> {
+fn start<F: PinnedFrame + 'static>(_: usize) -> Started {
     hot(F::new(0))
 }
 
-fn hot(frame: impl Frame + 'static) -> Box<dyn Subject> {
-    Box::new(Hot {
+fn hot(frame: impl Frame + 'static) -> Started {
+    Ok(Box::new(Hot {
         frame,
         words: Default::default(),
         latest: Default::default(),
         replaced: AtomicU64::new(0),
         is_torn: AtomicBool::new(false),
-    })
+    }))
 }
 
 /// The engine's frame word: a reader pins, as the engine does where a page must stay, or checks the

@@ -6,8 +6,7 @@ use variants::sleep_lock::{AdaptiveLock, FutexLock};
 use variants::spin::{Exclusion, Lock};
 
 use super::spin::section;
-use super::{Arm, Here, Part, Row};
-use crate::round::Subject;
+use super::{Arm, Here, Part, Row, Started};
 
 /// Steps of computing in a section, some 750 ns: what a search in a descriptor table takes.
 const INSIDE: u32 = 375;
@@ -28,7 +27,7 @@ pub(super) const ROW: Row = Row {
     ],
 };
 
-fn start<L: Lock + 'static>(threads: usize) -> Box<dyn Subject> {
+fn start<L: Lock + 'static>(threads: usize) -> Started {
     section(L::new(threads), INSIDE, OUTSIDE)
 }
 

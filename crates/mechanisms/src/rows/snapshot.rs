@@ -4,7 +4,7 @@ use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use variants::snapshot::{ListSnapshots, NumberSnapshots, Snapshots};
 
-use super::{Arm, Here, Part, Row, compute};
+use super::{Arm, Here, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// One operation in so many is a transaction.
@@ -27,8 +27,8 @@ pub(super) const ROW: Row = Row {
     ],
 };
 
-fn moments(snapshots: impl Snapshots + 'static) -> Box<dyn Subject> {
-    Box::new(Moments { snapshots, newest: Default::default(), is_wrong: AtomicBool::new(false) })
+fn moments(snapshots: impl Snapshots + 'static) -> Started {
+    Ok(Box::new(Moments { snapshots, newest: Default::default(), is_wrong: AtomicBool::new(false) }))
 }
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use sync::atomic::{AtomicU64, Ordering};
 use variants::caller::Caller;
 use variants::spin::{Exclusion, Lock, Mcs, TestAndSet, TestTestAndSet, Ticket};
 
-use super::{Arm, Here, Part, Row, compute};
+use super::{Arm, Here, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// Words that a section changes, on a line of their own.
@@ -37,7 +37,7 @@ pub(super) const ROW: Row = Row {
     ],
 };
 
-fn start<L: Lock + 'static>(threads: usize) -> Box<dyn Subject> {
+fn start<L: Lock + 'static>(threads: usize) -> Started {
     section(L::new(threads), 0, OUTSIDE)
 }
 
@@ -55,8 +55,8 @@ impl Exclusion for Own {
 
 /// Sections under `lock`, which compute for `inside` steps each, and for `outside` steps between
 /// two.
-pub(super) fn section(lock: impl Exclusion + 'static, inside: u32, outside: u32) -> Box<dyn Subject> {
-    Box::new(Section { lock, words: Default::default(), inside, outside })
+pub(super) fn section(lock: impl Exclusion + 'static, inside: u32, outside: u32) -> Started {
+    Ok(Box::new(Section { lock, words: Default::default(), inside, outside }))
 }
 
 #[derive(Debug)]

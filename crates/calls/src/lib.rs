@@ -1,0 +1,37 @@
+//! Published mechanisms whose state or fix is the operating system's: the variants that make system
+//! calls or call the C library.
+//!
+//! A module is one row, as in the crate `variants`, and its head states the same. Reports are those
+//! of `variants`, and
+//!
+//! - H11: Haas 2011, PostgreSQL on 64 cores.
+//!
+//! What must hold:
+//!
+//! 1. Each function is safe to call. Each `unsafe` block has its proof.
+//! 2. A failed call of the kernel ends the program with the call's name. A variant that went on
+//!    would measure something else.
+//! 3. No server contains this crate. It is no part of the engine and uses the standard library.
+
+pub mod random;
+pub mod semaphore;
+pub mod size;
+pub mod title;
+
+use std::io;
+
+#[cfg(test)]
+mod test_threads;
+
+/// The result of a call of the kernel that cannot fail here.
+#[track_caller]
+fn checked(name: &str, result: i64) -> i64 {
+    assert!(result >= 0, "{name}: {}", io::Error::last_os_error());
+    result
+}
+
+/// A new file that goes with its last descriptor.
+#[cfg(test)]
+fn test_file() -> std::fs::File {
+    tempfile::tempfile().expect("a folder for temporary files")
+}

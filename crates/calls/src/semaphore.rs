@@ -1,0 +1,209 @@
+//! Row `semaphore` (B14): the semaphores of System V and of POSIX.
+//!
+//! [`SystemV`] is the stock state.
+//!
+//! 1. A wait and a post are a call of `semop` each.
+//! 2. The kernel finds the set, takes its lock or the semaphore's, changes the count and wakes the
+//!    first waiter in the order of arrival. FreeBSD 10 takes the mutex of the whole set each time.
+//!
+//! PostgreSQL keeps 16 semaphores in a set (`SEMAS_PER_SET`), and so do these.
+//!
+//! [`Posix`] is the published one, `sem_wait` and `sem_post` of the C library.
+//!
+//! 1. A wait takes 1 off the count by an atomic change if it is above 0, and sleeps on a futex
+//!    otherwise.
+//! 2. A post adds 1 and calls the kernel only if the word has waiters.
+//!
+//! What must hold: as `variants::semaphore` has it.
+//!
+//! Cost: 2 system calls for each pair of [`SystemV`], contended or not, with the set's line and the
+//! semaphore's in the kernel. [`Posix`] costs 1 line transfer a call, and 2 system calls for each
+//! pair only if one thread sleeps.
+
+use std::cell::UnsafeCell;
+
+use sync::CachePadded;
+use variants::caller::Caller;
+use variants::semaphore::Semaphores;
+
+use crate::checked;
+
+/// Semaphores of a set, as PostgreSQL makes them.
+const SET: usize = 16;
+
+/// Sets of System V semaphores, removed when dropped.
+#[derive(Debug)]
+pub struct SystemV {
+    sets: Box<[libc::c_int]>,
+}
+
+impl SystemV {
+    /// So many semaphores, each with this count.
+    ///
+    /// # Errors
+    /// A line: the kernel has no sets left. `kernel.sem` bounds them.
+    pub fn new(semaphores: usize, count: u16) -> Result<Self, String> {
+        let mut made = Self { sets: Box::default() };
+        let mut sets = Vec::new();
+        for _ in 0..semaphores.div_ceil(SET) {
+            // SAFETY: takes no pointer.
+            let set = unsafe { libc::semget(libc::IPC_PRIVATE, SET as libc::c_int, 0o600) };
+            if set < 0 {
+                let error = std::io::Error::last_os_error();
+                made.sets = sets.into();
+                return Err(format!("no set of System V semaphores: {error}: see kernel.sem and ipcs -s"));
+            }
+            sets.push(set);
+            for one in 0..SET {
+                // SAFETY: SETVAL takes the value itself as fourth argument.
+                let set = unsafe {
+                    libc::semctl(set, one as libc::c_int, libc::SETVAL, libc::c_int::from(count as i16))
+                };
+                checked("semctl SETVAL", set.into());
+            }
+        }
+        made.sets = sets.into();
+        Ok(made)
+    }
+
+    fn operate(&self, which: usize, change: i16) {
+        let mut operation = libc::sembuf { sem_num: (which % SET) as u16, sem_op: change, sem_flg: 0 };
+        loop {
+            // SAFETY: the pointer is to one operation, and 1 is its number.
+            let result = unsafe { libc::semop(self.sets[which / SET], &raw mut operation, 1) };
+            let error = std::io::Error::last_os_error();
+            if result == 0 {
+                return;
+            }
+            assert_eq!(error.kind(), std::io::ErrorKind::Interrupted, "semop: {error}");
+        }
+    }
+}
+
+impl Semaphores for SystemV {
+    #[inline]
+    fn wait(&self, _: &mut Caller, which: usize) {
+        self.operate(which, -1);
+    }
+
+    #[inline]
+    fn post(&self, which: usize) {
+        self.operate(which, 1);
+    }
+}
+
+impl Drop for SystemV {
+    fn drop(&mut self) {
+        for set in &self.sets {
+            // SAFETY: IPC_RMID takes no fourth argument. This value made the set, and it goes.
+            let _ = unsafe { libc::semctl(*set, 0, libc::IPC_RMID) };
+        }
+    }
+}
+
+/// POSIX semaphores, each on a line of its own.
+#[derive(Debug)]
+pub struct Posix(Box<[CachePadded<One>]>);
+
+struct One(UnsafeCell<libc::sem_t>);
+
+// SAFETY: a `sem_t` is for many threads at once, through a shared pointer.
+unsafe impl Sync for One {}
+// SAFETY: it names no thread. It must not move while in use; the box keeps it where it is.
+unsafe impl Send for One {}
+
+impl std::fmt::Debug for One {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("sem_t").finish_non_exhaustive()
+    }
+}
+
+impl Posix {
+    /// So many semaphores, each with this count.
+    pub fn new(semaphores: usize, count: u16) -> Self {
+        // SAFETY: a `sem_t` is bytes; zeroes are valid until `sem_init` sets it up below.
+        let zero = |_| CachePadded::new(One(UnsafeCell::new(unsafe { std::mem::zeroed() })));
+        let made = Self((0..semaphores).map(zero).collect());
+        for one in &made.0 {
+            // SAFETY: the semaphore lies in the box, where it stays, and nobody else has it yet.
+            let result = unsafe { libc::sem_init(one.0.get(), 0, count.into()) };
+            checked("sem_init", result.into());
+        }
+        made
+    }
+}
+
+impl Semaphores for Posix {
+    #[inline]
+    fn wait(&self, _: &mut Caller, which: usize) {
+        // SAFETY: `new` has set it up, and it stays until the drop.
+        while unsafe { libc::sem_wait(self.0[which].0.get()) } != 0 {
+            let error = std::io::Error::last_os_error();
+            assert_eq!(error.kind(), std::io::ErrorKind::Interrupted, "sem_wait: {error}");
+        }
+    }
+
+    #[inline]
+    fn post(&self, which: usize) {
+        // SAFETY: as above.
+        let result = unsafe { libc::sem_post(self.0[which].0.get()) };
+        checked("sem_post", result.into());
+    }
+}
+
+impl Drop for Posix {
+    fn drop(&mut self) {
+        for one in &self.0 {
+            // SAFETY: the only reference is this one, so nobody waits on it.
+            let _ = unsafe { libc::sem_destroy(one.0.get()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::test_threads::{THREADS, at_once};
+
+    const ROUNDS: u64 = 500;
+
+    fn excludes(semaphores: &impl Semaphores) {
+        let sums = [AtomicU64::new(0), AtomicU64::new(0)];
+        at_once(|me| {
+            let which = me.number() % 2;
+            for _ in 0..ROUNDS {
+                semaphores.wait(me, which * SET);
+                // Relaxed: ordered by the semaphore.
+                sums[which].store(sums[which].load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                semaphores.post(which * SET);
+            }
+        });
+        assert_eq!(sums.map(AtomicU64::into_inner), [THREADS as u64 / 2 * ROUNDS; 2]);
+    }
+
+    #[test]
+    fn each_semaphore_of_one_excludes_more_threads_than_cores() {
+        excludes(&SystemV::new(SET + 1, 1).unwrap());
+        excludes(&Posix::new(SET + 1, 1));
+    }
+
+    #[test]
+    fn a_semaphore_counts_posts_before_waits() {
+        let semaphores: [&dyn Semaphores; 2] = [&SystemV::new(2, 0).unwrap(), &Posix::new(2, 0)];
+        for semaphores in semaphores {
+            (0..3).for_each(|_| semaphores.post(1));
+            (0..3).for_each(|_| semaphores.wait(&mut Caller::new(0), 1));
+        }
+    }
+
+    #[test]
+    fn a_dropped_set_is_removed() {
+        let made = SystemV::new(1, 1).unwrap();
+        let set = made.sets[0];
+        drop(made);
+        // SAFETY: GETVAL takes no pointer.
+        assert!(unsafe { libc::semctl(set, 0, libc::GETVAL) } < 0);
+    }
+}

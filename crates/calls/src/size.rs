@@ -1,0 +1,140 @@
+//! Row `relation-size` (H11): the number of a table's pages, which the planner of each statement
+//! asks for.
+//!
+//! [`Seek`] is the stock state: `lseek(SEEK_END)`. In 2011 the kernel took the mutex of the inode
+//! for it, and 56 clients had a seventh of the throughput of 40. [`Seek::own`] gives each thread an
+//! open file of its own, as PostgreSQL's processes have. [`Seek::shared`] has one for all threads.
+//! The kernel guards its position by a mutex to this day. [`Stat`] is the published fix: `fstat`
+//! moves no position and takes no mutex.
+//!
+//! 1. The file grows by one page under a lock that all growers share.
+//! 2. A reader asks the kernel for the size.
+//!
+//! What must hold: the size never falls, and a grower sees its own page.
+//!
+//! Cost: 1 system call. In the kernel [`Seek::shared`] moves the lines of the file's mutex and
+//! position; [`Seek::own`] and [`Stat`] read the inode's size.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use sync::Mutex;
+
+use crate::checked;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 8192;
+
+/// A file of pages that grows.
+pub trait Pages: Sync {
+    /// Pages of the file, as this thread asks for them.
+    fn pages(&self, thread: usize) -> u64;
+    /// Grows the file by one page.
+    fn grow(&self);
+}
+
+/// A file whose end is sought.
+#[derive(Debug)]
+pub struct Seek {
+    growth: Mutex<u64>,
+    /// One for all threads, or one for each.
+    files: Box<[File]>,
+}
+
+impl Seek {
+    /// One open file for all threads.
+    pub fn shared(file: File) -> Self {
+        Self { growth: Mutex::new(0), files: Box::new([file]) }
+    }
+
+    /// An open file for each of so many threads.
+    ///
+    /// # Errors
+    /// The file cannot be opened so often.
+    pub fn own(file: &File, threads: usize) -> io::Result<Self> {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let open = |_| File::options().read(true).write(true).open(&path);
+        Ok(Self { growth: Mutex::new(0), files: (0..threads).map(open).collect::<io::Result<_>>()? })
+    }
+}
+
+impl Pages for Seek {
+    #[inline]
+    fn pages(&self, thread: usize) -> u64 {
+        let file = &self.files[thread % self.files.len()];
+        // SAFETY: takes no pointer, and the descriptor is open.
+        let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
+        checked("lseek", end) as u64 / PAGE
+    }
+
+    fn grow(&self) {
+        grow(&self.files[0], &self.growth);
+    }
+}
+
+/// A file that is asked for its state.
+#[derive(Debug)]
+pub struct Stat {
+    growth: Mutex<u64>,
+    file: File,
+}
+
+impl Stat {
+    /// An empty file.
+    pub fn new(file: File) -> Self {
+        Self { growth: Mutex::new(0), file }
+    }
+}
+
+impl Pages for Stat {
+    #[inline]
+    fn pages(&self, _: usize) -> u64 {
+        // SAFETY: zeroes are a valid `stat`, which the call fills in.
+        let mut state: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a `stat`, and the descriptor is open.
+        let result = unsafe { libc::fstat(self.file.as_raw_fd(), &raw mut state) };
+        checked("fstat", result.into());
+        state.st_size as u64 / PAGE
+    }
+
+    fn grow(&self) {
+        grow(&self.file, &self.growth);
+    }
+}
+
+/// Adds a page to a file. Returns its pages.
+pub fn grow(file: &File, growth: &Mutex<u64>) -> u64 {
+    let mut pages = growth.lock();
+    *pages += 1;
+    file.set_len(*pages * PAGE).expect("a temporary file grows by a hole");
+    *pages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_threads::{THREADS, at_once};
+
+    fn never_falls(sizes: &impl Pages) {
+        const ROUNDS: u64 = 50;
+        at_once(|me| {
+            let mut last = 0;
+            for round in 0..ROUNDS {
+                sizes.grow();
+                let pages = sizes.pages(me.number());
+                assert!(pages > last && pages > round, "a grower sees its own page");
+                last = pages;
+            }
+        });
+        assert_eq!(sizes.pages(0), THREADS as u64 * ROUNDS);
+    }
+
+    #[test]
+    fn a_size_never_falls_under_more_threads_than_cores() {
+        let file = || crate::test_file();
+        never_falls(&Seek::shared(file()));
+        never_falls(&Seek::own(&file(), THREADS).unwrap());
+        never_falls(&Stat::new(file()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Row `title` (B14): the statement that a session runs, shown to who looks at the machine.
+//!
+//! PostgreSQL sets its process's title twice a statement. On FreeBSD each title is a system call.
+//! [`NameCall`] is the stock state: `prctl(PR_SET_NAME)`, the call by which Linux takes a thread's
+//! name. [`CommFile`] writes the name to `/proc`, the same by way of a file. The published fix is
+//! [`Off`]: `update_process_title = off`, nothing to see.
+//!
+//! 1. The session sets the title when a statement begins.
+//! 2. It sets the title again when the statement has ended.
+//!
+//! What must hold: others see the title that the session has set last, or none.
+//!
+//! Cost: 1 system call a title, for [`CommFile`] with the file's lock and a copy of the text; none
+//! for [`Off`].
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::Write;
+
+use crate::checked;
+
+/// Bytes of a title that the kernel shows, without the zero behind them.
+pub const LENGTH: usize = 15;
+
+/// The title of one thread, which is the only one to use it.
+pub trait Title: Default {
+    /// Shows a text of at most [`LENGTH`] bytes.
+    fn set(&self, text: &str);
+    /// The text that others see. `None` if they see none.
+    fn shown(&self) -> Option<String>;
+}
+
+/// The thread's name, set by a system call.
+#[derive(Debug, Default)]
+pub struct NameCall;
+
+impl Title for NameCall {
+    #[inline]
+    fn set(&self, text: &str) {
+        let mut name = [0u8; LENGTH + 1];
+        let length = text.len().min(LENGTH);
+        name[..length].copy_from_slice(&text.as_bytes()[..length]);
+        // SAFETY: the pointer is to 16 bytes that end with a zero.
+        let result = unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        checked("prctl PR_SET_NAME", result.into());
+    }
+
+    fn shown(&self) -> Option<String> {
+        Some(thread_name())
+    }
+}
+
+/// The thread's name, written to its file in `/proc`.
+#[derive(Debug, Default)]
+pub struct CommFile {
+    /// Opened at the first use, by the thread whose name it holds.
+    file: OnceCell<File>,
+}
+
+impl Title for CommFile {
+    #[inline]
+    fn set(&self, text: &str) {
+        let open = || File::options().write(true).open("/proc/thread-self/comm").expect("/proc is mounted");
+        let mut file = self.file.get_or_init(open);
+        let written = file.write(text.as_bytes());
+        assert_eq!(written.expect("a thread may write its own name"), text.len(), "a title is short");
+    }
+
+    fn shown(&self) -> Option<String> {
+        Some(thread_name())
+    }
+}
+
+/// No title.
+#[derive(Debug, Default)]
+pub struct Off;
+
+impl Title for Off {
+    #[inline]
+    fn set(&self, text: &str) {
+        std::hint::black_box(text);
+    }
+
+    fn shown(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The name of this thread, as the kernel has it.
+fn thread_name() -> String {
+    let name = std::fs::read_to_string("/proc/thread-self/comm").expect("/proc is mounted");
+    name.trim_end_matches('\n').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_threads::at_once;
+
+    fn shows_the_last<T: Title>() {
+        at_once(|me| {
+            let title = T::default();
+            for round in 0..50 {
+                title.set("SELECT");
+                title.set(&format!("idle {} {round}", me.number()));
+                assert_eq!(title.shown().unwrap(), format!("idle {} {round}", me.number()));
+            }
+        });
+    }
+
+    #[test]
+    fn each_of_more_threads_than_cores_shows_its_last_title() {
+        shows_the_last::<NameCall>();
+        shows_the_last::<CommFile>();
+    }
+
+    #[test]
+    fn a_title_is_cut_at_15_bytes_and_none_is_shown_when_off() {
+        std::thread::spawn(|| {
+            NameCall.set("SELECT everything there is");
+            assert_eq!(NameCall.shown().unwrap(), "SELECT everythi");
+            assert_eq!(Off.shown(), None);
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,148 @@
+//! Row `clean-list`: searches for a victim in a list whose first buffers are in use.
+
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sync::{BatchCursor, CachePadded, Walk};
+use variants::caller::Caller;
+use variants::clean_list::{CleanList, HeldList, ScannedList};
+
+use super::{Arm, Here, Part, Row, Started, compute, next_random};
+use crate::round::{Subject, Worker};
+
+/// Buffers on the list: their headers fit the cache of a core.
+const BUFFERS: usize = 4096;
+/// Buffers that are in use where they lie. A search passes over those of them that have come to the
+/// front.
+const BUSY: usize = 64;
+/// Steps with a victim in hand, some 75 ns, and as many without one.
+const STEPS: u32 = 40;
+/// One operation in so many uses a random buffer where it lies.
+const USE: u64 = 8;
+
+/// The row.
+pub(super) const ROW: Row = Row {
+    id: "clean-list",
+    report: "B14",
+    about: "the search for a victim: the list's lock held through the scan, against a scan without the lock",
+    operation: "take the first buffer not in use of a list behind 64 busy ones, compute for 75 ns, put it \
+                at the end, compute for 75 ns; 1 in 8 uses a buffer where it lies",
+    here: Here::Oversubscription,
+    arms: &[
+        Arm {
+            name: "lock held",
+            part: Part::Stock,
+            start: |threads| list(HeldList::new(BUFFERS, threads.max(1))),
+        },
+        Arm {
+            name: "unlocked scan",
+            part: Part::Published,
+            start: |threads| list(ScannedList::new(BUFFERS, threads.max(1))),
+        },
+        Arm { name: "BatchCursor", part: Part::Allcore, start: |_| list(Sweep::new()) },
+    ],
+};
+
+/// The engine's search: no list. Its hand goes round all buffers, and a change of the buffer's own
+/// word takes it.
+#[derive(Debug)]
+struct Sweep {
+    cursor: BatchCursor,
+    busy: Box<[CachePadded<AtomicBool>]>,
+}
+
+impl Sweep {
+    fn new() -> Self {
+        let busy = (0..BUFFERS).map(|_| CachePadded::new(AtomicBool::new(false))).collect();
+        Self { cursor: BatchCursor::new(BUFFERS, BUSY), busy }
+    }
+}
+
+impl CleanList for Sweep {
+    type Kept = Walk;
+
+    #[inline]
+    fn victim(&self, _: &mut Caller, walk: &mut Walk) -> Option<usize> {
+        (0..2 * BUFFERS).map(|_| walk.next(&self.cursor)).find(|buffer| self.enter(*buffer))
+    }
+
+    #[inline]
+    fn put(&self, _: &mut Caller, buffer: usize) {
+        self.leave(buffer);
+    }
+
+    #[inline]
+    fn enter(&self, buffer: usize) -> bool {
+        let busy = &self.busy[buffer];
+        // Relaxed: the exchange decides. Acquire: what the last user did is seen.
+        !busy.load(Ordering::Relaxed)
+            && busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    fn leave(&self, buffer: usize) {
+        // Release: the next user sees what this one did.
+        self.busy[buffer].store(false, Ordering::Release);
+    }
+}
+
+fn list(list: impl CleanList + 'static) -> Started {
+    assert!((0..BUSY).all(|buffer| list.enter(buffer)), "a new list has no user");
+    let owners = (0..BUFFERS).map(|_| AtomicU64::new(0)).collect();
+    Ok(Box::new(Clean { list, owners, is_shared: AtomicBool::new(false) }))
+}
+
+#[derive(Debug)]
+struct Clean<L> {
+    list: L,
+    /// How many threads have each buffer: at most one.
+    owners: Box<[AtomicU64]>,
+    is_shared: AtomicBool,
+}
+
+impl<L: CleanList> Clean<L> {
+    /// Computes with a buffer in hand, and looks whether another thread has it too.
+    fn own(&self, buffer: usize) {
+        // Relaxed, all: the list orders the owners.
+        let others = self.owners[buffer].load(Ordering::Relaxed);
+        self.owners[buffer].store(others + 1, Ordering::Relaxed);
+        compute(STEPS);
+        if self.owners[buffer].load(Ordering::Relaxed) != 1 {
+            self.is_shared.store(true, Ordering::Relaxed);
+        }
+        self.owners[buffer].store(0, Ordering::Relaxed);
+    }
+}
+
+impl<L: CleanList> Subject for Clean<L> {
+    fn work(&self, worker: &mut Worker<'_>) {
+        let (mut kept, mut count) = (L::Kept::default(), 0u64);
+        let mut random = 1 + worker.number() as u64;
+        worker.repeat(|me| {
+            count += 1;
+            if count.is_multiple_of(USE) {
+                random = next_random(random);
+                let buffer = random as usize % BUFFERS;
+                if self.list.enter(buffer) {
+                    self.own(buffer);
+                    self.list.leave(buffer);
+                }
+            } else if let Some(buffer) = self.list.victim(me, &mut kept) {
+                self.own(buffer);
+                self.list.put(me, buffer);
+            }
+            compute(STEPS);
+        });
+    }
+
+    fn check(&self, _: u64) -> Result<(), String> {
+        // Relaxed: the threads have ended.
+        if self.is_shared.load(Ordering::Relaxed) {
+            return Err("two threads had one buffer at once".into());
+        }
+        let (mut me, mut kept) = (Caller::new(0), L::Kept::default());
+        let left = std::iter::from_fn(|| self.list.victim(&mut me, &mut kept)).count();
+        if left != BUFFERS - BUSY {
+            return Err(format!("{left} of {} buffers are left after the round", BUFFERS - BUSY));
+        }
+        Ok(())
+    }
+}

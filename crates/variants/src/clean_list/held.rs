@@ -1,0 +1,66 @@
+//! The stock search: the list's lock is held through the whole scan (B14, FreeBSD's `getnewbuf`
+//! over the queue of clean buffers).
+//!
+//! 1. A search takes the list's lock and walks from the first buffer on.
+//! 2. It passes over busy buffers. It makes the first other one busy, takes it off the list and
+//!    gives the lock back.
+//! 3. A release takes the lock and puts the buffer at the end.
+//!
+//! What must hold: links change and are read under the lock only.
+//!
+//! The lock is [`AdaptiveLock`](crate::sleep_lock::AdaptiveLock), FreeBSD's `mtx(9)`.
+//!
+//! Cost in line transfers: the lock, each busy header on the way, the victim and its neighbours,
+//! all under the lock. With n threads and b busy buffers, n threads queue for sections of b
+//! transfers.
+
+use super::CleanList;
+use super::headers::{END, Headers};
+use crate::caller::Caller;
+use crate::spin::Exclusion;
+
+/// The list with a lock around each search.
+#[derive(Debug)]
+pub struct HeldList(Headers);
+
+impl HeldList {
+    /// So many buffers, for threads numbered below `threads`.
+    pub fn new(buffers: usize, threads: usize) -> Self {
+        Self(Headers::new(buffers, threads))
+    }
+}
+
+impl CleanList for HeldList {
+    type Kept = ();
+
+    fn victim(&self, me: &mut Caller, (): &mut ()) -> Option<usize> {
+        let Self(headers) = self;
+        headers.mutex.with(me, || {
+            let mut at = headers.next(END);
+            while at != END {
+                if headers.enter(at) {
+                    headers.remove(at);
+                    return Some(at - 1);
+                }
+                at = headers.next(at);
+            }
+            None
+        })
+    }
+
+    fn put(&self, me: &mut Caller, buffer: usize) {
+        let Self(headers) = self;
+        headers.mutex.with(me, || headers.push(buffer + 1));
+        headers.leave(buffer + 1);
+    }
+
+    #[inline]
+    fn enter(&self, buffer: usize) -> bool {
+        self.0.enter(buffer + 1)
+    }
+
+    #[inline]
+    fn leave(&self, buffer: usize) {
+        self.0.leave(buffer + 1);
+    }
+}
