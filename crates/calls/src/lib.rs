@@ -13,7 +13,9 @@
 //!    would measure something else.
 //! 3. No server contains this crate. It is no part of the engine and uses the standard library.
 
+pub mod memory;
 pub mod random;
+pub mod reads;
 pub mod semaphore;
 pub mod size;
 pub mod title;

@@ -18,5 +18,6 @@ mod report;
 mod round;
 mod rows;
 mod run;
+mod shootdowns;
 
 pub use run::run;

@@ -16,8 +16,20 @@ use crate::rows::{Part, Row};
 /// Version of the stored form; raise it when the form changes.
 const VERSION: u32 = 1;
 /// The columns of a row's table.
-const HEADS: [&str; 9] =
-    ["threads", "arm", "part", "ops/s", "±", "arm / stock", "least, most", "retries/op", "sleeps/op"];
+const HEADS: [&str; 10] = [
+    "threads",
+    "arm",
+    "part",
+    "ops/s",
+    "±",
+    "arm / stock",
+    "least, most",
+    "retries/op",
+    "sleeps/op",
+    "shoot-downs/op",
+];
+/// The column of the row's figure.
+const FIGURE: usize = 3;
 
 /// The measurements of a row.
 #[derive(Debug)]
@@ -56,6 +68,8 @@ struct RowReport {
     about: &'static str,
     operation: &'static str,
     here: &'static str,
+    /// The unit of its figures: `ops/s`, or `bytes`.
+    unit: &'static str,
     /// The arms that could not be measured, each with the reason.
     absent: Vec<(&'static str, String)>,
     points: Vec<Point>,
@@ -67,9 +81,9 @@ struct Point {
     threads: usize,
     arm: &'static str,
     part: Part,
-    /// Operations a second.
-    rate: Interval,
-    /// Ratio of the arm's rate to the stock state's; absent for that one.
+    /// The figure, in the row's unit.
+    figure: Interval,
+    /// Ratio of the arm's figure to the stock state's; absent for that one.
     ratio: Option<Interval>,
     /// Operations of the slowest thread over the mean of all.
     least: f64,
@@ -79,6 +93,8 @@ struct Point {
     retries: Option<f64>,
     /// Calls of the kernel to sleep or to yield for each operation; absent as above.
     sleeps: Option<f64>,
+    /// TLB shoot-downs of the machine for each operation; absent where they are not counted.
+    shootdowns: Option<f64>,
     measured: Vec<Round>,
 }
 
@@ -105,12 +121,15 @@ impl Report {
                     threads,
                     arm: arm.name,
                     part: arm.part,
-                    rate: estimate_positive(&rounds.iter().map(Round::rate).collect::<Vec<_>>()),
+                    figure: estimate_positive(&rounds.iter().map(Round::figure).collect::<Vec<_>>()),
                     ratio: (arm.part != Part::Stock).then(|| ratio(stock, rounds)),
                     least: median(&shares(rounds, threads, |round| round.least)),
                     most: median(&shares(rounds, threads, |round| round.most)),
                     retries: counted(|round| round.retries as f64 / round.operations as f64),
                     sleeps: counted(|round| round.sleeps as f64 / round.operations as f64),
+                    shootdowns: rounds[0].shootdowns.is_some().then(|| {
+                        over(|round| round.shootdowns.unwrap_or_default() as f64 / round.operations as f64)
+                    }),
                     measured: rounds.clone(),
                 });
             }
@@ -118,7 +137,10 @@ impl Report {
         let Row { id, report, about, operation, here, .. } = row;
         let absent = row.arms.iter().zip(&measured.absent);
         let absent = absent.filter_map(|(arm, reason)| Some((arm.name, reason.clone()?))).collect();
-        self.rows.push(RowReport { id, report, about, operation, here: here.words(), absent, points });
+        let is_size = |point: &Point| point.measured.iter().any(|round| round.bytes.is_some());
+        let unit = if points.iter().any(is_size) { "bytes" } else { "ops/s" };
+        let here = here.words();
+        self.rows.push(RowReport { id, report, about, operation, here, unit, absent, points });
     }
 
     /// The stored form.
@@ -136,7 +158,9 @@ impl Report {
             for (arm, reason) in absent {
                 title.push_str(&format!(" Not measured: {arm}: {reason}."));
             }
-            lab::sheet(&title, &HEADS, row.points.iter().map(Point::cells).collect(), width)
+            let mut heads = HEADS;
+            heads[FIGURE] = row.unit;
+            lab::sheet(&title, &heads, row.points.iter().map(Point::cells).collect(), width)
         };
         self.rows.iter().map(table).collect()
     }
@@ -149,12 +173,13 @@ impl Point {
             self.threads.to_string(),
             self.arm.to_owned(),
             self.part.word().to_owned(),
-            figures::number(self.rate.value),
-            figures::spread(&self.rate),
+            figures::number(self.figure.value),
+            figures::spread(&self.figure),
             self.ratio.as_ref().map_or(String::new(), figures::ratio),
             format!("{}, {}", figures::percent(self.least), figures::percent(self.most)),
             maybe(self.retries),
             maybe(self.sleeps),
+            maybe(self.shootdowns),
         ]
     }
 }
@@ -163,7 +188,7 @@ impl Point {
 fn ratio(stock: &[Round], rounds: &[Round]) -> Interval {
     let pairs = rounds.iter().filter_map(|round| {
         let other = stock.iter().find(|other| other.pass == round.pass)?;
-        Some((round.rate() / other.rate()).ln())
+        Some((round.figure() / other.figure()).ln())
     });
     of_logs(&pairs.collect::<Vec<f64>>())
 }
@@ -188,6 +213,8 @@ mod tests {
             most: operations / 2,
             retries: operations * 2,
             sleeps: 0,
+            shootdowns: Some(operations / 2),
+            bytes: None,
         };
         rates.iter().enumerate().map(round).collect()
     }
@@ -207,10 +234,11 @@ mod tests {
     fn ratios_compare_rounds_of_the_same_pass() {
         let report = sample();
         let [stock, other] = &report.rows[0].points[..] else { panic!("two arms have rounds") };
-        assert!(stock.ratio.is_none() && stock.rate.value == 1500.0);
+        assert!(stock.ratio.is_none() && stock.figure.value == 1500.0);
         let ratio = other.ratio.expect("a ratio to the stock state");
         assert!((ratio.value - 3.0).abs() < 1e-9 && (ratio.high - ratio.low).abs() < 1e-9);
         assert_eq!((other.least, other.most, other.retries), (0.5, 1.0, Some(2.0)));
+        assert_eq!(other.shootdowns, Some(0.5));
     }
 
     #[test]

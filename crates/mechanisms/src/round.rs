@@ -16,6 +16,8 @@ use sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use sync::{CachePadded, OnceLock};
 use variants::caller::Caller;
 
+use crate::shootdowns;
+
 /// Nothing counts yet.
 const WARMUP: u8 = 0;
 /// Operations count.
@@ -36,6 +38,14 @@ pub(crate) trait Subject: Sync {
     /// # Errors
     /// A line: what is wrong.
     fn check(&self, operations: u64) -> Result<(), String>;
+    /// Whether a round counts the machine's TLB shoot-downs.
+    fn shoots_down(&self) -> bool {
+        false
+    }
+    /// The row's figure, if it is a size and not a rate.
+    fn bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A thread of a round.
@@ -72,12 +82,16 @@ pub(crate) struct Round {
     pub retries: u64,
     /// Calls of the kernel to sleep or to give the time slice away.
     pub sleeps: u64,
+    /// TLB shoot-downs of the whole machine; absent where the row or the kernel counts none.
+    pub shootdowns: Option<u64>,
+    /// The size that the row is about; absent in a row of rates.
+    pub bytes: Option<u64>,
 }
 
 impl Round {
-    /// Operations a second.
-    pub fn rate(&self) -> f64 {
-        self.operations as f64 / self.seconds
+    /// The row's figure: a size in bytes, or operations a second.
+    pub fn figure(&self) -> f64 {
+        self.bytes.map_or(self.operations as f64 / self.seconds, |bytes| bytes as f64)
     }
 }
 
@@ -88,19 +102,29 @@ impl Worker<'_> {
     }
 
     /// Repeats an operation until the round is over.
+    #[inline]
     pub fn repeat(&mut self, mut operation: impl FnMut(&mut Caller)) {
+        self.repeat_many(|me| {
+            operation(me);
+            1
+        });
+    }
+
+    /// Repeats a number of operations until the round is over. They count together.
+    #[inline]
+    pub fn repeat_many(&mut self, mut operations: impl FnMut(&mut Caller) -> u64) {
         let mut counting = false;
         loop {
-            operation(&mut self.caller);
-            self.done.all += 1;
+            let done = operations(&mut self.caller);
+            self.done.all += done;
             // Relaxed: the phase publishes nothing else.
             match self.phase.load(Ordering::Relaxed) {
                 WARMUP => {}
                 COUNTED if counting => {
-                    self.done.counted += 1;
+                    self.done.counted += done;
                     (self.done.retries, self.done.sleeps) = (self.caller.retries(), self.caller.sleeps());
                 }
-                // This operation began before the counted time.
+                // These operations began before the counted time.
                 COUNTED => {
                     counting = true;
                     self.caller.restart();
@@ -123,7 +147,8 @@ pub(crate) fn round(
     stop: &AtomicBool,
 ) -> Result<Option<Round>, String> {
     let (phase, begin) = (CachePadded::new(AtomicU8::new(WARMUP)), OnceLock::new());
-    let (seconds, done) = thread::scope(|scope| {
+    let shootdowns = || subject.shoots_down().then(shootdowns::count).flatten();
+    let (counted, done) = thread::scope(|scope| {
         let (phase, begin) = (&*phase, &begin);
         let start = |number| {
             Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, move || {
@@ -140,8 +165,10 @@ pub(crate) fn round(
         let _ = begin.set(());
         let started = started.map_err(|error| cannot_start(threads, &error))?;
         let counted = wait(time / 10, stop).and_then(|_| {
+            let before = shootdowns();
             phase.store(COUNTED, Ordering::Relaxed);
-            wait(time, stop)
+            let seconds = wait(time, stop)?;
+            Some((seconds, shootdowns().zip(before).map(|(after, before)| after.saturating_sub(before))))
         });
         // Relaxed, all: the phase publishes nothing else.
         phase.store(OVER, Ordering::Relaxed);
@@ -149,7 +176,7 @@ pub(crate) fn round(
         Ok::<_, String>((counted, done.collect::<Vec<Done>>()))
     })?;
     subject.check(done.iter().map(|thread| thread.all).sum())?;
-    let Some(seconds) = seconds else { return Ok(None) };
+    let Some((seconds, shootdowns)) = counted else { return Ok(None) };
     let sum = |of: fn(&Done) -> u64| done.iter().map(of).sum();
     let counts = || done.iter().map(|thread| thread.counted);
     Ok(Some(Round {
@@ -160,6 +187,8 @@ pub(crate) fn round(
         most: counts().max().unwrap_or_default(),
         retries: sum(|thread| thread.retries),
         sleeps: sum(|thread| thread.sleeps),
+        shootdowns,
+        bytes: subject.bytes(),
     }))
 }
 

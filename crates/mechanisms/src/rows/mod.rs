@@ -5,10 +5,15 @@
 mod clean_list;
 mod client_random;
 mod clock_hand;
+mod fault_path;
+mod file_lock;
 mod free_queues;
 mod latch;
 mod needs_buffer;
+mod no_remap;
+mod page_tables;
 mod pin;
+mod preload;
 mod relation_size;
 mod semaphore;
 mod sleep_lock;
@@ -31,8 +36,13 @@ pub(crate) const ROWS: &[Row] = &[
     needs_buffer::ROW,
     clean_list::ROW,
     free_queues::ROW,
+    fault_path::ROW,
+    preload::ROW,
+    page_tables::ROW,
+    no_remap::ROW,
     semaphore::ROW,
     relation_size::ROW,
+    file_lock::ROW,
     title::ROW,
     client_random::ROW,
 ];

@@ -9,8 +9,9 @@ const SHORT: [&str; 4] = ["--seconds", "0.02", "--rounds", "2"];
 fn the_list_of_mechanisms_names_each_row_and_measures_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let list = out(&ended(folder.path(), &["mechanism", "--list"], 0));
-    let rows = "spin sleep-lock latch pin clock-hand snapshot needs-buffer clean-list free-queues semaphore \
-                relation-size title client-random";
+    let rows = "spin sleep-lock latch pin clock-hand snapshot needs-buffer clean-list free-queues \
+                fault-path preload page-tables no-remap semaphore relation-size file-lock title \
+                client-random";
     for row in rows.split_whitespace() {
         assert!(list.lines().any(|line| line.starts_with(&format!("{row} "))), "{row}:\n{list}");
     }

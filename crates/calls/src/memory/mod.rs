@@ -1,0 +1,30 @@
+//! Rows `fault-path`, `preload` and `page-tables` (B14, DragonFly): shared memory, its page faults
+//! and its page tables.
+//!
+//! - `fault-path`: a page is resident, and a thread or process reaches it for the first time. On
+//!   FreeBSD 10 the fault takes the memory object's lock exclusively. The fix takes it shared,
+//!   looks whether the page is there, and maps it.
+//! - `preload`: nobody has touched the page. The first touch allocates and zeroes it. The fix
+//!   populates the whole region when it is made.
+//! - `page-tables`: each process has page tables of its own for the same memory. The fix shares
+//!   them: DragonFly's processes share tables, and threads share all.
+//!
+//! 1. An [`Object`] is memory that several address spaces can map, of ordinary or of huge pages.
+//! 2. A [`Mapping`] makes it reachable. [`Mapping::touch`] reaches each page once.
+//! 3. [`Mapping::forget`] drops the entries of the page table. The pages stay in the object.
+//! 4. A [`Toucher`] does 2 and 3 in a process of its own.
+//!
+//! What must hold: each touch adds 1 to a word of the page, so the words add up to the touches.
+//!
+//! Cost: a fault is an exception, a walk of the page tables, the lines of the address space's lock
+//! and of the page's counts. A huge page takes 1 fault for 512 ordinary ones. An entry is 8 bytes,
+//! so each address space spends 1/512 of the memory it has reached on tables.
+
+mod mapping;
+mod toucher;
+
+pub use mapping::{Mapping, Object, PageKind, STEP, WITH_ALL_PRESENT, WITH_NOTHING, free_huge_pages};
+pub use toucher::{Toucher, table_bytes};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Row `fault-path`: first touches of shared memory that is resident, by threads and by processes.
+//!
+//! Linux faults without an exclusive lock. So the two locks of B14's kernels stand around the touch
+//! here, and the first two arms differ by the lock. The others differ by their pages, and by
+//! whether threads or processes fault.
+
+use calls::memory::{Mapping, Object, PageKind, Toucher, WITH_ALL_PRESENT, WITH_NOTHING};
+use sync::Mutex;
+use variants::caller::Caller;
+use variants::latch::{HeldLatch, Latch, TurnstileLatch};
+
+use super::{Arm, Here, Part, Row, Started};
+use crate::round::{Subject, Worker};
+
+/// The memory that all reach: two huge pages.
+pub(super) const BYTES: usize = 4 << 20;
+
+/// The row.
+pub(super) const ROW: Row = Row {
+    id: "fault-path",
+    report: "B14",
+    about: "faults on resident shared memory: the object's lock exclusive, against shared, against no fault",
+    operation: "reach 4 KiB of 4 MiB; all is forgotten after each pass, but not by the last arm",
+    here: Here::Oversubscription,
+    arms: &[
+        Arm {
+            name: "exclusive lock",
+            part: Part::Stock,
+            start: |threads| within(threads, |latch, me, touch| latch.write(me, touch)),
+        },
+        Arm {
+            name: "shared lock",
+            part: Part::Published,
+            start: |threads| within(threads, |latch, me, touch| latch.read(me, touch)),
+        },
+        Arm { name: "threads", part: Part::Step, start: |_| threads(PageKind::Ordinary) },
+        Arm { name: "processes", part: Part::Step, start: processes },
+        Arm { name: "transparent huge", part: Part::Step, start: |_| threads(PageKind::Transparent) },
+        Arm { name: "reserved huge", part: Part::Step, start: |_| threads(PageKind::Reserved) },
+        Arm { name: "present", part: Part::Allcore, start: |_| present() },
+    ],
+};
+
+/// A touch under a lock.
+type Within = fn(&TurnstileLatch, &mut Caller, &dyn Fn());
+
+fn within(threads: usize, around: Within) -> Started {
+    let (latch, shared) = (TurnstileLatch::new(threads), Shared::new(PageKind::Ordinary)?);
+    Ok(Box::new(Faults {
+        shared,
+        touch: move |mapping: &Mapping, me: &mut Caller, step| {
+            around(&latch, me, &|| mapping.touch(step));
+        },
+    }))
+}
+
+fn threads(kind: PageKind) -> Started {
+    let shared = Shared::new(kind)?;
+    Ok(Box::new(Faults { shared, touch: |mapping: &Mapping, _: &mut Caller, step| mapping.touch(step) }))
+}
+
+/// Memory that is resident, and a mapping that keeps count.
+#[derive(Debug)]
+struct Shared {
+    object: Object,
+    all: Mapping,
+}
+
+impl Shared {
+    fn new(kind: PageKind) -> Result<Self, String> {
+        let object = Object::new(BYTES, kind)?;
+        let all = Mapping::of(&object, WITH_ALL_PRESENT)?;
+        Ok(Self { object, all })
+    }
+
+    fn check(&self, operations: u64) -> Result<(), String> {
+        let touches = self.all.touches();
+        if touches == operations {
+            Ok(())
+        } else {
+            Err(format!("{operations} touches have added up to {touches}"))
+        }
+    }
+}
+
+/// The step at which a thread begins: threads are spread over the memory.
+fn begin(thread: usize, steps: usize) -> usize {
+    thread * 97 % steps
+}
+
+/// Threads with a mapping each, in one address space.
+struct Faults<T> {
+    shared: Shared,
+    touch: T,
+}
+
+impl<T: Fn(&Mapping, &mut Caller, usize) + Sync> Subject for Faults<T> {
+    fn work(&self, worker: &mut Worker<'_>) {
+        let mapping = Mapping::of(&self.shared.object, WITH_NOTHING).expect("memory that was mapped before");
+        let (number, steps) = (worker.number(), mapping.steps());
+        worker.repeat_many(|me| {
+            for step in 0..steps {
+                (self.touch)(&mapping, me, (begin(number, steps) + step) % steps);
+            }
+            assert!(mapping.forget(), "the kernel forgets a mapping's entries");
+            steps as u64
+        });
+    }
+
+    fn check(&self, operations: u64) -> Result<(), String> {
+        self.shared.check(operations)
+    }
+
+    fn shoots_down(&self) -> bool {
+        true
+    }
+}
+
+fn processes(threads: usize) -> Started {
+    let shared = Shared::new(PageKind::Ordinary)?;
+    let mapping = Mapping::of(&shared.object, WITH_NOTHING)?;
+    let start = |thread| Toucher::start(&mapping, begin(thread, mapping.steps())).map(Mutex::new);
+    let touchers = (0..threads).map(start).collect::<Result<_, _>>()?;
+    Ok(Box::new(Processes { shared, touchers }))
+}
+
+/// Processes with an address space each. A thread asks its process for each pass.
+#[derive(Debug)]
+struct Processes {
+    shared: Shared,
+    touchers: Box<[Mutex<Toucher>]>,
+}
+
+impl Subject for Processes {
+    fn work(&self, worker: &mut Worker<'_>) {
+        let toucher = self.touchers[worker.number()].lock();
+        worker.repeat_many(|_| {
+            toucher.touch_and_forget();
+            self.shared.all.steps() as u64
+        });
+    }
+
+    fn check(&self, operations: u64) -> Result<(), String> {
+        self.shared.check(operations)
+    }
+
+    fn shoots_down(&self) -> bool {
+        true
+    }
+}
+
+fn present() -> Started {
+    Ok(Box::new(Present(Shared::new(PageKind::Ordinary)?)))
+}
+
+/// One mapping for all threads, present from the start, as the engine's pool is.
+#[derive(Debug)]
+struct Present(Shared);
+
+impl Subject for Present {
+    fn work(&self, worker: &mut Worker<'_>) {
+        let Self(shared) = self;
+        let (number, steps) = (worker.number(), shared.all.steps());
+        worker.repeat_many(|_| {
+            (0..steps).for_each(|step| shared.all.touch((begin(number, steps) + step) % steps));
+            steps as u64
+        });
+    }
+
+    fn check(&self, operations: u64) -> Result<(), String> {
+        self.0.check(operations)
+    }
+
+    fn shoots_down(&self) -> bool {
+        true
+    }
+}

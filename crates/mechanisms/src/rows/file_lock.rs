@@ -1,0 +1,114 @@
+//! Row `file-lock`: threads read pages of a file that is in the kernel's cache.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use calls::reads::{BufferedReads, ExclusiveReads, PAGE, Reads, SharedReads};
+use runtime::file::{self, AlignedBuf};
+use sync::atomic::{AtomicBool, Ordering};
+use variants::caller::Caller;
+
+use super::relation_size::file;
+use super::{Arm, Here, Part, Row, Started, next_random};
+use crate::round::{Subject, Worker};
+
+/// Pages of the file.
+const PAGES: u64 = 512;
+
+/// The row.
+pub(super) const ROW: Row = Row {
+    id: "file-lock",
+    report: "B14",
+    about: "reads of a file: under its lock taken exclusively, against shared, against none",
+    operation: "read 8 KiB at random of a file in memory",
+    here: Here::Oversubscription,
+    arms: &[
+        Arm {
+            name: "exclusive",
+            part: Part::Stock,
+            start: |threads| pages(ExclusiveReads::new(filled(file()?)?, threads)),
+        },
+        Arm {
+            name: "shared",
+            part: Part::Published,
+            start: |threads| pages(SharedReads::new(filled(file()?)?, threads)),
+        },
+        Arm { name: "no lock", part: Part::Step, start: |_| pages(BufferedReads::new(filled(file()?)?)) },
+        Arm { name: "runtime::File", part: Part::Allcore, start: |_| pages(Own::new(false)?) },
+    ],
+};
+
+/// Fills a file with pages whose words are the page's number.
+pub(super) fn filled(file: File) -> Result<File, String> {
+    for page in 0..PAGES {
+        let bytes = page.to_le_bytes().repeat(PAGE / 8);
+        file.write_all_at(&bytes, page * PAGE as u64).map_err(|error| format!("no file: {error}"))?;
+    }
+    // A direct read would wait for the pages to be written.
+    file.sync_data().map_err(|error| format!("no file: {error}"))?;
+    Ok(file)
+}
+
+/// The engine's file: positioned reads, buffered or direct.
+#[derive(Debug)]
+pub(super) struct Own(file::File);
+
+impl Own {
+    /// Such a file with its pages.
+    pub fn new(direct: bool) -> Result<Self, String> {
+        let named = tempfile::NamedTempFile::new().map_err(|error| format!("no temporary file: {error}"))?;
+        let clone = named.as_file().try_clone().map_err(|error| format!("no file: {error}"))?;
+        filled(clone)?;
+        let how = file::OpenOptions { direct, ..Default::default() };
+        let opened = file::File::open(named.path(), how).map_err(|error| format!("no file: {error}"))?;
+        Ok(Self(opened))
+    }
+}
+
+impl Reads for Own {
+    fn read(&self, _: &mut Caller, page: u64, to: &mut [u8]) {
+        self.0.read_at(to, page * PAGE as u64).expect("a page of the file");
+    }
+}
+
+pub(super) fn pages(reads: impl Reads + 'static) -> Started {
+    Ok(Box::new(Pages { reads, is_wrong: AtomicBool::new(false) }))
+}
+
+#[derive(Debug)]
+struct Pages<R> {
+    reads: R,
+    is_wrong: AtomicBool,
+}
+
+impl<R: Reads> Subject for Pages<R> {
+    fn work(&self, worker: &mut Worker<'_>) {
+        let mut bytes = AlignedBuf::new(PAGE);
+        let mut random = 1 + worker.number() as u64;
+        let mut is_wrong = false;
+        worker.repeat(|me| {
+            random = next_random(random);
+            let page = random % PAGES;
+            self.reads.read(me, page, &mut bytes);
+            let word = page.to_le_bytes();
+            is_wrong |= bytes[..8] != word || bytes[PAGE - 8..PAGE] != word;
+            // The next read must bring it again.
+            bytes[..8].fill(0xff);
+            bytes[PAGE - 8..PAGE].fill(0xff);
+        });
+        // Relaxed: read after the threads' end.
+        self.is_wrong.fetch_or(is_wrong, Ordering::Relaxed);
+    }
+
+    fn check(&self, _: u64) -> Result<(), String> {
+        // Relaxed: the threads have ended.
+        if self.is_wrong.load(Ordering::Relaxed) {
+            return Err("a read gave another page than the one asked for".into());
+        }
+        Ok(())
+    }
+
+    fn shoots_down(&self) -> bool {
+        true
+    }
+}

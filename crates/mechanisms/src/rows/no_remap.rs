@@ -1,0 +1,24 @@
+//! Row `no-remap`: threads read pages of a file through mappings made for one read, and without.
+//!
+//! The engine reads past the kernel's cache into memory of its own. So its arm waits for the disk
+//! where the others copy memory. Compare its shoot-downs, not its speed.
+
+use calls::reads::{BufferedReads, MappedReads};
+
+use super::file_lock::{Own, filled, pages};
+use super::relation_size::file;
+use super::{Arm, Here, Part, Row};
+
+/// The row.
+pub(super) const ROW: Row = Row {
+    id: "no-remap",
+    report: "B14",
+    about: "reads of a file: mapped and unmapped each, with an interrupt of other CPUs, against copied",
+    operation: "read 8 KiB at random of a file in memory; direct reads are of the disk",
+    here: Here::Work,
+    arms: &[
+        Arm { name: "mmap, munmap", part: Part::Stock, start: |_| pages(MappedReads::new(filled(file()?)?)) },
+        Arm { name: "pread", part: Part::Published, start: |_| pages(BufferedReads::new(filled(file()?)?)) },
+        Arm { name: "direct", part: Part::Allcore, start: |_| pages(Own::new(true)?) },
+    ],
+};
