@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bombs bench results model loom loom-engine fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
+.PHONY: help build drivers test demo soak bombs bench results mechanisms model loom loom-engine fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ce
 
 results: build ## docs/results.md: the lab's full comparison with plots, about 80 minutes; goes on where it was cut
 	@scripts/measure.sh results
+
+mechanisms: build ## docs/mechanisms.md: each published mechanism beside what it replaced, about 20 minutes on a quiet machine
+	target/release/allcore bench mechanism --json target/mechanisms.json --html target/mechanisms.html --markdown docs/mechanisms.md > /dev/null
 
 overhead: build ## The cost of the lab's own driver beside pgbench, about 30 minutes (as root; needs ../shared)
 	@scripts/measure.sh overhead

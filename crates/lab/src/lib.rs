@@ -40,7 +40,7 @@ pub(crate) mod workload;
 pub use client::random::Random;
 pub use observe::facts;
 pub use record::Interval;
-pub use report::sheet;
+pub use report::{Page, Part, sheet};
 pub use stats::{estimate_positive, median, of_logs};
 pub use sweep::steps;
 pub use view::say;

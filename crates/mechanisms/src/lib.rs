@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod options;
+mod page;
 mod report;
 mod round;
 mod rows;

@@ -23,6 +23,15 @@ pub struct Mechanism {
     /// Store the run as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write the run as a page with tables and plots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the run as Markdown: docs/mechanisms.md
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Make the outputs of a run that --json stored, and measure nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rows", "threads", "seconds", "rounds", "list"])]
+    pub(crate) from: Option<PathBuf>,
     /// Say in a line each what the rows are, and measure nothing
     #[arg(long)]
     pub(crate) list: bool,

@@ -4,17 +4,19 @@
 //! the median over pairs of rounds of the same pass, so that a drifting machine cancels out. Least
 //! and most are the operations of the slowest and the fastest thread, in percent of the mean.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use lab::figures;
 use lab::{Interval, estimate_positive, median, of_logs};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::round::Round;
 use crate::rows::{Part, Row};
 
 /// Version of the stored form; raise it when the form changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The columns of a row's table.
 const HEADS: [&str; 10] = [
     "threads",
@@ -49,46 +51,48 @@ impl Measured {
 }
 
 /// A run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     version: u32,
     /// The machine's facts.
-    machine: Vec<(String, String)>,
+    pub machine: Vec<(String, String)>,
     /// Counted seconds of a round, as asked.
-    seconds: f64,
+    pub seconds: f64,
     /// Rounds of a point, as asked.
-    rounds: u32,
-    rows: Vec<RowReport>,
+    pub rounds: u32,
+    pub rows: Vec<RowReport>,
 }
 
-#[derive(Debug, Serialize)]
-struct RowReport {
-    id: &'static str,
-    report: &'static str,
-    about: &'static str,
-    operation: &'static str,
-    here: &'static str,
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RowReport {
+    pub id: String,
+    pub report: String,
+    about: String,
+    operation: String,
+    pub here: String,
+    /// The file or folder of its variants.
+    pub code: String,
     /// The unit of its figures: `ops/s`, or `bytes`.
-    unit: &'static str,
+    pub unit: String,
     /// The arms that could not be measured, each with the reason.
-    absent: Vec<(&'static str, String)>,
-    points: Vec<Point>,
+    absent: Vec<(String, String)>,
+    pub points: Vec<Point>,
 }
 
 /// An arm with a number of threads.
-#[derive(Debug, Serialize)]
-struct Point {
-    threads: usize,
-    arm: &'static str,
-    part: Part,
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub threads: usize,
+    pub arm: String,
+    pub part: Part,
     /// The figure, in the row's unit.
-    figure: Interval,
+    pub figure: Interval,
     /// Ratio of the arm's figure to the stock state's; absent for that one.
-    ratio: Option<Interval>,
-    /// Operations of the slowest thread over the mean of all.
-    least: f64,
-    /// Operations of the fastest thread over the mean of all.
-    most: f64,
+    pub ratio: Option<Interval>,
+    /// Operations of the slowest thread over the mean of all; absent without any.
+    least: Option<f64>,
+    /// Operations of the fastest thread over the mean of all; absent as above.
+    most: Option<f64>,
     /// Failed atomic changes for each operation; absent where the arm does not count them.
     retries: Option<f64>,
     /// Calls of the kernel to sleep or to yield for each operation; absent as above.
@@ -119,12 +123,12 @@ impl Report {
                 let counted = |of: fn(&Round) -> f64| arm.part.counts().then(|| over(of));
                 points.push(Point {
                     threads,
-                    arm: arm.name,
+                    arm: arm.name.to_owned(),
                     part: arm.part,
                     figure: estimate_positive(&rounds.iter().map(Round::figure).collect::<Vec<_>>()),
                     ratio: (arm.part != Part::Stock).then(|| ratio(stock, rounds)),
-                    least: median(&shares(rounds, threads, |round| round.least)),
-                    most: median(&shares(rounds, threads, |round| round.most)),
+                    least: share(rounds, threads, |round| round.least),
+                    most: share(rounds, threads, |round| round.most),
                     retries: counted(|round| round.retries as f64 / round.operations as f64),
                     sleeps: counted(|round| round.sleeps as f64 / round.operations as f64),
                     shootdowns: rounds[0].shootdowns.is_some().then(|| {
@@ -134,13 +138,37 @@ impl Report {
                 });
             }
         }
-        let Row { id, report, about, operation, here, .. } = row;
         let absent = row.arms.iter().zip(&measured.absent);
-        let absent = absent.filter_map(|(arm, reason)| Some((arm.name, reason.clone()?))).collect();
+        let absent =
+            absent.filter_map(|(arm, reason)| Some((arm.name.to_owned(), reason.clone()?))).collect();
         let is_size = |point: &Point| point.measured.iter().any(|round| round.bytes.is_some());
         let unit = if points.iter().any(is_size) { "bytes" } else { "ops/s" };
-        let here = here.words();
-        self.rows.push(RowReport { id, report, about, operation, here, unit, absent, points });
+        self.rows.push(RowReport {
+            id: row.id.to_owned(),
+            report: row.report.to_owned(),
+            about: row.about.to_owned(),
+            operation: row.operation.to_owned(),
+            here: row.here.words().to_owned(),
+            code: row.code.to_owned(),
+            unit: unit.to_owned(),
+            absent,
+            points,
+        });
+    }
+
+    /// A stored run.
+    ///
+    /// # Errors
+    /// A line: the file cannot be read, or is of another version.
+    pub fn stored(path: &Path) -> Result<Self, String> {
+        let fault = |fault: String| format!("--from {}: {fault}", path.display());
+        let text = fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| fault(format!("no stored run: {error}")))?;
+        if value["version"] != VERSION {
+            return Err(fault(format!("no run of version {VERSION}: measure again with --json")));
+        }
+        serde_json::from_value(value).map_err(|error| fault(format!("no stored run: {error}")))
     }
 
     /// The stored form.
@@ -153,30 +181,46 @@ impl Report {
     /// A table for each row, at most `width` columns wide.
     pub fn table(&self, width: usize) -> String {
         let table = |row: &RowReport| {
-            let RowReport { id, report, about, operation, here, absent, .. } = row;
-            let mut title = format!("{id} ({report}): {about}. One operation: {operation}. {here}.");
-            for (arm, reason) in absent {
-                title.push_str(&format!(" Not measured: {arm}: {reason}."));
-            }
-            let mut heads = HEADS;
-            heads[FIGURE] = row.unit;
-            lab::sheet(&title, &heads, row.points.iter().map(Point::cells).collect(), width)
+            let title = format!("{}: {}", row.id, row.text().join(" "));
+            lab::sheet(&title, &row.heads(), row.points.iter().map(Point::cells).collect(), width)
         };
         self.rows.iter().map(table).collect()
     }
 }
 
+impl RowReport {
+    /// The sentences above its table.
+    pub fn text(&self) -> Vec<String> {
+        let Self { report, about, operation, here, absent, .. } = self;
+        let mut text =
+            vec![format!("{report}. {about}."), format!("One operation: {operation}."), format!("{here}.")];
+        text.extend(absent.iter().map(|(arm, reason)| format!("Not measured: {arm}: {reason}.")));
+        text
+    }
+
+    /// The heads of its table.
+    pub fn heads(&self) -> [&str; HEADS.len()] {
+        let mut heads = HEADS;
+        heads[FIGURE] = &self.unit;
+        heads
+    }
+}
+
 impl Point {
-    fn cells(&self) -> Vec<String> {
+    /// Its line in the row's table.
+    pub fn cells(&self) -> Vec<String> {
+        let percent = |share: Option<f64>| share.map(figures::percent);
+        let share = percent(self.least).zip(percent(self.most));
+        let share = share.map(|(least, most)| format!("{least}, {most}"));
         let maybe = |value: Option<f64>| value.map_or(String::new(), figures::number);
         vec![
             self.threads.to_string(),
-            self.arm.to_owned(),
+            self.arm.clone(),
             self.part.word().to_owned(),
             figures::number(self.figure.value),
             figures::spread(&self.figure),
             self.ratio.as_ref().map_or(String::new(), figures::ratio),
-            format!("{}, {}", figures::percent(self.least), figures::percent(self.most)),
+            share.unwrap_or_default(),
             maybe(self.retries),
             maybe(self.sleeps),
             maybe(self.shootdowns),
@@ -193,14 +237,15 @@ fn ratio(stock: &[Round], rounds: &[Round]) -> Interval {
     of_logs(&pairs.collect::<Vec<f64>>())
 }
 
-/// A thread's operations over the mean of all threads, by round.
-fn shares(rounds: &[Round], threads: usize, of: fn(&Round) -> u64) -> Vec<f64> {
+/// A thread's operations over the mean of all threads: the median of the rounds.
+fn share(rounds: &[Round], threads: usize, of: fn(&Round) -> u64) -> Option<f64> {
     let share = |round: &Round| of(round) as f64 * threads as f64 / round.operations as f64;
-    rounds.iter().map(share).collect()
+    let share = median(&rounds.iter().map(share).collect::<Vec<_>>());
+    share.is_finite().then_some(share)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::rows::ROWS;
 
@@ -220,7 +265,7 @@ mod tests {
     }
 
     /// A report of the first row with two threads, its arms after the second without rounds.
-    fn sample() -> Report {
+    pub(crate) fn sample() -> Report {
         let mut measured = Measured::of(&ROWS[0], 1);
         measured.rounds[0][0] = rounds(&[1000, 2000, 1500, 1000, 2000]);
         measured.rounds[1][0] = rounds(&[3000, 6000, 4500, 3000, 6000]);
@@ -237,8 +282,20 @@ mod tests {
         assert!(stock.ratio.is_none() && stock.figure.value == 1500.0);
         let ratio = other.ratio.expect("a ratio to the stock state");
         assert!((ratio.value - 3.0).abs() < 1e-9 && (ratio.high - ratio.low).abs() < 1e-9);
-        assert_eq!((other.least, other.most, other.retries), (0.5, 1.0, Some(2.0)));
+        assert_eq!((other.least, other.most, other.retries), (Some(0.5), Some(1.0), Some(2.0)));
         assert_eq!(other.shootdowns, Some(0.5));
+    }
+
+    #[test]
+    fn a_stored_run_gives_the_same_outputs_and_another_version_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, report) = (folder.path().join("run.json"), sample());
+        fs::write(&path, report.json()).unwrap();
+        let stored = Report::stored(&path).unwrap();
+        assert_eq!((stored.table(120), stored.json()), (report.table(120), report.json()));
+        fs::write(&path, report.json().replace("\"version\": 2", "\"version\": 1")).unwrap();
+        let fault = Report::stored(&path).unwrap_err();
+        assert!(fault.contains("no run of version 2: measure again with --json"), "{fault}");
     }
 
     #[test]

@@ -66,7 +66,7 @@ struct Done {
 }
 
 /// The counts of a round.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Round {
     /// The pass in which it ran.
     pub pass: u32,

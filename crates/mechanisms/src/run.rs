@@ -6,7 +6,7 @@
 //! 2. Each pass begins with another arm, so that no arm always runs behind the same one.
 //! 3. Ctrl-C ends the round under way. The outputs have the rounds until then.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lab::files;
@@ -14,6 +14,7 @@ use lab::run::{Ending, Fault};
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::options::Mechanism;
+use crate::page;
 use crate::report::{Measured, Report};
 use crate::round::round;
 use crate::rows::{ROWS, Row};
@@ -34,7 +35,14 @@ pub fn run(options: &Mechanism, stop: &AtomicBool) -> Result<Ending, Fault> {
         files::print(&list())?;
         return Ok(Ending::Whole);
     }
-    let plan = Plan::of(options).map_err(|reason| Fault { reason, status: 2 })?;
+    let refused = |reason| Fault { reason, status: 2 };
+    let outputs = [&options.json, &options.html, &options.markdown];
+    outputs.into_iter().flatten().try_for_each(|path| files::writable(path)).map_err(refused)?;
+    if let Some(path) = &options.from {
+        put(options, &Report::stored(path).map_err(refused)?)?;
+        return Ok(Ending::Whole);
+    }
+    let plan = Plan::of(options).map_err(refused)?;
     let mut report = Report::begin(plan.time, plan.rounds);
     let mut broken = Vec::new();
     for row in &plan.rows {
@@ -51,15 +59,23 @@ pub fn run(options: &Mechanism, stop: &AtomicBool) -> Result<Ending, Fault> {
             break;
         }
     }
-    if let Some(path) = plan.json {
-        files::put(path, &report.json())?;
-    }
-    files::print(&report.table(files::width()))?;
+    put(options, &report)?;
     Ok(match broken.is_empty() {
         _ if is_set(stop) => Ending::Stopped,
         true => Ending::Whole,
         false => Ending::Broken,
     })
+}
+
+/// Writes the outputs, and prints the table.
+fn put(options: &Mechanism, report: &Report) -> Result<(), String> {
+    let put = |path: &Option<PathBuf>, text: fn(&Report) -> String| {
+        path.as_deref().map_or(Ok(()), |path| files::put(path, &text(report)))
+    };
+    put(&options.json, Report::json)?;
+    put(&options.html, page::html)?;
+    put(&options.markdown, page::markdown)?;
+    files::print(&report.table(files::width()))
 }
 
 /// A line for each row.
@@ -75,20 +91,19 @@ fn is_set(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed)
 }
 
-struct Plan<'a> {
+struct Plan {
     rows: Vec<&'static Row>,
     threads: Vec<usize>,
     time: Duration,
     rounds: u32,
-    json: Option<&'a Path>,
 }
 
-impl<'a> Plan<'a> {
+impl Plan {
     /// Reads the command line.
     ///
     /// # Errors
     /// A line: the fault, and the remedy.
-    fn of(options: &'a Mechanism) -> Result<Self, String> {
+    fn of(options: &Mechanism) -> Result<Self, String> {
         let threads = lab::steps("--threads", &options.threads)?;
         if let Some(most) = threads.iter().find(|threads| **threads > MOST_THREADS) {
             return Err(format!("--threads {most}: more than {MOST_THREADS}; name fewer"));
@@ -99,10 +114,8 @@ impl<'a> Plan<'a> {
                 options.seconds
             ));
         }
-        let json = options.json.as_deref();
-        json.map_or(Ok(()), files::writable)?;
         let time = Duration::from_secs_f64(options.seconds);
-        Ok(Self { rows: rows(&options.rows)?, threads, time, rounds: options.rounds, json })
+        Ok(Self { rows: rows(&options.rows)?, threads, time, rounds: options.rounds })
     }
 
     /// Measures a row. An arm that cannot be measured here is left out from then on.
@@ -179,7 +192,6 @@ mod tests {
             ("--threads 20000", "more than 10000"),
             ("--seconds 0", "write a number from 0.01 to 3600"),
             ("--seconds NaN", "write a number"),
-            ("--json /nowhere/at/all", "name a file in a folder that is there"),
         ] {
             let fault = Plan::of(&read(words)).err().unwrap_or_else(|| panic!("{words} is refused"));
             assert!(fault.contains(expected), "{fault}");

@@ -16,6 +16,6 @@ mod terminal;
 pub(crate) mod tests;
 pub(crate) mod turn;
 
-pub use html::{html, markdown, pictures};
+pub use html::{Page, Part, html, markdown, pictures};
 pub use runs::{Stored, runs};
 pub use terminal::{sheet, table};

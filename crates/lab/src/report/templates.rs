@@ -8,12 +8,14 @@ use minijinja::{AutoEscape, Environment, Value, escape_formatter};
 
 use crate::figures;
 
-const TEMPLATES: [(&str, &str); 5] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("page.html", include_str!("templates/page.html")),
     ("parts.html", include_str!("templates/parts.html")),
     ("picture.svg", include_str!("templates/picture.svg")),
     ("run.md", include_str!("templates/run.md")),
     ("runs.md", include_str!("templates/runs.md")),
+    ("sheets.html", include_str!("templates/sheets.html")),
+    ("sheets.md", include_str!("templates/sheets.md")),
 ];
 
 /// Renders the template of this name with these values.

@@ -26,6 +26,7 @@ pub(super) const ROW: Row = Row {
     operation: "take the first buffer not in use of a list behind 64 busy ones, compute for 75 ns, put it \
                 at the end, compute for 75 ns; 1 in 8 uses a buffer where it lies",
     here: Here::Oversubscription,
+    code: "crates/variants/src/clean_list",
     arms: &[
         Arm {
             name: "lock held",

@@ -17,6 +17,7 @@ pub(super) const ROW: Row = Row {
     about: "a load driver's random numbers: one generator behind a lock, against one for each thread",
     operation: "draw a number, compute for 75 ns",
     here: Here::Oversubscription,
+    code: "crates/calls/src/random.rs",
     arms: &[
         Arm { name: "random", part: Part::Stock, start: |_| driver(|_| Process) },
         Arm { name: "erand48", part: Part::Published, start: |_| driver(Thread48::new) },

@@ -24,6 +24,7 @@ pub(super) const ROW: Row = Row {
     about: "the clock sweep's shared hand: one atomic add a frame, against a batch of 64 frames a claim",
     operation: "search for a victim in 4096 frames, use 3 frames",
     here: Here::Work,
+    code: "crates/variants/src/clock_hand",
     arms: &[
         Arm { name: "one by one", part: Part::Stock, start: |_| pool(OneByOne::new(FRAMES)) },
         Arm { name: "batch 64", part: Part::Published, start: |_| pool(Batched::published(FRAMES, NODES)) },

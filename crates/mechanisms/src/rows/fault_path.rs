@@ -22,6 +22,7 @@ pub(super) const ROW: Row = Row {
     about: "faults on resident shared memory: the object's lock exclusive, against shared, against no fault",
     operation: "reach 4 KiB of 4 MiB; all is forgotten after each pass, but not by the last arm",
     here: Here::Oversubscription,
+    code: "crates/calls/src/memory",
     arms: &[
         Arm {
             name: "exclusive lock",

@@ -22,6 +22,7 @@ pub(super) const ROW: Row = Row {
     about: "reads of a file: under its lock taken exclusively, against shared, against none",
     operation: "read 8 KiB at random of a file in memory",
     here: Here::Oversubscription,
+    code: "crates/calls/src/reads",
     arms: &[
         Arm {
             name: "exclusive",

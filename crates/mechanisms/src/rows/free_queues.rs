@@ -22,6 +22,7 @@ pub(super) const ROW: Row = Row {
     about: "queues of free frames under a mutex: one for each NUMA node, against 8 segments a node",
     operation: "take a frame, compute for 75 ns, give it back, compute for 75 ns",
     here: Here::Oversubscription,
+    code: "crates/variants/src/free_queues",
     arms: &[
         Arm {
             name: "one a node",

@@ -23,6 +23,7 @@ pub(super) const ROW: Row = Row {
     about: "shared latches: LWLock's fields under a spin lock, a compare-and-swap loop, an optimistic add",
     operation: "1 change of 2 words in 64 operations, the others read both under a shared latch for 75 ns",
     here: Here::Oversubscription,
+    code: "crates/variants/src/latch",
     arms: &[
         Arm { name: "lwlock-9.4", part: Part::Stock, start: start::<FieldsLatch> },
         Arm { name: "lwlock-9.5", part: Part::Step, start: start::<ExchangeLatch> },

@@ -60,6 +60,8 @@ pub(crate) struct Row {
     pub operation: &'static str,
     /// The part that two cores on one NUMA node can show.
     pub here: Here,
+    /// The file or folder of its variants.
+    pub code: &'static str,
     /// The first one is the stock state. A row whose engine type needs a server has no own arm.
     pub arms: &'static [Arm],
 }
@@ -101,7 +103,7 @@ pub(crate) struct Arm {
 pub(crate) type Started = Result<Box<dyn Subject>, String>;
 
 /// An arm's part in the comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Part {
     /// The state that stopped scaling.
@@ -170,6 +172,8 @@ mod tests {
             assert!(row.arms.iter().any(|arm| arm.part == Part::Published), "{}", row.id);
             let names: BTreeSet<_> = row.arms.iter().map(|arm| arm.name).collect();
             assert_eq!(names.len(), row.arms.len(), "{}", row.id);
+            let code = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(row.code);
+            assert!(code.exists(), "{}: {}", row.id, row.code);
         }
     }
 

@@ -16,6 +16,7 @@ pub(super) const ROW: Row = Row {
     about: "reads of a file: mapped and unmapped each, with an interrupt of other CPUs, against copied",
     operation: "read 8 KiB at random of a file in memory; direct reads are of the disk",
     here: Here::Work,
+    code: "crates/calls/src/reads",
     arms: &[
         Arm { name: "mmap, munmap", part: Part::Stock, start: |_| pages(MappedReads::new(filled(file()?)?)) },
         Arm { name: "pread", part: Part::Published, start: |_| pages(BufferedReads::new(filled(file()?)?)) },

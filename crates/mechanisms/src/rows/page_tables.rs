@@ -20,6 +20,7 @@ pub(super) const ROW: Row = Row {
     about: "page tables of 64 MiB that all reach: one for each process, against one for all",
     operation: "none: the figure is the bytes of all page tables, and less is better",
     here: Here::Work,
+    code: "crates/calls/src/memory",
     arms: &[
         Arm { name: "processes", part: Part::Stock, start: |threads| processes(threads, PageKind::Ordinary) },
         Arm {

@@ -24,6 +24,7 @@ pub(super) const ROW: Row = Row {
     about: "pins of a hot page: a count under a spin lock, a compare-and-swap loop, an optimistic add, none",
     operation: "pin, read 2 words for 75 ns, unpin; 1 in 1024 tries to replace the page",
     here: Here::Oversubscription,
+    code: "crates/variants/src/pin",
     arms: &[
         Arm { name: "spin lock", part: Part::Stock, start: start::<CountedFrame> },
         Arm { name: "compare-and-swap", part: Part::Step, start: start::<ExchangeFrame> },

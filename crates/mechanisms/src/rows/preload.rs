@@ -18,6 +18,7 @@ pub(super) const ROW: Row = Row {
     about: "new shared memory: a fault at the first touch of each page, against all made present at once",
     operation: "reach 4 KiB of 4 MiB that were just made",
     here: Here::Work,
+    code: "crates/calls/src/memory",
     arms: &[
         Arm {
             name: "first touch",

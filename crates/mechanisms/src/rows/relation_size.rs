@@ -19,6 +19,7 @@ pub(super) const ROW: Row = Row {
     about: "the pages of a table, which each planner asks for: lseek to the end, against fstat, against memory",
     operation: "ask for the number of pages; 1 in 1024 adds one",
     here: Here::Work,
+    code: "crates/calls/src/size.rs",
     arms: &[
         Arm { name: "lseek", part: Part::Stock, start: |_| table(Seek::shared(file()?)) },
         Arm {

@@ -20,6 +20,7 @@ pub(super) const ROW: Row = Row {
     about: "locks that sleep: the kernel asked at each contended step, against spinning while the owner runs",
     operation: "lock, compute for 0.75 us, unlock, compute for 0.75 us",
     here: Here::ManyCores,
+    code: "crates/variants/src/sleep_lock",
     arms: &[
         Arm { name: "futex", part: Part::Stock, start: start::<FutexLock> },
         Arm { name: "adaptive", part: Part::Published, start: start::<AdaptiveLock> },

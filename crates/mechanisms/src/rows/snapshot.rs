@@ -21,6 +21,7 @@ pub(super) const ROW: Row = Row {
     about: "snapshots: a copy of the list of running transactions under a lock, against one load",
     operation: "take a snapshot and look at the newest commit; 1 in 8 begins, takes one and commits",
     here: Here::Work,
+    code: "crates/variants/src/snapshot",
     arms: &[
         Arm { name: "list", part: Part::Stock, start: |threads| moments(ListSnapshots::new(threads)) },
         Arm { name: "one load", part: Part::Published, start: |_| moments(NumberSnapshots::new(KEPT)) },

@@ -23,6 +23,7 @@ pub(super) const ROW: Row = Row {
     about: "spin locks: test-and-set that all waiters storm, against a queue in which each polls its own line",
     operation: "lock, add 1 to 4 words, unlock, compute for 150 ns",
     here: Here::ManyCores,
+    code: "crates/variants/src/spin",
     arms: &[
         Arm { name: "test-and-set", part: Part::Stock, start: start::<TestAndSet> },
         Arm { name: "test-first", part: Part::Step, start: start::<TestTestAndSet> },

@@ -18,6 +18,7 @@ pub(super) const ROW: Row = Row {
     about: "the statement that a session shows: a system call a title, against none, against shared memory",
     operation: "show a statement, compute for 0.5 us, show that the session is idle",
     here: Here::Work,
+    code: "crates/calls/src/title.rs",
     arms: &[
         Arm { name: "prctl", part: Part::Stock, start: sessions::<NameCall> },
         Arm { name: "/proc file", part: Part::Step, start: sessions::<CommFile> },

@@ -26,6 +26,10 @@ fn a_run_of_mechanisms_gives_a_table_and_json() {
     for word in ["test-and-set", "mcs", "optimistic-add", "arm / stock"] {
         assert!(table.contains(word), "{word}:\n{table}");
     }
+    let words = ["mechanism", "--from", "run.json", "--html", "run.html", "--markdown", "run.md"];
+    assert_eq!(out(&ended(folder.path(), &words, 0)), table, "the stored run has the same table");
+    let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("run.html").contains("<svg") && read("run.md").contains("\n## pin\n"));
     let run = json(&folder.path().join("run.json"));
     let ids: Vec<_> = run["rows"].as_array().unwrap().iter().map(|row| row["id"].clone()).collect();
     assert_eq!(ids, ["spin", "pin"]);

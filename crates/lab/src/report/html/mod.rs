@@ -3,10 +3,12 @@
 
 mod axis;
 mod charts;
+mod parts;
 mod plot;
 #[cfg(test)]
 mod tests;
 
+pub use parts::{Page, Part};
 use serde_json::{Value, json};
 
 use super::groups::groups;

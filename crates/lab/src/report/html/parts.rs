@@ -1,0 +1,106 @@
+//! Tables and plots of another program's measurements, as a page or as Markdown.
+
+use serde_json::{Value, json};
+
+use super::axis::Axis;
+use super::plot::{Dot, Line, Plot};
+use crate::record::Interval;
+use crate::report::sheets::Sheet;
+use crate::report::templates::render;
+
+/// A page of parts.
+#[derive(Debug)]
+pub struct Page<'a> {
+    /// Its heading.
+    pub title: &'a str,
+    /// Lines below it.
+    pub about: Vec<String>,
+    /// A table of all parts: its heads and its rows.
+    pub summary: (Vec<&'a str>, Vec<Vec<String>>),
+    /// The parts.
+    pub parts: Vec<Part<'a>>,
+    /// The machine's facts.
+    pub machine: &'a [(String, String)],
+}
+
+/// A line of a plot: its name, and values by number of threads.
+pub type Curve<'a> = (&'a str, Vec<(usize, Interval)>);
+
+/// A part: a table with its text and its plot.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// Its heading.
+    pub title: &'a str,
+    /// Sentences below it.
+    pub text: Vec<String>,
+    /// The table's heads.
+    pub heads: Vec<&'a str>,
+    /// For each row of the table, a cell for each head.
+    pub rows: Vec<Vec<String>>,
+    /// The labels of the plot's axes.
+    pub axes: (&'static str, &'static str),
+    /// The plot's lines.
+    pub lines: Vec<Curve<'a>>,
+}
+
+impl Page<'_> {
+    /// A self-contained page with plots.
+    pub fn html(&self) -> String {
+        render("sheets.html", self.values())
+    }
+
+    /// Markdown with the tables that code hosts render.
+    pub fn markdown(&self) -> String {
+        render("sheets.md", self.values())
+    }
+
+    fn values(&self) -> Value {
+        let (heads, rows) = &self.summary;
+        json!({
+            "title": self.title,
+            "about": self.about,
+            "summary": Sheet::new("All rows", heads, rows.clone()),
+            "parts": self.parts.iter().map(Part::values).collect::<Vec<_>>(),
+            "machine": self.machine,
+        })
+    }
+}
+
+impl Part<'_> {
+    fn values(&self) -> Value {
+        let plot = self.plot();
+        json!({
+            "id": self.title,
+            "text": self.text,
+            "sheet": Sheet::new(self.title, &self.heads, self.rows.clone()),
+            "plots": {
+                "class": "plots",
+                "legend": plot.legend(),
+                "figures": [plot.figure()],
+            },
+        })
+    }
+
+    fn plot(&self) -> Plot {
+        let dot =
+            |(x, of): &(usize, Interval)| Dot { x: *x as f64, y: of.value, bounds: Some((of.low, of.high)) };
+        let line = |(arm, (name, values)): (usize, &Curve<'_>)| Line {
+            arm,
+            name: (*name).to_owned(),
+            runs: vec![values.iter().map(dot).collect()],
+            curve: Vec::new(),
+        };
+        let mut threads: Vec<usize> =
+            self.lines.iter().flat_map(|(_, values)| values.iter().map(|(threads, _)| *threads)).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        let values = self.lines.iter().flat_map(|(_, values)| values.iter().map(|(_, of)| of.value));
+        Plot {
+            caption: self.title.to_owned(),
+            names: self.axes,
+            x: Axis::clients(&threads),
+            y: Axis::logarithmic(values),
+            lines: self.lines.iter().enumerate().map(line).collect(),
+        }
+    }
+}

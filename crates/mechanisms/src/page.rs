@@ -1,0 +1,112 @@
+//! A report as a page with plots, and as the Markdown of `docs/mechanisms.md`.
+
+use lab::figures;
+use lab::{Page, Part};
+
+use crate::report::{Point, Report, RowReport};
+use crate::rows;
+
+/// The heads of the table of all rows.
+const HEADS: [&str; 9] = [
+    "row",
+    "report",
+    "replaced",
+    "by",
+    "threads",
+    "published / stock",
+    "allcore / stock",
+    "in the code",
+    "here",
+];
+/// The lines below the heading.
+const ABOUT: [&str; 3] = [
+    "Published fixes for scaling collapse beside the states that they replaced (stock) and beside the \
+     engine's own (allcore). docs/lab.md has the method.",
+    "The table of all rows compares at the highest number of threads. A ratio is the median over rounds of \
+     the same pass, with its 95% interval. Above 1 the arm does more, or needs more bytes.",
+    "Two cores show a row through oversubscription or through the work it saves. No row shows what a cache \
+     line costs between NUMA nodes where there is one node.",
+];
+
+/// The report as a self-contained page.
+pub(crate) fn html(report: &Report) -> String {
+    page(report).html()
+}
+
+/// The report as Markdown.
+pub(crate) fn markdown(report: &Report) -> String {
+    page(report).markdown()
+}
+
+fn page(report: &Report) -> Page<'_> {
+    let rounds = format!("{} rounds of {} s for each point.", report.rounds, report.seconds);
+    Page {
+        title: "Mechanisms",
+        about: ABOUT.iter().map(|line| (*line).to_owned()).chain([rounds]).collect(),
+        summary: (HEADS.to_vec(), report.rows.iter().map(summary).collect()),
+        parts: report.rows.iter().map(part).collect(),
+        machine: &report.machine,
+    }
+}
+
+/// A row's line in the table of all rows.
+fn summary(row: &RowReport) -> Vec<String> {
+    let most = row.points.iter().map(|point| point.threads).max().unwrap_or_default();
+    let arm = |part| row.points.iter().find(move |point| point.threads == most && point.part == part);
+    let name = |part| arm(part).map_or(String::new(), |point: &Point| point.arm.clone());
+    let ratio = |part| {
+        let ratio = arm(part).and_then(|point: &Point| point.ratio.as_ref());
+        ratio.map_or(String::new(), figures::ratio)
+    };
+    vec![
+        row.id.clone(),
+        row.report.clone(),
+        name(rows::Part::Stock),
+        name(rows::Part::Published),
+        most.to_string(),
+        ratio(rows::Part::Published),
+        ratio(rows::Part::Allcore),
+        row.code.clone(),
+        row.here.clone(),
+    ]
+}
+
+fn part(row: &RowReport) -> Part<'_> {
+    let mut names: Vec<&str> = Vec::new();
+    for point in &row.points {
+        if !names.contains(&point.arm.as_str()) {
+            names.push(&point.arm);
+        }
+    }
+    let line = |name: &str| {
+        let points = row.points.iter().filter(|point| point.arm == name);
+        points.map(|point| (point.threads, point.figure)).collect()
+    };
+    Part {
+        title: &row.id,
+        text: row.text(),
+        heads: row.heads().to_vec(),
+        rows: row.points.iter().map(Point::cells).collect(),
+        axes: ("threads", if row.unit == "bytes" { "bytes" } else { "operations a second" }),
+        lines: names.iter().map(|name| (*name, line(name))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::tests::sample;
+
+    #[test]
+    fn a_page_and_markdown_have_each_row_with_its_arms_and_its_code() {
+        let report = sample();
+        let (html, markdown) = (super::html(&report), super::markdown(&report));
+        for word in ["test-and-set", "P15, B14", "Not measured: ticket: no such lock here."] {
+            assert!(html.contains(word), "{word}: {html}");
+        }
+        assert!(html.contains("<svg") && !html.contains("<script"), "{html}");
+        assert!(markdown.contains("| spin | P15, B14 | test-and-set |"), "{markdown}");
+        assert!(markdown.contains("| crates/variants/src/spin |"), "{markdown}");
+        assert!(markdown.contains("\n## spin\n\n"), "{markdown}");
+        assert!(!markdown.contains("\n\n\n"), "{markdown}");
+    }
+}
