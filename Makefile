@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build drivers test demo soak bombs bench results mechanisms model loom loom-engine fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
+.PHONY: help build variants drivers test demo soak bombs bench results mechanisms model loom loom-engine fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,13 @@ setup: ## Install the system packages that build and tests need
 
 build: setup ## Build the release binary, target/release/allcore
 	cargo build --release --locked --bin allcore
+
+# In a target folder of its own: the flag goes to every crate, as loom's does.
+VARIANTS = RUSTFLAGS="--cfg variants" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-target}/variants" cargo
+variants: setup ## Build target/variants/release/allcore, whose serve --variant runs what the engine replaced, and try each variant
+	$(VARIANTS) build --release --locked --bin allcore
+	$(VARIANTS) test --locked -p storage --lib views::
+	@scripts/variants.py
 
 fmt: ## Format the sources
 	cargo fmt --all

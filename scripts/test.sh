@@ -82,6 +82,9 @@ CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/model-rustc.sh \
   RUSTDOCFLAGS="--cfg model -D warnings -A rustdoc::private_intra_doc_links" \
   cargo doc --locked -p sync -p runtime --no-deps --document-private-items --target-dir "$model"
 
+step "lints of the variants on the engine's path"
+RUSTFLAGS="--cfg variants" cargo clippy --locked -p runtime -p storage -p txn --target-dir "$target/variants" -- -D warnings
+
 step "building the tests"
 # Test binaries are built whole before any runs; the servers of black-box tests want the cores for
 # themselves.

@@ -140,7 +140,10 @@ from the next login on.";
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
+        #[cfg(not(variants))]
         Verb::Serve(settings) => serve::run(*settings),
+        #[cfg(variants)]
+        Verb::Serve(settings) => serve::run(settings.with_variants()),
         Verb::Bench(options) => return bench::run(*options),
         Verb::Check { data } => check::run(&data),
         Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin),

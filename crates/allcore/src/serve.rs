@@ -169,6 +169,8 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
 }
 
 fn log_facts(database: &Database, memory: Bytes) {
+    #[cfg(variants)]
+    log::info!("variants in place of the engine's own mechanisms: {}", variants::chosen::chosen());
     log::info!("sessions may take {memory} of memory beside the buffers");
     for fact in database.facts() {
         log::info!("{fact}");

@@ -190,6 +190,13 @@ pub struct ServeSettings {
     /// of the log; a copy is kept
     #[arg(long, value_name = "LSN", value_parser = log_position)]
     pub discard_log_after: Option<u64>,
+    /// Mechanisms to run in place of the engine's own, as in pin=stock,clock-hand=published
+    #[cfg(variants)]
+    #[arg(long, value_name = "ROW=ARM,...", env = "ALLCORE_VARIANT")]
+    pub variant: Option<variants::chosen::Choice>,
+    #[cfg(not(variants))]
+    #[arg(long, hide = true, value_parser = no_variants)]
+    variant: Option<String>,
     /// File with settings, `name = value` a line, names as the long options
     #[arg(long, value_name = "FILE", env = "ALLCORE_CONFIG")]
     pub config: Option<PathBuf>,
@@ -207,6 +214,19 @@ impl ServeSettings {
     pub fn auth(&self) -> AuthKind {
         self.auth.unwrap_or(AuthKind::Trust)
     }
+
+    /// Sets the process's variants. Row `preload` (B14) is made of settings: memory of the smallest
+    /// pages, touched as it comes into use.
+    #[cfg(variants)]
+    pub fn with_variants(mut self) -> Self {
+        use variants::chosen::{Arm, Row, choose};
+        let choice = self.variant.clone().unwrap_or_default();
+        if choice.arm(Row::Preload) == Arm::Stock {
+            (self.preload, self.huge_pages) = (Some(false), Some(HugePagesKind::Off));
+        }
+        choose(choice);
+        self
+    }
 }
 
 /// A log position as messages name it: two hexadecimal numbers with a slash between.
@@ -215,6 +235,12 @@ fn log_position(text: &str) -> Result<u64, String> {
     text.split_once('/')
         .and_then(|(high, low)| Some(part(high)? << 32 | part(low)?))
         .ok_or_else(|| format!("'{text}' is no position of the log, as 0/1A2B3C8"))
+}
+
+/// Tells a user of the shipped executable which one has variants.
+#[cfg(not(variants))]
+fn no_variants(_: &str) -> Result<String, String> {
+    Err("this executable has no variants; 'make variants' builds target/variants/release/allcore".to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -27,6 +27,8 @@ pub mod model;
 pub mod net;
 pub mod producer;
 pub mod random;
+#[cfg(variants)]
+pub mod replaced;
 pub mod stop;
 pub mod time;
 pub mod timer;

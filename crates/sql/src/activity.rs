@@ -296,6 +296,8 @@ impl ActivitySlot {
         let slot = self.slot();
         slot.state.store(state as u32, Ordering::Relaxed); // shown, never decided by
         slot.changed.store(runtime::time::now(), Ordering::Relaxed);
+        #[cfg(variants)]
+        runtime::replaced::title(state.as_str());
     }
 
     /// Shows the text of a statement. `plan` is the number of its plan, or 0. A plan's text that is

@@ -159,9 +159,23 @@ impl FreeFrames {
         }
     }
 
+    /// The core's list.
+    #[cfg(not(variants))]
+    #[inline]
+    fn of(&self, core: usize) -> &Core {
+        self.cores.get(core)
+    }
+
+    /// The list that the core uses: its own, or the first one for all.
+    #[cfg(variants)]
+    fn of(&self, core: usize) -> &Core {
+        use variants::chosen::{Arm, Row, arm};
+        self.cores.get(if arm(Row::FreeQueues) == Arm::Stock { 0 } else { core })
+    }
+
     /// Puts frames into a core's list where no fiber waits, to be taken in their order.
     pub(crate) fn put_all(&self, headers: &[Frame], core: usize, frames: Range<usize>) {
-        let own = self.cores.get(core);
+        let own = self.of(core);
         let mut lists = own.lists.lock();
         frames.rev().for_each(|frame| lists.free.push(headers, frame as u32));
         // Relaxed: a hint.
@@ -170,13 +184,13 @@ impl FreeFrames {
 
     /// Puts a frame into a core's list and wakes a fiber that waits there.
     pub(crate) fn put(&self, headers: &[Frame], core: usize, frame: u32) {
-        let own = self.cores.get(core);
+        let own = self.of(core);
         let mut lists = own.lists.lock();
         lists.free.push(headers, frame);
         // Relaxed: a hint.
         own.free.store(lists.free.len, Ordering::Relaxed);
         drop(lists);
-        own.waiters.wake_one();
+        self.cores.get(core).waiters.wake_one();
     }
 
     /// Takes a frame from the core's list, or from another's that a search finds; asks the page
@@ -191,7 +205,7 @@ impl FreeFrames {
 
     /// Takes a frame from the core's list alone.
     pub(crate) fn take_own(&self, headers: &[Frame], core: usize) -> Option<u32> {
-        let own = self.cores.get(core);
+        let own = self.of(core);
         let mut lists = own.lists.lock();
         let taken = lists.free.pop(headers);
         // Relaxed: a hint.
@@ -228,7 +242,7 @@ impl FreeFrames {
         let mut stolen = [NOTHING; STEAL];
         let mut count = 0;
         {
-            let theirs = self.cores.get(other);
+            let theirs = self.of(other);
             let mut lists = theirs.lists.lock();
             // At most half, so that two cores do not take the same frames from each other for ever.
             let most = (lists.free.len as usize).div_ceil(2).min(STEAL);
@@ -265,7 +279,7 @@ impl FreeFrames {
     /// The approximate number of frames in a core's list.
     pub(crate) fn len(&self, core: usize) -> u32 {
         // Relaxed: a hint.
-        self.cores.get(core).free.load(Ordering::Relaxed)
+        self.of(core).free.load(Ordering::Relaxed)
     }
 
     /// Whether the core's list is short enough that its page writer should go on.

@@ -50,6 +50,8 @@ mod load;
 mod regions;
 mod state;
 mod stretch;
+#[cfg(variants)]
+mod views;
 
 /// Frames that a search looks at, at least, before it rests.
 pub(crate) const LOOK_AHEAD: usize = 64;
@@ -158,6 +160,8 @@ pub struct Pool {
     files: [DataFile; 2],
     pub(crate) sweep: Sweep,
     pub(crate) free: FreeFrames,
+    #[cfg(variants)]
+    pub(crate) views: views::Views,
     loads: Box<[CachePadded<WaitQueue>]>,
     pub(crate) log: Arc<dyn PageLog>,
     /// Whether a page newer than the log is damage. False while recovery discards the log's end.
@@ -205,6 +209,8 @@ impl Pool {
             headers,
             growth,
             locked,
+            #[cfg(variants)]
+            views: views::Views::new(frames),
             loads: (0..LOAD_QUEUES).map(|_| CachePadded::new(WaitQueue::new(&"page load"))).collect(),
             log,
             bound_to_log: AtomicBool::new(false),
@@ -309,13 +315,21 @@ impl Pool {
         // Acquire: this sees the frame's header as it was when the page was entered.
         let frame = Entry(entry.load(Ordering::Acquire)).frame().ok_or(Miss::Absent)?;
         let header = self.headers.get(frame as usize).ok_or(Miss::Absent)?;
+        #[cfg(variants)]
+        let view = self.views.view(frame, page_no).ok_or(Miss::Absent)?;
         let seen = header.latch.read(move || self.class_of(frame)).ok_or(Miss::Busy)?;
         // The frame may hold another page since the look at the entry.
         if header.page_no() != page_no {
             return Err(Miss::Absent);
         }
         header.touch();
-        Ok(PageRef { pool: self, frame, seen })
+        Ok(PageRef {
+            pool: self,
+            frame,
+            seen,
+            #[cfg(variants)]
+            _view: view,
+        })
     }
 
     /// Prefetches the first `len` bytes of a page, if it is resident.
@@ -348,9 +362,9 @@ impl Pool {
     /// Keeps a page in its frame until the pin is dropped; parks until it is resident.
     pub fn pin(&self, page_no: PageNo) -> Result<Pinned<'_>, Error> {
         loop {
-            match self.get(page_no) {
-                Ok(page) if self.header(page.frame).latch.try_pin(page.seen) => {
-                    return Ok(Pinned::new(self, page.frame));
+            match self.get(page_no).map(|page| (page.frame, page.seen)) {
+                Ok((frame, seen)) if self.header(frame).latch.try_pin(seen) => {
+                    return Ok(Pinned::new(self, frame));
                 }
                 // The page has changed in between, or has too many pins: let others run, and look
                 // again.
@@ -413,6 +427,8 @@ impl Pool {
                 }
                 break (spare, hold);
             }
+            #[cfg(variants)]
+            self.views.take_back(spare, page_no);
             self.header(spare).set_page_no(PageNo::NONE);
             self.header(spare).latch.unlock_changed(hold);
         };
@@ -431,6 +447,8 @@ impl Pool {
             }
         };
         self.header(frame).set_page_no(page_no);
+        #[cfg(variants)]
+        self.views.put_in(frame, page_no);
         hold
     }
 
@@ -445,16 +463,28 @@ impl Pool {
     /// Drops a freed page without writing it. The record that frees it must have been appended. A
     /// page that is pinned, latched or being written stays and is evicted later.
     pub fn discard(&self, page_no: PageNo) {
-        let Ok(page) = self.get(page_no) else { return };
-        let header = self.header(page.frame);
+        let Ok((frame, seen)) = self.get(page_no).map(|page| (page.frame, page.seen)) else { return };
+        let header = self.header(frame);
         header.set_usage(0);
-        if let Some(hold) = self.try_latch_idle(page.frame, page.seen) {
-            if header.forget_changes() {
-                self.vacate(page_no, page.frame, hold);
+        if let Some(hold) = self.try_latch_idle(frame, seen) {
+            if header.forget_changes() && self.may_vacate(page_no, frame) {
+                self.vacate(page_no, frame, hold);
             } else {
                 header.latch.unlock_unchanged(hold);
             }
         }
+    }
+
+    /// Whether nothing but the latch keeps the page in its frame.
+    #[cfg(not(variants))]
+    fn may_vacate(&self, _: PageNo, _: u32) -> bool {
+        true
+    }
+
+    /// Whether no view has the page pinned. Then it is taken out of the pins.
+    #[cfg(variants)]
+    fn may_vacate(&self, page_no: PageNo, frame: u32) -> bool {
+        self.views.take_out(frame, page_no)
     }
 
     /// Takes the page out of a frame whose latch the caller holds, and frees the frame.
@@ -478,7 +508,7 @@ impl Pool {
         let page_no = header.page_no();
         // The sweep repeats the test for dirty under the latch. Since it chose the page, another
         // fiber may have changed and written it, or another sweeper may hold it.
-        if header.is_dirty() || page_no == PageNo::NONE {
+        if header.is_dirty() || page_no == PageNo::NONE || !self.may_vacate(page_no, frame) {
             header.latch.unlock_unchanged(hold);
             return false;
         }
@@ -508,6 +538,8 @@ impl Pool {
     fn try_frame(&self, core: usize) -> Option<u32> {
         let frame = self.find_frame(core)?;
         self.counters.allocations.add(1);
+        #[cfg(variants)]
+        self.sweep.allocated();
         Some(frame)
     }
 

@@ -325,11 +325,9 @@ impl RedoPages for PoolPages<'_> {
         change: &mut dyn FnMut(&mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut page = loop {
-            match self.pool.get(page_no) {
-                Ok(view) => match view.lock() {
-                    Ok(page) => break page,
-                    Err(_) => sync::park::yield_now(),
-                },
+            match self.pool.get(page_no).map(|view| view.lock()) {
+                Ok(Ok(page)) => break page,
+                Ok(Err(_)) => sync::park::yield_now(),
                 Err(Miss::Absent) if replaced => self.pool.load_or_zero(page_no)?,
                 Err(miss) => self.pool.resolve(page_no, miss)?,
             }

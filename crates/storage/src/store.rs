@@ -287,6 +287,8 @@ impl Store {
             None => Ok(()),
         };
         self.pool.stop_writers();
+        #[cfg(variants)]
+        self.pool.views.report();
         drop(self.take_lock());
         written
     }

@@ -26,6 +26,9 @@ use sync::{BatchCursor, PerCore, Position, Walk};
 /// which other cores write, so it does not come with each frame.
 const BETWEEN: u64 = 10_000_000;
 
+#[cfg(variants)]
+mod hand;
+
 /// Frames that each of `workers` workers claims at a time. The tiers are those of the published
 /// work: a claim costs a transfer of the hand's line, which is dearest between NUMA nodes. `wanted`
 /// replaces the tier. All claims together are at most half the pool.
@@ -60,17 +63,28 @@ struct Core {
 pub struct Sweep {
     cursor: BatchCursor,
     cores: PerCore<Core>,
+    #[cfg(variants)]
+    hand: Option<hand::Hand>,
 }
 
 impl Sweep {
     /// A sweep over `frames` frames by so many workers, which claim `batch` frames at a time.
     pub(crate) fn new(frames: usize, workers: usize, batch: usize) -> Sweep {
-        Sweep { cursor: BatchCursor::new(frames, batch), cores: PerCore::new(workers, |_| Core::default()) }
+        Sweep {
+            cursor: BatchCursor::new(frames, batch),
+            cores: PerCore::new(workers, |_| Core::default()),
+            #[cfg(variants)]
+            hand: hand::Hand::new(frames, workers),
+        }
     }
 
     /// The frame that `core` looks at next. Called on that core, at the time `now`.
     #[inline]
     pub fn next(&self, core: usize, now: u64) -> usize {
+        #[cfg(variants)]
+        if let Some(hand) = &self.hand {
+            return hand.next(core);
+        }
         let own = self.cores.get(core);
         // Relaxed: only this core uses the time.
         if now.wrapping_sub(own.looked.load(Ordering::Relaxed)) >= BETWEEN {
@@ -83,11 +97,27 @@ impl Sweep {
 
     /// Frames that a core claims at a time.
     pub fn batch(&self) -> usize {
+        #[cfg(variants)]
+        if let Some(hand) = &self.hand {
+            return hand.batch();
+        }
         self.cursor.batch()
+    }
+
+    /// Counts an allocation on the line of the hand, as the variants do.
+    #[cfg(variants)]
+    pub(crate) fn allocated(&self) {
+        if let Some(hand) = &self.hand {
+            hand.allocated();
+        }
     }
 
     /// Hand and complete passes.
     pub fn position(&self) -> Position {
+        #[cfg(variants)]
+        if let Some(hand) = &self.hand {
+            return hand.position();
+        }
         self.cursor.position()
     }
 }

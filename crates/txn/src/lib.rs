@@ -33,6 +33,8 @@ mod engine;
 mod error;
 pub mod folder;
 mod horizon;
+#[cfg(variants)]
+mod listed;
 mod locks;
 mod log_undo;
 mod open;

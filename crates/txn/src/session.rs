@@ -194,12 +194,16 @@ pub(crate) struct Inner {
     scratch: RefCell<Vec<u8>>,
     /// Called once the dropped session has taken its transaction back.
     farewell: RefCell<Option<Box<dyn FnOnce() + Send>>>,
+    #[cfg(variants)]
+    listed: crate::listed::Own,
 }
 
 impl Engine {
     /// Makes a session for the core on which it is called.
     pub fn session(self: &Arc<Self>) -> Result<TxnSession, Error> {
         let slot = self.slots.claim()?;
+        #[cfg(variants)]
+        self.slots.listed.enter(slot);
         Ok(TxnSession::new(Inner::new(Arc::clone(self), slot)))
     }
 }
@@ -231,6 +235,8 @@ impl Inner {
             limits: Arc::default(),
             scratch: RefCell::new(Vec::new()),
             farewell: RefCell::new(None),
+            #[cfg(variants)]
+            listed: Default::default(),
         }
     }
 
@@ -265,6 +271,8 @@ impl Inner {
         let txid = engine.txids.assign(runtime::core(), engine.horizon())?;
         engine.status.set(txid, Status::Running(self.number.get()));
         self.slot().set_txid(txid);
+        #[cfg(variants)]
+        engine.slots.listed.begin(self.number.get(), &self.listed);
         self.slot().begin_logging(engine.store().wal().position());
         self.txid.set(txid);
         let mut snapshot = self.snapshot.get();

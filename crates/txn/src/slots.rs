@@ -197,6 +197,8 @@ pub struct Slots {
     /// Each connect and disconnect writes it. So it lies apart from `chunks`, which statements
     /// read.
     free: CachePadded<SpinLock<Vec<u32>>>,
+    #[cfg(variants)]
+    pub(crate) listed: crate::listed::Listed,
 }
 
 assert_apart!(Slots: free from chunks, made);
@@ -214,6 +216,8 @@ impl Slots {
             chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
             made: AtomicU32::new(0),
             free: CachePadded::new(SpinLock::new(&"transaction slots", Vec::new())),
+            #[cfg(variants)]
+            listed: crate::listed::Listed::new(CHUNK * CHUNKS),
         }
     }
 

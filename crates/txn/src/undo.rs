@@ -164,9 +164,9 @@ impl UndoSpace {
             own.current.filter(|_| own.end + RECORD_HEADER + room <= PAGE_SIZE)
         };
         if let Some(page_no) = current {
-            return match store.pool().get(page_no) {
+            return match store.pool().get(page_no).map(|_| ()) {
                 // The page writer has it latched for a moment.
-                Ok(_) => {
+                Ok(()) => {
                     sync::park::yield_now();
                     Ok(())
                 }

@@ -1,8 +1,9 @@
 //! Published mechanisms against scaling collapse, each beside the state it replaced.
 //!
 //! A module is one row: the trait of a mechanism, the `stock` implementation, the `published` one,
-//! and the steps between them. The crate `mechanisms` runs them beside the engine's own. Reports
-//! have an initial and a year:
+//! and the steps between them. The crate `mechanisms` runs them beside the engine's own, and an
+//! engine built with `--cfg variants` runs some in place of its own ([`chosen`]). Reports have an
+//! initial and a year:
 //!
 //! - B14: Belousov 2014, PostgreSQL on FreeBSD, 4 sockets of 10 cores with 2 threads each;
 //! - G26: Burd and Mlodgenski 2026, batched clock sweep, 6 NUMA nodes, 384 threads;
@@ -21,6 +22,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
 pub mod caller;
+pub mod chosen;
 pub mod clean_list;
 pub mod clock_hand;
 pub mod free_queues;

@@ -315,3 +315,13 @@ fn help_names_every_setting() {
         assert!(said.contains(setting), "{setting} is not in the help");
     }
 }
+
+#[cfg(not(variants))]
+#[test]
+fn the_shipped_executable_names_the_one_that_has_variants() {
+    let output = allcore().args(["serve", "--data", "/nowhere", "--variant", "pin=stock"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("'make variants' builds"), "{}", text(&output));
+    let help = allcore().args(["serve", "--help"]).output().unwrap();
+    assert!(!text(&help).contains("--variant"), "{}", text(&help));
+}

@@ -108,6 +108,13 @@ impl File {
 
     /// Reads up to `to.len()` bytes from `offset`: less only at the end of the file.
     pub fn read_some_at(&self, to: &mut [u8], offset: u64) -> io::Result<usize> {
+        #[cfg(variants)]
+        return crate::replaced::reading(|| self.read_some_at_once(to, offset));
+        #[cfg(not(variants))]
+        self.read_some_at_once(to, offset)
+    }
+
+    fn read_some_at_once(&self, to: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut read = 0;
         while read < to.len() {
             let got = self.run(Operation::read(self.file.fd(), &mut to[read..], offset + read as u64))?;
@@ -124,6 +131,13 @@ impl File {
     /// Fills several pieces, with several reads in flight. Returns which pieces were filled. The
     /// others met an error, the file's end or an interrupt; [`File::read_at`] reports which.
     pub fn read_many(&self, pieces: &mut [(u64, &mut [u8])]) -> Vec<bool> {
+        #[cfg(variants)]
+        return crate::replaced::reading(|| self.read_many_at_once(pieces));
+        #[cfg(not(variants))]
+        self.read_many_at_once(pieces)
+    }
+
+    fn read_many_at_once(&self, pieces: &mut [(u64, &mut [u8])]) -> Vec<bool> {
         let fd = self.file.fd();
         let mut filled = Vec::with_capacity(pieces.len());
         for batch in pieces.chunks_mut(IN_FLIGHT) {

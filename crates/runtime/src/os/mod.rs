@@ -30,6 +30,8 @@ pub(crate) mod process;
 pub(crate) mod processor;
 pub(crate) mod random;
 pub(crate) mod regular;
+#[cfg(variants)]
+pub(crate) mod replaced;
 pub(crate) mod ring;
 pub(crate) mod socket;
 pub(crate) mod thread;

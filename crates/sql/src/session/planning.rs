@@ -68,6 +68,8 @@ impl Session {
     /// The plan for a text that is being prepared. Locks the tables that a query reads or writes,
     /// as a run would, because the client may ask for their columns.
     pub(super) fn plan_prepared(&mut self, text: &str, types: &[u32]) -> Result<Arc<Planned>, SqlError> {
+        #[cfg(variants)]
+        runtime::replaced::relation_size();
         let mut taken = TakenLocks::default();
         loop {
             let planned = self.plan_text(text, types, &mut taken)?;

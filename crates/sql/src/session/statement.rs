@@ -131,6 +131,8 @@ impl Session {
         taken: &mut TakenLocks,
         client: &mut dyn Client,
     ) -> Result<bool, SqlError> {
+        #[cfg(variants)]
+        runtime::replaced::relation_size();
         self.check_allowed(planned)?;
         let Some(compiled) = &planned.compiled else {
             client.empty();

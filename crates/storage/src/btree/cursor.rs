@@ -165,7 +165,14 @@ impl Cursor {
     /// effort: a failure here shows again when the scan looks at the leaf.
     #[cold]
     fn read_ahead(&mut self, store: &Store, aim: Aim<'_>) {
-        let Ok(Some(parent)) = descend(&store.pool, &self.tree, aim, 1) else { return };
+        if let Some(leaves) = self.leaves_ahead(store, aim) {
+            store.pool.load_ahead(&leaves);
+            self.ahead = (2 * self.ahead).min(AHEAD_MOST);
+        }
+    }
+
+    fn leaves_ahead(&self, store: &Store, aim: Aim<'_>) -> Option<Vec<PageNo>> {
+        let parent = descend(&store.pool, &self.tree, aim, 1).ok()??;
         let node = parent.step.node();
         let leaves: Option<Vec<PageNo>> = match aim {
             Aim::At(key) => node.child_position(key).zip(node.count()).and_then(|(first, last)| {
@@ -176,12 +183,7 @@ impl Cursor {
             }),
             Aim::End => None,
         };
-        if let Some(leaves) = leaves
-            && parent.step.page.validate().is_ok()
-        {
-            store.pool.load_ahead(&leaves);
-            self.ahead = (2 * self.ahead).min(AHEAD_MOST);
-        }
+        leaves.filter(|_| parent.step.page.validate().is_ok())
     }
 
     fn move_to(&mut self, store: &Store, way: Way, aim: Aim<'_>, gap: Gap<'_>) -> Result<(), Error> {

@@ -11,6 +11,7 @@
 use sync::atomic::spin_loop;
 
 use super::Tree;
+use crate::frame::State;
 use crate::node::Node;
 use crate::page::{PageKind, offset};
 use crate::pool::yield_for_latch;
@@ -52,11 +53,8 @@ impl Stop {
     /// The error for bytes that are no node: a restart if the page has changed, damage if it has
     /// not.
     #[cold]
-    pub fn damaged(page_no: PageNo, page: PageRef<'_>, what: &'static str) -> Stop {
-        match page.validate() {
-            Ok(()) => Stop::Corrupt(page_no, what),
-            Err(Restart) => Stop::Restart,
-        }
+    fn damaged(page_no: PageNo, (pool, frame, seen): (&Pool, u32, State), what: &'static str) -> Stop {
+        if pool.validate(frame, seen) { Stop::Corrupt(page_no, what) } else { Stop::Restart }
     }
 }
 
@@ -72,7 +70,7 @@ pub(super) enum Aim<'k> {
 }
 
 /// A node on the way: a view on its page, and the page's number.
-#[derive(Clone, Copy)]
+#[cfg_attr(not(variants), derive(Clone, Copy))]
 pub(super) struct Step<'p> {
     pub page_no: PageNo,
     pub page: PageRef<'p>,
@@ -86,14 +84,14 @@ impl<'p> Step<'p> {
     }
 
     /// The error for an unreadable node, with the reason.
-    #[cold]
-    pub fn damaged(self, what: &'static str) -> Stop {
-        Stop::damaged(self.page_no, self.page, what)
+    #[inline(always)] // a call by reference would keep the step in memory
+    pub fn damaged(&self, what: &'static str) -> Stop {
+        Stop::damaged(self.page_no, (self.page.pool, self.page.frame, self.page.seen), what)
     }
 }
 
 /// Where a walk ended: the node, its parent, and the node's position there (none for the root).
-#[derive(Clone, Copy)]
+#[cfg_attr(not(variants), derive(Clone, Copy))]
 pub(super) struct Place<'p> {
     pub step: Step<'p>,
     pub parent: Option<(Step<'p>, usize)>,

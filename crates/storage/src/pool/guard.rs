@@ -31,11 +31,13 @@ pub enum Miss {
 pub struct Restart;
 
 /// An optimistic view on a resident page.
-#[derive(Clone, Copy)]
+#[cfg_attr(not(variants), derive(Clone, Copy))]
 pub struct PageRef<'p> {
     pub(crate) pool: &'p Pool,
     pub(crate) frame: u32,
     pub(crate) seen: State,
+    #[cfg(variants)]
+    pub(super) _view: super::views::View<'p>,
 }
 
 impl<'p> PageRef<'p> {
@@ -53,11 +55,7 @@ impl<'p> PageRef<'p> {
     #[inline]
     #[track_caller]
     pub fn validate(&self) -> Result<(), Restart> {
-        if self.pool.header(self.frame).latch.validate(self.seen) {
-            return Ok(());
-        }
-        self.pool.count_restart(self.frame);
-        Err(Restart)
+        if self.pool.validate(self.frame, self.seen) { Ok(()) } else { Err(Restart) }
     }
 
     /// Takes the exclusive latch, if the page has not changed since this view was taken. Never
@@ -180,7 +178,13 @@ impl<'p> Pinned<'p> {
     #[track_caller]
     pub fn view(&self) -> Result<PageRef<'p>, Restart> {
         let seen = self.pool.read_latch(self.frame).ok_or(Restart)?;
-        Ok(PageRef { pool: self.pool, frame: self.frame, seen })
+        Ok(PageRef {
+            pool: self.pool,
+            frame: self.frame,
+            seen,
+            #[cfg(variants)]
+            _view: self.pool.views.view(self.frame, self.page_no()).ok_or(Restart)?,
+        })
     }
 
     /// Takes the exclusive latch; `Restart` when others hold it through a bounded spin.

@@ -39,6 +39,17 @@ impl Pool {
         self.header(frame).latch.try_lock_idle(seen, move || self.class_of(frame))
     }
 
+    /// Whether nothing has changed in a frame since `seen`.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn validate(&self, frame: u32, seen: State) -> bool {
+        let is_same = self.header(frame).latch.validate(seen);
+        if !is_same {
+            self.count_restart(frame);
+        }
+        is_same
+    }
+
     /// Counts a read of a page that has changed meanwhile.
     #[cold]
     #[inline(never)]

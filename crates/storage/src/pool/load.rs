@@ -77,6 +77,8 @@ impl<'p> Loading<'p> {
         let entered =
             self.entry.compare_exchange(ours.0, outcome.0, Ordering::Release, Ordering::Relaxed).is_ok();
         if !entered && readable {
+            #[cfg(variants)]
+            pool.views.take_back(frame, self.page_no);
             header.set_page_no(PageNo::NONE);
         }
         if let Some(hold) = hold {

@@ -49,6 +49,11 @@ impl Inner {
         let rest = Inner::new(Arc::clone(&self.engine), self.number.replace(number));
         rest.open.set(true);
         rest.txid.set(self.txid.get());
+        #[cfg(variants)]
+        {
+            self.engine.slots.listed.enter(number);
+            self.listed.give_to(&rest.listed);
+        }
         rest.last_undo.set(self.last_undo.get());
         rest.last_lsn.set(self.last_lsn.get());
         rest.seen.set(self.seen.get());

@@ -143,6 +143,8 @@ impl Inner {
         self.open.set(false);
         self.txid.set(0);
         self.slot().set_txid(0);
+        #[cfg(variants)]
+        self.engine.slots.listed.end(self.number.get(), &self.listed);
         self.last_undo.set(UndoPointer::NONE);
         self.last_lsn.set(Lsn::ZERO);
         let mut savepoints = self.savepoints.borrow_mut();

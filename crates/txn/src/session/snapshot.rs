@@ -36,6 +36,8 @@ impl Inner {
         if known > self.engine.published() {
             self.wait_filled(known);
         }
+        #[cfg(variants)]
+        self.engine.slots.listed.copy(self.number.get(), &self.listed);
         let csn = self.engine.published().max(known);
         self.has_snapshot.set(true);
         let snapshot = Snapshot {

@@ -30,7 +30,7 @@ use super::{Hand, Start};
 use crate::caller::Caller;
 
 /// Frames of a batch on a machine with several NUMA nodes.
-const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 /// A hand that moves by batches.
 #[derive(Debug)]

@@ -15,7 +15,7 @@
 mod batched;
 mod one_by_one;
 
-pub use batched::Batched;
+pub use batched::{BATCH, Batched, Walk};
 pub use one_by_one::OneByOne;
 
 use sync::CachePadded;

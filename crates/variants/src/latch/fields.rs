@@ -128,4 +128,8 @@ impl HeldLatch for FieldsLatch {
     fn unlock(&self, me: &mut Caller) {
         self.release(me, Mode::Exclusive);
     }
+
+    fn shares(&self, me: &mut Caller) -> u32 {
+        me.locked(&self.fields).shared
+    }
 }

@@ -201,4 +201,9 @@ impl<A: Attempt> HeldLatch for LwLock<A> {
     fn unlock(&self, me: &mut Caller) {
         self.release(me, EXCLUSIVE);
     }
+
+    fn shares(&self, _: &mut Caller) -> u32 {
+        // Relaxed: a count.
+        self.state.load(Ordering::Relaxed) & (HELD & !EXCLUSIVE)
+    }
 }

@@ -40,6 +40,8 @@ pub trait HeldLatch: Sync + Sized {
     fn lock(&self, me: &mut Caller);
     /// Gives the latch back. Only for the exclusive holder.
     fn unlock(&self, me: &mut Caller);
+    /// Threads that share the latch.
+    fn shares(&self, me: &mut Caller) -> u32;
 }
 
 impl<L: HeldLatch> Latch for L {
@@ -119,8 +121,10 @@ mod tests {
         let (mut one, mut other) = (Caller::new(0), Caller::new(1));
         latch.lock_shared(&mut one);
         latch.lock_shared(&mut other);
+        assert_eq!(latch.shares(&mut one), 2);
         latch.unlock_shared(&mut one);
         latch.unlock_shared(&mut other);
+        assert_eq!(latch.shares(&mut one), 0);
         latch.write(&mut one, || ());
     }
 

@@ -292,4 +292,10 @@ impl HeldLatch for TurnstileLatch {
             }
         }
     }
+
+    fn shares(&self, _: &mut Caller) -> u32 {
+        // Relaxed: a count.
+        let seen = self.word.load(Ordering::Relaxed);
+        if seen & READ != 0 { (seen / ONE) as u32 } else { 0 }
+    }
 }

@@ -101,4 +101,9 @@ impl PinnedFrame for AddFrame {
         // Release: the next pin sees the page and its bytes.
         state.fetch_sub(LOCKED, Ordering::Release);
     }
+
+    fn pins(&self, _: &mut Caller) -> u32 {
+        // Relaxed: a count.
+        self.header.state.load(Ordering::Relaxed) & !LOCKED
+    }
 }

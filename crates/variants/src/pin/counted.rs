@@ -65,4 +65,10 @@ impl PinnedFrame for CountedFrame {
         let mut header = me.locked(&self.header);
         *header = Header { page: Some(page), pins: header.pins - 1, usage: 1 };
     }
+
+    fn pins(&self, me: &mut Caller) -> u32 {
+        let header = me.locked(&self.header);
+        // An evictor's own pin on the frame that it fills is no reader's.
+        header.pins - u32::from(header.page.is_none())
+    }
 }

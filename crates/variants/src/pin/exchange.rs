@@ -123,4 +123,9 @@ impl PinnedFrame for ExchangeFrame {
         // Release: the next pin sees the page and its bytes. No thread changes a locked word.
         self.header.state.store(USE, Ordering::Release);
     }
+
+    fn pins(&self, _: &mut Caller) -> u32 {
+        // Relaxed: a count.
+        self.header.state.load(Ordering::Relaxed) & PINS
+    }
 }

@@ -42,6 +42,8 @@ pub trait PinnedFrame: Sync + Sized {
     fn claim(&self, me: &mut Caller, page: u64) -> bool;
     /// Gives a claimed frame to `page`. Only for the thread that claimed it.
     fn give(&self, me: &mut Caller, page: u64);
+    /// Pins on the frame.
+    fn pins(&self, me: &mut Caller) -> u32;
 }
 
 impl<F: PinnedFrame> Frame for F {
@@ -112,10 +114,12 @@ mod tests {
     fn refuses(frame: &impl PinnedFrame) {
         let (mut one, mut other) = (Caller::new(0), Caller::new(1));
         assert!(frame.pin(&mut one, 7) && frame.pin(&mut other, 7) && !frame.pin(&mut one, 8));
+        assert_eq!(frame.pins(&mut one), 2);
         frame.unpin(&mut one);
         assert!(!frame.claim(&mut one, 7), "the other thread's pin keeps the page");
         frame.unpin(&mut other);
         assert!(!frame.claim(&mut one, 8) && frame.claim(&mut one, 7));
+        assert_eq!(frame.pins(&mut one), 0, "a claim is no pin");
         frame.give(&mut one, 8);
         assert!(!frame.pin(&mut other, 7) && frame.pin(&mut other, 8));
     }

@@ -12,11 +12,11 @@
 //! numbers under another lock; one lock is milder.
 //!
 //! Cost in line transfers: 2 for the lock, and 1 for each place that has changed since this core's
-//! last snapshot. There is a load for each thread. A commit costs 2 for the lock and waits for all
-//! snapshots under way.
+//! last snapshot. There is a load for each place up to the highest that a thread has. A commit
+//! costs 2 for the lock and waits for all snapshots under way.
 
 use sync::CachePadded;
-use sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::Snapshots;
 use crate::caller::Caller;
@@ -35,6 +35,8 @@ pub struct ListSnapshots {
 
 #[derive(Debug)]
 struct Numbers {
+    /// Places that a snapshot looks at.
+    used: AtomicUsize,
     begun: AtomicU64,
     /// The highest number that has ended.
     ended: AtomicU64,
@@ -48,13 +50,31 @@ pub struct List {
 }
 
 impl ListSnapshots {
-    /// No transactions yet, for threads numbered below `threads`.
+    /// No transactions yet, for threads numbered below `threads`, which are all there.
     pub fn new(threads: usize) -> Self {
+        Self::with_places(threads, threads)
+    }
+
+    /// No transactions yet, for threads numbered below `threads`, of which none is there.
+    pub fn for_threads_to_come(threads: usize) -> Self {
+        Self::with_places(threads, 0)
+    }
+
+    fn with_places(threads: usize, used: usize) -> Self {
+        let (used, begun, ended) = (AtomicUsize::new(used), AtomicU64::new(0), AtomicU64::new(0));
         Self {
             lock: ExchangeLatch::new(threads),
             places: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NONE))).collect(),
-            numbers: CachePadded::new(Numbers { begun: AtomicU64::new(0), ended: AtomicU64::new(0) }),
+            numbers: CachePadded::new(Numbers { used, begun, ended }),
         }
+    }
+
+    /// Enters a thread that has come. Snapshots look at the places of all threads numbered up to
+    /// the highest that ever came.
+    pub fn enter(&self, me: &mut Caller) {
+        let used = me.number() + 1;
+        // Relaxed: ordered by the lock.
+        self.lock.write(me, || self.numbers.used.fetch_max(used, Ordering::Relaxed));
     }
 }
 
@@ -86,7 +106,8 @@ impl Snapshots for ListSnapshots {
         self.lock.read(me, || {
             snapshot.ended = self.numbers.ended.load(Ordering::Relaxed);
             snapshot.running.clear();
-            let running = self.places.iter().map(|place| place.load(Ordering::Relaxed));
+            let used = self.numbers.used.load(Ordering::Relaxed);
+            let running = self.places[..used].iter().map(|place| place.load(Ordering::Relaxed));
             snapshot.running.extend(running.filter(|number| *number != NONE));
         });
     }

@@ -86,6 +86,9 @@ mod tests {
     #[test]
     fn a_snapshot_sees_what_was_committed_when_it_was_taken() {
         sees_committed(&ListSnapshots::new(2));
+        let list = ListSnapshots::for_threads_to_come(1000);
+        (0..2).for_each(|number| list.enter(&mut Caller::new(number)));
+        sees_committed(&list);
         sees_committed(&NumberSnapshots::new(64));
     }
 }

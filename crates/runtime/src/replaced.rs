@@ -1,0 +1,83 @@
+//! Ways to the system that published fixes replaced, on the engine's own path, in a build with
+//! `--cfg variants`. Each is taken only where `--variant` names its row.
+//!
+//! What must hold: none of them changes a result. A call that fails at every statement would
+//! measure nothing, so the file of [`measure`] is opened before the first one.
+
+use std::io;
+use std::path::Path;
+
+use sync::atomic::{AtomicBool, Ordering};
+use sync::{LazyLock, OnceLock, WaitQueue};
+use variants::chosen::{Arm, Row, arm};
+
+use crate::device::How;
+use crate::os;
+use crate::os::regular::{self, RegularFile};
+use crate::wait_event::{self, WaitEvent};
+
+/// Whether the process runs the stock state of a row.
+pub(crate) fn is_stock(row: Row) -> bool {
+    arm(row) == Arm::Stock
+}
+
+/// Row `title` (B14): the process's title changes with each statement, by a system call.
+pub fn title(text: &str) {
+    if is_stock(Row::Title) {
+        let mut name = [0; 16];
+        let len = text.len().min(15);
+        name[..len].copy_from_slice(&text.as_bytes()[..len]);
+        os::replaced::name_thread(&name);
+    }
+}
+
+/// The file whose size the planner asks for.
+static MEASURED: OnceLock<RegularFile> = OnceLock::new();
+
+/// Opens the file whose size the planner asks for: the first one that is named.
+///
+/// # Errors
+/// Those of the system.
+pub fn measure(path: &Path) -> io::Result<()> {
+    if is_stock(Row::RelationSize) && MEASURED.get().is_none() {
+        let (file, _) = regular::open(path, How::READ)?;
+        MEASURED.get_or_init(|| file);
+    }
+    Ok(())
+}
+
+/// Row `relation-size` (H11): the planner asks for a relation's size by a seek to the file's end.
+///
+/// # Panics
+/// When no file was opened, or the system fails.
+pub fn relation_size() {
+    if is_stock(Row::RelationSize) {
+        let file = MEASURED.get().expect("the file was opened at the start");
+        os::replaced::seek_to_end(file.fd()).expect("an open file has an end");
+    }
+}
+
+/// Whether a read of a file is under way, and the fibers that wait for its end.
+static READING: AtomicBool = AtomicBool::new(false);
+static READERS: LazyLock<WaitQueue> = LazyLock::new(|| WaitQueue::new(&"file read lock"));
+
+/// Row `file-lock` (B14): a read takes a lock that excludes all others. The row's kernel held it
+/// for a copy from memory; here it is held until the device answers.
+pub(crate) fn reading<R>(read: impl FnOnce() -> R) -> R {
+    struct Reading;
+    impl Drop for Reading {
+        fn drop(&mut self) {
+            // Release: the next read comes after this one.
+            READING.store(false, Ordering::Release);
+            READERS.wake_one();
+        }
+    }
+    if !is_stock(Row::FileLock) || crate::fiber::current().is_none() {
+        return read();
+    }
+    // Acquire: as above.
+    let is_mine = || !READING.swap(true, Ordering::Acquire);
+    wait_event::during(WaitEvent::DataFileRead, || READERS.wait_until(is_mine));
+    let _reading = Reading;
+    read()
+}
