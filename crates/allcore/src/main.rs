@@ -1,4 +1,4 @@
-//! The `allcore` command: serve a data folder, check one, set passwords, measure servers.
+//! The `allcore` command: serve a data folder, check one, set passwords, watch and measure servers.
 //!
 //! What must hold:
 //!
@@ -47,6 +47,9 @@ enum Verb {
     /// Measure servers side by side: where each stops scaling, and why
     #[command(long_about = BENCH_HELP)]
     Bench(Box<lab::options::Bench<bench::Verb>>),
+    /// Show live in a terminal what a running server does
+    #[command(long_about = TOP_HELP)]
+    Top(top::Options),
     /// Verify every page, tree and index of a stopped server's data folder
     #[command(long_about = CHECK_HELP)]
     Check {
@@ -123,6 +126,19 @@ elsewhere. Ctrl-C ends the run with what it has measured; a second one ends it a
 Things that could not be observed beside a run, such as symbols without perf, are named and change no \
 exit status. docs/lab.md explains the method and how to read a report.";
 
+const TOP_HELP: &str = "\
+Show live in a terminal what a running server does.
+
+Connects as an ordinary client and reads the server's views: transactions, cores, sessions by state and \
+wait event, buffers, the log, the hottest locks while the lock profiler is on, and the sessions, the \
+longest statement first. Enter opens a session with its whole statement.
+
+  allcore top --host 127.0.0.1 --interval 1s
+  allcore top --host /run/allcore --once
+
+The environment may give the password (PGPASSWORD). Without it, the command asks where the server wants \
+one. It does not speak TLS: where a server requires that, connect through its Unix socket.";
+
 const CHECK_HELP: &str = "\
 Verify every page, tree and index of a stopped server's data folder.
 
@@ -145,6 +161,7 @@ fn main() -> ExitCode {
         #[cfg(variants)]
         Verb::Serve(settings) => serve::run(settings.with_variants()),
         Verb::Bench(options) => return bench::run(*options),
+        Verb::Top(options) => top::run(&options),
         Verb::Check { data } => check::run(&data),
         Verb::Passwd { data, user, stdin } => set_password(&data, &user, stdin),
     };

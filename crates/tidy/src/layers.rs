@@ -6,7 +6,7 @@ use crate::workspace::{Member, Workspace};
 const DOCUMENT: &str = "ARCHITECTURE.md";
 
 /// Crates that import nothing of the workspace but what stands beside them.
-const APART: &[(&str, &[&str])] = &[("lab", &["sync"]), ("history", &[]), ("tidy", &[])];
+const APART: &[(&str, &[&str])] = &[("lab", &["sync"]), ("history", &[]), ("top", &[]), ("tidy", &[])];
 
 /// Finds imports that point down the table, and crates the table does not name.
 pub(crate) fn find(workspace: &Workspace) -> Vec<Finding> {

@@ -40,4 +40,5 @@ mod starting;
 mod stop_points;
 mod sysbench;
 mod system_calls;
+mod top;
 mod wire_fuzz;

@@ -1,0 +1,230 @@
+//! `allcore top` in a pseudo-terminal, and without one.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::common::{Server, allcore, free_port, text};
+
+/// A program in a terminal of its own.
+struct Terminal {
+    child: Child,
+    /// The side of the user.
+    user: File,
+    /// The side of the program. It stays open, so that the terminal outlives the program.
+    program: OwnedFd,
+    seen: Arc<Mutex<Seen>>,
+}
+
+struct Seen {
+    parser: vt100::Parser,
+    bytes: Vec<u8>,
+}
+
+impl Terminal {
+    fn start(columns: u16, rows: u16, server: &Server, arguments: &[&str]) -> Self {
+        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&user).unwrap();
+        unlockpt(&user).unwrap();
+        let name = ptsname(&user, Vec::new()).unwrap().into_string().unwrap();
+        let program = File::options().read(true).write(true).open(name).unwrap();
+        // The terminal controls the program's session, so that a resize is a signal to it.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(env!("CARGO_BIN_EXE_allcore"));
+        command.args(["top", "--port", &server.port.to_string()]).args(arguments).env("TERM", "xterm");
+        let side = || Stdio::from(program.try_clone().unwrap());
+        resize(&user, columns, rows);
+        let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
+        let parser = vt100::Parser::new(cells(rows), cells(columns), 0);
+        let seen = Arc::new(Mutex::new(Seen { parser, bytes: Vec::new() }));
+        let (mut output, into) = (File::from(user.try_clone().unwrap()), seen.clone());
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = output.read(&mut buffer) {
+                let mut seen = into.lock().unwrap();
+                seen.parser.process(&buffer[..length]);
+                seen.bytes.extend_from_slice(&buffer[..length]);
+            }
+        });
+        Self { child, user: File::from(user), program: program.into(), seen }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.user.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn resize(&self, columns: u16, rows: u16) {
+        self.seen.lock().unwrap().parser.screen_mut().set_size(cells(rows), cells(columns));
+        resize(&self.user, columns, rows);
+    }
+
+    fn screen(&self) -> String {
+        self.seen.lock().unwrap().parser.screen().contents()
+    }
+
+    /// Waits until the screen is as wanted, and returns it.
+    fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let screen = self.screen();
+            if is_there(&screen) {
+                return screen;
+            }
+            assert!(Instant::now() < deadline, "the screen has no {what}:\n{screen}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn wait_for(&self, text: &str) -> String {
+        self.wait(text, |screen| screen.contains(text))
+    }
+
+    fn modes(&self) -> String {
+        let Termios { input_modes, output_modes, local_modes, .. } = tcgetattr(&self.program).unwrap();
+        format!("{input_modes:?} {output_modes:?} {local_modes:?}")
+    }
+
+    /// Waits for the end and checks that the terminal is as it was.
+    fn end(mut self, modes: &str) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None => assert!(Instant::now() < deadline, "allcore top does not end:\n{}", self.screen()),
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert!(status.success(), "{status:?}\n{}", self.screen());
+        assert_eq!(self.modes(), modes);
+        // The reader may be behind.
+        while self.seen.lock().unwrap().parser.screen().alternate_screen() {
+            assert!(Instant::now() < deadline, "the other screen stays");
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.wait("cursor", |_| !self.seen.lock().unwrap().parser.screen().hide_cursor());
+    }
+}
+
+fn cells(count: u16) -> NonZero<u16> {
+    NonZero::new(count).unwrap()
+}
+
+fn resize(side: impl std::os::fd::AsFd, columns: u16, rows: u16) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(side, size).unwrap();
+}
+
+/// The modes of a terminal that no program has changed.
+fn fresh_modes(server: &Server) -> String {
+    let mut terminal = Terminal::start(80, 24, server, &["--help"]);
+    terminal.child.wait().unwrap();
+    terminal.modes()
+}
+
+#[test]
+fn a_user_sees_sessions_opens_one_resizes_and_quits() {
+    let mut server = Server::start(&[]);
+    let mut hostile = server.connect();
+    hostile.batch_execute("begin; select 'a\u{1b}]0;title\u{7}b'").unwrap();
+    let modes = fresh_modes(&server);
+    let mut terminal = Terminal::start(100, 30, &server, &["--interval", "200ms"]);
+    let screen = terminal.wait_for("commits");
+    assert!(screen.contains("cores         ") && screen.contains("idle in tran"), "{screen}");
+    assert!(screen.contains("not profiled") && screen.contains("of 8,192 frames"), "{screen}");
+
+    server.psql("select allcore_lock_profile_enable()");
+    terminal.wait_for("waited/s*");
+    terminal.press("sl");
+    terminal.wait_for("transaction*");
+    terminal.wait_for("held/s*");
+    terminal.press("\r");
+    let screen = terminal.wait_for("select 'a?]0;title?b'");
+    assert!(screen.contains("session ") && screen.contains("wait event"), "{screen}");
+    drop(hostile);
+    terminal.wait_for("it has ended");
+    terminal.press("\u{1b}");
+    terminal.wait_for("waited/s");
+
+    terminal.resize(40, 10);
+    let is_low = |screen: &str| screen.lines().count() == 10 && screen.contains("pid ");
+    terminal.wait("low frame", |screen| is_low(screen) && screen.contains("q quit"));
+    terminal.resize(1, 1);
+    terminal.resize(100, 30);
+    terminal.wait_for("waited/s");
+
+    server.crash();
+    terminal.wait_for("trying again");
+    server.launch();
+    terminal.wait("end of the trouble", |screen| screen.contains("commits") && !screen.contains("trying"));
+    let bytes = terminal.seen.lock().unwrap().bytes.clone();
+    assert!(
+        !bytes.windows(4).any(|part| part == b"\x1b]0;"),
+        "an escape sequence of a statement came through"
+    );
+    terminal.press("q");
+    terminal.end(&modes);
+}
+
+#[test]
+fn ctrl_c_and_a_signal_put_the_terminal_back() {
+    let server = Server::start(&[]);
+    let modes = fresh_modes(&server);
+    let mut terminal = Terminal::start(80, 24, &server, &[]);
+    terminal.wait_for("transactions");
+    terminal.press("\u{3}");
+    terminal.end(&modes);
+
+    let terminal = Terminal::start(80, 24, &server, &[]);
+    terminal.wait_for("transactions");
+    let told = Command::new("kill").args(["-TERM", &terminal.child.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    terminal.end(&modes);
+}
+
+#[test]
+fn without_a_terminal_one_frame_is_printed() {
+    let server = Server::start(&[]);
+    let port = server.port.to_string();
+    let output = allcore().args(["top", "--port", &port, "--interval", "1s"]).output().unwrap();
+    let shown = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    // Nobody works, and the program leaves out its own transactions.
+    assert!(shown.contains(" transactions  0/s: 0 commits, 0 rollbacks; round trip "), "{shown}");
+    assert!(
+        shown.contains(" cores ") && shown.contains(" durable to ") && !shown.contains('\u{1b}'),
+        "{shown}"
+    );
+    let folder = server.folder.path().to_str().unwrap();
+    let output = allcore()
+        .args(["top", "--once", "--host", folder, "--port", &port, "--interval", "100ms"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn a_refusal_is_one_line() {
+    let port = free_port().to_string();
+    let output = allcore().args(["top", "--port", &port]).output().unwrap();
+    let refusal = text(&output);
+    assert!(!output.status.success() && refusal.lines().count() == 1, "{refusal}");
+    assert!(
+        refusal.contains(&format!("cannot connect to 127.0.0.1:{port}: Connection refused")),
+        "{refusal}"
+    );
+
+    let server = Server::start(&[]);
+    let port = server.port.to_string();
+    let output = allcore().args(["top", "--port", &port, "--dbname", "missing\u{1b}c"]).output().unwrap();
+    let refusal = text(&output);
+    assert!(!output.status.success() && !refusal.contains('\u{1b}'), "{refusal}");
+    assert!(refusal.contains("database \"missing?c\" does not exist (3D000)"), "{refusal}");
+}

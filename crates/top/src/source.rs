@@ -1,0 +1,58 @@
+//! A thread that keeps the connection and looks at the server when asked.
+//!
+//! The server may answer late or never. The user's keys do not wait for it.
+
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread;
+use std::time::Instant;
+
+use crate::connect::Connection;
+use crate::sample::Sample;
+
+/// A look at the server, or why there is none.
+pub(crate) type Answer = Result<Sample, String>;
+
+pub(crate) struct Source {
+    /// Asks for a look, and names the session to look at more closely.
+    asks: Sender<Option<i32>>,
+    answers: Receiver<Answer>,
+    /// When the look that has no answer yet was asked for.
+    pub(crate) asked: Option<Instant>,
+}
+
+impl Source {
+    pub(crate) fn start(mut connection: Connection) -> Result<Self, String> {
+        let (asks, asked) = channel();
+        let (sender, answers) = channel();
+        let epoch = Instant::now();
+        let work = move || {
+            while let Ok(open) = asked.recv() {
+                if sender.send(Sample::read(&mut connection, epoch, open)).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("connection".to_owned()).spawn(work);
+        thread.map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Self { asks, answers, asked: None })
+    }
+
+    /// Asks for a look. [`Source::answer`] tells if nobody is there to take one.
+    pub(crate) fn ask(&mut self, open: Option<i32>) {
+        if self.asks.send(open).is_ok() {
+            self.asked = Some(Instant::now());
+        }
+    }
+
+    /// The answer to the last look, once. Fails if the thread has panicked.
+    pub(crate) fn answer(&mut self) -> Result<Option<Answer>, String> {
+        match self.answers.try_recv() {
+            Ok(answer) => {
+                self.asked = None;
+                Ok(Some(answer))
+            }
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err("the thread of the connection has ended".to_owned()),
+        }
+    }
+}
