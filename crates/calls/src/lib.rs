@@ -14,6 +14,7 @@
 //! 3. No server contains this crate. It is no part of the engine and uses the standard library.
 
 pub mod memory;
+pub mod messages;
 pub mod random;
 pub mod reads;
 pub mod semaphore;

@@ -39,7 +39,7 @@ pub(crate) fn markdown(report: &Report) -> String {
 }
 
 fn page(report: &Report) -> Page<'_> {
-    let rounds = format!("{} rounds of {} s for each point.", report.rounds, report.seconds);
+    let rounds = format!("Rounds for each point: {}, of {} s each.", report.rounds, report.seconds);
     Page {
         title: "Mechanisms",
         about: ABOUT.iter().map(|line| (*line).to_owned()).chain([rounds]).collect(),

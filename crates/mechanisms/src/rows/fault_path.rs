@@ -98,13 +98,15 @@ struct Faults<T> {
 impl<T: Fn(&Mapping, &mut Caller, usize) + Sync> Subject for Faults<T> {
     fn work(&self, worker: &mut Worker<'_>) {
         let mapping = Mapping::of(&self.shared.object, WITH_NOTHING).expect("memory that was mapped before");
-        let (number, steps) = (worker.number(), mapping.steps());
-        worker.repeat_many(|me| {
-            for step in 0..steps {
-                (self.touch)(&mapping, me, (begin(number, steps) + step) % steps);
+        let (steps, mut done) = (mapping.steps(), 0);
+        let begin = begin(worker.number(), steps);
+        worker.repeat(|me| {
+            (self.touch)(&mapping, me, (begin + done) % steps);
+            done += 1;
+            if done == steps {
+                assert!(mapping.forget(), "the kernel forgets a mapping's entries");
+                done = 0;
             }
-            assert!(mapping.forget(), "the kernel forgets a mapping's entries");
-            steps as u64
         });
     }
 

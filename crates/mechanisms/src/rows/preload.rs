@@ -63,14 +63,21 @@ fn new(threads: usize, kind: PageKind, present: bool) -> Started {
 
 impl Subject for New {
     fn work(&self, worker: &mut Worker<'_>) {
-        worker.repeat_many(|_| {
+        let make = || {
             let object = Object::new(BYTES, self.kind).expect("memory as there was before");
-            let mapping = Mapping::of(&object, self.present).expect("memory as there was before");
-            (0..mapping.steps()).for_each(|step| mapping.touch(step));
-            // Relaxed: read after the threads' end.
-            self.reached.fetch_add(mapping.touches(), Ordering::Relaxed);
-            mapping.steps() as u64
+            Mapping::of(&object, self.present).expect("memory as there was before")
+        };
+        let (mut mapping, mut next) = (make(), 0);
+        worker.repeat(|_| {
+            if next == mapping.steps() {
+                // Relaxed, here and below: read after the threads' end.
+                self.reached.fetch_add(mapping.touches(), Ordering::Relaxed);
+                (mapping, next) = (make(), 0);
+            }
+            mapping.touch(next);
+            next += 1;
         });
+        self.reached.fetch_add(mapping.touches(), Ordering::Relaxed);
     }
 
     fn check(&self, operations: u64) -> Result<(), String> {

@@ -1,0 +1,60 @@
+//! Row `socket`: threads that pass messages over socket pairs of their own.
+
+use calls::messages::{Batches, LENGTH, Message, Messages, OneLock, OwnLocks};
+use sync::atomic::{AtomicBool, Ordering};
+
+use super::{Arm, Here, Part, Row, Started};
+use crate::round::{Subject, Worker};
+
+/// The row.
+pub(super) const ROW: Row = Row {
+    id: "socket",
+    report: "K07",
+    about: "messages over UNIX-domain sockets: one lock over all sockets, against a lock each, against batches",
+    operation: "send 64 bytes and receive them",
+    here: Here::Oversubscription,
+    code: "crates/calls/src/messages.rs",
+    arms: &[
+        Arm { name: "one lock", part: Part::Stock, start: |threads| talk(OneLock::new(threads)?) },
+        Arm { name: "own locks", part: Part::Published, start: |threads| talk(OwnLocks::new(threads)?) },
+        Arm { name: "batches of 8", part: Part::Step, start: |threads| talk(Batches::new(threads)?) },
+    ],
+};
+
+fn talk(messages: impl Messages + 'static) -> Started {
+    Ok(Box::new(Talk { messages, is_wrong: AtomicBool::new(false) }))
+}
+
+#[derive(Debug)]
+struct Talk<M> {
+    messages: M,
+    is_wrong: AtomicBool,
+}
+
+impl<M: Messages> Subject for Talk<M> {
+    fn work(&self, worker: &mut Worker<'_>) {
+        let (number, mut count, mut is_wrong) = (worker.number(), 0u64, false);
+        let mut turn: Vec<Message> = vec![[0; LENGTH]; M::TURN];
+        worker.repeat_many(|_| {
+            for (at, message) in turn.iter_mut().enumerate() {
+                message[..8].copy_from_slice(&(count + at as u64).to_le_bytes());
+            }
+            self.messages.turn(number, &mut turn);
+            for (at, message) in turn.iter().enumerate() {
+                is_wrong |= message[..8] != (count + at as u64).to_le_bytes();
+            }
+            count += M::TURN as u64;
+            M::TURN as u64
+        });
+        // Relaxed: read after the threads' end.
+        self.is_wrong.fetch_or(is_wrong, Ordering::Relaxed);
+    }
+
+    fn check(&self, _: u64) -> Result<(), String> {
+        // Relaxed: the threads have ended.
+        if self.is_wrong.load(Ordering::Relaxed) {
+            return Err("a message arrived out of order".into());
+        }
+        Ok(())
+    }
+}
