@@ -5,7 +5,8 @@
 # A wrapper of the compiler builds the workspace's crates with --cfg model and lints the simulation.
 # Cargo uses it for them alone, so they share the libraries of the ordinary build. A second build,
 # of a copy of the sources in another folder, shows that no path and no address gets into a run. Two
-# runs with a fault must fail: the checks work.
+# runs with a fault must fail: the checks work. Two more count the cache lines that a transaction
+# takes from other cores, and fail if these are too many.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -100,6 +101,11 @@ if ((builds == 2)); then
   programs+=("$results/allcore-model-2")
 fi
 
+# Counts cache lines with so many cores.
+count_lines() {
+  timeout "$limit" "$results/allcore-model-1" --lines --cores "$1" >"$results/lines-$1.txt"
+}
+
 output=$results/output
 rm -rf "$output"
 mkdir "$output"
@@ -107,6 +113,8 @@ mkdir "$output"
 under_way=()
 begin sum expect_failure sum "money was made or lost"
 begin spin expect_failure spin "while no other ran"
+begin lines-4 count_lines 4
+begin lines-16 count_lines 16
 for ((seed = first; seed < first + seeds; seed++)); do
   begin "$seed" run_seed "$seed"
 done
@@ -115,3 +123,4 @@ while ((${#under_way[@]})); do
 done
 echo "$seeds seeds, ${#programs[@]} runs each from $builds build(s): the same events (target/model/hashes.txt)"
 echo "2 runs with a fault failed as they must"
+echo "cache lines of a transaction with 4 and 16 cores: within bounds (target/model/lines-4.txt)"

@@ -64,6 +64,11 @@ impl Client {
     }
 }
 
+/// Runs a statement that must succeed; the first column of its rows.
+pub fn expect(client: &mut Client, sql: &str) -> Vec<String> {
+    client.run(sql).unwrap_or_else(|(code, message)| panic!("{sql}: {code}: {message}"))
+}
+
 /// The first value of a DataRow: behind the number of columns and its own length.
 fn first_value(row: &[u8]) -> String {
     let length = u32::from_be_bytes([row[2], row[3], row[4], row[5]]) as usize;

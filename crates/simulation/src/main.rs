@@ -17,6 +17,10 @@ mod client;
 #[cfg(model)]
 mod fault;
 #[cfg(model)]
+mod lines;
+#[cfg(model)]
+mod served;
+#[cfg(model)]
 mod transfers;
 
 use clap::Parser;
@@ -29,8 +33,12 @@ struct Arguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Virtual cores
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=384))]
     cores: u64,
+    /// Counts the cache lines that transactions move between the cores, instead of transfers
+    #[cfg(model)]
+    #[arg(long, conflicts_with = "fault")]
+    lines: bool,
     /// A fault that must fail the run: a test of its checks
     #[cfg(model)]
     #[arg(long, value_enum)]
@@ -39,8 +47,12 @@ struct Arguments {
 
 #[cfg(model)]
 fn main() {
-    let Arguments { seed, cores, fault } = Arguments::parse();
-    let cores = usize::try_from(cores).expect("at most 64");
+    let Arguments { seed, cores, lines, fault } = Arguments::parse();
+    let cores = usize::try_from(cores).expect("at most 384");
+    if lines {
+        runtime::model::simulate(seed, move || lines::run(cores));
+        std::process::exit(0);
+    }
     let (outcome, deadlocks) = runtime::model::simulate(seed, move || transfers::run(cores, fault));
     println!(
         "seed {seed}: hash {:016x}, {deadlocks} deadlocks, {} losses of a processor, {} switches, \

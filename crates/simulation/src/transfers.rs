@@ -9,19 +9,15 @@
 //!    pages split and merge, while others read them.
 //! 3. The readers go on until the last transfer ends.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::Critical;
-use runtime::net::{Address, Bound};
-use server::{Policy, Server};
-use sql::database::{Database, Options};
 use sync::atomic::{AtomicUsize, Ordering};
 
-use crate::client::Client;
+use crate::client::{Client, expect};
 use crate::fault::{Fault, Spinner};
+use crate::served::{start, with_server};
 
 /// Clients that transfer at the same time, each once.
 const TRANSFERS: usize = 200;
@@ -51,7 +47,7 @@ const BUFFERS: usize = 2 << 20;
 pub fn run(cores: usize, fault: Option<Fault>) -> usize {
     let deadlocks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&deadlocks);
-    let evicted = with_server(cores, move |address| {
+    let evicted = with_server(cores, BUFFERS, move |address| {
         let mut client = Client::connect(address);
         expect(&mut client, "CREATE TABLE accounts (id int PRIMARY KEY, balance bigint, text text)");
         expect(&mut client, "CREATE TABLE transfers (id int PRIMARY KEY, note text NOT NULL)");
@@ -77,38 +73,8 @@ pub fn run(cores: usize, fault: Option<Fault>) -> usize {
         expect_all(&mut client);
     });
     assert!(evicted > 0, "the pool holds all pages");
-    with_server(cores, |address| expect_all(&mut Client::connect(address)));
+    with_server(cores, BUFFERS, |address| expect_all(&mut Client::connect(address)));
     deadlocks.load(Ordering::Relaxed) // Relaxed: the clients have ended
-}
-
-/// Calls `body` with the address of a server on the database, which is closed then. Returns the
-/// number of pages that were evicted.
-fn with_server(cores: usize, body: impl FnOnce(&Address)) -> u64 {
-    let options = Options { cores: Some(cores), memory: Some(BUFFERS), ..Options::default() };
-    let database = Database::open(Path::new("/data"), options).expect("the database opens");
-    let place = Bound::new(Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 5432))));
-    let places = vec![place.expect("the address is free")];
-    let address = places[0].address().clone();
-    let options = server::Options { places, policy: Policy::default() };
-    let server = Server::start(database.clone(), options).expect("the server starts");
-    body(&address);
-    server.stop();
-    let evicted = database.folder().evictions();
-    database.shutdown().expect("the database closes");
-    evicted
-}
-
-/// Starts a client on a virtual thread. Its panic ends the process.
-fn start(address: &Address, left: &Arc<AtomicUsize>, body: impl FnOnce(&mut Client) + Send + 'static) {
-    let (address, left) = (address.clone(), Arc::clone(left));
-    let client = move || {
-        let critical = Critical::begin("a client of the simulation panicked");
-        body(&mut Client::connect(&address));
-        critical.end();
-        // Release: the main thread sees what was done.
-        left.fetch_sub(1, Ordering::Release);
-    };
-    runtime::spawn_thread("client", client).expect("a virtual thread");
 }
 
 /// Waits until at most so many clients are left.
@@ -169,11 +135,6 @@ fn freed_segments() -> u64 {
     let names = segments.iter().filter_map(|path| path.file_name()?.to_str());
     let numbers = names.filter_map(|name| u64::from_str_radix(name, 16).ok());
     numbers.min().expect("a segment")
-}
-
-/// Runs a statement that must succeed; the first column of its rows.
-fn expect(client: &mut Client, sql: &str) -> Vec<String> {
-    client.run(sql).unwrap_or_else(|(code, message)| panic!("{sql}: {code}: {message}"))
 }
 
 fn number(client: &mut Client, sql: &str) -> i64 {

@@ -39,7 +39,7 @@ pub use cursor::{BatchCursor, Claim, Position, Walk};
 pub use fair::FairQueue;
 pub use futex::Futex;
 #[cfg(model)]
-pub use machine::{CoreLocal, Scheduler, set_scheduler};
+pub use machine::{CoreLocal, Scheduler, ledger, set_scheduler};
 pub use machine::{
     LazyLock, Mutex, MutexGuard, Once, OnceLock, channel, current_processor, preemption_point,
 };

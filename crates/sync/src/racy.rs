@@ -63,7 +63,7 @@ impl<'a> RacyBytes<'a> {
     #[inline]
     fn load<T: Copy>(&self, offset: usize) -> T {
         debug_assert!(self.inside(offset, size_of::<T>()));
-        racy_access();
+        racy_access(self.start.wrapping_add(offset));
         // SAFETY: the bytes are inside the view, which `new` promises to be mapped. `T` is an
         // integer or an array of bytes, for which every bit pattern is a value. The read is packed,
         // so it needs no alignment.

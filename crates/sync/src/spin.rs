@@ -99,6 +99,7 @@ impl<T> SpinLock<T> {
     }
 
     #[inline(always)]
+    #[cfg_attr(model, track_caller)] // the ledger of cache lines names the caller
     fn take(&self) -> bool {
         // Acquire: what the last holder wrote is seen. Relaxed on failure: nothing is read.
         let taken = self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();

@@ -146,6 +146,11 @@ pub fn simulate<R: 'static>(seed: u64, body: impl FnOnce() -> R + 'static) -> (O
     (machine.outcome(), result.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
+/// The name of a virtual thread of this simulation.
+pub fn thread_name(thread: usize) -> String {
+    here().threads.borrow()[thread - 1].name.clone()
+}
+
 impl Machine {
     /// Runs threads until the first has ended.
     fn run(&self) {

@@ -41,7 +41,7 @@ pub(crate) mod word;
 
 use std::os::fd::RawFd;
 
-pub use machine::{Outcome, simulate};
+pub use machine::{Outcome, simulate, thread_name};
 pub use socket::Connection;
 pub(crate) use table::Descriptor;
 

@@ -70,7 +70,7 @@ macro_rules! core_local {
 pub fn preemption_point() {}
 
 /// A read of memory that others may be changing: loom does not explore it.
-pub(crate) fn racy_access() {}
+pub(crate) fn racy_access<T>(_: *const T) {}
 
 /// Lets loom run another thread.
 pub fn spin_loop() {

@@ -108,7 +108,7 @@ pub fn preemption_point() {}
 /// Called before each read of memory that other threads may change. Does nothing here; on the model
 /// machine it may switch threads.
 #[inline(always)]
-pub(crate) fn racy_access() {}
+pub(crate) fn racy_access<T>(_: *const T) {}
 
 /// Tells the processor that this thread spins.
 #[inline]

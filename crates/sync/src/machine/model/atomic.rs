@@ -1,16 +1,18 @@
 //! Atomics whose every access the scheduler sees.
 //!
+//! The [ledger](super::ledger) hears of each before it happens.
+//!
 //! The operation is `std`'s, as if it were sequentially consistent: virtual threads run one at a
 //! time.
 
 pub use std::sync::atomic::Ordering;
 
-use super::access;
+use super::ledger::{read, write};
 
 /// Orders nothing more: virtual threads run one at a time.
 #[inline]
 pub fn fence(_: Ordering) {
-    access();
+    super::access();
 }
 
 macro_rules! common {
@@ -24,22 +26,25 @@ macro_rules! common {
 
             /// The value.
             #[inline]
+            #[track_caller]
             pub fn load(&self, ordering: Ordering) -> $value {
-                access();
+                read(&self.0);
                 self.0.load(ordering)
             }
 
             /// Sets the value.
             #[inline]
+            #[track_caller]
             pub fn store(&self, value: $value, ordering: Ordering) {
-                access();
+                write(&self.0);
                 self.0.store(value, ordering);
             }
 
             /// Sets the value; the one before.
             #[inline]
+            #[track_caller]
             pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
-                access();
+                write(&self.0);
                 self.0.swap(value, ordering)
             }
 
@@ -48,6 +53,7 @@ macro_rules! common {
             /// # Errors
             /// The present value, if it is not `current`.
             #[inline]
+            #[track_caller]
             pub fn compare_exchange(
                 &self,
                 current: $value,
@@ -55,7 +61,7 @@ macro_rules! common {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                access();
+                write(&self.0);
                 self.0.compare_exchange(current, new, success, failure)
             }
 
@@ -64,6 +70,7 @@ macro_rules! common {
             /// # Errors
             /// The value, where it is another.
             #[inline]
+            #[track_caller]
             pub fn compare_exchange_weak(
                 &self,
                 current: $value,
@@ -79,13 +86,14 @@ macro_rules! common {
             /// # Errors
             /// The value, where `change` makes none.
             #[inline]
+            #[track_caller]
             pub fn fetch_update(
                 &self,
                 success: Ordering,
                 failure: Ordering,
                 change: impl FnMut($value) -> Option<$value>,
             ) -> Result<$value, $value> {
-                access();
+                write(&self.0);
                 self.0.fetch_update(success, failure, change)
             }
 
@@ -122,8 +130,9 @@ macro_rules! operations {
             $(
                 /// Changes the value; the one before.
                 #[inline]
+                #[track_caller]
                 pub fn $operation(&self, by: $value, ordering: Ordering) -> $value {
-                    access();
+                    write(&self.0);
                     self.0.$operation(by, ordering)
                 }
             )+

@@ -33,8 +33,9 @@ impl<T> Mutex<T> {
     }
 
     /// Sleeps until the lock is free, and takes it.
+    #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        super::access();
+        super::ledger::write(&self.taken);
         while self.taken.replace(true) {
             self.waiters.borrow_mut().push_back(super::thread_waker());
             super::park_thread();

@@ -12,6 +12,7 @@
 
 pub mod atomic;
 pub mod channel;
+pub mod ledger;
 mod local;
 mod lock;
 mod once;
@@ -70,8 +71,9 @@ pub fn preemption_point() {
 
 /// A read of memory that others may be changing: they may do so before it.
 #[inline]
-pub(crate) fn racy_access() {
-    access();
+#[track_caller]
+pub(crate) fn racy_access<T>(at: *const T) {
+    ledger::read(at);
 }
 
 /// The running virtual thread; 0 outside a simulation.

@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::ops::Deref;
 
+use super::ledger::{read, write};
+
 /// A value that the first caller makes.
 #[derive(Debug)]
 pub struct OnceLock<T> {
@@ -53,8 +55,9 @@ impl<T> OnceLock<T> {
     }
 
     /// The value, if it is there.
+    #[track_caller]
     pub fn get(&self) -> Option<&T> {
-        super::access();
+        read(&self.making);
         self.value.get()
     }
 
@@ -63,13 +66,13 @@ impl<T> OnceLock<T> {
     /// # Errors
     /// The value, when one is there.
     pub fn set(&self, value: T) -> Result<(), T> {
-        super::access();
+        write(&self.making);
         self.value.set(value)
     }
 
     /// The value, which `make` makes if it is not there.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
-        super::access();
+        read(&self.making);
         loop {
             if let Some(value) = self.value.get() {
                 return value;

@@ -1,0 +1,136 @@
+//! The cache lines that a transaction moves between the cores.
+//!
+//! As many clients as cores run one kind of transaction each. The [ledger](ledger) counts the
+//! transfers that the workers wait for, by place of the program. What must hold:
+//!
+//! 1. Sessions share no row, and no leaf but those at the edges of their rows. So what moves belongs
+//!    to the engine's structures.
+//! 2. The count begins when each session has warmed its core up. It ends when all have left, so each
+//!    transaction bears its share of a session's end.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::model::thread_name;
+use runtime::net::Address;
+use sync::atomic::{AtomicUsize, Ordering};
+use sync::ledger;
+
+use crate::client::{Client, expect};
+use crate::served::{start, with_server};
+
+/// Frames of the pool, in bytes: all pages stay in it.
+const BUFFERS: usize = 64 << 20;
+/// Rows of a session.
+const ROWS: usize = 64;
+/// Transactions of a session before the count begins, and within it.
+const WARM: usize = 20;
+const COUNTED: usize = 40;
+/// How long the main thread waits between two looks at its clients, in milliseconds.
+const LOOK: u64 = 1;
+
+/// A kind of transaction.
+struct Kind {
+    name: &'static str,
+    /// Its statement, on a row.
+    statement: fn(usize) -> String,
+}
+
+const KINDS: [Kind; 2] = [
+    Kind { name: "select", statement: |row| format!("SELECT balance FROM accounts WHERE id = {row}") },
+    Kind {
+        name: "update",
+        statement: |row| format!("UPDATE accounts SET balance = balance + 1 WHERE id = {row}"),
+    },
+];
+
+/// Most transfers of a transaction, by kind. A read-only transaction needs none: what is left comes
+/// from the ends of the sessions. A writer's grow with the cores, since who writes the log looks at
+/// every core's place in it.
+const BOUNDS: [fn(f64) -> f64; KINDS.len()] = [|_| 0.4, |cores| 22.0 + 10.0 * cores.sqrt()];
+
+/// Transfers for each kind of transaction, by a text that names their place.
+type Counts = BTreeMap<String, [u64; KINDS.len()]>;
+
+/// Counts the transfers with so many cores, prints them, and looks at the bounds.
+pub fn run(cores: usize) {
+    let (mut files, mut places) = (Counts::new(), Counts::new());
+    with_server(cores, BUFFERS, |address| {
+        let mut client = Client::connect(address);
+        expect(&mut client, "CREATE TABLE accounts (id int PRIMARY KEY, balance bigint, note text)");
+        let rows = format!("generate_series(0, {}) n", cores * ROWS - 1);
+        expect(&mut client, &format!("INSERT INTO accounts SELECT n, 0, repeat('x', 500) FROM {rows}"));
+        drop(client);
+        for (kind, Kind { statement, .. }) in KINDS.iter().enumerate() {
+            let of_workers = |entry: &ledger::Entry| thread_name(entry.thread).starts_with("core-");
+            for entry in count(address, cores, *statement).into_iter().filter(of_workers) {
+                let file = entry.place.file();
+                let verb = if entry.is_write { "write" } else { "read" };
+                let place = format!("{file}:{} {verb}", entry.place.line());
+                files.entry(file.to_owned()).or_default()[kind] += entry.transfers;
+                places.entry(place).or_default()[kind] += entry.transfers;
+            }
+        }
+    });
+    let transactions = (cores * COUNTED) as f64;
+    for (title, counts) in [("file", &files), ("place", &places)] {
+        print(title, counts, transactions);
+    }
+    for (kind, bound) in BOUNDS.iter().enumerate() {
+        let (total, bound) = (total(&files, kind) as f64 / transactions, bound(cores as f64));
+        let name = KINDS[kind].name;
+        assert!(
+            total <= bound,
+            "{name}: {total:.2} transfers a transaction, at most {bound:.2} are expected"
+        );
+    }
+}
+
+fn total(counts: &Counts, kind: usize) -> u64 {
+    counts.values().map(|of_kinds| of_kinds[kind]).sum()
+}
+
+/// Runs one kind of transaction in a number of sessions; the ledger's entries.
+fn count(address: &Address, sessions: usize, statement: fn(usize) -> String) -> Vec<ledger::Entry> {
+    ledger::begin();
+    let left = Arc::new(AtomicUsize::new(sessions));
+    let cold = Arc::new(AtomicUsize::new(sessions));
+    for session in 0..sessions {
+        let cold = Arc::clone(&cold);
+        start(address, &left, move |client| {
+            let mut transact = |number| expect(client, &statement(session * ROWS + number % ROWS));
+            (0..WARM).for_each(|number| drop(transact(number)));
+            cold.fetch_sub(1, Ordering::Relaxed); // Relaxed: a count orders nothing else
+            wait_for(&cold);
+            (0..COUNTED).for_each(|number| drop(transact(WARM + number)));
+        });
+    }
+    wait_for(&cold);
+    ledger::reset();
+    wait_for(&left);
+    ledger::end()
+}
+
+/// Waits until a number is 0.
+fn wait_for(number: &AtomicUsize) {
+    // Relaxed: virtual threads run one at a time.
+    while number.load(Ordering::Relaxed) > 0 {
+        runtime::time::sleep_thread(Duration::from_millis(LOOK));
+    }
+}
+
+/// Prints the transfers of a transaction, the places with most of them first.
+fn print(title: &str, counts: &Counts, transactions: f64) {
+    let a_transaction = |transfers: u64| transfers as f64 / transactions;
+    let [select, update] = [0, 1].map(|kind| a_transaction(total(counts, kind)));
+    println!("{title:60} {:>9} {:>9}", KINDS[0].name, KINDS[1].name);
+    println!("{:60} {select:9.3} {update:9.3}", "all");
+    let mut lines: Vec<_> = counts.iter().collect();
+    lines.sort_by_key(|(_, of_kinds)| Reverse(of_kinds.iter().sum::<u64>()));
+    for (place, of_kinds) in lines {
+        let [select, update] = of_kinds.map(a_transaction);
+        println!("{place:60} {select:9.3} {update:9.3}");
+    }
+}
