@@ -1,8 +1,8 @@
 //! Samples, figures and state make a frame.
 //!
-//! A frame fits any size. Lines of figures come first, the sessions take the rest, and the keys have
-//! the last line. A low terminal has fewer lines of figures: cores and locks one by one, and waits
-//! need more than [`LOW`] rows.
+//! A frame fits any size. Lines of figures come first, the sessions take the rest, and the keys
+//! have the last line. A low terminal has fewer lines of figures. Cores and locks one by one, and
+//! waits, need more than [`LOW`] rows.
 
 mod details;
 mod figures;
@@ -21,7 +21,7 @@ use crate::state::{SessionOrder, State};
 
 /// Rows of a terminal that has no room for lines beyond the totals.
 const LOW: u16 = 16;
-/// Rows that the list of sessions has at least, its heading included, where the terminal is not lower.
+/// Rows that the list of sessions has at least, with its heading, unless the terminal is lower.
 const LIST: u16 = 3;
 const KEYS: &str = " q quit  up/down choose  enter open  s sort sessions  l sort locks";
 const KEYS_OPEN: &str = " q quit  esc back  up/down scroll";

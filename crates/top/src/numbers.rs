@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_short() {
+    fn a_number_has_few_digits_and_a_unit() {
         assert_eq!([0.0, 0.5, 9.96, 999.6, 1_234_567.0].map(count), ["0", "0.5", "10", "1,000", "1,234,567"]);
         assert_eq!(
             [0.0, 1023.0, 1536.0, 6.4e7, 1e30].map(bytes)[..4],

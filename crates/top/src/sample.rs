@@ -125,7 +125,7 @@ pub(crate) struct Details {
 }
 
 impl Sample {
-    /// Looks at the server, and at one session more closely. `epoch` is where [`Sample::at`] begins.
+    /// Looks at the server, and at one session more closely. [`Sample::at`] counts from `epoch`.
     pub(crate) fn read(
         connection: &mut Connection,
         epoch: Instant,

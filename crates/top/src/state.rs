@@ -1,4 +1,4 @@
-//! What the user has chosen, and how keys change it.
+//! The user's choices, and how keys change them.
 
 use std::cmp::Ordering;
 
@@ -29,7 +29,7 @@ pub(crate) enum LockOrder {
     Count,
 }
 
-/// What a key asks for beyond a change of the state.
+/// The wish of a key beyond a change of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,

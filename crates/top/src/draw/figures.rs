@@ -57,7 +57,7 @@ fn sessions<'a>(view: &View<'_>) -> Line<'a> {
     named("sessions", text)
 }
 
-/// What sessions that are not idle wait for.
+/// Wait events of the sessions that are not idle.
 fn waits<'a>(view: &View<'_>) -> Line<'a> {
     let mut waits: BTreeMap<&str, u64> = BTreeMap::new();
     for group in view.sample.groups.iter().filter(|group| group.state != "idle") {
