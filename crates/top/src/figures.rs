@@ -67,7 +67,8 @@ fn cores(before: &Sample, after: &Sample, seconds: f64) -> Vec<Option<(f64, f64)
         .collect()
 }
 
-/// The counts of each place between the samples. A place whose counts went back was reset: it counts from zero.
+/// The counts of each place between the samples. A place whose counts went back was reset: it
+/// counts from zero.
 fn locks(before: &[Lock], after: &[Lock], seconds: f64) -> Vec<Lock> {
     let earlier: HashMap<&[String; 3], &Lock> = before.iter().map(|lock| (&lock.name, lock)).collect();
     let changed = after.iter().filter_map(|lock| {
