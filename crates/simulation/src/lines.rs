@@ -3,10 +3,10 @@
 //! As many clients as cores run one kind of transaction each. The [ledger](ledger) counts the
 //! transfers that the workers wait for, by place of the program. What must hold:
 //!
-//! 1. Sessions share no row, and no leaf but those at the edges of their rows. So what moves belongs
-//!    to the engine's structures.
-//! 2. The count begins when each session has warmed its core up. It ends when all have left, so each
-//!    transaction bears its share of a session's end.
+//! 1. Sessions share no row, and no leaf but those at the edges of their rows. So what moves
+//!    belongs to the engine's structures.
+//! 2. The count begins when each session has warmed its core up. It ends when all have left, so
+//!    each transaction bears its share of a session's end.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -54,8 +54,9 @@ const BOUNDS: [fn(f64) -> f64; KINDS.len()] = [|_| 0.4, |cores| 22.0 + 10.0 * co
 /// Transfers for each kind of transaction, by a text that names their place.
 type Counts = BTreeMap<String, [u64; KINDS.len()]>;
 
-/// Counts the transfers with so many cores, prints them, and looks at the bounds.
-pub fn run(cores: usize) {
+/// Counts the transfers with this number of cores, and looks at the bounds. Returns the counts as
+/// text.
+pub fn run(cores: usize) -> String {
     let (mut files, mut places) = (Counts::new(), Counts::new());
     with_server(cores, BUFFERS, |address| {
         let mut client = Client::connect(address);
@@ -75,9 +76,7 @@ pub fn run(cores: usize) {
         }
     });
     let transactions = (cores * COUNTED) as f64;
-    for (title, counts) in [("file", &files), ("place", &places)] {
-        print(title, counts, transactions);
-    }
+    let text = table("file", &files, transactions) + &table("place", &places, transactions);
     for (kind, bound) in BOUNDS.iter().enumerate() {
         let (total, bound) = (total(&files, kind) as f64 / transactions, bound(cores as f64));
         let name = KINDS[kind].name;
@@ -121,16 +120,19 @@ fn wait_for(number: &AtomicUsize) {
     }
 }
 
-/// Prints the transfers of a transaction, the places with most of them first.
-fn print(title: &str, counts: &Counts, transactions: f64) {
+/// The transfers of a transaction, the places with most of them first.
+fn table(title: &str, counts: &Counts, transactions: f64) -> String {
     let a_transaction = |transfers: u64| transfers as f64 / transactions;
-    let [select, update] = [0, 1].map(|kind| a_transaction(total(counts, kind)));
-    println!("{title:60} {:>9} {:>9}", KINDS[0].name, KINDS[1].name);
-    println!("{:60} {select:9.3} {update:9.3}", "all");
+    let line = |place: &str, of_kinds: [u64; KINDS.len()]| {
+        let [select, update] = of_kinds.map(a_transaction);
+        format!("{place:60} {select:9.3} {update:9.3}\n")
+    };
     let mut lines: Vec<_> = counts.iter().collect();
     lines.sort_by_key(|(_, of_kinds)| Reverse(of_kinds.iter().sum::<u64>()));
+    let mut text = format!("{title:60} {:>9} {:>9}\n", KINDS[0].name, KINDS[1].name);
+    text += &line("all", [0, 1].map(|kind| total(counts, kind)));
     for (place, of_kinds) in lines {
-        let [select, update] = of_kinds.map(a_transaction);
-        println!("{place:60} {select:9.3} {update:9.3}");
+        text += &line(place, *of_kinds);
     }
+    text
 }

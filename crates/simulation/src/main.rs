@@ -50,7 +50,8 @@ fn main() {
     let Arguments { seed, cores, lines, fault } = Arguments::parse();
     let cores = usize::try_from(cores).expect("at most 384");
     if lines {
-        runtime::model::simulate(seed, move || lines::run(cores));
+        let (_, text) = runtime::model::simulate(seed, move || lines::run(cores));
+        print!("{text}");
         std::process::exit(0);
     }
     let (outcome, deadlocks) = runtime::model::simulate(seed, move || transfers::run(cores, fault));
