@@ -26,7 +26,8 @@ unsafe impl Send for RacyBytes<'_> {}
 // SAFETY: as for Send.
 unsafe impl Sync for RacyBytes<'_> {}
 
-/// A value at any address: packed, so that a volatile load of it is one unaligned load.
+/// A number at any address: packed, so that a volatile load of it is one unaligned load. An array
+/// of bytes would be loaded byte by byte.
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
 struct Unaligned<T: Copy>(T);
@@ -65,8 +66,8 @@ impl<'a> RacyBytes<'a> {
         debug_assert!(self.inside(offset, size_of::<T>()));
         racy_access(self.start.wrapping_add(offset));
         // SAFETY: the bytes are inside the view, which `new` promises to be mapped. `T` is an
-        // integer or an array of bytes, for which every bit pattern is a value. The read is packed,
-        // so it needs no alignment.
+        // integer, for which every bit pattern is a value. The read is packed, so it needs no
+        // alignment.
         unsafe { self.start.add(offset).cast::<Unaligned<T>>().read_volatile().0 }
     }
 
@@ -122,28 +123,54 @@ impl<'a> RacyBytes<'a> {
     /// inside.
     #[inline]
     pub fn copy_to(&self, offset: usize, to: &mut [u8]) -> bool {
-        if !self.inside(offset, to.len()) {
-            return false;
+        let inside = self.inside(offset, to.len());
+        if inside {
+            // SAFETY: `to` holds so many bytes and is exclusively borrowed.
+            unsafe { self.copy(offset, to.as_mut_ptr(), to.len()) };
         }
+        inside
+    }
+
+    /// Copies `len` bytes from `offset`, which the caller has found to be inside.
+    ///
+    /// # Safety
+    /// `len` bytes at `to` may be written, and nobody else uses them.
+    #[inline]
+    unsafe fn copy(&self, offset: usize, to: *mut u8, len: usize) {
+        debug_assert!(self.inside(offset, len));
         // On the model machine others may change the bytes while they are copied.
-        if to.len() >= LONG_COPY && !cfg!(model) {
-            // SAFETY: both ranges hold `to.len()` bytes and don't overlap, since `to` is
-            // exclusively borrowed.
-            unsafe { copy_long(self.start.add(offset), to.as_mut_ptr(), to.len()) };
-            return true;
+        if len >= LONG_COPY && !cfg!(model) {
+            // SAFETY: both ranges hold `len` bytes and don't overlap, since nobody else uses `to`.
+            return unsafe { copy_long(self.start.add(offset), to, len) };
         }
         preemption_point();
-        let mut at = offset;
-        let mut chunks = to.chunks_exact_mut(8);
-        for chunk in &mut chunks {
-            chunk.copy_from_slice(&self.load::<[u8; 8]>(at));
-            at += 8;
+        // SAFETY: each place lies within the `len` bytes of both ranges.
+        unsafe {
+            if len >= 8 {
+                // The last eight bytes may overlap the ones before.
+                for at in (0..len - 7).step_by(8) {
+                    self.copy_number::<u64>(offset, to, at);
+                }
+                self.copy_number::<u64>(offset, to, len - 8);
+            } else if len >= 4 {
+                self.copy_number::<u32>(offset, to, 0);
+                self.copy_number::<u32>(offset, to, len - 4);
+            } else {
+                for at in 0..len {
+                    self.copy_number::<u8>(offset, to, at);
+                }
+            }
         }
-        for byte in chunks.into_remainder() {
-            *byte = self.load(at);
-            at += 1;
-        }
-        true
+    }
+
+    /// Copies a `T` from `at` bytes after `offset` to as many after `to`.
+    ///
+    /// # Safety
+    /// The place is inside the view, and inside what may be written at `to`.
+    #[inline]
+    unsafe fn copy_number<T: Copy>(&self, offset: usize, to: *mut u8, at: usize) {
+        // SAFETY: by contract. The write is packed, so it needs no alignment.
+        unsafe { to.add(at).cast::<Unaligned<T>>().write(Unaligned(self.load(offset + at))) };
     }
 
     /// Copies the whole view; false when `to` has another length.
@@ -156,12 +183,16 @@ impl<'a> RacyBytes<'a> {
     /// inside.
     #[inline]
     pub fn append_to(&self, offset: usize, len: usize, to: &mut Vec<u8>) -> bool {
-        if !self.inside(offset, len) {
-            return false;
+        let inside = self.inside(offset, len);
+        if inside {
+            to.reserve(len);
+            // SAFETY: there is room for `len` bytes more, which the copy fills.
+            unsafe {
+                self.copy(offset, to.as_mut_ptr().add(to.len()), len);
+                to.set_len(to.len() + len);
+            }
         }
-        let old = to.len();
-        to.resize(old + len, 0);
-        self.copy_to(offset, &mut to[old..])
+        inside
     }
 
     /// Compares `len` bytes at `offset` with `other`, as memcmp does; a prefix is less. `None` when
@@ -175,7 +206,7 @@ impl<'a> RacyBytes<'a> {
         let common = len.min(other.len());
         let mut done = 0;
         while done + 8 <= common {
-            let ours = u64::from_be_bytes(self.load(offset + done));
+            let ours = u64::from_be(self.load(offset + done));
             let theirs = u64::from_be_bytes(other[done..done + 8].try_into().expect("eight bytes"));
             if ours != theirs {
                 return Some(ours.cmp(&theirs));
@@ -218,10 +249,13 @@ mod tests {
     fn copies_of_every_length_are_exact() {
         let bytes: Vec<u8> = (0..9000).map(|i| (i * 7) as u8).collect();
         let racy = view(&bytes);
-        for len in [0, 1, 7, 8, 9, 511, 512, 513, 8192, 8999] {
+        for len in (0..40).chain([511, 512, 513, 8192, 8999]) {
             let mut to = vec![0; len];
             assert!(racy.copy_to(1, &mut to));
             assert_eq!(to, bytes[1..1 + len]);
+            let mut grown = b"ab".to_vec();
+            assert!(racy.append_to(1, len, &mut grown));
+            assert_eq!((&grown[..2], &grown[2..]), (&b"ab"[..], &bytes[1..1 + len]));
         }
         assert!(!racy.copy_to(1, &mut vec![0; 9000]) && !racy.copy_all(&mut [0; 3]));
         let mut grown = b"ab".to_vec();
