@@ -10,9 +10,9 @@
 //! Both hash with SipHash-1-3. Make a map by `default()`.
 //!
 //! Take [`Quick`] for the tables of one statement, whose every row is hashed: keys of joins, groups
-//! and sorts. It hashes with foldhash, which takes a quarter of SipHash's time for short keys. Each
-//! table draws a seed of its own, so a client cannot compute collisions from outside; foldhash does
-//! not promise more.
+//! and sorts. Take it too for what each statement looks up in its own session. It hashes with
+//! foldhash, which takes a quarter of SipHash's time for short keys. Each table draws a seed of its
+//! own, so a client cannot compute collisions from outside; foldhash does not promise more.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // the interface to hash maps
 
@@ -35,7 +35,7 @@ pub type SeededMap<K, V> = std::collections::HashMap<K, V, Seeded>;
 /// A set whose members a client chooses.
 pub type SeededSet<T> = std::collections::HashSet<T, Seeded>;
 
-/// A map of one statement's rows.
+/// A map of one statement's rows, or of one session's names.
 pub type QuickMap<K, V> = std::collections::HashMap<K, V, Quick>;
 /// A set of one statement's rows.
 pub type QuickSet<T> = std::collections::HashSet<T, Quick>;

@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use runtime::hash::SeededMap;
+use runtime::hash::QuickMap;
 
 use super::Session;
 use super::plans::Planned;
@@ -67,7 +67,7 @@ impl Arguments {
 /// Prepared statements by name, which the client chooses.
 #[derive(Default)]
 pub(super) struct PreparedStatements {
-    by_name: SeededMap<String, Entry>,
+    by_name: QuickMap<String, Entry>,
     bytes: usize,
 }
 
