@@ -71,6 +71,9 @@ impl<const PINS: u32> Default for VersionLatch<PINS> {
 impl<const PINS: u32> VersionLatch<PINS> {
     const PIN: u64 = 1;
     const PIN_MASK: u64 = Version::<PINS>::PIN_MASK;
+    /// Pins that stay are at most so many. As many threads can add one that they take back, before
+    /// the count would run into the latch.
+    const PINS_MOST: u64 = Self::PIN_MASK / 2;
     const LATCH: u64 = Version::<PINS>::LATCH;
     const VERSION: u64 = Self::LATCH << 1;
 
@@ -215,23 +218,23 @@ impl<const PINS: u32> VersionLatch<PINS> {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Adds a pin if version and latch are as `seen`.
+    /// Adds a pin if version and latch are as `seen`, and there are few enough.
+    ///
+    /// One addition, which is taken back where the caller is not entitled to it (Korotkov and
+    /// others 2015). Who pins never fails another who does. A pin that is about to be taken back
+    /// makes [`VersionLatch::try_lock_idle`] fail, as a pin that stays would.
     pub fn try_pin(&self, seen: Version<PINS>) -> bool {
-        const { assert!(PINS > 0, "this latch has no pins") };
-        // Relaxed: the exchange below acquires.
-        let mut now = self.word.load(Ordering::Relaxed);
-        while now & !Self::PIN_MASK == seen.version()
-            && now & Self::LATCH == 0
-            && now & Self::PIN_MASK < Self::PIN_MASK
-        {
-            let pinned = now + Self::PIN;
-            // Acquire: what this pin keeps is seen whole. Relaxed on failure: looked at again.
-            match self.word.compare_exchange_weak(now, pinned, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(found) => now = found,
-            }
+        const { assert!(PINS > 1, "this latch has no pins") };
+        // Acquire: what this pin keeps is seen whole.
+        let before = Version::<PINS>(self.word.fetch_add(Self::PIN, Ordering::Acquire));
+        let is_entitled = before.version() == seen.version()
+            && !before.is_locked()
+            && before.0 & Self::PIN_MASK < Self::PINS_MOST;
+        if !is_entitled {
+            // Relaxed: nothing was read under this pin.
+            self.word.fetch_sub(Self::PIN, Ordering::Relaxed);
         }
-        false
+        is_entitled
     }
 
     /// Takes a pin off.
@@ -301,5 +304,18 @@ mod tests {
         let before = latch.read(|| &"test").unwrap();
         latch.write_alone(|| assert!(latch.read(|| &"test").is_none() && !latch.validate(before)));
         assert!(latch.read(|| &"test").is_some() && !latch.validate(before));
+    }
+
+    #[test]
+    fn a_pin_too_many_or_of_another_version_is_taken_back() {
+        let latch: VersionLatch<2> = VersionLatch::default();
+        let seen = latch.load();
+        assert!(latch.try_pin(seen) && !latch.try_pin(seen));
+        latch.unpin();
+        assert_eq!(latch.load(), seen);
+        let hold = latch.try_lock(seen, || &"test").unwrap();
+        assert!(!latch.try_pin(seen) && !latch.try_pin(latch.load()));
+        latch.unlock_changed(hold);
+        assert!(!latch.try_pin(seen) && !latch.load().is_pinned());
     }
 }

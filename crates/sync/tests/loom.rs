@@ -119,6 +119,7 @@ fn a_pinned_latch_is_not_taken_idle() {
             }
         }
         thread.join().unwrap();
+        assert!(!latch.load().is_pinned(), "a pin that was not granted stays");
     });
 }
 
