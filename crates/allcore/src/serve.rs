@@ -100,6 +100,10 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     logger::install(LogFormat::Text, LogLevel::Info);
     let settings = command_line.clone().with_file()?;
     set_log(&settings);
+    if let Some(node) = settings.node {
+        runtime::topology::confine_to_node(node).map_err(|why| format!("--node {node}: {why}"))?;
+        log::info!("runs on NUMA node {node}: its processors, and its memory as long as it has some");
+    }
     let data = settings.data.clone().ok_or("which folder? name one with --data DIR")?;
     if runtime::file::access(&data).is_ok_and(|access| !access.is_folder) {
         return Err(format!("{} is no data folder: it is a file", data.display()));
@@ -109,7 +113,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     access::check_trust(&settings, &addresses)?;
     let buffers = buffers(&settings)?;
     let memory = memory(&settings, buffers as u64)?;
-    let all = available_bytes()?;
+    let all = available_bytes(&settings)?;
     let beside = all.saturating_sub(buffers as u64 + memory.0);
     let room = room(&settings, beside)?;
     check_retained_log(&settings)?;
@@ -405,7 +409,7 @@ fn cores(settings: &ServeSettings) -> Result<usize, String> {
 
 /// Bytes of the buffer pool: from the settings, or a quarter of the memory.
 fn buffers(settings: &ServeSettings) -> Result<usize, String> {
-    let memory = available_bytes()?;
+    let memory = available_bytes(settings)?;
     let (wanted, most) = (settings.buffers.unwrap_or(Bytes(memory / 4)), Bytes(memory / 10 * 9));
     if wanted > most {
         return Err(format!(
@@ -441,7 +445,7 @@ fn huge_pages(settings: &ServeSettings, buffers: usize) -> Result<HugePages, Str
 /// leave. The last quarter is for stacks, the kernel's buffers, and memory that is free and not
 /// given back.
 fn memory(settings: &ServeSettings, buffers: u64) -> Result<Bytes, String> {
-    let all = available_bytes()?;
+    let all = available_bytes(&settings)?;
     let wanted = settings.memory.unwrap_or(Bytes((all.saturating_sub(buffers) / 4 * 3).max(LEAST_MEMORY.0)));
     if wanted < LEAST_MEMORY {
         return Err(format!("--memory {wanted} is too little: at least {LEAST_MEMORY}"));
@@ -472,8 +476,12 @@ fn resident(all: u64, buffers: u64, beside: u64, apart: bool) -> u64 {
     if apart { most.saturating_sub(buffers) } else { most }
 }
 
-fn available_bytes() -> Result<u64, String> {
-    runtime::account::available_bytes().map_err(|e| format!("cannot tell how much memory there is: {e}"))
+/// Bytes that the process may use: of the node it is confined to, or of the machine.
+fn available_bytes(settings: &ServeSettings) -> Result<u64, String> {
+    let all = runtime::account::available_bytes();
+    let all = all.map_err(|e| format!("cannot tell how much memory there is: {e}"))?;
+    let of_node = settings.node.and_then(runtime::topology::node_bytes);
+    Ok(all.min(of_node.unwrap_or(u64::MAX)))
 }
 
 /// Numbers of connections: from the settings, or the defaults as far as two bounds allow. The

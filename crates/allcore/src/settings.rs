@@ -119,6 +119,10 @@ pub struct ServeSettings {
     /// Cores to use, each with one pinned worker [default: all the process may use]
     #[arg(long, value_name = "N", env = "ALLCORE_CORES", value_parser = at_least_one)]
     pub cores: Option<usize>,
+    /// NUMA node to run on, by the kernel's number: cores, memory and log; so that several servers
+    /// share a machine [default: all nodes]
+    #[arg(long, value_name = "N", env = "ALLCORE_NODE")]
+    pub node: Option<usize>,
     /// Memory for the buffer pool, as in 2GiB [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE", env = "ALLCORE_BUFFERS")]
     pub buffers: Option<Bytes>,

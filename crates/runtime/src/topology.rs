@@ -9,7 +9,9 @@
 //! 2. Workers that are neighbours by number are neighbours on the machine: processors lie in order
 //!    of node, core and hardware thread.
 
-use crate::os::processor;
+use std::io;
+
+use crate::os::{process, processor};
 
 /// A processor that this process may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub struct Topology {
 impl Topology {
     /// The topology of this machine, as far as this process may use it.
     pub(crate) fn of_machine() -> Topology {
-        let nodes: Vec<Vec<usize>> = processor::nodes().iter().filter_map(|list| numbers(list)).collect();
+        let nodes: Vec<Vec<usize>> = kernels_nodes().into_iter().map(|(_, processors)| processors).collect();
         Topology::new(processor::processors(), &nodes, |number| {
             processor::siblings(number).and_then(|list| numbers(&list))
         })
@@ -95,6 +97,61 @@ impl Topology {
         chosen.sort_unstable_by_key(|one| (one.node, one.core, one.thread));
         (chosen.len() == workers).then_some(chosen)
     }
+}
+
+/// The NUMA nodes by the kernel's numbers, with their processors; none where it shows no nodes.
+fn kernels_nodes() -> Vec<(usize, Vec<usize>)> {
+    let nodes = processor::nodes().into_iter();
+    nodes.filter_map(|(number, list)| Some((number, numbers(&list)?))).collect()
+}
+
+/// Confines this process to a NUMA node, by the kernel's number. Threads run on its processors
+/// only, and new memory comes from it as long as it has some.
+///
+/// Counts for this thread and those it starts from now on. So call it before a runtime starts.
+///
+/// # Errors
+/// Says that there is no such node, that the process may not use its processors, or that the kernel
+/// refuses.
+pub fn confine_to_node(node: usize) -> Result<(), String> {
+    let processors = usable_of(node, &kernels_nodes(), &processor::allowed())?;
+    processor::confine(&processors);
+    if processor::allowed() != processors {
+        return Err(format!("the kernel lets no thread be bound to the processors of NUMA node {node}"));
+    }
+    // A kernel without NUMA does not know the call, and has all memory on the one node.
+    match processor::prefer_node(node) {
+        Err(error) if error.kind() != io::ErrorKind::Unsupported => {
+            Err(format!("the kernel gives no memory by NUMA node: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The processors of a node that the process may use. A kernel that shows no nodes has node 0.
+fn usable_of(node: usize, nodes: &[(usize, Vec<usize>)], usable: &[usize]) -> Result<Vec<usize>, String> {
+    let found = match nodes.iter().find(|(number, _)| *number == node) {
+        Some((_, processors)) => processors.as_slice(),
+        None if nodes.is_empty() && node == 0 => usable,
+        None => {
+            let numbers: Vec<_> = nodes.iter().map(|(number, _)| number.to_string()).collect();
+            let numbers = if numbers.is_empty() { "0".to_owned() } else { numbers.join(", ") };
+            return Err(format!("this machine has no NUMA node {node}; it has: {numbers}"));
+        }
+    };
+    let found: Vec<usize> = usable.iter().copied().filter(|number| found.contains(number)).collect();
+    if found.is_empty() {
+        return Err(format!("this process may use no processor of NUMA node {node}"));
+    }
+    Ok(found)
+}
+
+/// Memory of a NUMA node in bytes, by the kernel's number; `None` where the kernel does not say.
+pub fn node_bytes(node: usize) -> Option<u64> {
+    let text = process::text(format!("/sys/devices/system/node/node{node}/meminfo")).ok()?;
+    let (_, rest) = text.split_once("MemTotal:")?;
+    let kibibytes: u64 = rest.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes << 10)
 }
 
 /// The workers of a runtime, and the NUMA nodes on which they run.
@@ -207,6 +264,19 @@ mod tests {
         let blind = Topology::new(&[2, 5], &[], |_| None);
         assert_eq!(blind.nodes(), 1);
         assert!(blind.processors().iter().all(|one| (one.node, one.core, one.thread) == (0, one.number, 0)));
+    }
+
+    #[test]
+    fn a_node_gives_its_usable_processors_or_says_why_not() {
+        let nodes = [(0, vec![0, 1, 4, 5]), (2, vec![2, 3, 6, 7])];
+        assert_eq!(usable_of(2, &nodes, &[0, 3, 7]), Ok(vec![3, 7]));
+        assert_eq!(usable_of(0, &[], &[3, 7]), Ok(vec![3, 7]));
+        let refused = |node, nodes: &[(usize, Vec<usize>)], usable: &[usize]| {
+            usable_of(node, nodes, usable).unwrap_err()
+        };
+        assert_eq!(refused(1, &nodes, &[0]), "this machine has no NUMA node 1; it has: 0, 2");
+        assert_eq!(refused(1, &[], &[0]), "this machine has no NUMA node 1; it has: 0");
+        assert_eq!(refused(2, &nodes, &[0, 1]), "this process may use no processor of NUMA node 2");
     }
 
     #[test]

@@ -87,6 +87,7 @@ impl ServeSettings {
             "listen" => Ok(()),
             "socket-dir" => put(&mut self.socket_dir, path()),
             "cores" => put(&mut self.cores, number()),
+            "node" => put(&mut self.node, text.parse().map_err(|_| format!("'{text}' is no number"))),
             "memory" => put(&mut self.memory, text.parse()),
             "buffers" => put(&mut self.buffers, text.parse()),
             "auth" => put(&mut self.auth, choice::<AuthKind>(text)),

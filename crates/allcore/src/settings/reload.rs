@@ -42,6 +42,7 @@ impl ServeSettings {
             ("listen", self.listen != other.listen),
             ("socket-dir", self.socket_dir != other.socket_dir),
             ("cores", self.cores != other.cores),
+            ("node", self.node != other.node),
             ("buffers", self.buffers != other.buffers),
             ("memory", self.memory != other.memory),
             ("file-io", self.file_io != other.file_io),
@@ -66,6 +67,7 @@ impl ServeSettings {
         self.listen = other.listen;
         self.socket_dir = other.socket_dir;
         self.cores = other.cores;
+        self.node = other.node;
         self.buffers = other.buffers;
         self.memory = other.memory;
         self.file_io = other.file_io;

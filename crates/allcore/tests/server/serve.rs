@@ -142,6 +142,8 @@ fn one_clear_line_for_what_cannot_be_served() {
     assert!(said.contains("--max-retained-log") && said.contains("at least 1MiB"), "{said}");
     let said = refusal(&["--cores", "9999"], &folder.path().join("cores"));
     assert!(said.contains("--cores 9999 is too many"), "{said}");
+    let said = refusal(&["--node", "9999"], &folder.path().join("node"));
+    assert!(said.contains("--node 9999: this machine has no NUMA node 9999; it has: 0"), "{said}");
 
     let said = refusal(&["--listen", "127.0.0.1:99999"], &folder.path().join("port"));
     assert!(said.contains("99999"), "{said}");
@@ -295,6 +297,7 @@ fn help_names_every_setting() {
         "--listen",
         "--socket-dir",
         "--cores",
+        "--node",
         "--buffers",
         "--auth",
         "--file-io",
@@ -324,4 +327,26 @@ fn the_shipped_executable_names_the_one_that_has_variants() {
     assert!(text(&output).contains("'make variants' builds"), "{}", text(&output));
     let help = allcore().args(["serve", "--help"]).output().unwrap();
     assert!(!text(&help).contains("--variant"), "{}", text(&help));
+}
+
+#[test]
+fn a_server_of_one_node_has_its_processors_and_prefers_its_memory() {
+    let server = Server::start(&["--node", "0"]);
+    assert!(server.log().contains("runs on NUMA node 0"), "{}", server.log());
+    let of_process = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", server.pid()));
+    let of_system = |file: &str| fs::read_to_string(format!("/sys/devices/system/{file}"));
+    let allowed = |status: String| {
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        list.unwrap().trim().to_owned()
+    };
+    // A container may show no nodes. Who runs the test may be confined himself.
+    if let (Ok(node), Ok(all)) = (of_system("node/node0/cpulist"), of_system("cpu/online"))
+        && allowed(fs::read_to_string("/proc/self/status").unwrap()) == all.trim()
+    {
+        assert_eq!(allowed(of_process("status").unwrap()), node.trim());
+    }
+    // A kernel without NUMA has no such file.
+    if let Ok(maps) = of_process("numa_maps") {
+        assert!(maps.contains("prefer:0"), "{maps}");
+    }
 }

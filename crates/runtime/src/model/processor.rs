@@ -17,9 +17,19 @@ pub(crate) fn confine(_: &[usize]) {}
 /// own.
 pub(crate) fn be_nice(_: i32) {}
 
-/// The processors of each NUMA node: the machine shows no nodes, so it has one.
-pub(crate) fn nodes() -> Vec<String> {
+/// The NUMA nodes: the machine shows none, so it has one.
+pub(crate) fn nodes() -> Vec<(usize, String)> {
     Vec::new()
+}
+
+/// Takes new memory from a node first: the machine has one.
+pub(crate) fn prefer_node(_: usize) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// The processors that this thread may run on.
+pub(crate) fn allowed() -> Vec<usize> {
+    processors().to_vec()
 }
 
 /// The processors of the core that this processor belongs to: not shown, so each is a core.

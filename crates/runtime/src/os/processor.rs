@@ -1,5 +1,6 @@
 //! The processors, and which of them a thread may run on.
 
+use std::fs::read_to_string;
 use std::sync::OnceLock;
 
 /// The processors that this process may run on: those of the first thread that asked. A runtime
@@ -59,21 +60,38 @@ pub(crate) fn be_nice(by: i32) {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, by) };
 }
 
-/// The processors of each NUMA node, as the kernel lists them; none where it shows no nodes.
-pub(crate) fn nodes() -> Vec<String> {
-    let number = |entry: std::fs::DirEntry| -> Option<(u32, std::path::PathBuf)> {
+/// The NUMA nodes: the kernel's number of each and its list of processors; none where it shows no
+/// nodes.
+pub(crate) fn nodes() -> Vec<(usize, String)> {
+    let number = |entry: std::fs::DirEntry| -> Option<(usize, std::path::PathBuf)> {
         Some((entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?, entry.path()))
     };
     let entries = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
     let mut nodes: Vec<_> = entries.filter_map(number).collect();
     nodes.sort_unstable();
-    nodes.iter().filter_map(|(_, path)| std::fs::read_to_string(path.join("cpulist")).ok()).collect()
+    let list = |(number, path): (usize, std::path::PathBuf)| {
+        Some((number, read_to_string(path.join("cpulist")).ok()?))
+    };
+    nodes.into_iter().filter_map(list).collect()
+}
+
+/// From now on the kernel takes this thread's new memory from a NUMA node, and from others only
+/// when that one has none left. Threads that it starts do the same.
+pub(crate) fn prefer_node(node: usize) -> std::io::Result<()> {
+    const BITS: usize = usize::BITS as usize;
+    let mut nodes = vec![0usize; node / BITS + 1];
+    nodes[node / BITS] |= 1 << (node % BITS);
+    // The kernel reads one bit less than it is told.
+    let bits = nodes.len() * BITS + 1;
+    // SAFETY: the kernel reads the bits of `nodes` and keeps no pointer.
+    let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_PREFERRED, nodes.as_ptr(), bits) };
+    if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// The processors of the core that this processor belongs to, as the kernel lists them.
 pub(crate) fn siblings(processor: usize) -> Option<String> {
     let topology = format!("/sys/devices/system/cpu/cpu{processor}/topology");
-    let list = |name| std::fs::read_to_string(format!("{topology}/{name}")).ok();
+    let list = |name| read_to_string(format!("{topology}/{name}")).ok();
     // The second name is that of kernels before 5.2.
     list("core_cpus_list").or_else(|| list("thread_siblings_list"))
 }
