@@ -100,10 +100,7 @@ pub fn run(command_line: ServeSettings) -> Result<(), String> {
     logger::install(LogFormat::Text, LogLevel::Info);
     let settings = command_line.clone().with_file()?;
     set_log(&settings);
-    if let Some(node) = settings.node {
-        runtime::topology::confine_to_node(node).map_err(|why| format!("--node {node}: {why}"))?;
-        log::info!("runs on NUMA node {node}: its processors, and its memory as long as it has some");
-    }
+    confine(&settings)?;
     let data = settings.data.clone().ok_or("which folder? name one with --data DIR")?;
     if runtime::file::access(&data).is_ok_and(|access| !access.is_folder) {
         return Err(format!("{} is no data folder: it is a file", data.display()));
@@ -474,6 +471,15 @@ fn resident(all: u64, buffers: u64, beside: u64, apart: bool) -> u64 {
         );
     }
     if apart { most.saturating_sub(buffers) } else { most }
+}
+
+/// Confines the process to the node that the settings name. Its threads start later.
+fn confine(settings: &ServeSettings) -> Result<(), String> {
+    if let Some(node) = settings.node {
+        runtime::topology::confine_to_node(node).map_err(|why| format!("--node {node}: {why}"))?;
+        log::info!("runs on NUMA node {node}: its processors, and its memory as long as it has some");
+    }
+    Ok(())
 }
 
 /// Bytes that the process may use: of the node it is confined to, or of the machine.

@@ -221,8 +221,8 @@ impl<const PINS: u32> VersionLatch<PINS> {
     /// Adds a pin if version and latch are as `seen`, and there are few enough.
     ///
     /// One addition, which is taken back where the caller is not entitled to it (Korotkov and
-    /// others 2015). Who pins never fails another who does. A pin that is about to be taken back
-    /// makes [`VersionLatch::try_lock_idle`] fail, as a pin that stays would.
+    /// others 2015). Two callers who pin never fail each other. A pin that is about to be taken
+    /// back makes [`VersionLatch::try_lock_idle`] fail, as a pin that stays would.
     pub fn try_pin(&self, seen: Version<PINS>) -> bool {
         const { assert!(PINS > 1, "this latch has no pins") };
         // Acquire: what this pin keeps is seen whole.

@@ -339,7 +339,7 @@ fn a_server_of_one_node_has_its_processors_and_prefers_its_memory() {
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         list.unwrap().trim().to_owned()
     };
-    // A container may show no nodes. Who runs the test may be confined himself.
+    // A container may show no nodes. The test itself may be confined.
     if let (Ok(node), Ok(all)) = (of_system("node/node0/cpulist"), of_system("cpu/online"))
         && allowed(fs::read_to_string("/proc/self/status").unwrap()) == all.trim()
     {

@@ -81,7 +81,7 @@ pub(crate) fn prefer_node(node: usize) -> std::io::Result<()> {
     const BITS: usize = usize::BITS as usize;
     let mut nodes = vec![0usize; node / BITS + 1];
     nodes[node / BITS] |= 1 << (node % BITS);
-    // The kernel reads one bit less than it is told.
+    // The kernel reads one bit less than this number.
     let bits = nodes.len() * BITS + 1;
     // SAFETY: the kernel reads the bits of `nodes` and keeps no pointer.
     let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_PREFERRED, nodes.as_ptr(), bits) };
