@@ -38,8 +38,9 @@ pub enum Cause {
 /// Ends the process. `why` names what happened, in one line.
 #[cold]
 pub fn fail_stop(cause: Cause, why: fmt::Arguments<'_>) -> ! {
-    // Relaxed: the exchange alone decides who is first, and nothing else is read by it.
-    if ENDING.swap(true, Ordering::Relaxed) {
+    // One thread of the model machine runs at a time, and ends the process at once.
+    // Relaxed: the exchange alone decides which is the first, and nothing else is read by it.
+    if !cfg!(model) && ENDING.swap(true, Ordering::Relaxed) {
         os::thread::sleep(FIRST_ENDS_WITHIN);
     }
     last_words(format_args!("PANIC: {why}; the process ends, the next start recovers from the log"));
