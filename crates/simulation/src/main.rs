@@ -50,9 +50,12 @@ fn main() {
     let Arguments { seed, cores, lines, fault } = Arguments::parse();
     let cores = usize::try_from(cores).expect("at most 384");
     if lines {
-        let (_, text) = runtime::model::simulate(seed, move || lines::run(cores));
+        let (_, (text, wrong)) = runtime::model::simulate(seed, move || lines::run(cores));
         print!("{text}");
-        std::process::exit(0);
+        if let Some(wrong) = &wrong {
+            eprintln!("allcore-model: {wrong}");
+        }
+        std::process::exit(if wrong.is_some() { 70 } else { 0 });
     }
     let (outcome, deadlocks) = runtime::model::simulate(seed, move || transfers::run(cores, fault));
     println!(

@@ -12,8 +12,8 @@ use sync::atomic::{AtomicUsize, Ordering};
 
 use crate::client::Client;
 
-/// Calls `body` with the address of a server on the database, which is closed then. Its pool has so
-/// many bytes. Returns the number of pages that were evicted.
+/// Calls `body` with the address of a server on the database, which is closed then. Its pool has
+/// this many bytes. Returns the number of pages that were evicted.
 pub fn with_server(cores: usize, buffers: usize, body: impl FnOnce(&Address)) -> u64 {
     let options = Options { cores: Some(cores), memory: Some(buffers), ..Options::default() };
     let database = Database::open(Path::new("/data"), options).expect("the database opens");

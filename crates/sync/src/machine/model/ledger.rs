@@ -1,8 +1,8 @@
 //! A ledger of the cache lines that move between the virtual processors.
 //!
-//! Each virtual thread has a processor of its own, with a cache that never runs full. A thread that
-//! reads a line which another has written since, or writes one that another cache holds, waits for
-//! a transfer. So says the protocol MESI. What must hold:
+//! Each virtual thread has a processor of its own, with a cache that never runs full. As in the
+//! protocol MESI, a thread waits for a transfer when it reads a line which another has written
+//! since. It also waits when it writes a line that another cache holds. What must hold:
 //!
 //! 1. The ledger hears of atomics, of the model's locks and of optimistic reads, each with its
 //!    address. It hears of no plain access under a latch, and of no count of an `Arc`.
