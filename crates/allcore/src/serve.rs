@@ -442,7 +442,7 @@ fn huge_pages(settings: &ServeSettings, buffers: usize) -> Result<HugePages, Str
 /// leave. The last quarter is for stacks, the kernel's buffers, and memory that is free and not
 /// given back.
 fn memory(settings: &ServeSettings, buffers: u64) -> Result<Bytes, String> {
-    let all = available_bytes(&settings)?;
+    let all = available_bytes(settings)?;
     let wanted = settings.memory.unwrap_or(Bytes((all.saturating_sub(buffers) / 4 * 3).max(LEAST_MEMORY.0)));
     if wanted < LEAST_MEMORY {
         return Err(format!("--memory {wanted} is too little: at least {LEAST_MEMORY}"));

@@ -9,8 +9,6 @@
 //! 2. Workers that are neighbours by number are neighbours on the machine: processors lie in order
 //!    of node, core and hardware thread.
 
-use std::io;
-
 use crate::os::{process, processor};
 
 /// A processor that this process may use.
@@ -114,18 +112,22 @@ fn kernels_nodes() -> Vec<(usize, Vec<usize>)> {
 /// Says that there is no such node, that the process may not use its processors, or that the kernel
 /// refuses.
 pub fn confine_to_node(node: usize) -> Result<(), String> {
-    let processors = usable_of(node, &kernels_nodes(), &processor::allowed())?;
+    let nodes = kernels_nodes();
+    let processors = usable_of(node, &nodes, &processor::allowed())?;
     processor::confine(&processors);
     if processor::allowed() != processors {
         return Err(format!("the kernel lets no thread be bound to the processors of NUMA node {node}"));
     }
-    // A kernel without NUMA does not know the call, and has all memory on the one node.
-    match processor::prefer_node(node) {
-        Err(error) if error.kind() != io::ErrorKind::Unsupported => {
-            Err(format!("the kernel gives no memory by NUMA node: {error}"))
-        }
-        _ => Ok(()),
+    // All memory is on the one node. A container may forbid the call.
+    if nodes.len() <= 1 {
+        return Ok(());
     }
+    processor::prefer_node(node).map_err(|error| {
+        format!(
+            "the kernel gives no memory by NUMA node: {error}; it needs CAP_SYS_NICE in a container, and the \
+             node in cpuset.mems"
+        )
+    })
 }
 
 /// The processors of a node that the process may use. A kernel that shows no nodes has node 0.

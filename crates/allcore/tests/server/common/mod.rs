@@ -33,7 +33,8 @@ pub fn free_port() -> u16 {
     loop {
         let number = std::process::id().wrapping_mul(64).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
         let port = 10_000 + (number % 20_000) as u16;
-        if TcpStream::connect(("127.0.0.1", port)).is_err() {
+        let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+        if TcpStream::connect(("127.0.0.1", port)).is_err_and(refused) {
             return port;
         }
     }
