@@ -11,7 +11,8 @@
 //! 1. Each function is safe to call. Each `unsafe` block has its proof.
 //! 2. A failed call of the kernel ends the program with the call's name. A variant that went on
 //!    would measure something else.
-//! 3. No server contains this crate. It is no part of the engine and uses the standard library.
+//! 3. `mechanisms` alone imports this crate. It is no part of the engine and uses the standard
+//!    library.
 
 pub mod memory;
 pub mod messages;

@@ -71,7 +71,7 @@ pub struct OneLock {
 }
 
 impl OneLock {
-    /// Pairs for so many threads.
+    /// Pairs for this number of threads.
     ///
     /// # Errors
     /// A line: the kernel refuses.
@@ -100,7 +100,7 @@ impl Messages for OneLock {
 pub struct OwnLocks(Pairs);
 
 impl OwnLocks {
-    /// Pairs for so many threads.
+    /// Pairs for this number of threads.
     ///
     /// # Errors
     /// A line: the kernel refuses.
@@ -125,7 +125,7 @@ impl Messages for OwnLocks {
 pub struct Batches(Pairs);
 
 impl Batches {
-    /// Pairs for so many threads.
+    /// Pairs for this number of threads.
     ///
     /// # Errors
     /// A line: the kernel refuses, or its queues are shorter than a batch.

@@ -34,35 +34,32 @@ const SET: usize = 16;
 /// Sets of System V semaphores, removed when dropped.
 #[derive(Debug)]
 pub struct SystemV {
-    sets: Box<[libc::c_int]>,
+    sets: Vec<libc::c_int>,
 }
 
 impl SystemV {
-    /// So many semaphores, each with this count.
+    /// This number of semaphores, each with this count.
     ///
     /// # Errors
     /// A line: the kernel has no sets left. `kernel.sem` bounds them.
     pub fn new(semaphores: usize, count: u16) -> Result<Self, String> {
-        let mut made = Self { sets: Box::default() };
-        let mut sets = Vec::new();
+        let mut made = Self { sets: Vec::new() };
         for _ in 0..semaphores.div_ceil(SET) {
             // SAFETY: takes no pointer.
             let set = unsafe { libc::semget(libc::IPC_PRIVATE, SET as libc::c_int, 0o600) };
             if set < 0 {
                 let error = std::io::Error::last_os_error();
-                made.sets = sets.into();
                 return Err(format!("no set of System V semaphores: {error}: see kernel.sem and ipcs -s"));
             }
-            sets.push(set);
+            // A failure from here on removes it.
+            made.sets.push(set);
             for one in 0..SET {
                 // SAFETY: SETVAL takes the value itself as fourth argument.
-                let set = unsafe {
-                    libc::semctl(set, one as libc::c_int, libc::SETVAL, libc::c_int::from(count as i16))
-                };
+                let set =
+                    unsafe { libc::semctl(set, one as libc::c_int, libc::SETVAL, libc::c_int::from(count)) };
                 checked("semctl SETVAL", set.into());
             }
         }
-        made.sets = sets.into();
         Ok(made)
     }
 
@@ -71,10 +68,10 @@ impl SystemV {
         loop {
             // SAFETY: the pointer is to one operation, and 1 is its number.
             let result = unsafe { libc::semop(self.sets[which / SET], &raw mut operation, 1) };
-            let error = std::io::Error::last_os_error();
             if result == 0 {
                 return;
             }
+            let error = std::io::Error::last_os_error();
             assert_eq!(error.kind(), std::io::ErrorKind::Interrupted, "semop: {error}");
         }
     }
@@ -119,14 +116,15 @@ impl std::fmt::Debug for One {
 }
 
 impl Posix {
-    /// So many semaphores, each with this count.
+    /// This number of semaphores, each with this count.
     pub fn new(semaphores: usize, count: u16) -> Self {
         // SAFETY: a `sem_t` is bytes; zeroes are valid until `sem_init` sets it up below.
         let zero = |_| CachePadded::new(One(UnsafeCell::new(unsafe { std::mem::zeroed() })));
         let made = Self((0..semaphores).map(zero).collect());
         for one in &made.0 {
+            // Shared between processes, as PostgreSQL's are.
             // SAFETY: the semaphore lies in the box, where it stays, and nobody else has it yet.
-            let result = unsafe { libc::sem_init(one.0.get(), 0, count.into()) };
+            let result = unsafe { libc::sem_init(one.0.get(), 1, count.into()) };
             checked("sem_init", result.into());
         }
         made

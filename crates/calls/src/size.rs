@@ -1,11 +1,11 @@
 //! Row `relation-size` (H11): the number of a table's pages, which the planner of each statement
 //! asks for.
 //!
-//! [`Seek`] is the stock state: `lseek(SEEK_END)`. In 2011 the kernel took the mutex of the inode
-//! for it, and 56 clients had a seventh of the throughput of 40. Later kernels do not.
-//! [`Seek::own`] gives each thread an open file of its own, as PostgreSQL's processes have.
-//! [`Seek::shared`] has one for all threads. The kernel guards its position by a mutex to this day.
-//! [`Stat`] is the published fix: `fstat` moves no position and takes no mutex.
+//! In 2011 the kernel took the mutex of the inode for `lseek(SEEK_END)`, and 56 clients had a
+//! seventh of the throughput of 40. Later kernels do not. [`Seek::shared`] stands in for that
+//! state: an open file for all threads, whose position the kernel guards by a mutex to this day.
+//! Two fixes were published. [`Seek::own`] is the kernel's: an open file for each thread, as
+//! PostgreSQL's processes have, and no mutex. [`Stat`] is `fstat`, which moves no position.
 //!
 //! 1. The file grows by one page under a lock that all growers share.
 //! 2. A reader asks the kernel for the size.
@@ -13,7 +13,8 @@
 //! What must hold: the size never falls, and a grower sees its own page.
 //!
 //! Cost: 1 system call. In the kernel [`Seek::shared`] moves the lines of the file's mutex and
-//! position; [`Seek::own`] and [`Stat`] read the inode's size.
+//! position. [`Seek::own`] and [`Stat`] touch a file of the thread's own, and read the inode's
+//! size.
 
 use std::fs::File;
 use std::io;
@@ -48,15 +49,22 @@ impl Seek {
         Self { growth: Mutex::new(0), files: Box::new([file]) }
     }
 
-    /// An open file for each of so many threads.
+    /// An open file for each thread.
     ///
     /// # Errors
-    /// The file cannot be opened so often.
+    /// As [`opened`].
     pub fn own(file: &File, threads: usize) -> io::Result<Self> {
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let open = |_| File::options().read(true).write(true).open(&path);
-        Ok(Self { growth: Mutex::new(0), files: (0..threads).map(open).collect::<io::Result<_>>()? })
+        Ok(Self { growth: Mutex::new(0), files: opened(file, threads)? })
     }
+}
+
+/// An open file for each thread.
+///
+/// # Errors
+/// The file cannot be opened so often.
+fn opened(file: &File, threads: usize) -> io::Result<Box<[File]>> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    (0..threads).map(|_| File::options().read(true).write(true).open(&path)).collect()
 }
 
 impl Pages for Seek {
@@ -77,29 +85,34 @@ impl Pages for Seek {
 #[derive(Debug)]
 pub struct Stat {
     growth: Mutex<u64>,
-    file: File,
+    files: Box<[File]>,
 }
 
 impl Stat {
-    /// An empty file.
-    pub fn new(file: File) -> Self {
-        Self { growth: Mutex::new(0), file }
+    /// An open file for each thread, of this empty one.
+    ///
+    /// # Errors
+    /// The file cannot be opened so often.
+    pub fn own(file: &File, threads: usize) -> io::Result<Self> {
+        Ok(Self { growth: Mutex::new(0), files: opened(file, threads)? })
     }
 }
 
 impl Pages for Stat {
     #[inline]
-    fn pages(&self, _: usize) -> u64 {
+    fn pages(&self, thread: usize) -> u64 {
+        let file = self.files[thread % self.files.len()].as_raw_fd();
         // SAFETY: zeroes are a valid `stat`, which the call fills in.
         let mut state: libc::stat = unsafe { std::mem::zeroed() };
+        // The C library's function makes another call, which reads a path too.
         // SAFETY: the pointer is to a `stat`, and the descriptor is open.
-        let result = unsafe { libc::fstat(self.file.as_raw_fd(), &raw mut state) };
-        checked("fstat", result.into());
+        let result = unsafe { libc::syscall(libc::SYS_fstat, file, &raw mut state) };
+        checked("fstat", result);
         state.st_size as u64 / PAGE
     }
 
     fn grow(&self) {
-        grow(&self.file, &self.growth);
+        grow(&self.files[0], &self.growth);
     }
 }
 
@@ -135,6 +148,6 @@ mod tests {
         let file = || crate::test_file();
         never_falls(&Seek::shared(file()));
         never_falls(&Seek::own(&file(), THREADS).unwrap());
-        never_falls(&Stat::new(file()));
+        never_falls(&Stat::own(&file(), THREADS).unwrap());
     }
 }

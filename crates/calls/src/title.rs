@@ -1,9 +1,9 @@
-//! Row `title` (B14): the statement that a session runs, shown to who looks at the machine.
+//! Row `title` (B14): the statement that a session runs, shown to an administrator.
 //!
 //! PostgreSQL sets its process's title twice a statement. On FreeBSD each title is a system call.
 //! [`NameCall`] is the stock state: `prctl(PR_SET_NAME)`, the call by which Linux takes a thread's
 //! name. [`CommFile`] writes the name to `/proc`, the same by way of a file. The published fix is
-//! [`Off`]: `update_process_title = off`, nothing to see.
+//! [`Off`]: `update_process_title = off`.
 //!
 //! 1. The session sets the title when a statement begins.
 //! 2. It sets the title again when the statement has ended.

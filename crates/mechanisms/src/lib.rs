@@ -1,10 +1,10 @@
 //! `allcore bench mechanism`: each published mechanism beside what it replaced and beside the
 //! engine's own.
 //!
-//! A row ([`rows`]) has several arms: the stock state, the steps and the published fix, all from
-//! the crate `variants`, and the engine's own type. A round ([`round`]) lets a number of threads
-//! repeat the row's operation on one arm. The arms take turns round by round ([`run()`]), and the
-//! rounds become a [`report`].
+//! A row ([`rows`]) has several arms: the stock state, the steps and the published fix, and the
+//! engine's own type. The variants come from the crates `variants` and `calls`. A round ([`round`])
+//! lets a number of threads repeat the row's operation on one arm. The arms take turns round by
+//! round ([`run()`]), and the rounds become a [`report`].
 //!
 //! What must hold:
 //! 1. All arms of a row do the same work, so that only the mechanism differs.

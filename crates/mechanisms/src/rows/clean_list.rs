@@ -10,12 +10,13 @@ use crate::round::{Subject, Worker};
 
 /// Buffers on the list: their headers fit the cache of a core.
 const BUFFERS: usize = 4096;
-/// Buffers that are in use where they lie. A search passes over those of them that have come to the
-/// front.
+/// Buffers that are in use where they lie, at the front of the list. A search passes over them.
 const BUSY: usize = 64;
+/// Buffers that the engine's hand claims at a time, as on a machine of several nodes.
+const BATCH: usize = 64;
 /// Steps with a victim in hand, some 75 ns, and as many without one.
 const STEPS: u32 = 40;
-/// One operation in so many uses a random buffer where it lies.
+/// Every operation of this number uses a random buffer where it lies.
 const USE: u64 = 8;
 
 /// The row.
@@ -31,14 +32,14 @@ pub(super) const ROW: Row = Row {
         Arm {
             name: "lock held",
             part: Part::Stock,
-            start: |threads| list(HeldList::new(BUFFERS, threads.max(1))),
+            start: |threads| list(HeldList::new(BUFFERS, threads), threads),
         },
         Arm {
             name: "unlocked scan",
             part: Part::Published,
-            start: |threads| list(ScannedList::new(BUFFERS, threads.max(1))),
+            start: |threads| list(ScannedList::new(BUFFERS, threads), threads),
         },
-        Arm { name: "BatchCursor", part: Part::Allcore, start: |_| list(Sweep::new()) },
+        Arm { name: "BatchCursor", part: Part::Allcore, start: |threads| list(Sweep::new(), threads) },
     ],
 };
 
@@ -53,7 +54,7 @@ struct Sweep {
 impl Sweep {
     fn new() -> Self {
         let busy = (0..BUFFERS).map(|_| CachePadded::new(AtomicBool::new(false))).collect();
-        Self { cursor: BatchCursor::new(BUFFERS, BUSY), busy }
+        Self { cursor: BatchCursor::new(BUFFERS, BATCH), busy }
     }
 }
 
@@ -85,18 +86,25 @@ impl CleanList for Sweep {
     }
 }
 
-fn list(list: impl CleanList + 'static) -> Started {
+fn list(list: impl CleanList + 'static, threads: usize) -> Started {
     assert!((0..BUSY).all(|buffer| list.enter(buffer)), "a new list has no user");
-    let owners = (0..BUFFERS).map(|_| AtomicU64::new(0)).collect();
-    Ok(Box::new(Clean { list, owners, is_shared: AtomicBool::new(false) }))
+    let owners = (0..BUFFERS).map(|_| CachePadded::new(AtomicU64::new(0))).collect();
+    // A thread has two buffers at most.
+    let has_enough = 2 * threads < BUFFERS - BUSY;
+    let (is_shared, is_missed) = (AtomicBool::new(false), AtomicBool::new(false));
+    Ok(Box::new(Clean { list, owners, has_enough, is_shared, is_missed }))
 }
 
 #[derive(Debug)]
 struct Clean<L> {
     list: L,
     /// How many threads have each buffer: at most one.
-    owners: Box<[AtomicU64]>,
+    owners: Box<[CachePadded<AtomicU64>]>,
+    /// Whether every search must find a buffer.
+    has_enough: bool,
     is_shared: AtomicBool,
+    /// A search has found none.
+    is_missed: AtomicBool,
 }
 
 impl<L: CleanList> Clean<L> {
@@ -129,6 +137,8 @@ impl<L: CleanList> Subject for Clean<L> {
             } else if let Some(buffer) = self.list.victim(me, &mut kept) {
                 self.own(buffer);
                 self.list.put(me, buffer);
+            } else {
+                self.is_missed.store(true, Ordering::Relaxed); // Relaxed: read in the end
             }
             compute(STEPS);
         });
@@ -138,6 +148,9 @@ impl<L: CleanList> Subject for Clean<L> {
         // Relaxed: the threads have ended.
         if self.is_shared.load(Ordering::Relaxed) {
             return Err("two threads had one buffer at once".into());
+        }
+        if self.has_enough && self.is_missed.load(Ordering::Relaxed) {
+            return Err("a search found nothing among thousands of free buffers".into());
         }
         let (mut me, mut kept) = (Caller::new(0), L::Kept::default());
         let left = std::iter::from_fn(|| self.list.victim(&mut me, &mut kept)).count();

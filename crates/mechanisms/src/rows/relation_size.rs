@@ -6,28 +6,35 @@ use calls::size::{Pages, Seek, Stat, grow};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{CachePadded, Mutex};
 
-use super::{Arm, Here, Part, Row, Started};
+use super::{Arm, Here, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
-/// One operation in so many grows the file.
-const GROW: u64 = 1024;
+/// Every operation of this number grows the file, which takes microseconds.
+const GROW: u64 = 65_536;
+/// Steps of a plan, some 1 us.
+const STEPS: u32 = 500;
 
 /// The row.
 pub(super) const ROW: Row = Row {
     id: "relation-size",
     report: "H11",
-    about: "the pages of a table, which each planner asks for: lseek to the end, against fstat, against memory",
-    operation: "ask for the number of pages; 1 in 1024 adds one",
-    here: Here::Work,
+    about: "the pages of a table, which each planner asks for: lseek on one open file, whose mutex stands in \
+            for the inode's of 2011, against lseek and fstat on a file for each thread, against memory",
+    operation: "ask for the number of pages, compute for 1 us; 1 in 65,536 adds a page",
+    here: Here::Oversubscription,
     code: "crates/calls/src/size.rs",
     arms: &[
-        Arm { name: "lseek", part: Part::Stock, start: |_| table(Seek::shared(file()?)) },
+        Arm { name: "lseek, shared file", part: Part::Stock, start: |_| table(Seek::shared(file()?)) },
         Arm {
             name: "lseek, own file",
-            part: Part::Step,
-            start: |threads| table(Seek::own(&file()?, threads).map_err(|error| error.to_string())?),
+            part: Part::Published,
+            start: |threads| table(Seek::own(&file()?, threads).map_err(|error| refused(threads, &error))?),
         },
-        Arm { name: "fstat", part: Part::Published, start: |_| table(Stat::new(file()?)) },
+        Arm {
+            name: "fstat, own file",
+            part: Part::Published,
+            start: |threads| table(Stat::own(&file()?, threads).map_err(|error| refused(threads, &error))?),
+        },
         Arm { name: "in memory", part: Part::Allcore, start: |_| table(Known::new(file()?)) },
     ],
 };
@@ -35,6 +42,10 @@ pub(super) const ROW: Row = Row {
 /// A file that goes with its last descriptor, in the folder for temporary files.
 pub(super) fn file() -> Result<File, String> {
     tempfile::tempfile().map_err(|error| format!("no temporary file: {error}"))
+}
+
+fn refused(threads: usize, error: &std::io::Error) -> String {
+    format!("no open file for each of {threads} threads: {error}: see ulimit -n, or name fewer by --threads")
 }
 
 /// The engine's way: a thread that grows the file stores its pages in memory.
@@ -90,6 +101,7 @@ impl<P: Pages> Subject for Table<P> {
             let pages = self.pages.pages(thread);
             has_fallen |= pages < last + u64::from(is_grower);
             last = pages;
+            compute(STEPS);
         });
         // Relaxed, both: read after the threads' end.
         self.grown.fetch_add(grown, Ordering::Relaxed);

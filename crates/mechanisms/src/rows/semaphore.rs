@@ -71,7 +71,8 @@ impl Counted {
     #[inline]
     fn take(&self) -> bool {
         // Acquire: what the poster did before is seen. Relaxed on failure: tried again.
-        self.free.compare_exchange(1, 0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let less = |free: u64| free.checked_sub(1);
+        self.free.fetch_update(Ordering::Acquire, Ordering::Relaxed, less).is_ok()
     }
 }
 
@@ -88,7 +89,7 @@ impl Semaphores for Queues {
     fn post(&self, which: usize) {
         let counted = &self.0[which];
         // Release: the waiter sees what this thread did before.
-        counted.free.store(1, Ordering::Release);
+        counted.free.fetch_add(1, Ordering::Release);
         counted.queue.wake_one();
     }
 }

@@ -39,7 +39,7 @@ struct Header {
 }
 
 impl Headers {
-    /// Headers of so many buffers, all on the list, for threads numbered below `threads`.
+    /// Headers of this number of buffers, all on the list, for threads numbered below `threads`.
     pub(super) fn new(buffers: usize, threads: usize) -> Self {
         let header = |at| {
             CachePadded::new(Header {

@@ -24,7 +24,7 @@ use crate::spin::Exclusion;
 pub struct HeldList(Headers);
 
 impl HeldList {
-    /// So many buffers, for threads numbered below `threads`.
+    /// This number of buffers, for threads numbered below `threads`.
     pub fn new(buffers: usize, threads: usize) -> Self {
         Self(Headers::new(buffers, threads))
     }

@@ -13,13 +13,15 @@
 //! What must hold: headers are type-stable (`headers`). A place is given once. So an unchanged
 //! place means that the header has lain on the list all the time, and that its successor was right.
 //! Each new start means that another thread has changed the list meanwhile. A search that starts
-//! again keeps its bound.
+//! again keeps its bound. One that finds nothing takes a new bound if buffers were put on the list
+//! meanwhile.
 //!
 //! The lock is [`AdaptiveLock`](crate::sleep_lock::AdaptiveLock), FreeBSD's `mtx(9)`.
 //!
-//! Cost in line transfers: busy headers on the way are read without the lock and stay in every
-//! core's cache. Under the lock 4 of them, at any length of the scan: the lock, the victim and its
-//! neighbours.
+//! Cost in line transfers: busy headers on the way are read without the lock, and all but the last
+//! stay in every core's cache. Under the lock a removal moves 4 lines at any length of the scan:
+//! the lock, the victim and its neighbours. A release moves 5: the lock, the end of the list, the
+//! last header, the buffer and the counter of places.
 
 use super::CleanList;
 use super::headers::{END, Headers, OFF};
@@ -38,7 +40,7 @@ struct Found {
 }
 
 impl ScannedList {
-    /// So many buffers, for threads numbered below `threads`.
+    /// This number of buffers, for threads numbered below `threads`.
     pub fn new(buffers: usize, threads: usize) -> Self {
         Self(Headers::new(buffers, threads))
     }
@@ -93,12 +95,14 @@ impl CleanList for ScannedList {
     type Kept = ();
 
     fn victim(&self, me: &mut Caller, (): &mut ()) -> Option<usize> {
-        let bound = self.0.newest();
+        let mut bound = self.0.newest();
         loop {
             match self.walk(me, bound) {
+                Ok(None) if self.0.newest() > bound => bound = self.0.newest(),
                 Ok(found) => return found,
-                Err(Moved) => me.retried(),
+                Err(Moved) => {}
             }
+            me.retried();
         }
     }
 

@@ -31,7 +31,7 @@ const WAITER: u32 = COUNT + 1;
 pub struct FutexSemaphores(Box<[CachePadded<Futex>]>);
 
 impl FutexSemaphores {
-    /// So many semaphores, each with this count, for at most 65,535 posts and waiters each.
+    /// This number of semaphores, each with this count, for at most 65,535 posts and waiters each.
     pub fn new(semaphores: usize, count: u16) -> Self {
         let futex = |_| CachePadded::new(Futex::new(u32::from(count)));
         Self((0..semaphores).map(futex).collect())
