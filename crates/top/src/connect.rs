@@ -46,7 +46,7 @@ impl Connection {
         let mut connection = Self { config, client: None, place, number: 0 };
         match connection.connect() {
             Err(fault) if password.is_none() && wants_password(&fault) && std::io::stdin().is_terminal() => {
-                let asked = rpassword::prompt_password(format!("Password for {user}: "));
+                let asked = rpassword::prompt_password(format!("Password for {}: ", clean::line(user)));
                 connection.config.password(asked.map_err(|error| format!("cannot ask: {error}"))?);
                 connection.connect().map_err(|fault| connection.refusal(&fault))?;
             }

@@ -9,6 +9,7 @@
 //! 5. [`source`] keeps the connection on a thread of its own, so that keys work while a server is
 //!    slow or gone.
 //! 6. [`screen`] joins them on a terminal, and [`plain`] prints one frame.
+//! 7. [`ending`] ends the program by a signal, whatever the others wait for.
 //!
 //! What must hold:
 //!
@@ -19,6 +20,7 @@
 mod clean;
 mod connect;
 mod draw;
+mod ending;
 mod figures;
 mod numbers;
 mod options;
@@ -40,10 +42,10 @@ pub use options::Options;
 ///
 /// One line that says why: no server answers, it refuses the login, or the terminal cannot be used.
 pub fn run(options: &Options) -> Result<(), String> {
-    let connection = connect::Connection::open(options)?;
     if options.once || !std::io::stdout().is_terminal() {
-        plain::run(connection, options)
-    } else {
-        screen::run(connection, options)
+        return plain::run(connect::Connection::open(options)?, options);
     }
+    // Before a prompt for a password, which changes the terminal too.
+    let end = ending::listen()?;
+    screen::run(connect::Connection::open(options)?, options, &end)
 }

@@ -1,13 +1,11 @@
 //! The terminal, and the loop that joins keys, samples and frames.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::connect::Connection;
 use crate::draw::{self, View};
@@ -23,13 +21,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// A look that takes longer is trouble.
 const SLOW: Duration = Duration::from_secs(3);
 
-/// Shows the server until the user quits or a signal ends the program.
-pub(crate) fn run(connection: Connection, options: &Options) -> Result<(), String> {
-    let end = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        let set = signal_hook::flag::register(signal, end.clone());
-        set.map_err(|error| format!("cannot listen for signals: {error}"))?;
-    }
+/// Shows the server until the user quits or `end` is set.
+pub(crate) fn run(connection: Connection, options: &Options, end: &AtomicBool) -> Result<(), String> {
     let mut screen = Screen {
         place: format!("{}  {}", connection.place, crate::clean::line(&options.user)),
         interval: options.interval,
@@ -40,7 +33,7 @@ pub(crate) fn run(connection: Connection, options: &Options) -> Result<(), Strin
         state: State::default(),
     };
     let mut terminal = Terminal::open()?;
-    screen.show(&mut terminal.0, &end)
+    screen.show(&mut terminal.0, end)
 }
 
 /// Puts the terminal back when dropped. A panic's message comes before the drop, so the library's
@@ -50,7 +43,7 @@ struct Terminal(DefaultTerminal);
 impl Terminal {
     fn open() -> Result<Self, String> {
         ratatui::try_init().map(Self).map_err(|error| {
-            ratatui::restore();
+            let _ = ratatui::try_restore();
             format!("cannot use the terminal: {error}; --once needs none")
         })
     }
@@ -60,7 +53,7 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let _ = self.0.show_cursor();
-            ratatui::restore();
+            let _ = ratatui::try_restore();
         }
     }
 }
