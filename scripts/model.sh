@@ -101,7 +101,7 @@ if ((builds == 2)); then
   programs+=("$results/allcore-model-2")
 fi
 
-# Counts cache lines with so many cores.
+# Counts cache lines with this number of cores.
 count_lines() {
   timeout "$limit" "$results/allcore-model-1" --lines --cores "$1" >"$results/lines-$1.txt"
 }

@@ -50,7 +50,7 @@ const KINDS: [Kind; 2] = [
 /// of the sessions and from what the engine does beside. A writer's grow with the cores: some 1.25
 /// times the figures of ARCHITECTURE.md are allowed.
 const BOUNDS: [fn(f64) -> f64; KINDS.len()] = [|_| 1.0, |cores| 26.0 + 12.5 * cores.sqrt()];
-/// An update makes at least so many. With fewer the ledger heard nothing.
+/// An update makes at least this number. With fewer the ledger heard nothing.
 const LEAST: f64 = 1.0;
 
 /// Transfers for each kind of transaction, by a text that names their place.

@@ -125,7 +125,7 @@ impl<'a> RacyBytes<'a> {
     pub fn copy_to(&self, offset: usize, to: &mut [u8]) -> bool {
         let inside = self.inside(offset, to.len());
         if inside {
-            // SAFETY: `to` holds so many bytes and is exclusively borrowed.
+            // SAFETY: `to` has the length given and is exclusively borrowed.
             unsafe { self.copy(offset, to.as_mut_ptr(), to.len()) };
         }
         inside

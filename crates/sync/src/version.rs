@@ -71,7 +71,7 @@ impl<const PINS: u32> Default for VersionLatch<PINS> {
 impl<const PINS: u32> VersionLatch<PINS> {
     const PIN: u64 = 1;
     const PIN_MASK: u64 = Version::<PINS>::PIN_MASK;
-    /// Pins that stay are at most so many. As many threads can add one that they take back, before
+    /// The most pins that stay. As many threads can add one that they take back, before
     /// the count would run into the latch.
     const PINS_MOST: u64 = Self::PIN_MASK / 2;
     const LATCH: u64 = Version::<PINS>::LATCH;
