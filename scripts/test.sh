@@ -68,8 +68,9 @@ step "clippy"
 cargo clippy --workspace --all-targets --locked -- -D warnings
 
 step "documentation of the code"
+# With examples cargo chooses the same features of libraries as for the tests, and checks them once.
 RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
-  cargo doc --workspace --no-deps --document-private-items --locked
+  cargo doc --workspace --lib --bins --examples --no-deps --document-private-items --locked
 
 step "lints and documentation of the model machine"
 # A target folder of its own: the same crates with other lints would be checked anew in both.
