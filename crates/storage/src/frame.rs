@@ -22,7 +22,7 @@
 //!    LSNs are stored as complements for that.
 
 use sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use sync::{Version, VersionLatch};
+use sync::{Spinners, Version, VersionLatch};
 
 use crate::page::{Lsn, PageNo};
 
@@ -55,6 +55,8 @@ pub struct Frame {
     next_free: AtomicU32,
     usage: AtomicU8,
     writing: AtomicBool,
+    /// The threads that lost the latch to others while they walked to it, in order.
+    pub(crate) losers: Spinners,
 }
 
 const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
@@ -72,6 +74,7 @@ impl Frame {
             next_free: AtomicU32::new(0),
             usage: AtomicU8::new(0),
             writing: AtomicBool::new(false),
+            losers: Spinners::new(),
         }
     }
 

@@ -29,6 +29,7 @@ mod machine;
 mod padded;
 mod processor;
 mod spin;
+mod spinners;
 mod version;
 mod wait;
 mod work;
@@ -46,6 +47,7 @@ pub use machine::{
 pub use padded::{CachePadded, PerCore};
 pub use processor::prefetch;
 pub use spin::{SpinGuard, SpinLock};
+pub use spinners::Spinners;
 pub use version::{Version, VersionLatch};
 pub use wait::WaitQueue;
 pub use work::WorkQueue;

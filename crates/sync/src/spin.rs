@@ -1,8 +1,8 @@
 //! A lock for short critical sections: a few dozen instructions, no I/O, no park.
 //!
-//! It counts as a latch. A waiter spins a bounded number of times and then gives its time slice to
-//! the kernel, because the holder may be a preempted thread. The holder is no parked fiber, because
-//! no fiber parks with a latch.
+//! It counts as a latch. Waiters queue, and the first one alone polls the lock ([`Spinners`]).
+//! After a bounded number of polls it gives its time slice to the kernel, because the holder may be
+//! a preempted thread. The holder is no parked fiber, because no fiber parks with a latch.
 //!
 //! Each lock has a class, by which the profiler names it ([`crate::profile`]).
 
@@ -13,6 +13,7 @@ use std::panic::Location;
 use crate::atomic::{AtomicBool, Ordering, spin_loop};
 use crate::machine::preemption_point;
 use crate::profile::{self, Class, Hold, Kind, Site, Waiting};
+use crate::spinners::Spinners;
 use crate::{held, park};
 
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
@@ -21,6 +22,7 @@ const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 #[derive(Debug)]
 pub struct SpinLock<T> {
     class: Class,
+    spinners: Spinners,
     locked: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -42,13 +44,23 @@ impl<T> SpinLock<T> {
     /// An open lock of this class.
     #[cfg(not(loom))]
     pub const fn new(class: Class, value: T) -> Self {
-        Self { class, locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        Self {
+            class,
+            spinners: Spinners::new(),
+            locked: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// An open lock of this class.
     #[cfg(loom)]
     pub fn new(class: Class, value: T) -> Self {
-        Self { class, locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        Self {
+            class,
+            spinners: Spinners::new(),
+            locked: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Waits for the lock.
@@ -110,21 +122,23 @@ impl<T> SpinLock<T> {
         taken
     }
 
-    /// Takes the lock. Calls `held_by_another` at each look that finds it taken.
+    /// Takes the lock in turn. Calls `held_by_another` at each look that finds it taken.
     #[cold]
     fn take_contended(&self, held_by_another: impl Fn()) {
-        loop {
-            for _ in 0..SPINS {
-                // Relaxed: only a hint when to try; `take` acquires.
-                if self.locked.load(Ordering::Relaxed) {
-                    held_by_another();
-                } else if self.take() {
-                    return;
+        self.spinners.in_turn(|| {
+            loop {
+                for _ in 0..SPINS {
+                    // Relaxed: only a hint when to try; `take` acquires.
+                    if self.locked.load(Ordering::Relaxed) {
+                        held_by_another();
+                    } else if self.take() {
+                        return;
+                    }
+                    spin_loop();
                 }
-                spin_loop();
+                park::yield_thread();
             }
-            park::yield_thread();
-        }
+        });
     }
 
     #[inline(always)]
@@ -190,14 +204,14 @@ mod tests {
     fn excludes_and_counts_as_a_latch() {
         let lock = SpinLock::new(&"test", 0u64);
         std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| (0..20_000).for_each(|_| *lock.lock() += 1));
+            for _ in 0..16 {
+                scope.spawn(|| (0..5000).for_each(|_| *lock.lock() += 1));
             }
         });
         let guard = lock.lock();
         assert_eq!(held::count(), 1);
         assert!(lock.try_lock().is_none());
-        assert_eq!(*guard, 60_000);
+        assert_eq!(*guard, 80_000);
         drop(guard);
         assert_eq!(held::count(), 0);
     }

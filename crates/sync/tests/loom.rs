@@ -9,7 +9,7 @@ use loom::thread;
 
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use sync::profile::Class;
-use sync::{BatchCursor, Caption, FairQueue, SpinLock, VersionLatch, WaitQueue, Walk};
+use sync::{BatchCursor, Caption, FairQueue, SpinLock, Spinners, VersionLatch, WaitQueue, Walk};
 
 /// The class of the latches below.
 const CLASS: fn() -> Class = || &"test";
@@ -34,6 +34,39 @@ fn a_spin_lock_excludes_other_threads() {
         *lock.lock() += 1;
         thread.join().unwrap();
         assert_eq!(*lock.lock(), 2);
+    });
+}
+
+/// A holder and two waiters: the lock and the queue of those who spin for it.
+#[test]
+fn a_spin_lock_with_a_queue_excludes_other_threads() {
+    model_within(2, || {
+        let lock = Arc::new(SpinLock::new(&"test", 0));
+        let count = |lock: &SpinLock<i32>| *lock.lock() += 1;
+        let others = [lock.clone(), lock.clone()].map(|lock| thread::spawn(move || count(&lock)));
+        count(&lock);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(*lock.lock(), 3);
+    });
+}
+
+/// One of three threads is first at a time, sees what the ones before it did, and each has its
+/// turn.
+#[test]
+fn spinners_are_first_one_at_a_time() {
+    model_within(2, || {
+        let shared = Arc::new((Spinners::new(), AtomicU64::new(0)));
+        let turn = |shared: &(Spinners, AtomicU64)| {
+            shared.0.in_turn(|| {
+                // Relaxed: the turns order what they do.
+                let before = shared.1.load(Ordering::Relaxed);
+                shared.1.store(before + 1, Ordering::Relaxed);
+            });
+        };
+        let others = [shared.clone(), shared.clone()].map(|shared| thread::spawn(move || turn(&shared)));
+        turn(&shared);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(shared.1.load(Ordering::Relaxed), 3);
     });
 }
 

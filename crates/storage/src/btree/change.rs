@@ -13,7 +13,7 @@ use std::cell::RefCell;
 
 use runtime::core_local;
 
-use super::descend::{Aim, Retry, Stop, descend};
+use super::descend::{Aim, Retry, Stop};
 use super::{Action, EntryChange, MAX_ENTRY, MAX_KEY, Tree, merge, split};
 use crate::log::Share;
 use crate::node::edit;
@@ -103,7 +103,7 @@ impl Tree {
         let share = if change.compensates() { Share::Reserved } else { Share::Ordinary };
         loop {
             store.wal.ensure_for(share, LOG_ROOM)?;
-            match self.try_change(store, key, change, &mut scratch) {
+            match self.try_change(store, &mut retry, key, change, &mut scratch) {
                 Ok(Attempt::Done(false)) => return Ok(()),
                 Ok(Attempt::Done(true)) => {
                     drop(scratch);
@@ -121,12 +121,12 @@ impl Tree {
     fn try_change(
         &self,
         store: &Store,
+        retry: &mut Retry<'_>,
         key: &[u8],
         change: &mut impl EntryChange,
         scratch: &mut Scratch,
     ) -> Result<Attempt, Stop> {
-        let place = descend(&store.pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
-        let mut page = place.step.page.lock()?;
+        let mut page = retry.latch_leaf(self, Aim::At(key))?;
         change_leaf(store, &mut page, key, change, scratch)
             .ok_or_else(|| Stop::Corrupt(page.page_no(), "unreadable leaf"))
     }

@@ -189,7 +189,7 @@ impl Cursor {
     fn move_to(&mut self, store: &Store, way: Way, aim: Aim<'_>, gap: Gap<'_>) -> Result<(), Error> {
         let mut retry = Retry::new(&store.pool);
         loop {
-            match self.try_move(store, aim, retry.latch_now()) {
+            match self.try_move(store, aim, &mut retry) {
                 Ok(()) => break,
                 Err(stop) => {
                     self.copied = None;
@@ -213,16 +213,16 @@ impl Cursor {
         Ok(())
     }
 
-    fn try_move(&mut self, store: &Store, aim: Aim<'_>, latch: bool) -> Result<(), Stop> {
-        let place = descend(&store.pool, &self.tree, aim, 0)?.ok_or(Stop::Restart)?;
-        let page = place.step.page;
-        if latch {
-            let page = page.lock()?;
+    fn try_move(&mut self, store: &Store, aim: Aim<'_>, retry: &mut Retry<'_>) -> Result<(), Stop> {
+        if retry.latch_now() {
+            let page = retry.latch_leaf(&self.tree, aim)?;
             self.leaf.copy_from_slice(page.bytes());
-        } else {
-            page.bytes().copy_all(&mut *self.leaf);
-            page.validate()?;
+            self.copied = Some(page.page_no());
+            return Ok(());
         }
+        let place = descend(&store.pool, &self.tree, aim, 0)?.ok_or(Stop::Restart)?;
+        place.step.page.bytes().copy_all(&mut *self.leaf);
+        place.step.page.validate()?;
         self.copied = Some(place.step.page_no);
         Ok(())
     }

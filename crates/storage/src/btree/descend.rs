@@ -15,7 +15,7 @@ use crate::frame::State;
 use crate::node::Node;
 use crate::page::{PageKind, offset};
 use crate::pool::yield_for_latch;
-use crate::{Error, Miss, PageNo, PageRef, Pinned, Pool, Restart};
+use crate::{Error, Miss, PageMut, PageNo, PageRef, Pinned, Pool, Restart};
 
 /// Misses after which the walk pins missing pages, so that a small pool cannot evict one page of
 /// the way for the next.
@@ -37,6 +37,8 @@ const LEAF_PREFETCH: usize = 576;
 pub(super) enum Stop {
     /// Something changed on the way.
     Restart,
+    /// Another thread has latched or changed the leaf in this frame before this one could latch it.
+    Overtaken(u32),
     /// The page cannot be read now, for this reason.
     Missing(PageNo, Miss),
     /// The page was read whole and is no node of this tree.
@@ -164,6 +166,13 @@ pub(super) fn descend<'p>(
     Ok(Some(Place { step, parent }))
 }
 
+#[inline]
+fn latch_leaf<'p>(pool: &'p Pool, tree: &Tree, aim: Aim<'_>) -> Result<PageMut<'p>, Stop> {
+    let place = descend(pool, tree, aim, 0)?.ok_or(Stop::Restart)?;
+    let page = place.step.page;
+    page.lock().map_err(|Restart| Stop::Overtaken(page.frame))
+}
+
 /// The level of the root.
 pub(super) fn root_level(pool: &Pool, tree: &Tree) -> Result<u8, Stop> {
     let step = look(pool, tree.root, None)?;
@@ -178,13 +187,15 @@ pub(super) struct Retry<'p> {
     conflicts: u32,
     misses: u32,
     pins: Vec<Pinned<'p>>,
+    /// The frame whose latch the last walk lost to another thread.
+    lost: Option<u32>,
 }
 
 impl<'p> Retry<'p> {
     /// The state before the first walk.
     #[inline]
     pub fn new(pool: &'p Pool) -> Retry<'p> {
-        Retry { pool, conflicts: 0, misses: 0, pins: Vec::new() }
+        Retry { pool, conflicts: 0, misses: 0, pins: Vec::new(), lost: None }
     }
 
     /// Whether so many conflicts have occurred that a reader should latch.
@@ -193,12 +204,28 @@ impl<'p> Retry<'p> {
         self.conflicts >= CONFLICTS_BEFORE_LATCH
     }
 
+    /// Walks to the leaf that `aim` names and takes its latch. If the last walk lost the latch to
+    /// another thread, this one waits for its turn among the losers. They walk one after the other,
+    /// so each of them contends with newcomers alone.
+    #[inline]
+    pub fn latch_leaf(&mut self, tree: &Tree, aim: Aim<'_>) -> Result<PageMut<'p>, Stop> {
+        let pool = self.pool;
+        match self.lost.take() {
+            None => latch_leaf(pool, tree, aim),
+            Some(frame) => pool.in_turn_of(frame, || latch_leaf(pool, tree, aim)),
+        }
+    }
+
     /// Waits for the cause that stopped the walk. The caller holds no latch. Fails when another try
     /// cannot help.
     #[cold]
     pub fn after(&mut self, stop: Stop) -> Result<(), Error> {
         match stop {
             Stop::Restart => self.conflict(),
+            Stop::Overtaken(frame) => {
+                self.lost = Some(frame);
+                self.conflict()
+            }
             Stop::Missing(_, Miss::Busy) => {
                 self.conflicts += CONFLICTS_PER_YIELD - 1;
                 self.conflict()

@@ -46,7 +46,7 @@ impl Tree {
         loop {
             let result = match retry.latch_now() {
                 false => self.try_get(pool, key, value),
-                true => self.get_latched(pool, key, value),
+                true => self.get_latched(&mut retry, key, value),
             };
             match result {
                 Ok(found) => return Ok(found),
@@ -57,12 +57,10 @@ impl Tree {
 
     /// For a leaf that changes all the time. The reader gets its latch at any moment between two
     /// changes.
-    fn get_latched(&self, pool: &Pool, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Stop> {
-        let place = descend(pool, self, Aim::At(key), 0)?.ok_or(Stop::Restart)?;
-        let page = place.step.page.lock()?;
+    fn get_latched(&self, retry: &mut Retry<'_>, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Stop> {
+        let page = retry.latch_leaf(self, Aim::At(key))?;
         let found = read_value(Node::of(page.bytes()), key, value);
-        let found = found.ok_or(Stop::Corrupt(place.step.page_no, "unreadable leaf"))?;
-        Ok(found)
+        found.ok_or_else(|| Stop::Corrupt(page.page_no(), "unreadable leaf"))
     }
 }
 

@@ -39,6 +39,14 @@ impl Pool {
         self.header(frame).latch.try_lock_idle(seen, move || self.class_of(frame))
     }
 
+    /// Runs `walk` when the caller's turn has come among those who lost the latch of a frame to
+    /// another thread. `walk` leads there again. It does not park.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn in_turn_of<R>(&self, frame: u32, walk: impl FnOnce() -> R) -> R {
+        profile::wait(&"turn at a page", || self.header(frame).losers.in_turn(walk))
+    }
+
     /// Whether nothing has changed in a frame since `seen`.
     #[inline]
     #[track_caller]
