@@ -12,6 +12,9 @@ use sync::{CachePadded, PerCore, SpinLock, assert_apart};
 
 /// Page numbers that a core takes from the bitmap at a time.
 const RUN: usize = 32;
+/// Other cores into whose stock a core looks before the file grows. Each look moves a cache line
+/// there and back.
+const NEIGHBOURS: usize = 4;
 /// The most page numbers that a core keeps.
 const KEPT_MAX: usize = 2 * RUN;
 
@@ -125,8 +128,14 @@ impl PageNumbers {
                 return Some(page);
             }
         }
-        // Before the file grows, the core takes a number that another core keeps, one lock at a
+        // Before the file grows, the core takes a number that a neighbour keeps, one lock at a
         // time.
+        (1..=NEIGHBOURS.min(self.kept.len() - 1))
+            .find_map(|step| self.kept.get((core + step) % self.kept.len()).lock().pop())
+    }
+
+    /// Takes a number that any core keeps, for when the file cannot grow.
+    pub(crate) fn take_kept(&self) -> Option<u32> {
         self.kept.iter().find_map(|kept| kept.lock().pop())
     }
 
@@ -207,6 +216,16 @@ mod tests {
         assert_eq!((numbers.is_exhausted(), numbers.free()), (true, 100));
         numbers.extend(1300, |_| false);
         assert!(!numbers.is_exhausted() && numbers.take(1).is_some());
+    }
+
+    #[test]
+    fn a_distant_core_keeps_its_numbers_until_the_file_cannot_grow() {
+        let numbers = PageNumbers::new(2 * NEIGHBOURS);
+        numbers.extend(RUN as u32, |_| false);
+        assert!(numbers.take(0).is_some());
+        assert_eq!((numbers.take(1), numbers.free()), (None, RUN as u32 - 1));
+        assert!(numbers.take(2 * NEIGHBOURS - 1).is_some(), "core 0 is its neighbour");
+        assert_eq!((0..RUN).map_while(|_| numbers.take_kept()).count(), RUN - 2);
     }
 
     #[test]

@@ -171,8 +171,10 @@ impl Numbers {
             } else {
                 let _turn = Growing(self);
                 // Another fiber may have grown the file or returned a number since the look above.
-                if self.free.is_exhausted() {
-                    wait_event::during(WaitEvent::DataFileExtend, &grow)?;
+                if self.free.is_exhausted()
+                    && let Err(error) = wait_event::during(WaitEvent::DataFileExtend, &grow)
+                {
+                    return self.free.take_kept().ok_or(error);
                 }
             }
         }

@@ -4,18 +4,24 @@
 //! fence, and then looks at what it waits for. A change of that is followed by [`Waiters::fence`]
 //! and a look at the lists. So either the waiter sees the change, or its waker is found.
 //!
+//! Whether anybody waits is asked several times for each write. So one word has the highest LSN of
+//! all, and only those who wake look into the cores' lists.
+//!
 //! `tests/loom_log.rs` runs this file under loom.
 
 use std::task::Waker;
 
 use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use sync::{PerCore, SpinLock};
+use sync::{CachePadded, PerCore, SpinLock};
 
 /// The waiters of all cores.
 #[derive(Debug)]
 pub struct Waiters {
     /// By core. The last list is that of threads that are no workers.
     lists: PerCore<List>,
+    /// The highest LSN that anybody has waited for. It only rises: a waiter leaves once its LSN is
+    /// durable, or wakes to see to that itself.
+    highest: CachePadded<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -41,11 +47,14 @@ impl List {
 impl Waiters {
     /// No waiters, on so many cores.
     pub fn new(cores: usize) -> Waiters {
-        Waiters { lists: PerCore::new(cores + 1, |_| List::new()) }
+        Waiters {
+            lists: PerCore::new(cores + 1, |_| List::new()),
+            highest: CachePadded::new(AtomicU64::new(0)),
+        }
     }
 
-    /// Adds a waiter of `core` for `lsn`. The caller then looks whether it must park. A change
-    /// that it does not see is followed by a look at the lists, which finds it.
+    /// Adds a waiter of `core` for `lsn`. The caller then looks whether it must park. A change that
+    /// it does not see is followed by a look at the lists, which finds it.
     pub fn enter(&self, core: Option<usize>, lsn: u64, waker: Waker) {
         let list = self.list(core);
         {
@@ -55,6 +64,8 @@ impl Waiters {
             let highest = list.highest.load(Ordering::Relaxed).max(lsn);
             list.highest.store(highest, Ordering::Relaxed); // Relaxed: as its load
         }
+        // Release: a thread that learns of the waiter here finds it in its list.
+        self.highest.fetch_max(lsn, Ordering::Release);
         Self::fence();
     }
 
@@ -65,10 +76,10 @@ impl Waiters {
         fence(Ordering::SeqCst);
     }
 
-    /// Whether somebody waits for more than `end`.
+    /// Whether somebody waits for more than `end`, which no write covers.
     pub(crate) fn any_above(&self, end: u64) -> bool {
-        // Relaxed: ordered by the fences.
-        self.lists.iter().any(|list| list.highest.load(Ordering::Relaxed) > end)
+        // Acquire: pairs with `enter`.
+        self.highest.load(Ordering::Acquire) > end
     }
 
     /// Makes the caller the one session of `core` that goes to gather, unless there is one. It
