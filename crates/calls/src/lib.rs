@@ -20,11 +20,17 @@ pub mod random;
 pub mod reads;
 pub mod semaphore;
 pub mod size;
+pub mod switches;
 pub mod title;
 
 use std::io;
 
 #[cfg(test)]
+use variants::caller;
+
+// The threads that stress the variants of the crate `variants`.
+#[cfg(test)]
+#[path = "../../variants/src/test_threads.rs"]
 mod test_threads;
 
 /// The result of a call of the kernel that cannot fail here.

@@ -163,9 +163,7 @@ mod tests {
     use sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::test_threads::{THREADS, at_once};
-
-    const ROUNDS: u64 = 500;
+    use crate::test_threads::{ROUNDS, THREADS, at_once};
 
     fn excludes(semaphores: &impl Semaphores) {
         let sums = [AtomicU64::new(0), AtomicU64::new(0)];

@@ -13,7 +13,6 @@
 //! Cost: 1 system call a title, for [`CommFile`] with the file's lock and a copy of the text; none
 //! for [`Off`].
 
-use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Write;
 
@@ -23,7 +22,12 @@ use crate::checked;
 pub const LENGTH: usize = 15;
 
 /// The title of one thread, which is the only one to use it.
-pub trait Title: Default {
+pub trait Title: Sized {
+    /// The title of the calling thread.
+    ///
+    /// # Errors
+    /// A line: the kernel refuses what it takes.
+    fn new() -> Result<Self, String>;
     /// Shows a text of at most [`LENGTH`] bytes.
     fn set(&self, text: &str);
     /// The text that others see. `None` if they see none.
@@ -31,10 +35,14 @@ pub trait Title: Default {
 }
 
 /// The thread's name, set by a system call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct NameCall;
 
 impl Title for NameCall {
+    fn new() -> Result<Self, String> {
+        Ok(Self)
+    }
+
     #[inline]
     fn set(&self, text: &str) {
         let mut name = [0u8; LENGTH + 1];
@@ -51,18 +59,21 @@ impl Title for NameCall {
 }
 
 /// The thread's name, written to its file in `/proc`.
-#[derive(Debug, Default)]
-pub struct CommFile {
-    /// Opened at the first use, by the thread whose name it holds.
-    file: OnceCell<File>,
-}
+#[derive(Debug)]
+pub struct CommFile(File);
 
 impl Title for CommFile {
+    fn new() -> Result<Self, String> {
+        let path = "/proc/thread-self/comm";
+        let opened = File::options().write(true).open(path);
+        opened
+            .map(Self)
+            .map_err(|error| format!("{path}: {error}: see ulimit -n, or name fewer by --threads"))
+    }
+
     #[inline]
     fn set(&self, text: &str) {
-        let open = || File::options().write(true).open("/proc/thread-self/comm").expect("/proc is mounted");
-        let mut file = self.file.get_or_init(open);
-        let written = file.write(text.as_bytes());
+        let written = (&self.0).write(text.as_bytes());
         assert_eq!(written.expect("a thread may write its own name"), text.len(), "a title is short");
     }
 
@@ -72,10 +83,14 @@ impl Title for CommFile {
 }
 
 /// No title.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Off;
 
 impl Title for Off {
+    fn new() -> Result<Self, String> {
+        Ok(Self)
+    }
+
     #[inline]
     fn set(&self, text: &str) {
         std::hint::black_box(text);
@@ -99,7 +114,7 @@ mod tests {
 
     fn shows_the_last<T: Title>() {
         at_once(|me| {
-            let title = T::default();
+            let title = T::new().unwrap();
             for round in 0..50 {
                 title.set("SELECT");
                 title.set(&format!("idle {} {round}", me.number()));

@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod locks;
 pub mod options;
 mod page;
 mod report;

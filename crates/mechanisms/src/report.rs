@@ -12,11 +12,12 @@ use lab::figures;
 use lab::{Interval, estimate_positive, median, of_logs};
 use serde::{Deserialize, Serialize};
 
+use crate::locks::Place;
 use crate::round::Round;
 use crate::rows::{Part, Row};
 
 /// Version of the stored form; raise it when the form changes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The columns of a row's table.
 const HEADS: [&str; 10] = [
     "threads",
@@ -27,7 +28,7 @@ const HEADS: [&str; 10] = [
     "arm / stock",
     "least, most",
     "retries/op",
-    "sleeps/op",
+    "switches/op",
     "shoot-downs/op",
 ];
 /// The column of the row's figure.
@@ -38,15 +39,21 @@ const FIGURE: usize = 3;
 pub(crate) struct Measured {
     /// By arm and number of threads.
     pub rounds: Vec<Vec<Vec<Round>>>,
-    /// By arm: why it cannot be measured here.
-    pub absent: Vec<Option<String>>,
+    /// By arm and number of threads: why it cannot be measured here.
+    pub absent: Vec<Vec<Option<String>>>,
+    /// By arm: where its threads waited longest for a lock, with the most threads.
+    pub locks: Vec<Option<Place>>,
 }
 
 impl Measured {
     /// Nothing yet, for so many numbers of threads.
     pub fn of(row: &Row, threads: usize) -> Self {
-        let rounds = row.arms.iter().map(|_| vec![Vec::new(); threads]).collect();
-        Self { rounds, absent: vec![None; row.arms.len()] }
+        let arms = row.arms.len();
+        Self {
+            rounds: vec![vec![Vec::new(); threads]; arms],
+            absent: vec![vec![None; threads]; arms],
+            locks: vec![None; arms],
+        }
     }
 }
 
@@ -74,9 +81,19 @@ pub(crate) struct RowReport {
     pub code: String,
     /// The unit of its figures: `ops/s`, or `bytes`.
     pub unit: String,
-    /// The arms that could not be measured, each with the reason.
-    absent: Vec<(String, String)>,
+    /// The arms that could not be measured.
+    absent: Vec<Absent>,
+    /// The arms whose threads took locks that the profiler counts, with the most threads.
+    locks: Vec<(String, Place)>,
     pub points: Vec<Point>,
+}
+
+/// An arm that could not be measured with some numbers of threads.
+#[derive(Debug, Serialize, Deserialize)]
+struct Absent {
+    arm: String,
+    threads: Vec<usize>,
+    reason: String,
 }
 
 /// An arm with a number of threads.
@@ -95,8 +112,8 @@ pub(crate) struct Point {
     most: Option<f64>,
     /// Failed atomic changes for each operation; absent where the arm does not count them.
     retries: Option<f64>,
-    /// Calls of the kernel to sleep or to yield for each operation; absent as above.
-    sleeps: Option<f64>,
+    /// Context switches for each operation; absent where other processes do the work.
+    switches: Option<f64>,
     /// TLB shoot-downs of the machine for each operation; absent where they are not counted.
     shootdowns: Option<f64>,
     measured: Vec<Round>,
@@ -119,8 +136,10 @@ impl Report {
                 if rounds.is_empty() {
                     continue;
                 }
-                let over = |of: fn(&Round) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
-                let counted = |of: fn(&Round) -> f64| arm.part.counts().then(|| over(of));
+                let each = |of: fn(&Round) -> Option<u64>| {
+                    let each = |round: &Round| Some(of(round)? as f64 / round.operations as f64);
+                    rounds.iter().map(each).collect::<Option<Vec<_>>>().map(|each| median(&each))
+                };
                 points.push(Point {
                     threads,
                     arm: arm.name.to_owned(),
@@ -129,18 +148,17 @@ impl Report {
                     ratio: (arm.part != Part::Stock).then(|| ratio(stock, rounds)),
                     least: share(rounds, threads, |round| round.least),
                     most: share(rounds, threads, |round| round.most),
-                    retries: counted(|round| round.retries as f64 / round.operations as f64),
-                    sleeps: counted(|round| round.sleeps as f64 / round.operations as f64),
-                    shootdowns: rounds[0].shootdowns.is_some().then(|| {
-                        over(|round| round.shootdowns.unwrap_or_default() as f64 / round.operations as f64)
-                    }),
+                    retries: arm.part.counts_retries().then(|| each(|round| round.retries)).flatten(),
+                    switches: each(|round| round.switches),
+                    shootdowns: each(|round| round.shootdowns),
                     measured: rounds.clone(),
                 });
             }
         }
         let absent = row.arms.iter().zip(&measured.absent);
-        let absent =
-            absent.filter_map(|(arm, reason)| Some((arm.name.to_owned(), reason.clone()?))).collect();
+        let absent = absent.flat_map(|(arm, reasons)| Absent::of(arm.name, threads, reasons)).collect();
+        let locks = row.arms.iter().zip(&measured.locks);
+        let locks = locks.filter_map(|(arm, place)| Some((arm.name.to_owned(), place.clone()?))).collect();
         let is_size = |point: &Point| point.measured.iter().any(|round| round.bytes.is_some());
         let unit = if points.iter().any(is_size) { "bytes" } else { "ops/s" };
         self.rows.push(RowReport {
@@ -152,6 +170,7 @@ impl Report {
             code: row.code.to_owned(),
             unit: unit.to_owned(),
             absent,
+            locks,
             points,
         });
     }
@@ -191,10 +210,20 @@ impl Report {
 impl RowReport {
     /// The sentences above its table.
     pub fn text(&self) -> Vec<String> {
-        let Self { report, about, operation, here, absent, .. } = self;
+        let Self { report, about, operation, here, absent, locks, points, .. } = self;
+        let some = |arm: &str| points.iter().any(|point| point.arm == arm);
         let mut text =
             vec![format!("{report}. {about}."), format!("One operation: {operation}."), format!("{here}.")];
-        text.extend(absent.iter().map(|(arm, reason)| format!("Not measured: {arm}: {reason}.")));
+        text.extend(absent.iter().map(|absent| absent.line(some(&absent.arm))));
+        let most = points.iter().map(|point| point.threads).max().unwrap_or_default();
+        let place = |(arm, place): &(String, Place)| {
+            let Place { name, count, contended, seconds } = place;
+            let seconds = figures::number(*seconds);
+            format!(
+                "Locks of {arm} with {most} threads: {name}, {contended} of {count} waited, {seconds} s in all."
+            )
+        };
+        text.extend(locks.iter().map(place));
         text
     }
 
@@ -206,13 +235,40 @@ impl RowReport {
     }
 }
 
+impl Absent {
+    /// The absences of an arm, one for each reason, from a reason or none for each number of
+    /// threads.
+    fn of(arm: &str, threads: &[usize], reasons: &[Option<String>]) -> Vec<Self> {
+        let mut absent: Vec<Self> = Vec::new();
+        for (threads, reason) in threads.iter().zip(reasons) {
+            let Some(reason) = reason else { continue };
+            match absent.iter_mut().find(|absent| absent.reason == *reason) {
+                Some(absent) => absent.threads.push(*threads),
+                None => {
+                    let (arm, reason) = (arm.to_owned(), reason.clone());
+                    absent.push(Self { arm, threads: vec![*threads], reason });
+                }
+            }
+        }
+        absent
+    }
+
+    /// The sentence. Threads are named where the arm has figures for others.
+    fn line(&self, has_figures: bool) -> String {
+        let Self { arm, threads, reason } = self;
+        let numbers: Vec<String> = threads.iter().map(usize::to_string).collect();
+        let with = format!(" with {} threads", figures::list(&numbers));
+        format!("Not measured: {arm}{}: {reason}.", if has_figures { &with } else { "" })
+    }
+}
+
 impl Point {
     /// Its line in the row's table.
     pub fn cells(&self) -> Vec<String> {
         let percent = |share: Option<f64>| share.map(figures::percent);
         let share = percent(self.least).zip(percent(self.most));
         let share = share.map(|(least, most)| format!("{least}, {most}"));
-        let maybe = |value: Option<f64>| value.map_or(String::new(), figures::number);
+        let maybe = |value: Option<f64>| value.map_or("-".to_owned(), figures::number);
         vec![
             self.threads.to_string(),
             self.arm.clone(),
@@ -222,7 +278,7 @@ impl Point {
             self.ratio.as_ref().map_or(String::new(), figures::ratio),
             share.unwrap_or_default(),
             maybe(self.retries),
-            maybe(self.sleeps),
+            maybe(self.switches),
             maybe(self.shootdowns),
         ]
     }
@@ -256,8 +312,8 @@ pub(crate) mod tests {
             operations,
             least: operations / 4,
             most: operations / 2,
-            retries: operations * 2,
-            sleeps: 0,
+            retries: Some(operations * 2),
+            switches: Some(operations / 10),
             shootdowns: Some(operations / 2),
             bytes: None,
         };
@@ -269,7 +325,9 @@ pub(crate) mod tests {
         let mut measured = Measured::of(&ROWS[0], 1);
         measured.rounds[0][0] = rounds(&[1000, 2000, 1500, 1000, 2000]);
         measured.rounds[1][0] = rounds(&[3000, 6000, 4500, 3000, 6000]);
-        measured.absent[2] = Some("no such lock here".into());
+        measured.absent[2][0] = Some("no such lock here".into());
+        let name = "\"passes\" at a.rs:7 (acquire)".to_owned();
+        measured.locks[1] = Some(Place { name, count: 900, contended: 30, seconds: 0.25 });
         let mut report = Report::begin(Duration::from_secs(1), 5);
         report.add(&ROWS[0], &[2], &measured);
         report
@@ -283,7 +341,31 @@ pub(crate) mod tests {
         let ratio = other.ratio.expect("a ratio to the stock state");
         assert!((ratio.value - 3.0).abs() < 1e-9 && (ratio.high - ratio.low).abs() < 1e-9);
         assert_eq!((other.least, other.most, other.retries), (Some(0.5), Some(1.0), Some(2.0)));
-        assert_eq!(other.shootdowns, Some(0.5));
+        assert_eq!((other.shootdowns, other.switches), (Some(0.5), Some(0.1)));
+    }
+
+    #[test]
+    fn an_arm_is_absent_with_the_threads_that_it_was_refused() {
+        let reason = |reason: &str| Some(reason.to_owned());
+        let reasons = [None, reason("no memory"), reason("no files"), reason("no memory")];
+        let absent = Absent::of("mcs", &[1, 4, 16, 64], &reasons);
+        let lines: Vec<String> = absent.iter().map(|absent| absent.line(true)).collect();
+        let expected = ["mcs with 4 and 64 threads: no memory", "mcs with 16 threads: no files"];
+        assert_eq!(lines, expected.map(|line| format!("Not measured: {line}.")));
+        assert_eq!(absent[1].line(false), "Not measured: mcs: no files.");
+    }
+
+    #[test]
+    fn a_count_that_an_arm_does_not_have_is_no_zero() {
+        let mut measured = Measured::of(&ROWS[0], 1);
+        measured.rounds[0][0] = rounds(&[1000]);
+        let mut uncounted = rounds(&[1000]);
+        (uncounted[0].retries, uncounted[0].switches) = (None, None);
+        measured.rounds[1][0] = uncounted;
+        let mut report = Report::begin(Duration::from_secs(1), 1);
+        report.add(&ROWS[0], &[2], &measured);
+        let cells = |point: usize| report.rows[0].points[point].cells()[7..9].join(" ");
+        assert_eq!((cells(0).as_str(), cells(1).as_str()), ("2.00 0.100", "- -"));
     }
 
     #[test]
@@ -293,9 +375,9 @@ pub(crate) mod tests {
         fs::write(&path, report.json()).unwrap();
         let stored = Report::stored(&path).unwrap();
         assert_eq!((stored.table(120), stored.json()), (report.table(120), report.json()));
-        fs::write(&path, report.json().replace("\"version\": 2", "\"version\": 1")).unwrap();
+        fs::write(&path, report.json().replace("\"version\": 3", "\"version\": 2")).unwrap();
         let fault = Report::stored(&path).unwrap_err();
-        assert!(fault.contains("no run of version 2: measure again with --json"), "{fault}");
+        assert!(fault.contains("no run of version 3: measure again with --json"), "{fault}");
     }
 
     #[test]
@@ -304,6 +386,8 @@ pub(crate) mod tests {
         let table = report.table(120);
         assert!(table.contains("test-and-set") && !table.contains("mcs"), "{table}");
         assert!(table.contains("Not measured: ticket: no such lock here."), "{table}");
+        let locks = "\"passes\" at a.rs:7 (acquire), 30 of 900 waited, 0.250 s in all.";
+        assert!(table.contains(&format!("Locks of test-first with 2 threads: {locks}")), "{table}");
         assert!(table.contains("50%, 100%") && table.contains("3.00"), "{table}");
         let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(json["rows"][0]["points"][1]["measured"].as_array().unwrap().len(), 5);

@@ -7,11 +7,14 @@
 //!    whole round counts as 0.
 //! 3. A round ends soon after its time or a stop. Each thread ends its last operation, which no
 //!    thread that has gone can hold up: it holds nothing between two operations.
+//! 4. A thread that the system refuses something ends, and the round gives the reason in place of
+//!    counts. A thread that panics fails its row, and the run goes on with the next one.
 
 use std::io;
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
+use calls::switches;
 use sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use sync::{CachePadded, OnceLock};
 use variants::caller::Caller;
@@ -33,6 +36,15 @@ const STACK_BYTES: usize = 256 * 1024;
 pub(crate) trait Subject: Sync {
     /// One thread's life: [`Worker::repeat`] with the operation.
     fn work(&self, worker: &mut Worker<'_>);
+    /// Whether the structure counts atomic changes that failed. The kernel and the C library do not
+    /// tell theirs.
+    fn counts_retries(&self) -> bool {
+        true
+    }
+    /// Whether threads of this process do all of the work. Switches of others are not counted.
+    fn is_within(&self) -> bool {
+        true
+    }
     /// Checks the structure against the number of operations that all threads have done.
     ///
     /// # Errors
@@ -53,6 +65,7 @@ pub(crate) struct Worker<'a> {
     caller: Caller,
     phase: &'a AtomicU8,
     done: Done,
+    refused: Option<String>,
 }
 
 /// The operations of one thread.
@@ -62,7 +75,16 @@ struct Done {
     all: u64,
     counted: u64,
     retries: u64,
-    sleeps: u64,
+}
+
+/// How a round ended.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Outcome {
+    Counted(Round),
+    /// The stop flag was set.
+    Stopped,
+    /// The system refuses what the arm needs: the reason, in a line.
+    Refused(String),
 }
 
 /// The counts of a round.
@@ -78,10 +100,10 @@ pub(crate) struct Round {
     pub least: u64,
     /// Operations of the thread that did most.
     pub most: u64,
-    /// Failed atomic changes.
-    pub retries: u64,
-    /// Calls of the kernel to sleep or to give the time slice away.
-    pub sleeps: u64,
+    /// Failed atomic changes; absent where the structure does not count them.
+    pub retries: Option<u64>,
+    /// Context switches of all threads; absent where other processes do the work.
+    pub switches: Option<u64>,
     /// TLB shoot-downs of the whole machine; absent where the row or the kernel counts none.
     pub shootdowns: Option<u64>,
     /// The size that the row is about; absent in a row of rates.
@@ -99,6 +121,11 @@ impl Worker<'_> {
     /// The thread's number, from 0.
     pub fn number(&self) -> usize {
         self.caller.number()
+    }
+
+    /// Says that the system refuses what this thread needs. Its work is to end then.
+    pub fn refuse(&mut self, reason: String) {
+        self.refused = Some(reason);
     }
 
     /// Repeats an operation until the round is over.
@@ -122,7 +149,7 @@ impl Worker<'_> {
                 WARMUP => {}
                 COUNTED if counting => {
                     self.done.counted += done;
-                    (self.done.retries, self.done.sleeps) = (self.caller.retries(), self.caller.sleeps());
+                    self.done.retries = self.caller.retries();
                 }
                 // These operations began before the counted time.
                 COUNTED => {
@@ -135,27 +162,53 @@ impl Worker<'_> {
     }
 }
 
-/// Runs a round. `None` if `stop` ended it.
+/// Counts that the kernel keeps, for a whole round.
+#[derive(Debug, Clone, Copy)]
+struct Kernel {
+    switches: Option<u64>,
+    shootdowns: Option<u64>,
+}
+
+impl Kernel {
+    /// The counts until now.
+    fn now(subject: &dyn Subject) -> Self {
+        Self {
+            switches: subject.is_within().then(switches::of_others),
+            shootdowns: subject.shoots_down().then(shootdowns::count).flatten(),
+        }
+    }
+
+    /// The counts since a moment before.
+    fn since(self, before: Self) -> Self {
+        let less = |now: Option<u64>, before| now.zip(before).map(|(now, before)| now.saturating_sub(before));
+        Self {
+            switches: less(self.switches, before.switches),
+            shootdowns: less(self.shootdowns, before.shootdowns),
+        }
+    }
+}
+
+/// Runs a round.
 ///
 /// # Errors
-/// Threads cannot be started, or the structure is wrong afterwards.
+/// A thread panics, or the structure is wrong afterwards.
 pub(crate) fn round(
     subject: &dyn Subject,
     threads: usize,
     pass: u32,
     time: Duration,
     stop: &AtomicBool,
-) -> Result<Option<Round>, String> {
+) -> Result<Outcome, String> {
     let (phase, begin) = (CachePadded::new(AtomicU8::new(WARMUP)), OnceLock::new());
-    let shootdowns = || subject.shoots_down().then(shootdowns::count).flatten();
-    let (counted, done) = thread::scope(|scope| {
+    let (counted, ended) = thread::scope(|scope| {
         let (phase, begin) = (&*phase, &begin);
         let start = |number| {
             Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, move || {
-                let mut worker = Worker { caller: Caller::new(number), phase, done: Done::default() };
+                let (caller, done) = (Caller::new(number), Done::default());
+                let mut worker = Worker { caller, phase, done, refused: None };
                 begin.wait();
                 subject.work(&mut worker);
-                worker.done
+                worker.refused.map_or(Ok(worker.done), Err)
             })
         };
         let started: io::Result<Vec<_>> = (0..threads).map(start).collect();
@@ -163,31 +216,39 @@ pub(crate) fn round(
             phase.store(OVER, Ordering::Relaxed);
         }
         let _ = begin.set(());
-        let started = started.map_err(|error| cannot_start(threads, &error))?;
+        let started = match started {
+            Ok(started) => started,
+            Err(error) => return (None, vec![Ok(Err(cannot_start(threads, &error)))]),
+        };
         let counted = wait(time / 10, stop).and_then(|_| {
-            let before = shootdowns();
+            let before = Kernel::now(subject);
             phase.store(COUNTED, Ordering::Relaxed);
             let seconds = wait(time, stop)?;
-            Some((seconds, shootdowns().zip(before).map(|(after, before)| after.saturating_sub(before))))
+            Some((seconds, Kernel::now(subject).since(before)))
         });
         // Relaxed, all: the phase publishes nothing else.
         phase.store(OVER, Ordering::Relaxed);
-        let done = started.into_iter().map(|thread| thread.join().expect("a thread of a round panicked"));
-        Ok::<_, String>((counted, done.collect::<Vec<Done>>()))
-    })?;
+        (counted, started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>())
+    });
+    let ended: Result<Vec<Result<Done, String>>, _> = ended.into_iter().collect();
+    let ended = ended.map_err(|_| format!("one of {threads} threads panicked, as said above"))?;
+    let done = match ended.into_iter().collect::<Result<Vec<Done>, String>>() {
+        Ok(done) => done,
+        Err(reason) => return Ok(Outcome::Refused(reason)),
+    };
     subject.check(done.iter().map(|thread| thread.all).sum())?;
-    let Some((seconds, shootdowns)) = counted else { return Ok(None) };
+    let Some((seconds, kernel)) = counted else { return Ok(Outcome::Stopped) };
     let sum = |of: fn(&Done) -> u64| done.iter().map(of).sum();
     let counts = || done.iter().map(|thread| thread.counted);
-    Ok(Some(Round {
+    Ok(Outcome::Counted(Round {
         pass,
         seconds,
         operations: sum(|thread| thread.counted),
         least: counts().min().unwrap_or_default(),
         most: counts().max().unwrap_or_default(),
-        retries: sum(|thread| thread.retries),
-        sleeps: sum(|thread| thread.sleeps),
-        shootdowns,
+        retries: subject.counts_retries().then(|| sum(|thread| thread.retries)),
+        switches: kernel.switches,
+        shootdowns: kernel.shootdowns,
         bytes: subject.bytes(),
     }))
 }
@@ -239,9 +300,11 @@ mod tests {
     #[test]
     fn a_round_counts_what_its_threads_did_in_its_time() {
         let counter = Counter { count: AtomicU64::new(0), forgets: 0 };
-        let round = round(&counter, 4, 2, TIME, &AtomicBool::new(false)).unwrap().unwrap();
+        let done = round(&counter, 4, 2, TIME, &AtomicBool::new(false)).unwrap();
+        let Outcome::Counted(round) = done else { panic!("{done:?}") };
         assert!(round.seconds >= TIME.as_secs_f64());
-        assert_eq!((round.pass, round.retries), (2, round.operations));
+        assert_eq!((round.pass, round.retries), (2, Some(round.operations)));
+        assert!(round.switches.is_some());
         assert!(round.least <= round.operations / 4 && round.operations / 4 <= round.most);
         assert!(round.operations < counter.count.into_inner(), "the warm-up does not count");
     }
@@ -249,8 +312,36 @@ mod tests {
     #[test]
     fn a_stopped_round_gives_nothing_and_a_wrong_structure_fails() {
         let counter = Counter { count: AtomicU64::new(0), forgets: 0 };
-        assert_eq!(round(&counter, 2, 0, Duration::from_secs(3600), &AtomicBool::new(true)), Ok(None));
+        assert_eq!(
+            round(&counter, 2, 0, Duration::from_secs(3600), &AtomicBool::new(true)),
+            Ok(Outcome::Stopped)
+        );
         let counter = Counter { count: AtomicU64::new(3), forgets: 4 };
         assert!(round(&counter, 2, 0, TIME, &AtomicBool::new(false)).is_err());
+    }
+
+    /// Its second thread ends in another way than by the end of the round.
+    struct Odd(fn(&mut Worker<'_>));
+
+    impl Subject for Odd {
+        fn work(&self, worker: &mut Worker<'_>) {
+            match worker.number() {
+                1 => (self.0)(worker),
+                _ => worker.repeat(|_| ()),
+            }
+        }
+
+        fn check(&self, _: u64) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_refused_thread_gives_its_reason_and_a_panic_fails_the_round() {
+        let ends = |odd| round(&Odd(odd), 3, 0, TIME, &AtomicBool::new(false));
+        let refused = ends(|worker| worker.refuse("too many open files".into()));
+        assert_eq!(refused, Ok(Outcome::Refused("too many open files".into())));
+        let fault = ends(|_| panic!("expected")).unwrap_err();
+        assert_eq!(fault, "one of 3 threads panicked, as said above");
     }
 }

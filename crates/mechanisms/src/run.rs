@@ -4,7 +4,8 @@
 //! What must hold:
 //! 1. An impossible request ends with status 2 before anything is measured.
 //! 2. Each pass begins with another arm, so that no arm always runs behind the same one.
-//! 3. Ctrl-C ends the round under way. The outputs have the rounds until then.
+//! 3. Each arm has a round with the lock profiler on, with the most threads, after all others.
+//! 4. Ctrl-C ends the round under way. The outputs have the rounds until then.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,16 +14,19 @@ use lab::files;
 use lab::run::{Ending, Fault};
 use sync::atomic::{AtomicBool, Ordering};
 
+use crate::locks;
 use crate::options::Mechanism;
 use crate::page;
 use crate::report::{Measured, Report};
-use crate::round::round;
+use crate::round::{Outcome, round};
 use crate::rows::{ROWS, Row};
 
 /// More threads than any machine of today has, and few enough to be started.
 const MOST_THREADS: usize = 10_000;
 /// The shortest round: a time slice of each of a few threads.
 const SHORTEST: f64 = 0.01;
+/// The longest round with the lock profiler on.
+const PROFILED: Duration = Duration::from_millis(200);
 /// The longest round, an hour.
 const LONGEST: f64 = 3_600.0;
 
@@ -118,7 +122,8 @@ impl Plan {
         Ok(Self { rows: rows(&options.rows)?, threads, time, rounds: options.rounds })
     }
 
-    /// Measures a row. An arm that cannot be measured here is left out from then on.
+    /// Measures a row. An arm that cannot be measured here with a number of threads is left out
+    /// with that number from then on.
     fn measure(&self, row: &Row, stop: &AtomicBool) -> Result<Measured, String> {
         let mut measured = Measured::of(row, self.threads.len());
         for pass in 0..self.rounds {
@@ -126,26 +131,47 @@ impl Plan {
                 for turn in 0..row.arms.len() {
                     let at = (turn + pass as usize) % row.arms.len();
                     let arm = &row.arms[at];
-                    if measured.absent[at].is_some() {
+                    if measured.absent[at][place].is_some() {
                         continue;
                     }
-                    let subject = match (arm.start)(threads) {
-                        Ok(subject) => subject,
-                        Err(reason) => {
-                            lab::say(&format!("{}: {}: {reason}", row.id, arm.name));
-                            measured.absent[at] = Some(reason);
-                            continue;
-                        }
+                    let done = match (arm.start)(threads) {
+                        Ok(subject) => round(&*subject, threads, pass, self.time, stop)
+                            .map_err(|fault| format!("{}: {fault}", arm.name))?,
+                        Err(reason) => Outcome::Refused(reason),
                     };
-                    let done = round(&*subject, threads, pass, self.time, stop);
-                    match done.map_err(|fault| format!("{}: {fault}", arm.name))? {
-                        Some(round) => measured.rounds[at][place].push(round),
-                        None => return Ok(measured),
+                    match done {
+                        Outcome::Counted(round) => measured.rounds[at][place].push(round),
+                        Outcome::Stopped => return Ok(measured),
+                        Outcome::Refused(reason) => {
+                            let name = arm.name;
+                            lab::say(&format!("{}: {name} with {threads} threads: {reason}", row.id));
+                            measured.absent[at][place] = Some(reason);
+                        }
                     }
                 }
             }
         }
+        self.profile(row, stop, &mut measured)?;
         Ok(measured)
+    }
+
+    /// Looks in a round of its own where the threads of each arm wait for locks.
+    fn profile(&self, row: &Row, stop: &AtomicBool, measured: &mut Measured) -> Result<(), String> {
+        let (place, &threads) =
+            self.threads.iter().enumerate().max_by_key(|(_, threads)| **threads).expect("some");
+        for (at, arm) in row.arms.iter().enumerate() {
+            if measured.absent[at][place].is_some() || is_set(stop) {
+                continue;
+            }
+            let Ok(subject) = (arm.start)(threads) else { continue };
+            let time = self.time.min(PROFILED);
+            let (done, worst) = locks::during(|| round(&*subject, threads, 0, time, stop));
+            match done.map_err(|fault| format!("{}: {fault}", arm.name))? {
+                Outcome::Counted(_) => measured.locks[at] = worst,
+                Outcome::Stopped | Outcome::Refused(_) => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -207,6 +233,7 @@ mod tests {
             |rounds: &Vec<crate::round::Round>| rounds.iter().map(|round| round.pass).collect::<Vec<_>>();
         assert!(measured.rounds.iter().flatten().all(|rounds| passes(rounds) == [0, 1]));
         assert_eq!((measured.rounds.len(), measured.rounds[0].len()), (plan.rows[0].arms.len(), 2));
+        assert!(measured.locks[2].as_ref().is_none_or(|worst| worst.count > 0));
         let measured = plan.measure(plan.rows[0], &AtomicBool::new(true)).unwrap();
         assert!(measured.rounds.iter().flatten().all(Vec::is_empty));
     }

@@ -1,4 +1,4 @@
-//! A thread as the variants see it: its number, and what waiting has cost it.
+//! A thread as the variants see it: its number, and the atomic changes that it had to repeat.
 //!
 //! Numbers run from 0 and are below the `threads` that a variant is made for. They choose the
 //! thread's place in queues, so two threads must not share one.
@@ -16,7 +16,6 @@ const POLLS: u32 = if cfg!(loom) { 1 } else { 100 };
 pub struct Caller {
     number: usize,
     retries: u64,
-    sleeps: u64,
     /// Threads to wake once a list's lock is released; kept, so that no release allocates.
     pub(crate) woken: Vec<usize>,
 }
@@ -24,7 +23,7 @@ pub struct Caller {
 impl Caller {
     /// The thread with this number.
     pub fn new(number: usize) -> Self {
-        Self { number, retries: 0, sleeps: 0, woken: Vec::new() }
+        Self { number, retries: 0, woken: Vec::new() }
     }
 
     /// The thread's number.
@@ -38,36 +37,15 @@ impl Caller {
         self.retries
     }
 
-    /// Calls of the kernel to sleep or to give the time slice away, since the last
-    /// [`Self::restart`].
-    pub fn sleeps(&self) -> u64 {
-        self.sleeps
-    }
-
     /// Counts from zero again.
     pub fn restart(&mut self) {
-        (self.retries, self.sleeps) = (0, 0);
+        self.retries = 0;
     }
 
     /// Counts an atomic change that failed.
     #[inline]
     pub fn retried(&mut self) {
         self.retries += 1;
-    }
-
-    /// Counts a call of the kernel to sleep.
-    #[inline]
-    pub fn slept(&mut self) {
-        self.sleeps += 1;
-    }
-
-    /// Polls until `ready`, giving the time slice away after each [`POLLS`] polls.
-    #[inline]
-    pub fn wait_until(&mut self, mut ready: impl FnMut() -> bool) {
-        let mut backoff = Backoff::default();
-        while !ready() {
-            backoff.pause(self);
-        }
     }
 
     /// Takes a spin lock and counts failed attempts.
@@ -79,8 +57,17 @@ impl Caller {
                 Some(guard) => return guard,
                 None => self.retried(),
             }
-            backoff.pause(self);
+            backoff.pause();
         }
+    }
+}
+
+/// Polls until `ready`, giving the time slice away after each [`POLLS`] polls.
+#[inline]
+pub fn wait_until(mut ready: impl FnMut() -> bool) {
+    let mut backoff = Backoff::default();
+    while !ready() {
+        backoff.pause();
     }
 }
 
@@ -93,10 +80,9 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// One pause of the processor; the kernel's at every 100th.
     #[inline]
-    pub(crate) fn pause(&mut self, me: &mut Caller) {
+    pub(crate) fn pause(&mut self) {
         self.polls += 1;
         if self.polls.is_multiple_of(POLLS) {
-            me.slept();
             yield_thread();
         } else {
             spin_loop();

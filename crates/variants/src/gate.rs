@@ -10,8 +10,6 @@
 use sync::Futex;
 use sync::atomic::Ordering;
 
-use crate::caller::Caller;
-
 /// Nothing has happened.
 const EMPTY: u32 = 0;
 /// Posted, and not yet seen by the owner.
@@ -27,11 +25,10 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// Waits for one post.
-    pub(crate) fn wait(&self, me: &mut Caller) {
+    pub(crate) fn wait(&self) {
         let word = self.futex.word();
         // Acquire: what the poster did before is seen. Acquire on failure: a post was there.
         if word.compare_exchange(EMPTY, ASLEEP, Ordering::Acquire, Ordering::Acquire).is_ok() {
-            me.slept();
             // Acquire: as above.
             while word.load(Ordering::Acquire) != POSTED {
                 self.futex.wait(ASLEEP);

@@ -76,6 +76,10 @@ impl<D: Draws> Subject for Driver<D> {
         all.is_outside |= own.is_outside;
     }
 
+    fn counts_retries(&self) -> bool {
+        false
+    }
+
     fn check(&self, operations: u64) -> Result<(), String> {
         let Drawn { count, sum, is_outside } = *self.drawn.lock();
         if count != operations || is_outside {

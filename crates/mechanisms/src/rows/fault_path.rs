@@ -9,7 +9,7 @@ use sync::Mutex;
 use variants::caller::Caller;
 use variants::latch::{HeldLatch, Latch, TurnstileLatch};
 
-use super::{Arm, Here, Part, Row, Started};
+use super::{Arm, COUNTED, Here, Part, Row, Started, UNCOUNTED};
 use crate::round::{Subject, Worker};
 
 /// The memory that all reach: two huge pages.
@@ -52,12 +52,14 @@ fn within(threads: usize, around: Within) -> Started {
         touch: move |mapping: &Mapping, me: &mut Caller, step| {
             around(&latch, me, &|| mapping.touch(step));
         },
+        counts_retries: COUNTED,
     }))
 }
 
 fn threads(kind: PageKind) -> Started {
     let shared = Shared::new(kind)?;
-    Ok(Box::new(Faults { shared, touch: |mapping: &Mapping, _: &mut Caller, step| mapping.touch(step) }))
+    let touch = |mapping: &Mapping, _: &mut Caller, step| mapping.touch(step);
+    Ok(Box::new(Faults { shared, touch, counts_retries: UNCOUNTED }))
 }
 
 /// Memory that is resident, and a mapping that keeps count.
@@ -93,11 +95,15 @@ fn begin(thread: usize, steps: usize) -> usize {
 struct Faults<T> {
     shared: Shared,
     touch: T,
+    counts_retries: bool,
 }
 
 impl<T: Fn(&Mapping, &mut Caller, usize) + Sync> Subject for Faults<T> {
     fn work(&self, worker: &mut Worker<'_>) {
-        let mapping = Mapping::of(&self.shared.object, WITH_NOTHING).expect("memory that was mapped before");
+        let mapping = match Mapping::of(&self.shared.object, WITH_NOTHING) {
+            Ok(mapping) => mapping,
+            Err(reason) => return worker.refuse(reason),
+        };
         let (steps, mut done) = (mapping.steps(), 0);
         let begin = begin(worker.number(), steps);
         worker.repeat(|me| {
@@ -108,6 +114,10 @@ impl<T: Fn(&Mapping, &mut Caller, usize) + Sync> Subject for Faults<T> {
                 done = 0;
             }
         });
+    }
+
+    fn counts_retries(&self) -> bool {
+        self.counts_retries
     }
 
     fn check(&self, operations: u64) -> Result<(), String> {
@@ -141,6 +151,14 @@ impl Subject for Processes {
             toucher.touch_and_forget();
             self.shared.all.steps() as u64
         });
+    }
+
+    fn counts_retries(&self) -> bool {
+        false
+    }
+
+    fn is_within(&self) -> bool {
+        false
     }
 
     fn check(&self, operations: u64) -> Result<(), String> {

@@ -9,7 +9,7 @@ use sync::atomic::{AtomicBool, Ordering};
 use variants::caller::Caller;
 
 use super::relation_size::file;
-use super::{Arm, Here, Part, Row, Started, next_random};
+use super::{Arm, COUNTED, Here, Part, Row, Started, UNCOUNTED, next_random};
 use crate::round::{Subject, Worker};
 
 /// Pages of the file.
@@ -27,15 +27,19 @@ pub(super) const ROW: Row = Row {
         Arm {
             name: "exclusive",
             part: Part::Stock,
-            start: |threads| pages(ExclusiveReads::new(filled(file()?)?, threads)),
+            start: |threads| pages(ExclusiveReads::new(filled(file()?)?, threads), COUNTED),
         },
         Arm {
             name: "shared",
             part: Part::Published,
-            start: |threads| pages(SharedReads::new(filled(file()?)?, threads)),
+            start: |threads| pages(SharedReads::new(filled(file()?)?, threads), COUNTED),
         },
-        Arm { name: "no lock", part: Part::Step, start: |_| pages(BufferedReads::new(filled(file()?)?)) },
-        Arm { name: "runtime::File", part: Part::Allcore, start: |_| pages(Own::new(false)?) },
+        Arm {
+            name: "no lock",
+            part: Part::Step,
+            start: |_| pages(BufferedReads::new(filled(file()?)?), UNCOUNTED),
+        },
+        Arm { name: "runtime::File", part: Part::Allcore, start: |_| pages(Own::new(false)?, UNCOUNTED) },
     ],
 };
 
@@ -72,14 +76,15 @@ impl Reads for Own {
     }
 }
 
-pub(super) fn pages(reads: impl Reads + 'static) -> Started {
-    Ok(Box::new(Pages { reads, is_wrong: AtomicBool::new(false) }))
+pub(super) fn pages(reads: impl Reads + 'static, counts_retries: bool) -> Started {
+    Ok(Box::new(Pages { reads, is_wrong: AtomicBool::new(false), counts_retries }))
 }
 
 #[derive(Debug)]
 struct Pages<R> {
     reads: R,
     is_wrong: AtomicBool,
+    counts_retries: bool,
 }
 
 impl<R: Reads> Subject for Pages<R> {
@@ -99,6 +104,10 @@ impl<R: Reads> Subject for Pages<R> {
         });
         // Relaxed: read after the threads' end.
         self.is_wrong.fetch_or(is_wrong, Ordering::Relaxed);
+    }
+
+    fn counts_retries(&self) -> bool {
+        self.counts_retries
     }
 
     fn check(&self, _: u64) -> Result<(), String> {

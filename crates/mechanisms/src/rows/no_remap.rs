@@ -7,7 +7,7 @@ use calls::reads::{BufferedReads, MappedReads};
 
 use super::file_lock::{Own, filled, pages};
 use super::relation_size::file;
-use super::{Arm, Here, Part, Row};
+use super::{Arm, Here, Part, Row, UNCOUNTED};
 
 /// The row.
 pub(super) const ROW: Row = Row {
@@ -18,8 +18,16 @@ pub(super) const ROW: Row = Row {
     here: Here::Work,
     code: "crates/calls/src/reads",
     arms: &[
-        Arm { name: "mmap, munmap", part: Part::Stock, start: |_| pages(MappedReads::new(filled(file()?)?)) },
-        Arm { name: "pread", part: Part::Published, start: |_| pages(BufferedReads::new(filled(file()?)?)) },
-        Arm { name: "direct", part: Part::Allcore, start: |_| pages(Own::new(true)?) },
+        Arm {
+            name: "mmap, munmap",
+            part: Part::Stock,
+            start: |_| pages(MappedReads::new(filled(file()?)?), UNCOUNTED),
+        },
+        Arm {
+            name: "pread",
+            part: Part::Published,
+            start: |_| pages(BufferedReads::new(filled(file()?)?), UNCOUNTED),
+        },
+        Arm { name: "direct", part: Part::Allcore, start: |_| pages(Own::new(true)?, UNCOUNTED) },
     ],
 };

@@ -82,6 +82,14 @@ impl Subject for Tables {
         worker.repeat(|_| compute(STEPS));
     }
 
+    fn counts_retries(&self) -> bool {
+        false
+    }
+
+    fn is_within(&self) -> bool {
+        false
+    }
+
     fn check(&self, _: u64) -> Result<(), String> {
         let touches = self.mapping.touches();
         if touches != self.touches {

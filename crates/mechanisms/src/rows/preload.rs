@@ -63,21 +63,28 @@ fn new(threads: usize, kind: PageKind, present: bool) -> Started {
 
 impl Subject for New {
     fn work(&self, worker: &mut Worker<'_>) {
-        let make = || {
-            let object = Object::new(BYTES, self.kind).expect("memory as there was before");
-            Mapping::of(&object, self.present).expect("memory as there was before")
-        };
+        let make = || Object::new(BYTES, self.kind).and_then(|object| Mapping::of(&object, self.present));
         let (mut mapping, mut next) = (make(), 0);
-        worker.repeat(|_| {
-            if next == mapping.steps() {
+        worker.repeat_many(|_| {
+            // A refusal stays until the end of the round.
+            let Ok(memory) = &mapping else { return 0 };
+            memory.touch(next);
+            next += 1;
+            if next == memory.steps() {
                 // Relaxed, here and below: read after the threads' end.
-                self.reached.fetch_add(mapping.touches(), Ordering::Relaxed);
+                self.reached.fetch_add(memory.touches(), Ordering::Relaxed);
                 (mapping, next) = (make(), 0);
             }
-            mapping.touch(next);
-            next += 1;
+            1
         });
-        self.reached.fetch_add(mapping.touches(), Ordering::Relaxed);
+        match mapping {
+            Ok(memory) => _ = self.reached.fetch_add(memory.touches(), Ordering::Relaxed),
+            Err(reason) => worker.refuse(reason),
+        }
+    }
+
+    fn counts_retries(&self) -> bool {
+        false
     }
 
     fn check(&self, operations: u64) -> Result<(), String> {

@@ -108,6 +108,10 @@ impl<P: Pages> Subject for Table<P> {
         self.has_fallen.fetch_or(has_fallen, Ordering::Relaxed);
     }
 
+    fn counts_retries(&self) -> bool {
+        false
+    }
+
     fn check(&self, _: u64) -> Result<(), String> {
         // Relaxed: the threads have ended.
         let (grown, pages) = (self.grown.load(Ordering::Relaxed), self.pages.pages(0));

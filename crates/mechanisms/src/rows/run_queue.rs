@@ -40,7 +40,10 @@ pub(super) const ROW: Row = Row {
 /// A server that sends back what it gets.
 trait Echo: Sync {
     /// A connection to it.
-    fn connect(&self, thread: usize) -> UnixStream;
+    ///
+    /// # Errors
+    /// A line: the kernel refuses.
+    fn connect(&self, thread: usize) -> Result<UnixStream, String>;
 }
 
 /// A thread for each connection.
@@ -69,8 +72,8 @@ impl Threads {
 }
 
 impl Echo for Threads {
-    fn connect(&self, thread: usize) -> UnixStream {
-        self.clients[thread].lock().take().expect("a thread connects once")
+    fn connect(&self, thread: usize) -> Result<UnixStream, String> {
+        Ok(self.clients[thread].lock().take().expect("a thread connects once"))
     }
 }
 
@@ -118,8 +121,9 @@ impl Fibers {
 }
 
 impl Echo for Fibers {
-    fn connect(&self, _: usize) -> UnixStream {
-        UnixStream::connect(self.folder.path().join("echo")).expect("the runtime listens")
+    fn connect(&self, _: usize) -> Result<UnixStream, String> {
+        UnixStream::connect(self.folder.path().join("echo"))
+            .map_err(|error| format!("no connection: {error}"))
     }
 }
 
@@ -141,7 +145,10 @@ struct Clients<E> {
 
 impl<E: Echo> Subject for Clients<E> {
     fn work(&self, worker: &mut Worker<'_>) {
-        let mut stream = self.server.connect(worker.number());
+        let mut stream = match self.server.connect(worker.number()) {
+            Ok(stream) => stream,
+            Err(reason) => return worker.refuse(reason),
+        };
         let (mut count, mut is_wrong) = (worker.number() as u64, false);
         worker.repeat(|_| {
             count += 1;
@@ -153,6 +160,10 @@ impl<E: Echo> Subject for Clients<E> {
         });
         // Relaxed: read after the threads' end.
         self.is_wrong.fetch_or(is_wrong, Ordering::Relaxed);
+    }
+
+    fn counts_retries(&self) -> bool {
+        false
     }
 
     fn check(&self, _: u64) -> Result<(), String> {

@@ -6,7 +6,7 @@ use sync::{CachePadded, WaitQueue};
 use variants::caller::Caller;
 use variants::semaphore::{FutexSemaphores, Semaphores};
 
-use super::{Arm, Here, Part, Row, Started, compute};
+use super::{Arm, COUNTED, Here, Part, Row, Started, UNCOUNTED, compute};
 use crate::round::{Subject, Worker};
 
 /// Threads on one semaphore.
@@ -26,22 +26,22 @@ pub(super) const ROW: Row = Row {
         Arm {
             name: "System V",
             part: Part::Stock,
-            start: |threads| pairs(SystemV::new(count(threads), 1)?, threads),
+            start: |threads| pairs(SystemV::new(count(threads), 1)?, threads, UNCOUNTED),
         },
         Arm {
             name: "futex",
             part: Part::Step,
-            start: |threads| pairs(FutexSemaphores::new(count(threads), 1), threads),
+            start: |threads| pairs(FutexSemaphores::new(count(threads), 1), threads, COUNTED),
         },
         Arm {
             name: "POSIX",
             part: Part::Published,
-            start: |threads| pairs(Posix::new(count(threads), 1), threads),
+            start: |threads| pairs(Posix::new(count(threads), 1), threads, UNCOUNTED),
         },
         Arm {
             name: "WaitQueue",
             part: Part::Allcore,
-            start: |threads| pairs(Queues::new(count(threads)), threads),
+            start: |threads| pairs(Queues::new(count(threads)), threads, UNCOUNTED),
         },
     ],
 };
@@ -94,9 +94,9 @@ impl Semaphores for Queues {
     }
 }
 
-fn pairs(semaphores: impl Semaphores + 'static, threads: usize) -> Started {
+fn pairs(semaphores: impl Semaphores + 'static, threads: usize, counts_retries: bool) -> Started {
     let sums = (0..count(threads)).map(|_| CachePadded::default()).collect();
-    Ok(Box::new(Pairs { semaphores, sums }))
+    Ok(Box::new(Pairs { semaphores, sums, counts_retries }))
 }
 
 #[derive(Debug)]
@@ -104,6 +104,7 @@ struct Pairs<S> {
     semaphores: S,
     /// The sections under each semaphore.
     sums: Box<[CachePadded<AtomicU64>]>,
+    counts_retries: bool,
 }
 
 impl<S: Semaphores> Subject for Pairs<S> {
@@ -118,6 +119,10 @@ impl<S: Semaphores> Subject for Pairs<S> {
             self.semaphores.post(which);
             compute(STEPS);
         });
+    }
+
+    fn counts_retries(&self) -> bool {
+        self.counts_retries
     }
 
     fn check(&self, operations: u64) -> Result<(), String> {

@@ -50,6 +50,10 @@ impl<M: Messages> Subject for Talk<M> {
         self.is_wrong.fetch_or(is_wrong, Ordering::Relaxed);
     }
 
+    fn counts_retries(&self) -> bool {
+        false
+    }
+
     fn check(&self, _: u64) -> Result<(), String> {
         // Relaxed: the threads have ended.
         if self.is_wrong.load(Ordering::Relaxed) {

@@ -28,10 +28,14 @@ pub(super) const ROW: Row = Row {
 };
 
 /// The engine's text of a session in `pg_stat_activity`: plain stores that readers validate.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shown(Caption);
 
 impl Title for Shown {
+    fn new() -> Result<Self, String> {
+        Ok(Self(Caption::default()))
+    }
+
     #[inline]
     fn set(&self, text: &str) {
         self.0.write(text);
@@ -55,7 +59,10 @@ struct Sessions<T> {
 
 impl<T: Title> Subject for Sessions<T> {
     fn work(&self, worker: &mut Worker<'_>) {
-        let title = T::default();
+        let title = match T::new() {
+            Ok(title) => title,
+            Err(reason) => return worker.refuse(reason),
+        };
         let idle = format!("idle {}", worker.number());
         worker.repeat(|_| {
             title.set("SELECT");
@@ -66,6 +73,10 @@ impl<T: Title> Subject for Sessions<T> {
             // Relaxed: read after the threads' end.
             self.is_wrong.store(true, Ordering::Relaxed);
         }
+    }
+
+    fn counts_retries(&self) -> bool {
+        false
     }
 
     fn check(&self, _: u64) -> Result<(), String> {

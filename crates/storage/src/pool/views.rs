@@ -18,7 +18,7 @@
 
 use std::fmt;
 
-use variants::caller::Caller;
+use variants::caller::{Caller, wait_until};
 use variants::chosen::{Arm, Row, arm};
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch};
 use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
@@ -139,14 +139,14 @@ impl Views {
     /// Takes out a page that was put into the frame a moment ago. A thread that followed an old
     /// reference to it may have pinned it, and gives it back as it finds the frame latched.
     pub(crate) fn take_back(&self, frame: u32, page_no: PageNo) {
-        me().wait_until(|| self.take_out(frame, page_no));
+        wait_until(|| self.take_out(frame, page_no));
     }
 
     /// Puts a page into a frame that has none. Threads that look for the last one there may have
     /// added pins, and take them off again.
     pub(crate) fn put_in(&self, frame: u32, page_no: PageNo) {
         if let Some(pins) = &self.pins {
-            me().wait_until(|| pins.replace(frame, NONE, page_no.0.into()));
+            wait_until(|| pins.replace(frame, NONE, page_no.0.into()));
         }
     }
 

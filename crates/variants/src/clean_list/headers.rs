@@ -11,8 +11,10 @@
 use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use super::CleanList;
+use crate::caller::Caller;
 use crate::sleep_lock::AdaptiveLock;
-use crate::spin::Lock;
+use crate::spin::{Exclusion, Lock};
 
 /// The header at both ends of the list. It never moves.
 pub(super) const END: usize = 0;
@@ -20,6 +22,38 @@ pub(super) const END: usize = 0;
 pub(super) const OFF: u64 = 0;
 /// The place of [`END`], before all others.
 const BEGIN: u64 = 1;
+
+/// A list over headers, by its search. Both lists do the rest alike.
+pub(super) trait Search: Sync {
+    /// The headers.
+    fn headers(&self) -> &Headers;
+    /// Takes the first buffer that is not busy.
+    fn search(&self, me: &mut Caller) -> Option<usize>;
+}
+
+impl<L: Search> CleanList for L {
+    type Kept = ();
+
+    fn victim(&self, me: &mut Caller, (): &mut ()) -> Option<usize> {
+        self.search(me)
+    }
+
+    fn put(&self, me: &mut Caller, buffer: usize) {
+        let headers = self.headers();
+        headers.mutex.with(me, || headers.push(buffer + 1));
+        headers.leave(buffer + 1);
+    }
+
+    #[inline]
+    fn enter(&self, buffer: usize) -> bool {
+        self.headers().enter(buffer + 1)
+    }
+
+    #[inline]
+    fn leave(&self, buffer: usize) {
+        self.headers().leave(buffer + 1);
+    }
+}
 
 /// The headers, on a line each, and the list's lock.
 #[derive(Debug)]

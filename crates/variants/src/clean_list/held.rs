@@ -14,8 +14,7 @@
 //! all under the lock. With n threads and b busy buffers, n threads queue for sections of b
 //! transfers.
 
-use super::CleanList;
-use super::headers::{END, Headers};
+use super::headers::{END, Headers, Search};
 use crate::caller::Caller;
 use crate::spin::Exclusion;
 
@@ -30,10 +29,12 @@ impl HeldList {
     }
 }
 
-impl CleanList for HeldList {
-    type Kept = ();
+impl Search for HeldList {
+    fn headers(&self) -> &Headers {
+        &self.0
+    }
 
-    fn victim(&self, me: &mut Caller, (): &mut ()) -> Option<usize> {
+    fn search(&self, me: &mut Caller) -> Option<usize> {
         let Self(headers) = self;
         headers.mutex.with(me, || {
             let mut at = headers.next(END);
@@ -46,21 +47,5 @@ impl CleanList for HeldList {
             }
             None
         })
-    }
-
-    fn put(&self, me: &mut Caller, buffer: usize) {
-        let Self(headers) = self;
-        headers.mutex.with(me, || headers.push(buffer + 1));
-        headers.leave(buffer + 1);
-    }
-
-    #[inline]
-    fn enter(&self, buffer: usize) -> bool {
-        self.0.enter(buffer + 1)
-    }
-
-    #[inline]
-    fn leave(&self, buffer: usize) {
-        self.0.leave(buffer + 1);
     }
 }

@@ -23,8 +23,7 @@
 //! the lock, the victim and its neighbours. A release moves 5: the lock, the end of the list, the
 //! last header, the buffer and the counter of places.
 
-use super::CleanList;
-use super::headers::{END, Headers, OFF};
+use super::headers::{END, Headers, OFF, Search};
 use crate::caller::Caller;
 use crate::spin::Exclusion;
 
@@ -91,10 +90,12 @@ impl ScannedList {
 /// The list has changed under the scan.
 pub(super) struct Moved;
 
-impl CleanList for ScannedList {
-    type Kept = ();
+impl Search for ScannedList {
+    fn headers(&self) -> &Headers {
+        &self.0
+    }
 
-    fn victim(&self, me: &mut Caller, (): &mut ()) -> Option<usize> {
+    fn search(&self, me: &mut Caller) -> Option<usize> {
         let mut bound = self.0.newest();
         loop {
             match self.walk(me, bound) {
@@ -104,21 +105,5 @@ impl CleanList for ScannedList {
             }
             me.retried();
         }
-    }
-
-    fn put(&self, me: &mut Caller, buffer: usize) {
-        let Self(headers) = self;
-        headers.mutex.with(me, || headers.push(buffer + 1));
-        headers.leave(buffer + 1);
-    }
-
-    #[inline]
-    fn enter(&self, buffer: usize) -> bool {
-        self.0.enter(buffer + 1)
-    }
-
-    #[inline]
-    fn leave(&self, buffer: usize) {
-        self.0.leave(buffer + 1);
     }
 }

@@ -82,7 +82,7 @@ impl FieldsLatch {
             fields.queue.push_back(Waiter { thread: me.number(), mode });
             drop(fields);
             me.retried();
-            self.gates[me.number()].wait(me);
+            self.gates[me.number()].wait();
             woken = true;
         }
     }

@@ -96,7 +96,7 @@ impl<A: Attempt> LwLock<A> {
             if self.attempt(me, mode) {
                 return self.leave(me);
             }
-            self.gates[me.number()].wait(me);
+            self.gates[me.number()].wait();
             // Relaxed: the flag publishes nothing else.
             self.state.fetch_or(RELEASE_OK, Ordering::Relaxed);
             if self.attempt(me, mode) {
@@ -126,7 +126,7 @@ impl<A: Attempt> LwLock<A> {
         drop(queue);
         // Relaxed: as in `wait`. The post of the thread that took this one out is on its way.
         self.state.fetch_or(RELEASE_OK, Ordering::Relaxed);
-        self.gates[me.number()].wait(me);
+        self.gates[me.number()].wait();
     }
 
     #[inline]

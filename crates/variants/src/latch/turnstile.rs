@@ -175,7 +175,7 @@ impl TurnstileLatch {
             Mode::Exclusive => turnstile.writers.push(me.number()),
         }
         drop(turnstile);
-        self.gates[me.number()].wait(me);
+        self.gates[me.number()].wait();
         self.running.note(me.number());
         false
     }

@@ -30,7 +30,7 @@ impl Sleepers {
 
     /// Sleeps until a wake-up has taken this thread out.
     pub(super) fn sleep(&self, me: &mut Caller) {
-        self.gates[me.number()].wait(me);
+        self.gates[me.number()].wait();
     }
 
     /// Wakes all threads that need this kind.

@@ -20,7 +20,7 @@ use sync::CachePadded;
 use sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::{PinnedFrame, USAGE_MAX};
-use crate::caller::Caller;
+use crate::caller::{Caller, wait_until};
 
 /// One pin.
 const PIN: u32 = 1;
@@ -55,7 +55,7 @@ impl PinnedFrame for AddFrame {
             // Relaxed: this thread has read nothing under the pin.
             state.fetch_sub(PIN, Ordering::Relaxed);
             // Relaxed: the add above acquires.
-            me.wait_until(|| state.load(Ordering::Relaxed) & LOCKED == 0);
+            wait_until(|| state.load(Ordering::Relaxed) & LOCKED == 0);
         }
         // Relaxed: the page stays while there are pins.
         let found = held.load(Ordering::Relaxed) == page;

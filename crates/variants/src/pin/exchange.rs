@@ -22,7 +22,7 @@ use sync::CachePadded;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{PinnedFrame, USAGE_MAX};
-use crate::caller::Caller;
+use crate::caller::{Caller, wait_until};
 
 /// One pin.
 const PIN: u32 = 1;
@@ -58,7 +58,7 @@ impl PinnedFrame for ExchangeFrame {
         let mut seen = state.load(Ordering::Relaxed);
         loop {
             if seen & LOCKED != 0 {
-                me.wait_until(|| {
+                wait_until(|| {
                     // Relaxed: as above.
                     seen = state.load(Ordering::Relaxed);
                     seen & LOCKED == 0

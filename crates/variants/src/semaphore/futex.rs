@@ -48,7 +48,6 @@ impl Semaphores for FutexSemaphores {
         loop {
             let (change, is_taken) = match seen & COUNT {
                 0 if waits == WAITER => {
-                    me.slept();
                     futex.wait(seen);
                     seen = word.load(Ordering::Relaxed);
                     continue;

@@ -100,7 +100,6 @@ impl AdaptiveLock {
                     .compare_exchange(seen, seen | SLEEPERS, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()
             {
-                me.slept();
                 self.word.futex.wait(seen | SLEEPERS);
                 self.running.note(me.number());
                 (own, polls) = (number(me) | SLEEPERS, 0);

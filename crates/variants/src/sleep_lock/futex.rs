@@ -50,7 +50,6 @@ impl Lock for FutexLock {
         // Acquire: as above.
         while word.swap(CROWDED, Ordering::Acquire) != OPEN {
             me.retried();
-            me.slept();
             self.futex.wait(CROWDED);
         }
     }

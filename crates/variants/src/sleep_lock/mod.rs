@@ -15,7 +15,8 @@ pub use futex::FutexLock;
 mod tests {
     use super::*;
     use crate::spin::Lock;
-    use crate::test_threads::{ROUNDS, THREADS, excludes};
+    use crate::spin::tests::excludes;
+    use crate::test_threads::{ROUNDS, THREADS};
 
     #[test]
     fn each_sleeping_lock_excludes_more_threads_than_cores() {

@@ -23,7 +23,7 @@ use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::Lock;
-use crate::caller::Caller;
+use crate::caller::{Caller, wait_until};
 
 /// No thread; thread `n` is `n + 1`.
 const NOBODY: usize = 0;
@@ -63,7 +63,7 @@ impl Lock for Mcs {
         // Release: the predecessor finds this node reset when it learns of it.
         self.nodes[before - 1].successor.store(me.number() + 1, Ordering::Release);
         // Acquire: what the last holder wrote is seen.
-        me.wait_until(|| !own.waits.load(Ordering::Acquire));
+        wait_until(|| !own.waits.load(Ordering::Acquire));
     }
 
     #[inline]
@@ -79,7 +79,7 @@ impl Lock for Mcs {
                 return;
             }
             me.retried();
-            me.wait_until(|| {
+            wait_until(|| {
                 // Acquire: as above.
                 successor = own.successor.load(Ordering::Acquire);
                 successor != NOBODY

@@ -59,9 +59,26 @@ impl<F: FnMut()> Drop for Finally<F> {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+pub(crate) mod tests {
+    use sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
-    use crate::test_threads::{ROUNDS, THREADS, excludes};
+    use crate::test_threads::{ROUNDS, THREADS, at_once};
+
+    /// Checks that a lock excludes: threads add by a load and a store, and no addition is lost.
+    pub(crate) fn excludes(lock: &impl Exclusion, rounds: u64) {
+        let sum = AtomicU64::new(0);
+        at_once(|me| {
+            for _ in 0..rounds {
+                lock.with(me, || {
+                    // Relaxed: ordered by the lock under test.
+                    let seen = sum.load(Ordering::Relaxed);
+                    sum.store(seen + 1, Ordering::Relaxed);
+                });
+            }
+        });
+        assert_eq!(sum.into_inner(), THREADS as u64 * rounds);
+    }
 
     #[test]
     fn each_spin_lock_excludes_more_threads_than_cores() {

@@ -34,7 +34,7 @@ impl Lock for TestAndSet {
         // compare-and-exchange costs what a swap costs, since a failed one takes the line as well.
         while self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             me.retried();
-            backoff.pause(me);
+            backoff.pause();
         }
     }
 

@@ -34,7 +34,7 @@ impl<const PAUSES: u32> Lock for Ticket<PAUSES> {
     }
 
     #[inline]
-    fn lock(&self, me: &mut Caller) {
+    fn lock(&self, _: &mut Caller) {
         // Relaxed: the draw is the number itself; the poll below acquires.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         let mut backoff = Backoff::default();
@@ -44,7 +44,7 @@ impl<const PAUSES: u32> Lock for Ticket<PAUSES> {
             if before == 0 {
                 return;
             }
-            (0..(before * PAUSES).max(1)).for_each(|_| backoff.pause(me));
+            (0..(before * PAUSES).max(1)).for_each(|_| backoff.pause());
         }
     }
 

@@ -13,7 +13,7 @@ use sync::CachePadded;
 use sync::atomic::{AtomicBool, Ordering};
 
 use super::Lock;
-use crate::caller::Caller;
+use crate::caller::{Caller, wait_until};
 
 /// Test, then test-and-set.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Lock for TestTestAndSet {
         while self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             me.retried();
             // Relaxed: a hint when to try; the exchange acquires.
-            me.wait_until(|| !self.locked.load(Ordering::Relaxed));
+            wait_until(|| !self.locked.load(Ordering::Relaxed));
         }
     }
 

@@ -1,0 +1,75 @@
+//! The lock profile of an arm: the place where its threads waited longest.
+//!
+//! The profiler counts locks, latches and queues of `sync`: those of the engine's own arms, and
+//! those that some variants stand on. It runs in a short round of its own, so the figures of the
+//! other rounds are without it. What must hold: nothing else in the process takes such locks then.
+
+use runtime::time;
+use serde::{Deserialize, Serialize};
+use sync::profile::{self, Row};
+
+/// A place that takes locks or waits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The class of the lock, its source file and line, and how the place takes it.
+    pub name: String,
+    /// Acquisitions, waits, or restarts.
+    pub count: u64,
+    /// Acquisitions that had to wait.
+    pub contended: u64,
+    /// Time waited by all threads together.
+    pub seconds: f64,
+}
+
+impl Place {
+    fn of(row: &Row) -> Self {
+        let Row { class, site, kind, counts } = row;
+        Self {
+            name: format!("\"{class}\" at {site} ({})", kind.as_str()),
+            count: counts.count,
+            contended: counts.contended_wait,
+            seconds: counts.wait_total as f64 / 1e9,
+        }
+    }
+}
+
+/// Runs `body` with the profiler on. Returns the place where threads waited longest besides; `None`
+/// if no place took a lock.
+pub(crate) fn during<R>(body: impl FnOnce() -> R) -> (R, Option<Place>) {
+    profile::reset();
+    profile::enable(time::precise);
+    let result = body();
+    profile::disable();
+    let rows = profile::rows();
+    let worst = rows.iter().max_by_key(|row| (row.counts.wait_total, row.counts.count));
+    (result, worst.map(Place::of))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use sync::SpinLock;
+
+    use super::*;
+
+    #[test]
+    fn the_worst_place_is_the_one_that_threads_wait_at() {
+        let (hot, cold) = (SpinLock::new(&"hot", ()), SpinLock::new(&"cold", ()));
+        let hold = || {
+            let _guard = hot.lock();
+            thread::sleep(Duration::from_millis(2));
+        };
+        let ((), worst) = during(|| {
+            thread::scope(|scope| {
+                (0..4).for_each(|_| _ = scope.spawn(hold));
+                (0..100).for_each(|_| drop(cold.lock()));
+            });
+        });
+        let worst = worst.expect("two places took locks");
+        assert!(worst.name.starts_with("\"hot\" at mechanisms/src/locks.rs:"), "{}", worst.name);
+        assert!(worst.name.ends_with(" (acquire)") && worst.seconds > 0.002, "{worst:?}");
+        assert!(worst.count == 4 && worst.contended >= 1, "{worst:?}");
+    }
+}
