@@ -84,7 +84,8 @@ CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/model-rustc.sh \
   cargo doc --locked -p sync -p runtime --no-deps --document-private-items --target-dir "$model"
 
 step "lints of the variants on the engine's path"
-RUSTFLAGS="--cfg variants" cargo clippy --locked -p runtime -p storage -p txn --target-dir "$target/variants" -- -D warnings
+CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/variants-rustc.sh \
+  cargo check --locked --all-targets -p runtime -p storage -p txn -p sql -p allcore
 
 step "building the tests"
 # Test binaries are built whole before any runs; the servers of black-box tests want the cores for

@@ -4,10 +4,12 @@
 For each variant the script starts the executable of `make variants` on a new folder with few
 buffers. It runs pgbench's transactions, kills the server, starts it again and compares the sums of
 all balances. Then the server reads from all pages and stops. `allcore check` must find the folder
-whole, and the server's log must say that every view gave back its pin and its share.
+whole, and the server's log must say that every view gave back its pin and its share. It must also
+say that the engine ran each variant that was chosen.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -97,6 +99,12 @@ def attempt(variant, folder):
     takes = "pin=" in variant or "latch=" in variant
     if takes != ("every view gave back its pin and its share" in said):
         sys.exit(f"{variant}: pins or shares were not given back\n{said}")
+    line = re.search(r"variants: runs of each row: (.*)", said)
+    runs = dict(row.split(" ") for row in line[1].split(", ")) if line else {}
+    say(f"  runs: {runs}")
+    chosen = {word.split("=")[0] for word in variant.split(",")}
+    if runs.keys() != chosen or not all(int(count) > 0 for count in runs.values()):
+        sys.exit(f"{variant}: the engine did not run each variant\n{said}")
     run(BINARY, "check", "--data", f"{folder}/data")
 
 

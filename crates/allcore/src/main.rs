@@ -159,7 +159,9 @@ fn main() -> ExitCode {
         #[cfg(not(variants))]
         Verb::Serve(settings) => serve::run(*settings),
         #[cfg(variants)]
-        Verb::Serve(settings) => serve::run(settings.with_variants()),
+        Verb::Serve(settings) => serve::run(settings.with_variants()).inspect(|()| {
+            log::info!("variants: runs of each row: {}", variants::runs::line(&variants::chosen::chosen()));
+        }),
         Verb::Bench(options) => return bench::run(*options),
         Verb::Top(options) => top::run(&options),
         Verb::Check { data } => check::run(&data),

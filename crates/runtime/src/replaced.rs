@@ -1,15 +1,18 @@
 //! Ways to the system that published fixes replaced, on the engine's own path, in a build with
 //! `--cfg variants`. Each is taken only where `--variant` names its row.
 //!
-//! What must hold: none of them changes a result. A call that fails at every statement would
-//! measure nothing, so the file of [`measure`] is opened before the first one.
+//! What must hold: none of them changes a result, and each counts its runs. A call that fails at
+//! every statement would measure nothing, so the first open of the file of [`measure`] is at the
+//! start.
 
+use std::cell::OnceCell;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sync::atomic::{AtomicBool, Ordering};
-use sync::{LazyLock, OnceLock, WaitQueue};
+use sync::{LazyLock, OnceLock, WaitQueue, core_local};
 use variants::chosen::{Arm, Row, arm};
+use variants::runs;
 
 use crate::device::How;
 use crate::os;
@@ -24,6 +27,7 @@ pub(crate) fn is_stock(row: Row) -> bool {
 /// Row `title` (B14): the process's title changes with each statement, by a system call.
 pub fn title(text: &str) {
     if is_stock(Row::Title) {
+        runs::count(Row::Title);
         let mut name = [0; 16];
         let len = text.len().min(15);
         name[..len].copy_from_slice(&text.as_bytes()[..len]);
@@ -31,17 +35,27 @@ pub fn title(text: &str) {
     }
 }
 
-/// The file whose size the planner asks for.
-static MEASURED: OnceLock<RegularFile> = OnceLock::new();
+/// The path of the file whose size the planner asks for.
+static MEASURED: OnceLock<PathBuf> = OnceLock::new();
 
-/// Opens the file whose size the planner asks for: the first one that is named.
+core_local! {
+    /// The core's own open file of it. A backend of PostgreSQL has its own, too: the mutex of the
+    /// report's kernel was the inode's.
+    static OWN: OnceCell<RegularFile> = const { OnceCell::new() };
+}
+
+fn open(path: &Path) -> io::Result<RegularFile> {
+    regular::open(path, How::READ).map(|(file, _)| file)
+}
+
+/// Names the file whose size the planner asks for: the first one counts.
 ///
 /// # Errors
 /// Those of the system.
 pub fn measure(path: &Path) -> io::Result<()> {
     if is_stock(Row::RelationSize) && MEASURED.get().is_none() {
-        let (file, _) = regular::open(path, How::READ)?;
-        MEASURED.get_or_init(|| file);
+        open(path)?;
+        MEASURED.get_or_init(|| path.to_owned());
     }
     Ok(())
 }
@@ -49,11 +63,22 @@ pub fn measure(path: &Path) -> io::Result<()> {
 /// Row `relation-size` (H11): the planner asks for a relation's size by a seek to the file's end.
 ///
 /// # Panics
-/// When no file was opened, or the system fails.
+/// When no file was named, or the system fails.
 pub fn relation_size() {
     if is_stock(Row::RelationSize) {
-        let file = MEASURED.get().expect("the file was opened at the start");
-        os::replaced::seek_to_end(file.fd()).expect("an open file has an end");
+        runs::count(Row::RelationSize);
+        OWN.with(|own| {
+            let path = || MEASURED.get().expect("the file was named at the start");
+            let file = own.get_or_init(|| open(path()).expect("the file is there"));
+            os::replaced::seek_to_end(file.fd()).expect("an open file has an end");
+        });
+    }
+}
+
+/// Row `socket` (K07): counts replies that a system call each sends, since there are no batches.
+pub(crate) fn sent_alone(replies: usize) {
+    if is_stock(Row::Socket) {
+        (0..replies).for_each(|_| runs::count(Row::Socket));
     }
 }
 
@@ -75,6 +100,7 @@ pub(crate) fn reading<R>(read: impl FnOnce() -> R) -> R {
     if !is_stock(Row::FileLock) || crate::fiber::current().is_none() {
         return read();
     }
+    runs::count(Row::FileLock);
     // Acquire: as above.
     let is_mine = || !READING.swap(true, Ordering::Acquire);
     wait_event::during(WaitEvent::DataFileRead, || READERS.wait_until(is_mine));

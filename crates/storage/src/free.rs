@@ -36,6 +36,13 @@ const FAR: usize = 2;
 /// each.
 const STEAL: usize = 8;
 
+/// Whether this process runs row `free-queues` (B14) in its stock state: one list for all cores.
+#[cfg(variants)]
+fn is_one_list() -> bool {
+    use variants::chosen::{Arm, Row, arm};
+    arm(Row::FreeQueues) == Arm::Stock
+}
+
 #[derive(Debug)]
 struct List {
     first: u32,
@@ -130,6 +137,9 @@ pub(crate) struct FreeFrames {
     by_node: Box<[usize]>,
     low: u32,
     high: u32,
+    /// Whether all cores use the first list.
+    #[cfg(variants)]
+    is_one: bool,
 }
 
 impl FreeFrames {
@@ -140,6 +150,11 @@ impl FreeFrames {
         // The page writer keeps about 1% of the pool free: at least two frames a core, at most two
         // batches.
         let high = (share / 100).clamp(2, 128) as u32;
+        // One list for all keeps as much.
+        #[cfg(variants)]
+        let is_one = is_one_list();
+        #[cfg(variants)]
+        let high = if is_one { high * cores as u32 } else { high };
         let mut by_node: Vec<usize> = (0..cores).collect();
         by_node.sort_by_key(|&core| nodes[core]);
         let core = |core: usize| {
@@ -156,21 +171,27 @@ impl FreeFrames {
             by_node: by_node.into_boxed_slice(),
             low: high.div_ceil(2),
             high,
+            #[cfg(variants)]
+            is_one,
         }
     }
 
-    /// The core's list.
+    /// The core's list, and the fibers that wait for a frame there.
     #[cfg(not(variants))]
     #[inline]
     fn of(&self, core: usize) -> &Core {
         self.cores.get(core)
     }
 
-    /// The list that the core uses: its own, or the first one for all.
+    /// The list that the core uses, its own or the first one for all, and the fibers that wait for
+    /// a frame there.
     #[cfg(variants)]
     fn of(&self, core: usize) -> &Core {
-        use variants::chosen::{Arm, Row, arm};
-        self.cores.get(if arm(Row::FreeQueues) == Arm::Stock { 0 } else { core })
+        if !self.is_one {
+            return self.cores.get(core);
+        }
+        variants::runs::count(variants::chosen::Row::FreeQueues);
+        self.cores.get(0)
     }
 
     /// Puts frames into a core's list where no fiber waits, to be taken in their order.
@@ -190,7 +211,7 @@ impl FreeFrames {
         // Relaxed: a hint.
         own.free.store(lists.free.len, Ordering::Relaxed);
         drop(lists);
-        self.cores.get(core).waiters.wake_one();
+        own.waiters.wake_one();
     }
 
     /// Takes a frame from the core's list, or from another's that a search finds; asks the page
@@ -263,7 +284,7 @@ impl FreeFrames {
     /// Moves frames from other cores' lists to fibers that wait on this core. The page writer calls
     /// it.
     pub(crate) fn restock(&self, headers: &[Frame], core: usize) -> bool {
-        if !self.cores.get(core).waiters.has_waiters() {
+        if !self.of(core).waiters.has_waiters() {
             return false;
         }
         let stolen = self.steal(headers, core);
@@ -284,7 +305,7 @@ impl FreeFrames {
 
     /// Whether the core's list is short enough that its page writer should go on.
     pub(crate) fn below_high(&self, core: usize) -> bool {
-        self.len(core) < self.high || self.cores.get(core).waiters.has_waiters()
+        self.len(core) < self.high || self.of(core).waiters.has_waiters()
     }
 
     /// Frames in the core's reserve.
@@ -339,7 +360,7 @@ impl FreeFrames {
         *own.failure.lock() = Some(error);
         // Release: a fiber that sees the count sees the error.
         own.failures.fetch_add(1, Ordering::Release);
-        own.waiters.wake_all();
+        self.of(core).waiters.wake_all();
     }
 
     /// Parks until this core may have a free frame. Fails when the page writer has given up since
@@ -350,7 +371,7 @@ impl FreeFrames {
             self.ask(core);
             self.len(core) > 0 || self.failures(core) != failures
         };
-        wait_event::during(WaitEvent::FreeFrame, || own.waiters.wait_until(there));
+        wait_event::during(WaitEvent::FreeFrame, || self.of(core).waiters.wait_until(there));
         if self.len(core) == 0 && self.failures(core) != failures {
             return Err(own.failure.lock().clone().unwrap_or(Error::NoFrames));
         }
@@ -401,6 +422,27 @@ mod tests {
             // One search that looked at every list would find each frame.
             assert!(longest > 1 || lists <= NEAR + FAR + 1, "{lists} lists, one search each");
         }
+    }
+
+    #[cfg(variants)]
+    #[test]
+    fn a_frame_in_the_one_list_wakes_a_fiber_that_waits_on_any_core() {
+        let headers: Vec<Frame> = (0..10).map(|_| Frame::new()).collect();
+        let mut free = FreeFrames::new(headers.len(), &[0, 0, 1]);
+        free.is_one = true;
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                free.wait(2, 0).expect("nobody fails the waiters");
+                free.take(&headers, 2)
+            });
+            while !free.of(1).waiters.has_waiters() {
+                std::thread::yield_now();
+            }
+            free.put(&headers, 0, 7);
+            assert_eq!(waiter.join().unwrap(), Some(7));
+        });
+        free.put(&headers, 1, 8);
+        assert_eq!([0, 1, 2].map(|core| free.len(core)), [1; 3]);
     }
 
     #[test]

@@ -200,9 +200,12 @@ impl Pool {
         };
         let machine = Machine { nodes: workers.nodes(), cores: workers.cores() };
         let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
+        let sweep = Sweep::new(frames, cores, batch_size(frames, machine, cores, options.sweep_batch));
+        #[cfg(variants)]
+        let sweep = sweep.with_hand(frames, machine.nodes, options.sweep_batch);
         Ok(Arc::new(Pool {
             free: FreeFrames::new(frames, &nodes),
-            sweep: Sweep::new(frames, cores, batch_size(frames, machine, cores, options.sweep_batch)),
+            sweep,
             tables: [table(&pages)?, table(&temporary)?],
             files: [pages, temporary],
             region,

@@ -74,8 +74,15 @@ impl Sweep {
             cursor: BatchCursor::new(frames, batch),
             cores: PerCore::new(workers, |_| Core::default()),
             #[cfg(variants)]
-            hand: hand::Hand::new(frames, workers),
+            hand: None,
         }
+    }
+
+    /// The sweep with the hand that this process runs on so many NUMA nodes.
+    #[cfg(variants)]
+    pub(crate) fn with_hand(mut self, frames: usize, nodes: usize, wanted: Option<usize>) -> Sweep {
+        self.hand = hand::Hand::new(frames, self.cores.len(), nodes, wanted);
+        self
     }
 
     /// The frame that `core` looks at next. Called on that core, at the time `now`.

@@ -12,9 +12,9 @@ core_local! {
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Notes that the running fiber took a latch.
+/// Notes that the running fiber took a latch, or what must not outlive a park either.
 #[inline]
-pub(crate) fn acquire() {
+pub fn acquire() {
     HELD.with(|held| held.set(held.get() + 1));
 }
 

@@ -13,6 +13,7 @@ use std::cell::{Cell, RefCell};
 
 use variants::caller::Caller;
 use variants::chosen::{Arm, Row, arm};
+use variants::runs;
 use variants::snapshot::{List, ListSnapshots, Snapshots};
 
 /// The list, if this process runs the variant.
@@ -62,6 +63,7 @@ impl Listed {
     #[inline]
     pub(crate) fn copy(&self, slot: u32, own: &Own) {
         if let Some(list) = &self.0 {
+            runs::count(Row::Snapshot);
             list.take(&mut Caller::new(slot as usize), &mut own.copy.borrow_mut());
         }
     }

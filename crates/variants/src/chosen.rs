@@ -1,7 +1,8 @@
 //! The variants on the engine's own path, in an executable built with `--cfg variants`.
 //!
 //! `allcore serve --variant ROW=ARM,...` names them. [`choose`] sets them once, before the engine
-//! starts; its hooks ask [`arm`]. Without that cfg the engine does not import this crate.
+//! starts; its hooks ask [`arm`] and count their runs ([`crate::runs`]). Without that cfg the
+//! engine does not import this crate.
 //!
 //! What must hold: a row that nobody named runs the engine's own mechanism.
 
@@ -52,7 +53,7 @@ pub enum Arm {
 use Arm::{Allcore, Published, Step, Stock};
 
 /// Each row with its name and its arms.
-const ROWS: [(Row, &str, &[Arm]); 10] = [
+pub(crate) const ROWS: [(Row, &str, &[Arm]); 10] = [
     (Row::ClockHand, "clock-hand", &[Stock, Published, Allcore]),
     (Row::Pin, "pin", &[Stock, Step, Published, Allcore]),
     (Row::Latch, "latch", &[Stock, Step, Published, Allcore]),
@@ -88,6 +89,11 @@ impl Choice {
     pub fn arm(&self, row: Row) -> Arm {
         self.arms[row as usize]
     }
+
+    /// The rows that do not run the engine's own mechanism, with their names.
+    pub(crate) fn replaced(&self) -> impl Iterator<Item = (Row, &'static str)> {
+        ROWS.iter().map(|(row, name, _)| (*row, *name)).filter(|(row, _)| self.arm(*row) != Allcore)
+    }
 }
 
 impl FromStr for Choice {
@@ -118,9 +124,8 @@ fn unknown(word: &str) -> String {
 impl fmt::Display for Choice {
     /// The rows that do not run the engine's own mechanism.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let replaced = ROWS.iter().filter(|(row, ..)| self.arm(*row) != Allcore);
         let words: Vec<String> =
-            replaced.map(|(row, name, _)| format!("{name}={}", self.arm(*row).word())).collect();
+            self.replaced().map(|(row, name)| format!("{name}={}", self.arm(row).word())).collect();
         f.write_str(if words.is_empty() { "none" } else { "" })?;
         f.write_str(&words.join(","))
     }

@@ -29,6 +29,7 @@ pub mod free_queues;
 pub mod latch;
 pub mod needs_buffer;
 pub mod pin;
+pub mod runs;
 pub mod semaphore;
 pub mod sleep_lock;
 pub mod snapshot;

@@ -357,6 +357,10 @@ impl Net {
 
     /// Sends everything, without waiting: what a socket does not take is left with its session.
     fn send_all(&self, replies: &mut Replies) {
+        #[cfg(variants)]
+        if self.batch.is_none() {
+            crate::replaced::sent_alone(replies.len());
+        }
         match &self.batch {
             Some(batch) if replies.len() > 1 => batch.exchange(self, replies, &VecDeque::new()),
             _ => replies.iter().for_each(|(session, bytes)| session.send_or_keep(self, bytes)),

@@ -96,7 +96,10 @@ impl Growth {
             let memory = Arc::clone(&memory);
             Helper::start("touch", urgency, &part.processors, move || memory.touch_next(at))
         };
-        let helpers = memory.parts.iter().enumerate().map(helper).collect();
+        let parts = memory.parts.iter().enumerate();
+        #[cfg(variants)]
+        let parts = parts.filter(|_| !is_touched_at_use());
+        let helpers = parts.map(helper).collect();
         Growth { helpers, memory, part_of, whole: AtomicBool::new(false) }
     }
 
@@ -112,6 +115,11 @@ impl Growth {
         let (own, parts) = (self.part_of[core], &self.memory.parts);
         for at in (own..parts.len()).chain(0..own) {
             if let Some(unit) = parts[at].stretch.claim() {
+                #[cfg(variants)]
+                if is_touched_at_use() {
+                    variants::runs::count(variants::chosen::Row::Preload);
+                    return Some(self.memory.frames_of(at, unit));
+                }
                 if parts[at].stretch.is_short() {
                     self.helpers[at].wake();
                 }
@@ -170,6 +178,14 @@ impl Growth {
         }
         memory.parts.iter().for_each(|part| part.stretch.touch_no_more());
     }
+}
+
+/// Whether this process runs row `preload` (B14) in its stock state: the first use of memory
+/// touches it, and no helper does so ahead.
+#[cfg(variants)]
+fn is_touched_at_use() -> bool {
+    use variants::chosen::{Arm, Row, arm};
+    arm(Row::Preload) == Arm::Stock
 }
 
 impl Memory {

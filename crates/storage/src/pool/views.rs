@@ -12,16 +12,21 @@
 //!    for the moment of a change only, since a thread that pins a claimed frame waits.
 //! 3. Whatever a view took is given back as the view is dropped, on every way. [`Views::report`]
 //!    counts at the end.
+//! 4. No view lives across a park, since a fiber of the same core may claim the frame and wait for
+//!    its pins. `sync::held` counts views as latches, in every arm: a fiber that would suspend with
+//!    a view panics. Where the engine may pass over a suspension, it does so with a view, too.
 //!
 //! Cost beside the variant's own: a virtual call each way, and a cache line for each frame, as a
 //! frame's header is full.
 
 use std::fmt;
 
+use sync::held;
 use variants::caller::{Caller, wait_until};
 use variants::chosen::{Arm, Row, arm};
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch};
 use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
+use variants::runs;
 
 use crate::page::PageNo;
 
@@ -122,12 +127,17 @@ impl Views {
     /// Takes what a view on a page takes. `None` if the frame holds another page.
     #[inline]
     pub(crate) fn view(&self, frame: u32, page_no: PageNo) -> Option<View<'_>> {
-        if self.pins.as_ref().is_some_and(|pins| !pins.pin(frame, page_no.0.into())) {
-            return None;
+        if let Some(pins) = &self.pins {
+            if !pins.pin(frame, page_no.0.into()) {
+                return None;
+            }
+            runs::count(Row::Pin);
         }
         if let Some(shares) = &self.shares {
             shares.share(frame);
+            runs::count(Row::Latch);
         }
+        held::acquire();
         Some(View { views: self, frame })
     }
 
@@ -175,6 +185,7 @@ pub(crate) struct View<'p> {
 impl Drop for View<'_> {
     #[inline]
     fn drop(&mut self) {
+        held::release();
         if let Some(shares) = &self.views.shares {
             shares.unshare(self.frame);
         }
@@ -216,5 +227,13 @@ mod tests {
             drop(both);
             assert_eq!(views.held(), 0);
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "a fiber suspends while it holds 1 latches")]
+    fn a_fiber_does_not_suspend_with_a_view() {
+        let views = Views { pins: None, shares: None };
+        let _view = views.view(0, PageNo(1));
+        sync::park::yield_now();
     }
 }
