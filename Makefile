@@ -16,8 +16,8 @@ setup: ## Install the system packages that build and tests need
 build: setup ## Build the release binary, target/release/allcore
 	cargo build --release --locked --bin allcore
 
-# The lints and tests go by a wrapper of the workspace's crates and share the libraries. The executable
-# has a target folder of its own: there the flag goes to every crate, as loom's does.
+# The lints and tests go by a wrapper of the workspace's crates and share the libraries. The
+# executable has a target folder of its own: there the flag goes to every crate, as loom's does.
 HOOKED = RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/scripts/variants-rustc.sh" cargo
 VARIANTS = RUSTFLAGS="--cfg variants" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-target}/variants" cargo
 variants: setup ## Build target/variants/release/allcore, whose serve --variant runs what the engine replaced, lint and test it, and try each variant

@@ -1,4 +1,8 @@
 //! Row `file-lock`: threads read pages of a file that is in the kernel's cache.
+//!
+//! The exclusive lock leaves all processors but one idle. Where other programs take them, the row
+//! turns round: the arms without waiters get a smaller share of each processor. On 2 cores with 64
+//! threads, shared against exclusive was 2.4 without such programs, and 0.5 beside compilers.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,7 +23,8 @@ const PAGES: u64 = 512;
 pub(super) const ROW: Row = Row {
     id: "file-lock",
     report: "B14",
-    about: "reads of a file: under its lock taken exclusively, against shared, against none",
+    about: "reads of a file: under its lock taken exclusively, against shared, against none; beside other programs the \
+            row turns round, as they take the processors that waiters leave",
     operation: "read 8 KiB at random of a file in memory",
     here: Here::Oversubscription,
     code: "crates/calls/src/reads",

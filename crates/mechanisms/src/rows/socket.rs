@@ -1,4 +1,8 @@
 //! Row `socket`: threads that pass messages over socket pairs of their own.
+//!
+//! Beside other programs the row shows little: they take the processors that the waiters of the one
+//! lock leave. On 2 cores with 64 threads, own locks against one lock were 2.0 without such
+//! programs, and no difference beside compilers.
 
 use calls::messages::{Batches, LENGTH, Message, Messages, OneLock, OwnLocks};
 use sync::atomic::{AtomicBool, Ordering};
