@@ -119,10 +119,13 @@ fn variance(share: f64, of: &Profile) -> f64 {
 }
 
 fn more_counts(from: &Point, to: &Point) -> Vec<String> {
-    let counts: [(&str, Count); 3] = [
+    let counts: [(&str, Count); 6] = [
         ("voluntary context switches", |point| Some(point.switches()?.voluntary)),
         ("involuntary context switches", |point| Some(point.switches()?.involuntary)),
         ("system calls", Point::calls),
+        ("instructions", |point| Some(point.counters()?.instructions)),
+        ("cache misses", |point| Some(point.counters()?.cache_misses)),
+        ("page faults", |point| Some(point.counters()?.page_faults)),
     ];
     let sentence = |(what, of): (&str, Count)| {
         let (then, now) = (of(from)?, of(to)?);

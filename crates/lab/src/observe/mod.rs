@@ -1,5 +1,6 @@
-//! Observations beside a round: CPU time, context switches, system calls, symbols, wait events. For
-//! the machine: its facts, its noise, and the CPUs that client and server have to themselves.
+//! Observations beside a round: CPU time, context switches, system calls, counters of the hardware,
+//! symbols, wait events. For the machine: its facts, its noise, and the CPUs that client and server
+//! have to themselves.
 //!
 //! What must hold:
 //! 1. A missing observation is left out with its reason ([`Observed::unseen`]). Nothing is guessed,
@@ -25,7 +26,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::arm::{Dialect, Target};
-use crate::record::{CpuSplit, NO_CALLS, NO_SYMBOLS, NO_WAITS, Numbers, Observed, OwnCpus, Switches};
+use crate::record::{
+    Counters, CpuSplit, NO_CALLS, NO_COUNTERS, NO_SYMBOLS, NO_WAITS, Numbers, Observed, OwnCpus, Switches,
+};
 
 pub use awake::Awake;
 pub use machine::facts;
@@ -34,7 +37,8 @@ pub use pin::Split;
 pub use waits::{CLIENT, Connect, IN_STATE, RUNNING, connect_to};
 
 use cpus::Time;
-use perf::Sampling;
+use perf::counters::Counted;
+use perf::{Results, Sampling};
 use processes::{Snapshot, between, busy, nanos};
 use waits::Waits;
 
@@ -188,11 +192,19 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed
     let sampling = match sampling {
         Ok(sampling) => sampling,
         Err(reason) => {
-            observed.unseen.push(format!("no system calls and no symbols: {reason}"));
+            observed.unseen.push(format!("no system calls, no counters and no symbols: {reason}"));
             return;
         }
     };
-    let (calls, symbols) = sampling.end();
+    let Results { calls, counters, symbols } = sampling.end();
+    match counters {
+        Ok(Counted { a_second, limits }) if tps > 0.0 => {
+            observed.counters = Some(Counters::each(|of| of(&a_second) / tps));
+            observed.unseen.extend(limits);
+        }
+        Ok(_) => observed.unseen.push(format!("{NO_COUNTERS}no transaction was done")),
+        Err(reason) => observed.unseen.push(format!("{NO_COUNTERS}{reason}")),
+    }
     match calls {
         Ok(calls) if tps > 0.0 => observed.calls = Some(calls / tps),
         Ok(_) => observed.unseen.push("no system calls per transaction: none was done".into()),

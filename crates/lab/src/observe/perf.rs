@@ -1,8 +1,8 @@
-//! Symbols and system calls, by `perf`, in short parts of a round: first it samples the CPU, then
-//! it counts calls. A part that outlasts its time or the round is interrupted, and its results so
-//! far count.
+//! Symbols, system calls and counters, by `perf`, in short parts of a round. First it samples the
+//! CPU, then it counts calls, then the events of hardware and kernel ([`counters`]). A part that
+//! outlasts its time or the round is interrupted, and its results so far count.
 //!
-//! A shell runs both parts one after the other ([`SCRIPT`]). The lab sees from its files how far it
+//! A shell runs the parts one after the other ([`SCRIPT`]). The lab sees from its files how far it
 //! is, and interrupts it with the round.
 //!
 //! What must hold:
@@ -11,6 +11,8 @@
 //! 2. perf's CPU time is never the load driver's. It would be after a wait for the shell, so that
 //!    wait comes at the end; until then callers leave out [`Sampling::process`] and those below it.
 //! 3. Nothing of perf outlives this value.
+//! 4. No part sees the cost of another: samples and a stop at each system call would show in the
+//!    counters.
 //!
 //! perf samples the whole machine where it has the permission, and `samples` selects the server's
 //! part afterwards. So it sees all of a thousand sessions' processes alike, and no counters change
@@ -18,6 +20,7 @@
 //!
 //! Where perf is missing or lacks permission, its own message is the reason.
 
+pub(super) mod counters;
 mod samples;
 
 use std::os::unix::process::CommandExt;
@@ -29,6 +32,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::record::Profile;
+use counters::Counted;
 
 /// Shorter rounds end before perf begins.
 const SHORTEST: Duration = Duration::from_millis(500);
@@ -44,16 +48,17 @@ const MOST_COUNTED: usize = 400;
 const UNSAMPLED: &str =
     "most of the round was over before perf had begun to sample; longer rounds (--round) show more";
 
-/// The reason for missing system calls in such a round.
+/// The reason for missing counts in such a round.
 const UNCOUNTED: &str = "the round ended before they were counted";
 
 /// Number of the server's processes, which are alike, to sample where perf may not sample the
 /// machine.
 const MOST_SAMPLED: usize = 64;
 
-/// Samples the machine, or else `$some` of the server's processes, into the file `data`; then
-/// counts the system calls of the processes `$counted`. Times are in seconds. The file `begun`
-/// exists once perf samples, and the file `sampled` once it no longer does.
+/// Samples the machine, or else `$some` of the server's processes, into the file `data`. Then it
+/// counts the system calls of the processes `$counted`, and then `$events` of theirs. Times are in
+/// seconds. The file `begun` exists once perf samples, and the file `sampled` once it no longer
+/// does.
 ///
 /// A process or thread that ends while perf reads its threads fails the whole start. So a start is
 /// tried three times, with the processes that still live. 499 samples a second are a prime, so as
@@ -65,7 +70,7 @@ over=
 trap over=1 INT
 export LC_ALL=C
 command -v "$perf" >/dev/null || {
-    echo 'it is not installed (Debian: linux-perf)' | tee recorded >counted
+    echo 'it is not installed (Debian: linux-perf)' | tee recorded counted >evented
     : >sampled
     exit
 }
@@ -90,11 +95,13 @@ some() {
     record -p "$(living $some)"
 }
 count() {
-    "$perf" stat -e raw_syscalls:sys_enter -p "$(living $counted)" -- sleep "$counting" 2>counted
+    "$perf" stat -e "$1" -p "$(living $counted)" -- sleep "$counting" 2>"$2"
 }
 record -a || tries some
 : >sampled
-[ "$counted" ] && tries count
+[ "$counted" ] || exit
+tries count raw_syscalls:sys_enter counted
+tries count "$events" evented
 "#;
 
 pub(super) struct Sampling {
@@ -102,6 +109,15 @@ pub(super) struct Sampling {
     folder: TempDir,
     processes: Vec<i32>,
     shell: Child,
+}
+
+/// Each result, or the reason why it is missing.
+pub(super) struct Results {
+    /// System calls a second.
+    pub(super) calls: Result<f64, String>,
+    pub(super) counters: Result<Counted, String>,
+    /// The symbols' shares of the samples, the largest first.
+    pub(super) symbols: Result<Profile, String>,
 }
 
 impl Sampling {
@@ -124,6 +140,7 @@ impl Sampling {
             .env("counting", seconds((window / 5).min(Duration::from_secs(1))))
             .env("some", list(&some_of(processes, MOST_SAMPLED)))
             .env("counted", list(counted))
+            .env("events", counters::EVENTS.join(","))
             // For a common interrupt; Ctrl-C is for the lab.
             .process_group(0)
             .stdin(Stdio::null())
@@ -148,21 +165,15 @@ impl Sampling {
         self.tell(Signal::INT);
     }
 
-    /// System calls a second, and the symbols' shares of the samples, the largest first.
-    pub(super) fn end(mut self) -> (Result<f64, String>, Result<Profile, String>) {
+    /// The results of all parts.
+    pub(super) fn end(mut self) -> Results {
         self.interrupt();
         let until = Instant::now() + EXIT_MAX;
         while matches!(self.shell.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let calls = match self.said("counted") {
-            _ if self.processes.len() > MOST_COUNTED => Err(format!(
-                "the server has {} processes, more than perf can count at once",
-                self.processes.len()
-            )),
-            said if said.trim().is_empty() => Err(UNCOUNTED.into()),
-            said => calls_a_second(&said),
-        };
+        let calls = self.counted("counted").and_then(|said| calls_a_second(&said));
+        let counters = self.counted("evented").and_then(|said| counters::read(&said));
         let symbols = match self.said("recorded") {
             said if !said.trim().is_empty() => Err(reason(&said)),
             _ if !self.folder.path().join("begun").exists() => Err(UNSAMPLED.into()),
@@ -172,7 +183,17 @@ impl Sampling {
                 self.processes.iter().copied().collect(),
             ),
         };
-        (calls, symbols)
+        Results { calls, counters, symbols }
+    }
+
+    /// perf's messages in a part that counts. The error explains why it did not count.
+    fn counted(&self, file: &str) -> Result<String, String> {
+        let processes = self.processes.len();
+        if processes > MOST_COUNTED {
+            return Err(format!("the server has {processes} processes, more than perf can count at once"));
+        }
+        let said = self.said(file);
+        if said.trim().is_empty() { Err(UNCOUNTED.into()) } else { Ok(said) }
     }
 
     /// Sends the shell and all that it started a signal.
@@ -214,14 +235,21 @@ fn calls_a_second(said: &str) -> Result<f64, String> {
     if said.contains("<not counted>") {
         return Err(UNCOUNTED.into());
     }
-    let first = |line: &str| line.split_whitespace().next().map(|word| word.replace(',', ""));
-    let line_with = |text: &str| said.lines().find(|line| line.contains(text)).and_then(first);
-    let (count, elapsed) = (line_with("raw_syscalls:sys_enter"), line_with("seconds time elapsed"));
-    let number = |word: Option<String>| word.and_then(|word| word.parse::<f64>().ok());
-    match (number(count), number(elapsed)) {
-        (Some(count), Some(elapsed)) if elapsed > 0.0 => Ok(count / elapsed),
+    match (first_number(said, "raw_syscalls:sys_enter"), seconds(said)) {
+        (Some(count), Some(elapsed)) => Ok(count / elapsed),
         _ => Err(reason(said)),
     }
+}
+
+/// The number at the beginning of the first line that contains `text`.
+fn first_number(said: &str, text: &str) -> Option<f64> {
+    let line = said.lines().find(|line| line.contains(text))?;
+    line.split_whitespace().next()?.replace(',', "").parse().ok()
+}
+
+/// The time for which `perf stat` counted; `None` where it reports none.
+fn seconds(said: &str) -> Option<f64> {
+    first_number(said, "seconds time elapsed").filter(|elapsed| *elapsed > 0.0)
 }
 
 /// The line in which perf explains its failure.

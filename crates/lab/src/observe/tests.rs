@@ -63,7 +63,7 @@ fn a_server_elsewhere_is_reported_as_unseen() {
         observed.unseen,
         [
             "no CPU split and no context switches: the server's processes are not known here (it runs elsewhere)",
-            "no system calls and no symbols: the server's processes are not known here (it runs elsewhere)",
+            "no system calls, no counters and no symbols: the server's processes are not known here (it runs elsewhere)",
         ]
     );
     let mut behind = Observer::new(&target(Vec::new()), Some("ssh listens in its server's place"), None);

@@ -309,6 +309,9 @@ pub struct Observed {
     pub switches: Option<Switches>,
     /// System calls of the server for each transaction.
     pub calls: Option<f64>,
+    /// Events of the server's hardware and kernel for each transaction.
+    #[serde(default)]
+    pub counters: Option<Counters>,
     /// Top symbols of the server, by their share of its samples.
     pub symbols: Vec<Share>,
     /// Number of samples behind these shares.
@@ -327,6 +330,8 @@ pub struct Observed {
 /// Beginning of a sentence in [`Observed::unseen`] on missing system calls, which not every round
 /// counts.
 pub(crate) const NO_CALLS: &str = "no system calls: ";
+/// The same for counters.
+pub(crate) const NO_COUNTERS: &str = "no counters: ";
 /// The same for symbols.
 pub(crate) const NO_SYMBOLS: &str = "no symbols: ";
 /// The same for wait events, which cover only a part of a round.
@@ -336,6 +341,23 @@ numbers! {
     /// Context switches for each transaction. A voluntary one: a thread had to wait. An involuntary
     /// one: its time slice was over, or another thread came first.
     Switches { voluntary, involuntary }
+}
+
+numbers! {
+    /// Events for each transaction. Null where perf could not count one.
+    Counters {
+        cycles,
+        instructions,
+        /// Accesses that missed the last level of cache.
+        cache_misses,
+        /// Reads from the memory of NUMA nodes.
+        node_loads,
+        /// Processor time in microseconds.
+        cpu,
+        /// Moves of a thread to another processor.
+        migrations,
+        page_faults,
+    }
 }
 
 /// A part of something counted in samples.

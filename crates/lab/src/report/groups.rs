@@ -3,8 +3,8 @@
 use super::turn::Turn;
 use crate::load::Protocol;
 use crate::record::{
-    CpuSplit, Fit, Interval, Latency, Numbers, Offered, OwnCpus, PIPELINE, Point, Profile, Report, Round,
-    Share, Switches,
+    Counters, CpuSplit, Fit, Interval, Latency, Numbers, Offered, OwnCpus, PIPELINE, Point, Profile, Report,
+    Round, Share, Switches,
 };
 use crate::stats;
 
@@ -213,6 +213,11 @@ impl Point {
     /// System calls of the server for each transaction: the rounds' median.
     pub(crate) fn calls(&self) -> Option<f64> {
         median(self.rounds.iter().filter_map(|round| round.observed.calls))
+    }
+
+    /// Events of the server's hardware and kernel for each transaction: the rounds' medians.
+    pub(crate) fn counters(&self) -> Option<Counters> {
+        self.all(|round| round.observed.counters, stats::median)
     }
 
     /// The driver's own CPU time for each transaction, in microseconds: the rounds' median.

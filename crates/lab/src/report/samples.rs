@@ -255,6 +255,15 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
             busy_threads: Some(0),
             switches: Some(Switches { voluntary: 0.5 + 4.0 * spin, involuntary: 0.01 * n.sqrt() }),
             calls: (pass == 0).then_some(2.0 + 10.0 * spin),
+            counters: (pass == 0).then_some(Counters {
+                cycles: 60_000.0 * (1.0 + spin),
+                instructions: 50_000.0 * (1.0 + 0.1 * spin),
+                cache_misses: 90.0 * (1.0 + 0.4 * spin),
+                node_loads: f64::NAN,
+                cpu: 20.0 * (1.0 + spin),
+                migrations: 0.02,
+                page_faults: 0.5,
+            }),
             symbols: shares(&[
                 ("s_lock", 0.6 * spin),
                 ("futex_wait (kernel)", 0.3 * spin),

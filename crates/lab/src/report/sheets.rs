@@ -3,7 +3,7 @@
 
 use super::groups::{Group, gather};
 use crate::figures::{self, NONE};
-use crate::record::{NO_CALLS, NO_SYMBOLS, NO_WAITS, Observed, Point, Profile, Report};
+use crate::record::{NO_CALLS, NO_COUNTERS, NO_SYMBOLS, NO_WAITS, Observed, Point, Profile, Report};
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Sheet {
@@ -68,7 +68,7 @@ pub(crate) fn main(group: &Group<'_>) -> Vec<Sheet> {
 
 /// All other tables, but those of symbols and waits.
 pub(crate) fn rest(group: &Group<'_>) -> Vec<Sheet> {
-    let all = [errors(group), kinds(group), checks(group), cpu(group), costs(group)];
+    let all = [errors(group), kinds(group), checks(group), cpu(group), costs(group), events(group)];
     all.into_iter().flatten().collect()
 }
 
@@ -182,6 +182,23 @@ fn costs(group: &Group<'_>) -> Option<Sheet> {
     })
 }
 
+/// A transaction's events on the server's processors.
+fn events(group: &Group<'_>) -> Option<Sheet> {
+    let heads =
+        ["cycles", "instructions", "cache misses", "node loads", "CPU, µs", "migrations", "page faults"];
+    Sheet::of_points("Each transaction's events on the server", group, &heads, |point| {
+        let all = point.counters()?;
+        let hardware = [all.cycles, all.instructions, all.cache_misses, all.node_loads];
+        Some(
+            hardware
+                .into_iter()
+                .chain([all.cpu, all.migrations, all.page_faults])
+                .map(figures::number)
+                .collect(),
+        )
+    })
+}
+
 fn fits(group: &Group<'_>) -> Option<Sheet> {
     let row = |arm: &&str| {
         let fit = group.fit(arm)?;
@@ -272,6 +289,7 @@ pub(crate) fn missing(report: &Report) -> Vec<String> {
 fn is_seen_elsewhere(point: &Point, reason: &str) -> bool {
     let any = |seen: fn(&Observed) -> bool| point.rounds.iter().any(|round| seen(&round.observed));
     (reason.starts_with(NO_CALLS) && any(|one| one.calls.is_some()))
+        || (reason.starts_with(NO_COUNTERS) && any(|one| one.counters.is_some()))
         || (reason.starts_with(NO_SYMBOLS) && any(|one| !one.symbols.is_empty()))
         || (reason.starts_with(NO_WAITS) && any(|one| one.looks > 0))
 }

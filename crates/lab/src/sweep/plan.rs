@@ -124,7 +124,9 @@ impl Cells {
     /// Whether the next rounds at a row have the costly observations, for all arms. The first ones
     /// have them. Once more do the next ones, if an arm's round was over before they gave a result.
     pub(super) fn deep(&self, row: usize) -> bool {
-        let lacks = |observed: &Observed| observed.symbols.is_empty() || observed.calls.is_none();
+        let lacks = |observed: &Observed| {
+            observed.symbols.is_empty() || observed.calls.is_none() || observed.counters.is_none()
+        };
         let mut running = self.rows[row].iter().filter(|cell| !cell.failed).map(|cell| &cell.point.rounds);
         let most = running.clone().map(Vec::len).max().unwrap_or(0);
         most == 0 || most == 1 && running.any(|rounds| rounds.iter().all(|round| lacks(&round.observed)))

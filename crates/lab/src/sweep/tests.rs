@@ -8,7 +8,7 @@ use crate::arm::{Address, Dialect};
 use crate::client::Random;
 use crate::drive::{Kind, Live, Measured, Phase, histogram};
 use crate::record::CpuTime;
-use crate::record::{Latency, Observed};
+use crate::record::{Counters, Latency, Observed};
 use crate::report::samples;
 use crate::tests::{golden, golden_cases};
 use crate::workload::pgbench::PgBench;
@@ -140,8 +140,11 @@ impl Observe for Looks {
     fn seen(&mut self, transactions: u64, _: Duration) -> Observed {
         self.log(format!("seen {transactions}"));
         let symbols = samples::shares(&[("s_lock", 0.5)]);
-        let calls = Some(3.0);
-        if self.1 > 0 { Observed::default() } else { Observed { symbols, calls, ..Observed::default() } }
+        let (calls, counters) = (Some(3.0), Some(Counters::default()));
+        match self.1 {
+            0 => Observed { symbols, calls, counters, ..Observed::default() },
+            _ => Observed::default(),
+        }
     }
     fn forget(&mut self) {
         self.log("forgotten");

@@ -35,8 +35,13 @@ fn perf_samples_a_busy_process() {
     let processes = [ended.id() as i32, busy.id() as i32];
     let mut sampling = Sampling::begin(Path::new("perf"), &processes, Duration::from_secs(4)).unwrap();
     wait_until(|| !matches!(sampling.shell.try_wait(), Ok(None)));
-    let (calls, symbols) = sampling.end();
+    let Results { calls, counters, symbols } = sampling.end();
     drop(busy);
+    match counters {
+        // A machine without counters of hardware has those of the kernel.
+        Ok(Counted { a_second, .. }) => assert!(a_second.cpu > 1_000.0, "{a_second:?}"),
+        Err(reason) => assert!(reason.starts_with("perf: ") || reason == UNCOUNTED, "{reason}"),
+    }
     // Without permission, perf's own message is the reason; if perf got no CPU, the lab's message
     // is.
     match calls {
@@ -58,8 +63,10 @@ fn rounds_that_are_too_short_and_servers_that_are_too_large_are_left_alone() {
     assert_eq!(refused.as_deref(), Some("rounds of less than 500ms are too short for perf"));
     let (_folder, perf) = scripted("echo hot >data", "exit");
     let many: Vec<i32> = (1..=401).collect();
-    let (calls, _) = Sampling::begin(&perf, &many, Duration::from_secs(1)).unwrap().end();
-    assert_eq!(calls, Err("the server has 401 processes, more than perf can count at once".into()));
+    let Results { calls, counters, .. } =
+        Sampling::begin(&perf, &many, Duration::from_secs(1)).unwrap().end();
+    let why = Some("the server has 401 processes, more than perf can count at once");
+    assert_eq!((calls.err().as_deref(), counters.err().as_deref()), (why, why));
 }
 
 /// A script in perf's place, with these bodies for `record` and `stat`. `$at` is a folder for its
@@ -90,7 +97,7 @@ fn begun(perf: &Path, window: Duration) -> Sampling {
 /// The results of a sampling that is interrupted once this file exists.
 fn ended(sampling: Sampling, once: &Path) -> (Result<f64, String>, Result<Vec<String>, String>) {
     wait_until(|| once.exists());
-    let (calls, symbols) = sampling.end();
+    let Results { calls, symbols, .. } = sampling.end();
     (calls, symbols.map(|profile| profile.shares.into_iter().map(|one| one.name).collect()))
 }
 
@@ -115,6 +122,20 @@ fn a_recording_ends_with_the_first_half_and_calls_are_counted() {
 }
 
 #[test]
+fn calls_and_events_are_counted_one_after_the_other() {
+    let each =
+        "case $3 in *cycles*) echo ' 500 msec task-clock';; *) echo ' 700 raw_syscalls:sys_enter';; esac";
+    let stat =
+        format!("({each}; echo ' 0.5 seconds time elapsed') >&2; [ -e evented ] && touch $at/over; true");
+    let (folder, perf) = scripted(": >begun; echo hot >data", &stat);
+    let sampling = begun(&perf, Duration::from_secs(600));
+    wait_until(|| folder.path().join("over").exists());
+    let Results { calls, counters, symbols } = sampling.end();
+    assert_eq!((calls, symbols.unwrap().shares.len()), (Ok(1_400.0), 1));
+    assert_eq!(counters.unwrap().a_second.cpu, 1e6);
+}
+
+#[test]
 fn a_start_that_fails_is_tried_again_and_the_last_reason_is_reported() {
     let second = ": >begun; case \"$*\" in *' -a '*) echo denied >&2; exit 1;; esac; \
                   if [ -e $at/tried ]; then echo hot >data; else touch $at/tried; exit 1; fi";
@@ -125,10 +146,10 @@ fn a_start_that_fails_is_tried_again_and_the_last_reason_is_reported() {
     let (folder, perf) = scripted(refused, refused);
     let sampling = begun(&perf, Duration::from_secs(600));
     let tries = || std::fs::read_to_string(folder.path().join("tries")).unwrap_or_default().len();
-    wait_until(|| tries() == 7);
+    wait_until(|| tries() == 10);
     let denied = "perf: access denied".to_string();
     assert_eq!(ended(sampling, folder.path()), (Err(denied.clone()), Err(denied)));
-    assert_eq!(tries(), 7, "once for the machine, three times for the processes, three times to count");
+    assert_eq!(tries(), 10, "once for the machine, then three times each to sample and to count twice");
     let mut missing = begun(Path::new("/nowhere/perf"), Duration::from_secs(1));
     wait_until(|| !matches!(missing.shell.try_wait(), Ok(None)));
     assert!(missing.sampled().exists());
