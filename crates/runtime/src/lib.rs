@@ -15,6 +15,7 @@
 pub mod account;
 pub mod aside;
 pub mod budget;
+pub mod counters;
 pub mod faults;
 pub mod fiber;
 pub mod file;

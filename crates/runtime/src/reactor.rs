@@ -78,9 +78,9 @@ impl Reactor {
         self.poll.remove(socket);
     }
 
-    /// Takes events and passes on those of sockets; whether there were any. `None` waits without
+    /// Takes events and passes on those of sockets; returns the number of all. `None` waits without
     /// limit, else so many milliseconds.
-    pub(crate) fn poll(&self, timeout: Option<i32>, mut pass_on: impl FnMut(Ready)) -> bool {
+    pub(crate) fn poll(&self, timeout: Option<i32>, mut pass_on: impl FnMut(Ready)) -> usize {
         let mut events = self.events.borrow_mut();
         let count = self.poll.wait(&mut events, timeout);
         for event in &events[..count] {
@@ -91,6 +91,6 @@ impl Reactor {
                 key => pass_on(Ready::Session(key, event.happened())),
             }
         }
-        count > 0
+        count
     }
 }

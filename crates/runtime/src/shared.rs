@@ -18,6 +18,23 @@ pub(crate) struct Turns {
     pub(crate) count: AtomicU64,
     /// Fibers that had a job at the end of the last turn.
     pub(crate) fibers: AtomicUsize,
+    /// Times that it slept until an event came.
+    pub(crate) sleeps: AtomicU64,
+    /// Events that epoll told of.
+    pub(crate) events: AtomicU64,
+    /// Sessions that it served, one by one; a session counts in each round.
+    pub(crate) served: AtomicU64,
+    /// Operations on files that it began.
+    pub(crate) operations: AtomicU64,
+}
+
+impl Turns {
+    /// Adds to a count of a worker. Only by that worker, so that no addition is lost.
+    #[inline]
+    pub(crate) fn add(count: &AtomicU64, more: usize) {
+        // Relaxed: readers want no order.
+        count.store(count.load(Ordering::Relaxed) + more as u64, Ordering::Relaxed);
+    }
 }
 
 /// The state that all workers of a runtime share.

@@ -9,6 +9,7 @@ use sync::channel::channel;
 use sync::{Mutex, Once};
 
 use crate::aside::Threads;
+use crate::counters::Counters;
 use crate::fiber::core;
 use crate::file::{Disk, FileIo, Pool};
 use crate::mailbox;
@@ -100,6 +101,7 @@ pub struct Runtime {
     workers: Workers,
     /// The kernel's numbers of the workers' threads.
     numbers: Vec<i32>,
+    pub(crate) counters: Counters,
     grace: Duration,
 }
 
@@ -137,7 +139,8 @@ impl Runtime {
         let grace = options.grace;
         let placed = Workers::new(&machine, &places, cores, workers);
         let (threads, numbers) = (Mutex::new(Vec::new()), vec![0; workers]);
-        let mut runtime = Runtime { shared, threads, facts, workers: placed, numbers, grace };
+        let counters = Counters::new(workers);
+        let mut runtime = Runtime { shared, threads, facts, workers: placed, numbers, counters, grace };
         let (started, answers) = channel();
         // One for each worker that is counted, whether or not its thread will start.
         let end = |core| Ended {

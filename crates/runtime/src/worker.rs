@@ -24,7 +24,7 @@ use crate::fiber::core::{Core, contain};
 use crate::file::Disk;
 use crate::net::{self, Net};
 use crate::reactor::{Reactor, Ready};
-use crate::shared::Shared;
+use crate::shared::{Shared, Turns};
 use crate::{os, time, timer};
 
 /// The state of one worker.
@@ -76,7 +76,7 @@ impl Worker {
             self.fire_timers();
             self.core.run_ready();
             self.core.start_jobs();
-            self.net.begin_serving();
+            Turns::add(&turns.served, self.net.begin_serving());
             self.core.run_while(|| self.net.has_due(), net::serve_round);
             self.core.run_last();
             self.disk.submit();
@@ -133,12 +133,13 @@ impl Worker {
 
     /// Takes events and passes them on; whether there were any. `None` waits without limit.
     fn take_events(&self, timeout: Option<i32>) -> bool {
-        let any = self.reactor.poll(timeout, |ready| match ready {
+        let events = self.reactor.poll(timeout, |ready| match ready {
             Ready::Listener(token) => self.net.accept(token),
             Ready::Session(key, events) => self.net.event(key, events),
         });
+        Turns::add(&self.core.shared.turns.get(self.core.number).events, events);
         self.disk.complete();
-        any
+        events > 0
     }
 
     /// Polls without sleeping; false when the time is over and nothing came.
@@ -169,6 +170,7 @@ impl Worker {
         let timeout = left.map(|nanos| i32::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i32::MAX));
         let mailbox = shared.mailbox(self.core.number);
         if mailbox.sleep() {
+            Turns::add(&shared.turns.get(self.core.number).sleeps, 1);
             self.take_events(timeout);
             mailbox.awake();
         }

@@ -7,6 +7,7 @@
 use std::fmt::{self, Write as _};
 
 use runtime::net::{Greet, Talk};
+use runtime::workers::WorkerUse;
 use sql::database::Database;
 
 /// Answers those who ask for the counts of `database`; [`runtime::net::Door`] calls it.
@@ -99,6 +100,7 @@ fn page(database: &Database) -> String {
     let mut page = Page(String::with_capacity(8 << 10));
     databases(&mut page, database);
     workers(&mut page, database);
+    counters(&mut page, database);
     buffers(&mut page, database);
     log(&mut page, database);
     page.0
@@ -131,6 +133,21 @@ fn workers(page: &mut Page, database: &Database) {
     for one in &workers {
         turns.sample(&[("worker", &one.name)], one.turns);
     }
+    for (name, help, count) in [
+        (
+            "allcore_worker_sleeps_total",
+            "Times each worker slept.",
+            (|one| one.sleeps) as fn(&WorkerUse) -> u64,
+        ),
+        ("allcore_worker_events_total", "Events that each worker's reactor took.", |one| one.events),
+        ("allcore_worker_served_total", "Sessions in each worker's rounds.", |one| one.served),
+        ("allcore_worker_file_operations_total", "File operations by worker.", |one| one.file_operations),
+    ] {
+        let mut counts = page.metric(name, "counter", help);
+        for one in &workers {
+            counts.sample(&[("worker", &one.name)], count(one));
+        }
+    }
     let mut times =
         page.metric("allcore_worker_processor_seconds_total", "counter", "Processor time by worker.");
     for one in &workers {
@@ -143,6 +160,27 @@ fn workers(page: &mut Page, database: &Database) {
     for one in database.runtime().page_faults() {
         faults.sample(&[("thread", &one.thread), ("kind", "minor")], one.minor);
         faults.sample(&[("thread", &one.thread), ("kind", "major")], one.major);
+    }
+}
+
+/// Hardware and software counters of the workers, once a look at allcore_counters has opened them.
+/// They cost a little at each context switch from then on, which no scrape decides.
+fn counters(page: &mut Page, database: &Database) {
+    let workers = database.runtime().opened_worker_counts();
+    if workers.is_empty() {
+        return;
+    }
+    let mut events = page.metric(
+        "allcore_counters_total",
+        "counter",
+        "Events by worker since the first look at allcore_counters.",
+    );
+    for one in &workers {
+        for (event, count) in one.counts.events {
+            if let Some(count) = count {
+                events.sample(&[("worker", &one.name), ("event", event)], count);
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod bounds;
 mod buffers;
 mod common;
 mod copy;
+mod counters;
 mod crash;
 mod damage;
 mod deep;

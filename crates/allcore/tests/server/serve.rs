@@ -190,7 +190,7 @@ fn descriptors_bound_the_connections() {
     let (log, port) = (folder.path().join("log"), free_port());
     let mut command = Command::new("bash");
     let line = format!(
-        "ulimit -n 300; exec {} serve --data {}/data --listen 127.0.0.1:{port} --buffers 16MiB 2>{}",
+        "ulimit -n 300; exec {} serve --data {}/data --listen 127.0.0.1:{port} --buffers 16MiB --cores 2 2>{}",
         env!("CARGO_BIN_EXE_allcore"),
         folder.path().display(),
         log.display()

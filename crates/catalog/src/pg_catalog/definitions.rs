@@ -339,8 +339,14 @@ pub(super) static PG_CATALOG: &[Definition] = &[
     view(
         "allcore_workers",
         12_914,
-        "worker:25 core:23 node:23 processor:23 sessions:20 fibers:20 turns:20 user_time:701 \
-         system_time:701",
+        "worker:25 core:23 node:23 processor:23 sessions:20 fibers:20 turns:20 sleeps:20 events:20 \
+         served:20 file_operations:20 user_time:701 system_time:701",
+    ),
+    view(
+        "allcore_counters",
+        12_915,
+        "worker:25 core:23 cycles:20 instructions:20 cache_misses:20 node_loads:20 task_clock:20 \
+         context_switches:20 migrations:20 page_faults:20 user_only:16 refused:25",
     ),
     view("allcore_page_faults", 12_910, "thread:25 core:23 minor:20 major:20"),
     view("allcore_memory", 12_911, "region:25 pages:25 locked:16 reserved:20 used:20 present:20"),

@@ -1,8 +1,10 @@
-//! Rows of the views over what the engine counts. Counts are since the server started, but for
-//! those of the lock profiler, which has functions to reset them.
+//! Rows of the views over what the engine counts. Counts are since the server started, but for two
+//! views. The lock profiler has functions to reset its counts. Hardware counters count since the
+//! first look.
 
 use std::time::Duration;
 
+use runtime::workers::WorkerCounts;
 use values::types::{Value, oid as types};
 
 use super::{Result, Rows, System, array, oid, text, views};
@@ -18,6 +20,7 @@ pub(super) fn fill(system: &dyn System, relation: &str, rows: &mut Rows<'_>) -> 
         "allcore_buffers" => buffers(system, rows),
         "allcore_log" => log(system, rows),
         "allcore_workers" => workers(system, rows),
+        "allcore_counters" => counters(system, rows),
         _ => Ok(()),
     }
 }
@@ -95,10 +98,29 @@ fn workers(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
             ("sessions", int8(worker.sessions as u64)),
             ("fibers", int8(worker.fibers as u64)),
             ("turns", int8(worker.turns)),
+            ("sleeps", int8(worker.sleeps)),
+            ("events", int8(worker.events)),
+            ("served", int8(worker.served)),
+            ("file_operations", int8(worker.file_operations)),
             ("user_time", time(|times| times.user)),
             ("system_time", time(|times| times.system)),
             ("worker", text(worker.name)),
         ])?;
+    }
+    Ok(())
+}
+
+fn counters(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
+    for WorkerCounts { name, core, counts } in system.worker_counts() {
+        let events = counts.events.into_iter();
+        let events = events.map(|(name, count)| (name, count.map_or(Value::Null, int8)));
+        let about = [
+            ("worker", text(name)),
+            ("core", core.map_or(Value::Null, int4)),
+            ("user_only", Value::Bool(counts.user_only)),
+            ("refused", counts.refused.map_or(Value::Null, text)),
+        ];
+        rows.add(events.chain(about).collect())?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! The layers above implement [`System`]; the catalog only reads it.
 
 use runtime::faults::Faults;
-use runtime::workers::WorkerUse;
+use runtime::workers::{WorkerCounts, WorkerUse};
 use txn::AdvisoryKey;
 use txn::folder::{LogState, PoolState, RegionUse};
 use values::error::SqlError;
@@ -68,6 +68,10 @@ pub trait System {
     }
     /// The workers, for allcore_workers.
     fn workers(&self) -> Vec<WorkerUse> {
+        Vec::new()
+    }
+    /// Hardware and software counters of the workers, for allcore_counters.
+    fn worker_counts(&self) -> Vec<WorkerCounts> {
         Vec::new()
     }
     /// The last value of a sequence; None before the first.

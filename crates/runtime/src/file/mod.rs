@@ -35,6 +35,7 @@ pub use word::MappedWord;
 
 use crate::fiber;
 use crate::here::Here;
+use crate::shared::Turns;
 
 /// Pieces of one batch kept in flight at once.
 const IN_FLIGHT: usize = 64;
@@ -262,10 +263,13 @@ fn run_all(operations: &[Operation], results: &mut [i32]) {
             .iter()
             .zip(results)
             .for_each(|(operation, result)| *result = os::operation::execute(operation)),
-        Some((_, fiber)) => match &here() {
-            Disk { ring: Some(ring), .. } => ring.run_all(fiber, operations, results),
-            Disk { pool, .. } => pool.execute_all(fiber, operations, results),
-        },
+        Some((core, fiber)) => {
+            Turns::add(&core.shared.turns.get(core.number).operations, operations.len());
+            match &here() {
+                Disk { ring: Some(ring), .. } => ring.run_all(fiber, operations, results),
+                Disk { pool, .. } => pool.execute_all(fiber, operations, results),
+            }
+        }
     }
 }
 

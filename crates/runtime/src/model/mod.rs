@@ -18,6 +18,7 @@
 
 mod changes;
 pub(crate) mod clock;
+pub(crate) mod counter;
 mod disk;
 mod events;
 pub(crate) mod folder;

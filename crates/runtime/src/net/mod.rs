@@ -401,11 +401,13 @@ impl Net {
         !self.ready.borrow().is_empty()
     }
 
-    /// Fixes the sessions of this turn: those that are ready now. A session that is ready again
-    /// before the turn's end waits for the next turn. So a client that sends faster than it is
-    /// served does not keep the loop from its other work.
-    pub(crate) fn begin_serving(&self) {
-        self.due.set(self.ready.borrow().len());
+    /// Fixes the sessions of this turn: those that are ready now. Returns their number. A session
+    /// that is ready again before the turn's end waits for the next turn. So a client that sends
+    /// faster than it is served does not keep the loop from its other work.
+    pub(crate) fn begin_serving(&self) -> usize {
+        let due = self.ready.borrow().len();
+        self.due.set(due);
+        due
     }
 
     /// Whether any are left to be served in this turn.

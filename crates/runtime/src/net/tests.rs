@@ -131,6 +131,7 @@ macro_rules! both_ways {
 
 both_ways! {
     new_sessions_go_where_the_fewest_live,
+    a_session_counts_in_each_round_that_serves_it,
     messages_whole_in_parts_in_rows_and_large,
     backpressure_holds_back_and_loses_nothing,
     a_thousand_sessions_at_once,
@@ -199,6 +200,19 @@ fn core_of(client: &mut TcpStream) -> u8 {
     client.read_exact(&mut core).unwrap();
     expect(client, &asked);
     core[0]
+}
+
+fn a_session_counts_in_each_round_that_serves_it(way: FileIo) {
+    let server = serve(way, 1, tcp());
+    let mut client = server.connect();
+    let mut counts = || {
+        (0..50).for_each(|_| exchange(&mut client, &message(b'.', 3)));
+        let core = server.runtime.workers_in_use().swap_remove(0);
+        [core.served, core.events, core.sleeps]
+    };
+    let (before, after) = (counts(), counts());
+    assert!(after[0] >= before[0] + 50 && after[1] >= before[1] + 50, "{before:?} {after:?}");
+    assert!(after[2] > before[2], "{before:?} {after:?}");
 }
 
 /// Cores get new sessions by how many live ones they have, also after most of them have gone from

@@ -4,6 +4,7 @@
 //! gives the same surface: the model machine is one (`crate::model`).
 //!
 //! - [`clock`]: monotonic and calendar time;
+//! - [`counter`]: counters of a thread that the kernel keeps;
 //! - [`folder`]: folders, and what is known of a path;
 //! - [`heap`]: the C library's heap;
 //! - [`mapping`]: mapped memory;
@@ -21,6 +22,7 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // an interface to the machine
 
 pub(crate) mod clock;
+pub(crate) mod counter;
 pub(crate) mod folder;
 pub(crate) mod heap;
 pub(crate) mod mapping;

@@ -11,7 +11,7 @@ use runtime::faults::Faults;
 use runtime::hash::{HashMap, SeededMap};
 use runtime::interrupt::Interrupt;
 use runtime::wait_event::WaitEvent;
-use runtime::workers::WorkerUse;
+use runtime::workers::{WorkerCounts, WorkerUse};
 use txn::folder::{LogState, PoolState, RegionUse};
 use txn::{Lsn, TableLock, TxnSession, Wait};
 
@@ -548,6 +548,10 @@ impl System for SessionEnvironment {
 
     fn workers(&self) -> Vec<WorkerUse> {
         self.shared.runtime.workers_in_use()
+    }
+
+    fn worker_counts(&self) -> Vec<WorkerCounts> {
+        self.shared.runtime.worker_counts()
     }
 
     fn sequence_value(&self, sequence: u32) -> Option<i64> {
