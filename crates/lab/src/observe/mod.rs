@@ -163,8 +163,11 @@ impl Observe for Observer {
             Some(Ok(waits)) => (observed.waits, observed.looks) = (waits.shares, waits.samples),
             Some(Err(reason)) => observed.unseen.push(format!("{NO_WAITS}{reason}")),
         }
+        let mut cpu = None;
         match (&before, &after) {
             (Ok(before), Ok(after)) => {
+                let spent = after.server.nanos.saturating_sub(before.server.nanos) as f64;
+                cpu = Some(spent / 1000.0 / transactions as f64);
                 observed.cpu = split(before, after);
                 observed.own_cpus = own_cpus(before, after);
                 observed.busy_threads = Some(busy(before, after, lasted));
@@ -178,7 +181,7 @@ impl Observe for Observer {
             }
         }
         if let Some(sampling) = sampling {
-            sampled(sampling, transactions as f64 / elapsed.as_secs_f64(), &mut observed);
+            sampled(sampling, transactions as f64 / elapsed.as_secs_f64(), cpu, &mut observed);
         }
         observed
     }
@@ -188,7 +191,8 @@ impl Observe for Observer {
     }
 }
 
-fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed) {
+/// Adds perf's results; `cpu` is the server's CPU time for each transaction in microseconds.
+fn sampled(sampling: Result<Sampling, String>, tps: f64, cpu: Option<f64>, observed: &mut Observed) {
     let sampling = match sampling {
         Ok(sampling) => sampling,
         Err(reason) => {
@@ -199,7 +203,8 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed
     let Results { calls, counters, symbols } = sampling.end();
     match counters {
         Ok(Counted { a_second, limits }) if tps > 0.0 => {
-            observed.counters = Some(Counters::each(|of| of(&a_second) / tps));
+            let seconds = seconds_of_one(&a_second, tps, cpu);
+            observed.counters = Some(Counters::each(|of| of(&a_second) * seconds));
             observed.unseen.extend(limits);
         }
         Ok(_) => observed.unseen.push(format!("{NO_COUNTERS}no transaction was done")),
@@ -219,6 +224,13 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed
         Ok(profile) => (observed.symbols, observed.samples) = (profile.shares, profile.samples),
         Err(reason) => observed.unseen.push(format!("{NO_SYMBOLS}{reason}")),
     }
+}
+
+/// The part of a second's events that belongs to a transaction. Where the CPU time of both is
+/// known, it decides. While the events were counted, the server may have had less of the CPUs than
+/// in the whole round.
+fn seconds_of_one(a_second: &Counters, tps: f64, cpu: Option<f64>) -> f64 {
+    cpu.map(|cpu| cpu / a_second.cpu).filter(|part| part.is_normal()).unwrap_or(1.0 / tps)
 }
 
 /// The split of the machine's CPU time; `None` where no time passed.

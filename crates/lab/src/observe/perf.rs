@@ -137,7 +137,7 @@ impl Sampling {
             .env("perf", perf)
             .env("half", seconds(window / 2))
             .env("sampling", seconds((window / 2).min(Duration::from_secs(2))))
-            .env("counting", seconds((window / 5).min(Duration::from_secs(1))))
+            .env("counting", seconds((window / 8).min(Duration::from_secs(1))))
             .env("some", list(&some_of(processes, MOST_SAMPLED)))
             .env("counted", list(counted))
             .env("events", counters::EVENTS.join(","))

@@ -47,6 +47,18 @@ fn idle_time_of_cpus_of_ones_own_is_known_where_there_are_some() {
     assert_eq!(own_cpus(&before(None, None), &after(later, None)), None, "pinned meanwhile");
 }
 
+#[test]
+fn a_transactions_events_follow_its_cpu_time_where_it_is_known() {
+    let a_second = |cpu| Counters { cpu, ..Counters::default() };
+    // A transaction of 20 µs, while the server worked for half a second.
+    assert!((seconds_of_one(&a_second(500_000.0), 1_000.0, Some(20.0)) - 0.00004).abs() < 1e-12);
+    for (a_second, cpu) in
+        [(a_second(f64::NAN), Some(20.0)), (a_second(0.0), Some(20.0)), (a_second(1.0), None)]
+    {
+        assert_eq!(seconds_of_one(&a_second, 1_000.0, cpu), 0.001);
+    }
+}
+
 fn target(processes: Vec<u32>) -> Target {
     let elsewhere = crate::arm::Address::Tcp("elsewhere".into(), 5432);
     Target { processes, ..crate::tests::target_at(crate::arm::Dialect::Postgres, elsewhere) }
