@@ -108,6 +108,20 @@ impl Region {
         Ok(Region { start, len, kind })
     }
 
+    /// As [`Region::frames`], in transparent huge pages where the kernel has them. Those of its
+    /// pool are left to frames.
+    ///
+    /// # Errors
+    /// Where the system has no address space.
+    pub fn beside_frames(bytes: usize, pages: HugePages) -> io::Result<Region> {
+        if pages == HugePages::Off {
+            return Region::frames(bytes, pages);
+        }
+        let len = bytes.max(1).next_multiple_of(HUGE_PAGE);
+        let (start, kind) = map_transparent(len)?;
+        Ok(Region { start, len, kind })
+    }
+
     /// First byte: aligned to the page size.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start

@@ -24,7 +24,7 @@ use crate::error::{FormatProblem, IoContext};
 use crate::format::{FORMAT, LOG_FOLDER};
 use crate::log::{Wal, WalOptions};
 use crate::page::Lsn;
-use crate::pool::{PageLog, Pool, PoolOptions};
+use crate::pool::{PageLog, Pool, PoolOptions, RegionUse};
 use crate::recovery::{Manner, Recovery, UndoHandler, crew};
 use crate::space::Space;
 use crate::{Error, control, log, node, space};
@@ -63,6 +63,10 @@ impl StoreOptions {
             wal: WalOptions::new(cores),
             manner: Manner::default(),
         }
+    }
+
+    fn of_log(&self) -> WalOptions {
+        WalOptions { huge_pages: self.huge_pages, ..self.wal }
     }
 
     fn pool(&self) -> PoolOptions {
@@ -141,7 +145,7 @@ impl Store {
         vacant()?;
         clear_draft(folder)?;
         write_draft(folder)?;
-        let wal = Wal::create(folder, options.wal)?;
+        let wal = Wal::create(folder, options.of_log())?;
         let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::New)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
         let pool = make_pool(options, runtime, (pages, temporary), &wal)?;
@@ -178,8 +182,10 @@ impl Store {
         let lock = lock(folder, look_only)?;
         let (recovery, control_file) = Recovery::analyse(folder, options.manner)?;
         let (wal, opening, temporary) = match look_only {
-            false => (recovery.resume(control_file, options.wal)?, Opening::Existing, Opening::Empty),
-            true => (recovery.rehearse(control_file, options.wal)?, Opening::Overlaid, Opening::Nameless),
+            false => (recovery.resume(control_file, options.of_log())?, Opening::Existing, Opening::Empty),
+            true => {
+                (recovery.rehearse(control_file, options.of_log())?, Opening::Overlaid, Opening::Nameless)
+            }
         };
         let pages = DataFile::open(&folder.join(PAGES_FILE), opening)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), temporary)?;
@@ -213,6 +219,16 @@ impl Store {
     #[inline]
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// The regions of memory of pages and of the log, as they are now; see [`Pool::regions`]. It
+    /// has safe points.
+    pub fn regions(&self) -> Vec<RegionUse> {
+        let (ring, used) = self.wal.memory();
+        let (kind, reserved, present) = (ring.kind(), ring.len(), ring.present(0..used));
+        let mut regions = self.pool.regions();
+        regions.push(RegionUse { name: "log", kind, locked: false, reserved, used, present });
+        regions
     }
 
     /// The write-ahead log.

@@ -57,8 +57,12 @@ fn a_checkpoint_makes_room_when_there_is_none() {
     std::fs::create_dir_all(&folder.0).unwrap();
     let options = runtime::Options { cores: Some(2), pin: false, ..Default::default() };
     let machine = runtime::Runtime::start(options).unwrap();
-    let sizes =
-        WalOptions { cores: 2, segment_bytes: 1 << 20, ring_bytes: 1 << 20, checkpoint_bytes: 3 << 20 };
+    let sizes = WalOptions {
+        segment_bytes: 1 << 20,
+        ring_bytes: 1 << 20,
+        checkpoint_bytes: 3 << 20,
+        ..WalOptions::new(2)
+    };
     let wal = machine.call(0, || Wal::create(&folder.0, sizes).unwrap());
     machine.call(0, || checkpoint::run(&wal, &NoPages)).unwrap();
     // No space left on device.

@@ -119,9 +119,9 @@ impl Folder {
         self.0.pool().locked()
     }
 
-    /// The page pool's regions of memory; see [`storage::pool::Pool::regions`]. It has safe points.
+    /// The regions of memory of pages and of the log. It has safe points.
     pub fn regions(&self) -> Vec<RegionUse> {
-        self.0.pool().regions()
+        self.0.regions()
     }
 
     /// Touches all memory of the page pool. Calls `progress` with the touched bytes of frames now

@@ -220,6 +220,9 @@ fn a_warm_load_takes_no_page_fault_in_the_buffers() {
     server.pgbench(&["-i", "-s", "2", "-q"]);
     let run = || server.pgbench(&["-n", "-S", "-M", "prepared", "-c", "8", "-T", "3"]);
     run();
+    // The load has filled the log's ring once.
+    let ring = "select used = reserved and present = reserved from allcore_memory where region = 'log'";
+    assert_eq!(server.psql(ring), "t");
     // Each page with an entry was read.
     server.psql("select count(*), max(abalance) from pgbench_accounts");
     let look = || {

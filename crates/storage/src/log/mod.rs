@@ -35,6 +35,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use runtime::memory::{HugePages, Region};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{CachePadded, OnceLock, PerCore};
 
@@ -111,12 +112,20 @@ pub struct WalOptions {
     pub ring_bytes: usize,
     /// Log volume after which a checkpoint is due.
     pub checkpoint_bytes: u64,
+    /// Whether the ring tries huge pages.
+    pub huge_pages: HugePages,
 }
 
 impl WalOptions {
     /// The default options.
     pub fn new(cores: usize) -> WalOptions {
-        WalOptions { cores, segment_bytes: SEGMENT_BYTES, ring_bytes: RING_BYTES, checkpoint_bytes: 1 << 30 }
+        WalOptions {
+            cores,
+            segment_bytes: SEGMENT_BYTES,
+            ring_bytes: RING_BYTES,
+            checkpoint_bytes: 1 << 30,
+            huge_pages: HugePages::Try,
+        }
     }
 }
 
@@ -149,6 +158,8 @@ pub struct Wal {
     salt: u32,
     fill: Fill,
     ring: Ring,
+    /// Where this process began to append.
+    begun: u64,
     cores: PerCore<CoreCell>,
     /// Total room granted to cores: positions below this may be reserved.
     granted: CachePadded<AtomicU64>,
@@ -268,7 +279,8 @@ impl Wal {
             options,
             salt: control.salt,
             fill: Fill::new(options.cores, end.0),
-            ring: Ring::new(options.ring_bytes),
+            ring: Ring::new(options.ring_bytes, options.huge_pages),
+            begun: end.0,
             cores: PerCore::new(options.cores, |_| CoreCell::new(end.0)),
             granted: CachePadded::new(AtomicU64::new(end.0)),
             padding: AtomicU64::new(0),
@@ -284,6 +296,12 @@ impl Wal {
             generation: AtomicU64::new(control.generation),
             checkpointing: AtomicBool::new(false),
         })
+    }
+
+    /// The memory of the log's latest bytes, and how many of them this process has used.
+    pub(crate) fn memory(&self) -> (&Region, usize) {
+        let appended = self.position().0 - self.begun;
+        (self.ring.memory(), appended.min(self.ring.size()) as usize)
     }
 
     /// The present checkpoint epoch.

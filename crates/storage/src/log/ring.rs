@@ -2,37 +2,36 @@
 //! reservation. The flusher reads it below the filled point. Room is granted so that nothing is
 //! overwritten before it is on disk.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::{self, NonNull};
+use std::ptr;
 
+use runtime::memory::{HugePages, Region};
 use runtime::{Cause, fail_stop};
 
 use super::BLOCK;
 
-/// The ring's memory, aligned for direct I/O.
+/// The ring's memory, aligned for direct I/O. Cores reach it only through the unsafe methods, whose
+/// callers prove that writers' ranges are disjoint and that nobody writes readers' ranges any more.
 #[derive(Debug)]
 pub(super) struct Ring {
-    memory: NonNull<u8>,
+    memory: Region,
     size: usize,
 }
 
-// SAFETY: the ring owns the memory and reaches it only through its unsafe methods. Their callers
-// prove that writers' ranges are disjoint and that nobody writes readers' ranges any more.
-unsafe impl Send for Ring {}
-// SAFETY: as above.
-unsafe impl Sync for Ring {}
-
 impl Ring {
     /// Memory for the log's last `size` bytes. Ends the process where the system has none.
-    pub(super) fn new(size: usize) -> Ring {
+    pub(super) fn new(size: usize, pages: HugePages) -> Ring {
         assert!(size.is_power_of_two() && size >= BLOCK as usize);
-        let layout = Self::layout(size);
-        // SAFETY: the layout's size is not zero.
-        let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory) else {
-            fail_stop(Cause::System, format_args!("no memory for {size} bytes of the log"))
-        };
-        Ring { memory, size }
+        match Region::beside_frames(size, pages) {
+            Ok(memory) => Ring { memory, size },
+            Err(error) => {
+                fail_stop(Cause::System, format_args!("no memory for {size} bytes of the log: {error}"))
+            }
+        }
+    }
+
+    /// The memory. Its first [`Ring::size`] bytes are the ring.
+    pub(super) fn memory(&self) -> &Region {
+        &self.memory
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -71,16 +70,5 @@ impl Ring {
         let at = (position as usize) & (self.size - 1);
         // SAFETY: within the memory; by the caller's promise nobody writes it meanwhile.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(at), self.piece(position, length)) }
-    }
-
-    fn layout(size: usize) -> Layout {
-        Layout::from_size_align(size, BLOCK as usize).expect("a power of two of modest size")
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; nobody has a reference any more.
-        unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.size)) };
     }
 }

@@ -65,7 +65,12 @@ impl Drop for Folder {
 }
 
 pub(crate) fn small(cores: usize) -> WalOptions {
-    WalOptions { cores, segment_bytes: 1 << 20, ring_bytes: 1 << 20, checkpoint_bytes: 3 << 20 }
+    WalOptions {
+        segment_bytes: 1 << 20,
+        ring_bytes: 1 << 20,
+        checkpoint_bytes: 3 << 20,
+        ..WalOptions::new(cores)
+    }
 }
 
 /// Random numbers that a seed repeats.

@@ -10,7 +10,7 @@ use crate::page::PAGE_SIZE;
 /// Frames that are looked at between two safe points: 64 MiB.
 const FRAMES_PER_SAFE_POINT: usize = 8192;
 
-/// A region of the pool's memory.
+/// A region of the store's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegionUse {
     /// Its name.
@@ -22,7 +22,7 @@ pub struct RegionUse {
     pub locked: bool,
     /// Bytes of addresses.
     pub reserved: usize,
-    /// Bytes that pages of the database may use now: of frames in use, or of pages in a file.
+    /// Bytes that may be used now: of frames in use, of pages in a file, or of the log so far.
     pub used: usize,
     /// Bytes of `used`, in whole pages, behind which memory stands. Where it is less than `used`,
     /// the next access to the rest takes a page fault.
