@@ -27,6 +27,6 @@ interpret() { # CRATE, then the modules whose tests run; an error where a module
   done
 }
 
-interpret sync racy:: version:: spin:: wait::
+interpret sync racy:: version:: spin:: spinners:: wait::
 interpret storage page:: bitmap:: node::
 interpret txn version:: undo:: log_undo::

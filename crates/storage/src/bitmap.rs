@@ -134,14 +134,15 @@ impl PageNumbers {
             .find_map(|step| self.kept.get((core + step) % self.kept.len()).lock().pop())
     }
 
-    /// Takes a number that any core keeps, for when the file cannot grow.
+    /// Takes a number that any core keeps, for when the file cannot grow or must not.
     pub(crate) fn take_kept(&self) -> Option<u32> {
         self.kept.iter().find_map(|kept| kept.lock().pop())
     }
 
-    /// As [`PageNumbers::take`], and takes pages that are held back too.
+    /// As [`PageNumbers::take`], and takes what any core keeps. Takes pages that are held back if
+    /// there is no other.
     pub(crate) fn take_held_back(&self, core: usize) -> Option<u32> {
-        self.take(core).or_else(|| {
+        self.take(core).or_else(|| self.take_kept()).or_else(|| {
             let mut one = Vec::with_capacity(1);
             self.shared.lock().take(1, 0, &mut one);
             one.pop()
@@ -226,6 +227,17 @@ mod tests {
         assert_eq!((numbers.take(1), numbers.free()), (None, RUN as u32 - 1));
         assert!(numbers.take(2 * NEIGHBOURS - 1).is_some(), "core 0 is its neighbour");
         assert_eq!((0..RUN).map_while(|_| numbers.take_kept()).count(), RUN - 2);
+    }
+
+    #[test]
+    fn pages_held_back_are_taken_after_those_of_a_distant_core() {
+        let numbers = PageNumbers::holding_back(2 * NEIGHBOURS, |_| 10);
+        numbers.extend(RUN as u32 + 10, |_| false);
+        assert!(numbers.take(0).is_some());
+        assert!((1..RUN).all(|_| numbers.take_held_back(1).is_some()));
+        assert_eq!((numbers.take(0), numbers.free()), (None, 10));
+        assert!((0..10).all(|_| numbers.take_held_back(1).is_some()));
+        assert_eq!(numbers.take_held_back(1), None);
     }
 
     #[test]

@@ -171,10 +171,11 @@ impl Numbers {
             } else {
                 let _turn = Growing(self);
                 // Another fiber may have grown the file or returned a number since the look above.
-                if self.free.is_exhausted()
-                    && let Err(error) = wait_event::during(WaitEvent::DataFileExtend, &grow)
-                {
-                    return self.free.take_kept().ok_or(error);
+                if self.free.is_exhausted() {
+                    match wait_event::during(WaitEvent::DataFileExtend, &grow) {
+                        Err(full @ Error::DiskFull(_)) => return self.free.take_kept().ok_or(full),
+                        grown => grown?,
+                    }
                 }
             }
         }

@@ -235,7 +235,8 @@ fn check_waiter(lsn: u64) {
             waiters.take_up_to(flight.end, &mut woken, |woken| found += woken.drain(..).count());
         }
         Waiters::fence();
-        if waiters.take_one_above(Some(0), flights.departed()).is_some() {
+        let is_gathering = waiters.any_above(flights.departed()) && !flights.is_busy();
+        if is_gathering && waiters.take_one_above(Some(0), flights.departed()).is_some() {
             found += 1;
         }
         assert!(!sleeper.join().unwrap() || found == 1, "it parked, and nobody found it");

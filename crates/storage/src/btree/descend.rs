@@ -25,6 +25,8 @@ const MISSES_BEFORE_PINS: u32 = 6;
 const PINS_MAX: usize = 2 * crate::node::MAX_LEVEL as usize;
 /// Conflicts after which a reader takes the leaf's latch for its read.
 const CONFLICTS_BEFORE_LATCH: u32 = 32;
+/// Walks to one leaf in one turn among those who lost its latch.
+const WALKS_IN_TURN: u32 = 8;
 /// Conflicts between two yields: the fiber in the way may share this core.
 const CONFLICTS_PER_YIELD: u32 = 8;
 
@@ -167,6 +169,7 @@ pub(super) fn descend<'p>(
 }
 
 #[inline]
+#[track_caller]
 fn latch_leaf<'p>(pool: &'p Pool, tree: &Tree, aim: Aim<'_>) -> Result<PageMut<'p>, Stop> {
     let place = descend(pool, tree, aim, 0)?.ok_or(Stop::Restart)?;
     let page = place.step.page;
@@ -208,12 +211,26 @@ impl<'p> Retry<'p> {
     /// another thread, this one waits for its turn among the losers. They walk one after the other,
     /// so each of them contends with newcomers alone.
     #[inline]
+    #[track_caller]
     pub fn latch_leaf(&mut self, tree: &Tree, aim: Aim<'_>) -> Result<PageMut<'p>, Stop> {
-        let pool = self.pool;
         match self.lost.take() {
-            None => latch_leaf(pool, tree, aim),
-            Some(frame) => pool.in_turn_of(frame, || latch_leaf(pool, tree, aim)),
+            None => latch_leaf(self.pool, tree, aim),
+            Some(frame) => self.latch_leaf_in_turn(frame, tree, aim),
         }
+    }
+
+    #[cold]
+    fn latch_leaf_in_turn(&self, frame: u32, tree: &Tree, aim: Aim<'_>) -> Result<PageMut<'p>, Stop> {
+        self.pool.in_turn_of(frame, || {
+            // A newcomer may overtake the first one, which keeps its place for a few more walks.
+            for _ in 1..WALKS_IN_TURN {
+                match latch_leaf(self.pool, tree, aim) {
+                    Err(Stop::Overtaken(again)) if again == frame => spin_loop(),
+                    latched_or_stopped => return latched_or_stopped,
+                }
+            }
+            latch_leaf(self.pool, tree, aim)
+        })
     }
 
     /// Waits for the cause that stopped the walk. The caller holds no latch. Fails when another try

@@ -180,7 +180,7 @@ impl Wal {
     fn write_group(&self, lsn: u64) {
         let critical = Critical::begin("panic while flushing the log");
         let mut tools = self.flush.take_tools();
-        if let Some(group) = self.gather(&mut tools, lsn) {
+        if let Some(group) = self.gather(lsn) {
             self.flush.flights.depart(group.flight);
             self.serve_others();
             self.write(&mut tools, &group);
@@ -197,7 +197,7 @@ impl Wal {
     }
 
     /// Fixes what the gatherer writes. `None` if there is nothing to write any more.
-    fn gather(&self, tools: &mut Tools, lsn: u64) -> Option<Group> {
+    fn gather(&self, lsn: u64) -> Option<Group> {
         let flights = &self.flush.flights;
         let from = flights.departed();
         let is_unneeded = || lsn <= from && !self.flush.is_wanted();
@@ -212,10 +212,7 @@ impl Wal {
                 flights.abandon();
                 return None;
             }
-            // A core that reserved was preempted, or the lists hold only entries of waiters that
-            // found their LSN durable without parking. Takes those out, lets others run, and looks
-            // again.
-            self.wake_covered(tools, self.durable().0);
+            // A core that reserved was preempted. Lets others run, and looks again.
             sync::park::yield_now();
             filled = self.wait_filled_past(from);
         }
