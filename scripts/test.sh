@@ -84,8 +84,9 @@ CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/model-rustc.sh \
   cargo doc --locked -p sync -p runtime --no-deps --document-private-items --target-dir "$model"
 
 step "lints of the variants on the engine's path"
+# The lab is named for its features: with them cargo chooses those that libraries have for the tests.
 CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/variants-rustc.sh \
-  cargo check --locked --all-targets -p runtime -p storage -p txn -p sql -p allcore
+  cargo check --locked --all-targets -p runtime -p storage -p txn -p sql -p allcore -p lab
 
 step "building the tests"
 # Test binaries are built whole before any runs; the servers of black-box tests want the cores for
