@@ -224,8 +224,8 @@ impl Store {
     /// The regions of memory of pages and of the log, as they are now; see [`Pool::regions`]. It
     /// has safe points.
     pub fn regions(&self) -> Vec<RegionUse> {
-        let (ring, used) = self.wal.memory();
-        let (kind, reserved, present) = (ring.kind(), ring.len(), ring.present(0..used));
+        let (ring, used, present) = self.wal.memory();
+        let (kind, reserved) = (ring.kind(), ring.len());
         let mut regions = self.pool.regions();
         regions.push(RegionUse { name: "log", kind, locked: false, reserved, used, present });
         regions

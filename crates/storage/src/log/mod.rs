@@ -298,10 +298,15 @@ impl Wal {
         })
     }
 
-    /// The memory of the log's latest bytes, and how many of them this process has used.
-    pub(crate) fn memory(&self) -> (&Region, usize) {
-        let appended = self.position().0 - self.begun;
-        (self.ring.memory(), appended.min(self.ring.size()) as usize)
+    /// The memory of the log's latest bytes, how many of them this process has used, and behind how
+    /// many of these memory stands.
+    pub(crate) fn memory(&self) -> (&Region, usize, usize) {
+        let (ring, size) = (self.ring.memory(), self.ring.size() as usize);
+        let used = (self.position().0 - self.begun).min(self.ring.size()) as usize;
+        // The used part may reach over the ring's end.
+        let start = self.begun as usize & (size - 1);
+        let first = used.min(size - start);
+        (ring, used, ring.present(start..start + first) + ring.present(0..used - first))
     }
 
     /// The present checkpoint epoch.
