@@ -84,7 +84,7 @@ CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/model-rustc.sh \
   cargo doc --locked -p sync -p runtime --no-deps --document-private-items --target-dir "$model"
 
 step "lints of the variants on the engine's path"
-# The lab is named for its features: with them cargo chooses those that libraries have for the tests.
+# The lab is named for its features: with them libraries have those that the tests choose.
 CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/variants-rustc.sh \
   cargo check --locked --all-targets -p runtime -p storage -p txn -p sql -p allcore -p lab
 
