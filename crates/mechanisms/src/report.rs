@@ -279,7 +279,8 @@ impl Point {
             share.unwrap_or_default(),
             maybe(self.retries),
             maybe(self.switches),
-            maybe(self.shootdowns),
+            // Few rows count them, and a column without a cell is left out.
+            self.shootdowns.map_or(String::new(), figures::number),
         ]
     }
 }
