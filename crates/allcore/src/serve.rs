@@ -37,8 +37,8 @@ use sync::atomic::{AtomicBool, Ordering};
 
 /// File descriptors beside those of connections and workers: files, listeners, signals.
 const OWN_DESCRIPTORS: u64 = 64;
-/// File descriptors of a worker: event queues, rings, and its counters once somebody looks at them.
-const WORKER_DESCRIPTORS: usize = 8 + runtime::counters::EVENTS;
+/// File descriptors of a worker: event queues and rings.
+const WORKER_DESCRIPTORS: usize = 8;
 /// Least default number of connections on their way in. One holder gets half of them, and may open
 /// a pool of 64 at once.
 const DEFAULT_LOGINS: usize = 128;
@@ -504,17 +504,20 @@ fn room(settings: &ServeSettings, beside: u64) -> Result<Room, String> {
     let wanted = asked.0.unwrap_or(DEFAULT_MAX_CONNECTIONS.min(fit));
     let logins = asked.1.unwrap_or(0);
     // The reserve worker and the service worker stand beside the cores.
-    let own = OWN_DESCRIPTORS + (WORKER_DESCRIPTORS * (cores(settings)? + 2)) as u64;
+    let workers = cores(settings)? + 2;
+    let own = OWN_DESCRIPTORS + (WORKER_DESCRIPTORS * workers) as u64;
+    // Kept where there are enough. A counter without a descriptor is refused, and its view says so.
+    let counters = (runtime::counters::EVENTS * workers) as u64;
     let needed = (wanted + logins) as u64 + own;
-    let granted = rlimit::increase_nofile_limit(needed.max(65_536)).unwrap_or(0);
+    let granted = rlimit::increase_nofile_limit((needed + counters).max(65_536)).unwrap_or(0);
     if granted >= needed {
-        let spare = usize::try_from(granted - needed).unwrap_or(usize::MAX);
+        let spare = usize::try_from(granted.saturating_sub(needed + counters)).unwrap_or(usize::MAX);
         let logins = asked.1.unwrap_or(wanted.max(DEFAULT_LOGINS).min(spare).max(LEAST_LOGINS));
         return Ok(Room { sessions: wanted, logins });
     }
     // The number is a default, so fewer will do, as long as there are some.
     if asked == (None, None) && granted >= 2 * own {
-        let fewer = (granted - own) as usize;
+        let fewer = (granted - (own + counters).min(granted / 2)) as usize;
         log::warn!("only {granted} file descriptors are allowed: at most {fewer} connections, not {wanted}");
         return Ok(Room { sessions: fewer, logins: LEAST_LOGINS });
     }

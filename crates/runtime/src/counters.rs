@@ -95,11 +95,13 @@ fn read(opened: &Opened) -> Counts {
             Ok(counter) => counter.read().map_err(|error| reason(&error)),
             Err(why) => Err(why.clone()),
         };
-        let count = count.unwrap_or_else(|why| {
-            refused.push((name, why));
-            None
-        });
-        (name, count)
+        match count.and_then(|count| count.ok_or_else(|| "it has had no turn yet".to_owned())) {
+            Ok(count) => (name, Some(count)),
+            Err(why) => {
+                refused.push((name, why));
+                (name, None)
+            }
+        }
     });
     Counts { events, user_only: opened.user_only, refused: told(&refused) }
 }

@@ -11,18 +11,13 @@ use std::path::{Path, PathBuf};
 
 use sync::atomic::{AtomicBool, Ordering};
 use sync::{LazyLock, OnceLock, WaitQueue, core_local};
-use variants::chosen::{Arm, Row, arm};
+use variants::chosen::{Row, is_stock};
 use variants::runs;
 
 use crate::device::How;
 use crate::os;
 use crate::os::regular::{self, RegularFile};
 use crate::wait_event::{self, WaitEvent};
-
-/// Whether the process runs the stock state of a row.
-pub(crate) fn is_stock(row: Row) -> bool {
-    arm(row) == Arm::Stock
-}
 
 /// Row `title` (B14): the process's title changes with each statement, by a system call.
 pub fn title(text: &str) {

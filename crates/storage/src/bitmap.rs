@@ -128,21 +128,25 @@ impl PageNumbers {
                 return Some(page);
             }
         }
-        // Before the file grows, the core takes a number that a neighbour keeps, one lock at a
-        // time.
-        (1..=NEIGHBOURS.min(self.kept.len() - 1))
-            .find_map(|step| self.kept.get((core + step) % self.kept.len()).lock().pop())
+        // Before the file grows, the core takes a number that a neighbour keeps.
+        self.take_kept(core, NEIGHBOURS)
     }
 
-    /// Takes a number that any core keeps, for when the file cannot grow or must not.
-    pub(crate) fn take_kept(&self) -> Option<u32> {
-        self.kept.iter().find_map(|kept| kept.lock().pop())
+    /// Takes a number that a core keeps, for when the file cannot grow or must not.
+    pub(crate) fn take_of_any(&self, core: usize) -> Option<u32> {
+        self.take_kept(core, self.kept.len())
+    }
+
+    /// Takes a number that one of the next `others` cores keeps, one lock at a time.
+    fn take_kept(&self, core: usize, others: usize) -> Option<u32> {
+        let cores = self.kept.len();
+        (1..=others.min(cores)).find_map(|step| self.kept.get((core + step) % cores).lock().pop())
     }
 
     /// As [`PageNumbers::take`], and takes what any core keeps. Takes pages that are held back if
     /// there is no other.
     pub(crate) fn take_held_back(&self, core: usize) -> Option<u32> {
-        self.take(core).or_else(|| self.take_kept()).or_else(|| {
+        self.take(core).or_else(|| self.take_of_any(core)).or_else(|| {
             let mut one = Vec::with_capacity(1);
             self.shared.lock().take(1, 0, &mut one);
             one.pop()
@@ -226,7 +230,7 @@ mod tests {
         assert!(numbers.take(0).is_some());
         assert_eq!((numbers.take(1), numbers.free()), (None, RUN as u32 - 1));
         assert!(numbers.take(2 * NEIGHBOURS - 1).is_some(), "core 0 is its neighbour");
-        assert_eq!((0..RUN).map_while(|_| numbers.take_kept()).count(), RUN - 2);
+        assert_eq!((0..RUN).map_while(|_| numbers.take_of_any(0)).count(), RUN - 2);
     }
 
     #[test]

@@ -36,13 +36,6 @@ const FAR: usize = 2;
 /// each.
 const STEAL: usize = 8;
 
-/// Whether this process runs row `free-queues` (B14) in its stock state: one list for all cores.
-#[cfg(variants)]
-fn is_one_list() -> bool {
-    use variants::chosen::{Arm, Row, arm};
-    arm(Row::FreeQueues) == Arm::Stock
-}
-
 #[derive(Debug)]
 struct List {
     first: u32,
@@ -150,9 +143,9 @@ impl FreeFrames {
         // The page writer keeps about 1% of the pool free: at least two frames a core, at most two
         // batches.
         let high = (share / 100).clamp(2, 128) as u32;
-        // One list for all keeps as much.
+        // Row `free-queues` (B14) in its stock state: one list for all, which keeps as much.
         #[cfg(variants)]
-        let is_one = is_one_list();
+        let is_one = variants::chosen::is_stock(variants::chosen::Row::FreeQueues);
         #[cfg(variants)]
         let high = if is_one { high * cores as u32 } else { high };
         let mut by_node: Vec<usize> = (0..cores).collect();

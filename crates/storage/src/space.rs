@@ -173,7 +173,7 @@ impl Numbers {
                 // Another fiber may have grown the file or returned a number since the look above.
                 if self.free.is_exhausted() {
                     match wait_event::during(WaitEvent::DataFileExtend, &grow) {
-                        Err(full @ Error::DiskFull(_)) => return self.free.take_kept().ok_or(full),
+                        Err(full @ Error::DiskFull(_)) => return self.free.take_of_any(core).ok_or(full),
                         grown => grown?,
                     }
                 }

@@ -10,13 +10,11 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-use crate::atomic::{AtomicBool, Ordering, spin_loop};
+use crate::atomic::{AtomicBool, Ordering};
+use crate::held;
 use crate::machine::preemption_point;
 use crate::profile::{self, Class, Hold, Kind, Site, Waiting};
-use crate::spinners::Spinners;
-use crate::{held, park};
-
-const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
+use crate::spinners::{Spinners, poll};
 
 /// Mutual exclusion by spinning.
 #[derive(Debug)]
@@ -126,18 +124,14 @@ impl<T> SpinLock<T> {
     #[cold]
     fn take_contended(&self, held_by_another: impl Fn()) {
         self.spinners.in_turn(|| {
-            loop {
-                for _ in 0..SPINS {
-                    // Relaxed: only a hint when to try; `take` acquires.
-                    if self.locked.load(Ordering::Relaxed) {
-                        held_by_another();
-                    } else if self.take() {
-                        return;
-                    }
-                    spin_loop();
+            poll(|| {
+                // Relaxed: only a hint when to try; `take` acquires.
+                if self.locked.load(Ordering::Relaxed) {
+                    held_by_another();
+                    return false;
                 }
-                park::yield_thread();
-            }
+                self.take()
+            });
         });
     }
 

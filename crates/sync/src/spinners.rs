@@ -31,7 +31,8 @@ use std::ptr;
 use crate::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use crate::{held, park};
 
-/// Polls before a waiter gives its time slice to the kernel: its predecessor may be preempted.
+/// Polls before a waiter gives its time slice to the kernel: the holder or its predecessor may be
+/// preempted.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
 /// The queue. Zeroed memory is an empty one.
@@ -137,7 +138,7 @@ impl Drop for Turn<'_> {
 }
 
 /// Looks until `condition` holds, and gives the time slice away after a number of looks.
-fn poll(mut condition: impl FnMut() -> bool) {
+pub(crate) fn poll(mut condition: impl FnMut() -> bool) {
     loop {
         for _ in 0..SPINS {
             if condition() {

@@ -12,7 +12,7 @@
 use std::cell::{Cell, RefCell};
 
 use variants::caller::Caller;
-use variants::chosen::{Arm, Row, arm};
+use variants::chosen::{Row, is_stock};
 use variants::runs;
 use variants::snapshot::{List, ListSnapshots, Snapshots};
 
@@ -32,8 +32,7 @@ pub(crate) struct Own {
 impl Listed {
     /// A list for so many slots.
     pub(crate) fn new(slots: usize) -> Listed {
-        let is_stock = arm(Row::Snapshot) == Arm::Stock;
-        Listed(is_stock.then(|| ListSnapshots::for_threads_to_come(slots)))
+        Listed(is_stock(Row::Snapshot).then(|| ListSnapshots::for_threads_to_come(slots)))
     }
 
     /// A session claims a slot.

@@ -146,6 +146,11 @@ pub fn arm(row: Row) -> Arm {
     CHOSEN.get().map_or(Allcore, |choice| choice.arm(row))
 }
 
+/// Whether this process runs the stock state of a row.
+pub fn is_stock(row: Row) -> bool {
+    arm(row) == Arm::Stock
+}
+
 /// The variants of this process.
 pub fn chosen() -> Choice {
     CHOSEN.get().cloned().unwrap_or_default()

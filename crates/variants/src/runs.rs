@@ -1,10 +1,10 @@
 //! How often the engine has run each variant that `--variant` names.
 //!
 //! A hook of the engine counts where it runs the variant in place of the engine's own mechanism, or
-//! beside it. So a hook that the engine no longer passes shows as 0. What must hold: counting
-//! disturbs no variant. Each slot of threads has a line of its own, and an addition is a load and a
-//! store. Two threads that share a slot may lose a count, so a sum is exact where all threads are
-//! workers.
+//! beside it. So a hook that the engine no longer passes shows as 0. What must hold: counting moves
+//! no cache line between cores. Each slot of threads has a line of its own. An addition is a load
+//! and a store, which a variant pays and the engine's own mechanism does not. Two threads that
+//! share a slot may lose a count, so a sum is exact where all threads are workers.
 
 use sync::atomic::{AtomicU64, Ordering};
 use sync::{CachePadded, LazyLock, slot};

@@ -24,7 +24,7 @@ pub(super) const ROW: Row = Row {
     id: "file-lock",
     report: "B14",
     about: "reads of a file: under its lock taken exclusively, against shared, against none; beside other programs the \
-            row turns round, as they take the processors that waiters leave",
+            row may turn round, as they take the processors that waiters leave",
     operation: "read 8 KiB at random of a file in memory",
     here: Here::Oversubscription,
     code: "crates/calls/src/reads",

@@ -174,7 +174,7 @@ impl Net {
     /// No sockets. With `batched` they share system calls where the kernel grants a ring.
     pub(crate) fn new(core: usize, shared: &Arc<Shared>, reactor: &Rc<Reactor>, batched: bool) -> Net {
         #[cfg(variants)]
-        let batched = batched && !crate::replaced::is_stock(variants::chosen::Row::Socket);
+        let batched = batched && !variants::chosen::is_stock(variants::chosen::Row::Socket);
         let batch = if batched { Batch::new() } else { None };
         Net {
             core,

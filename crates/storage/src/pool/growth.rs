@@ -184,8 +184,7 @@ impl Growth {
 /// touches it, and no helper does so ahead.
 #[cfg(variants)]
 fn is_touched_at_use() -> bool {
-    use variants::chosen::{Arm, Row, arm};
-    arm(Row::Preload) == Arm::Stock
+    variants::chosen::is_stock(variants::chosen::Row::Preload)
 }
 
 impl Memory {
