@@ -2,11 +2,13 @@
 //!
 //! What must hold: no statement asks the system for a time, a file's length or a title. Sessions
 //! share socket calls. No transaction gives memory back to the system, since that interrupts every
-//! core of the process.
+//! core of the process (a TLB shoot-down). While sessions stay, no core gives any back.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::common::{Server, has, skip};
 
@@ -28,7 +30,8 @@ const NEVER: [&str; 11] = [
     "getpid",
     "getppid",
 ];
-/// Calls that take pages from a process.
+/// Calls that take pages from a process. `mprotect` is none of them: the server makes a heap longer
+/// by it, and sets the guard pages of new stacks.
 const GIVE_BACK: [&str; 3] = ["munmap", "madvise", "mremap"];
 
 /// Calls by name, as `strace -c` writes them: the name ends the line, the number is the fourth
@@ -41,15 +44,13 @@ fn parse(summary: &str) -> HashMap<String, u64> {
     lines.filter(|(name, _)| name != "total").collect()
 }
 
-/// Runs a script of pgbench twice and counts the server's system calls in the second run. `None`
-/// where strace may not trace.
-fn count(server: &Server, script: &str) -> Option<HashMap<String, u64>> {
-    let (clients, transactions) = (CLIENTS.to_string(), TRANSACTIONS.to_string());
-    let load = ["-n", "-M", "prepared", "-b", script, "-c", &clients, "-j", "2", "-t", &transactions];
-    server.pgbench(&load);
-    let summary = server.folder.path().join("strace");
+/// Runs strace on the server while `load` runs, with these arguments, and returns its report.
+/// `None` where it may not trace.
+fn trace(server: &Server, arguments: &[&str], load: impl FnOnce()) -> Option<String> {
+    let report = server.folder.path().join("strace");
     let mut tracer = Command::new("strace")
-        .args(["-f", "-c", "-p", &server.pid().to_string(), "-o", summary.to_str().unwrap()])
+        .args(["-f", "-p", &server.pid().to_string(), "-o", report.to_str().unwrap()])
+        .args(arguments)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -63,11 +64,11 @@ fn count(server: &Server, script: &str) -> Option<HashMap<String, u64>> {
         return None;
     }
     let rest = std::thread::spawn(move || tells.lines().map_while(Result::ok).for_each(drop));
-    server.pgbench(&load);
+    load();
     assert!(Command::new("kill").args(["-INT", &tracer.id().to_string()]).status().unwrap().success());
     tracer.wait().unwrap();
     rest.join().unwrap();
-    Some(parse(&std::fs::read_to_string(summary).unwrap()))
+    Some(std::fs::read_to_string(report).unwrap())
 }
 
 #[test]
@@ -78,7 +79,11 @@ fn a_warm_load_makes_few_system_calls() {
     let server = Server::start(&[]);
     server.pgbench(&["-i", "-s", "1", "-q"]);
     for script in ["select-only", "tpcb-like"] {
-        let Some(calls) = count(&server, script) else { return };
+        let (clients, transactions) = (CLIENTS.to_string(), TRANSACTIONS.to_string());
+        let load = ["-n", "-M", "prepared", "-b", script, "-c", &clients, "-j", "2", "-t", &transactions];
+        server.pgbench(&load);
+        let Some(summary) = trace(&server, &["-c"], || _ = server.pgbench(&load)) else { return };
+        let calls = parse(&summary);
         let sum = |names: &[&str]| names.iter().filter_map(|&name| calls.get(name)).sum::<u64>();
         let done = CLIENTS * TRANSACTIONS;
         assert!(sum(&["epoll_wait"]) > 0, "{script}: {calls:?}");
@@ -89,5 +94,52 @@ fn a_warm_load_makes_few_system_calls() {
             let of_sockets = ["sendto", "sendmsg", "recvfrom", "recvmsg", "read", "write", "io_uring_enter"];
             assert!(sum(&of_sockets) < done, "{script}: {calls:?}");
         }
+    }
+}
+
+/// The threads of the server's cores.
+fn cores(server: &Server) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let threads = threads.map(|thread| thread.unwrap().path());
+    let is_core = |thread: &PathBuf| {
+        std::fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.starts_with("core-"))
+    };
+    let number = |thread: PathBuf| thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    threads.filter(is_core).map(number).collect()
+}
+
+/// The sessions come before the trace and go after it, because a session takes memory of its own.
+#[test]
+fn no_core_gives_memory_back_while_sessions_stay() {
+    if !has("strace") {
+        return skip("memory given back under load, because strace is missing");
+    }
+    let server = &Server::start(&[]);
+    server.pgbench(&["-i", "-s", "1", "-q"]);
+    let cores = cores(server);
+    let clients = CLIENTS.to_string();
+    let traced = format!("trace=epoll_wait,{}", GIVE_BACK.join(","));
+    for script in ["select-only", "tpcb-like"] {
+        let report = std::thread::scope(|scope| {
+            let load = ["-n", "-M", "prepared", "-b", script, "-c", &clients, "-j", "2", "-T", "4"];
+            let sessions = scope.spawn(move || server.pgbench(&load));
+            std::thread::sleep(Duration::from_secs(1));
+            let report = trace(server, &["-e", &traced], || std::thread::sleep(Duration::from_secs(1)));
+            sessions.join().unwrap();
+            report
+        });
+        let Some(report) = report else { return };
+        // A line is the thread's number and the call.
+        let calls = report.lines().filter_map(|line| line.split_once(' '));
+        let (of_cores, of_others): (Vec<_>, Vec<_>) =
+            calls.partition(|(thread, _)| thread.parse().is_ok_and(|thread| cores.contains(&thread)));
+        let gives_back =
+            |(_, call): &&(&str, &str)| GIVE_BACK.iter().any(|name| call.trim().starts_with(name));
+        assert!(of_cores.len() > 100, "{script}: the cores were not traced:\n{report}");
+        let given: Vec<_> = of_cores.iter().filter(gives_back).collect();
+        assert!(given.is_empty(), "{script}: {given:?}");
+        // A thread for files or beside the cores unmaps its stack as it ends.
+        let given: Vec<_> = of_others.iter().filter(gives_back).collect();
+        assert!(given.len() < 10, "{script}: {given:?}");
     }
 }
