@@ -153,8 +153,6 @@ pub struct Pool {
     region: Arc<Region>,
     headers: Headers,
     growth: Growth,
-    /// Why frames and headers are not locked in memory, if they are not.
-    locked: Result<(), String>,
     /// Entries of the pages of the file `pages`, and of those of the file `temp`.
     tables: [AtomicArray<AtomicU32>; 2],
     files: [DataFile; 2],
@@ -188,7 +186,6 @@ impl Pool {
         let [region, headers] =
             allocate(frames, options.huge_pages).during("allocating the buffer pool")?.map(Arc::new);
         let headers = Headers::new(headers, frames);
-        let locked = memory::lock(&[&region, headers.region()]);
         let growth = Growth::new(&region, &headers, cores, workers);
         let table = |file: &DataFile| {
             let pages = file.pages_max() as usize;
@@ -211,7 +208,6 @@ impl Pool {
             region,
             headers,
             growth,
-            locked,
             #[cfg(variants)]
             views: views::Views::new(frames),
             loads: (0..LOAD_QUEUES).map(|_| CachePadded::new(WaitQueue::new(&"page load"))).collect(),
@@ -250,9 +246,9 @@ impl Pool {
         self.region.kind()
     }
 
-    /// Whether frames and headers stay in memory once they are touched, or why not.
-    pub fn locked(&self) -> Result<(), &str> {
-        self.locked.as_ref().copied().map_err(String::as_str)
+    /// The memory of frames, and that of their headers.
+    pub(crate) fn memory_regions(&self) -> [&Region; 2] {
+        [&self.region, self.headers.region()]
     }
 
     /// Touches all memory of the pool, in use or not: frames, headers, and the page table of the

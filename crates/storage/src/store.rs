@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use runtime::Runtime;
 use runtime::file::{self, File, FileLock, OpenOptions};
-use runtime::memory::HugePages;
+use runtime::memory::{self, HugePages};
 use sync::SpinLock;
 
 use crate::checkpoint::{self, Checkpointer};
@@ -100,6 +100,8 @@ pub struct Store {
     pub(crate) space: Space,
     /// The runtime it runs on.
     pub(crate) runtime: Arc<Runtime>,
+    /// Why frames, headers and the log's ring are not locked in memory, if they are not.
+    locked: Result<(), String>,
     inheritance: Inheritance,
     /// The start in progress, until `recover` has ended it.
     recovery: SpinLock<Option<Recovery>>,
@@ -149,6 +151,7 @@ impl Store {
         let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::New)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
         let pool = make_pool(options, runtime, (pages, temporary), &wal)?;
+        let locked = lock_memory(&pool, &wal);
         pool.start_writers(runtime);
         let made = Space::create(&pool, &wal).and_then(|space| {
             checkpoint::run(&wal, &*pool)?;
@@ -160,6 +163,7 @@ impl Store {
             wal,
             space,
             runtime: Arc::clone(runtime),
+            locked,
             inheritance: Inheritance::default(),
             recovery: SpinLock::new(&"recovery", None),
             checkpointer: SpinLock::new(&"checkpointer", None),
@@ -190,6 +194,7 @@ impl Store {
         let pages = DataFile::open(&folder.join(PAGES_FILE), opening)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), temporary)?;
         let pool = make_pool(options, runtime, (pages, temporary), &wal)?;
+        let locked = lock_memory(&pool, &wal);
         pool.start_writers(runtime);
         let redone = crew::redo(&recovery, runtime, &pool, redo_op)
             .and_then(|()| recovery.renounce(&pool, &wal))
@@ -208,6 +213,7 @@ impl Store {
             wal,
             space,
             runtime: Arc::clone(runtime),
+            locked,
             inheritance,
             recovery: SpinLock::new(&"recovery", Some(recovery)),
             checkpointer: SpinLock::new(&"checkpointer", None),
@@ -221,14 +227,26 @@ impl Store {
         &self.pool
     }
 
-    /// The regions of memory of pages and of the log, as they are now; see [`Pool::regions`]. It
-    /// has safe points.
+    /// The regions of memory of pages and of the log, as they are now. It asks the kernel about
+    /// each page in use, which takes some milliseconds a gigabyte; it has safe points.
     pub fn regions(&self) -> Vec<RegionUse> {
         let (ring, used, present) = self.wal.memory();
         let (kind, reserved) = (ring.kind(), ring.len());
-        let mut regions = self.pool.regions();
-        regions.push(RegionUse { name: "log", kind, locked: false, reserved, used, present });
+        let locked = self.locked.is_ok();
+        let mut regions = self.pool.regions(locked);
+        regions.push(RegionUse { name: "log", kind, locked, reserved, used, present });
         regions
+    }
+
+    /// Whether frames, headers and the log's ring stay in memory once they are touched, or why not.
+    pub fn locked(&self) -> Result<(), &str> {
+        self.locked.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// Touches all memory of the pool and of the log's ring; see [`Pool::preload`].
+    pub fn preload(&self, progress: &mut dyn FnMut(usize) -> bool) {
+        self.wal.preload();
+        self.pool.preload(progress);
     }
 
     /// The write-ahead log.
@@ -317,6 +335,12 @@ fn make_pool(
     wal: &Arc<Wal>,
 ) -> Result<Arc<Pool>, Error> {
     Pool::new(options.pool(), runtime.workers(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
+}
+
+/// Keeps frames, headers and the log's ring from being swapped out: all of them, or none.
+fn lock_memory(pool: &Pool, wal: &Wal) -> Result<(), String> {
+    let [frames, headers] = pool.memory_regions();
+    memory::lock(&[frames, headers, wal.memory().0])
 }
 
 /// The folder's lock; `None` where a look finds no lock file.

@@ -114,9 +114,9 @@ impl Folder {
         (self.0.pool().frames() * PAGE_SIZE, self.0.pool().memory())
     }
 
-    /// Whether the page pool stays in memory once it is touched, or why not.
+    /// Whether the page pool and the log's ring stay in memory once they are touched, or why not.
     pub fn locked(&self) -> Result<(), &str> {
-        self.0.pool().locked()
+        self.0.locked()
     }
 
     /// The regions of memory of pages and of the log. It has safe points.
@@ -124,10 +124,10 @@ impl Folder {
         self.0.regions()
     }
 
-    /// Touches all memory of the page pool. Calls `progress` with the touched bytes of frames now
-    /// and then; false gives up. Blocks, so not to be called on a worker.
+    /// Touches all memory of the page pool and of the log's ring. Calls `progress` with the touched
+    /// bytes of frames now and then; false gives up. Blocks, so not to be called on a worker.
     pub fn preload(&self, progress: &mut dyn FnMut(usize) -> bool) {
-        self.0.pool().preload(&mut |frames| progress(frames * PAGE_SIZE));
+        self.0.preload(&mut |frames| progress(frames * PAGE_SIZE));
     }
 
     /// Frames that the clock sweep claims at a time.

@@ -210,7 +210,7 @@ fn buffers_that_may_not_be_locked_are_told_in_a_line() {
     child.kill().unwrap();
     child.wait().unwrap();
     let wanted = "buffers: 16 MiB in ordinary pages, not locked in memory: RLIMIT_MEMLOCK allows 1024 KiB, \
-                  16512 KiB are needed (ulimit -l, LimitMEMLOCK=)";
+                  32896 KiB are needed (ulimit -l, LimitMEMLOCK=)";
     assert!(told.contains(wanted), "{told}");
 }
 

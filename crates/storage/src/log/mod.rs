@@ -279,7 +279,7 @@ impl Wal {
             options,
             salt: control.salt,
             fill: Fill::new(options.cores, end.0),
-            ring: Ring::new(options.ring_bytes, options.huge_pages),
+            ring: Ring::new(options.ring_bytes, options.huge_pages, end.0),
             begun: end.0,
             cores: PerCore::new(options.cores, |_| CoreCell::new(end.0)),
             granted: CachePadded::new(AtomicU64::new(end.0)),
@@ -307,6 +307,11 @@ impl Wal {
         let start = self.begun as usize & (size - 1);
         let first = used.min(size - start);
         (ring, used, ring.present(start..start + first) + ring.present(0..used - first))
+    }
+
+    /// Touches all memory of the log's latest bytes, as far as the helper has not done so.
+    pub(crate) fn preload(&self) {
+        self.ring.memory().touch(0..self.ring.size() as usize);
     }
 
     /// The present checkpoint epoch.

@@ -543,6 +543,19 @@ fn fibers_commit_in_groups() {
     machine.shutdown();
 }
 
+#[test]
+fn a_helper_touches_the_ring_before_the_first_append() {
+    let folder = Folder::new("touched");
+    let wal = Wal::create(folder.path(), small(2)).unwrap();
+    let size = wal.ring.size() as usize;
+    let begun = std::time::Instant::now();
+    while wal.ring.memory().present(0..size) < size {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "not all {size} bytes have memory");
+        std::thread::yield_now();
+    }
+    assert_eq!((wal.memory().1, wal.memory().2), (0, 0), "nothing of it is used");
+}
+
 /// The cost of an append of 200 bytes: `cargo test -p storage --release append_cost -- --ignored
 /// --nocapture`.
 #[test]

@@ -30,12 +30,12 @@ pub struct RegionUse {
 }
 
 impl Pool {
-    /// The regions, as they are now. It asks the kernel about each page in use, which takes some
-    /// milliseconds a gigabyte; it has safe points.
-    pub fn regions(&self) -> Vec<RegionUse> {
+    /// The regions, as they are now; `locked` says whether frames and headers are. It asks the
+    /// kernel about each page in use, which takes some milliseconds a gigabyte; it has safe points.
+    pub(crate) fn regions(&self, locked: bool) -> Vec<RegionUse> {
         let of = |name, region: &Region| {
             let (kind, reserved) = (region.kind(), region.len());
-            RegionUse { name, kind, locked: self.locked.is_ok(), reserved, used: 0, present: 0 }
+            RegionUse { name, kind, locked, reserved, used: 0, present: 0 }
         };
         let mut regions = vec![of("buffers", &self.region), of("frame headers", self.headers.region())];
         for range in self.growth.in_use() {
