@@ -184,6 +184,47 @@ pub fn lock(regions: &[&Region]) -> Result<(), String> {
     Ok(())
 }
 
+/// Has the memory of regions that all cores use come from these NUMA nodes in turn, page by page.
+/// Otherwise each page is on the node whose thread touched it first. A region that one thread fills
+/// is then on one node, whose memory serves all cores. It does nothing without nodes. Where the
+/// kernel refuses, a line of the log says so.
+pub fn interleave(nodes: &[usize], what: &str, regions: &[&dyn Spread]) {
+    if nodes.is_empty() {
+        return;
+    }
+    let spread = |region: &&dyn Spread| {
+        let (start, len) = region.range();
+        mapping::interleave(start, len, nodes)
+    };
+    if let Err(error) = regions.iter().try_for_each(spread) {
+        log::warn!(
+            "{what} are on the NUMA nodes that touch them first, since the kernel spreads no memory: {error}"
+        );
+    }
+}
+
+/// Memory that [`interleave`] can spread.
+pub trait Spread: sealed::Sealed {
+    /// Its first byte, and its length.
+    fn range(&self) -> (*mut u8, usize);
+}
+
+impl sealed::Sealed for Region {}
+
+impl Spread for Region {
+    fn range(&self) -> (*mut u8, usize) {
+        (self.start, self.len)
+    }
+}
+
+impl<T: ZeroAtomic> sealed::Sealed for AtomicArray<T> {}
+
+impl<T: ZeroAtomic> Spread for AtomicArray<T> {
+    fn range(&self) -> (*mut u8, usize) {
+        (self.start.cast(), mapped_bytes::<T>(self.len))
+    }
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
         unmap(self.start, self.len);
@@ -245,7 +286,7 @@ pub trait ZeroAtomic: sealed::Sealed + Send + Sync + 'static {
 }
 
 mod sealed {
-    /// Only the atomics of this crate's choice.
+    /// Only the types of this crate's choice.
     pub trait Sealed {}
     impl Sealed for super::AtomicU32 {}
     impl Sealed for super::AtomicU64 {}
@@ -291,10 +332,10 @@ impl<T: ZeroAtomic> AtomicArray<T> {
         Ok(Self { start: start.cast(), len, kind })
     }
 
-    /// Bytes mapped for `len` elements.
+    /// Bytes to map for `len` elements.
     fn bytes(len: usize) -> io::Result<usize> {
-        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(bytes.max(1).next_multiple_of(PAGE))
+        len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(mapped_bytes::<T>(len))
     }
 
     /// Bytes of the first `len` elements behind which memory stands, by whole pages.
@@ -358,8 +399,13 @@ impl<T: ZeroAtomic> AtomicArray<T> {
 
 impl<T: ZeroAtomic> Drop for AtomicArray<T> {
     fn drop(&mut self) {
-        unmap(self.start.cast(), (self.len * size_of::<T>()).max(1).next_multiple_of(PAGE));
+        unmap(self.start.cast(), mapped_bytes::<T>(self.len));
     }
+}
+
+/// Bytes mapped for `len` elements.
+fn mapped_bytes<T>(len: usize) -> usize {
+    (len * size_of::<T>()).max(1).next_multiple_of(PAGE)
 }
 
 #[cfg(test)]
@@ -389,6 +435,37 @@ mod tests {
                 assert_eq!(*last, 7);
             }
         }
+    }
+
+    #[test]
+    #[cfg(not(model))] // it has no nodes
+    fn regions_are_spread_over_nodes() {
+        let region = Region::frames(4 << 20, HugePages::Try).unwrap();
+        let array = AtomicArray::<AtomicU32>::reserve_huge(1 << 20).unwrap();
+        let of = |start: *mut u8| mapping::is_interleaved(start);
+        interleave(&[], "regions", &[&region, &array]);
+        match of(region.as_ptr()) {
+            Ok(is_spread) => assert!(!is_spread, "without nodes nothing changes"),
+            Err(error) => return println!("skipped: the kernel does not say where memory is: {error}"),
+        }
+        // A page that is there is no obstacle.
+        region.touch(0..PAGE);
+        // Node 0 is there on every machine, if the kernel knows nodes and lets us ask.
+        if let Err(error) = mapping::interleave(region.as_ptr(), region.len(), &[0]) {
+            return println!("skipped: the kernel spreads no memory: {error}");
+        }
+        interleave(&[0], "regions", &[&region, &array]);
+        let last = array.range().0.wrapping_add(array.range().1 - 1);
+        let last = last.map_addr(|address| address / PAGE * PAGE);
+        for page in [region.as_ptr(), array.range().0, last] {
+            assert!(of(page).unwrap());
+        }
+        region.touch(0..region.len());
+        array.touch(array.len());
+        assert_eq!(region.present(0..region.len()), region.len());
+        // A node that no machine has is refused, and the memory serves as before.
+        interleave(&[1023], "regions", &[&region]);
+        assert!(of(region.as_ptr()).unwrap());
     }
 
     #[test]

@@ -29,15 +29,16 @@ pub struct Processor {
 pub struct Topology {
     processors: Vec<Processor>,
     nodes: usize,
+    /// The kernel's numbers of the nodes that give memory too; none where it shows no nodes.
+    memory: Vec<usize>,
 }
 
 impl Topology {
     /// The topology of this machine, as far as this process may use it.
     pub(crate) fn of_machine() -> Topology {
-        let nodes: Vec<Vec<usize>> = kernels_nodes().into_iter().map(|(_, processors)| processors).collect();
-        Topology::new(processor::processors(), &nodes, |number| {
-            processor::siblings(number).and_then(|list| numbers(&list))
-        })
+        let siblings = |number| processor::siblings(number).and_then(|list| numbers(&list));
+        let memory = processor::memory_nodes().and_then(|list| numbers(&list));
+        Topology::new(processor::processors(), &kernels_nodes(), memory.as_deref(), siblings)
     }
 
     /// A machine of this shape whose processors are all usable. It numbers processors as Linux does
@@ -47,21 +48,26 @@ impl Topology {
         let of_core = |core: usize| (0..threads).map(move |thread| thread * all + core);
         let of_node =
             |node: usize| -> Vec<usize> { (node * cores..(node + 1) * cores).flat_map(of_core).collect() };
-        let lists: Vec<Vec<usize>> = (0..nodes).map(of_node).collect();
+        let lists: Vec<(usize, Vec<usize>)> = (0..nodes).map(|node| (node, of_node(node))).collect();
         let usable: Vec<usize> = (0..all * threads).collect();
-        Topology::new(&usable, &lists, |number| Some(of_core(number % all).collect()))
+        Topology::new(&usable, &lists, None, |number| Some(of_core(number % all).collect()))
     }
 
-    /// `nodes` has the processors of each node. `siblings` returns those of a processor's core, or
-    /// `None` where the kernel does not show them.
+    /// `nodes` has the kernel's number of each node and its processors. `memory` has the nodes from
+    /// which this process may take memory, or `None` for all. `siblings` returns the processors of
+    /// a processor's core, or `None` where the kernel does not show them.
     fn new(
         usable: &[usize],
-        nodes: &[Vec<usize>],
+        nodes: &[(usize, Vec<usize>)],
+        memory: Option<&[usize]>,
         siblings: impl Fn(usize) -> Option<Vec<usize>>,
     ) -> Topology {
         // A node without usable processors is none of ours.
-        let ours = |node: &&Vec<usize>| node.iter().any(|number| usable.contains(number));
-        let nodes: Vec<&Vec<usize>> = nodes.iter().filter(ours).collect();
+        let ours = |node: &&(usize, Vec<usize>)| node.1.iter().any(|number| usable.contains(number));
+        let (kernels, nodes): (Vec<usize>, Vec<&Vec<usize>>) =
+            nodes.iter().filter(ours).map(|(number, processors)| (*number, processors)).unzip();
+        let gives = |node: &usize| memory.is_none_or(|memory| memory.contains(node));
+        let memory = kernels.into_iter().filter(gives).collect();
         let place = |&number: &usize| {
             let siblings = siblings(number).unwrap_or_default();
             let core = siblings.iter().copied().min().unwrap_or(number);
@@ -73,7 +79,7 @@ impl Topology {
         };
         let mut processors: Vec<Processor> = usable.iter().map(place).collect();
         processors.sort_unstable_by_key(|one| (one.node, one.core, one.thread));
-        Topology { processors, nodes: nodes.len().max(1) }
+        Topology { processors, nodes: nodes.len().max(1), memory }
     }
 
     /// The processors, in order of node, core and hardware thread.
@@ -164,6 +170,8 @@ pub struct Workers {
     is_pinned: bool,
     /// The processors of each node.
     processors: Box<[Box<[usize]>]>,
+    /// The nodes for memory that all cores use.
+    shared_memory: Box<[usize]>,
 }
 
 impl Workers {
@@ -176,7 +184,20 @@ impl Workers {
         };
         let processors = (0..machine.nodes()).map(of_node).collect();
         let nodes_of = (0..workers).map(node_of).collect();
-        Workers { nodes_of, cores, is_pinned: !pinned.is_empty(), processors }
+        let shared_memory = if machine.memory.len() > 1 { &*machine.memory } else { &[] };
+        Workers {
+            nodes_of,
+            cores,
+            is_pinned: !pinned.is_empty(),
+            processors,
+            shared_memory: shared_memory.into(),
+        }
+    }
+
+    /// The nodes over which memory that all cores use is spread, by the kernel's numbers. None
+    /// where there is one node.
+    pub fn shared_memory(&self) -> &[usize] {
+        &self.shared_memory
     }
 
     /// Whether the cores are pinned. Else the nodes of workers say nothing about where they run.
@@ -255,17 +276,37 @@ mod tests {
 
     #[test]
     fn a_process_has_the_nodes_and_threads_it_may_use() {
-        let nodes = [vec![0, 1, 4, 5], vec![2, 3, 6, 7]];
+        let nodes = [(0, vec![0, 1, 4, 5]), (2, vec![2, 3, 6, 7])];
         let siblings = |number: usize| Some(vec![number % 4, number % 4 + 4]);
-        let confined = Topology::new(&[6, 3, 7], &nodes, siblings);
+        let confined = Topology::new(&[6, 3, 7], &nodes, None, siblings);
         assert_eq!(confined.nodes(), 1);
         let places: Vec<_> =
             confined.processors().iter().map(|one| (one.number, one.node, one.thread)).collect();
         assert_eq!(places, [(6, 0, 0), (3, 0, 0), (7, 0, 1)]);
         // A kernel that shows nothing: one node, and each processor is a core.
-        let blind = Topology::new(&[2, 5], &[], |_| None);
+        let blind = Topology::new(&[2, 5], &[], None, |_| None);
         assert_eq!(blind.nodes(), 1);
         assert!(blind.processors().iter().all(|one| (one.node, one.core, one.thread) == (0, one.number, 0)));
+    }
+
+    #[test]
+    fn memory_that_all_cores_use_is_spread_over_several_nodes() {
+        let shared =
+            |machine: &Topology| Workers::new(machine, machine.processors(), 2, 4).shared_memory().to_vec();
+        for (nodes, expected) in [(1, vec![]), (2, vec![0, 1]), (4, vec![0, 1, 2, 3]), (6, (0..6).collect())]
+        {
+            assert_eq!(shared(&Topology::synthetic(nodes, 8, 2)), expected, "{nodes} nodes");
+        }
+        let nodes = [(0, vec![0, 1]), (2, vec![2, 3]), (3, vec![4, 5])];
+        let of = |usable: &[usize], memory: Option<&[usize]>| {
+            shared(&Topology::new(usable, &nodes, memory, |_| None))
+        };
+        assert_eq!(of(&[0, 1, 2, 3, 4, 5], None), [0, 2, 3]);
+        // Memory of node 3 is not allowed; then one node is left; then the processors are of one.
+        assert_eq!(of(&[0, 1, 2, 3, 4, 5], Some(&[0, 1, 2])), [0, 2]);
+        assert_eq!(of(&[0, 1, 2, 3, 4, 5], Some(&[2])), []);
+        assert_eq!(of(&[2, 3], Some(&[0, 1, 2, 3])), []);
+        assert_eq!(shared(&Topology::new(&[2, 5], &[], None, |_| None)), []);
     }
 
     #[test]

@@ -18,7 +18,7 @@
 use std::io;
 use std::sync::Arc;
 
-use runtime::memory::{self, AtomicArray, HugePages, Region, RegionKind};
+use runtime::memory::{self, AtomicArray, HugePages, Region, RegionKind, Spread};
 use runtime::topology::Workers;
 use runtime::{stop, time};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -186,7 +186,6 @@ impl Pool {
         let [region, headers] =
             allocate(frames, options.huge_pages).during("allocating the buffer pool")?.map(Arc::new);
         let headers = Headers::new(headers, frames);
-        let growth = Growth::new(&region, &headers, cores, workers);
         let table = |file: &DataFile| {
             let pages = file.pages_max() as usize;
             let table = match options.huge_pages {
@@ -195,6 +194,11 @@ impl Pool {
             };
             table.during("reserving the page table")
         };
+        let tables = [table(&pages)?, table(&temporary)?];
+        // Any core asks for any page. Frames are on the node whose helper touches them.
+        let spread = [&**headers.region(), &tables[0], &tables[1]] as [&dyn Spread; 3];
+        memory::interleave(workers.shared_memory(), "frame headers and page tables", &spread);
+        let growth = Growth::new(&region, &headers, cores, workers);
         let machine = Machine { nodes: workers.nodes(), cores: workers.cores() };
         let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
         let sweep = Sweep::new(frames, cores, batch_size(frames, machine, cores, options.sweep_batch));
@@ -203,7 +207,7 @@ impl Pool {
         Ok(Arc::new(Pool {
             free: FreeFrames::new(frames, &nodes),
             sweep,
-            tables: [table(&pages)?, table(&temporary)?],
+            tables,
             files: [pages, temporary],
             region,
             headers,

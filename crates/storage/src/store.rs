@@ -334,6 +334,9 @@ fn make_pool(
     (pages, temporary): (DataFile, DataFile),
     wal: &Arc<Wal>,
 ) -> Result<Arc<Pool>, Error> {
+    // All cores fill the log's ring. Its helper may have touched some pages by now: they move.
+    let (ring, ..) = wal.memory();
+    memory::interleave(runtime.workers().shared_memory(), "the log's latest bytes", &[ring]);
     Pool::new(options.pool(), runtime.workers(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
 }
 

@@ -27,6 +27,11 @@ pub(crate) fn prefer_node(_: usize) -> std::io::Result<()> {
     Ok(())
 }
 
+/// The NUMA nodes that give memory: not shown.
+pub(crate) fn memory_nodes() -> Option<String> {
+    None
+}
+
 /// The processors that this thread may run on.
 pub(crate) fn allowed() -> Vec<usize> {
     processors().to_vec()

@@ -126,6 +126,37 @@ pub(crate) fn lock_limit() -> Option<u64> {
     (asked == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
+/// Has the pages of a range come from these NUMA nodes in turn, and not from that of the thread
+/// that touches them first. Pages that are there already move, where the kernel can move them.
+///
+/// # Errors
+/// Where the kernel refuses, as in a container that forbids the call.
+#[cfg(not(model))] // as above
+pub(crate) fn interleave(start: *mut u8, len: usize, nodes: &[usize]) -> io::Result<()> {
+    const MOVE: libc::c_ulong = 2; // MPOL_MF_MOVE
+    let (nodes, bits) = crate::os::processor::node_mask(nodes);
+    // SAFETY: the kernel reads the bits of `nodes`. Where a page comes from changes no contents.
+    let done = unsafe {
+        libc::syscall(libc::SYS_mbind, start, len, libc::MPOL_INTERLEAVE, nodes.as_ptr(), bits, MOVE)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Whether a range's pages come from several nodes in turn, by the page at this address.
+///
+/// # Errors
+/// Where the kernel refuses to say.
+#[cfg(all(test, not(model)))]
+pub(crate) fn is_interleaved(page: *const u8) -> io::Result<bool> {
+    const OF_ADDRESS: libc::c_ulong = 2; // MPOL_F_ADDR
+    let mut policy: libc::c_int = 0;
+    // SAFETY: the kernel writes the policy of the page's range.
+    let done = unsafe {
+        libc::syscall(libc::SYS_get_mempolicy, &mut policy, ptr::null::<usize>(), 0, page, OF_ADDRESS)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(policy == libc::MPOL_INTERLEAVE) }
+}
+
 /// Makes each access of a range fault.
 ///
 /// # Safety

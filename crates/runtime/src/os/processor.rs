@@ -78,14 +78,28 @@ pub(crate) fn nodes() -> Vec<(usize, String)> {
 /// From now on the kernel takes this thread's new memory from a NUMA node, and from others only
 /// when that one has none left. Threads that it starts do the same.
 pub(crate) fn prefer_node(node: usize) -> std::io::Result<()> {
-    const BITS: usize = usize::BITS as usize;
-    let mut nodes = vec![0usize; node / BITS + 1];
-    nodes[node / BITS] |= 1 << (node % BITS);
-    // The kernel reads one bit less than this number.
-    let bits = nodes.len() * BITS + 1;
+    let (nodes, bits) = node_mask(&[node]);
     // SAFETY: the kernel reads the bits of `nodes` and keeps no pointer.
     let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_PREFERRED, nodes.as_ptr(), bits) };
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// A set of NUMA nodes for the kernel, and the number of its bits, of which the kernel reads one
+/// less.
+pub(crate) fn node_mask(nodes: &[usize]) -> (Vec<usize>, usize) {
+    const BITS: usize = usize::BITS as usize;
+    let highest = nodes.iter().copied().max().unwrap_or(0);
+    let mut mask = vec![0usize; highest / BITS + 1];
+    nodes.iter().for_each(|node| mask[node / BITS] |= 1 << (node % BITS));
+    let bits = mask.len() * BITS + 1;
+    (mask, bits)
+}
+
+/// The NUMA nodes from which this process may take memory, as the kernel lists them.
+pub(crate) fn memory_nodes() -> Option<String> {
+    let status = read_to_string("/proc/self/status").ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
+    Some(list.trim().to_owned())
 }
 
 /// The processors of the core that this processor belongs to, as the kernel lists them.
