@@ -13,7 +13,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
-use sync::{OnceLock, SpinLock, core_local};
+use sync::{SpinLock, core_local};
 
 use crate::{os, timer};
 
@@ -85,7 +85,7 @@ pub struct Interrupt {
     /// The code of the event that the session's fiber waits for: see [`crate::wait_event`].
     wait_event: AtomicU8,
     /// The core that serves the session, and what wakes it there when no fiber serves it.
-    session: OnceLock<(usize, Waker)>,
+    session: SpinLock<Option<(usize, Waker)>>,
     /// Bytes of memory the session holds: see [`crate::account`]. Written by the session's own
     /// core, or by the thread of the call.
     held: AtomicI64,
@@ -106,7 +106,7 @@ impl Default for Interrupt {
             pending: AtomicU32::default(),
             parked: SpinLock::new(&"interrupt", None),
             wait_event: AtomicU8::default(),
-            session: OnceLock::new(),
+            session: SpinLock::new(&"interrupted session", None),
             held: AtomicI64::new(0),
             memory_limit: AtomicI64::new(i64::MAX),
             beside: AtomicI64::new(0),
@@ -129,13 +129,15 @@ impl Interrupt {
 
     /// The core its session is served on.
     pub fn core(&self) -> Option<usize> {
-        self.session.get().map(|(core, _)| *core)
+        self.session.lock().as_ref().map(|(core, _)| *core)
     }
 
-    /// Ties the interrupt to a session of this core, which it then wakes too.
+    /// Ties the interrupt to a session of this core, which it then wakes too. It wakes the core on
+    /// which the session was before no more. The caller looks at the reasons afterwards: the lock
+    /// orders that look after any raise that woke the former core.
     pub(crate) fn attach(&self, core: usize, session: Waker) {
-        // Set once, when the session is made.
-        let _ = self.session.set((core, session));
+        let before = self.session.lock().replace((core, session));
+        drop(before);
     }
 
     /// Interrupts from any core or thread: sets the flag and wakes the fiber or session.
@@ -152,8 +154,9 @@ impl Interrupt {
 
     /// Makes a worker serve the session soon, even if no bytes have come.
     pub(crate) fn wake_session(&self) {
-        if let Some((_, session)) = self.session.get() {
-            session.wake_by_ref();
+        let session = self.session.lock().as_ref().map(|(_, session)| session.clone());
+        if let Some(session) = session {
+            session.wake();
         }
     }
 
@@ -429,8 +432,8 @@ pub fn sleep(time: Duration) -> Result<(), Interrupted> {
     Ok(())
 }
 
-/// Runs `body` without being interrupted: for what must finish (commit, rollback). Reasons
-/// raised meanwhile stay pending.
+/// Runs `body` without being interrupted: for what must finish (commit, rollback). Reasons raised
+/// meanwhile stay pending.
 pub fn mask<R>(body: impl FnOnce() -> R) -> R {
     struct Unmask;
     impl Drop for Unmask {

@@ -39,6 +39,7 @@ pub mod watchdog;
 pub mod work;
 pub mod workers;
 
+mod balance;
 mod call;
 mod device;
 mod fail_stop;
@@ -46,6 +47,7 @@ mod here;
 #[cfg(model)]
 #[path = "os/mapping.rs"]
 mod host; // the memory under the model machine
+mod load;
 mod mailbox;
 #[cfg(not(model))]
 mod os;

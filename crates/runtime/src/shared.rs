@@ -6,6 +6,7 @@ use std::time::Duration;
 use sync::PerCore;
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use crate::load::{self, Candidate, WHOLE};
 use crate::mailbox::Mailbox;
 
 /// Workers that are no cores: the reserve worker and the service worker.
@@ -26,6 +27,10 @@ pub(crate) struct Turns {
     pub(crate) served: AtomicU64,
     /// Operations on files that it began.
     pub(crate) operations: AtomicU64,
+    /// Time in which it had nothing to do, in nanoseconds, without the present such time.
+    pub(crate) idle: AtomicU64,
+    /// Since when it has nothing to do; 0 while it has.
+    pub(crate) sleeps_since: AtomicU64,
 }
 
 impl Turns {
@@ -48,6 +53,11 @@ pub(crate) struct Shared {
     pub(crate) held: PerCore<AtomicU64>,
     /// Sessions placed on each worker.
     pub(crate) sessions: PerCore<AtomicUsize>,
+    /// The NUMA node of each core.
+    nodes: Box<[usize]>,
+    /// One more than each core's load at the last look, with the sessions placed since; 0 before
+    /// the first look. Written four times a second and when a client is let in, read then alone.
+    loads: Box<[AtomicU64]>,
     /// Sessions end, and new ones are refused.
     pub(crate) draining: AtomicBool,
     /// Workers end once nothing runs on them.
@@ -66,14 +76,17 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// The state of `workers` workers, including the reserve and the service worker. An idle core
-    /// polls for at most `poll` before it sleeps.
-    pub(crate) fn new(workers: usize, poll: Duration) -> io::Result<Shared> {
+    /// The state of the workers of cores on these NUMA nodes, and of the reserve and the service
+    /// worker. An idle core polls for at most `poll` before it sleeps.
+    pub(crate) fn new(nodes: &[usize], poll: Duration) -> io::Result<Shared> {
+        let workers = nodes.len() + WORKERS_BESIDE;
         Ok(Shared {
             mailboxes: (0..workers).map(|_| Mailbox::new()).collect::<io::Result<_>>()?,
             turns: PerCore::new(workers, |_| Turns::default()),
             held: PerCore::new(workers, |_| AtomicU64::new(0)),
             sessions: PerCore::new(workers, |_| AtomicUsize::new(0)),
+            loads: nodes.iter().map(|_| AtomicU64::new(0)).collect(),
+            nodes: nodes.into(),
             draining: AtomicBool::new(false),
             exiting: AtomicBool::new(false),
             exit_deadline: AtomicU64::new(u64::MAX),
@@ -104,16 +117,40 @@ impl Shared {
         self.mailboxes.len() - 1
     }
 
+    /// The NUMA node of each core.
+    pub(crate) fn nodes(&self) -> &[usize] {
+        &self.nodes
+    }
+
+    /// Shows a core's load to those who place sessions.
+    pub(crate) fn show_load(&self, core: usize, demand: u64) {
+        // Relaxed: a figure that orders nothing.
+        self.loads[core].store(demand + 1, Ordering::Relaxed);
+    }
+
     /// Chooses a worker for a session and counts the session there: the reserve worker, or the core
-    /// with the fewest sessions. A core that no statement holds takes precedence.
+    /// that [`load::choose`] names. Until the next look at the loads, the session counts as one
+    /// that always runs.
     pub(crate) fn place(&self, reserve: bool) -> usize {
         // Relaxed: counts that place; an exact tie or a moment's error does no harm.
-        let held = |core: usize| self.held.get(core).load(Ordering::Relaxed) != 0;
-        let count = |core: usize| self.sessions.get(core).load(Ordering::Relaxed);
-        let cores = if reserve { self.reserve()..self.service() } else { 0..self.core_count() };
-        let core = cores.min_by_key(|&core| (held(core), count(core))).expect("there is a core");
-        self.sessions.get(core).fetch_add(1, Ordering::Relaxed);
-        core
+        let candidate = |core: usize| Candidate {
+            node: self.nodes[core],
+            is_held: self.held.get(core).load(Ordering::Relaxed) != 0,
+            demand: self.loads[core].load(Ordering::Relaxed).saturating_sub(1),
+            sessions: self.sessions.get(core).load(Ordering::Relaxed),
+        };
+        let chosen = || {
+            let candidates: Vec<Candidate> = (0..self.core_count()).map(candidate).collect();
+            let core = load::choose(&candidates).expect("there is a core");
+            // Where nobody looks at the loads, none would take this back.
+            if self.loads[core].load(Ordering::Relaxed) != 0 {
+                self.loads[core].fetch_add(WHOLE, Ordering::Relaxed);
+            }
+            core
+        };
+        let worker = if reserve { self.reserve() } else { chosen() };
+        self.sessions.get(worker).fetch_add(1, Ordering::Relaxed);
+        worker
     }
 
     /// A worker as the log names it.

@@ -125,7 +125,8 @@ impl Runtime {
         let file_io = if disks[0].event().is_some() { FileIo::IoUring } else { FileIo::Threads };
         disks.extend((0..WORKERS_BESIDE).map(|_| Disk::without_ring(&pool)));
         let workers = cores + WORKERS_BESIDE;
-        let shared = Arc::new(Shared::new(workers, options.poll)?);
+        let placed = Workers::new(&machine, &places, cores, workers);
+        let shared = Arc::new(Shared::new(placed.nodes_of_cores(), options.poll)?);
         let facts = Facts {
             cores,
             pinned: 0,
@@ -137,7 +138,6 @@ impl Runtime {
         // The runtime is complete before its first thread starts. An error below drops it, which
         // ends and joins the workers that run by then.
         let grace = options.grace;
-        let placed = Workers::new(&machine, &places, cores, workers);
         let (threads, numbers) = (Mutex::new(Vec::new()), vec![0; workers]);
         let counters = Counters::new(workers);
         let mut runtime = Runtime { shared, threads, facts, workers: placed, numbers, counters, grace };

@@ -26,7 +26,7 @@ use sync::{CachePadded, Mutex, MutexGuard, held, park, preemption_point};
 use crate::os::{process, thread};
 
 /// The stop points of this crate.
-pub const OWN_POINTS: &[&str] = &["runtime.start.thread", "runtime.start.worker"];
+pub const OWN_POINTS: &[&str] = &["runtime.balance.wander", "runtime.start.thread", "runtime.start.worker"];
 /// The environment variable that arms points.
 const VARIABLE: &str = "ALLCORE_STOP";
 

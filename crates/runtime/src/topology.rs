@@ -210,6 +210,11 @@ impl Workers {
         self.nodes_of[worker]
     }
 
+    /// The node of each core.
+    pub(crate) fn nodes_of_cores(&self) -> &[usize] {
+        &self.nodes_of[..self.cores]
+    }
+
     /// Number of workers that are cores.
     pub fn cores(&self) -> usize {
         self.cores

@@ -3,22 +3,21 @@
 //! Each worker stores the number of its loop's turns, a plain store a turn. A number that stands
 //! for longer than [`LIMIT`] while the worker is not asleep shows that it runs code without a safe
 //! point. Everything else on that worker waits. The watchdog only reads, so the workers pay nothing
-//! else for it. It may report a worker that merely gets no CPU time.
+//! else for it. It may report a worker that merely gets no CPU time. Its thread looks at the load
+//! of the cores as well (`balance`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sync::atomic::Ordering;
 
+use crate::balance::{Balance, INTERVAL};
 use crate::fiber::core;
 use crate::shared::Shared;
 use crate::{os, time};
 
 /// Time for which a worker is held before it is reported.
 pub const LIMIT: Duration = Duration::from_secs(1);
-/// Interval between two looks of the watchdog.
-const INTERVAL: Duration = Duration::from_millis(250);
-
 /// Called with the number of a worker that has been held for this long, and its name in the log.
 /// Runs on the watchdog's thread.
 pub type Report = dyn Fn(usize, &str, Duration) + Send;
@@ -33,13 +32,15 @@ struct Seen {
 /// The thread's life: until the runtime exits.
 pub(crate) fn watch(shared: &Arc<Shared>, report: &Report) {
     let mut seen = vec![Seen::default(); shared.service() + 1];
+    let (mut balance, mut interval) = (Balance::new(shared, time::precise()), INTERVAL);
     // Relaxed: a flag that is looked at again.
     while !shared.exiting.load(Ordering::Relaxed) {
-        os::thread::park_timeout(INTERVAL);
+        os::thread::park_timeout(interval);
         let now = time::precise();
         for (core, seen) in seen.iter_mut().enumerate() {
             look(shared, core, seen, now, report);
         }
+        interval = balance.look(now);
     }
 }
 

@@ -1,8 +1,9 @@
 //! One session's connection: from its first byte to its last, message by message.
 //!
-//! The runtime's service worker serves it until the client is let in ([`Next::Enter`]); then a core
-//! does. So a client can connect and cancel however busy the cores are. While every core is held,
-//! an administrator's session goes to the runtime's reserve worker.
+//! The runtime's service worker serves it until the client is let in ([`Next::Enter`]). Then a core
+//! does, which may give it to another one between two messages. So a client can connect and cancel
+//! however busy the cores are. While every core is held, an administrator's session goes to the
+//! runtime's reserve worker.
 //!
 //! Invariants:
 //!
@@ -325,6 +326,21 @@ impl Serve for Connection {
     fn prefetch(&self) {
         if let Phase::Live(live) = &self.phase {
             live.session.prefetch();
+        }
+    }
+
+    fn leave_core(&mut self) -> bool {
+        let may_leave = matches!(&self.phase, Phase::Live(live) if live.session.may_leave_core());
+        // It is set anew where the session comes to: `ends` keeps its time.
+        if let Some(limit) = self.limit.take_if(|_| may_leave) {
+            runtime::timer::cancel(limit);
+        }
+        may_leave
+    }
+
+    fn enter_core(&mut self) {
+        if let Phase::Live(live) = &mut self.phase {
+            live.session.enter_core();
         }
     }
 

@@ -1,7 +1,8 @@
 //! One session's transactions: the interface that the executor works on.
 //!
 //! A session is used on its own core, by one fiber at a time. So its own state is plain cells. The
-//! state that other sessions may read is in its slot ([`crate::slots`]).
+//! state that other sessions may read is in its slot ([`crate::slots`]). Between two transactions a
+//! session may come to another core.
 
 mod advisory;
 mod apart;
@@ -156,8 +157,8 @@ struct Savepoint {
 /// A session's state.
 pub(crate) struct Inner {
     engine: Arc<Engine>,
-    /// The core, of the store's runtime, on which the session was made.
-    home: usize,
+    /// The session's core, of the store's runtime.
+    home: Cell<usize>,
     /// Its slot. It changes when a long rollback keeps the former slot.
     number: Cell<u32>,
     open: Cell<bool>,
@@ -212,7 +213,7 @@ impl Inner {
     pub(crate) fn new(engine: Arc<Engine>, number: u32) -> Inner {
         Inner {
             engine,
-            home: runtime::core(),
+            home: Cell::new(runtime::core()),
             number: Cell::new(number),
             open: Cell::new(false),
             isolation: Cell::new(Isolation::ReadCommitted),
@@ -309,6 +310,13 @@ impl TxnSession {
     #[inline]
     pub fn prefetch(&self) {
         sync::prefetch(self.state().slot());
+    }
+
+    /// The session has come to this core. It has no transaction: undo and a rollback's fiber belong
+    /// to the core that wrote.
+    pub fn enter_core(&self) {
+        debug_assert!(!self.in_transaction(), "a transaction stays on its core");
+        self.state().home.set(runtime::core());
     }
 
     /// Sets the session's name in [`Engine::locks`]: the process number that clients know.

@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod activity;
+mod balance;
 mod bench;
 mod bombs;
 mod bounds;

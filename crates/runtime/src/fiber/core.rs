@@ -134,6 +134,11 @@ impl Core {
         !self.ready.borrow().is_empty() || !self.jobs.borrow().is_empty() || !self.last.borrow().is_empty()
     }
 
+    /// Number of fibers that can run.
+    pub(crate) fn ready_fibers(&self) -> usize {
+        self.ready.borrow().len()
+    }
+
     /// Runs the fibers that are ready now. Fibers that these make ready run after the next poll.
     pub(crate) fn run_ready(&self) {
         self.run_queue(&self.ready);

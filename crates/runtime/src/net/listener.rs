@@ -1,6 +1,6 @@
 //! Listening: the service worker accepts connections. Sessions that let their client in stay there
-//! until they ask to enter ([`Serve::is_entering`]); all others are placed on the core that has the
-//! fewest.
+//! until they ask to enter ([`Serve::is_entering`]). All others are placed on a core at once;
+//! `load.rs` says on which.
 
 use std::io;
 use std::net::SocketAddr;
@@ -219,8 +219,7 @@ impl Listening {
         });
     }
 
-    /// Asks who serves it; keeps it here to let its client in, or gives it to the core with the
-    /// fewest sessions.
+    /// Asks who serves it; keeps it here to let its client in, or gives it to a core.
     fn place(&self, net: &Net, socket: Descriptor, peer: Peer) {
         let shared = &net.shared;
         // Relaxed: a flag; a session that slips in ends when it is attached.

@@ -11,7 +11,8 @@
 //! stack. If the kernel grants a ring, one system call sends the replies and receives for the next
 //! sessions (`batch.rs`). What must hold:
 //!
-//! 1. A session is served by one fiber at a time, and stays on its core once it has entered one.
+//! 1. A session is served by one fiber at a time. Once it has entered a core it stays there, but
+//!    for a move between two of its messages (`rehome.rs`).
 //! 2. A session's replies leave in the order they were made. While its socket is full, the session
 //!    is not served (backpressure).
 //! 3. All collected replies are sent before the loop's turn ends, and before a fiber that has used
@@ -23,6 +24,7 @@ mod arrivals;
 mod batch;
 mod door;
 mod listener;
+mod rehome;
 mod replies;
 mod round;
 mod session;
@@ -30,6 +32,7 @@ mod session;
 pub use door::{Door, Greet, Talk};
 pub(crate) use listener::listen_at;
 pub use listener::{Accept, Accepted, Address, Bound, Listener};
+pub(crate) use rehome::Picked;
 pub use round::SessionIo;
 pub(crate) use round::serve_round;
 
@@ -81,8 +84,8 @@ pub(crate) fn send_replies() {
 pub enum Next {
     /// More bytes of its client.
     Wait,
-    /// To be served on a core from now on, at once, because its client has been let in. A session
-    /// that is on a core stays there.
+    /// To be served on a core from now on, at once, because its client has been let in. One that is
+    /// on a core is served there again.
     Enter,
     /// As `Enter`, on the reserve worker.
     EnterReserve,
@@ -107,6 +110,17 @@ pub trait Serve: Send + 'static {
     /// memory beside it that `serve` will need. Between two turns of a session many others have had
     /// the cache.
     fn prefetch(&self) {}
+
+    /// Between two messages of its client: whether it may move to another core, that is, whether
+    /// nothing of it lives on this one. If so, it takes its timers back. Runs on the core's loop:
+    /// it must not park.
+    fn leave_core(&mut self) -> bool {
+        false
+    }
+
+    /// It has come to a core. `serve` follows, whether or not bytes have come. Runs on the core's
+    /// loop: it must not park.
+    fn enter_core(&mut self) {}
 
     /// The peer is gone, or [`Next::Close`] was returned, or `serve` panicked: releases what is
     /// held. Runs on a fiber; may park.
@@ -210,7 +224,8 @@ impl Net {
     }
 
     /// Takes over a connection placed on this worker.
-    fn attach(&self, moved: Moved) {
+    fn attach(&self, mut moved: Moved) {
+        moved.handler.enter_core();
         let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
             let mut slots = self.slots.borrow_mut();
             slots.push(Slot::default());
@@ -234,17 +249,18 @@ impl Net {
         }
     }
 
-    /// Gives a session whose client has been let in to the core that has the fewest.
-    fn hand_over(&self, session: &Session, handler: Box<dyn Serve>, (partial, reserve): (Vec<u8>, bool)) {
-        let moved = session.depart(handler, partial);
-        self.detach(session);
-        match moved {
-            Ok(moved) => {
+    /// Gives a session whose client has been let in to a core, or to the reserve worker.
+    fn hand_over(&self, session: &Session, mut handler: Box<dyn Serve>, (partial, reserve): (Vec<u8>, bool)) {
+        match os::socket::duplicate(session.descriptor()) {
+            Ok(socket) => {
+                let moved = session.depart(socket, handler, partial);
+                self.detach(session);
                 let core = self.shared.place(reserve);
                 mailbox::send(self.shared.mailbox(core), move || here().attach(moved));
             }
             // No descriptor is left; the client sees its connection closed.
-            Err((error, mut handler)) => {
+            Err(error) => {
+                self.detach(session);
                 log::warn!("a connection is closed since it cannot be handed to a core: {error}");
                 handler.closed();
             }

@@ -11,6 +11,13 @@ use std::time::Duration;
 
 use sync::atomic::{AtomicUsize, Ordering};
 
+mod rehome;
+
+use rehome::{
+    a_session_moves_between_two_parts_of_a_message, half_of_the_sessions_that_wait_move,
+    no_interrupt_is_lost_on_the_way,
+};
+
 use super::*;
 use crate::interrupt::{self, Interrupt, Interrupted, Reason};
 use crate::tests::start_with;
@@ -90,6 +97,10 @@ impl Serve for Echo {
         Next::Wait
     }
 
+    fn leave_core(&mut self) -> bool {
+        !self.restless
+    }
+
     fn closed(&mut self) {
         self.closed.fetch_add(1, Ordering::Relaxed);
     }
@@ -146,6 +157,9 @@ both_ways! {
     a_session_that_is_always_ready_starves_nobody,
     replies_that_the_kernel_holds_are_counted,
     a_closed_session_stays_until_its_client_has_read,
+    a_session_moves_between_two_parts_of_a_message,
+    half_of_the_sessions_that_wait_move,
+    no_interrupt_is_lost_on_the_way,
 }
 
 fn tcp() -> Address {

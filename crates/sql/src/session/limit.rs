@@ -46,6 +46,11 @@ impl StatementLimit {
         self.0 = Some(Running { timer, ends });
     }
 
+    /// Whether it runs.
+    pub(super) fn is_running(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The statement is done, or its query string or pipeline has ended.
     #[inline]
     pub(super) fn end(&mut self, interrupt: &Interrupt) {

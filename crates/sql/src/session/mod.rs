@@ -10,6 +10,8 @@
 //!    to the last savepoint or whole.
 //! 3. A plan runs only if its tables are locked and its generation, read after the locks, is
 //!    current. It also runs if its tables were locked before it was made.
+//! 4. Between transactions the session may come to another core, if it keeps no portal and no timer
+//!    ([`Session::may_leave_core`]).
 
 mod administer;
 mod advisory;
@@ -436,6 +438,20 @@ impl Session {
             b'I' => self.environment.table.idle_timeout,
             _ => self.environment.table.idle_transaction_timeout,
         }
+    }
+
+    /// Whether nothing of the session lives on its core. A transaction's undo does, and so do
+    /// timers and the queries of portals.
+    #[must_use]
+    pub fn may_leave_core(&self) -> bool {
+        let has_timer = self.limit.is_running() || self.block.limit.is_some();
+        let is_bound = self.current.as_ref().is_some_and(|current| current.planned.is_some());
+        self.block.is_over() && !has_timer && !is_bound && self.environment.portals.is_empty()
+    }
+
+    /// The session has come to this core.
+    pub fn enter_core(&mut self) {
+        self.environment.txn.enter_core();
     }
 
     /// Prefetches the memory outside the session that its next statement will need.

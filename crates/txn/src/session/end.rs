@@ -290,8 +290,8 @@ impl Inner {
     /// and recovery takes the transaction back.
     pub(super) fn abandon(self) {
         let runtime = Arc::clone(self.engine.store().runtime());
-        if runtime.core_here() != Some(self.home) {
-            return runtime.spawn(self.home, move || self.leave());
+        if runtime.core_here() != Some(self.home.get()) {
+            return runtime.spawn(self.home.get(), move || self.leave());
         }
         let idle = self.txid.get() == 0 && self.held.borrow().is_empty() && self.tables.borrow().is_empty();
         match idle {

@@ -16,6 +16,7 @@ use crate::fiber::Fiber;
 use crate::interrupt::Interrupt;
 use crate::os::{self, Descriptor, Fd};
 use crate::reactor::Watch;
+use crate::time;
 pub(super) use queue::FIRST as FIRST_QUEUE;
 use queue::Queue;
 
@@ -63,6 +64,8 @@ pub(super) struct Session {
     pub(super) unsent: RefCell<Vec<u8>>,
     /// Replies that the kernel holds.
     pub(super) queue: Queue,
+    /// When it came to this core, if it came from another one.
+    pub(super) came: Cell<Option<u64>>,
     /// The handler has let go for good.
     pub(super) is_closed: Cell<bool>,
     /// The fiber that serves it and waits for the socket.
@@ -81,19 +84,24 @@ pub(super) struct Moved {
     partial: Vec<u8>,
     /// Replies that its socket has not taken.
     unsent: Vec<u8>,
+    queue: Queue,
+    /// Its interrupt, if it comes from a core.
+    pub(super) interrupt: Option<Arc<Interrupt>>,
 }
 
 impl Moved {
     /// A connection of which nothing has been read.
     pub(super) fn new(socket: Descriptor, peer: Peer, handler: Box<dyn Serve>) -> Self {
-        Self { socket, peer, handler, partial: Vec::new(), unsent: Vec::new() }
+        let (partial, unsent, queue) = (Vec::new(), Vec::new(), Queue::default());
+        Self { socket, peer, handler, partial, unsent, queue, interrupt: None }
     }
 }
 
 impl Session {
     pub(super) fn new(net: &Net, key: u64, moved: Moved) -> Self {
-        let Moved { socket, peer, handler, partial, unsent } = moved;
-        let interrupt = Interrupt::new();
+        let Moved { socket, peer, handler, partial, unsent, queue, interrupt } = moved;
+        let came = interrupt.as_ref().map(|_| time::now());
+        let interrupt = interrupt.unwrap_or_else(Interrupt::new);
         interrupt.attach(net.core, wake::waker(net, key));
         Self {
             socket,
@@ -114,7 +122,8 @@ impl Session {
             busy: Cell::new(false),
             partial: Cell::new(partial),
             unsent: RefCell::new(unsent),
-            queue: Queue::default(),
+            queue,
+            came: Cell::new(came),
             is_closed: Cell::new(false),
             waiter: Cell::new(None),
             remains: Cell::new(None),
@@ -125,11 +134,17 @@ impl Session {
         os::id(&self.socket)
     }
 
+    pub(super) fn descriptor(&self) -> &Descriptor {
+        &self.socket
+    }
+
     pub(super) fn watch_first(&self, net: &Net) -> io::Result<()> {
         net.reactor.add_session(self.socket(), self.key)?;
         self.fit_queue();
         if !self.unsent.borrow().is_empty() {
             net.reactor.watch_session(self.socket(), self.key, Watch::InputAndOutput)?;
+        }
+        if !self.unsent.borrow().is_empty() || self.came.get().is_some() {
             self.look_at_queue(net);
         }
         Ok(())
@@ -137,19 +152,18 @@ impl Session {
 
     /// The part of a session that moves to another worker. The socket is another descriptor of the
     /// same connection: this one may still be named by events on their way.
-    pub(super) fn depart(
-        &self,
-        handler: Box<dyn Serve>,
-        partial: Vec<u8>,
-    ) -> Result<Moved, (io::Error, Box<dyn Serve>)> {
-        match os::socket::duplicate(&self.socket) {
-            Ok(socket) => {
-                let (peer, unsent) = (self.peer.clone(), self.unsent.take());
-                self.leave_queue();
-                Ok(Moved { socket, peer, handler, partial, unsent })
-            }
-            Err(error) => Err((error, handler)),
-        }
+    pub(super) fn depart(&self, socket: Descriptor, handler: Box<dyn Serve>, partial: Vec<u8>) -> Moved {
+        let (peer, unsent) = (self.peer.clone(), self.unsent.take());
+        self.leave_queue();
+        Moved { socket, peer, handler, partial, unsent, queue: self.queue.to_move(), interrupt: None }
+    }
+
+    /// Whether it waits for its client, all is sent and nothing ends it: nothing of it but its
+    /// handler's state can live on this core.
+    pub(super) fn may_move(&self) -> bool {
+        let is_served = self.busy.get() || self.replied.get() || self.arrived.get().is_some();
+        let ends = self.hung_up.get() || self.at_end.get() || self.dead.get() || self.is_closed.get();
+        !is_served && !ends && self.unsent.borrow().is_empty() && !self.interrupt.is_pending()
     }
 
     /// Asks for the memory of its handler and interrupt.

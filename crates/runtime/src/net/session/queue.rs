@@ -58,6 +58,13 @@ pub(in crate::net) struct Queue {
     is_listed: Cell<bool>,
 }
 
+impl Queue {
+    /// The state that another core needs. It looks at the bytes itself.
+    pub(in crate::net) fn to_move(&self) -> Queue {
+        Queue { length: self.length.clone(), is_read: self.is_read.clone(), ..Queue::default() }
+    }
+}
+
 impl Session {
     /// Notes that so many bytes were sent.
     #[inline]
