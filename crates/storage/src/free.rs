@@ -296,9 +296,11 @@ impl FreeFrames {
         self.of(core).free.load(Ordering::Relaxed)
     }
 
-    /// Whether the core's list is short enough that its page writer should go on.
-    pub(crate) fn below_high(&self, core: usize) -> bool {
-        self.len(core) < self.high || self.of(core).waiters.has_waiters()
+    /// Frames that the core's list lacks until its page writer may rest; at least one while fibers
+    /// wait.
+    pub(crate) fn lack(&self, core: usize) -> u32 {
+        let waits = self.of(core).waiters.has_waiters();
+        self.high.saturating_sub(self.len(core)).max(u32::from(waits))
     }
 
     /// Frames in the core's reserve.

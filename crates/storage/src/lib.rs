@@ -24,6 +24,7 @@ pub mod frame;
 mod free;
 pub mod log;
 mod node;
+mod pace;
 pub mod page;
 pub mod pool;
 pub mod recovery;

@@ -2,10 +2,11 @@
 //!
 //! A fiber on each core. One round:
 //!
-//! 1. Walk the sweep. A clean page that nobody used since the last passes gives its frame up at
-//!    once. A dirty one is copied into the writer's buffer and marked as being written. The copy is
-//!    optimistic: the writer holds the latch only to confirm that the copy is of one state and to
-//!    set the mark. So others change the page while the copy is written.
+//! 1. Walk the sweep, as far as the last rounds let expect enough frames ([`Pace`]). A clean page
+//!    that nobody used since the last passes gives its frame up at once. A dirty one is copied into
+//!    the writer's buffer and marked as being written. The copy is optimistic: the writer holds the
+//!    latch only to confirm that the copy is of one state and to set the mark. So others change the
+//!    page while the copy is written.
 //! 2. Wait until the log is on disk up to the highest LSN among the copies. No page is written
 //!    before its log.
 //! 3. Seal the copies with their checksums and write them, several at once.
@@ -26,11 +27,14 @@ use sync::racy::RacyBytes;
 
 use crate::Error;
 use crate::frame::{State, USAGE_MAX};
+use crate::pace::Pace;
 use crate::page::{self, Lsn, PAGE_SIZE, PageNo};
 use crate::pool::{LOOK_AHEAD, Pool, yield_for_latch};
 
 /// The most pages that a writer has under way at once.
 const BATCH: usize = 64;
+/// Frames that a round looks at, at most. They are at most those of the pool, too.
+const LOOKS_MAX: usize = 16 * LOOK_AHEAD;
 /// Revolutions of the sweep without a freed frame, after which waiting fibers get an error. The
 /// usage counts need `USAGE_MAX + 1`; the rest, each with a pause, is for pins and writes that are
 /// just under way.
@@ -188,6 +192,7 @@ struct PageWriter<'p> {
     pool: &'p Pool,
     core: usize,
     batch: Batch,
+    pace: Pace,
 }
 
 impl PageWriter<'_> {
@@ -208,7 +213,7 @@ impl PageWriter<'_> {
         let mut walked = 0;
         let mut failure = None;
         // Acquire: pairs with the stop.
-        while pool.free.below_high(self.core) && !pool.stopping.load(Ordering::Acquire) {
+        while pool.free.lack(self.core) > 0 && !pool.stopping.load(Ordering::Acquire) {
             let (looked, freed, failed) = self.round();
             if failed.is_some() {
                 // A failure counts like a revolution, so a pool full of pages that cannot be
@@ -240,13 +245,21 @@ impl PageWriter<'_> {
     fn round(&mut self) -> (usize, bool, Option<Error>) {
         let (pool, core, batch) = (self.pool, self.core, &mut self.batch);
         batch.copies.clear();
-        let (mut looked, mut freed) = (0, pool.free.restock(pool.headers(), core));
-        while looked < LOOK_AHEAD.max(batch.most) && !batch.is_full() && pool.free.below_high(core) {
+        let mut freed = pool.free.restock(pool.headers(), core);
+        let most = self.pace.look_at(batch.most.min(pool.free.lack(core) as usize));
+        let (mut looked, mut found) = (0, 0);
+        while looked < most && !batch.is_full() && pool.free.lack(core) > 0 {
             looked += 1;
-            freed |= pool.look(core, &mut |frame, state| {
+            let evicted = pool.look(core, &mut |frame, state| {
                 batch.add(pool, frame, state);
             });
+            found += usize::from(evicted);
+            freed |= evicted;
+            if looked.is_multiple_of(LOOK_AHEAD) {
+                fiber::safe_point();
+            }
         }
+        self.pace.after(looked, found + batch.copies.len());
         if batch.copies.is_empty() {
             return (looked, freed, None);
         }
@@ -290,7 +303,8 @@ impl Pool {
             runtime.spawn(core, move || {
                 let _running = Running(&pool);
                 let batch = Batch::new(pool.batch_pages());
-                PageWriter { pool: &pool, core, batch }.run();
+                let pace = Pace::new(LOOK_AHEAD, LOOKS_MAX.min(pool.frames()));
+                PageWriter { pool: &pool, core, batch, pace }.run();
             });
         }
     }
