@@ -35,7 +35,7 @@ use crate::log::Wal;
 use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageKind, PageNo};
 use crate::sweep::{Machine, Sweep, batch_size};
 pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
-pub(crate) use latch::yield_for_latch;
+pub use latch::yield_for_latch;
 pub use regions::RegionUse;
 pub use state::PoolState;
 

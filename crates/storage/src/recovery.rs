@@ -54,7 +54,7 @@ use crate::format::LOG_FOLDER;
 use crate::log::damage;
 use crate::log::{self, Kind, LogReader, Part, Wal, WalOptions};
 use crate::page::{self, Damage, Lsn, PAGE_SIZE, PageNo};
-use crate::pool::{Miss, Pool};
+use crate::pool::{Miss, Pool, yield_for_latch};
 use progress::Progress;
 
 /// The data file, whose length is checked against the control file.
@@ -327,7 +327,7 @@ impl RedoPages for PoolPages<'_> {
         let mut page = loop {
             match self.pool.get(page_no).map(|view| view.lock()) {
                 Ok(Ok(page)) => break page,
-                Ok(Err(_)) => sync::park::yield_now(),
+                Ok(Err(_)) => yield_for_latch(),
                 Err(Miss::Absent) if replaced => self.pool.load_or_zero(page_no)?,
                 Err(miss) => self.pool.resolve(page_no, miss)?,
             }

@@ -22,15 +22,15 @@ use std::sync::Arc;
 
 use runtime::stop;
 use runtime::wait_event::{self, WaitEvent};
+use sync::WaitQueue;
 use sync::atomic::{AtomicBool, Ordering};
-use sync::{WaitQueue, park};
 
 use crate::Error;
 use crate::bitmap::PageNumbers;
 use crate::error::{FormatProblem, IoContext};
 use crate::log::{Share, TxnLink, Wal};
 use crate::page::{self, BODY_SIZE, Damage, HEADER_SIZE, PageKind, PageNo};
-use crate::pool::{PageMut, Pinned, Pool, Restart};
+use crate::pool::{PageMut, Pinned, Pool, Restart, yield_for_latch};
 
 /// Pages of a group: the number of bits in one map page.
 pub(crate) const PAGES_PER_MAP: u32 = BODY_SIZE as u32 * 8;
@@ -338,7 +338,7 @@ impl Space {
             self.wal.ensure_reserved(RECORD_BYTES)?;
             match map.lock() {
                 Ok(map) => break map,
-                Err(Restart) => park::yield_now(),
+                Err(Restart) => yield_for_latch(),
             }
         };
         pages.iter().for_each(|&page_no| self.mark_free(&mut map, map_page_of(page_no).1));

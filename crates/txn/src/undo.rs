@@ -167,7 +167,7 @@ impl UndoSpace {
             return match store.pool().get(page_no).map(|_| ()) {
                 // The page writer has it latched for a moment.
                 Ok(()) => {
-                    sync::park::yield_now();
+                    storage::pool::yield_for_latch();
                     Ok(())
                 }
                 Err(miss) => store.pool().resolve(page_no, miss),

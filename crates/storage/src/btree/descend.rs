@@ -220,6 +220,7 @@ impl<'p> Retry<'p> {
     }
 
     #[cold]
+    #[track_caller]
     fn latch_leaf_in_turn(&self, frame: u32, tree: &Tree, aim: Aim<'_>) -> Result<PageMut<'p>, Stop> {
         self.pool.in_turn_of(frame, || {
             // A newcomer may overtake the first one, which keeps its place for a few more walks.

@@ -10,7 +10,7 @@ use std::cell::UnsafeCell;
 
 use runtime::{Cause, Critical, fail_stop};
 use sync::atomic::Ordering;
-use sync::profile;
+use sync::profile::{self, Hold, Kind as Way, Site};
 
 use super::fill::Reservation;
 use super::record::{self, Head, Kind, LONGEST, MAX_PAYLOAD, Sealed};
@@ -211,6 +211,9 @@ impl Wal {
             (core, state.last_end)
         });
         let critical = Critical::begin("panic between reserving and filling log space");
+        // Nobody waits to reserve: one add does it. A session that writes the log waits for the
+        // end.
+        let hold = Hold::begin_unmarked(|| Site::here(&"log space", Way::Acquire));
         let Reservation { start, epoch } = self.fill.reserve(core, bound, length);
         let stands = built_for.is_none_or(|number| number == epoch.number);
         record::place(buffer, sealed, start, if stands { kind } else { Kind::Void });
@@ -224,6 +227,7 @@ impl Wal {
             filled(lsn);
         }
         self.fill.complete(core);
+        hold.end_unmarked(|| false);
         critical.end();
         self.with_core(|_, state| state.last_end = lsn.0);
         if stands { Ok(lsn) } else { Err(epoch.into()) }

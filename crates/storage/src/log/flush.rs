@@ -268,15 +268,18 @@ impl Wal {
 
     /// The filled point, after a short wait for it to pass `from`.
     fn wait_filled_past(&self, from: u64) -> u64 {
-        let mut filled = self.fill.filled();
-        for _ in 0..SPINS {
-            if filled > from {
-                break;
-            }
-            spin_loop();
-            filled = self.fill.filled();
+        let filled = self.fill.filled();
+        if filled > from {
+            return filled;
         }
-        filled
+        profile::wait(&"log copies", || {
+            let looks = (0..SPINS).map(|_| {
+                spin_loop();
+                self.fill.filled()
+            });
+            let mut last = filled;
+            looks.inspect(|seen| last = *seen).find(|seen| *seen > from).unwrap_or(last)
+        })
     }
 
     /// The end of the write that begins at `start`, if it should end at `end`.

@@ -413,9 +413,11 @@ impl Wal {
     /// everything before the redo position is filled. One caller at a time.
     pub(crate) fn begin_epoch(&self) -> Lsn {
         let redo = self.fill.begin_epoch().redo;
-        while self.fill.filled() < redo {
-            sync::park::yield_now();
-        }
+        sync::profile::wait(&"log copies", || {
+            while self.fill.filled() < redo {
+                sync::park::yield_now();
+            }
+        });
         Lsn(redo)
     }
 

@@ -6,7 +6,7 @@
 
 use runtime::wait_event::{self, WaitEvent};
 use sync::park;
-use sync::profile::{self, Class, Hold, Kind, Site};
+use sync::profile::{self, Class, Hold, Kind, Site, Waiting};
 use sync::racy::RacyBytes;
 
 use super::Pool;
@@ -44,7 +44,18 @@ impl Pool {
     #[cold]
     #[track_caller]
     pub(crate) fn in_turn_of<R>(&self, frame: u32, walk: impl FnOnce() -> R) -> R {
-        profile::wait(&"turn at a page", || self.header(frame).losers.in_turn(walk))
+        let (site, since) = (Site::here(&"turn at a page", Kind::Wait), Waiting::begin_unmarked());
+        // The walk is part of the event: it is short, and the latch that it is about to take is
+        // contended.
+        let wait = || {
+            self.header(frame).losers.in_turn(|| {
+                if let Some(since) = since {
+                    since.end(&site);
+                }
+                walk()
+            })
+        };
+        wait_event::during(WaitEvent::PageLatch, wait)
     }
 
     /// Whether nothing has changed in a frame since `seen`.
@@ -90,6 +101,6 @@ impl Pool {
 /// caller holds no latch.
 #[cold]
 #[track_caller]
-pub(crate) fn yield_for_latch() {
+pub fn yield_for_latch() {
     profile::wait(&"page latch", || wait_event::during(WaitEvent::PageLatch, park::yield_now));
 }
