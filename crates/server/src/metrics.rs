@@ -177,7 +177,8 @@ fn counters(page: &mut Page, database: &Database) {
     );
     for one in &workers {
         for (event, count) in one.counts.events {
-            if let Some(count) = count {
+            // The time is that of allcore_worker_processor_seconds_total.
+            if let (true, Some(count)) = (event != "task_clock", count) {
                 events.sample(&[("worker", &one.name), ("event", event)], count);
             }
         }
