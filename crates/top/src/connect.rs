@@ -2,6 +2,8 @@
 
 use std::error::Error as _;
 use std::io::IsTerminal;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
@@ -11,6 +13,8 @@ use crate::options::Options;
 
 /// Longest time for connecting to an address.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Longest time for connecting and logging in, where PGCONNECT_TIMEOUT names none.
+const LOGIN: Duration = Duration::from_secs(30);
 /// Sent with the login. The server gives up a look at its views that takes longer.
 const SETTINGS: &str = "-c statement_timeout=30s";
 
@@ -21,6 +25,8 @@ pub(crate) type Rows = Vec<Vec<Option<String>>>;
 pub(crate) struct Connection {
     config: Config,
     client: Option<Client>,
+    /// Longest time for connecting and logging in.
+    login: Duration,
     /// The server as messages name it.
     pub(crate) place: String,
     /// The number of the connection, from 1. Counts of different connections may be those of
@@ -43,9 +49,13 @@ impl Connection {
         if let Some(password) = &password {
             config.password(password);
         }
-        let mut connection = Self { config, client: None, place, number: 0 };
+        let seconds = std::env::var("PGCONNECT_TIMEOUT").ok().and_then(|text| text.parse().ok());
+        let login = seconds.filter(|seconds| *seconds > 0).map_or(LOGIN, Duration::from_secs);
+        let mut connection = Self { config, client: None, login, place, number: 0 };
         match connection.connect() {
-            Err(fault) if password.is_none() && wants_password(&fault) && std::io::stdin().is_terminal() => {
+            Err(Refusal::Told(fault))
+                if password.is_none() && wants_password(&fault) && std::io::stdin().is_terminal() =>
+            {
                 let asked = rpassword::prompt_password(format!("Password for {}: ", clean::line(user)));
                 connection.config.password(asked.map_err(|error| format!("cannot ask: {error}"))?);
                 connection.connect().map_err(|fault| connection.refusal(&fault))?;
@@ -76,16 +86,39 @@ impl Connection {
         }
     }
 
-    fn connect(&mut self) -> Result<(), postgres::Error> {
+    fn connect(&mut self) -> Result<(), Refusal> {
         self.client = None;
-        self.client = Some(self.config.connect(NoTls)?);
+        let config = self.config.clone();
+        let client = within(self.login, move || config.connect(NoTls)).ok_or(Refusal::Silent)?;
+        self.client = Some(client.map_err(Refusal::Told)?);
         self.number += 1;
         Ok(())
     }
 
-    fn refusal(&self, fault: &postgres::Error) -> String {
-        format!("cannot connect to {}: {}", self.place, reason(fault))
+    fn refusal(&self, fault: &Refusal) -> String {
+        let why = match fault {
+            Refusal::Told(fault) => reason(fault),
+            Refusal::Silent => format!("the server says nothing for {} s", self.login.as_secs()),
+        };
+        format!("cannot connect to {}: {why}", self.place)
     }
+}
+
+/// Why there is no connection.
+enum Refusal {
+    /// The server's message, or that of the system.
+    Told(postgres::Error),
+    /// The server accepts the connection and says nothing.
+    Silent,
+}
+
+/// Runs `work` on a thread of its own, and waits so long for its result. `None` where it takes
+/// longer: the thread is left alone then. A panic in it is no result either.
+fn within<R: Send + 'static>(limit: Duration, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    let (sender, result) = channel();
+    // A receiver that waits no longer does not want the result.
+    thread::spawn(move || _ = sender.send(work()));
+    result.recv_timeout(limit).ok()
 }
 
 fn wants_password(fault: &postgres::Error) -> bool {
@@ -122,4 +155,17 @@ fn split(messages: Vec<SimpleQueryMessage>) -> Vec<Rows> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_takes_too_long_has_no_result() {
+        assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
+        let (hold, held) = channel::<()>();
+        assert_eq!(within(Duration::from_millis(20), move || held.recv().is_err()), None);
+        drop(hold);
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::thread;
-use std::time::Instant;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,7 +11,7 @@ use crate::connect::Connection;
 use crate::draw::{self, View};
 use crate::figures;
 use crate::options::Options;
-use crate::sample::Sample;
+use crate::source::Source;
 use crate::state::State;
 
 /// Columns of the text. Longer lines are cut.
@@ -21,13 +20,13 @@ const WIDTH: u16 = 200;
 const HEIGHT: u16 = 64;
 
 /// Looks at the server twice, an interval apart, and prints the frame.
-pub(crate) fn run(mut connection: Connection, options: &Options) -> Result<(), String> {
-    let epoch = Instant::now();
-    let before = Sample::read(&mut connection, epoch, None)?;
-    thread::sleep(options.interval);
-    let after = Sample::read(&mut connection, epoch, None)?;
-    let figures = figures::between(&before, &after);
+pub(crate) fn run(connection: Connection, options: &Options) -> Result<(), String> {
     let place = format!("{}  {}", connection.place, clean::line(&options.user));
+    let mut source = Source::start(connection)?;
+    let before = source.look()?;
+    thread::sleep(options.interval);
+    let after = source.look()?;
+    let figures = figures::between(&before, &after);
     let view = View {
         place: &place,
         interval: options.interval,

@@ -4,10 +4,13 @@
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::connect::Connection;
 use crate::sample::Sample;
+
+/// Longest wait of a program without keys. A server gives up a look before that.
+const LONGEST: Duration = Duration::from_secs(40);
 
 /// A look at the server, or why there is none.
 pub(crate) type Answer = Result<Sample, String>;
@@ -42,6 +45,13 @@ impl Source {
         if self.asks.send(open).is_ok() {
             self.asked = Some(Instant::now());
         }
+    }
+
+    /// Looks and waits for the answer.
+    pub(crate) fn look(&mut self) -> Answer {
+        self.ask(None);
+        let answer = self.answers.recv_timeout(LONGEST);
+        answer.unwrap_or_else(|_| Err(format!("the server has not answered for {} s", LONGEST.as_secs())))
     }
 
     /// The answer to the last look, once. Fails if the thread has panicked.

@@ -222,6 +222,19 @@ fn without_a_terminal_one_frame_is_printed() {
 }
 
 #[test]
+fn a_server_that_says_nothing_is_given_up() {
+    // The kernel accepts for it.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    let output =
+        allcore().args(["top", "--once", "--port", &port]).env("PGCONNECT_TIMEOUT", "1").output().unwrap();
+    let refusal = text(&output);
+    assert!(!output.status.success() && refusal.lines().count() == 1, "{refusal}");
+    let expected = format!("cannot connect to 127.0.0.1:{port}: the server says nothing for 1 s");
+    assert!(refusal.contains(&expected), "{refusal}");
+}
+
+#[test]
 fn a_refusal_is_one_line() {
     let port = free_port().to_string();
     let output = allcore().args(["top", "--port", &port]).output().unwrap();
