@@ -3,6 +3,7 @@
 //! value that holds a server ends it and removes its folder (`guard`).
 
 mod mariadb;
+mod node;
 mod postgres;
 mod programs;
 mod serve;
@@ -73,7 +74,12 @@ impl Own {
         let log = folder.join("log");
         let output = fs::File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
         let (out, err) = output.map_err(|error| said(format!("can't write {}: {error}", log.display())))?;
-        guard.start(plan.command.stdin(Stdio::null()).stdout(out).stderr(err)).map_err(said)?;
+        let command = plan.command.stdin(Stdio::null()).stdout(out).stderr(err);
+        match recipe.value("node").filter(|_| recipe.kind != Kind::Serve) {
+            Some(node) => node::on(node, || guard.start(command)),
+            None => guard.start(command),
+        }
+        .map_err(said)?;
         let mut target = Target {
             arm: arm.to_owned(),
             dialect: plan.dialect,
@@ -155,9 +161,11 @@ impl Recipe {
         self.settings.iter().rev().find(|(one, _)| one == name)?.1.as_deref()
     }
 
-    /// The settings that are for the server, not for the lab.
+    /// The settings that are for the server, not for the lab. Allcore binds itself to a node.
     fn passed_on(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        let own = self.settings.iter().filter(|(name, _)| !PLACES.contains(&name.as_str()));
+        let is_own = |name: &str| self.kind == Kind::Serve && name == "node";
+        let own = self.settings.iter();
+        let own = own.filter(move |(name, _)| is_own(name) || !PLACES.contains(&name.as_str()));
         own.map(|(name, value)| (name.as_str(), value.as_deref()))
     }
 }

@@ -21,9 +21,9 @@ pub enum Source {
     Own(Recipe),
 }
 
-/// Settings for the lab: the folder of a server's programs, and the folder in which its data folder
-/// is made.
-pub const PLACES: [&str; 2] = ["bin", "in"];
+/// Settings for the lab: the folder of a server's programs, the folder of its data folder, and the
+/// NUMA node on which it runs.
+pub const PLACES: [&str; 3] = ["bin", "in", "node"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
@@ -122,7 +122,7 @@ fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)
         let bare = match (kind, word.strip_prefix("--")) {
             (Kind::Serve, None) if !is_place(&word) => {
                 return Err(format!(
-                    "serve takes options that begin with --, bin=FOLDER and in=FOLDER, not {word}"
+                    "serve takes options that begin with --, bin=FOLDER, in=FOLDER and node=NUMBER, not {word}"
                 ));
             }
             (_, bare) => bare.unwrap_or(&word),
@@ -135,7 +135,8 @@ fn parse_settings(kind: Kind, text: &str) -> Result<Vec<(String, Option<String>)
         };
         kind.takes(&setting.0)?;
         if PLACES.contains(&setting.0.as_str()) && setting.1.as_deref().is_none_or(str::is_empty) {
-            return Err(format!("{word} names no folder: write {}=FOLDER", setting.0));
+            let kind = if setting.0 == "node" { "number" } else { "folder" };
+            return Err(format!("{word} names no {kind}: write {}={}", setting.0, kind.to_uppercase()));
         }
         settings.push(setting);
     }
@@ -200,7 +201,7 @@ mod tests {
         let arms = [
             "a=serve",
             "a=serve:--cores 2 --buffers=1GiB --quiet --auth trust",
-            "a=serve:bin=/old --cores 2 in=/disk",
+            "a=serve:bin=/old --cores 2 in=/disk node=1",
             "pg=serve-postgres:shared_buffers=1GB 'log_line_prefix=a b'",
             "m=serve-mariadb:skip-log-bin",
             "u=mysql://u@h/d",
@@ -216,6 +217,7 @@ mod tests {
             "a=serve:cores 2",
             "a=serve:--bin --cores 2",
             "a=serve-mariadb:in=",
+            "a=serve-postgres:node=",
             "a=serve-postgres:fsync",
             "a=serve-postgres:'x",
             "a=serve-oracle",
