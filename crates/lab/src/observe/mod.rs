@@ -27,7 +27,8 @@ use std::time::{Duration, Instant};
 
 use crate::arm::{Dialect, Target};
 use crate::record::{
-    Counters, CpuSplit, NO_CALLS, NO_COUNTERS, NO_SYMBOLS, NO_WAITS, Numbers, Observed, OwnCpus, Switches,
+    Counters, CpuSplit, NO_CALLS, NO_COUNTERS, NO_SYMBOLS, NO_WAITS, Numbers, Observed, OwnCpus, ServerCpu,
+    Switches,
 };
 
 pub use awake::Awake;
@@ -163,11 +164,12 @@ impl Observe for Observer {
             Some(Ok(waits)) => (observed.waits, observed.looks) = (waits.shares, waits.samples),
             Some(Err(reason)) => observed.unseen.push(format!("{NO_WAITS}{reason}")),
         }
-        let mut cpu = None;
         match (&before, &after) {
             (Ok(before), Ok(after)) => {
-                let spent = after.server.nanos.saturating_sub(before.server.nanos) as f64;
-                cpu = Some(spent / 1000.0 / transactions as f64);
+                let (user, kernel) = server_time(before, after);
+                let each = |nanos: f64| nanos / 1000.0 / transactions as f64;
+                observed.server_cpu =
+                    (transactions > 0).then(|| ServerCpu { user: each(user), kernel: each(kernel) });
                 observed.cpu = split(before, after);
                 observed.own_cpus = own_cpus(before, after);
                 observed.busy_threads = Some(busy(before, after, lasted));
@@ -181,7 +183,7 @@ impl Observe for Observer {
             }
         }
         if let Some(sampling) = sampling {
-            sampled(sampling, transactions as f64 / elapsed.as_secs_f64(), cpu, &mut observed);
+            sampled(sampling, transactions as f64 / elapsed.as_secs_f64(), &mut observed);
         }
         observed
     }
@@ -191,8 +193,8 @@ impl Observe for Observer {
     }
 }
 
-/// Adds perf's results; `cpu` is the server's CPU time for each transaction in microseconds.
-fn sampled(sampling: Result<Sampling, String>, tps: f64, cpu: Option<f64>, observed: &mut Observed) {
+/// Adds perf's results.
+fn sampled(sampling: Result<Sampling, String>, tps: f64, observed: &mut Observed) {
     let sampling = match sampling {
         Ok(sampling) => sampling,
         Err(reason) => {
@@ -203,6 +205,7 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, cpu: Option<f64>, obser
     let Results { calls, counters, symbols } = sampling.end();
     match counters {
         Ok(Counted { a_second, limits }) if tps > 0.0 => {
+            let cpu = observed.server_cpu.map(|cpu| cpu.user + cpu.kernel);
             let seconds = seconds_of_one(&a_second, tps, cpu);
             observed.counters = Some(Counters::each(|of| of(&a_second) * seconds));
             observed.unseen.extend(limits);
@@ -227,16 +230,15 @@ fn sampled(sampling: Result<Sampling, String>, tps: f64, cpu: Option<f64>, obser
 }
 
 /// The part of a second's events that belongs to a transaction. Where the CPU time of both is
-/// known, it decides. While the events were counted, the server may have had less of the CPUs than
-/// in the whole round.
+/// known, in microseconds, it decides. While the events were counted, the server may have had less
+/// of the CPUs than in the whole round.
 fn seconds_of_one(a_second: &Counters, tps: f64, cpu: Option<f64>) -> f64 {
     cpu.map(|cpu| cpu / a_second.cpu).filter(|part| part.is_normal()).unwrap_or(1.0 / tps)
 }
 
-/// The split of the machine's CPU time; `None` where no time passed.
-fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
+/// The server's CPU time in nanoseconds: its own and the kernel's.
+fn server_time(before: &Snapshot, after: &Snapshot) -> (f64, f64) {
     let passed = |of: fn(&Snapshot) -> u64| of(after).saturating_sub(of(before)) as f64;
-    let client = passed(|one| one.client.nanos);
     let server = passed(|one| one.server.nanos);
     // The ticks tell the kernel's part of it. Without new ticks, all ticks up to now stand for
     // them.
@@ -245,7 +247,14 @@ fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
         ticks => ticks,
     };
     let kernel = server * kernel / (user + kernel).max(1.0);
-    let user = server - kernel;
+    (server - kernel, kernel)
+}
+
+/// The split of the machine's CPU time; `None` where no time passed.
+fn split(before: &Snapshot, after: &Snapshot) -> Option<CpuSplit> {
+    let passed = |of: fn(&Snapshot) -> u64| of(after).saturating_sub(of(before)) as f64;
+    let client = passed(|one| one.client.nanos);
+    let (user, kernel) = server_time(before, after);
     let (idle, all) = (passed(|one| nanos(one.machine.idle)), passed(|one| nanos(one.machine.all)));
     let known = client + user + kernel + idle;
     // The kernel counts processes and CPUs separately, so the parts may sum to slightly more than

@@ -130,13 +130,16 @@ impl Fit {
 /// The name in [`Report::load`] that marks a run whose transactions were pipelines.
 pub(crate) const PIPELINE: &str = "pipeline";
 
+/// A run as it is stored.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Report {
+    /// The version of the stored form.
     pub version: u32,
     /// When it began, RFC 3339.
     pub began: String,
     /// The words of the command as a shell takes them, without passwords.
     pub command: Vec<String>,
+    /// The machine, and how steady it was.
     pub machine: Machine,
     /// The load as name and value: driver, pace, seconds of warm-up and of counting, seed.
     pub load: Vec<(String, String)>,
@@ -144,6 +147,7 @@ pub struct Report {
     pub arms: Vec<Arm>,
     /// All points, in the order they were first measured.
     pub points: Vec<Point>,
+    /// The scalability law for each arm that has points enough.
     pub fits: Vec<Fit>,
     /// The first lines of a report: the faults that disqualify the run, and the comparison of the
     /// arms.
@@ -192,15 +196,20 @@ pub struct Arm {
 /// A workload on an arm with so many clients.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Point {
+    /// The arm's name.
     pub arm: String,
+    /// The workload's name.
     pub workload: String,
+    /// The protocol of its statements.
     pub protocol: Protocol,
+    /// Connections that work at the same time.
     pub clients: usize,
     /// Transactions a second: the rounds' median.
     pub tps: Interval,
     /// The judged figure ([`Round::judged`]) over that of the first arm with the same workload,
     /// protocol and clients. `None` for the first arm itself, and where that arm has no such point.
     pub ratio: Option<Interval>,
+    /// The rounds, in the order in which they ran.
     pub rounds: Vec<Round>,
     /// Conditions that must hold after the last round.
     pub checks: Vec<Check>,
@@ -299,6 +308,9 @@ numbers! {
 pub struct Observed {
     /// The split of the machine's CPU time, where the server runs on this machine.
     pub cpu: Option<CpuSplit>,
+    /// The server's CPU time for each transaction, where it runs on this machine.
+    #[serde(default)]
+    pub server_cpu: Option<ServerCpu>,
     /// Idle parts of the CPUs that server and driver may use, where either may not use all.
     #[serde(default)]
     pub own_cpus: Option<OwnCpus>,
@@ -376,6 +388,11 @@ pub(crate) struct Profile {
     pub samples: u64,
     /// The largest first. Where the sum is below 1, the smallest are left out.
     pub shares: Vec<Share>,
+}
+
+numbers! {
+    /// CPU time for each transaction in microseconds: the server's own, and the kernel's for it.
+    ServerCpu { user, kernel }
 }
 
 numbers! {

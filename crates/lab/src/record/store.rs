@@ -3,6 +3,7 @@
 use super::{Report, VERSION};
 
 impl Report {
+    /// The stored form.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("a report has text keys only");
         text.push('\n');

@@ -4,7 +4,7 @@ use super::turn::Turn;
 use crate::load::Protocol;
 use crate::record::{
     Counters, CpuSplit, Fit, Interval, Latency, Numbers, Offered, OwnCpus, PIPELINE, Point, Profile, Report,
-    Round, Share, Switches,
+    Round, ServerCpu, Share, Switches,
 };
 use crate::stats;
 
@@ -192,6 +192,11 @@ impl Point {
     /// The rounds' mean, so that the shares still add up.
     pub(crate) fn cpu(&self) -> Option<CpuSplit> {
         self.all(|round| round.observed.cpu, mean)
+    }
+
+    /// The server's CPU time for each transaction: the rounds' medians.
+    pub(crate) fn server_cpu(&self) -> Option<ServerCpu> {
+        self.all(|round| round.observed.server_cpu, stats::median)
     }
 
     /// The rounds' mean.

@@ -75,6 +75,7 @@ fn section(run: &Stored, counts: &[usize]) -> Value {
         "arms": arms,
         "summary": counts.iter().map(summary).collect::<Vec<_>>(),
         "rows": rows.collect::<Vec<_>>(),
+        "costs": measured.clone().map(|clients| row(clients, cost)).collect::<Vec<_>>(),
         "cpu": measured.map(|clients| row(clients, cpu)).collect::<Vec<_>>(),
         "plots": plots,
         "verdict": report.verdict,
@@ -95,6 +96,14 @@ fn tps(point: &Point) -> String {
     let spread = figures::spread(&point.tps).replace('±', " ± ");
     let spread = if spread.is_empty() { ", one round".to_owned() } else { spread };
     format!("{}{spread}", figures::number(point.tps.value))
+}
+
+/// The server's CPU time for each transaction in microseconds: its own and the kernel's.
+fn cost(point: &Point) -> String {
+    point.server_cpu().map_or_else(
+        || figures::NONE.into(),
+        |cpu| format!("{} + {}", figures::number(cpu.user), figures::number(cpu.kernel)),
+    )
 }
 
 fn cpu(point: &Point) -> String {

@@ -232,15 +232,7 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
         elapsed: 10.0,
         tps,
         kinds: vec![KindCounts { name: "transaction".into(), done, failed, retried: 0 }],
-        latency: Latency {
-            mean,
-            p50: mean * 0.9,
-            p90: mean * 1.3,
-            p95: mean * 1.6,
-            p99: mean * 3.1,
-            p999: mean * 9.0,
-            max: mean * 40.0,
-        },
+        latency: latency(mean),
         seconds: (0..10).map(second).collect(),
         errors: if clients > 200 { vec![deadlock] } else { Vec::new() },
         client_cpu: CpuTime { user: 2.1, system: 3.3 },
@@ -252,6 +244,7 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
                 other: 0.05 * busy,
                 idle: 1.0 - busy,
             }),
+            server_cpu: Some(ServerCpu { user: 9.0 * (1.0 + spin), kernel: 5.0 }),
             busy_threads: Some(0),
             switches: Some(Switches { voluntary: 0.5 + 4.0 * spin, involuntary: 0.01 * n.sqrt() }),
             calls: (pass == 0).then_some(2.0 + 10.0 * spin),
@@ -286,5 +279,18 @@ fn round(pass: u32, clients: usize, tps: f64, curve: &Curve) -> Round {
             ..Observed::default()
         },
         ..test_noise::round(pass, tps)
+    }
+}
+
+/// Latencies with this mean.
+fn latency(mean: f64) -> Latency {
+    Latency {
+        mean,
+        p50: mean * 0.9,
+        p90: mean * 1.3,
+        p95: mean * 1.6,
+        p99: mean * 3.1,
+        p999: mean * 9.0,
+        max: mean * 40.0,
     }
 }

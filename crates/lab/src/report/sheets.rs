@@ -171,31 +171,32 @@ fn cpu(group: &Group<'_>) -> Option<Sheet> {
     })
 }
 
-/// A transaction's costs for the server's kernel and for the driver.
+/// A transaction's costs for the server, for its kernel and for the driver.
 fn costs(group: &Group<'_>) -> Option<Sheet> {
-    let heads = ["voluntary switches", "involuntary switches", "system calls", "driver's CPU, µs"];
-    Sheet::of_points("Each transaction's switches, calls and driver's time", group, &heads, |point| {
+    let heads = [
+        "server user, µs",
+        "server kernel, µs",
+        "driver's CPU, µs",
+        "voluntary switches",
+        "involuntary switches",
+        "system calls",
+    ];
+    Sheet::of_points("Each transaction's CPU time, switches and calls", group, &heads, |point| {
+        let (user, kernel) = point.server_cpu().map(|cpu| (cpu.user, cpu.kernel)).unzip();
         let (voluntary, involuntary) =
             point.switches().map(|switches| (switches.voluntary, switches.involuntary)).unzip();
-        let all = [voluntary, involuntary, point.calls(), point.client_cpu()];
+        let all = [user, kernel, point.client_cpu(), voluntary, involuntary, point.calls()];
         Some(all.map(figures::maybe).to_vec())
     })
 }
 
 /// A transaction's events on the server's processors.
 fn events(group: &Group<'_>) -> Option<Sheet> {
-    let heads =
-        ["cycles", "instructions", "cache misses", "node loads", "CPU, µs", "migrations", "page faults"];
+    let heads = ["cycles", "instructions", "cache misses", "node loads", "migrations", "page faults"];
     Sheet::of_points("Each transaction's events on the server", group, &heads, |point| {
         let all = point.counters()?;
         let hardware = [all.cycles, all.instructions, all.cache_misses, all.node_loads];
-        Some(
-            hardware
-                .into_iter()
-                .chain([all.cpu, all.migrations, all.page_faults])
-                .map(figures::number)
-                .collect(),
-        )
+        Some(hardware.into_iter().chain([all.migrations, all.page_faults]).map(figures::number).collect())
     })
 }
 
