@@ -61,12 +61,16 @@ impl Net {
         }
     }
 
-    /// Gives this share of the sessions that wait for the core; false where there are none to give.
+    /// Gives this share of the sessions that wait for the core; false where none of them may move.
     fn give_waiting(&self, to: usize, share: u64) -> bool {
         let ready: Vec<_> = self.ready.borrow().iter().cloned().collect();
         // Fibers that can run are statements that take time. One of them is enough for the core.
         let waiting = ready.len() + core::here().ready_fibers();
-        let most = waiting * share as usize / WHOLE as usize;
+        if waiting < 2 {
+            return true; // it would be alone there, as it is here
+        }
+        // Rounded: a core is never wholly idle, so the share of an even division is just below it.
+        let most = ((waiting * share as usize + WHOLE as usize / 2) / WHOLE as usize).min(waiting / 2);
         let rested = |session: &&Rc<Session>| {
             session.came.get().is_none_or(|came| time::now() - came >= REST.as_nanos() as u64)
         };
@@ -90,10 +94,11 @@ impl Net {
         let mut moved = session.depart(socket, handler, session.partial.take());
         moved.interrupt = Some(session.interrupt.clone());
         self.ready.borrow_mut().retain(|one| !Rc::ptr_eq(one, session));
-        self.detach(session);
         let shared = &self.shared;
-        // Relaxed: a count orders nothing else.
+        // Relaxed: a count orders nothing else. It is counted there before it is no longer counted
+        // here, so that no sum of the cores misses it.
         shared.sessions.get(to).fetch_add(1, Ordering::Relaxed);
+        self.detach(session);
         mailbox::send(shared.mailbox(to), move || here().attach(moved));
         true
     }
