@@ -91,8 +91,9 @@ bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ce
 results: build ## docs/results.md: the lab's full comparison with plots, about 80 minutes; goes on where it was cut
 	@scripts/measure.sh results
 
-mechanisms: build ## docs/mechanisms.md: each published mechanism beside what it replaced, about 20 minutes on a quiet machine
-	target/release/allcore bench mechanism --json target/mechanisms.json --html target/mechanisms.html --markdown docs/mechanisms.md > /dev/null
+mechanisms: build ## docs/mechanisms.md: each published mechanism beside what it replaced, alone and on the engine, about 60 minutes on a quiet machine
+	$(VARIANTS) build --release --locked --bin allcore
+	@scripts/measure.sh mechanisms
 
 overhead: build ## The cost of the lab's own driver beside pgbench, about 30 minutes (as root; needs ../shared)
 	@scripts/measure.sh overhead

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# `make demo`, `make bench`, `make results` and `make overhead`: calls of the lab (docs/lab.md).
+# `make demo`, `make bench`, `make results`, `make mechanisms` and `make overhead`: calls of the lab
+# (docs/lab.md).
 #
-#   scripts/measure.sh demo | bench | results | overhead
+#   scripts/measure.sh demo | bench | results | mechanisms | overhead
 #
-# The last three take minutes to hours and want a quiet machine. POSTGRES names the folder of
+# All but the first take minutes to hours and want a quiet machine. POSTGRES names the folder of
 # PostgreSQL 18's programs; without it the lab looks where distributions put them. bench and
 # overhead build the ceiling, a server that does no work, from ../shared/peers/ceiling.c.
 set -euo pipefail
@@ -89,6 +90,59 @@ results() {
     "$lab" bench report "${runs[@]}" --markdown docs/results.md --plots docs/results
 }
 
+# The engine with its own mechanisms, then with each variant, in buffers of so many megabytes. The
+# arms are named for docs/mechanisms.md: pin stock for --variant pin=stock.
+variants() {
+    local megabytes=$1 variant
+    shift
+    hooked="serve:bin=${CARGO_TARGET_DIR:-target}/variants/release --max-connections 1100 --buffers ${megabytes}MiB"
+    arms=(--arm "allcore=$hooked")
+    for variant; do
+        arms+=(--arm "${variant/=/ }=$hooked --variant $variant")
+    done
+}
+
+# A workload of all variants: as in measure(), a file that is there is not measured again.
+engine() {
+    local name=$1
+    shift
+    runs+=(--engine "$stored/$name.json")
+    [ ! -e "$stored/$name.json" ] || return 0
+    bench "${arms[@]}" "$@" --warmup 300ms --round 1s --rounds 3 --json "$stored/$name.part"
+    mv "$stored/$name.part" "$stored/$name.json"
+}
+
+mechanisms() {
+    stored+=/mechanisms
+    mkdir -p "$stored"
+    runs=()
+    pages=(clock-hand=stock clock-hand=published pin=stock pin=step pin=published
+        latch=stock latch=step latch=published free-queues=stock file-lock=stock preload=stock)
+    variants 512 "${pages[@]}" snapshot=stock title=stock socket=stock
+    engine select-only -w select-only --scale 10 --clients 1,8,64,256,1000
+    engine tpcb -w tpcb-like --scale 10 --clients 1,8,64,256,1000
+    # The data are 4 times the buffers.
+    variants 64 "${pages[@]}"
+    engine eviction -w select-only --scale 20 --clients 1,8,64,256
+    # A prepared statement does not ask for a relation's size.
+    variants 512 relation-size=stock
+    engine simple -w select-only -M simple --scale 10 --clients 1,8,64,256,1000
+    # The questions that G26 left open: batches of the hand in a small pool with many sessions, and
+    # small pages.
+    variants 8 clock-hand=stock
+    local setting
+    for setting in 1 8 64 256; do
+        arms+=(--arm "clock-hand batch $setting=$hooked --clock-sweep-batch $setting")
+    done
+    arms+=(--arm "clock-hand small pages=$hooked --huge-pages off")
+    engine small -w select-only --scale 2 --clients 8,64,256,1000
+    engine small-writes -w simple-update --scale 2 --clients 64,256,1000
+    [ -e "$stored/rows.json" ] || "$lab" bench mechanism --json "$stored/rows.json" > /dev/null
+    rm -rf docs/mechanisms
+    "$lab" bench mechanism --from "$stored/rows.json" "${runs[@]}" --markdown docs/mechanisms.md \
+        --plots docs/mechanisms --html "$stored/page.html" > /dev/null
+}
+
 overhead() {
     ceiling
     bench --arm "$ceiling_arm" --as-is -w select-only --driver native,pgbench --clients 1,8,64,256 --rounds 5
@@ -101,10 +155,10 @@ overhead() {
 }
 
 case "${1:-}" in
-demo | results | overhead) "$1" ;;
+demo | results | mechanisms | overhead) "$1" ;;
 bench) ceilings ;;
 *)
-    sed -n '2,8s/^# \{0,1\}//p' "$0"
+    sed -n '2,9s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

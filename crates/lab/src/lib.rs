@@ -39,8 +39,9 @@ pub(crate) mod workload;
 
 pub use client::random::Random;
 pub use observe::facts;
-pub use record::Interval;
+pub use record::{Interval, Point, Report};
 pub use report::{Page, Part, sheet};
+pub use run::stored;
 pub use stats::{estimate_positive, median, of_logs};
 pub use sweep::steps;
 pub use view::say;

@@ -30,6 +30,7 @@ use crate::view;
 
 use asked::Asked;
 use outputs::Files;
+pub use outputs::stored;
 use ready::Arm;
 
 /// The outcome of a run or a comparison; from [`Ending::Stopped`] on, the first that applies.

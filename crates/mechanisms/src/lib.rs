@@ -4,7 +4,8 @@
 //! A row ([`rows`]) has several arms: the stock state, the steps and the published fix, and the
 //! engine's own type. The variants come from the crates `variants` and `calls`. A round ([`round`])
 //! lets a number of threads repeat the row's operation on one arm. The arms take turns round by
-//! round ([`run()`]), and the rounds become a [`report`].
+//! round ([`run()`]), and the rounds become a [`report`]. Its pages have beside them what stored
+//! runs of the lab say of the variants on the [`engine`].
 //!
 //! What must hold:
 //! 1. All arms of a row do the same work, so that only the mechanism differs.
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod engine;
 mod locks;
 pub mod options;
 mod page;

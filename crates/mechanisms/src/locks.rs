@@ -4,9 +4,14 @@
 //! those that some variants stand on. It runs in a short round of its own, so the figures of the
 //! other rounds are without it. What must hold: nothing else in the process takes such locks then.
 
+use std::time::Duration;
+
 use runtime::time;
 use serde::{Deserialize, Serialize};
 use sync::profile::{self, Row};
+
+/// The longest round with the lock profiler on.
+pub(crate) const ROUND: Duration = Duration::from_millis(200);
 
 /// A place that takes locks or waits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,25 +39,32 @@ impl Place {
 }
 
 /// Runs `body` with the profiler on. Returns the place where threads waited longest besides; `None`
-/// if no place took a lock.
+/// if none waited.
 pub(crate) fn during<R>(body: impl FnOnce() -> R) -> (R, Option<Place>) {
     profile::reset();
     profile::enable(time::precise);
     let result = body();
     profile::disable();
     let rows = profile::rows();
-    let worst = rows.iter().max_by_key(|row| (row.counts.wait_total, row.counts.count));
+    let waited = rows.iter().filter(|row| row.counts.wait_total > 0);
+    let worst = waited.max_by_key(|row| row.counts.wait_total);
     (result, worst.map(Place::of))
 }
 
 #[cfg(test)]
 mod tests {
     use std::thread;
-    use std::time::Duration;
 
     use sync::SpinLock;
 
     use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_waited_for_is_not_named() {
+        let lock = SpinLock::new(&"free", ());
+        let ((), worst) = during(|| (0..100).for_each(|_| drop(lock.lock())));
+        assert_eq!(worst, None);
+    }
 
     #[test]
     fn the_worst_place_is_the_one_that_threads_wait_at() {

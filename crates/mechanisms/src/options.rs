@@ -29,6 +29,13 @@ pub struct Mechanism {
     /// Write the run as Markdown: docs/mechanisms.md
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Write the plots as SVG files into this folder, and show them in the Markdown
+    #[arg(long, value_name = "FOLDER", requires = "markdown")]
+    pub(crate) plots: Option<PathBuf>,
+    /// A stored run of allcore bench over the engine's variants, for the pages; may be given
+    /// several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) engine: Vec<PathBuf>,
     /// Make the outputs of a run that --json stored, and measure nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rows", "threads", "seconds", "rounds", "list"])]
     pub(crate) from: Option<PathBuf>,

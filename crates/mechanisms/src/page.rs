@@ -3,6 +3,7 @@
 use lab::figures;
 use lab::{Page, Part};
 
+use crate::engine::{self, Run};
 use crate::report::{Point, Report, RowReport};
 use crate::rows;
 
@@ -23,28 +24,21 @@ const ABOUT: [&str; 3] = [
     "Published fixes for scaling collapse beside the states that they replaced (stock) and beside the \
      engine's own (allcore). docs/lab.md has the method.",
     "The table of all rows compares at the highest number of threads. A ratio is the median over rounds of \
-     the same pass, with its 95% interval. Above 1 the arm does more, or needs more bytes.",
+     the same pass, with its 95% interval. Above 1 the arm does more, or needs more bytes. An interval \
+     that includes 1 is no difference.",
     "Two cores show a row through oversubscription or through the work it saves. No row shows what a cache \
      line costs between NUMA nodes where there is one node.",
 ];
 
-/// The report as a self-contained page.
-pub(crate) fn html(report: &Report) -> String {
-    page(report).html()
-}
-
-/// The report as Markdown.
-pub(crate) fn markdown(report: &Report) -> String {
-    page(report).markdown()
-}
-
-fn page(report: &Report) -> Page<'_> {
+/// The page of a report: the rows, and behind each row what the runs on the engine say of it.
+pub(crate) fn page<'a>(report: &'a Report, engine: &'a [Run]) -> Page<'a> {
     let rounds = format!("Rounds for each point: {}, of {} s each.", report.rounds, report.seconds);
+    let of_row = |row: &'a RowReport| std::iter::once(part(row)).chain(engine::parts(engine, &row.id));
     Page {
         title: "Mechanisms",
         about: ABOUT.iter().map(|line| (*line).to_owned()).chain([rounds]).collect(),
         summary: (HEADS.to_vec(), report.rows.iter().map(summary).collect()),
-        parts: report.rows.iter().map(part).collect(),
+        parts: engine::summary(engine).into_iter().chain(report.rows.iter().flat_map(of_row)).collect(),
         machine: &report.machine,
     }
 }
@@ -83,9 +77,9 @@ fn part(row: &RowReport) -> Part<'_> {
         points.map(|point| (point.threads, point.figure)).collect()
     };
     Part {
-        title: &row.id,
+        title: row.id.clone(),
         text: row.text(),
-        heads: row.heads().to_vec(),
+        heads: row.heads().map(str::to_owned).to_vec(),
         rows: row.points.iter().map(Point::cells).collect(),
         axes: ("threads", if row.unit == "bytes" { "bytes" } else { "operations a second" }),
         lines: names.iter().map(|name| (*name, line(name))).collect(),
@@ -99,7 +93,8 @@ mod tests {
     #[test]
     fn a_page_and_markdown_have_each_row_with_its_arms_and_its_code() {
         let report = sample();
-        let (html, markdown) = (super::html(&report), super::markdown(&report));
+        let page = super::page(&report, &[]);
+        let (html, markdown) = (page.html(), page.markdown(Some("plots")));
         for word in ["test-and-set", "P15, B14", "Not measured: ticket: no such lock here."] {
             assert!(html.contains(word), "{word}: {html}");
         }
@@ -107,6 +102,10 @@ mod tests {
         assert!(markdown.contains("| spin | P15, B14 | test-and-set |"), "{markdown}");
         assert!(markdown.contains("| crates/variants/src/spin |"), "{markdown}");
         assert!(markdown.contains("\n## spin\n\n"), "{markdown}");
+        assert!(markdown.contains("\n![spin](plots/spin.svg)\n"), "{markdown}");
+        assert!(page.pictures().all(|(name, text)| name == "spin.svg" && text.contains("<svg")));
+        assert_eq!(page.pictures().count(), 1);
+        assert!(!page.markdown(None).contains("!["), "a page without plots names none");
         assert!(!markdown.contains("\n\n\n"), "{markdown}");
     }
 }

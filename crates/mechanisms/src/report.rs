@@ -12,7 +12,7 @@ use lab::figures;
 use lab::{Interval, estimate_positive, median, of_logs};
 use serde::{Deserialize, Serialize};
 
-use crate::locks::Place;
+use crate::locks::{self, Place};
 use crate::round::Round;
 use crate::rows::{Part, Row};
 
@@ -218,9 +218,10 @@ impl RowReport {
         let most = points.iter().map(|point| point.threads).max().unwrap_or_default();
         let place = |(arm, place): &(String, Place)| {
             let Place { name, count, contended, seconds } = place;
-            let seconds = figures::number(*seconds);
+            let (seconds, round) = (figures::number(*seconds), locks::ROUND.as_secs_f64());
             format!(
-                "Locks of {arm} with {most} threads: {name}, {contended} of {count} waited, {seconds} s in all."
+                "Locks of {arm} with {most} threads: {name}, {contended} of {count} waited. The threads \
+                 waited {seconds} s together, in a round of at most {round} s."
             )
         };
         text.extend(locks.iter().map(place));
@@ -387,7 +388,7 @@ pub(crate) mod tests {
         let table = report.table(120);
         assert!(table.contains("test-and-set") && !table.contains("mcs"), "{table}");
         assert!(table.contains("Not measured: ticket: no such lock here."), "{table}");
-        let locks = "\"passes\" at a.rs:7 (acquire), 30 of 900 waited, 0.250 s in all.";
+        let locks = "\"passes\" at a.rs:7 (acquire), 30 of 900 waited. The threads waited 0.250 s together";
         assert!(table.contains(&format!("Locks of test-first with 2 threads: {locks}")), "{table}");
         assert!(table.contains("50%, 100%") && table.contains("3.00"), "{table}");
         let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();

@@ -75,6 +75,8 @@ struct Done {
     all: u64,
     counted: u64,
     retries: u64,
+    /// Processor time of the counted ones, where they are timed.
+    took: Option<Duration>,
 }
 
 /// How a round ended.
@@ -92,7 +94,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Round {
     /// The pass in which it ran.
     pub pass: u32,
-    /// The counted time.
+    /// The counted time. Where operations are timed, their processor time by processor in use.
     pub seconds: f64,
     /// Operations of all threads in the counted time.
     pub operations: u64,
@@ -140,15 +142,25 @@ impl Worker<'_> {
     /// Repeats a number of operations until the round is over. They count together.
     #[inline]
     pub fn repeat_many(&mut self, mut operations: impl FnMut(&mut Caller) -> u64) {
+        self.repeat_timed(|me| (operations(me), None));
+    }
+
+    /// As [`Worker::repeat_many`], with the processor time that the operations took. Then the work
+    /// beside them does not belong to their cost.
+    #[inline]
+    pub fn repeat_timed(&mut self, mut operations: impl FnMut(&mut Caller) -> (u64, Option<Duration>)) {
         let mut counting = false;
         loop {
-            let done = operations(&mut self.caller);
+            let (done, took) = operations(&mut self.caller);
             self.done.all += done;
             // Relaxed: the phase publishes nothing else.
             match self.phase.load(Ordering::Relaxed) {
                 WARMUP => {}
                 COUNTED if counting => {
                     self.done.counted += done;
+                    if let Some(took) = took {
+                        *self.done.took.get_or_insert_default() += took;
+                    }
                     self.done.retries = self.caller.retries();
                 }
                 // These operations began before the counted time.
@@ -238,6 +250,9 @@ pub(crate) fn round(
     };
     subject.check(done.iter().map(|thread| thread.all).sum())?;
     let Some((seconds, kernel)) = counted else { return Ok(Outcome::Stopped) };
+    let took: Option<Duration> = done.iter().filter_map(|thread| thread.took).reduce(|sum, took| sum + took);
+    let processors = thread::available_parallelism().map_or(1, usize::from).min(threads);
+    let seconds = took.map_or(seconds, |took| took.as_secs_f64() / processors as f64);
     let sum = |of: fn(&Done) -> u64| done.iter().map(of).sum();
     let counts = || done.iter().map(|thread| thread.counted);
     Ok(Outcome::Counted(Round {
@@ -307,6 +322,29 @@ mod tests {
         assert!(round.switches.is_some());
         assert!(round.least <= round.operations / 4 && round.operations / 4 <= round.most);
         assert!(round.operations < counter.count.into_inner(), "the warm-up does not count");
+    }
+
+    /// Its operations take 2 ms each, by their own word, and nothing in fact.
+    struct Timed;
+
+    impl Subject for Timed {
+        fn work(&self, worker: &mut Worker<'_>) {
+            worker.repeat_timed(|_| {
+                thread::sleep(Duration::from_millis(1));
+                (1, Some(Duration::from_millis(2)))
+            });
+        }
+
+        fn check(&self, _: u64) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn work_beside_timed_operations_does_not_count() {
+        let done = round(&Timed, 1, 0, TIME, &AtomicBool::new(false)).unwrap();
+        let Outcome::Counted(round) = done else { panic!("{done:?}") };
+        assert!((round.figure() - 500.0).abs() < 1e-6, "{round:?}");
     }
 
     #[test]

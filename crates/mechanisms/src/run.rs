@@ -7,13 +7,15 @@
 //! 3. Each arm has a round with the lock profiler on, with the most threads, after all others.
 //! 4. Ctrl-C ends the round under way. The outputs have the rounds until then.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lab::files;
 use lab::run::{Ending, Fault};
 use sync::atomic::{AtomicBool, Ordering};
 
+use crate::engine::Run;
 use crate::locks;
 use crate::options::Mechanism;
 use crate::page;
@@ -25,8 +27,6 @@ use crate::rows::{ROWS, Row};
 const MOST_THREADS: usize = 10_000;
 /// The shortest round: a time slice of each of a few threads.
 const SHORTEST: f64 = 0.01;
-/// The longest round with the lock profiler on.
-const PROFILED: Duration = Duration::from_millis(200);
 /// The longest round, an hour.
 const LONGEST: f64 = 3_600.0;
 
@@ -42,8 +42,13 @@ pub fn run(options: &Mechanism, stop: &AtomicBool) -> Result<Ending, Fault> {
     let refused = |reason| Fault { reason, status: 2 };
     let outputs = [&options.json, &options.html, &options.markdown];
     outputs.into_iter().flatten().try_for_each(|path| files::writable(path)).map_err(refused)?;
+    if let Some(folder) = &options.plots {
+        fs::create_dir_all(folder).map_err(|error| refused(format!("{}: {error}", folder.display())))?;
+    }
+    let engine = options.engine.iter().map(|path| Run::stored(path));
+    let engine = engine.collect::<Result<Vec<_>, _>>().map_err(refused)?;
     if let Some(path) = &options.from {
-        put(options, &Report::stored(path).map_err(refused)?)?;
+        put(options, &Report::stored(path).map_err(refused)?, &engine)?;
         return Ok(Ending::Whole);
     }
     let plan = Plan::of(options).map_err(refused)?;
@@ -63,7 +68,7 @@ pub fn run(options: &Mechanism, stop: &AtomicBool) -> Result<Ending, Fault> {
             break;
         }
     }
-    put(options, &report)?;
+    put(options, &report, &engine)?;
     Ok(match broken.is_empty() {
         _ if is_set(stop) => Ending::Stopped,
         true => Ending::Whole,
@@ -72,14 +77,25 @@ pub fn run(options: &Mechanism, stop: &AtomicBool) -> Result<Ending, Fault> {
 }
 
 /// Writes the outputs, and prints the table.
-fn put(options: &Mechanism, report: &Report) -> Result<(), String> {
-    let put = |path: &Option<PathBuf>, text: fn(&Report) -> String| {
-        path.as_deref().map_or(Ok(()), |path| files::put(path, &text(report)))
+fn put(options: &Mechanism, report: &Report, engine: &[Run]) -> Result<(), String> {
+    let put = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
+        path.as_deref().map_or(Ok(()), |path| files::put(path, &text()))
     };
-    put(&options.json, Report::json)?;
-    put(&options.html, page::html)?;
-    put(&options.markdown, page::markdown)?;
+    put(&options.json, &|| report.json())?;
+    let page = page::page(report, engine);
+    put(&options.html, &|| page.html())?;
+    put(&options.markdown, &|| page.markdown(plots(options).as_deref()))?;
+    if let Some(folder) = &options.plots {
+        page.pictures().try_for_each(|(name, text)| files::put(&folder.join(name), &text))?;
+    }
     files::print(&report.table(files::width()))
+}
+
+/// The plots' folder as the Markdown names it: seen from its own folder, if it lies in that.
+fn plots(options: &Mechanism) -> Option<String> {
+    let folder = options.plots.as_deref()?;
+    let beside = options.markdown.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    Some(folder.strip_prefix(beside).unwrap_or(folder).display().to_string())
 }
 
 /// A line for each row.
@@ -146,6 +162,8 @@ impl Plan {
                             let name = arm.name;
                             lab::say(&format!("{}: {name} with {threads} threads: {reason}", row.id));
                             measured.absent[at][place] = Some(reason);
+                            // It has no figure with this number, also where earlier passes had one.
+                            measured.rounds[at][place].clear();
                         }
                     }
                 }
@@ -164,7 +182,7 @@ impl Plan {
                 continue;
             }
             let Ok(subject) = (arm.start)(threads) else { continue };
-            let time = self.time.min(PROFILED);
+            let time = self.time.min(locks::ROUND);
             let (done, worst) = locks::during(|| round(&*subject, threads, 0, time, stop));
             match done.map_err(|fault| format!("{}: {fault}", arm.name))? {
                 Outcome::Counted(_) => measured.locks[at] = worst,

@@ -90,7 +90,11 @@ fn place(path: &Path) -> PathBuf {
     there.or_else(|_: io::Error| new()).unwrap_or_else(|_: io::Error| path.to_owned())
 }
 
-pub(super) fn stored(path: &Path) -> Result<Report, String> {
+/// Reads a stored run.
+///
+/// # Errors
+/// A line: the file, the fault and the remedy.
+pub fn stored(path: &Path) -> Result<Report, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Report::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -29,8 +29,8 @@ pub(super) const ROW: Row = Row {
     id: "clean-list",
     report: "B14",
     about: "the search for a victim: the list's lock held through the scan, against a scan without the lock",
-    operation: "take the first buffer not in use of a list behind 64 busy ones, compute for 75 ns, put it \
-                at the end, compute for 75 ns; 1 in 8 uses a buffer where it lies",
+    operation: "take the first free buffer behind 64 busy ones, compute for 75 ns, put it at the end, \
+                compute again. One in 8 uses it where it lies",
     here: Here::ManyCores,
     code: "crates/variants/src/clean_list",
     arms: &[

@@ -23,7 +23,7 @@ const PAGES: u64 = 512;
 pub(super) const ROW: Row = Row {
     id: "file-lock",
     report: "B14",
-    about: "reads of a file: under its lock taken exclusively, against shared, against none; beside other programs the \
+    about: "reads of a file: under its lock taken exclusively, against shared, against none. Beside other programs the \
             row may turn round, as they take the processors that waiters leave",
     operation: "read 8 KiB at random of a file in memory",
     here: Here::Oversubscription,

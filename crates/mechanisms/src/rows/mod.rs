@@ -77,6 +77,8 @@ pub(crate) enum Here {
     Oversubscription,
     /// Work that the mechanism saves on any machine.
     Work,
+    /// The gain of the engine's own type. That of the published fix needs more cores that contend.
+    Own,
     /// Nothing: waiters need cores of their own to poll on.
     ManyCores,
 }
@@ -87,7 +89,8 @@ impl Here {
         match self {
             Self::Oversubscription => "2 cores show it with more threads than cores",
             Self::Work => "2 cores show it",
-            Self::ManyCores => "2 cores cannot show it: waiters need cores of their own",
+            Self::Own => "2 cores show the engine's own arm; the published fix needs more cores that contend",
+            Self::ManyCores => "2 cores need not show it: waiters need cores of their own",
         }
     }
 }

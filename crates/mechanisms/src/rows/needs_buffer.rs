@@ -23,7 +23,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "the flags of what waiters need, looked at by each release: under a mutex, or shared by atomics",
     operation: "take a buffer, compute for 75 ns, free it; 1 in 256 takes one that others wait for",
-    here: Here::Oversubscription,
+    here: Here::Own,
     code: "crates/variants/src/needs_buffer",
     arms: &[
         Arm { name: "mutex", part: Part::Stock, start: |threads| pool(MutexNeeds::new(threads), threads) },

@@ -23,14 +23,14 @@ pub(super) const ROW: Row = Row {
     report: "P15",
     about: "pins of a hot page: a count under a spin lock, a compare-and-swap loop, an optimistic add, none",
     operation: "pin, read 2 words for 75 ns, unpin; 1 in 1024 tries to replace the page",
-    here: Here::Oversubscription,
+    here: Here::Own,
     code: "crates/variants/src/pin",
     arms: &[
         Arm { name: "spin lock", part: Part::Stock, start: start::<CountedFrame> },
         Arm { name: "compare-and-swap", part: Part::Step, start: start::<ExchangeFrame> },
         Arm { name: "optimistic-add", part: Part::Published, start: start::<AddFrame> },
-        Arm { name: "try_pin", part: Part::Allcore, start: |_| hot(Own::<true>::default()) },
         Arm { name: "validate", part: Part::Allcore, start: |_| hot(Own::<false>::default()) },
+        Arm { name: "try_pin", part: Part::Allcore, start: |_| hot(Own::<true>::default()) },
     ],
 };
 

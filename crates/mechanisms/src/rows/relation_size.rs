@@ -18,10 +18,10 @@ const STEPS: u32 = 500;
 pub(super) const ROW: Row = Row {
     id: "relation-size",
     report: "H11",
-    about: "the pages of a table, which each planner asks for: lseek on one open file, whose mutex stands in \
-            for the inode's of 2011, against lseek and fstat on a file for each thread, against memory",
+    about: "a table's pages, which each planner asks for: lseek on one file, against lseek and fstat on a \
+            file for each thread, against memory. The file's mutex stands in for the inode's of 2011",
     operation: "ask for the number of pages, compute for 1 us; 1 in 65,536 adds a page",
-    here: Here::Oversubscription,
+    here: Here::Own,
     code: "crates/calls/src/size.rs",
     arms: &[
         Arm { name: "lseek, shared file", part: Part::Stock, start: |_| table(Seek::shared(file()?)) },

@@ -2,7 +2,9 @@
 //!
 //! K07 and B14 found the scheduler's lock and its search over all CPUs in the profile of servers
 //! with a thread or process a connection. Their fixes are in the kernel. Here the row shows the
-//! switches themselves: sessions are threads, or the engine's, which share one fiber a core.
+//! switches themselves: sessions are threads, or the engine's, which share one fiber a core. A
+//! client has several connections, as a program with many users does, so that its own switches do
+//! not hide those of the server.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,6 +20,8 @@ use tempfile::TempDir;
 use super::{Arm, Here, Part, Row, Started};
 use crate::round::{Subject, Worker};
 
+/// Connections of a client.
+const CONNECTIONS: usize = 4;
 /// Bytes of a question and of its answer.
 const LENGTH: usize = 64;
 /// Stack of a thread that serves a connection.
@@ -28,11 +32,15 @@ pub(super) const ROW: Row = Row {
     id: "run-queue",
     report: "K07, B14",
     about: "a server's switches between sessions: a thread for each connection, against fibers a core",
-    operation: "send 64 bytes over a UNIX-domain socket and wait for their echo",
+    operation: "send 64 bytes over a UNIX-domain socket and wait for their echo; a client asks 4 at a time",
     here: Here::Work,
     code: "crates/runtime/src/net",
     arms: &[
-        Arm { name: "thread each", part: Part::Stock, start: |threads| echo(Threads::new(threads)?) },
+        Arm {
+            name: "thread each",
+            part: Part::Stock,
+            start: |threads| echo(Threads::new(threads * CONNECTIONS)?),
+        },
         Arm { name: "fibers", part: Part::Allcore, start: |_| echo(Fibers::new()?) },
     ],
 };
@@ -43,7 +51,7 @@ trait Echo: Sync {
     ///
     /// # Errors
     /// A line: the kernel refuses.
-    fn connect(&self, thread: usize) -> Result<UnixStream, String>;
+    fn connect(&self, number: usize) -> Result<UnixStream, String>;
 }
 
 /// A thread for each connection.
@@ -54,10 +62,10 @@ struct Threads {
 }
 
 impl Threads {
-    fn new(threads: usize) -> Result<Self, String> {
-        let fault = |error| format!("{threads} connections: {error}");
+    fn new(connections: usize) -> Result<Self, String> {
+        let fault = |error| format!("{connections} connections: {error}");
         let (mut clients, mut servers) = (Vec::new(), Vec::new());
-        for _ in 0..threads {
+        for _ in 0..connections {
             let (client, mut server) = UnixStream::pair().map_err(fault)?;
             let serve = move || {
                 let mut bytes = [0; LENGTH];
@@ -72,8 +80,8 @@ impl Threads {
 }
 
 impl Echo for Threads {
-    fn connect(&self, thread: usize) -> Result<UnixStream, String> {
-        Ok(self.clients[thread].lock().take().expect("a thread connects once"))
+    fn connect(&self, number: usize) -> Result<UnixStream, String> {
+        Ok(self.clients[number].lock().take().expect("a client takes each connection once"))
     }
 }
 
@@ -145,18 +153,28 @@ struct Clients<E> {
 
 impl<E: Echo> Subject for Clients<E> {
     fn work(&self, worker: &mut Worker<'_>) {
-        let mut stream = match self.server.connect(worker.number()) {
-            Ok(stream) => stream,
+        let first = worker.number() * CONNECTIONS;
+        let connected = (first..first + CONNECTIONS).map(|number| self.server.connect(number));
+        let mut streams = match connected.collect::<Result<Vec<_>, _>>() {
+            Ok(streams) => streams,
             Err(reason) => return worker.refuse(reason),
         };
         let (mut count, mut is_wrong) = (worker.number() as u64, false);
-        worker.repeat(|_| {
-            count += 1;
+        let question = |count: u64| {
             let mut bytes = [0; LENGTH];
             bytes[..8].copy_from_slice(&count.to_le_bytes());
-            let question = bytes;
-            let told = stream.write_all(&question).and_then(|()| stream.read_exact(&mut bytes));
-            is_wrong |= told.is_err() || bytes != question;
+            bytes
+        };
+        worker.repeat_many(|_| {
+            for (count, stream) in (count..).zip(&mut streams) {
+                is_wrong |= stream.write_all(&question(count)).is_err();
+            }
+            for (count, stream) in (count..).zip(&mut streams) {
+                let mut answer = [0; LENGTH];
+                is_wrong |= stream.read_exact(&mut answer).is_err() || answer != question(count);
+            }
+            count += 1;
+            CONNECTIONS as u64
         });
         // Relaxed: read after the threads' end.
         self.is_wrong.fetch_or(is_wrong, Ordering::Relaxed);

@@ -1,0 +1,213 @@
+//! The variants on the engine's own path: what stored runs of the lab say of each row.
+//!
+//! The first arm of such a run is the engine with its own mechanisms. Each other arm has the name
+//! of its variant, `pin stock` for `--variant pin=stock`. An arm's ratio is to the first one, by
+//! rounds of the same pass.
+
+use std::path::Path;
+
+use lab::{Interval, Part, Point, Report, figures};
+
+use crate::rows::ROWS;
+
+/// A stored run of the lab over some variants.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The name of its file, without `.json`.
+    name: String,
+    report: Report,
+}
+
+impl Run {
+    /// Reads a run.
+    ///
+    /// # Errors
+    /// A line: the file is no stored run, or has no arm that is named as a variant.
+    pub fn stored(path: &Path) -> Result<Self, String> {
+        let report = lab::stored(path).map_err(|fault| format!("--engine {fault}"))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let run = Self { name, report };
+        if run.variants().next().is_none() {
+            return Err(format!(
+                "--engine {}: no arm behind the first is named as a variant, such as 'pin stock': \
+                 measure with scripts/measure.sh variants",
+                path.display()
+            ));
+        }
+        Ok(run)
+    }
+
+    /// The arms that are variants, in the order of the rows.
+    fn variants(&self) -> impl Iterator<Item = &str> {
+        let of_row = |id: &'static str| self.names().filter(move |name| is_of(name, id));
+        ROWS.iter().flat_map(move |row| of_row(row.id))
+    }
+
+    /// The names of all arms but the first.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.report.arms.iter().skip(1).map(|arm| arm.name.as_str())
+    }
+
+    /// The engine's own arm.
+    fn own(&self) -> &str {
+        self.report.arms.first().map_or("", |arm| &arm.name)
+    }
+
+    fn point(&self, arm: &str, clients: usize) -> Option<&Point> {
+        self.report.points.iter().find(|point| point.arm == arm && point.clients == clients)
+    }
+
+    /// The numbers of clients, ascending.
+    fn clients(&self) -> Vec<usize> {
+        let mut clients: Vec<usize> = self.report.points.iter().map(|point| point.clients).collect();
+        clients.sort_unstable();
+        clients.dedup();
+        clients
+    }
+
+    /// The load, and when it was measured.
+    fn about(&self) -> String {
+        let load: Vec<String> =
+            self.report.load.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let workload = self.report.points.first().map_or("", |point| &point.workload);
+        let began = self.report.began.split('T').next().unwrap_or_default();
+        format!("{}: {workload}; {}; measured {began}.", self.name, load.join(", "))
+    }
+
+    /// A row on the engine, if the run has an arm of it.
+    fn part(&self, row: &str) -> Option<Part<'_>> {
+        let arms: Vec<&str> = self.names().filter(|name| is_of(name, row)).collect();
+        if arms.is_empty() {
+            return None;
+        }
+        let arms: Vec<&str> = std::iter::once(self.own()).chain(arms).collect();
+        let cells = |point: &Point| {
+            vec![
+                point.clients.to_string(),
+                point.arm.clone(),
+                figures::number(point.tps.value),
+                figures::spread(&point.tps),
+                point.ratio.as_ref().map_or(String::new(), figures::ratio),
+            ]
+        };
+        let clients = self.clients();
+        let rows = clients.iter().flat_map(|clients| arms.iter().map(|arm| self.point(arm, *clients)));
+        let line = |arm: &&str| -> Vec<(usize, Interval)> {
+            clients.iter().filter_map(|count| Some((*count, self.point(arm, *count)?.tps))).collect()
+        };
+        Some(Part {
+            title: format!("{row} on the engine: {}", self.name),
+            text: Vec::new(),
+            heads: ["clients", "arm", "transactions/s", "±", "arm / allcore"].map(str::to_owned).to_vec(),
+            rows: rows.flatten().map(cells).collect(),
+            axes: ("clients", "transactions a second"),
+            lines: arms.iter().map(|arm| (*arm, line(arm))).collect(),
+        })
+    }
+}
+
+/// Whether an arm is a variant of this row.
+fn is_of(arm: &str, row: &str) -> bool {
+    arm.split_once(' ').is_some_and(|(of, _)| of == row)
+}
+
+/// The ratios of all variants in all runs.
+pub(crate) fn summary(runs: &[Run]) -> Option<Part<'_>> {
+    let mut clients: Vec<usize> = runs.iter().flat_map(Run::clients).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let row = |run: &Run, arm: &str| {
+        let ratio = |clients: &usize| {
+            let ratio = run.point(arm, *clients).and_then(|point| point.ratio.as_ref());
+            ratio.map_or(String::new(), figures::ratio)
+        };
+        let names = [arm.to_owned(), run.name.clone()];
+        names.into_iter().chain(clients.iter().map(ratio)).collect::<Vec<_>>()
+    };
+    let rows = |run| Run::variants(run).map(move |arm| row(run, arm));
+    let explained = "Each variant runs in place of the engine's own mechanism, or beside it. A cell is its \
+                     throughput over that of the engine's own, by clients.";
+    (!runs.is_empty()).then(|| Part {
+        title: "All variants on the engine".to_owned(),
+        text: std::iter::once(explained.to_owned()).chain(runs.iter().map(Run::about)).collect(),
+        heads: ["arm", "run"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(clients.iter().map(usize::to_string))
+            .collect(),
+        rows: runs.iter().flat_map(rows).collect(),
+        axes: ("", ""),
+        lines: Vec::new(),
+    })
+}
+
+/// A row in each run that has it.
+pub(crate) fn parts<'a>(runs: &'a [Run], row: &'a str) -> impl Iterator<Item = Part<'a>> {
+    runs.iter().filter_map(move |run| run.part(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn point(arm: &str, clients: usize, tps: f64, ratio: Option<f64>) -> Value {
+        let interval = |value: f64| json!({ "value": value, "low": value * 0.9, "high": value * 1.1 });
+        json!({
+            "arm": arm, "workload": "select-only", "protocol": "Prepared", "clients": clients,
+            "tps": interval(tps), "ratio": ratio.map(interval), "rounds": [], "checks": [],
+        })
+    }
+
+    /// A stored run of these arms with 1 and 64 clients. Each arm after the first has half the
+    /// throughput of the first.
+    fn stored(folder: &Path, arms: &[&str]) -> std::path::PathBuf {
+        let arm = |name: &&str| json!({ "name": name, "dialect": "Postgres", "server": "", "settings": [] });
+        let points = arms.iter().enumerate().flat_map(|(at, arm)| {
+            let (tps, ratio) = if at == 0 { (1000.0, None) } else { (500.0, Some(0.5)) };
+            [1, 64].map(|clients| point(arm, clients, tps, ratio))
+        });
+        let report = json!({
+            "version": 1, "began": "2026-11-27T07:00:00Z", "command": [], "machine": { "facts": [], "noise": [] },
+            "load": [["scale", "20"]], "arms": arms.iter().map(arm).collect::<Vec<_>>(),
+            "points": points.collect::<Vec<_>>(), "fits": [], "findings": [], "missing": [],
+        });
+        let path = folder.join("select-only.json");
+        std::fs::write(&path, report.to_string()).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_row_has_its_own_arms_beside_the_engines_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let arms = ["allcore", "pin step", "pin stock", "latch stock"];
+        let runs = [Run::stored(&stored(folder.path(), &arms)).unwrap()];
+        let pin: Vec<Part<'_>> = parts(&runs, "pin").collect();
+        let [pin] = &pin[..] else { panic!("one run has the row: {pin:?}") };
+        assert_eq!(pin.title, "pin on the engine: select-only");
+        let names: Vec<&str> = pin.lines.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["allcore", "pin step", "pin stock"]);
+        assert!(pin.lines.iter().all(|(_, points)| points.len() == 2));
+        assert_eq!(pin.rows.len(), 6);
+        assert!(pin.rows[1][4].starts_with("0.50"), "{:?}", pin.rows);
+        assert_eq!(parts(&runs, "spin").count(), 0);
+        let all = summary(&runs).unwrap();
+        assert_eq!(all.heads, ["arm", "run", "1", "64"]);
+        assert_eq!(
+            all.rows.iter().map(|row| &row[0]).collect::<Vec<_>>(),
+            ["latch stock", "pin step", "pin stock"]
+        );
+        assert!(all.text[1].starts_with("select-only: select-only; scale 20; measured 2026-11-27."));
+        assert!(summary(&[]).is_none());
+    }
+
+    #[test]
+    fn a_file_without_variants_is_refused_by_a_plain_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let fault = Run::stored(&stored(folder.path(), &["allcore", "pinned", "pg 18"])).unwrap_err();
+        assert!(fault.contains("no arm behind the first is named as a variant"), "{fault}");
+        let fault = Run::stored(&folder.path().join("none.json")).unwrap_err();
+        assert!(fault.starts_with("--engine ") && fault.contains("none.json"), "{fault}");
+    }
+}
