@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sync::atomic::Ordering;
 
-use crate::load::{Balancer, Load, Transfer, WHOLE};
+use crate::load::{Balancer, LOOKS, Load, Transfer, WHOLE};
 use crate::mailbox;
 use crate::net::{self, Picked};
 use crate::shared::Shared;
@@ -20,15 +20,18 @@ use crate::stop;
 pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
 /// The same while a test has all sessions wander.
 const WANDERING: Duration = Duration::from_millis(5);
-/// A core that has not got to a message by then drops it: the load is another one.
-const VALID: Duration = Duration::from_millis(250);
+/// A core that has not got to a message by then drops it: the next decision is due. A turn of a
+/// core with 1,000 sessions takes as long.
+const VALID: Duration = Duration::from_millis(LOOKS as u64 * 250);
 
 /// Counts of a core at the last look.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     idle: u64,
     turns: u64,
-    served: u64,
+    waited: u64,
+    /// Sessions and fibers that waited in a turn, in parts of [`WHOLE`].
+    in_turn: u64,
 }
 
 /// The state from look to look.
@@ -82,17 +85,21 @@ impl Balance {
         // Relaxed: figures, of which one may be a moment older than another.
         let sleeps_since = turns.sleeps_since.load(Ordering::Relaxed);
         let sleeping = if sleeps_since == 0 { 0 } else { now.saturating_sub(sleeps_since) };
-        let present = Seen {
+        let before = self.seen[core];
+        let mut present = Seen {
             idle: turns.idle.load(Ordering::Relaxed) + sleeping,
             turns: turns.count.load(Ordering::Relaxed),
-            served: turns.served.load(Ordering::Relaxed),
+            waited: turns.waited.load(Ordering::Relaxed),
+            in_turn: before.in_turn,
         };
-        let before = std::mem::replace(&mut self.seen[core], present);
+        let waited = (present.waited - before.waited) * WHOLE;
+        // A core that has begun no turn since is still in one with as many.
+        if let Some(in_turn) = waited.checked_div(present.turns - before.turns) {
+            present.in_turn = in_turn;
+        }
+        self.seen[core] = present;
         let idle = present.idle.saturating_sub(before.idle).min(elapsed);
-        let busy = WHOLE - idle * WHOLE / elapsed;
-        let served = (present.served - before.served) * WHOLE;
-        let in_turn = served.checked_div(present.turns - before.turns).unwrap_or(WHOLE).max(WHOLE);
-        Load { busy, demand: busy * in_turn / WHOLE }
+        Load::of(WHOLE - idle * WHOLE / elapsed, present.in_turn)
     }
 }
 

@@ -24,9 +24,18 @@ pub(crate) const LOOKS: u32 = 4;
 pub(crate) struct Load {
     /// Share of its time in which it did not sleep, of [`WHOLE`].
     pub(crate) busy: u64,
-    /// The same, times the sessions that it served in a turn if those are more than one. Above
-    /// [`WHOLE`], sessions wait for each other.
+    /// The same, times the sessions and fibers that waited for a turn if those are more than one.
+    /// Above [`WHOLE`], sessions wait for each other.
     pub(crate) demand: u64,
+}
+
+impl Load {
+    /// The load of a core with so many sessions and fibers in a turn, in parts of [`WHOLE`]. Where
+    /// the core is not busy they came at the same time, as commits do, and did not wait for long.
+    pub(crate) fn of(busy: u64, in_turn: u64) -> Load {
+        let demand = if busy < BUSY { busy } else { busy * in_turn.max(WHOLE) / WHOLE };
+        Load { busy, demand }
+    }
 }
 
 /// A core that may get a new session.
@@ -109,17 +118,27 @@ impl Balancer {
                 .filter(|&core| !is_taken(core))
                 .min_by_key(|&core| loads[core].demand)
         };
-        let near = least(true).filter(|&to| is_uneven(loads[from], loads[to], 2));
-        near.or_else(|| least(false).filter(|&to| is_uneven(loads[from], loads[to], 4)))
+        let near = least(true).filter(|&to| is_uneven(loads[from], loads[to]));
+        near.or_else(|| least(false).filter(|&to| is_uneven_far(loads[from], loads[to])))
     }
 }
 
-/// Whether one core is so many times busier than another that a session gains by a move. Two
-/// sessions that always run and none are; three and two are not, since they would be as uneven
-/// after the move.
-fn is_uneven(from: Load, to: Load, times: u64) -> bool {
-    let is_idle = to.busy * times <= from.busy && to.demand < from.demand;
-    from.busy >= BUSY && (is_idle || from.demand >= times * (to.demand + WHOLE))
+/// Whether a core of the same node is so much busier than another that a session gains by a move.
+/// Three sessions that always run and one are; three and two are not, since they would be as uneven
+/// after the move. Among many sessions a quarter of the load is the least: loads are not steady.
+fn is_uneven(from: Load, to: Load) -> bool {
+    let least = (2 * WHOLE - WHOLE / 4).max(from.demand / 4);
+    is_idle(from, to, 2) || from.busy >= BUSY && from.demand >= to.demand + least
+}
+
+/// The same for a core of another node, where a session finds its memory far away.
+fn is_uneven_far(from: Load, to: Load) -> bool {
+    is_idle(from, to, 4) || from.busy >= BUSY && from.demand >= 4 * (to.demand + WHOLE)
+}
+
+/// Whether one core is busy and another one that many times less.
+fn is_idle(from: Load, to: Load, times: u64) -> bool {
+    from.busy >= BUSY && to.busy * times <= from.busy && to.demand < from.demand
 }
 
 #[cfg(test)]
@@ -216,13 +235,15 @@ mod tests {
             (load(1000, 1000), load(500, 500), true),
             (load(1000, 1000), load(600, 600), false),
             (load(1000, 2000), load(1000, 1000), false),
-            (load(1000, 3000), load(1000, 1000), false),
+            (load(1000, 3000), load(1000, 1000), true),
+            (load(1000, 4000), load(1000, 2000), true),
+            (load(1000, 20_000), load(1000, 16_000), false),
             (load(1000, 4000), load(1000, 1000), true),
             (load(1000, 20_000), load(1000, 2000), true),
             (load(1000, 5000), load(1000, 4000), false),
         ] {
-            assert_eq!(is_uneven(from, to, 2), is_worth, "{from:?} {to:?}");
-            assert!(!is_uneven(to, from, 2) || to.demand > from.demand);
+            assert_eq!(is_uneven(from, to), is_worth, "{from:?} {to:?}");
+            assert!(!is_uneven(to, from) || to.demand > from.demand);
         }
     }
 
@@ -243,6 +264,13 @@ mod tests {
             assert_eq!(last(&loads)[0].to, 3);
             assert_eq!(last(&loads).len(), 1, "one core gets sessions of one other");
         }
+    }
+
+    #[test]
+    fn sessions_that_come_together_at_a_core_that_sleeps_are_no_load() {
+        assert_eq!(Load::of(300, 20 * WHOLE), load(300, 300));
+        assert_eq!(Load::of(1000, 20 * WHOLE), load(1000, 20_000));
+        assert_eq!(Load::of(1000, 0), load(1000, 1000));
     }
 
     /// Cores with sessions that always run settle, and stay as they are.

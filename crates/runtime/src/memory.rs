@@ -196,10 +196,10 @@ pub fn interleave(nodes: &[usize], what: &str, regions: &[&dyn Spread]) {
         let (start, len) = region.range();
         mapping::interleave(start, len, nodes)
     };
-    if let Err(error) = regions.iter().try_for_each(spread) {
-        log::warn!(
-            "{what} are on the NUMA nodes that touch them first, since the kernel spreads no memory: {error}"
-        );
+    // All are tried, also behind one that is refused.
+    let refusals: Vec<io::Error> = regions.iter().filter_map(|region| spread(region).err()).collect();
+    if let Some(error) = refusals.first() {
+        log::warn!("{what} are not spread over the NUMA nodes, since the kernel refuses: {error}");
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Turns {
     pub(crate) events: AtomicU64,
     /// Sessions that it served, one by one; a session counts in each round.
     pub(crate) served: AtomicU64,
+    /// Sessions and fibers that waited for it at the beginning of each turn.
+    pub(crate) waited: AtomicU64,
     /// Operations on files that it began.
     pub(crate) operations: AtomicU64,
     /// Time in which it had nothing to do, in nanoseconds, without the present such time.

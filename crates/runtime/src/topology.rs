@@ -29,8 +29,9 @@ pub struct Processor {
 pub struct Topology {
     processors: Vec<Processor>,
     nodes: usize,
-    /// The kernel's numbers of the nodes that give memory too; none where it shows no nodes.
-    memory: Vec<usize>,
+    /// By node, the kernel's number of it if it gives memory too; empty where the kernel shows no
+    /// nodes.
+    memory: Vec<Option<usize>>,
 }
 
 impl Topology {
@@ -67,7 +68,7 @@ impl Topology {
         let (kernels, nodes): (Vec<usize>, Vec<&Vec<usize>>) =
             nodes.iter().filter(ours).map(|(number, processors)| (*number, processors)).unzip();
         let gives = |node: &usize| memory.is_none_or(|memory| memory.contains(node));
-        let memory = kernels.into_iter().filter(gives).collect();
+        let memory = kernels.into_iter().map(|node| Some(node).filter(gives)).collect();
         let place = |&number: &usize| {
             let siblings = siblings(number).unwrap_or_default();
             let core = siblings.iter().copied().min().unwrap_or(number);
@@ -184,18 +185,17 @@ impl Workers {
         };
         let processors = (0..machine.nodes()).map(of_node).collect();
         let nodes_of = (0..workers).map(node_of).collect();
-        let shared_memory = if machine.memory.len() > 1 { &*machine.memory } else { &[] };
-        Workers {
-            nodes_of,
-            cores,
-            is_pinned: !pinned.is_empty(),
-            processors,
-            shared_memory: shared_memory.into(),
-        }
+        let runs = |node: usize| {
+            pinned.is_empty() || pinned.iter().take(cores).any(|processor| processor.node == node)
+        };
+        let giving = (0..).zip(&machine.memory).filter(|(node, _)| runs(*node));
+        let shared_memory: Box<[usize]> = giving.filter_map(|(_, number)| *number).collect();
+        let shared_memory = if shared_memory.len() > 1 { shared_memory } else { Box::default() };
+        Workers { nodes_of, cores, is_pinned: !pinned.is_empty(), processors, shared_memory }
     }
 
-    /// The nodes over which memory that all cores use is spread, by the kernel's numbers. None
-    /// where there is one node.
+    /// The nodes over which memory that all cores use is spread, by the kernel's numbers: those on
+    /// which cores run. None where that is one node, or the process has a memory policy already.
     pub fn shared_memory(&self) -> &[usize] {
         &self.shared_memory
     }
@@ -296,12 +296,19 @@ mod tests {
 
     #[test]
     fn memory_that_all_cores_use_is_spread_over_several_nodes() {
-        let shared =
-            |machine: &Topology| Workers::new(machine, machine.processors(), 2, 4).shared_memory().to_vec();
+        let on = |machine: &Topology, pinned: &[Processor], cores: usize| {
+            Workers::new(machine, pinned, cores, cores + 2).shared_memory().to_vec()
+        };
+        let shared = |machine: &Topology| on(machine, machine.processors(), machine.processors().len());
         for (nodes, expected) in [(1, vec![]), (2, vec![0, 1]), (4, vec![0, 1, 2, 3]), (6, (0..6).collect())]
         {
             assert_eq!(shared(&Topology::synthetic(nodes, 8, 2)), expected, "{nodes} nodes");
         }
+        // Cores of one node alone, and cores that run anywhere.
+        let machine = Topology::synthetic(2, 24, 2);
+        assert_eq!(on(&machine, &machine.choose(16).unwrap(), 16), []);
+        assert_eq!(on(&machine, &machine.choose(48).unwrap(), 48), [0, 1]);
+        assert_eq!(on(&machine, &[], 16), [0, 1]);
         let nodes = [(0, vec![0, 1]), (2, vec![2, 3]), (3, vec![4, 5])];
         let of = |usable: &[usize], memory: Option<&[usize]>| {
             shared(&Topology::new(usable, &nodes, memory, |_| None))

@@ -74,9 +74,12 @@ impl Worker {
             turns.fibers.store(self.core.fibers(), Ordering::Relaxed);
             shared.mailbox(self.core.number).deliver_all();
             self.fire_timers();
+            let fibers = self.core.ready_fibers();
             self.core.run_ready();
             self.core.start_jobs();
-            Turns::add(&turns.served, self.net.begin_serving());
+            let sessions = self.net.begin_serving();
+            Turns::add(&turns.served, sessions);
+            Turns::add(&turns.waited, fibers + sessions);
             self.core.run_while(|| self.net.has_due(), net::serve_round);
             self.core.run_last();
             self.disk.submit();

@@ -329,13 +329,15 @@ impl Serve for Connection {
         }
     }
 
-    fn leave_core(&mut self) -> bool {
-        let may_leave = matches!(&self.phase, Phase::Live(live) if live.session.may_leave_core());
+    fn may_leave_core(&self) -> bool {
+        matches!(&self.phase, Phase::Live(live) if live.session.may_leave_core())
+    }
+
+    fn leave_core(&mut self) {
         // It is set anew where the session comes to: `ends` keeps its time.
-        if let Some(limit) = self.limit.take_if(|_| may_leave) {
+        if let Some(limit) = self.limit.take() {
             runtime::timer::cancel(limit);
         }
-        may_leave
     }
 
     fn enter_core(&mut self) {

@@ -111,12 +111,16 @@ pub trait Serve: Send + 'static {
     /// the cache.
     fn prefetch(&self) {}
 
-    /// Between two messages of its client: whether it may move to another core, that is, whether
-    /// nothing of it lives on this one. If so, it takes its timers back. Runs on the core's loop:
-    /// it must not park.
-    fn leave_core(&mut self) -> bool {
+    /// Between two messages of its client: whether it may move to another core. Then nothing of it
+    /// lives on this one but timers that it can take back. Runs on the core's loop: it must not
+    /// park.
+    fn may_leave_core(&self) -> bool {
         false
     }
+
+    /// It is about to move to another core, as it may: takes its timers back. Runs on the core's
+    /// loop: it must not park.
+    fn leave_core(&mut self) {}
 
     /// It has come to a core. `serve` follows, whether or not bytes have come. Runs on the core's
     /// loop: it must not park.

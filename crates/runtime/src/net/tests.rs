@@ -97,7 +97,7 @@ impl Serve for Echo {
         Next::Wait
     }
 
-    fn leave_core(&mut self) -> bool {
+    fn may_leave_core(&self) -> bool {
         !self.restless
     }
 
