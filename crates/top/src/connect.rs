@@ -2,8 +2,8 @@
 
 use std::error::Error as _;
 use std::io::IsTerminal;
-use std::sync::mpsc::channel;
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::Builder;
 use std::time::Duration;
 
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
@@ -27,6 +27,9 @@ pub(crate) struct Connection {
     client: Option<Client>,
     /// Longest time for connecting and logging in.
     login: Duration,
+    /// A login that has taken longer. The next attempt waits for it, so that no server gets several
+    /// at a time.
+    late: Option<Receiver<Result<Client, postgres::Error>>>,
     /// The server as messages name it.
     pub(crate) place: String,
     /// The number of the connection, from 1. Counts of different connections may be those of
@@ -51,7 +54,7 @@ impl Connection {
         }
         let seconds = std::env::var("PGCONNECT_TIMEOUT").ok().and_then(|text| text.parse().ok());
         let login = seconds.filter(|seconds| *seconds > 0).map_or(LOGIN, Duration::from_secs);
-        let mut connection = Self { config, client: None, login, place, number: 0 };
+        let mut connection = Self { config, client: None, login, late: None, place, number: 0 };
         match connection.connect() {
             Err(Refusal::Told(fault))
                 if password.is_none() && wants_password(&fault) && std::io::stdin().is_terminal() =>
@@ -88,9 +91,21 @@ impl Connection {
 
     fn connect(&mut self) -> Result<(), Refusal> {
         self.client = None;
-        let config = self.config.clone();
-        let client = within(self.login, move || config.connect(NoTls)).ok_or(Refusal::Silent)?;
-        self.client = Some(client.map_err(Refusal::Told)?);
+        let result = match self.late.take() {
+            Some(late) => late,
+            None => {
+                let config = self.config.clone();
+                beside(move || config.connect(NoTls)).map_err(Refusal::NoThread)?
+            }
+        };
+        match result.recv_timeout(self.login) {
+            Ok(client) => self.client = Some(client.map_err(Refusal::Told)?),
+            Err(RecvTimeoutError::Timeout) => {
+                self.late = Some(result);
+                return Err(Refusal::Silent);
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(Refusal::Ended),
+        }
         self.number += 1;
         Ok(())
     }
@@ -99,6 +114,8 @@ impl Connection {
         let why = match fault {
             Refusal::Told(fault) => reason(fault),
             Refusal::Silent => format!("the server says nothing for {} s", self.login.as_secs()),
+            Refusal::Ended => "the thread that connects has ended".to_owned(),
+            Refusal::NoThread(error) => format!("no thread can be started: {error}"),
         };
         format!("cannot connect to {}: {why}", self.place)
     }
@@ -110,15 +127,18 @@ enum Refusal {
     Told(postgres::Error),
     /// The server accepts the connection and says nothing.
     Silent,
+    /// The thread that connects has panicked.
+    Ended,
+    /// There is no thread that could connect.
+    NoThread(std::io::Error),
 }
 
-/// Runs `work` on a thread of its own, and waits so long for its result. `None` where it takes
-/// longer: the thread is left alone then. A panic in it is no result either.
-fn within<R: Send + 'static>(limit: Duration, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+/// Runs `work` on a thread of its own. Its result can be waited for.
+fn beside<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> std::io::Result<Receiver<R>> {
     let (sender, result) = channel();
-    // A receiver that waits no longer does not want the result.
-    thread::spawn(move || _ = sender.send(work()));
-    result.recv_timeout(limit).ok()
+    // A receiver that is gone does not want the result.
+    Builder::new().name("login".to_owned()).spawn(move || _ = sender.send(work()))?;
+    Ok(result)
 }
 
 fn wants_password(fault: &postgres::Error) -> bool {
@@ -162,10 +182,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_takes_too_long_has_no_result() {
-        assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
-        let (hold, held) = channel::<()>();
-        assert_eq!(within(Duration::from_millis(20), move || held.recv().is_err()), None);
-        drop(hold);
+    fn a_login_that_takes_too_long_is_waited_for_again() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(silent.local_addr().unwrap().port()).user("u");
+        let login = Duration::from_millis(20);
+        let mut connection =
+            Connection { config, client: None, login, late: None, place: String::new(), number: 0 };
+        for _ in 0..3 {
+            assert!(matches!(connection.connect(), Err(Refusal::Silent)));
+        }
+        silent.set_nonblocking(true).unwrap();
+        assert!(silent.accept().is_ok(), "the first attempt has connected");
+        assert!(silent.accept().is_err(), "and no other");
+        let panics = beside(|| -> () { panic!("expected") }).unwrap();
+        assert_eq!(
+            panics.recv_timeout(Duration::from_secs(60)),
+            Err::<(), _>(RecvTimeoutError::Disconnected)
+        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The server may answer late or never. The user's keys do not wait for it.
 
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -50,8 +50,12 @@ impl Source {
     /// Looks and waits for the answer.
     pub(crate) fn look(&mut self) -> Answer {
         self.ask(None);
-        let answer = self.answers.recv_timeout(LONGEST);
-        answer.unwrap_or_else(|_| Err(format!("the server has not answered for {} s", LONGEST.as_secs())))
+        self.answers.recv_timeout(LONGEST).unwrap_or_else(|why| match why {
+            RecvTimeoutError::Timeout => {
+                Err(format!("the server has not answered for {} s", LONGEST.as_secs()))
+            }
+            RecvTimeoutError::Disconnected => Err("the thread of the connection has ended".to_owned()),
+        })
     }
 
     /// The answer to the last look, once. Fails if the thread has panicked.
