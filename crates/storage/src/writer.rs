@@ -303,7 +303,7 @@ impl Pool {
             runtime.spawn(core, move || {
                 let _running = Running(&pool);
                 let batch = Batch::new(pool.batch_pages());
-                let pace = Pace::new(LOOK_AHEAD, LOOKS_MAX.min(pool.frames()));
+                let pace = Pace::new(LOOK_AHEAD.min(pool.frames()), LOOKS_MAX.min(pool.frames()));
                 PageWriter { pool: &pool, core, batch, pace }.run();
             });
         }

@@ -121,7 +121,7 @@ fn no_core_gives_memory_back_while_sessions_stay() {
     let traced = format!("trace=epoll_wait,{}", GIVE_BACK.join(","));
     for script in ["select-only", "tpcb-like"] {
         let report = std::thread::scope(|scope| {
-            let load = ["-n", "-M", "prepared", "-b", script, "-c", &clients, "-j", "2", "-T", "4"];
+            let load = ["-n", "-M", "prepared", "-b", script, "-c", &clients, "-j", "2", "-T", "8"];
             let sessions = scope.spawn(move || server.pgbench(&load));
             std::thread::sleep(Duration::from_secs(1));
             let report = trace(server, &["-e", &traced], || std::thread::sleep(Duration::from_secs(1)));
