@@ -137,7 +137,10 @@ mechanisms() {
     arms+=(--arm "clock-hand small pages=$hooked --huge-pages off")
     engine small -w select-only --scale 2 --clients 8,64,256,1000
     engine small-writes -w simple-update --scale 2 --clients 64,256,1000
-    [ -e "$stored/rows.json" ] || "$lab" bench mechanism --json "$stored/rows.json" > /dev/null
+    if [ ! -e "$stored/rows.json" ]; then
+        "$lab" bench mechanism --json "$stored/rows.part" > /dev/null
+        mv "$stored/rows.part" "$stored/rows.json"
+    fi
     rm -rf docs/mechanisms
     "$lab" bench mechanism --from "$stored/rows.json" "${runs[@]}" --markdown docs/mechanisms.md \
         --plots docs/mechanisms --html "$stored/page.html" > /dev/null

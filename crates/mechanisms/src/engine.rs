@@ -22,11 +22,19 @@ impl Run {
     /// Reads a run.
     ///
     /// # Errors
-    /// A line: the file is no stored run, or has no arm that is named as a variant.
+    /// A line: the file is no stored run of one workload on the engine and its variants.
     pub fn stored(path: &Path) -> Result<Self, String> {
         let report = lab::stored(path).map_err(|fault| format!("--engine {fault}"))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let run = Self { name, report };
+        let fault = |fault: &str| Err(format!("--engine {}: {fault}", path.display()));
+        let kinds = |point: &Point| (point.workload.clone(), point.protocol);
+        if run.report.points.iter().any(|point| kinds(point) != kinds(&run.report.points[0])) {
+            return fault("it has several workloads: give each a run of its own");
+        }
+        if ROWS.iter().any(|row| is_of(run.own(), row.id)) {
+            return fault("its first arm is a variant, and not the engine itself");
+        }
         if run.variants().next().is_none() {
             return Err(format!(
                 "--engine {}: no arm behind the first is named as a variant, such as 'pin stock': \
@@ -106,6 +114,12 @@ impl Run {
     }
 }
 
+/// A name that two runs have: their parts and plots would have the same, too.
+pub(crate) fn repeated(runs: &[Run]) -> Option<&str> {
+    let is_repeated = |(at, run): &(usize, &Run)| runs[..*at].iter().any(|other| other.name == run.name);
+    runs.iter().enumerate().find(is_repeated).map(|(_, run)| run.name.as_str())
+}
+
 /// Whether an arm is a variant of this row.
 fn is_of(arm: &str, row: &str) -> bool {
     arm.split_once(' ').is_some_and(|(of, _)| of == row)
@@ -126,7 +140,8 @@ pub(crate) fn summary(runs: &[Run]) -> Option<Part<'_>> {
     };
     let rows = |run| Run::variants(run).map(move |arm| row(run, arm));
     let explained = "Each variant runs in place of the engine's own mechanism, or beside it. A cell is its \
-                     throughput over that of the engine's own, by clients.";
+                     throughput over that of the engine's own, by clients. Some 5 cells of 100 differ by \
+                     chance alone.";
     (!runs.is_empty()).then(|| Part {
         title: "All variants on the engine".to_owned(),
         text: std::iter::once(explained.to_owned()).chain(runs.iter().map(Run::about)).collect(),
@@ -207,6 +222,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let fault = Run::stored(&stored(folder.path(), &["allcore", "pinned", "pg 18"])).unwrap_err();
         assert!(fault.contains("no arm behind the first is named as a variant"), "{fault}");
+        let fault = Run::stored(&stored(folder.path(), &["pin stock", "pin step"])).unwrap_err();
+        assert!(fault.contains("its first arm is a variant"), "{fault}");
         let fault = Run::stored(&folder.path().join("none.json")).unwrap_err();
         assert!(fault.starts_with("--engine ") && fault.contains("none.json"), "{fault}");
     }

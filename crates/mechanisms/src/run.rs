@@ -15,7 +15,7 @@ use lab::files;
 use lab::run::{Ending, Fault};
 use sync::atomic::{AtomicBool, Ordering};
 
-use crate::engine::Run;
+use crate::engine::{self, Run};
 use crate::locks;
 use crate::options::Mechanism;
 use crate::page;
@@ -47,6 +47,9 @@ pub fn run(options: &Mechanism, stop: &AtomicBool) -> Result<Ending, Fault> {
     }
     let engine = options.engine.iter().map(|path| Run::stored(path));
     let engine = engine.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+    if let Some(name) = engine::repeated(&engine) {
+        return Err(refused(format!("--engine: two runs are named {name}: rename a file")));
+    }
     if let Some(path) = &options.from {
         put(options, &Report::stored(path).map_err(refused)?, &engine)?;
         return Ok(Ending::Whole);

@@ -22,7 +22,7 @@ pub(super) const ROW: Row = Row {
     id: "preload",
     report: "B14",
     about: "new shared memory: a fault at the first touch of each page, against all made present at once",
-    operation: "reach 4 KiB of 4 MiB that were just made; processor time without the making",
+    operation: "reach 4 KiB of 4 MiB that were just made. Seconds are of processor time, without the making",
     here: Here::Work,
     code: "crates/calls/src/memory",
     arms: &[

@@ -21,9 +21,18 @@ pub(super) fn on<T>(node: &str, start: impl FnOnce() -> Result<T, String>) -> Re
         return Err(format!("node={node}: the servers may use none of its CPUs"));
     }
     sched_setaffinity(None, &own).map_err(failed)?;
-    let started = start();
-    sched_setaffinity(None, &before).map_err(failed)?;
-    started
+    let _back = Back(before);
+    start()
+}
+
+/// Gives this thread its CPUs back, also after a panic.
+struct Back(CpuSet);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        // The thread had them before, so the kernel does not refuse.
+        let _ = sched_setaffinity(None, &self.0);
+    }
 }
 
 /// The CPUs of a list of the kernel, as `0-3,8`, as far as a set has room for them.
