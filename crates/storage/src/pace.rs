@@ -44,18 +44,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A small seeded generator, so that a failure replays.
-    struct Seeded(u64);
-
-    impl Seeded {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % bound as u64) as usize
-        }
-    }
+    use crate::sweep::tests::Seeded;
 
     #[test]
     fn a_round_stays_within_its_bounds_whatever_came_before() {

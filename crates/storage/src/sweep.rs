@@ -130,17 +130,17 @@ impl Sweep {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use sync::SpinLock;
 
     use super::*;
     use crate::frame::{Frame, USAGE_MAX};
 
     /// A small seeded generator, so that a failure replays.
-    struct Seeded(u64);
+    pub(crate) struct Seeded(pub(crate) u64);
 
     impl Seeded {
-        fn below(&mut self, bound: usize) -> usize {
+        pub(crate) fn below(&mut self, bound: usize) -> usize {
             self.0 ^= self.0 << 13;
             self.0 ^= self.0 >> 7;
             self.0 ^= self.0 << 17;

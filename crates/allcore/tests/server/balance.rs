@@ -38,6 +38,18 @@ impl Keeper {
         Keeper { client, pid, number, statement }
     }
 
+    /// A cancel finds the session where it is now, and takes nothing else from it.
+    fn is_cancelled(&mut self, server: &Server) {
+        let (pid, cancel) = (self.pid, self.client.cancel_token());
+        thread::scope(|scope| {
+            let slept = scope.spawn(|| self.client.batch_execute("SELECT pg_sleep(60)"));
+            server.wait_active(pid);
+            cancel.cancel_query(postgres::NoTls).unwrap();
+            assert_eq!(slept.join().unwrap().unwrap_err().code(), Some(&SqlState::QUERY_CANCELED));
+        });
+        self.check();
+    }
+
     fn check(&mut self) {
         let number = self.number;
         let one = |row: Row| -> i32 { row.get(0) };
@@ -126,15 +138,7 @@ fn busy_sessions_of_one_core_spread_and_keep_all_they_have() {
     assert_eq!(made, 1);
     // A cancel finds the session where it is now.
     for keeper in &mut kept {
-        let pid = keeper.pid;
-        let cancel = keeper.client.cancel_token();
-        thread::scope(|scope| {
-            let slept = scope.spawn(|| keeper.client.batch_execute("SELECT pg_sleep(60)"));
-            server.wait_active(pid);
-            cancel.cancel_query(postgres::NoTls).unwrap();
-            assert_eq!(slept.join().unwrap().unwrap_err().code(), Some(&SqlState::QUERY_CANCELED));
-        });
-        keeper.check();
+        keeper.is_cancelled(&server);
     }
 }
 
@@ -168,14 +172,7 @@ fn sessions_that_move_all_the_time_lose_nothing() {
         while Instant::now() < until {
             let mut keeper = Keeper::new(server.connect(), 1000);
             (0..20).for_each(|_| keeper.check());
-            let (pid, cancel) = (keeper.pid, keeper.client.cancel_token());
-            thread::scope(|scope| {
-                let slept = scope.spawn(|| keeper.client.batch_execute("SELECT pg_sleep(60)"));
-                server.wait_active(pid);
-                cancel.cancel_query(postgres::NoTls).unwrap();
-                assert_eq!(slept.join().unwrap().unwrap_err().code(), Some(&SqlState::QUERY_CANCELED));
-            });
-            keeper.check();
+            keeper.is_cancelled(&server);
         }
         clients.into_iter().map(|client| client.join().unwrap()).collect()
     });

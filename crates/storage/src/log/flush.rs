@@ -273,12 +273,12 @@ impl Wal {
             return filled;
         }
         profile::wait(&"log copies", || {
-            let looks = (0..SPINS).map(|_| {
+            let (mut filled, mut looks) = (filled, 0);
+            while filled <= from && looks < SPINS {
                 spin_loop();
-                self.fill.filled()
-            });
-            let mut last = filled;
-            looks.inspect(|seen| last = *seen).find(|seen| *seen > from).unwrap_or(last)
+                (filled, looks) = (self.fill.filled(), looks + 1);
+            }
+            filled
         })
     }
 
