@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::MAX_KEY;
-use super::Node;
 use super::buffer::PageBuffer;
 use super::edit::{self, Fences};
 use super::redo::{NodePayload, op, redo};
 use super::shape;
+use super::{CAPACITY, MAX_KEY, Node, SLOT};
 use crate::PageNo;
 use crate::btree::MAX_ENTRY;
 use crate::page::PAGE_SIZE;
@@ -100,7 +99,10 @@ fn apply(edits: &[Edit], page: &mut [u8], redone: &mut [u8], model: &mut Model) 
                     assert!(redo(code, &payload, redone));
                     model.insert(key.clone(), value);
                 } else {
-                    assert!(Node::of(page).used().unwrap() > 3000, "a leaf that isn't half full has room");
+                    let whole = |(key, len): (&Vec<u8>, usize)| SLOT + key.len() + 2 + len;
+                    let others = model.iter().filter(|(other, _)| *other != key);
+                    let needed: usize = others.map(|(other, value)| whole((other, value.len()))).sum();
+                    assert!(needed + whole((key, *len)) > CAPACITY, "entries whose whole keys fit have room");
                 }
             }
             Edit::Remove(index) if !model.is_empty() => {
@@ -248,6 +250,29 @@ fn ascending_loads_fill_their_leaves() {
     for fills in [numbers, texts] {
         let full = fills.iter().filter(|&&fill| fill > PAGE_SIZE * 9 / 10).count();
         assert!(full * 100 > fills.len() * 95, "{fills:?}");
+    }
+}
+
+/// A key that shares no prefix with long keys makes each of them longer. A leaf that is a fifth
+/// full has no room for it, and the split gives it a leaf of its own.
+#[test]
+fn a_key_that_shortens_a_long_prefix_goes_beside_it() {
+    let long = |last: u8| [vec![b'q'; MAX_KEY - 1], vec![last]].concat();
+    let (mut page, mut model) = (empty_leaf(), Model::new());
+    for last in 0..20 {
+        assert!(edit::insert_value(&mut *page, &long(last), b"value").unwrap());
+        model.insert(long(last), b"value".to_vec());
+    }
+    assert!(Node::of(&*page).used().unwrap() < PAGE_SIZE / 5);
+    for new in [&b"a"[..], b"z"] {
+        assert!(!edit::has_room(&*page, new, 2).unwrap());
+        let (mut left, mut right) = (PageBuffer::take(), PageBuffer::take());
+        let cut = shape::split(&*page, new, &mut *left, &mut *right).unwrap();
+        let below = new < cut.separator.as_slice();
+        let (own, other) = if below { (&mut left, &right) } else { (&mut right, &left) };
+        assert_is(&**other, &model);
+        assert!(edit::insert_value(&mut **own, new, b"").unwrap());
+        assert_is(&**own, &Model::from([(new.to_vec(), Vec::new())]));
     }
 }
 
