@@ -364,7 +364,7 @@ fn signalled(kill: &str) -> Option<(Option<i32>, String)> {
     script.args(["-qefc", &line, "screen"]).current_dir(folder.path()).env("TERM", "xterm-256color");
     let mut terminal = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let screen = folder.path().join("screen");
-    wait_for(&screen, " tps", &mut terminal);
+    wait_for(&screen, "1 client", &mut terminal);
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
     let server = server_of(pid.trim().parse().unwrap()).expect("the server that the lab has started");
     let kill = kill.replace("PID", pid.trim()).replace("SERVER", &server.to_string());
