@@ -90,13 +90,26 @@ results() {
     "$lab" bench report "${runs[@]}" --markdown docs/results.md --plots docs/results
 }
 
-# The engine with its own mechanisms, then with each variant, in buffers of so many megabytes. The
-# arms are named for docs/mechanisms.md: pin stock for --variant pin=stock.
+# The commit of a program's sources, for the stored runs; nothing without a repository. Refuses a
+# program that is older than one of its sources.
+built_from() {
+    local program=$1 source sources tree changes
+    read -ra sources <<< "$(cut -d: -f2- "$program.d")"
+    for source in "${sources[@]}"; do
+        [ ! "$source" -nt "$program" ] || { echo "$program is older than $source: run make mechanisms" >&2; exit 2; }
+    done
+    tree=$(git -C "$(dirname "$source")" rev-parse --show-toplevel 2> /dev/null) || return 0
+    changes=$(git -C "$tree" status --porcelain -- crates Cargo.toml Cargo.lock)
+    echo "$(git -C "$tree" rev-parse --short=12 HEAD)${changes:+, with changes that are not committed}"
+}
+
+# The engine with its own mechanisms, with them again, then with each variant, in buffers of so many
+# megabytes. The arms are named for docs/mechanisms.md: pin stock for --variant pin=stock.
 variants() {
     local megabytes=$1 variant
     shift
     hooked="serve:bin=${CARGO_TARGET_DIR:-target}/variants/release --max-connections 1100 --buffers ${megabytes}MiB"
-    arms=(--arm "allcore=$hooked")
+    arms=(--arm "allcore=$hooked" --arm "engine again=$hooked")
     for variant; do
         arms+=(--arm "${variant/=/ }=$hooked --variant $variant")
     done
@@ -116,6 +129,10 @@ mechanisms() {
     stored+=/mechanisms
     mkdir -p "$stored"
     runs=()
+    local commit_of_rows
+    commit_of_rows=$(built_from "$lab")
+    ALLCORE_COMMIT=$(built_from "${CARGO_TARGET_DIR:-target}/variants/release/allcore")
+    export ALLCORE_COMMIT
     pages=(clock-hand=stock clock-hand=published pin=stock pin=step pin=published
         latch=stock latch=step latch=published free-queues=stock file-lock=stock preload=stock)
     variants 512 "${pages[@]}" snapshot=stock title=stock socket=stock
@@ -138,7 +155,7 @@ mechanisms() {
     engine small -w select-only --scale 2 --clients 8,64,256,1000
     engine small-writes -w simple-update --scale 2 --clients 64,256,1000
     if [ ! -e "$stored/rows.json" ]; then
-        "$lab" bench mechanism --json "$stored/rows.part" > /dev/null
+        ALLCORE_COMMIT=$commit_of_rows "$lab" bench mechanism --json "$stored/rows.part" > /dev/null
         mv "$stored/rows.part" "$stored/rows.json"
     fi
     rm -rf docs/mechanisms

@@ -219,14 +219,14 @@ impl ServeSettings {
         self.auth.unwrap_or(AuthKind::Trust)
     }
 
-    /// Sets the process's variants. Row `preload` (B14) is made of settings: memory of the smallest
-    /// pages, touched as it comes into use.
+    /// Sets the process's variants. Row `preload` (B14) leaves out a preload, too. The kind of the
+    /// pages stays as set.
     #[cfg(variants)]
     pub fn with_variants(mut self) -> Self {
         use variants::chosen::{Arm, Row, choose};
         let choice = self.variant.clone().unwrap_or_default();
         if choice.arm(Row::Preload) == Arm::Stock {
-            (self.preload, self.huge_pages) = (Some(false), Some(HugePagesKind::Off));
+            self.preload = Some(false);
         }
         choose(choice);
         self

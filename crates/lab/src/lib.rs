@@ -39,7 +39,7 @@ pub(crate) mod workload;
 
 pub use client::random::Random;
 pub use observe::facts;
-pub use record::{Interval, Point, Report};
+pub use record::{COMMIT, Interval, Point, Report, Verdict};
 pub use report::{Page, Part, sheet};
 pub use run::stored;
 pub use stats::{estimate_positive, median, of_logs};

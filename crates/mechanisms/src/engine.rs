@@ -2,13 +2,23 @@
 //!
 //! The first arm of such a run is the engine with its own mechanisms. Each other arm has the name
 //! of its variant, `pin stock` for `--variant pin=stock`. An arm's ratio is to the first one, by
-//! rounds of the same pass.
+//! rounds of the same pass. The arm [`AGAIN`] is the first one a second time. Its ratios show the
+//! differences that chance makes.
 
 use std::path::Path;
 
 use lab::{Interval, Part, Point, Report, figures};
 
 use crate::rows::ROWS;
+
+/// The arm with the engine's own mechanisms a second time.
+const AGAIN: &str = "engine again";
+/// The sentence on that arm.
+const CHANCE: &str = "The arm \"engine again\" is the engine's own a second time: its cells show what chance \
+                      alone makes. A variant has an effect where it differs by more.";
+/// The sentence where a run is without it.
+const NO_CHANCE: &str = "A run without the arm \"engine again\", the engine's own a second time, does not show \
+                         what chance alone makes.";
 
 /// A stored run of the lab over some variants.
 #[derive(Debug)]
@@ -51,6 +61,21 @@ impl Run {
         ROWS.iter().flat_map(move |row| of_row(row.id))
     }
 
+    /// The name of its file, without `.json`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The facts of its machine.
+    pub fn machine(&self) -> &[(String, String)] {
+        &self.report.machine.facts
+    }
+
+    /// The engine's own arm a second time, if the run has one.
+    fn again(&self) -> Option<&str> {
+        self.names().find(|name| *name == AGAIN)
+    }
+
     /// The names of all arms but the first.
     fn names(&self) -> impl Iterator<Item = &str> {
         self.report.arms.iter().skip(1).map(|arm| arm.name.as_str())
@@ -88,7 +113,7 @@ impl Run {
         if arms.is_empty() {
             return None;
         }
-        let arms: Vec<&str> = std::iter::once(self.own()).chain(arms).collect();
+        let arms: Vec<&str> = std::iter::once(self.own()).chain(self.again()).chain(arms).collect();
         let cells = |point: &Point| {
             vec![
                 point.clients.to_string(),
@@ -138,13 +163,14 @@ pub(crate) fn summary(runs: &[Run]) -> Option<Part<'_>> {
         let names = [arm.to_owned(), run.name.clone()];
         names.into_iter().chain(clients.iter().map(ratio)).collect::<Vec<_>>()
     };
-    let rows = |run| Run::variants(run).map(move |arm| row(run, arm));
+    let rows = |run| Run::again(run).into_iter().chain(run.variants()).map(move |arm| row(run, arm));
     let explained = "Each variant runs in place of the engine's own mechanism, or beside it. A cell is its \
                      throughput over that of the engine's own, by clients. Some 5 cells of 100 differ by \
                      chance alone.";
+    let again = if runs.iter().all(|run| run.again().is_some()) { CHANCE } else { NO_CHANCE };
     (!runs.is_empty()).then(|| Part {
         title: "All variants on the engine".to_owned(),
-        text: std::iter::once(explained.to_owned()).chain(runs.iter().map(Run::about)).collect(),
+        text: [explained, again].map(str::to_owned).into_iter().chain(runs.iter().map(Run::about)).collect(),
         heads: ["arm", "run"]
             .into_iter()
             .map(str::to_owned)
@@ -162,7 +188,7 @@ pub(crate) fn parts<'a>(runs: &'a [Run], row: &'a str) -> impl Iterator<Item = P
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
@@ -175,16 +201,16 @@ mod tests {
         })
     }
 
-    /// A stored run of these arms with 1 and 64 clients. Each arm after the first has half the
-    /// throughput of the first.
-    fn stored(folder: &Path, arms: &[&str]) -> std::path::PathBuf {
+    /// A stored run of these arms with 1 and 64 clients, on a machine with these facts. Each arm
+    /// after the first has half the throughput of the first.
+    pub(crate) fn stored(folder: &Path, arms: &[&str], facts: &[(String, String)]) -> std::path::PathBuf {
         let arm = |name: &&str| json!({ "name": name, "dialect": "Postgres", "server": "", "settings": [] });
         let points = arms.iter().enumerate().flat_map(|(at, arm)| {
             let (tps, ratio) = if at == 0 { (1000.0, None) } else { (500.0, Some(0.5)) };
             [1, 64].map(|clients| point(arm, clients, tps, ratio))
         });
         let report = json!({
-            "version": 1, "began": "2026-11-27T07:00:00Z", "command": [], "machine": { "facts": [], "noise": [] },
+            "version": 1, "began": "2026-11-27T07:00:00Z", "command": [], "machine": { "facts": facts, "noise": [] },
             "load": [["scale", "20"]], "arms": arms.iter().map(arm).collect::<Vec<_>>(),
             "points": points.collect::<Vec<_>>(), "fits": [], "findings": [], "missing": [],
         });
@@ -197,7 +223,7 @@ mod tests {
     fn a_row_has_its_own_arms_beside_the_engines_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
         let arms = ["allcore", "pin step", "pin stock", "latch stock"];
-        let runs = [Run::stored(&stored(folder.path(), &arms)).unwrap()];
+        let runs = [Run::stored(&stored(folder.path(), &arms, &[])).unwrap()];
         let pin: Vec<Part<'_>> = parts(&runs, "pin").collect();
         let [pin] = &pin[..] else { panic!("one run has the row: {pin:?}") };
         assert_eq!(pin.title, "pin on the engine: select-only");
@@ -213,16 +239,30 @@ mod tests {
             all.rows.iter().map(|row| &row[0]).collect::<Vec<_>>(),
             ["latch stock", "pin step", "pin stock"]
         );
-        assert!(all.text[1].starts_with("select-only: select-only; scale 20; measured 2026-11-27."));
+        assert!(all.text[1].starts_with("A run without the arm \"engine again\""), "{:?}", all.text);
+        assert!(all.text[2].starts_with("select-only: select-only; scale 20; measured 2026-11-27."));
         assert!(summary(&[]).is_none());
+    }
+
+    #[test]
+    fn the_engines_second_arm_comes_first_in_each_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let arms = ["allcore", "pin stock", AGAIN];
+        let runs = [Run::stored(&stored(folder.path(), &arms, &[])).unwrap()];
+        let all = summary(&runs).unwrap();
+        assert_eq!(all.rows.iter().map(|row| &row[0]).collect::<Vec<_>>(), [AGAIN, "pin stock"]);
+        assert!(all.text[1].contains("show what chance alone makes"), "{:?}", all.text);
+        let names: Vec<&str> = runs[0].part("pin").unwrap().lines.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["allcore", AGAIN, "pin stock"]);
+        assert!(runs[0].part("latch").is_none());
     }
 
     #[test]
     fn a_file_without_variants_is_refused_by_a_plain_line() {
         let folder = tempfile::tempdir().unwrap();
-        let fault = Run::stored(&stored(folder.path(), &["allcore", "pinned", "pg 18"])).unwrap_err();
+        let fault = Run::stored(&stored(folder.path(), &["allcore", "pinned", "pg 18"], &[])).unwrap_err();
         assert!(fault.contains("no arm behind the first is named as a variant"), "{fault}");
-        let fault = Run::stored(&stored(folder.path(), &["pin stock", "pin step"])).unwrap_err();
+        let fault = Run::stored(&stored(folder.path(), &["pin stock", "pin step"], &[])).unwrap_err();
         assert!(fault.contains("its first arm is a variant"), "{fault}");
         let fault = Run::stored(&folder.path().join("none.json")).unwrap_err();
         assert!(fault.starts_with("--engine ") && fault.contains("none.json"), "{fault}");

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+mod here;
 mod locks;
 pub mod options;
 mod page;

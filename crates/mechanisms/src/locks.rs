@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use runtime::time;
 use serde::{Deserialize, Serialize};
-use sync::profile::{self, Row};
+use sync::profile::{self, Kind, Row};
 
 /// The longest round with the lock profiler on.
 pub(crate) const ROUND: Duration = Duration::from_millis(200);
@@ -18,7 +18,9 @@ pub(crate) const ROUND: Duration = Duration::from_millis(200);
 pub(crate) struct Place {
     /// The class of the lock, its source file and line, and how the place takes it.
     pub name: String,
-    /// Acquisitions, waits, or restarts.
+    /// Whether the place reads optimistically. Then the profiler counts waits and repeats alone.
+    pub is_optimistic: bool,
+    /// Acquisitions, waits, or repeats.
     pub count: u64,
     /// Acquisitions that had to wait.
     pub contended: u64,
@@ -31,9 +33,19 @@ impl Place {
         let Row { class, site, kind, counts } = row;
         Self {
             name: format!("\"{class}\" at {site} ({})", kind.as_str()),
+            is_optimistic: matches!(kind, Kind::Read | Kind::Restart | Kind::Upgrade),
             count: counts.count,
             contended: counts.contended_wait,
             seconds: counts.wait_total as f64 / 1e9,
+        }
+    }
+
+    /// Its counts in words.
+    pub fn counts(&self) -> String {
+        let Self { count, contended, .. } = self;
+        match self.is_optimistic {
+            true => format!("{count} waits and repeats; reads that needed neither are not counted"),
+            false => format!("{contended} of {count} waited"),
         }
     }
 }
@@ -83,5 +95,15 @@ mod tests {
         assert!(worst.name.starts_with("\"hot\" at mechanisms/src/locks.rs:"), "{}", worst.name);
         assert!(worst.name.ends_with(" (acquire)") && worst.seconds > 0.002, "{worst:?}");
         assert!(worst.count == 4 && worst.contended >= 1, "{worst:?}");
+        assert_eq!(worst.counts(), format!("{} of 4 waited", worst.contended));
+    }
+
+    #[test]
+    fn a_place_of_optimistic_reads_says_that_only_waits_and_repeats_count() {
+        let counts = profile::Counts { count: 7, contended_wait: 7, ..profile::Counts::default() };
+        let place = |kind| Place::of(&Row { class: "page", site: "a.rs:1".into(), kind, counts }).counts();
+        let expected = "7 waits and repeats; reads that needed neither are not counted";
+        assert_eq!([Kind::Read, Kind::Restart, Kind::Upgrade].map(place), [expected; 3]);
+        assert_eq!([Kind::Acquire, Kind::Wait].map(place), ["7 of 7 waited"; 2]);
     }
 }

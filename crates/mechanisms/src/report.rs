@@ -12,12 +12,13 @@ use lab::figures;
 use lab::{Interval, estimate_positive, median, of_logs};
 use serde::{Deserialize, Serialize};
 
+use crate::here::Here;
 use crate::locks::{self, Place};
 use crate::round::Round;
 use crate::rows::{Part, Row};
 
 /// Version of the stored form; raise it when the form changes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// The columns of a row's table.
 const HEADS: [&str; 10] = [
     "threads",
@@ -76,7 +77,8 @@ pub(crate) struct RowReport {
     pub report: String,
     about: String,
     operation: String,
-    pub here: String,
+    /// Why only a machine with many cores shows the row; absent for other rows.
+    pub many_cores: Option<String>,
     /// The file or folder of its variants.
     pub code: String,
     /// The unit of its figures: `ops/s`, or `bytes`.
@@ -166,7 +168,7 @@ impl Report {
             report: row.report.to_owned(),
             about: row.about.to_owned(),
             operation: row.operation.to_owned(),
-            here: row.here.words().to_owned(),
+            many_cores: row.many_cores.map(str::to_owned),
             code: row.code.to_owned(),
             unit: unit.to_owned(),
             absent,
@@ -210,22 +212,49 @@ impl Report {
 impl RowReport {
     /// The sentences above its table.
     pub fn text(&self) -> Vec<String> {
-        let Self { report, about, operation, here, absent, locks, points, .. } = self;
+        let Self { report, about, operation, absent, locks, points, .. } = self;
         let some = |arm: &str| points.iter().any(|point| point.arm == arm);
-        let mut text =
-            vec![format!("{report}. {about}."), format!("One operation: {operation}."), format!("{here}.")];
+        let mut text = vec![
+            format!("{report}. {about}."),
+            format!("One operation: {operation}."),
+            self.here().sentence(),
+        ];
         text.extend(absent.iter().map(|absent| absent.line(some(&absent.arm))));
-        let most = points.iter().map(|point| point.threads).max().unwrap_or_default();
+        let most = self.most_threads();
         let place = |(arm, place): &(String, Place)| {
-            let Place { name, count, contended, seconds } = place;
-            let (seconds, round) = (figures::number(*seconds), locks::ROUND.as_secs_f64());
+            let (seconds, round) = (figures::number(place.seconds), locks::ROUND.as_secs_f64());
             format!(
-                "Locks of {arm} with {most} threads: {name}, {contended} of {count} waited. The threads \
-                 waited {seconds} s together, in a round of at most {round} s."
+                "Locks of {arm} with {most} threads: {}, {}. The threads waited {seconds} s together, in a \
+                 round of at most {round} s.",
+                place.name,
+                place.counts()
             )
         };
         text.extend(locks.iter().map(place));
         text
+    }
+
+    /// The highest number of threads.
+    pub fn most_threads(&self) -> usize {
+        self.points.iter().map(|point| point.threads).max().unwrap_or_default()
+    }
+
+    /// The first arm of a part, with the most threads.
+    pub fn arm(&self, part: Part) -> Option<&Point> {
+        let most = self.most_threads();
+        self.points.iter().find(|point| point.threads == most && point.part == part)
+    }
+
+    /// Its ratios with the most threads, to judge them.
+    pub fn here(&self) -> Here<'_> {
+        let ratio = |part| self.arm(part).and_then(|point| point.ratio.as_ref());
+        Here {
+            threads: self.most_threads(),
+            published: ratio(Part::Published),
+            own: ratio(Part::Allcore),
+            is_size: self.unit == "bytes",
+            many_cores: self.many_cores.as_deref(),
+        }
     }
 
     /// The heads of its table.
@@ -329,7 +358,8 @@ pub(crate) mod tests {
         measured.rounds[1][0] = rounds(&[3000, 6000, 4500, 3000, 6000]);
         measured.absent[2][0] = Some("no such lock here".into());
         let name = "\"passes\" at a.rs:7 (acquire)".to_owned();
-        measured.locks[1] = Some(Place { name, count: 900, contended: 30, seconds: 0.25 });
+        measured.locks[1] =
+            Some(Place { name, is_optimistic: false, count: 900, contended: 30, seconds: 0.25 });
         let mut report = Report::begin(Duration::from_secs(1), 5);
         report.add(&ROWS[0], &[2], &measured);
         report
@@ -344,6 +374,21 @@ pub(crate) mod tests {
         assert!((ratio.value - 3.0).abs() < 1e-9 && (ratio.high - ratio.low).abs() < 1e-9);
         assert_eq!((other.least, other.most, other.retries), (Some(0.5), Some(1.0), Some(2.0)));
         assert_eq!((other.shootdowns, other.switches), (Some(0.5), Some(0.1)));
+    }
+
+    #[test]
+    fn a_row_is_judged_by_its_published_arm_and_the_engines_with_the_most_threads() {
+        let row = ROWS.iter().find(|row| row.id == "sleep-lock").unwrap();
+        let mut measured = Measured::of(row, 2);
+        for (arm, rates) in [[1000, 1000], [4000, 500], [500, 3000]].into_iter().enumerate() {
+            measured.rounds[arm] = rates.map(|rate| rounds(&[rate; 5])).to_vec();
+        }
+        let mut report = Report::begin(Duration::from_secs(1), 5);
+        report.add(row, &[1, 64], &measured);
+        let here = report.rows[0].here();
+        assert_eq!((here.threads, here.is_size), (64, false));
+        let words = "; shown: the engine's own arm alone; against the report's direction: published";
+        assert!(here.words().starts_with("many cores only (") && here.words().ends_with(words));
     }
 
     #[test]
@@ -377,9 +422,9 @@ pub(crate) mod tests {
         fs::write(&path, report.json()).unwrap();
         let stored = Report::stored(&path).unwrap();
         assert_eq!((stored.table(120), stored.json()), (report.table(120), report.json()));
-        fs::write(&path, report.json().replace("\"version\": 3", "\"version\": 2")).unwrap();
+        fs::write(&path, report.json().replace("\"version\": 4", "\"version\": 3")).unwrap();
         let fault = Report::stored(&path).unwrap_err();
-        assert!(fault.contains("no run of version 3: measure again with --json"), "{fault}");
+        assert!(fault.contains("no run of version 4: measure again with --json"), "{fault}");
     }
 
     #[test]

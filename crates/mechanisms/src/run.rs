@@ -104,8 +104,10 @@ fn plots(options: &Mechanism) -> Option<String> {
 /// A line for each row.
 fn list() -> String {
     let width = ROWS.iter().map(|row| row.id.len()).max().unwrap_or_default();
-    let line =
-        |row: &Row| format!("{:width$}  {} ({}; {})\n", row.id, row.about, row.report, row.here.words());
+    let line = |row: &Row| {
+        let many_cores = row.many_cores.map_or(String::new(), |why| format!("; many cores only: {why}"));
+        format!("{:width$}  {} ({}{many_cores})\n", row.id, row.about, row.report)
+    };
     ROWS.iter().map(line).collect()
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use procfs::{Current as _, LoadAverage, Meminfo};
 
-use crate::record::{LOAD_AT_START, MEMORY_AT_START};
+use crate::record::{COMMIT, LOAD_AT_START, MEMORY_AT_START};
 
 /// The machine's facts. The load is others' only before the first client runs.
 pub fn facts() -> Vec<(String, String)> {
@@ -25,6 +25,8 @@ pub fn facts() -> Vec<(String, String)> {
         ("kernel", Some(kernel())),
         ("governor", Some(governor())),
         ("virtualisation", virtualisation),
+        // The script that measures knows it.
+        (COMMIT, std::env::var("ALLCORE_COMMIT").ok().filter(|commit| !commit.is_empty())),
         (LOAD_AT_START, LoadAverage::current().ok().map(|load| format!("load average {}", load.one))),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()

@@ -177,6 +177,8 @@ pub struct Machine {
 /// Facts that differ between runs on the same machine.
 pub(crate) const MEMORY_AT_START: &str = "memory available at start";
 pub(crate) const LOAD_AT_START: &str = "load of others at start";
+/// The fact that names the commit of the measured program.
+pub const COMMIT: &str = "commit";
 
 numbers! {
     /// One run of the fixed loop: seconds since the run's beginning, and milliseconds it took.

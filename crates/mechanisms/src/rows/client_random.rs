@@ -4,7 +4,7 @@ use calls::random::{Draws, Process, Thread48};
 use lab::Random;
 use sync::Mutex;
 
-use super::{Arm, Here, Part, Row, Started, compute};
+use super::{Arm, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// Steps between two draws, some 75 ns.
@@ -16,7 +16,7 @@ pub(super) const ROW: Row = Row {
     report: "H11",
     about: "a load driver's random numbers: one generator behind a lock, against one for each thread",
     operation: "draw a number, compute for 75 ns",
-    here: Here::Oversubscription,
+    many_cores: None,
     code: "crates/calls/src/random.rs",
     arms: &[
         Arm { name: "random", part: Part::Stock, start: |_| driver(|_| Process) },

@@ -9,7 +9,7 @@ use sync::Mutex;
 use variants::caller::Caller;
 use variants::latch::{HeldLatch, Latch, TurnstileLatch};
 
-use super::{Arm, COUNTED, Here, Part, Row, Started, UNCOUNTED};
+use super::{Arm, COUNTED, Part, Row, Started, UNCOUNTED};
 use crate::round::{Subject, Worker};
 
 /// The memory that all reach: two huge pages.
@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "faults on resident shared memory: the object's lock exclusive, against shared, against no fault",
     operation: "reach 4 KiB of 4 MiB; all is forgotten after each pass, but not by the last arm",
-    here: Here::Oversubscription,
+    many_cores: None,
     code: "crates/calls/src/memory",
     arms: &[
         Arm {

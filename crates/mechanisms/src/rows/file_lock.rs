@@ -13,7 +13,7 @@ use sync::atomic::{AtomicBool, Ordering};
 use variants::caller::Caller;
 
 use super::relation_size::file;
-use super::{Arm, COUNTED, Here, Part, Row, Started, UNCOUNTED, next_random};
+use super::{Arm, COUNTED, Part, Row, Started, UNCOUNTED, next_random};
 use crate::round::{Subject, Worker};
 
 /// Pages of the file.
@@ -26,7 +26,7 @@ pub(super) const ROW: Row = Row {
     about: "reads of a file: under its lock taken exclusively, against shared, against none. Beside other programs the \
             row may turn round, as they take the processors that waiters leave",
     operation: "read 8 KiB at random of a file in memory",
-    here: Here::Oversubscription,
+    many_cores: None,
     code: "crates/calls/src/reads",
     arms: &[
         Arm {

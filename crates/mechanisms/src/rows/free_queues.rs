@@ -3,7 +3,7 @@
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use variants::free_queues::{FreeFrames, NodeQueues};
 
-use super::{Arm, Here, Part, Row, Started, compute};
+use super::{Arm, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// Frames for each thread, so that hardly any segment is ever empty.
@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "queues of free frames under a mutex: one for each NUMA node, against 8 segments a node",
     operation: "take a frame, compute for 75 ns, give it back, compute for 75 ns",
-    here: Here::Oversubscription,
+    many_cores: None,
     code: "crates/variants/src/free_queues",
     arms: &[
         Arm {

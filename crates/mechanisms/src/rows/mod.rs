@@ -1,4 +1,4 @@
-//! The rows: for each mechanism its report, its arms, and where it can be seen.
+//! The rows: for each mechanism its report, its arms, and the machines that can show it.
 //!
 //! A row's file has the operation that every arm repeats, and the checks of it.
 
@@ -62,37 +62,13 @@ pub(crate) struct Row {
     pub about: &'static str,
     /// The operation that every arm repeats.
     pub operation: &'static str,
-    /// The part that two cores on one NUMA node can show.
-    pub here: Here,
+    /// Why only a machine with many cores shows the row, named before any measurement; absent for
+    /// a row that two cores can show.
+    pub many_cores: Option<&'static str>,
     /// The file or folder of its variants.
     pub code: &'static str,
     /// The first one is the stock state. A row whose engine type needs a server has no own arm.
     pub arms: &'static [Arm],
-}
-
-/// The part of a row that two cores on one NUMA node can show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Here {
-    /// A holder that loses its processor while others wait for it.
-    Oversubscription,
-    /// Work that the mechanism saves on any machine.
-    Work,
-    /// The gain of the engine's own type. That of the published fix needs more cores that contend.
-    Own,
-    /// Nothing: waiters need cores of their own to poll on.
-    ManyCores,
-}
-
-impl Here {
-    /// The meaning, for `--list`.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Oversubscription => "2 cores show it with more threads than cores",
-            Self::Work => "2 cores show it",
-            Self::Own => "2 cores show the engine's own arm; the published fix needs more cores that contend",
-            Self::ManyCores => "2 cores need not show it: waiters need cores of their own",
-        }
-    }
 }
 
 /// An implementation of a row's mechanism.

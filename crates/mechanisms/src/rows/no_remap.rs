@@ -7,7 +7,7 @@ use calls::reads::{BufferedReads, MappedReads};
 
 use super::file_lock::{Own, filled, pages};
 use super::relation_size::file;
-use super::{Arm, Here, Part, Row, UNCOUNTED};
+use super::{Arm, Part, Row, UNCOUNTED};
 
 /// The row.
 pub(super) const ROW: Row = Row {
@@ -15,7 +15,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "reads of a file: mapped and unmapped each, with an interrupt of other CPUs, against copied",
     operation: "read 8 KiB at random of a file in memory; direct reads are of the disk",
-    here: Here::Work,
+    many_cores: None,
     code: "crates/calls/src/reads",
     arms: &[
         Arm {

@@ -5,7 +5,7 @@
 
 use calls::memory::{Mapping, Object, PageKind, Toucher, WITH_NOTHING, table_bytes};
 
-use super::{Arm, Here, Part, Row, Started, compute};
+use super::{Arm, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// The memory that all reach.
@@ -19,7 +19,7 @@ pub(super) const ROW: Row = Row {
     report: "DragonFly, in B14",
     about: "page tables of 64 MiB that all reach: one for each process, against one for all",
     operation: "none: the figure is the bytes of all page tables, and less is better",
-    here: Here::Work,
+    many_cores: None,
     code: "crates/calls/src/memory",
     arms: &[
         Arm { name: "processes", part: Part::Stock, start: |threads| processes(threads, PageKind::Ordinary) },

@@ -6,7 +6,7 @@ use sync::{CachePadded, WaitQueue};
 use variants::caller::Caller;
 use variants::semaphore::{FutexSemaphores, Semaphores};
 
-use super::{Arm, COUNTED, Here, Part, Row, Started, UNCOUNTED, compute};
+use super::{Arm, COUNTED, Part, Row, Started, UNCOUNTED, compute};
 use crate::round::{Subject, Worker};
 
 /// Threads on one semaphore.
@@ -20,7 +20,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "semaphores: System V's, a call of the kernel each time, against POSIX's, which call it to sleep",
     operation: "wait, compute for 150 ns, post, compute for 150 ns; a semaphore for each 2 threads",
-    here: Here::Work,
+    many_cores: None,
     code: "crates/calls/src/semaphore.rs",
     arms: &[
         Arm {

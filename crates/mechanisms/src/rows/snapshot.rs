@@ -4,7 +4,7 @@ use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use variants::snapshot::{ListSnapshots, NumberSnapshots, Snapshots};
 
-use super::{Arm, Here, Part, Row, Started, compute};
+use super::{Arm, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// One operation in so many is a transaction.
@@ -20,7 +20,7 @@ pub(super) const ROW: Row = Row {
     report: "P15",
     about: "snapshots: a copy of the list of running transactions under a lock, against one load",
     operation: "take a snapshot and look at the newest commit; 1 in 8 begins, takes one and commits",
-    here: Here::Work,
+    many_cores: None,
     code: "crates/variants/src/snapshot",
     arms: &[
         Arm { name: "list", part: Part::Stock, start: |threads| moments(ListSnapshots::new(threads)) },

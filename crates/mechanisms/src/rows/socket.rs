@@ -7,7 +7,7 @@
 use calls::messages::{Batches, LENGTH, Message, Messages, OneLock, OwnLocks};
 use sync::atomic::{AtomicBool, Ordering};
 
-use super::{Arm, Here, Part, Row, Started};
+use super::{Arm, Part, Row, Started};
 use crate::round::{Subject, Worker};
 
 /// The row.
@@ -16,7 +16,7 @@ pub(super) const ROW: Row = Row {
     report: "K07",
     about: "messages over UNIX-domain sockets: one lock over all sockets, against a lock each, against batches",
     operation: "send 64 bytes and receive them",
-    here: Here::Oversubscription,
+    many_cores: None,
     code: "crates/calls/src/messages.rs",
     arms: &[
         Arm { name: "one lock", part: Part::Stock, start: |threads| talk(OneLock::new(threads)?) },

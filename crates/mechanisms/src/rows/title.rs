@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use sync::Caption;
 use sync::atomic::{AtomicBool, Ordering};
 
-use super::{Arm, Here, Part, Row, Started, compute};
+use super::{Arm, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// Steps of a statement, some 500 ns.
@@ -17,7 +17,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "the statement that a session shows: a system call a title, against none, against shared memory",
     operation: "show a statement, compute for 0.5 us, show that the session is idle",
-    here: Here::Work,
+    many_cores: None,
     code: "crates/calls/src/title.rs",
     arms: &[
         Arm { name: "prctl", part: Part::Stock, start: sessions::<NameCall> },

@@ -21,7 +21,10 @@ fn the_list_of_mechanisms_names_each_row_and_measures_nothing() {
 fn a_run_of_mechanisms_gives_a_table_and_json() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["mechanism", "spin", "pin", "--threads", "1,3", "--json", "run.json"];
-    let output = ended(folder.path(), &[&words[..], &SHORT].concat(), 0);
+    let output =
+        bench(folder.path(), &[&words[..], &SHORT].concat()).env("ALLCORE_COMMIT", "1a2b3c").output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let table = out(&output);
     for word in ["test-and-set", "mcs", "optimistic-add", "arm / stock"] {
         assert!(table.contains(word), "{word}:\n{table}");
@@ -30,6 +33,7 @@ fn a_run_of_mechanisms_gives_a_table_and_json() {
     assert_eq!(out(&ended(folder.path(), &words, 0)), table, "the stored run has the same table");
     let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert!(read("run.html").contains("<svg") && read("run.md").contains("\n## pin\n"));
+    assert!(read("run.md").contains("\nCommit of the measured program: 1a2b3c.\n"), "{}", read("run.md"));
     let run = json(&folder.path().join("run.json"));
     let ids: Vec<_> = run["rows"].as_array().unwrap().iter().map(|row| row["id"].clone()).collect();
     assert_eq!(ids, ["spin", "pin"]);
