@@ -49,7 +49,8 @@ impl Session {
         }
         let compiled =
             query::compile::Compiled { statement: Arc::clone(query), declared: 0, uses: Vec::new() };
-        let planned = Planned::new(super::long::shared(text)?, &[], Some(compiled), 0);
+        let path = self.environment.table.path_key;
+        let planned = Planned::new(super::long::shared(text)?, &[], path, Some(compiled), 0);
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);
         portal.kept = Some(kept);

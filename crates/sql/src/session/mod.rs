@@ -203,7 +203,7 @@ impl Session {
         parameter_formats: &[i16],
         result_formats: &[i16],
     ) -> Result<(), SqlError> {
-        let planned = Arc::clone(self.find_prepared(statement)?);
+        let planned = self.take_prepared(statement)?;
         self.check_allowed(&planned)?;
         let declared = planned.compiled.as_ref().map_or(0, |compiled| compiled.declared);
         if parameters.len() != declared {
@@ -452,6 +452,7 @@ impl Session {
     /// The session has come to this core.
     pub fn enter_core(&mut self) {
         self.environment.txn.enter_core();
+        self.bring_statements();
     }
 
     /// Prefetches the memory outside the session that its next statement will need.
@@ -476,17 +477,6 @@ impl Session {
             }
         }
         columns_of(planned)
-    }
-
-    fn find_prepared(&self, name: &str) -> Result<&Arc<Planned>, SqlError> {
-        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.environment.prepared.get(name) };
-        found.ok_or_else(|| {
-            let message = match name {
-                "" => "unnamed prepared statement does not exist".to_owned(),
-                _ => format!("prepared statement \"{name}\" does not exist"),
-            };
-            SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
-        })
     }
 
     fn find_portal(&self, name: &str) -> Result<&Portal, SqlError> {

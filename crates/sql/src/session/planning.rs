@@ -161,6 +161,7 @@ impl Session {
                 Err(_) => refused,
             }
         })?;
-        Ok(Arc::new(Planned::new(shared(text)?, request.parameters.unwrap_or_default(), compiled, bytes)))
+        let (types, path) = (request.parameters.unwrap_or_default(), self.environment.table.path_key);
+        Ok(Arc::new(Planned::new(shared(text)?, types, path, compiled, bytes)))
     }
 }

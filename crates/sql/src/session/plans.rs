@@ -40,6 +40,8 @@ pub(super) struct Planned {
     pub text: Arc<str>,
     /// Declared parameter types.
     pub types: Arc<[u32]>,
+    /// The search path under which it was made, as in its [`Scope`].
+    pub path: u64,
     /// The plan; None for an empty text.
     pub compiled: Option<Compiled>,
     /// Bytes of memory it takes: what making it left allocated.
@@ -48,13 +50,19 @@ pub(super) struct Planned {
 
 impl Planned {
     /// A plan with a new number. `bytes` is the memory that making it left allocated.
-    pub fn new(text: Arc<str>, types: &[u32], compiled: Option<Compiled>, bytes: usize) -> Planned {
+    pub fn new(
+        text: Arc<str>,
+        types: &[u32],
+        path: u64,
+        compiled: Option<Compiled>,
+        bytes: usize,
+    ) -> Planned {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         // Relaxed: numbers differ, that is all. Taken where a plan is made, which costs far more.
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         // Twice its text: here and as a template.
         let bytes = bytes + size_of::<Planned>() + 2 * text.len();
-        Planned { number, text, types: types.into(), compiled, bytes }
+        Planned { number, text, types: types.into(), path, compiled, bytes }
     }
 
     /// The generation the plan was made against.

@@ -14,13 +14,20 @@
 //! 4. An argument is converted to the parameter's type before it is written, so its bytes have the
 //!    form that the type reads. The binary form keeps the whole value. A text would depend on
 //!    settings such as extra_float_digits.
+//! 5. A session that comes to another core shares plans with sessions of the old one. Each use
+//!    writes a plan's count of references, so its line would travel between the cores. The next
+//!    Bind or EXECUTE of a statement takes this core's plan instead. No statement checks for this:
+//!    the entries lie in `brought`, where a lookup comes only if `by_name` has none.
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use runtime::hash::QuickMap;
 
 use super::Session;
-use super::plans::Planned;
+use super::plans::{self, Planned};
 use super::portal::Portal;
 use super::resolve::TakenLocks;
 use catalog::pg_catalog::Prepared;
@@ -68,6 +75,8 @@ impl Arguments {
 #[derive(Default)]
 pub(super) struct PreparedStatements {
     by_name: QuickMap<String, Entry>,
+    /// Statements that came from another core with the session and have not been used here.
+    brought: QuickMap<String, Entry>,
     bytes: usize,
 }
 
@@ -78,11 +87,29 @@ impl PreparedStatements {
     }
 
     pub fn contains(&self, name: &str) -> bool {
-        self.by_name.contains_key(name)
+        self.by_name.contains_key(name) || self.brought.contains_key(name)
     }
 
-    pub fn get(&self, name: &str) -> Option<&Arc<Planned>> {
+    fn get(&self, name: &str) -> Option<&Arc<Planned>> {
         self.by_name.get(name).map(|entry| &entry.planned)
+    }
+
+    /// The session has come to another core.
+    fn bring(&mut self) {
+        if self.brought.is_empty() {
+            self.brought = std::mem::take(&mut self.by_name);
+        } else {
+            self.brought.extend(self.by_name.drain());
+        }
+    }
+
+    /// Gives a brought statement a plan of this core.
+    fn settle(&mut self, name: &str, planned: Arc<Planned>) {
+        let Some((name, mut entry)) = self.brought.remove_entry(name) else { return };
+        self.bytes -= entry.bytes();
+        entry.planned = planned;
+        self.bytes += entry.bytes();
+        self.by_name.insert(name, entry);
     }
 
     /// Keeps a statement, made at the time `created` from a PREPARE in `source`.
@@ -94,7 +121,8 @@ impl PreparedStatements {
 
     /// Forgets a statement, where there is one of this name.
     pub fn remove(&mut self, name: &str) {
-        self.bytes -= self.by_name.remove(name).map_or(0, |entry| entry.bytes());
+        let entry = self.by_name.remove(name).or_else(|| self.brought.remove(name));
+        self.bytes -= entry.map_or(0, |entry| entry.bytes());
     }
 
     pub fn clear(&mut self) {
@@ -103,7 +131,7 @@ impl PreparedStatements {
 
     /// The statements as pg_prepared_statements shows them.
     pub fn list(&self) -> Vec<Prepared> {
-        let mut names: Vec<_> = self.by_name.iter().collect();
+        let mut names: Vec<_> = self.by_name.iter().chain(&self.brought).collect();
         names.sort_unstable_by_key(|(name, _)| *name);
         let listed = |(name, entry): (&String, &Entry)| {
             let compiled = entry.planned.compiled.as_ref();
@@ -126,6 +154,64 @@ impl PreparedStatements {
 }
 
 impl Session {
+    /// A prepared statement as it is.
+    pub(super) fn find_prepared(&self, name: &str) -> Result<&Arc<Planned>, SqlError> {
+        let prepared = &self.environment.prepared;
+        let found = if name.is_empty() { self.unnamed.as_ref() } else { prepared.get(name) };
+        let found = found.or_else(|| prepared.brought.get(name).map(|entry| &entry.planned));
+        found.ok_or_else(|| {
+            let message = match name {
+                "" => "unnamed prepared statement does not exist".to_owned(),
+                _ => format!("prepared statement \"{name}\" does not exist"),
+            };
+            SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
+    /// A prepared statement for a run, with a plan of this core.
+    #[inline]
+    pub(super) fn take_prepared(&mut self, name: &str) -> Result<Arc<Planned>, SqlError> {
+        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.environment.prepared.get(name) };
+        match found {
+            Some(planned) => Ok(Arc::clone(planned)),
+            None => self.take_brought(name),
+        }
+    }
+
+    #[cold]
+    fn take_brought(&mut self, name: &str) -> Result<Arc<Planned>, SqlError> {
+        let brought = Arc::clone(self.find_prepared(name)?);
+        let planned = self.own_plan(&brought)?;
+        self.environment.prepared.settle(name, Arc::clone(&planned));
+        Ok(planned)
+    }
+
+    /// A plan of this core for the same statement. The same plan if another one could differ, since
+    /// definitions or the search path have changed: a run makes it anew if it must.
+    fn own_plan(&mut self, planned: &Arc<Planned>) -> Result<Arc<Planned>, SqlError> {
+        self.refresh_catalog();
+        let is_same = planned.compiled.is_some()
+            && planned.path == self.scope().path
+            && self.is_current(planned)
+            && self.status() != b'E';
+        if is_same { self.replan(planned, &mut TakenLocks::default()) } else { Ok(Arc::clone(planned)) }
+    }
+
+    /// The session has come to this core with its prepared statements. The unnamed one is mostly
+    /// parsed anew before its next use, so it only takes a plan that this core has.
+    pub(super) fn bring_statements(&mut self) {
+        self.environment.prepared.bring();
+        if let Some(unnamed) = &self.unnamed
+            && let scope = self.scope()
+            && unnamed.path == scope.path
+            && self.is_current(unnamed)
+            && let Some(own) = plans::by_text(scope, &unnamed.text, &unnamed.types)
+            && own.generation() == unnamed.generation()
+        {
+            self.unnamed = Some(own);
+        }
+    }
+
     /// Converts an argument of EXECUTE to the parameter's type.
     fn as_parameter(&self, planned: &Planned, at: usize, argument: &Expr) -> Result<Expr, SqlError> {
         let types = planned.compiled.as_ref().map(|compiled| &compiled.statement.parameters);
@@ -186,7 +272,7 @@ impl Session {
         values: &[Datum<'_>],
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
-        let planned = Arc::clone(self.find_prepared(&call.name)?);
+        let planned = self.take_prepared(&call.name)?;
         let mut portal = self.execute_arguments(&planned, call, values)?.portal(&planned);
         if let Some(columns) = super::columns_of(&planned) {
             client.columns(&columns, &[]);
@@ -203,7 +289,7 @@ impl Session {
         values: &[Datum<'_>],
         then: impl FnOnce(&mut Session, &Arc<Statement>, &[Datum<'_>]) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
-        let mut planned = Arc::clone(self.find_prepared(&call.name)?);
+        let mut planned = self.take_prepared(&call.name)?;
         let arguments = self.execute_arguments(&planned, call, values)?;
         let arena = bumpalo::Bump::new();
         let mut taken = TakenLocks::default();
