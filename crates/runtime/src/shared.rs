@@ -29,6 +29,9 @@ pub(crate) struct Turns {
     pub(crate) waited: AtomicU64,
     /// Operations on files that it began.
     pub(crate) operations: AtomicU64,
+    /// Sessions that it has given to other cores, and those that it has got from them.
+    pub(crate) moved_out: AtomicU64,
+    pub(crate) moved_in: AtomicU64,
     /// Time in which it had nothing to do, in nanoseconds, without the present such time.
     pub(crate) idle: AtomicU64,
     /// Since when it has nothing to do; 0 while it has.

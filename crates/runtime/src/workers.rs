@@ -34,6 +34,10 @@ pub struct WorkerUse {
     pub served: u64,
     /// Operations on files that its fibers began.
     pub file_operations: u64,
+    /// Sessions that it has given to other cores.
+    pub moved_out: u64,
+    /// Sessions that it has got from other cores.
+    pub moved_in: u64,
     /// The processor it ran on last, and its times; none where the system does not tell.
     pub times: Option<Times>,
 }
@@ -82,6 +86,8 @@ impl Runtime {
                 events: turns.events.load(Ordering::Relaxed),
                 served: turns.served.load(Ordering::Relaxed),
                 file_operations: turns.operations.load(Ordering::Relaxed),
+                moved_out: turns.moved_out.load(Ordering::Relaxed),
+                moved_in: turns.moved_in.load(Ordering::Relaxed),
                 times: stat.map(|Stat { user, system, processor, .. }| Times { user, system, processor }),
             }
         };

@@ -142,6 +142,8 @@ fn workers(page: &mut Page, database: &Database) {
         ("allcore_worker_events_total", "Events that each worker's reactor took.", |one| one.events),
         ("allcore_worker_served_total", "Sessions in each worker's rounds.", |one| one.served),
         ("allcore_worker_file_operations_total", "File operations by worker.", |one| one.file_operations),
+        ("allcore_worker_moved_in_total", "Sessions that each core got from others.", |one| one.moved_in),
+        ("allcore_worker_moved_out_total", "Sessions that each core gave to others.", |one| one.moved_out),
     ] {
         let mut counts = page.metric(name, "counter", help);
         for one in &workers {

@@ -340,7 +340,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "allcore_workers",
         12_914,
         "worker:25 core:23 node:23 processor:23 sessions:20 fibers:20 turns:20 sleeps:20 events:20 \
-         served:20 file_operations:20 user_time:701 system_time:701",
+         served:20 file_operations:20 moved_in:20 moved_out:20 user_time:701 system_time:701",
     ),
     view(
         "allcore_counters",

@@ -102,6 +102,8 @@ fn workers(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
             ("events", int8(worker.events)),
             ("served", int8(worker.served)),
             ("file_operations", int8(worker.file_operations)),
+            ("moved_in", int8(worker.moved_in)),
+            ("moved_out", int8(worker.moved_out)),
             ("user_time", time(|times| times.user)),
             ("system_time", time(|times| times.system)),
             ("worker", text(worker.name)),

@@ -22,6 +22,7 @@ use super::session::Session;
 use super::{Net, here};
 use crate::fiber::core;
 use crate::load::WHOLE;
+use crate::shared::Turns;
 use crate::{mailbox, os, time, timer};
 
 /// How long a session stays at least on a core to which it was moved.
@@ -109,7 +110,12 @@ impl Net {
         // here, so that no sum of the cores misses it.
         shared.sessions.get(to).fetch_add(1, Ordering::Relaxed);
         self.detach(session);
-        mailbox::send(shared.mailbox(to), move || here().attach(moved));
+        Turns::add(&shared.turns.get(self.core).moved_out, 1);
+        mailbox::send(shared.mailbox(to), move || {
+            let net = here();
+            Turns::add(&net.shared.turns.get(net.core).moved_in, 1);
+            net.attach(moved);
+        });
         true
     }
 }

@@ -49,6 +49,11 @@ pub(super) fn a_session_moves_between_two_parts_of_a_message(way: FileIo) {
     // A call is served behind the mail before it, and a session's move is mail to its new core.
     (0..2).for_each(|_| (0..3).for_each(|core| server.runtime.call(core, || ())));
     assert_eq!(clients[1..].iter_mut().map(core_of).collect::<Vec<_>>(), [2; 5], "they were on {before:?}");
+    let moved = server.runtime.workers_in_use();
+    let sum = |of: fn(&crate::workers::WorkerUse) -> u64| moved.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|one| one.moved_in), sum(|one| one.moved_out), "{moved:?}");
+    assert!(moved[..3].iter().all(|one| one.moved_in > 0 && one.moved_out > 0), "{moved:?}");
+    assert!(moved[3..].iter().all(|one| one.moved_in + one.moved_out == 0), "{moved:?}");
     drop(clients);
     server.wait_closed(6, 0);
     server.runtime.shutdown();
