@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use postgres::error::SqlState;
 use postgres::{Client, Row, Statement};
 
-use crate::common::{Server, pid};
+use crate::common::{Server, free_port, pid};
+use crate::metrics;
 
 /// Sessions on each of two cores.
 fn sessions(observer: &mut Client) -> [i64; 2] {
@@ -146,8 +147,11 @@ fn busy_sessions_of_one_core_spread_and_keep_all_they_have() {
 #[test]
 fn sessions_that_move_all_the_time_lose_nothing() {
     const ACCOUNTS: i32 = 50;
-    let mut server =
-        Server::start_with(&["--cores", "2"], &[("ALLCORE_STOP", "runtime.balance.wander=fail:5")]);
+    let port = free_port();
+    let mut server = Server::start_with(
+        &["--cores", "2", "--metrics", &format!("127.0.0.1:{port}")],
+        &[("ALLCORE_STOP", "runtime.balance.wander=fail:5")],
+    );
     let mut observer = server.connect();
     observer
         .batch_execute(&format!(
@@ -184,7 +188,20 @@ fn sessions_that_move_all_the_time_lose_nothing() {
     // The sessions that have gone have left nothing on either core.
     let left = "SELECT count(*) FROM pg_locks WHERE pid <> pg_backend_pid()";
     assert_eq!(observer.query_one(left, &[]).unwrap().get::<_, i64>(0), 0);
+    // Both cores have got sessions and given some. The page is newer than the rows.
+    let moves = "SELECT worker, moved_in, moved_out FROM allcore_workers WHERE core IS NOT NULL";
+    let rows = observer.query(moves, &[]).unwrap();
+    assert_eq!(rows.len(), 2);
     drop(observer);
+    let page = metrics::page(port);
+    for row in rows {
+        let worker: String = row.get(0);
+        for (at, name) in [(1, "allcore_worker_moved_in_total"), (2, "allcore_worker_moved_out_total")] {
+            let (shown, served) =
+                (row.get::<_, i64>(at), metrics::value(&page, &format!("{name}{{worker=\"{worker}\"}}")));
+            assert!(shown > 0 && served >= shown as f64, "{worker}: {shown}, {name} {served}");
+        }
+    }
     server.stop();
     server.check();
 }

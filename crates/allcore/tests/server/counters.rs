@@ -1,13 +1,13 @@
 //! `allcore_counters`: hardware and software counters of the workers.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use postgres::{Client, NoTls};
 
 use crate::common::{Server, free_port, has, skip};
+use crate::metrics;
 
 const NAMES: [&str; 8] = [
     "cycles",
@@ -40,19 +40,11 @@ fn look(client: &mut Client) -> HashMap<String, Row> {
     rows.into_iter().map(row).collect()
 }
 
-fn metrics(port: u16) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
 #[test]
 fn each_worker_has_counts_that_grow_or_a_reason_for_anybody_who_looks() {
     let port = free_port();
     let server = Server::start(&["--cores", "2", "--metrics", &format!("127.0.0.1:{port}")]);
-    assert!(!metrics(port).contains("allcore_counters_total"), "a scrape opens no counter");
+    assert!(!metrics::page(port).contains("allcore_counters_total"), "a scrape opens no counter");
     let alice = format!("host=127.0.0.1 port={} user=alice dbname=postgres connect_timeout=20", server.port);
     let mut client = Client::connect(&alice, NoTls).unwrap();
     let before = look(&mut client);
@@ -74,7 +66,7 @@ fn each_worker_has_counts_that_grow_or_a_reason_for_anybody_who_looks() {
         |rows: &HashMap<String, Row>, name| rows.values().map(|row| row.counts[name]).sum::<Option<i64>>();
     if let (Some(before), Some(after)) = (sum(&before, "task_clock"), sum(&after, "task_clock")) {
         assert!(after - before > 1_000_000, "{before} {after}");
-        let page = metrics(port);
+        let page = metrics::page(port);
         assert!(page.contains(r#"allcore_counters_total{worker="core 0",event="page_faults"} "#), "{page}");
         assert!(!page.contains("task_clock"), "the time has a metric of its own: {page}");
     } else {

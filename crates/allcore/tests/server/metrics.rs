@@ -16,8 +16,13 @@ fn ask(port: u16, request: &str) -> String {
     answer
 }
 
+/// The counts of a server with `--metrics` at this port.
+pub(crate) fn page(port: u16) -> String {
+    ask(port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+}
+
 /// The value of a sample by its name and labels.
-fn value(page: &str, sample: &str) -> f64 {
+pub(crate) fn value(page: &str, sample: &str) -> f64 {
     let line = page.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {sample} in\n{page}")).parse().unwrap()
 }
@@ -27,7 +32,7 @@ fn counts_are_served_over_http() {
     let port = free_port();
     let mut server = Server::start(&["--metrics", &format!("127.0.0.1:{port}")]);
     assert!(server.log().contains(&format!("metrics at http://127.0.0.1:{port}/metrics")));
-    let page = || ask(port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let page = || page(port);
     let commits = r#"allcore_transactions_total{database="postgres",end="commit"}"#;
     let rollbacks = r#"allcore_transactions_total{database="postgres",end="rollback"}"#;
     let sessions = r#"allcore_sessions{database="postgres"}"#;
