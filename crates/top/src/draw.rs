@@ -23,7 +23,7 @@ use crate::state::{SessionOrder, State};
 const LOW: u16 = 16;
 /// Rows that the list of sessions has at least, with its heading, unless the terminal is lower.
 const LIST: u16 = 3;
-const KEYS: &str = " q quit  up/down choose  enter open  s sort sessions  l sort locks";
+const KEYS: &str = " q quit  up/down choose  enter open  s sort sessions  l sort locks  c counters";
 const KEYS_OPEN: &str = " q quit  esc back  up/down scroll";
 
 /// All that a frame shows.

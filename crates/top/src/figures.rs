@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::sample::{Lock, OWN_TRANSACTIONS, Sample};
+use crate::sample::{Counts, Lock, OWN_TRANSACTIONS, Sample};
 
 /// Figures of the time between two samples. Rates are by second.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -12,6 +12,8 @@ pub(crate) struct Figures {
     pub(crate) rollbacks: f64,
     /// Shares of each core's time in the program and in the kernel, where the system tells.
     pub(crate) cores: Vec<Option<(f64, f64)>>,
+    /// Counts of each core's hardware; none unless both samples have them.
+    pub(crate) counters: Option<Vec<Counts>>,
     pub(crate) reads: f64,
     pub(crate) evictions: f64,
     pub(crate) page_writes: f64,
@@ -36,6 +38,7 @@ pub(crate) fn between(before: &Sample, after: &Sample) -> Option<Figures> {
         commits: rate(own, after.commits),
         rollbacks: rate(before.rollbacks, after.rollbacks),
         cores: cores(before, after, seconds),
+        counters: counters(before, after, seconds),
         locks: locks(&before.locks, &after.locks, seconds),
         ..Figures::default()
     };
@@ -67,6 +70,38 @@ fn cores(before: &Sample, after: &Sample, seconds: f64) -> Vec<Option<(f64, f64)
         .collect()
 }
 
+/// Rates of the hardware counters. An estimate of the kernel may go back a little: that is zero.
+fn counters(before: &Sample, after: &Sample, seconds: f64) -> Option<Vec<Counts>> {
+    let (before, after) = (before.counters.as_ref()?, after.counters.as_ref()?);
+    let rates = before.cores.iter().zip(&after.cores).map(|(before, after)| {
+        let rate = |of: fn(&Counts) -> Option<f64>| Some(((of(after)? - of(before)?) / seconds).max(0.0));
+        Counts {
+            cycles: rate(|counts| counts.cycles),
+            instructions: rate(|counts| counts.instructions),
+            cache_misses: rate(|counts| counts.cache_misses),
+        }
+    });
+    Some(rates.collect())
+}
+
+impl Counts {
+    /// Instructions per cycle; none for a core that did not run.
+    pub(crate) fn instructions_per_cycle(&self) -> Option<f64> {
+        let cycles = self.cycles.filter(|cycles| *cycles > 0.0)?;
+        Some(self.instructions? / cycles)
+    }
+
+    /// The counts of several cores together. A count that one of them lacks is none.
+    pub(crate) fn sum(cores: &[Counts]) -> Counts {
+        let sum = |of: fn(&Counts) -> Option<f64>| cores.iter().map(of).sum();
+        Counts {
+            cycles: sum(|counts| counts.cycles),
+            instructions: sum(|counts| counts.instructions),
+            cache_misses: sum(|counts| counts.cache_misses),
+        }
+    }
+}
+
 /// The counts of each place between the samples. A place whose counts went back was reset: it
 /// counts from zero.
 fn locks(before: &[Lock], after: &[Lock], seconds: f64) -> Vec<Lock> {
@@ -91,7 +126,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::sample::{Core, Log};
+    use crate::sample::{Core, Counters, Log};
 
     fn sample(seconds: u64, commits: u64, user: f64) -> Sample {
         Sample {
@@ -146,6 +181,26 @@ mod tests {
         assert_eq!(figures.cores[0], Some((1.0, 0.0)));
         // A count that went back, as after a reset, is no time.
         assert_eq!(between(&sample(10, 0, 5.0), &sample(11, 0, 4.0)).unwrap().cores[0], Some((0.0, 0.0)));
+    }
+
+    #[test]
+    fn hardware_counters_give_instructions_per_cycle_where_both_samples_have_them() {
+        let counts = |cycles, instructions, cache_misses| Counts { cycles, instructions, cache_misses };
+        let with = |seconds, cores: &[Counts]| {
+            let counters = Counters { cores: cores.to_vec(), refused: None };
+            Sample { counters: Some(counters), ..sample(seconds, 0, 0.0) }
+        };
+        let before = with(0, &[counts(Some(1e9), Some(1e9), Some(50.0)), counts(None, Some(1.0), None)]);
+        let after = with(2, &[counts(Some(3e9), Some(4e9), Some(40.0)), counts(Some(9.0), Some(1.0), None)]);
+        let rates = between(&before, &after).unwrap().counters.unwrap();
+        assert_eq!(rates, [counts(Some(1e9), Some(1.5e9), Some(0.0)), counts(None, Some(0.0), None)]);
+        assert_eq!(rates[0].instructions_per_cycle(), Some(1.5));
+        assert_eq!(rates[1].instructions_per_cycle(), None);
+        assert_eq!(Counts::sum(&rates[..1]), rates[0]);
+        assert_eq!(Counts::sum(&rates), counts(None, Some(1.5e9), None));
+        // A core that sleeps has none per cycle. A first look has nothing to compare with.
+        assert_eq!(counts(Some(0.0), Some(0.0), None).instructions_per_cycle(), None);
+        assert_eq!(between(&sample(0, 0, 0.0), &after).unwrap().counters, None);
     }
 
     #[test]

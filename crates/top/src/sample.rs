@@ -22,10 +22,23 @@ const COUNTS: &str = "
     select coalesce(state, ''), wait_event_type, wait_event, count(*) from pg_stat_activity
      where pid <> pg_backend_pid() group by 1, 2, 3;";
 
+/// The first of these opens the server's counters, which cost it a little from then on.
+const COUNTERS: &str = "
+    select cycles, instructions, cache_misses, refused from allcore_counters where core is not null order by core;";
+
 /// The columns of a session, without its text. The times are those of what goes on.
 const SESSION: &str = "pid, usename, datname, coalesce(state, ''), wait_event_type, wait_event,
     extract(epoch from clock_timestamp() - case state when 'active' then query_start end),
     extract(epoch from clock_timestamp() - xact_start)";
+
+/// The parts of a look that the user has asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Wanted {
+    /// The session to look at more closely.
+    pub(crate) open: Option<i32>,
+    /// Whether hardware counters are read.
+    pub(crate) counters: bool,
+}
 
 /// One look at the server.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +53,8 @@ pub(crate) struct Sample {
     pub(crate) commits: u64,
     pub(crate) rollbacks: u64,
     pub(crate) cores: Vec<Core>,
+    /// Hardware counters, if they were asked for.
+    pub(crate) counters: Option<Counters>,
     pub(crate) buffers: Option<Buffers>,
     pub(crate) log: Option<Log>,
     pub(crate) locks: Vec<Lock>,
@@ -56,6 +71,23 @@ pub(crate) struct Core {
     pub(crate) name: String,
     /// Processor time in seconds in the program and in the kernel, where the system tells.
     pub(crate) times: Option<(f64, f64)>,
+}
+
+/// Hardware counters of the cores.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counters {
+    /// By core, in the order of [`Sample::cores`].
+    pub(crate) cores: Vec<Counts>,
+    /// Why counts of a core are missing.
+    pub(crate) refused: Option<String>,
+}
+
+/// Counts of a core's hardware; none where the kernel or the machine refuses one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Counts {
+    pub(crate) cycles: Option<f64>,
+    pub(crate) instructions: Option<f64>,
+    pub(crate) cache_misses: Option<f64>,
 }
 
 #[derive(Debug, Clone)]
@@ -125,12 +157,8 @@ pub(crate) struct Details {
 }
 
 impl Sample {
-    /// Looks at the server, and at one session more closely. [`Sample::at`] counts from `epoch`.
-    pub(crate) fn read(
-        connection: &mut Connection,
-        epoch: Instant,
-        open: Option<i32>,
-    ) -> Result<Self, String> {
+    /// Looks at the server. [`Sample::at`] counts from `epoch`.
+    pub(crate) fn read(connection: &mut Connection, epoch: Instant, wanted: Wanted) -> Result<Self, String> {
         // The first statement may have to connect. It is not timed then.
         let number = connection.number;
         let began = Instant::now();
@@ -141,7 +169,7 @@ impl Sample {
             connection.run("select 1")?;
             round_trip = began.elapsed();
         }
-        let mut results = connection.run(&statements(open))?.into_iter();
+        let mut results = connection.run(&statements(wanted))?.into_iter();
         let mut next = || results.next().unwrap_or_default();
         let counts = next();
         let count = |at| counts.first().map_or(0, |row| whole(row, at));
@@ -157,18 +185,22 @@ impl Sample {
             locks: next().iter().map(|row| lock(row)).collect(),
             groups: next().iter().map(|row| group(row)).collect(),
             sessions: next().iter().map(|row| session(row)).collect(),
-            open: open.map(|pid| details(pid, &next())),
+            counters: wanted.counters.then(|| counters(&next())),
+            open: wanted.open.map(|pid| details(pid, &next())),
         })
     }
 }
 
-fn statements(open: Option<i32>) -> String {
+fn statements(wanted: Wanted) -> String {
     let mut text = format!(
         "{COUNTS}
         select {SESSION}, left(query, 400) from pg_stat_activity where pid <> pg_backend_pid()
          order by state = 'idle', query_start limit {SESSIONS};"
     );
-    if let Some(pid) = open {
+    if wanted.counters {
+        text.push_str(COUNTERS);
+    }
+    if let Some(pid) = wanted.open {
         text.push_str(&format!(
             "select {SESSION}, query, application_name, backend_start, xact_start, query_start, state_change
                from pg_stat_activity where pid = {pid}"
@@ -203,6 +235,16 @@ fn wait(row: &Row, at: usize) -> Option<String> {
 fn core(row: &Row) -> Core {
     let times = number(row, 1).zip(number(row, 2)).map(|(user, system)| (user / 1e3, system / 1e3));
     Core { name: name(row, 0), times }
+}
+
+fn counters(rows: &Rows) -> Counters {
+    let counts = |row: &Vec<Option<String>>| Counts {
+        cycles: number(row, 0),
+        instructions: number(row, 1),
+        cache_misses: number(row, 2),
+    };
+    let refused = rows.iter().find_map(|row| value(row, 3)).map(clean::line);
+    Counters { cores: rows.iter().map(counts).collect(), refused }
 }
 
 fn buffers(row: &Row) -> Buffers {
@@ -301,6 +343,20 @@ mod tests {
         ]));
         assert_eq!((hostile.pid, hostile.user.as_str(), hostile.query.as_str()), (7, "?[2Ju", "select ?1"));
         assert_eq!((hostile.wait.as_deref(), hostile.statement), (Some("Lock/tuple"), None));
+    }
+
+    #[test]
+    fn only_a_user_who_asks_opens_the_counters_and_refused_ones_are_none() {
+        let of = |counters| statements(Wanted { counters, open: Some(7) });
+        assert!(!of(false).contains("allcore_counters") && of(true).contains("allcore_counters"));
+        let read = counters(&vec![
+            row(&[Some("4000000000"), Some("5000000000"), None, None]),
+            row(&[None, None, Some("7"), Some("cycles:\u{1b} no")]),
+        ]);
+        let [first, second] = read.cores[..] else { panic!("{read:?}") };
+        assert_eq!((first.cycles, first.instructions, first.cache_misses), (Some(4e9), Some(5e9), None));
+        assert_eq!((second.cycles, second.instructions, second.cache_misses), (None, None, Some(7.0)));
+        assert_eq!(read.refused.as_deref(), Some("cycles:? no"));
     }
 
     #[test]

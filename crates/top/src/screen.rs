@@ -81,7 +81,7 @@ impl Screen {
                 is_old = true;
             }
             if Instant::now() >= due && self.source.asked.is_none() {
-                self.source.ask(self.state.open);
+                self.source.ask(self.state.wanted());
                 due = Instant::now() + self.interval;
             }
             let waits = self.source.asked.map(|asked| asked.elapsed()).filter(|waits| *waits >= SLOW);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::connect::Connection;
-use crate::sample::Sample;
+use crate::sample::{Sample, Wanted};
 
 /// Longest wait of a program without keys. A server gives up a look before that.
 const LONGEST: Duration = Duration::from_secs(40);
@@ -16,8 +16,7 @@ const LONGEST: Duration = Duration::from_secs(40);
 pub(crate) type Answer = Result<Sample, String>;
 
 pub(crate) struct Source {
-    /// Asks for a look, and names the session to look at more closely.
-    asks: Sender<Option<i32>>,
+    asks: Sender<Wanted>,
     answers: Receiver<Answer>,
     /// When the look that has no answer yet was asked for.
     pub(crate) asked: Option<Instant>,
@@ -29,8 +28,8 @@ impl Source {
         let (sender, answers) = channel();
         let epoch = Instant::now();
         let work = move || {
-            while let Ok(open) = asked.recv() {
-                if sender.send(Sample::read(&mut connection, epoch, open)).is_err() {
+            while let Ok(wanted) = asked.recv() {
+                if sender.send(Sample::read(&mut connection, epoch, wanted)).is_err() {
                     break;
                 }
             }
@@ -41,15 +40,15 @@ impl Source {
     }
 
     /// Asks for a look. [`Source::answer`] tells if nobody is there to take one.
-    pub(crate) fn ask(&mut self, open: Option<i32>) {
-        if self.asks.send(open).is_ok() {
+    pub(crate) fn ask(&mut self, wanted: Wanted) {
+        if self.asks.send(wanted).is_ok() {
             self.asked = Some(Instant::now());
         }
     }
 
     /// Looks and waits for the answer.
     pub(crate) fn look(&mut self) -> Answer {
-        self.ask(None);
+        self.ask(Wanted::default());
         self.answers.recv_timeout(LONGEST).unwrap_or_else(|why| match why {
             RecvTimeoutError::Timeout => {
                 Err(format!("the server has not answered for {} s", LONGEST.as_secs()))

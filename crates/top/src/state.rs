@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::sample::{Lock, Session};
+use crate::sample::{Lock, Session, Wanted};
 
 /// The order of sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +49,8 @@ pub(crate) struct State {
     pub(crate) open: Option<i32>,
     /// First line of the details on the screen.
     pub(crate) scroll: u16,
+    /// Whether hardware counters are read and shown.
+    pub(crate) counters: bool,
 }
 
 impl State {
@@ -74,6 +76,12 @@ impl State {
                     return Effect::Look;
                 }
             }
+            KeyCode::Char('c') if self.open.is_none() => {
+                self.counters = !self.counters;
+                if self.counters {
+                    return Effect::Look;
+                }
+            }
             KeyCode::Char('s') => {
                 self.sessions = match self.sessions {
                     SessionOrder::Statement => SessionOrder::Transaction,
@@ -92,6 +100,11 @@ impl State {
             _ => {}
         }
         Effect::Nothing
+    }
+
+    /// The parts of the next look that the user has asked for.
+    pub(crate) fn wanted(&self) -> Wanted {
+        Wanted { open: self.open, counters: self.counters }
     }
 
     /// The place of the chosen session. If it has ended, the session in its place is next.
@@ -193,6 +206,21 @@ mod tests {
         assert_eq!(press(&mut state, KeyCode::Char('q'), &all), Effect::Quit);
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         assert_eq!(state.press(interrupt, &[]), Effect::Quit);
+    }
+
+    #[test]
+    fn a_key_asks_for_the_counters_and_takes_them_away() {
+        let mut state = State::default();
+        assert!(!state.wanted().counters);
+        assert_eq!(press(&mut state, KeyCode::Char('c'), &[]), Effect::Look);
+        assert!(state.wanted().counters);
+        // The keys of an open session do not name it.
+        state.open = Some(5);
+        assert_eq!(press(&mut state, KeyCode::Char('c'), &[]), Effect::Nothing);
+        assert_eq!(state.wanted(), Wanted { open: Some(5), counters: true });
+        state.open = None;
+        assert_eq!(press(&mut state, KeyCode::Char('c'), &[]), Effect::Nothing);
+        assert!(!state.wanted().counters);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use crate::draw::{View, draw};
 use crate::figures::Figures;
 use crate::plain;
-use crate::sample::{Buffers, Core, Details, Group, Lock, Log, Sample, Session};
+use crate::sample::{Buffers, Core, Counters, Counts, Details, Group, Lock, Log, Sample, Session};
 use crate::state::State;
 
 fn sample(cores: usize) -> Sample {
@@ -161,6 +161,44 @@ fn many_cores_are_a_digit_each() {
     let digits: usize =
         rows.iter().filter(|row| row.starts_with(" busy")).map(|row| row.trim().len() - 14).sum();
     assert!((380..=384).contains(&digits), "{digits} {rows:#?}");
+}
+
+#[test]
+fn counters_stand_beside_each_core_and_a_dash_where_they_are_refused() {
+    let counts = |cycles, instructions, cache_misses| Counts { cycles, instructions, cache_misses };
+    let all = [counts(Some(2e9), Some(2.5e9), Some(12_345.0)), counts(None, None, Some(655.0))];
+    let (mut sample, mut figures, mut state) = (sample(2), figures(2), State::default());
+    let refused = "cycles, instructions: this machine has no such counter";
+    sample.counters = Some(Counters { cores: all.to_vec(), refused: Some(refused.to_owned()) });
+    let shown = |sample: &Sample, figures: &Figures, state: &State, height| {
+        let rows = frame(&view(sample, Some(figures), state), 120, height);
+        rows.iter().map(|row| row.trim_end().to_owned()).collect::<Vec<_>>()
+    };
+    // Nobody has asked yet, or does not ask any more.
+    let rows = shown(&sample, &figures, &state, 24);
+    assert!(rows[5].contains("core 1") && rows[6].starts_with(" buffers"), "{rows:#?}");
+    state.counters = true;
+    let rows = shown(&sample, &figures, &state, 24);
+    assert_eq!(rows[6], format!(" counters      measuring; {refused}"), "{rows:#?}");
+    figures.counters = Some(all.to_vec());
+    let rows = shown(&sample, &figures, &state, 24);
+    let expected = [
+        " core 0   [##########kkkkk     ]  75%  ipc 1.25, misses/s 12,345",
+        " core 1   [                    ]    ?  ipc -, misses/s 655",
+        &format!(" counters      ipc -, misses/s 13,000; {refused}"),
+        " buffers       512 of",
+    ];
+    for (row, expected) in rows[5..].iter().zip(expected) {
+        assert!(row.starts_with(expected), "{rows:#?}");
+    }
+    let rows = shown(&sample, &figures, &state, 10);
+    assert!(rows[4].starts_with(" counters      ipc -, misses/s 13,000"), "{rows:#?}");
+    // All are granted: the reason is that of other counters.
+    let granted = vec![all[0]; 2];
+    sample.counters.as_mut().unwrap().cores = granted.clone();
+    figures.counters = Some(granted);
+    let rows = shown(&sample, &figures, &state, 24);
+    assert_eq!(rows[7], " counters      ipc 1.25, misses/s 24,690", "{rows:#?}");
 }
 
 #[test]

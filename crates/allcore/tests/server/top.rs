@@ -13,6 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::common::{Server, allcore, free_port, text};
+use crate::metrics;
 
 /// A program in a terminal of its own.
 struct Terminal {
@@ -169,6 +170,27 @@ fn a_user_sees_sessions_opens_one_resizes_and_quits() {
         !bytes.windows(4).any(|part| part == b"\x1b]0;"),
         "an escape sequence of a statement came through"
     );
+    terminal.press("q");
+    terminal.end(&modes, &[0]);
+}
+
+#[test]
+fn a_key_opens_the_hardware_counters_and_nothing_else_does() {
+    let port = free_port();
+    let server = Server::start(&["--cores", "1", "--metrics", &format!("127.0.0.1:{port}")]);
+    let modes = fresh_modes(&server);
+    let mut terminal = Terminal::start(120, 30, &server, &["--interval", "200ms"]);
+    let screen = terminal.wait_for("commits");
+    assert!(screen.contains("c counters") && !screen.contains("ipc"), "{screen}");
+    assert!(!metrics::page(port).contains("allcore_counters_total"), "nobody has pressed a key");
+    terminal.press("c");
+    // The cores' line has a figure, or a dash where this machine counts nothing.
+    terminal.wait("counters of the core and of all", |screen| screen.matches("ipc ").count() == 2);
+    let granted = "select count(page_faults) from allcore_counters where core is not null";
+    let is_counted = server.psql(granted) == "1";
+    assert_eq!(metrics::page(port).contains("allcore_counters_total"), is_counted);
+    terminal.press("c");
+    terminal.wait("end of the counters", |screen| !screen.contains("ipc"));
     terminal.press("q");
     terminal.end(&modes, &[0]);
 }

@@ -8,17 +8,22 @@ use ratatui::text::{Line, Span};
 
 use super::{LOW, View, cut};
 use crate::numbers;
+use crate::sample::Counts;
 use crate::state::LockOrder;
 
 /// Cells of a core's bar, and of a core with its name, its percentage and a gap.
 const BAR: usize = 20;
 const CORE: usize = BAR + 18;
+/// Cells of a core's hardware counters, with a gap.
+const COUNTERS: usize = 30;
 /// Cells before the figures of a line.
 const NAME: usize = 14;
 
 /// Lines of figures for a terminal of this size, the important ones first.
 pub(super) fn lines<'a>(view: &View<'a>, area: Rect) -> Vec<Line<'a>> {
-    let mut lines = vec![throughput(view), sessions(view), cores(view), buffers(view), log(view)];
+    let mut lines = vec![throughput(view), sessions(view), cores(view)];
+    lines.extend(counters(view));
+    lines.extend([buffers(view), log(view)]);
     if area.height > LOW {
         let spare = area.height - LOW;
         lines.insert(2, waits(view));
@@ -96,13 +101,37 @@ fn cores<'a>(view: &View<'_>) -> Line<'a> {
     named("cores", text)
 }
 
+/// Hardware counters of all cores together, while the user asks for them.
+fn counters<'a>(view: &View<'_>) -> Option<Line<'a>> {
+    let known = view.sample.counters.as_ref().filter(|_| view.state.counters)?;
+    let mut text = match view.figures.and_then(|figures| figures.counters.as_ref()) {
+        None => "measuring".to_owned(),
+        Some(rates) => counted(&Counts::sum(rates)),
+    };
+    let is_missing = |core: &Counts| [core.cycles, core.instructions, core.cache_misses].contains(&None);
+    if let Some(refused) = known.refused.as_ref().filter(|_| known.cores.iter().any(is_missing)) {
+        text.push_str(&format!("; {refused}"));
+    }
+    Some(named("counters", text))
+}
+
+/// Instructions per cycle and cache misses by second; `-` where they are not counted.
+fn counted(rates: &Counts) -> String {
+    let or_dash = |figure: Option<String>| figure.unwrap_or_else(|| "-".to_owned());
+    let per_cycle = or_dash(rates.instructions_per_cycle().map(|figure| format!("{figure:.2}")));
+    let misses = or_dash(rates.cache_misses.map(numbers::count));
+    format!("ipc {per_cycle}, misses/s {misses}")
+}
+
 /// A bar for each core, several on a line: `#` in the program, `k` in the kernel. Where the bars
 /// need more lines, each core is one digit: the tenths of its time that it was busy.
 fn bars<'a>(view: &View<'_>, width: usize, most: usize) -> Vec<Line<'a>> {
     let Some(figures) = view.figures else { return Vec::new() };
     let times = |at: usize| figures.cores.get(at).copied().flatten();
     let cores = &view.sample.cores;
-    let a_line = (width.saturating_sub(1) / CORE).max(1);
+    let rates = figures.counters.as_ref().filter(|_| view.state.counters);
+    let cell = CORE + rates.map_or(0, |_| COUNTERS);
+    let a_line = (width.saturating_sub(1) / cell).max(1);
     if cores.len().div_ceil(a_line) <= most {
         let texts: Vec<String> = cores
             .iter()
@@ -112,7 +141,9 @@ fn bars<'a>(view: &View<'_>, width: usize, most: usize) -> Vec<Line<'a>> {
                 let cells = |share: f64| (share * BAR as f64).round() as usize;
                 let bar = "#".repeat(cells(user)) + &"k".repeat(cells(user + system) - cells(user));
                 let busy = times(at).map_or_else(|| "?".to_owned(), |_| numbers::percent(user + system));
-                cut(&format!("{} [{bar:BAR$}] {busy:>4}", cut(&core.name, 8)), CORE)
+                let times = cut(&format!("{} [{bar:BAR$}] {busy:>4}", cut(&core.name, 8)), CORE);
+                let counted = rates.and_then(|rates| rates.get(at)).map(counted).unwrap_or_default();
+                cut(&format!("{times}{counted}"), cell)
             })
             .collect();
         return texts.chunks(a_line).map(|line| Line::raw(format!(" {}", line.concat()))).collect();
