@@ -64,6 +64,28 @@ impl RegionKind {
     }
 }
 
+/// From which NUMA nodes a region's pages come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// From several nodes in turn: [`interleave`] has asked for it, and the kernel grants it.
+    Interleaved,
+    /// By the policy of the process, which an operator has given it, as `numactl` and `--node` do.
+    Operator,
+    /// From the node of the thread that touches a page first.
+    None,
+}
+
+impl Policy {
+    /// Its name for a person.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Interleaved => "interleaved",
+            Policy::Operator => "operator",
+            Policy::None => "none",
+        }
+    }
+}
+
 /// Huge pages of 2 MiB that hold regions of so many bytes.
 pub fn huge_pages_for(regions: &[usize]) -> usize {
     regions.iter().map(|bytes| bytes.div_ceil(HUGE_PAGE)).sum()
@@ -188,19 +210,22 @@ pub fn lock(regions: &[&Region]) -> Result<(), String> {
 /// Otherwise each page is on the node whose thread touched it first. A region that one thread fills
 /// is then on one node, whose memory serves all cores. It does nothing without nodes. Where the
 /// kernel refuses, a line of the log says so.
-pub fn interleave(nodes: &[usize], what: &str, regions: &[&dyn Spread]) {
+///
+/// Returns for each region whether the kernel grants it.
+pub fn interleave<const N: usize>(nodes: &[usize], what: &str, regions: [&dyn Spread; N]) -> [bool; N] {
     if nodes.is_empty() {
-        return;
+        return [false; N];
     }
-    let spread = |region: &&dyn Spread| {
+    let spread = |region: &dyn Spread| {
         let (start, len) = region.range();
         mapping::interleave(start, len, nodes)
     };
     // All are tried, also behind one that is refused.
-    let refusals: Vec<io::Error> = regions.iter().filter_map(|region| spread(region).err()).collect();
-    if let Some(error) = refusals.first() {
+    let spread = regions.map(spread);
+    if let Some(error) = spread.iter().find_map(|spread| spread.as_ref().err()) {
         log::warn!("{what} are not spread over the NUMA nodes, since the kernel refuses: {error}");
     }
+    spread.map(|spread| spread.is_ok())
 }
 
 /// Memory that [`interleave`] can spread.
@@ -443,7 +468,7 @@ mod tests {
         let region = Region::frames(4 << 20, HugePages::Try).unwrap();
         let array = AtomicArray::<AtomicU32>::reserve_huge(1 << 20).unwrap();
         let of = |start: *mut u8| mapping::is_interleaved(start);
-        interleave(&[], "regions", &[&region, &array]);
+        assert_eq!(interleave(&[], "regions", [&region, &array]), [false; 2]);
         match of(region.as_ptr()) {
             Ok(is_spread) => assert!(!is_spread, "without nodes nothing changes"),
             Err(error) => return println!("skipped: the kernel does not say where memory is: {error}"),
@@ -454,7 +479,7 @@ mod tests {
         if let Err(error) = mapping::interleave(region.as_ptr(), region.len(), &[0]) {
             return println!("skipped: the kernel spreads no memory: {error}");
         }
-        interleave(&[0], "regions", &[&region, &array]);
+        assert_eq!(interleave(&[0], "regions", [&region, &array]), [true; 2]);
         let last = array.range().0.wrapping_add(array.range().1 - 1);
         let last = last.map_addr(|address| address / PAGE * PAGE);
         for page in [region.as_ptr(), array.range().0, last] {
@@ -464,7 +489,7 @@ mod tests {
         array.touch(array.len());
         assert_eq!(region.present(0..region.len()), region.len());
         // A node that no machine has is refused, and the memory serves as before.
-        interleave(&[1023], "regions", &[&region]);
+        assert_eq!(interleave(&[1023], "regions", [&region]), [false]);
         assert!(of(region.as_ptr()).unwrap());
     }
 

@@ -9,6 +9,7 @@
 //! 2. Workers that are neighbours by number are neighbours on the machine: processors lie in order
 //!    of node, core and hardware thread.
 
+use crate::memory::Policy;
 use crate::os::{process, processor};
 
 /// A processor that this process may use.
@@ -32,6 +33,8 @@ pub struct Topology {
     /// By node, the kernel's number of it if it gives memory too; empty where the kernel shows no
     /// nodes.
     memory: Vec<Option<usize>>,
+    /// The policy of memory that nobody spreads.
+    policy: Policy,
 }
 
 impl Topology {
@@ -39,7 +42,13 @@ impl Topology {
     pub(crate) fn of_machine() -> Topology {
         let siblings = |number| processor::siblings(number).and_then(|list| numbers(&list));
         let memory = processor::memory_nodes().and_then(|list| numbers(&list));
-        Topology::new(processor::processors(), &kernels_nodes(), memory.as_deref(), siblings)
+        let machine = Topology::new(processor::processors(), &kernels_nodes(), memory.as_deref(), siblings);
+        if processor::has_memory_policy() { machine.with_memory_policy() } else { machine }
+    }
+
+    /// The same machine for a process that an operator has given a memory policy. That stays.
+    fn with_memory_policy(self) -> Topology {
+        Topology { memory: Vec::new(), policy: Policy::Operator, ..self }
     }
 
     /// A machine of this shape whose processors are all usable. It numbers processors as Linux does
@@ -80,7 +89,7 @@ impl Topology {
         };
         let mut processors: Vec<Processor> = usable.iter().map(place).collect();
         processors.sort_unstable_by_key(|one| (one.node, one.core, one.thread));
-        Topology { processors, nodes: nodes.len().max(1), memory }
+        Topology { processors, nodes: nodes.len().max(1), memory, policy: Policy::None }
     }
 
     /// The processors, in order of node, core and hardware thread.
@@ -173,6 +182,7 @@ pub struct Workers {
     processors: Box<[Box<[usize]>]>,
     /// The nodes for memory that all cores use.
     shared_memory: Box<[usize]>,
+    memory_policy: Policy,
 }
 
 impl Workers {
@@ -191,13 +201,19 @@ impl Workers {
         let giving = (0..).zip(&machine.memory).filter(|(node, _)| runs(*node));
         let shared_memory: Box<[usize]> = giving.filter_map(|(_, number)| *number).collect();
         let shared_memory = if shared_memory.len() > 1 { shared_memory } else { Box::default() };
-        Workers { nodes_of, cores, is_pinned: !pinned.is_empty(), processors, shared_memory }
+        let memory_policy = machine.policy;
+        Workers { nodes_of, cores, is_pinned: !pinned.is_empty(), processors, shared_memory, memory_policy }
     }
 
     /// The nodes over which memory that all cores use is spread, by the kernel's numbers: those on
     /// which cores run. None where that is one node, or the process has a memory policy already.
     pub fn shared_memory(&self) -> &[usize] {
         &self.shared_memory
+    }
+
+    /// The policy of memory that is not spread over [`Workers::shared_memory`].
+    pub fn memory_policy(&self) -> Policy {
+        self.memory_policy
     }
 
     /// Whether the cores are pinned. Else the nodes of workers say nothing about where they run.
@@ -319,6 +335,32 @@ mod tests {
         assert_eq!(of(&[0, 1, 2, 3, 4, 5], Some(&[2])), []);
         assert_eq!(of(&[2, 3], Some(&[0, 1, 2, 3])), []);
         assert_eq!(shared(&Topology::new(&[2, 5], &[], None, |_| None)), []);
+    }
+
+    #[test]
+    fn memory_of_a_process_with_a_policy_is_not_spread() {
+        let of = |machine: &Topology| {
+            let workers = Workers::new(machine, machine.processors(), 4, 5);
+            (workers.shared_memory().to_vec(), workers.memory_policy())
+        };
+        let machine = Topology::synthetic(2, 2, 1);
+        assert_eq!(of(&machine), (vec![0, 1], Policy::None));
+        assert_eq!(of(&machine.with_memory_policy()), (vec![], Policy::Operator));
+        // Not the same as a process that may take memory of no node that it runs on.
+        let nodes = [(0, vec![0, 1]), (1, vec![2, 3])];
+        let remote = Topology::new(&[0, 1, 2, 3], &nodes, Some(&[2]), |_| None);
+        assert_eq!(of(&remote), (vec![], Policy::None));
+    }
+
+    #[test]
+    #[cfg(not(model))] // it has no nodes
+    fn a_policy_of_the_process_is_found() {
+        // It counts for one thread alone.
+        let found = std::thread::spawn(|| processor::prefer_node(0).map(|()| Topology::of_machine()));
+        match found.join().unwrap() {
+            Ok(machine) => assert_eq!((machine.policy, machine.memory), (Policy::Operator, vec![])),
+            Err(error) => println!("skipped: the kernel gives no memory by node: {error}"),
+        }
     }
 
     #[test]

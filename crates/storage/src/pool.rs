@@ -18,7 +18,7 @@
 use std::io;
 use std::sync::Arc;
 
-use runtime::memory::{self, AtomicArray, HugePages, Region, RegionKind, Spread};
+use runtime::memory::{self, AtomicArray, HugePages, Region, RegionKind};
 use runtime::topology::Workers;
 use runtime::{stop, time};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -37,10 +37,12 @@ use crate::sweep::{Machine, Sweep, batch_size};
 pub use guard::{Miss, PageMut, PageRef, Pinned, Restart};
 pub use latch::yield_for_latch;
 pub use regions::RegionUse;
+pub(crate) use regions::policy;
 pub use state::PoolState;
 
 use growth::Growth;
 use headers::Headers;
+use regions::Policies;
 
 mod growth;
 mod guard;
@@ -152,6 +154,7 @@ pub(crate) struct Counters {
 pub struct Pool {
     region: Arc<Region>,
     headers: Headers,
+    policies: Policies,
     growth: Growth,
     /// Entries of the pages of the file `pages`, and of those of the file `temp`.
     tables: [AtomicArray<AtomicU32>; 2],
@@ -195,9 +198,7 @@ impl Pool {
             table.during("reserving the page table")
         };
         let tables = [table(&pages)?, table(&temporary)?];
-        // Any core asks for any page. Frames are on the node whose helper touches them.
-        let spread = [&**headers.region(), &tables[0], &tables[1]] as [&dyn Spread; 3];
-        memory::interleave(workers.shared_memory(), "frame headers and page tables", &spread);
+        let policies = Policies::spread(workers, &headers, &tables);
         let growth = Growth::new(&region, &headers, cores, workers);
         let machine = Machine { nodes: workers.nodes(), cores: workers.cores() };
         let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
@@ -211,6 +212,7 @@ impl Pool {
             files: [pages, temporary],
             region,
             headers,
+            policies,
             growth,
             #[cfg(variants)]
             views: views::Views::new(frames),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use runtime::Runtime;
 use runtime::file::{self, File, FileLock, OpenOptions};
-use runtime::memory::{self, HugePages};
+use runtime::memory::{self, HugePages, Policy};
 use sync::SpinLock;
 
 use crate::checkpoint::{self, Checkpointer};
@@ -24,7 +24,7 @@ use crate::error::{FormatProblem, IoContext};
 use crate::format::{FORMAT, LOG_FOLDER};
 use crate::log::{Wal, WalOptions};
 use crate::page::Lsn;
-use crate::pool::{PageLog, Pool, PoolOptions, RegionUse};
+use crate::pool::{self, PageLog, Pool, PoolOptions, RegionUse};
 use crate::recovery::{Manner, Recovery, UndoHandler, crew};
 use crate::space::Space;
 use crate::{Error, control, log, node, space};
@@ -102,6 +102,8 @@ pub struct Store {
     pub(crate) runtime: Arc<Runtime>,
     /// Why frames, headers and the log's ring are not locked in memory, if they are not.
     locked: Result<(), String>,
+    /// The memory policy of the log's ring.
+    ring_policy: Policy,
     inheritance: Inheritance,
     /// The start in progress, until `recover` has ended it.
     recovery: SpinLock<Option<Recovery>>,
@@ -150,7 +152,7 @@ impl Store {
         let wal = Wal::create(folder, options.of_log())?;
         let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::New)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
-        let pool = make_pool(options, runtime, (pages, temporary), &wal)?;
+        let (pool, ring_policy) = make_pool(options, runtime, (pages, temporary), &wal)?;
         let locked = lock_memory(&pool, &wal);
         pool.start_writers(runtime);
         let made = Space::create(&pool, &wal).and_then(|space| {
@@ -164,6 +166,7 @@ impl Store {
             space,
             runtime: Arc::clone(runtime),
             locked,
+            ring_policy,
             inheritance: Inheritance::default(),
             recovery: SpinLock::new(&"recovery", None),
             checkpointer: SpinLock::new(&"checkpointer", None),
@@ -193,7 +196,7 @@ impl Store {
         };
         let pages = DataFile::open(&folder.join(PAGES_FILE), opening)?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), temporary)?;
-        let pool = make_pool(options, runtime, (pages, temporary), &wal)?;
+        let (pool, ring_policy) = make_pool(options, runtime, (pages, temporary), &wal)?;
         let locked = lock_memory(&pool, &wal);
         pool.start_writers(runtime);
         let redone = crew::redo(&recovery, runtime, &pool, redo_op)
@@ -214,6 +217,7 @@ impl Store {
             space,
             runtime: Arc::clone(runtime),
             locked,
+            ring_policy,
             inheritance,
             recovery: SpinLock::new(&"recovery", Some(recovery)),
             checkpointer: SpinLock::new(&"checkpointer", None),
@@ -234,7 +238,8 @@ impl Store {
         let (kind, reserved) = (ring.kind(), ring.len());
         let locked = self.locked.is_ok();
         let mut regions = self.pool.regions(locked);
-        regions.push(RegionUse { name: "log", kind, locked, reserved, used, present });
+        let policy = self.ring_policy;
+        regions.push(RegionUse { name: "log", kind, locked, policy, reserved, used, present });
         regions
     }
 
@@ -328,16 +333,19 @@ impl Store {
     }
 }
 
+/// Makes the pool, and spreads the log's ring over the NUMA nodes where it can.
 fn make_pool(
     options: &StoreOptions,
     runtime: &Runtime,
     (pages, temporary): (DataFile, DataFile),
     wal: &Arc<Wal>,
-) -> Result<Arc<Pool>, Error> {
+) -> Result<(Arc<Pool>, Policy), Error> {
     // All cores fill the log's ring. Its helper may have touched some pages by now: they move.
     let (ring, ..) = wal.memory();
-    memory::interleave(runtime.workers().shared_memory(), "the log's latest bytes", &[ring]);
-    Pool::new(options.pool(), runtime.workers(), pages, temporary, Arc::clone(wal) as Arc<dyn PageLog>)
+    let workers = runtime.workers();
+    let [is_spread] = memory::interleave(workers.shared_memory(), "the log's latest bytes", [ring]);
+    let log = Arc::clone(wal) as Arc<dyn PageLog>;
+    Ok((Pool::new(options.pool(), workers, pages, temporary, log)?, pool::policy(workers, is_spread)))
 }
 
 /// Keeps frames, headers and the log's ring from being swapped out: all of them, or none.

@@ -349,4 +349,9 @@ fn a_server_of_one_node_has_its_processors_and_prefers_its_memory() {
     if let (Ok(maps), Ok(_)) = (of_process("numa_maps"), of_system("node/node1/cpulist")) {
         assert!(maps.contains("prefer:0"), "{maps}");
     }
+    // The view says the same. On one node the server asks for no policy; the test may have one.
+    let maps = of_process("numa_maps").unwrap_or_default();
+    let is_default = maps.lines().all(|line| line.split(' ').nth(1) == Some("default"));
+    let policies = server.psql("select string_agg(distinct policy, ' ') from allcore_memory");
+    assert_eq!(policies, if is_default { "none" } else { "operator" }, "{maps}");
 }

@@ -349,7 +349,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
          context_switches:20 migrations:20 page_faults:20 user_only:16 refused:25",
     ),
     view("allcore_page_faults", 12_910, "thread:25 core:23 minor:20 major:20"),
-    view("allcore_memory", 12_911, "region:25 pages:25 locked:16 reserved:20 used:20 present:20"),
+    view("allcore_memory", 12_911, "region:25 pages:25 locked:16 policy:25 reserved:20 used:20 present:20"),
     view(
         "allcore_lock_profile",
         12_900,

@@ -135,6 +135,7 @@ pub(super) fn memory(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
             ("region", text(region.name)),
             ("pages", text(region.kind.name())),
             ("locked", yes(region.locked)),
+            ("policy", text(region.policy.name())),
             ("reserved", bytes(region.reserved)),
             ("used", bytes(region.used)),
             ("present", bytes(region.present)),

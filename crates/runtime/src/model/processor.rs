@@ -27,6 +27,11 @@ pub(crate) fn prefer_node(_: usize) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Whether the process has a memory policy of its own: none.
+pub(crate) fn has_memory_policy() -> bool {
+    false
+}
+
 /// The NUMA nodes that give memory: not shown.
 pub(crate) fn memory_nodes() -> Option<String> {
     None

@@ -95,18 +95,19 @@ pub(crate) fn node_mask(nodes: &[usize]) -> (Vec<usize>, usize) {
     (mask, bits)
 }
 
-/// The NUMA nodes from which this process may take memory, as the kernel lists them. An empty list
-/// where somebody has given it a policy of its own, as `numactl` does: that stays.
-pub(crate) fn memory_nodes() -> Option<String> {
+/// Whether somebody has given this process a memory policy of its own, as `numactl` does.
+pub(crate) fn has_memory_policy() -> bool {
     let mut policy: libc::c_int = libc::MPOL_DEFAULT;
     let (no_mask, no_bits, no_address, no_flags) = (std::ptr::null_mut::<usize>(), 0usize, 0usize, 0usize);
     // SAFETY: the kernel writes the policy, and no mask.
     let done = unsafe {
         libc::syscall(libc::SYS_get_mempolicy, &raw mut policy, no_mask, no_bits, no_address, no_flags)
     };
-    if done == 0 && policy != libc::MPOL_DEFAULT {
-        return Some(String::new());
-    }
+    done == 0 && policy != libc::MPOL_DEFAULT
+}
+
+/// The NUMA nodes from which this process may take memory, as the kernel lists them.
+pub(crate) fn memory_nodes() -> Option<String> {
     let status = read_to_string("/proc/self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
     Some(list.trim().to_owned())
