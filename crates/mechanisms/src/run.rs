@@ -249,6 +249,7 @@ mod tests {
 
     #[test]
     fn a_row_gives_each_arm_a_round_a_pass_and_a_stop_leaves_the_rest_out() {
+        let _alone = crate::locks::tests::alone();
         let options = read("sleep-lock --threads 1,3 --seconds 0.01 --rounds 2");
         let plan = Plan::of(&options).unwrap();
         let measured = plan.measure(plan.rows[0], &AtomicBool::new(false)).unwrap();
