@@ -103,12 +103,22 @@ pub(crate) mod tests {
             let _guard = lock.lock();
             thread::sleep(Duration::from_millis(10));
         };
-        let ((), longest) = during(|| thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(hold))));
-        assert!(longest.is_some());
-        // Other tests may have waited longer meanwhile, at other places.
+        let free = SpinLock::new(&"taken alone", ());
+        let ((), longest) = during(|| {
+            thread::scope(|scope| {
+                (0..4).for_each(|_| _ = scope.spawn(hold));
+                (0..100).for_each(|_| drop(free.lock()));
+            });
+        });
+        let longest = longest.expect("threads waited");
         let rows = profile::rows();
-        let own = rows.iter().find(|row| row.class == "held for 10 ms").expect("a place that took its lock");
-        let place = Place::of(own);
+        let of =
+            |class| Place::of(rows.iter().find(|row| row.class == class).expect("a lock that was taken"));
+        let place = of("taken alone");
+        assert_eq!((place.count, place.contended, place.seconds), (100, 0, 0.0));
+        let place = of("held for 10 ms");
+        // Other tests may have waited longer meanwhile, at other places.
+        assert!(longest.seconds > 0.01, "{longest:?}");
         assert!(place.name.starts_with("\"held for 10 ms\" at mechanisms/src/locks.rs:"), "{}", place.name);
         assert!(place.name.ends_with(" (acquire)") && place.seconds > 0.01, "{place:?}");
         assert!(place.count == 4 && place.contended >= 1, "{place:?}");
