@@ -80,6 +80,19 @@ impl Peer {
         })
     }
 
+    /// The reason why a connection ended before it was ready. `send` and `recv` report it; nobody
+    /// asks the socket for its error (`SO_ERROR`). A Unix socket whose server closed early would
+    /// return that error first, and the server's reason behind it would stay unread.
+    pub(super) fn lost(&self, error: Errno) -> Refusal {
+        match error {
+            Errno::CONNRESET => Refusal::Other(format!(
+                "{} closed the connection while it was set up; is it a server of the arm's kind?",
+                self.name
+            )),
+            error => self.unreachable(error),
+        }
+    }
+
     /// The reason as a line for people.
     pub(super) fn told(&self, refusal: Refusal) -> String {
         match refusal {
@@ -121,20 +134,30 @@ pub(super) fn connect<W: Wire>(
     live: &Live,
     ready: &mut Vec<Connection<W>>,
 ) -> Result<(), String> {
+    let begin = || {
+        let Some(mut attempt) = Attempt::begin(wire, peer)? else { return Ok(None) };
+        // The server begins its work as soon as it has the first bytes.
+        let session = attempt.advance(wire, peer)?;
+        Ok::<_, Refusal>(Some((attempt, session)))
+    };
     let mut under_way = VecDeque::with_capacity(UNDER_WAY_MAX);
+    // The newest attempt's; those before it are ended first, since they count.
+    let mut refusal = None;
     while ready.len() < count {
-        while under_way.len() < UNDER_WAY_MAX.min(count - ready.len()) {
-            let Some(mut attempt) = Attempt::begin(wire, peer).map_err(|refusal| peer.told(refusal))? else {
-                break;
-            };
-            // The server begins its work as soon as it has the first bytes.
-            let session = attempt.advance(wire, peer).map_err(|refusal| peer.told(refusal))?;
-            under_way.push_back((attempt, session));
+        while refusal.is_none() && under_way.len() < UNDER_WAY_MAX.min(count - ready.len()) {
+            match begin() {
+                Ok(Some(begun)) => under_way.push_back(begun),
+                Ok(None) => break,
+                Err(why) => refusal = Some(why),
+            }
         }
         match under_way.pop_front() {
             Some((attempt, Some(session))) => ready.push(Connection { socket: attempt.socket, session }),
             Some((attempt, None)) => ready.push(attempt.end(wire, peer, live)?),
-            None => std::thread::sleep(QUEUE_FULL),
+            None => match refusal {
+                Some(why) => return Err(peer.told(why)),
+                None => std::thread::sleep(QUEUE_FULL),
+            },
         }
         if live.is_stopped() {
             return Err("stopped".to_owned());
@@ -191,8 +214,6 @@ impl<W: Wire> Attempt<W> {
 
     /// Does everything that needs no waiting; returns the session once the connection is ready.
     pub(super) fn advance(&mut self, wire: &W, peer: &Peer) -> Result<Option<W::Session>, Refusal> {
-        sockopt::socket_error(&self.socket).unwrap_or_else(Err).map_err(|error| peer.unreachable(error))?;
-        let broken = |why: String| Refusal::Other(format!("{} {why}", peer.name));
         loop {
             while !self.out.is_empty() {
                 match net::send(&self.socket, &self.out, SendFlags::NOSIGNAL) {
@@ -202,23 +223,16 @@ impl<W: Wire> Attempt<W> {
                     // A server that refuses early has sent its reason, which is in the received
                     // bytes.
                     Err(Errno::PIPE | Errno::CONNRESET) => self.out.clear(),
-                    Err(error) => {
-                        return Err(broken(format!("broke off while the connection was set up: {error}")));
-                    }
+                    Err(error) => return Err(peer.lost(error)),
                 }
             }
             self.input.reserve(INPUT);
             match net::recv(&self.socket, spare_capacity(&mut self.input), RecvFlags::empty()) {
-                Ok((0, _)) => {
-                    let why = "closed the connection while it was set up; is it a server of the arm's kind?";
-                    return Err(broken(why.to_owned()));
-                }
+                Ok((0, _)) => return Err(peer.lost(Errno::CONNRESET)),
                 Ok(_) => (),
                 Err(Errno::AGAIN | Errno::NOTCONN) => return Ok(None),
                 Err(Errno::INTR) => continue,
-                Err(error) => {
-                    return Err(broken(format!("broke off while the connection was set up: {error}")));
-                }
+                Err(error) => return Err(peer.lost(error)),
             }
             let (used, session) = wire.welcome(&mut self.greeting, &self.input, &mut self.out).map_err(
                 |refusal| match refusal {

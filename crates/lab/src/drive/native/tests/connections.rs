@@ -16,7 +16,7 @@ fn set_up_errors_have_advice() {
             1,
             &["preparing `SELECT v FROM lab_native WHERE k = $1`", "load the workload's tables first"],
         ),
-        (full.target.clone(), 9, &[" of 9 clients were connected", "max_connections"]),
+        (full.target.clone(), 9, &["5 of 9 clients were connected", "max_connections"]),
         (at(Address::Unix("/nowhere/at/all".into())), 1, &["no server can be reached at /nowhere/at/all"]),
         // Nothing listens at port 1, and only root could.
         (at(Address::Tcp("localhost".to_owned(), 1)), 1, &["no server can be reached at localhost:1"]),
@@ -26,6 +26,26 @@ fn set_up_errors_have_advice() {
     }
     let error = raise_file_limit(1 << 40).unwrap_err();
     assert!(error.contains("ulimit -n"), "{error}");
+}
+
+#[test]
+fn a_refusal_that_comes_before_the_server_reads_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let target = crate::tests::target_at(crate::arm::Dialect::Postgres, Address::Unix(path));
+    let peer = connect::Peer::resolve(&target.address).unwrap();
+    let wire = Postgres::new(&target, &[], Protocol::Simple);
+    let mut attempt = connect::Attempt::begin(&wire, &peer).unwrap().unwrap();
+    assert!(attempt.advance(&wire, &peer).unwrap().is_none());
+    // A close with the client's greeting unread is a reset.
+    let mut out = Vec::new();
+    fake::error(&mut out, "FATAL", b"53300");
+    let (mut stream, _) = listener.accept().unwrap();
+    std::io::Write::write_all(&mut stream, &out).unwrap();
+    drop(stream);
+    let why = peer.told(attempt.advance(&wire, &peer).err().unwrap());
+    assert!(why.contains("no luck"), "{why}");
 }
 
 #[test]

@@ -110,7 +110,8 @@ struct Session {
 /// A row's description: one column, n.
 const COLUMN: &[u8] = b"\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
 
-fn error(out: &mut Vec<u8>, severity: &str, code: &[u8; 5]) {
+/// Appends an error message.
+pub fn error(out: &mut Vec<u8>, severity: &str, code: &[u8; 5]) {
     let code = std::str::from_utf8(code).unwrap();
     out.extend(message(b'E', format!("S{severity}\0V{severity}\0C{code}\0Mno luck\0\0").as_bytes()));
 }
