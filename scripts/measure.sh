@@ -134,7 +134,8 @@ mechanisms() {
     ALLCORE_COMMIT=$(built_from "${CARGO_TARGET_DIR:-target}/variants/release/allcore")
     export ALLCORE_COMMIT
     pages=(clock-hand=stock clock-hand=published pin=stock pin=step pin=published
-        latch=stock latch=step latch=published free-queues=stock file-lock=stock preload=stock)
+        latch=stock latch=step latch=published free-queues=stock file-lock=stock preload=stock
+        pinned-memory=stock)
     variants 512 "${pages[@]}" snapshot=stock title=stock socket=stock
     engine select-only -w select-only --scale 10 --clients 1,8,64,256,1000
     engine tpcb -w tpcb-like --scale 10 --clients 1,8,64,256,1000
@@ -142,16 +143,15 @@ mechanisms() {
     variants 64 "${pages[@]}"
     engine eviction -w select-only --scale 20 --clients 1,8,64,256
     # A prepared statement does not ask for a relation's size.
-    variants 512 relation-size=stock
+    variants 512 relation-size=stock relation-size=published
     engine simple -w select-only -M simple --scale 10 --clients 1,8,64,256,1000
     # The questions that G26 left open: batches of the hand in a small pool with many sessions, and
-    # small pages.
-    variants 8 clock-hand=stock
+    # ordinary pages.
+    variants 8 clock-hand=stock pinned-memory=stock
     local setting
     for setting in 1 8 64 256; do
         arms+=(--arm "clock-hand batch $setting=$hooked --clock-sweep-batch $setting")
     done
-    arms+=(--arm "clock-hand small pages=$hooked --huge-pages off")
     engine small -w select-only --scale 2 --clients 8,64,256,1000
     engine small-writes -w simple-update --scale 2 --clients 64,256,1000
     if [ ! -e "$stored/rows.json" ]; then

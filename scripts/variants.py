@@ -32,6 +32,7 @@ VARIANTS = [
     "snapshot=stock",
     "free-queues=stock",
     "relation-size=stock,title=stock",
+    "relation-size=published,pinned-memory=stock",
     "socket=stock,file-lock=stock",
     "clock-hand=stock,pin=stock,latch=stock,snapshot=stock,free-queues=stock,preload=stock",
 ]

@@ -219,14 +219,17 @@ impl ServeSettings {
         self.auth.unwrap_or(AuthKind::Trust)
     }
 
-    /// Sets the process's variants. Row `preload` (B14) leaves out a preload, too. The kind of the
-    /// pages stays as set.
+    /// Sets the process's variants. Row `preload` (B14) leaves out a preload, too, and the kind of
+    /// the pages stays as set. Row `pinned-memory` (B14) has ordinary pages.
     #[cfg(variants)]
     pub fn with_variants(mut self) -> Self {
         use variants::chosen::{Arm, Row, choose};
         let choice = self.variant.clone().unwrap_or_default();
         if choice.arm(Row::Preload) == Arm::Stock {
             self.preload = Some(false);
+        }
+        if choice.arm(Row::PinnedMemory) == Arm::Stock {
+            self.huge_pages = Some(HugePagesKind::Off);
         }
         choose(choice);
         self

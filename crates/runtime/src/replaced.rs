@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use sync::atomic::{AtomicBool, Ordering};
 use sync::{LazyLock, OnceLock, WaitQueue, core_local};
-use variants::chosen::{Row, is_stock};
+use variants::chosen::{Arm, Row, arm, is_stock};
 use variants::runs;
 
 use crate::device::How;
@@ -30,12 +30,18 @@ pub fn title(text: &str) {
     }
 }
 
-/// The path of the file whose size the planner asks for.
-static MEASURED: OnceLock<PathBuf> = OnceLock::new();
+/// The file whose size the planner asks for.
+#[derive(Debug)]
+struct Measured {
+    path: PathBuf,
+    /// The open file that all cores share, in the stock state.
+    shared: RegularFile,
+}
+
+static MEASURED: OnceLock<Measured> = OnceLock::new();
 
 core_local! {
-    /// The core's own open file of it. A backend of PostgreSQL has its own, too: the mutex of the
-    /// report's kernel was the inode's.
+    /// The core's own open file of it. A backend of PostgreSQL has its own, too.
     static OWN: OnceCell<RegularFile> = const { OnceCell::new() };
 }
 
@@ -43,30 +49,39 @@ fn open(path: &Path) -> io::Result<RegularFile> {
     regular::open(path, How::READ).map(|(file, _)| file)
 }
 
-/// Names the file whose size the planner asks for: the first one counts.
+/// Names the file of pages, whose size the planner asks for. A process has one; of several, the
+/// first counts.
 ///
 /// # Errors
 /// Those of the system.
 pub fn measure(path: &Path) -> io::Result<()> {
-    if is_stock(Row::RelationSize) && MEASURED.get().is_none() {
-        open(path)?;
-        MEASURED.get_or_init(|| path.to_owned());
+    if arm(Row::RelationSize) != Arm::Allcore && MEASURED.get().is_none() {
+        let shared = open(path)?;
+        MEASURED.get_or_init(|| Measured { path: path.to_owned(), shared });
     }
     Ok(())
 }
 
 /// Row `relation-size` (H11): the planner asks for a relation's size by a seek to the file's end.
 ///
+/// The report's kernel took a mutex of the inode. In the stock state the mutex of one open file,
+/// which all cores share, stands in for it. The published state has an open file a core.
+///
 /// # Panics
 /// When no file was named, or the system fails.
 pub fn relation_size() {
-    if is_stock(Row::RelationSize) {
-        runs::count(Row::RelationSize);
-        OWN.with(|own| {
-            let path = || MEASURED.get().expect("the file was named at the start");
-            let file = own.get_or_init(|| open(path()).expect("the file is there"));
-            os::replaced::seek_to_end(file.fd()).expect("an open file has an end");
-        });
+    let own = match arm(Row::RelationSize) {
+        Arm::Stock => false,
+        Arm::Published => true,
+        Arm::Step | Arm::Allcore => return,
+    };
+    runs::count(Row::RelationSize);
+    let measured = MEASURED.get().expect("the file was named at the start");
+    let seek = |file: &RegularFile| os::replaced::seek_to_end(file.fd()).expect("an open file has an end");
+    if own {
+        OWN.with(|own| seek(own.get_or_init(|| open(&measured.path).expect("the file is there"))));
+    } else {
+        seek(&measured.shared);
     }
 }
 

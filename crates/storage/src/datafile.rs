@@ -127,8 +127,6 @@ impl DataFile {
             }
             opened => opened.during("opening a file of pages")?,
         };
-        #[cfg(variants)]
-        runtime::replaced::measure(path).during("opening a file of pages to measure it")?;
         let pages = file.len().during("looking at a file of pages")? / PAGE_SIZE as u64;
         let pages = u32::try_from(pages).ok().filter(|&pages| pages <= PAGES_MAX);
         let pages = pages.ok_or(Error::Format(FormatProblem::Damaged("pages")))?;

@@ -151,6 +151,8 @@ impl Store {
         write_draft(folder)?;
         let wal = Wal::create(folder, options.of_log())?;
         let pages = DataFile::open(&folder.join(PAGES_FILE), Opening::New)?;
+        #[cfg(variants)]
+        runtime::replaced::measure(&folder.join(PAGES_FILE)).during("opening the pages to measure them")?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), Opening::Empty)?;
         let (pool, ring_policy) = make_pool(options, runtime, (pages, temporary), &wal)?;
         let locked = lock_memory(&pool, &wal);
@@ -195,6 +197,8 @@ impl Store {
             }
         };
         let pages = DataFile::open(&folder.join(PAGES_FILE), opening)?;
+        #[cfg(variants)]
+        runtime::replaced::measure(&folder.join(PAGES_FILE)).during("opening the pages to measure them")?;
         let temporary = DataFile::open(&folder.join(TEMPORARY_FILE), temporary)?;
         let (pool, ring_policy) = make_pool(options, runtime, (pages, temporary), &wal)?;
         let locked = lock_memory(&pool, &wal);
@@ -350,6 +354,10 @@ fn make_pool(
 
 /// Keeps frames, headers and the log's ring from being swapped out: all of them, or none.
 fn lock_memory(pool: &Pool, wal: &Wal) -> Result<(), String> {
+    #[cfg(variants)]
+    if variants::chosen::is_stock(variants::chosen::Row::PinnedMemory) {
+        return Err("the variant pinned-memory=stock locks no memory".to_owned());
+    }
     let [frames, headers] = pool.memory_regions();
     memory::lock(&[frames, headers, wal.memory().0])
 }

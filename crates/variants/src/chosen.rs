@@ -32,8 +32,10 @@ pub enum Row {
     Socket,
     /// Reads of files.
     FileLock,
-    /// Memory of the buffers.
+    /// The moment at which memory of the buffers is touched.
     Preload,
+    /// Pages behind the buffers, and whether they can be swapped out.
+    PinnedMemory,
 }
 
 /// A state of a mechanism, named as by `allcore bench mechanism`.
@@ -53,17 +55,18 @@ pub enum Arm {
 use Arm::{Allcore, Published, Step, Stock};
 
 /// Each row with its name and its arms.
-pub(crate) const ROWS: [(Row, &str, &[Arm]); 10] = [
+pub(crate) const ROWS: [(Row, &str, &[Arm]); 11] = [
     (Row::ClockHand, "clock-hand", &[Stock, Published, Allcore]),
     (Row::Pin, "pin", &[Stock, Step, Published, Allcore]),
     (Row::Latch, "latch", &[Stock, Step, Published, Allcore]),
     (Row::Snapshot, "snapshot", &[Stock, Allcore]),
     (Row::FreeQueues, "free-queues", &[Stock, Allcore]),
-    (Row::RelationSize, "relation-size", &[Stock, Allcore]),
+    (Row::RelationSize, "relation-size", &[Stock, Published, Allcore]),
     (Row::Title, "title", &[Stock, Allcore]),
     (Row::Socket, "socket", &[Stock, Allcore]),
     (Row::FileLock, "file-lock", &[Stock, Allcore]),
     (Row::Preload, "preload", &[Stock, Allcore]),
+    (Row::PinnedMemory, "pinned-memory", &[Stock, Allcore]),
 ];
 
 impl Arm {

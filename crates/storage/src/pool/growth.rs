@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use runtime::helper::{Helper, Urgency};
 use runtime::memory::Region;
+#[cfg(variants)]
+use runtime::memory::RegionKind;
 use runtime::time;
 use runtime::topology::Workers;
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -116,6 +118,10 @@ impl Growth {
         for at in (own..parts.len()).chain(0..own) {
             if let Some(unit) = parts[at].stretch.claim() {
                 #[cfg(variants)]
+                if self.memory.is_unpinned() {
+                    variants::runs::count(variants::chosen::Row::PinnedMemory);
+                }
+                #[cfg(variants)]
                 if is_touched_at_use() {
                     variants::runs::count(variants::chosen::Row::Preload);
                     return Some(self.memory.frames_of(at, unit));
@@ -188,6 +194,14 @@ fn is_touched_at_use() -> bool {
 }
 
 impl Memory {
+    /// Whether this process runs row `pinned-memory` (B14) in its stock state: memory of ordinary
+    /// pages, which the store does not lock.
+    #[cfg(variants)]
+    fn is_unpinned(&self) -> bool {
+        variants::chosen::is_stock(variants::chosen::Row::PinnedMemory)
+            && [&self.frames, &self.headers].iter().all(|region| region.kind() == RegionKind::Ordinary)
+    }
+
     /// The frames of a part's unit.
     fn frames_of(&self, part: usize, unit: usize) -> Range<usize> {
         let frames = &self.parts[part].frames;
