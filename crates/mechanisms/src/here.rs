@@ -1,7 +1,7 @@
 //! Whether a run shows a row: its ratios with the most threads, beside the direction of the report.
 //!
-//! What must hold: the words come from the run's own ratios. A row that only many cores show keeps
-//! the mark that it had before any measurement, and its ratios are judged all the same.
+//! What must hold: the words come from the run's own ratios. A row keeps the mark that it had
+//! before any measurement, and its ratios are judged all the same.
 
 use lab::{Interval, Verdict, figures};
 
@@ -15,15 +15,15 @@ pub(crate) struct Here<'a> {
     pub own: Option<&'a Interval>,
     /// Whether the figure is a size, and less of it the direction of the report.
     pub is_size: bool,
-    /// Why only many cores show the row, named before any measurement.
-    pub many_cores: Option<&'a str>,
+    /// The row's mark: what its published gain needs, named before any measurement.
+    pub needs: Option<&'a str>,
 }
 
 impl Here<'_> {
     /// The words of the row in the table of all rows.
     pub fn words(&self) -> String {
         let words = self.judged();
-        self.many_cores.map_or(words.clone(), |why| format!("many cores only ({why}); {words}"))
+        self.needs.map_or(words.clone(), |needs| format!("{needs}; {words}"))
     }
 
     /// The sentence above the row's table: the ratios, and the words.
@@ -88,7 +88,7 @@ mod tests {
     const ONE_ROUND: Option<&Interval> = Some(&Interval { value: 2.0, low: f64::NAN, high: f64::NAN });
 
     fn here<'a>(published: Option<&'a Interval>, own: Option<&'a Interval>) -> Here<'a> {
-        Here { threads: 64, published, own, is_size: false, many_cores: None }
+        Here { threads: 64, published, own, is_size: false, needs: None }
     }
 
     #[test]
@@ -114,8 +114,10 @@ mod tests {
 
     #[test]
     fn a_mark_set_beforehand_stays_beside_the_figures_of_the_run() {
-        let spin = Here { many_cores: Some("waiters poll"), ..here(LESS, EVEN) };
-        let expected = "many cores only (waiters poll); against the report's direction: published";
+        let spin =
+            Here { needs: Some("needs many cores, 32 in the report (waiters poll)"), ..here(LESS, EVEN) };
+        let expected =
+            "needs many cores, 32 in the report (waiters poll); against the report's direction: published";
         assert_eq!(spin.words(), expected);
         let ratios = "published / stock 0.50 (0.45 to 0.55), allcore / stock no difference";
         assert_eq!(spin.sentence(), format!("With 64 threads {ratios}: {expected}."));

@@ -10,10 +10,11 @@ pub struct Mechanism {
     /// The rows to measure (all); --list names them
     #[arg(value_name = "ROW")]
     pub(crate) rows: Vec<String>,
-    /// Numbers of threads: a range in doubling steps, a list, or both mixed. Threads past the cores
-    /// belong to it: there a holder loses its processor, and stock variants collapse
-    #[arg(long, value_name = "LIST", default_value = "1,2,4,16,64")]
-    pub(crate) threads: String,
+    /// Numbers of threads: a range in doubling steps, a list, or both mixed. [default: powers of 4
+    /// to 64 or past the processors, the processors, twice as many]. Threads past the processors
+    /// belong to it: there a holder loses its own, and stock variants collapse
+    #[arg(long, value_name = "LIST")]
+    pub(crate) threads: Option<String>,
     /// Seconds of a round that count; a tenth more is warm-up
     #[arg(long, value_name = "NUMBER", default_value_t = 0.5)]
     pub(crate) seconds: f64,

@@ -27,7 +27,8 @@ const ABOUT: [&str; 4] = [
      the same pass, with its 95% interval. Above 1 the arm does more, or needs more bytes. An interval \
      that includes 1 is no difference.",
     "The column here compares the ratios of this run with the reports. Its word own is the engine's own arm. \
-     The marks \"many cores only\" were set before any measurement.",
+     A mark such as \"needs many cores\" was set before any measurement: what the published gain needs, \
+     and how much of it the report's machine had.",
     "Two cores show a row through oversubscription or through the work it saves. No row shows what a cache \
      line costs between NUMA nodes where there is one node.",
 ];
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(page.pictures().count(), 1);
         assert!(!page.markdown(None).contains("!["), "a page without plots names none");
         assert!(!markdown.contains("\n\n\n"), "{markdown}");
-        let mark = "| many cores only (waiters need cores of their own to poll on); not measured |";
+        let mark = "| needs many cores, 32 in the report (waiters need cores of their own to poll on); not measured |";
         assert!(markdown.contains(mark), "{markdown}");
     }
 

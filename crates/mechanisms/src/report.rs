@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::here::Here;
 use crate::locks::{self, Place};
 use crate::round::Round;
-use crate::rows::{Part, Row};
+use crate::rows::{Machine, Part, Row};
 
 /// Version of the stored form; raise it when the form changes.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// The columns of a row's table.
 const HEADS: [&str; 10] = [
     "threads",
@@ -77,8 +77,8 @@ pub(crate) struct RowReport {
     pub report: String,
     about: String,
     operation: String,
-    /// Why only a machine with many cores shows the row; absent for other rows.
-    pub many_cores: Option<String>,
+    /// The mark of its published gain ([`Machine`]), in words; absent for other rows.
+    pub needs: Option<String>,
     /// The file or folder of its variants.
     pub code: String,
     /// The unit of its figures: `ops/s`, or `bytes`.
@@ -168,7 +168,7 @@ impl Report {
             report: row.report.to_owned(),
             about: row.about.to_owned(),
             operation: row.operation.to_owned(),
-            many_cores: row.many_cores.map(str::to_owned),
+            needs: row.needs.map(Machine::words),
             code: row.code.to_owned(),
             unit: unit.to_owned(),
             absent,
@@ -253,7 +253,7 @@ impl RowReport {
             published: ratio(Part::Published),
             own: ratio(Part::Allcore),
             is_size: self.unit == "bytes",
-            many_cores: self.many_cores.as_deref(),
+            needs: self.needs.as_deref(),
         }
     }
 
@@ -388,7 +388,9 @@ pub(crate) mod tests {
         let here = report.rows[0].here();
         assert_eq!((here.threads, here.is_size), (64, false));
         let words = "; shown: the engine's own arm alone; against the report's direction: published";
-        assert!(here.words().starts_with("many cores only (") && here.words().ends_with(words));
+        assert!(
+            here.words().starts_with("needs many cores, 8 in the report (") && here.words().ends_with(words)
+        );
     }
 
     #[test]
@@ -422,9 +424,9 @@ pub(crate) mod tests {
         fs::write(&path, report.json()).unwrap();
         let stored = Report::stored(&path).unwrap();
         assert_eq!((stored.table(120), stored.json()), (report.table(120), report.json()));
-        fs::write(&path, report.json().replace("\"version\": 4", "\"version\": 3")).unwrap();
+        fs::write(&path, report.json().replace("\"version\": 5", "\"version\": 4")).unwrap();
         let fault = Report::stored(&path).unwrap_err();
-        assert!(fault.contains("no run of version 4: measure again with --json"), "{fault}");
+        assert!(fault.contains("no run of version 5: measure again with --json"), "{fault}");
     }
 
     #[test]

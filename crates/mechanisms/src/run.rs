@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use lab::files;
@@ -25,6 +26,8 @@ use crate::rows::{ROWS, Row};
 
 /// More threads than any machine of today has, and few enough to be started.
 const MOST_THREADS: usize = 10_000;
+/// The least of the highest number of threads by default.
+const PAST: usize = 64;
 /// The shortest round: a time slice of each of a few threads.
 const SHORTEST: f64 = 0.01;
 /// The longest round, an hour.
@@ -105,8 +108,8 @@ fn plots(options: &Mechanism) -> Option<String> {
 fn list() -> String {
     let width = ROWS.iter().map(|row| row.id.len()).max().unwrap_or_default();
     let line = |row: &Row| {
-        let many_cores = row.many_cores.map_or(String::new(), |why| format!("; many cores only: {why}"));
-        format!("{:width$}  {} ({}{many_cores})\n", row.id, row.about, row.report)
+        let needs = row.needs.map_or(String::new(), |needs| format!("; {}", needs.words()));
+        format!("{:width$}  {} ({}{needs})\n", row.id, row.about, row.report)
     };
     ROWS.iter().map(line).collect()
 }
@@ -129,7 +132,10 @@ impl Plan {
     /// # Errors
     /// A line: the fault, and the remedy.
     fn of(options: &Mechanism) -> Result<Self, String> {
-        let threads = lab::steps("--threads", &options.threads)?;
+        let threads = match &options.threads {
+            Some(threads) => lab::steps("--threads", threads)?,
+            None => default_threads(thread::available_parallelism().map_or(1, usize::from)),
+        };
         if let Some(most) = threads.iter().find(|threads| **threads > MOST_THREADS) {
             return Err(format!("--threads {most}: more than {MOST_THREADS}; name fewer"));
         }
@@ -198,6 +204,18 @@ impl Plan {
     }
 }
 
+/// The numbers of threads on a machine with so many processors. Powers of 4 come with the number of
+/// processors and twice as many. The last is past the processors, where a holder loses its own.
+fn default_threads(processors: usize) -> Vec<usize> {
+    let most = PAST.max(2 * processors).min(MOST_THREADS);
+    let fourfold = std::iter::successors(Some(1usize), |step| step.checked_mul(4));
+    let mut threads: Vec<usize> = fourfold.take_while(|step| *step <= most).collect();
+    threads.extend([processors.min(most), most.min(2 * processors)]);
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
 /// The rows with these names; all without names.
 fn rows(names: &[String]) -> Result<Vec<&'static Row>, String> {
     if names.is_empty() {
@@ -228,9 +246,20 @@ mod tests {
 
     #[test]
     fn the_default_goes_past_the_cores_and_has_all_rows() {
-        let options = read("");
-        let plan = Plan::of(&options).unwrap();
-        assert_eq!((plan.rows.len(), plan.threads), (ROWS.len(), vec![1, 2, 4, 16, 64]));
+        let plan = Plan::of(&read("")).unwrap();
+        assert_eq!(plan.rows.len(), ROWS.len());
+        let cores = thread::available_parallelism().unwrap().get();
+        assert!(plan.threads.contains(&cores) && plan.threads.last() >= Some(&(2 * cores)));
+        for (processors, expected) in [
+            (1, &[1, 2, 4, 16, 64][..]),
+            (2, &[1, 2, 4, 16, 64]),
+            (8, &[1, 4, 8, 16, 64]),
+            (40, &[1, 4, 16, 40, 64, 80]),
+            (384, &[1, 4, 16, 64, 256, 384, 768]),
+            (MOST_THREADS, &[1, 4, 16, 64, 256, 1024, 4096, MOST_THREADS]),
+        ] {
+            assert_eq!(default_threads(processors), expected);
+        }
     }
 
     #[test]

@@ -102,6 +102,11 @@ impl Mapping {
     /// # Errors
     /// A line: the kernel refuses.
     pub fn of(object: &Object, present: bool) -> Result<Self, String> {
+        Self::made(object, present).map_err(|error| format!("no mapping of shared memory: {error}"))
+    }
+
+    /// As [`Mapping::of`]. Allocates nothing, so a fork of this program may call it.
+    pub(super) fn made(object: &Object, present: bool) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let populates = present && object.kind != PageKind::Transparent;
         let flags = libc::MAP_SHARED | if populates { libc::MAP_POPULATE } else { 0 };
@@ -109,23 +114,53 @@ impl Mapping {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let start = unsafe { libc::mmap(ptr::null_mut(), object.bytes, protection, flags, file, 0) };
         if start == libc::MAP_FAILED {
-            return Err(format!("no mapping of shared memory: {}", io::Error::last_os_error()));
+            return Err(io::Error::last_os_error());
         }
         let mapping = Self { start: start.cast(), bytes: object.bytes };
         if object.kind == PageKind::Transparent {
             mapping.advise(libc::MADV_HUGEPAGE)?;
             if present {
-                mapping.advise(libc::MADV_POPULATE_WRITE)?;
+                mapping.populate()?;
             }
         }
         Ok(mapping)
     }
 
-    fn advise(&self, advice: libc::c_int) -> Result<(), String> {
-        // SAFETY: the range is this mapping. The advices used here keep the object's bytes.
+    /// Makes all pages present, in the object and in this address space.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn populate(&self) -> io::Result<()> {
+        self.advise(libc::MADV_POPULATE_WRITE)
+    }
+
+    /// Takes all pages out of the object and of every address space. The next touch of a page
+    /// allocates it, and its words are zero.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn remove(&self) -> io::Result<()> {
+        self.advise(libc::MADV_REMOVE)
+    }
+
+    /// Keeps pages in memory from their first touch on.
+    ///
+    /// # Errors
+    /// The kernel's: the process may not lock so much.
+    pub fn lock(&self) -> io::Result<()> {
+        // SAFETY: the range is this mapping. The call changes no byte.
+        match unsafe { libc::mlock2(self.start.cast(), self.bytes, libc::MLOCK_ONFAULT) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn advise(&self, advice: libc::c_int) -> io::Result<()> {
+        // SAFETY: the range is this mapping. Its words are reached as atomics only, and zeroes are
+        // valid ones.
         match unsafe { libc::madvise(self.start.cast(), self.bytes, advice) } {
             0 => Ok(()),
-            _ => Err(format!("madvise {advice}: {}", io::Error::last_os_error())),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 
@@ -149,8 +184,8 @@ impl Mapping {
 
     /// Drops the entries of this address space's page table. Returns whether the kernel did.
     pub fn forget(&self) -> bool {
-        // SAFETY: the range is this mapping. It is shared, so the object keeps its bytes.
-        unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_DONTNEED) == 0 }
+        // The mapping is shared, so the object keeps its bytes.
+        self.advise(libc::MADV_DONTNEED).is_ok()
     }
 
     fn word(&self, step: usize) -> &AtomicU64 {

@@ -10,12 +10,20 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use super::Mapping;
+use super::{Mapping, Object, WITH_NOTHING};
 
 /// A command: touch every page, then forget them.
 const FORGET: u8 = b'f';
 /// A command: touch every page.
 const KEEP: u8 = b'k';
+/// A command: map the object once more, touch every page there, unmap it.
+const REMAP: u8 = b'm';
+/// As [`REMAP`], with the pages locked.
+const LOCKED: u8 = b'l';
+/// The answer to a command that was done.
+const DONE: u8 = b'd';
+/// The answer to a command that the kernel refused.
+const REFUSED: u8 = b'r';
 
 /// A process that touches a mapping.
 #[derive(Debug)]
@@ -25,11 +33,12 @@ pub struct Toucher {
 }
 
 impl Toucher {
-    /// Starts a process that touches the mapping from a step on, around the end.
+    /// Starts a process that touches an object from a step on, around the end. It has this mapping
+    /// of it.
     ///
     /// # Errors
     /// A line: the kernel refuses.
-    pub fn start(mapping: &Mapping, begin: usize) -> Result<Self, String> {
+    pub fn start(object: &Object, mapping: &Mapping, begin: usize) -> Result<Self, String> {
         let (pipe, other) = UnixStream::pair().map_err(|error| format!("no pipe: {error}"))?;
         // SAFETY: takes no pointer.
         let parent = unsafe { libc::getpid() };
@@ -45,7 +54,7 @@ impl Toucher {
         // allowed after a fork of a program with threads.
         let process = unsafe { libc::fork() };
         if process == 0 {
-            serve(mapping, begin, other.as_raw_fd(), parent);
+            serve(object, mapping, begin, other.as_raw_fd(), parent);
         }
         let error = io::Error::last_os_error();
         // SAFETY: the set that the call above filled in.
@@ -55,12 +64,18 @@ impl Toucher {
 
     /// Touches every page once.
     pub fn touch(&self) {
-        self.ask(KEEP);
+        assert!(self.ask(KEEP), "touches ask nothing of the kernel");
     }
 
     /// Touches every page once, then drops the process's page table entries of them.
     pub fn touch_and_forget(&self) {
-        self.ask(FORGET);
+        assert!(self.ask(FORGET), "the kernel forgets a mapping's entries");
+    }
+
+    /// Maps the object once more, touches every page there, and unmaps it. False if the kernel
+    /// refuses.
+    pub fn remap(&self, locked: bool) -> bool {
+        self.ask(if locked { LOCKED } else { REMAP })
     }
 
     /// Bytes of the process's page tables.
@@ -74,10 +89,12 @@ impl Toucher {
         self.process
     }
 
-    fn ask(&self, command: u8) {
+    /// Whether the process could do it.
+    fn ask(&self, command: u8) -> bool {
         let mut answer = [0];
         let told = (&self.pipe).write_all(&[command]).and_then(|()| (&self.pipe).read_exact(&mut answer));
         told.expect("the process that touches memory has gone");
+        answer == [DONE]
     }
 }
 
@@ -93,27 +110,43 @@ impl Drop for Toucher {
 }
 
 /// The life of the process.
-fn serve(mapping: &Mapping, begin: usize, pipe: RawFd, parent: libc::pid_t) -> ! {
+fn serve(object: &Object, mapping: &Mapping, begin: usize, pipe: RawFd, parent: libc::pid_t) -> ! {
     // SAFETY: takes no pointer. The parent may have ended before it took effect.
     let is_alone =
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid() != parent };
     let mut command = 0u8;
     // SAFETY: the pointers are to one byte of this frame, which lives as long as the process.
     while !is_alone && unsafe { libc::read(pipe, (&raw mut command).cast(), 1) } == 1 {
-        let steps = mapping.steps();
-        for step in 0..steps {
-            mapping.touch((begin + step) % steps);
-        }
-        if command == FORGET && !mapping.forget() {
-            break;
-        }
+        let is_done = match command {
+            REMAP | LOCKED => remap(object, begin, command == LOCKED),
+            _ => {
+                touch(mapping, begin);
+                command != FORGET || mapping.forget()
+            }
+        };
+        let answer = if is_done { DONE } else { REFUSED };
         // SAFETY: as above.
-        if unsafe { libc::write(pipe, (&raw const command).cast(), 1) } != 1 {
+        if unsafe { libc::write(pipe, (&raw const answer).cast(), 1) } != 1 {
             break;
         }
     }
     // SAFETY: ends the process without running anything of this program.
     unsafe { libc::_exit(0) }
+}
+
+fn touch(mapping: &Mapping, begin: usize) {
+    let steps = mapping.steps();
+    (0..steps).for_each(|step| mapping.touch((begin + step) % steps));
+}
+
+/// Whether the kernel let it.
+fn remap(object: &Object, begin: usize, locked: bool) -> bool {
+    let Ok(mapping) = Mapping::made(object, WITH_NOTHING) else { return false };
+    let is_kept = !locked || mapping.lock().is_ok();
+    if is_kept {
+        touch(&mapping, begin);
+    }
+    is_kept
 }
 
 /// Bytes of this process's page tables.

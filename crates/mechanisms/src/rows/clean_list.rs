@@ -10,7 +10,7 @@ use sync::{BatchCursor, CachePadded, Walk};
 use variants::caller::Caller;
 use variants::clean_list::{CleanList, HeldList, ScannedList};
 
-use super::{Arm, Part, Row, Started, compute, next_random};
+use super::{Arm, Machine, Part, Row, Started, compute, next_random};
 use crate::round::{Subject, Worker};
 
 /// Buffers on the list: their headers fit the cache of a core.
@@ -31,7 +31,7 @@ pub(super) const ROW: Row = Row {
     about: "the search for a victim: the list's lock held through the scan, against a scan without the lock",
     operation: "take the first free buffer behind 64 busy ones, compute for 75 ns, put it at the end, \
                 compute again. One in 8 uses it where it lies",
-    many_cores: Some("those who wait for the list's lock need cores of their own"),
+    needs: Some(Machine::Cores(40, "those who wait for the list's lock need cores of their own")),
     code: "crates/variants/src/clean_list",
     arms: &[
         Arm {

@@ -16,7 +16,7 @@ pub(super) const ROW: Row = Row {
     report: "H11",
     about: "a load driver's random numbers: one generator behind a lock, against one for each thread",
     operation: "draw a number, compute for 75 ns",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/random.rs",
     arms: &[
         Arm { name: "random", part: Part::Stock, start: |_| driver(|_| Process) },

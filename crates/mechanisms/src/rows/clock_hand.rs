@@ -5,7 +5,7 @@ use sync::{BatchCursor, CachePadded, Walk};
 use variants::caller::Caller;
 use variants::clock_hand::{Batched, Frames, Hand, OneByOne, Start};
 
-use super::{Arm, Part, Row, Started, next_random};
+use super::{Arm, Machine, Part, Row, Started, next_random};
 use crate::round::{Subject, Worker};
 
 /// Frames of the pool: their headers fit the cache of a core, so that the hand is the bottleneck.
@@ -23,7 +23,7 @@ pub(super) const ROW: Row = Row {
     report: "G26",
     about: "the clock sweep's shared hand: one atomic add a frame, against a batch of 64 frames a claim",
     operation: "search for a victim in 4096 frames, use 3 frames",
-    many_cores: None,
+    needs: Some(Machine::Nodes(6, "the hand's line costs a transfer for each frame")),
     code: "crates/variants/src/clock_hand",
     arms: &[
         Arm { name: "one by one", part: Part::Stock, start: |_| pool(OneByOne::new(FRAMES)) },

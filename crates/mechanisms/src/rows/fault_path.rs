@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "faults on resident shared memory: the object's lock exclusive, against shared, against no fault",
     operation: "reach 4 KiB of 4 MiB; all is forgotten after each pass, but not by the last arm",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/memory",
     arms: &[
         Arm {
@@ -87,7 +87,7 @@ impl Shared {
 }
 
 /// The step at which a thread begins: threads are spread over the memory.
-fn begin(thread: usize, steps: usize) -> usize {
+pub(super) fn begin(thread: usize, steps: usize) -> usize {
     thread * 97 % steps
 }
 
@@ -132,7 +132,8 @@ impl<T: Fn(&Mapping, &mut Caller, usize) + Sync> Subject for Faults<T> {
 fn processes(threads: usize) -> Started {
     let shared = Shared::new(PageKind::Ordinary)?;
     let mapping = Mapping::of(&shared.object, WITH_NOTHING)?;
-    let start = |thread| Toucher::start(&mapping, begin(thread, mapping.steps())).map(Mutex::new);
+    let start =
+        |thread| Toucher::start(&shared.object, &mapping, begin(thread, mapping.steps())).map(Mutex::new);
     let touchers = (0..threads).map(start).collect::<Result<_, _>>()?;
     Ok(Box::new(Processes { shared, touchers }))
 }

@@ -26,7 +26,7 @@ pub(super) const ROW: Row = Row {
     about: "reads of a file: under its lock taken exclusively, against shared, against none. Beside other programs the \
             row may turn round, as they take the processors that waiters leave",
     operation: "read 8 KiB at random of a file in memory",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/reads",
     arms: &[
         Arm {

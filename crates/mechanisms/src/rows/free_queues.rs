@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "queues of free frames under a mutex: one for each NUMA node, against 8 segments a node",
     operation: "take a frame, compute for 75 ns, give it back, compute for 75 ns",
-    many_cores: None,
+    needs: None,
     code: "crates/variants/src/free_queues",
     arms: &[
         Arm {

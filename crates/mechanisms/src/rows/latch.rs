@@ -6,7 +6,7 @@ use sync::{CachePadded, VersionLatch};
 use variants::caller::Caller;
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
 
-use super::{Arm, Part, Row, Started, compute};
+use super::{Arm, Machine, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// One operation in so many is a change.
@@ -22,7 +22,7 @@ pub(super) const ROW: Row = Row {
     report: "P15, B14",
     about: "shared latches: LWLock's fields under a spin lock, a compare-and-swap loop, an optimistic add",
     operation: "1 change of 2 words in 64 operations, the others read both under a shared latch for 75 ns",
-    many_cores: None,
+    needs: Some(Machine::Nodes(4, "a failed exchange costs another transfer of the line")),
     code: "crates/variants/src/latch",
     arms: &[
         Arm { name: "lwlock-9.4", part: Part::Stock, start: start::<FieldsLatch> },

@@ -13,6 +13,7 @@ mod needs_buffer;
 mod no_remap;
 mod page_tables;
 mod pin;
+mod pinned_memory;
 mod preload;
 mod relation_size;
 mod run_queue;
@@ -40,6 +41,7 @@ pub(crate) const ROWS: &[Row] = &[
     free_queues::ROW,
     fault_path::ROW,
     preload::ROW,
+    pinned_memory::ROW,
     page_tables::ROW,
     no_remap::ROW,
     semaphore::ROW,
@@ -62,13 +64,33 @@ pub(crate) struct Row {
     pub about: &'static str,
     /// The operation that every arm repeats.
     pub operation: &'static str,
-    /// Why only a machine with many cores shows the row, named before any measurement; absent for
-    /// a row that two cores can show.
-    pub many_cores: Option<&'static str>,
+    /// The machine that the published gain needs, named before any measurement; absent for a row
+    /// that two cores can show.
+    pub needs: Option<Machine>,
     /// The file or folder of its variants.
     pub code: &'static str,
     /// The first one is the stock state. A row whose engine type needs a server has no own arm.
     pub arms: &'static [Arm],
+}
+
+/// A machine that shows the gain of a published fix: how many it has of what, on the report's
+/// machine, and why.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Machine {
+    /// Threads that run at once: many cores.
+    Cores(usize, &'static str),
+    /// Cache lines that move between NUMA nodes, or between sockets: several of them.
+    Nodes(usize, &'static str),
+}
+
+impl Machine {
+    /// The mark of its row.
+    pub fn words(self) -> String {
+        match self {
+            Self::Cores(cores, why) => format!("needs many cores, {cores} in the report ({why})"),
+            Self::Nodes(nodes, why) => format!("needs several NUMA nodes, {nodes} in the report ({why})"),
+        }
+    }
 }
 
 /// An implementation of a row's mechanism.
@@ -151,11 +173,13 @@ mod tests {
     use crate::round::{Outcome, round};
 
     /// The arms that a machine may refuse, each with a part of the reason.
-    const MAY_REFUSE: [(&str, &str, &str); 6] = [
+    const MAY_REFUSE: [(&str, &str, &str); 8] = [
         ("fault-path", "transparent huge", "no transparent huge pages"),
         ("fault-path", "reserved huge", "free huge pages"),
         ("preload", "transparent huge", "no transparent huge pages"),
         ("preload", "reserved huge", "free huge pages"),
+        ("pinned-memory", "transparent huge", "no transparent huge pages"),
+        ("pinned-memory", "reserved huge", "free huge pages"),
         ("page-tables", "processes, huge", "no transparent huge pages"),
         ("page-tables", "processes, reserved", "free huge pages"),
     ];

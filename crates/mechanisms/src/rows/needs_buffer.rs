@@ -5,7 +5,7 @@ use sync::{CachePadded, WaitQueue};
 use variants::caller::Caller;
 use variants::needs_buffer::{KINDS, MutexNeeds, Needs, SharedNeeds};
 
-use super::{Arm, Part, Row, Started, compute};
+use super::{Arm, Machine, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// One operation in so many takes a buffer of which there are fewer than threads.
@@ -23,7 +23,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "the flags of what waiters need, looked at by each release: under a mutex, or shared by atomics",
     operation: "take a buffer, compute for 75 ns, free it; 1 in 256 takes one that others wait for",
-    many_cores: None,
+    needs: Some(Machine::Cores(40, "those who free buffers meet at the mutex only if they run at once")),
     code: "crates/variants/src/needs_buffer",
     arms: &[
         Arm { name: "mutex", part: Part::Stock, start: |threads| pool(MutexNeeds::new(threads), threads) },

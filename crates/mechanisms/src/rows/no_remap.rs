@@ -15,7 +15,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "reads of a file: mapped and unmapped each, with an interrupt of other CPUs, against copied",
     operation: "read 8 KiB at random of a file in memory; direct reads are of the disk",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/reads",
     arms: &[
         Arm {

@@ -19,7 +19,7 @@ pub(super) const ROW: Row = Row {
     report: "DragonFly, in B14",
     about: "page tables of 64 MiB that all reach: one for each process, against one for all",
     operation: "none: the figure is the bytes of all page tables, and less is better",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/memory",
     arms: &[
         Arm { name: "processes", part: Part::Stock, start: |threads| processes(threads, PageKind::Ordinary) },
@@ -52,7 +52,8 @@ struct Tables {
 fn processes(threads: usize, kind: PageKind) -> Started {
     let object = Object::new(BYTES, kind)?;
     let mapping = Mapping::of(&object, WITH_NOTHING)?;
-    let touchers = (0..threads).map(|_| Toucher::start(&mapping, 0)).collect::<Result<Box<[_]>, _>>()?;
+    let touchers =
+        (0..threads).map(|_| Toucher::start(&object, &mapping, 0)).collect::<Result<Box<[_]>, _>>()?;
     let grow = |toucher: &Toucher| {
         let before = toucher.table_bytes();
         toucher.touch();

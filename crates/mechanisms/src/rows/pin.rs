@@ -5,7 +5,7 @@ use sync::{CachePadded, Version, VersionLatch};
 use variants::caller::Caller;
 use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
 
-use super::{Arm, Part, Row, Started, compute};
+use super::{Arm, Machine, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// One operation in so many tries to replace the page.
@@ -23,7 +23,7 @@ pub(super) const ROW: Row = Row {
     report: "P15",
     about: "pins of a hot page: a count under a spin lock, a compare-and-swap loop, an optimistic add, none",
     operation: "pin, read 2 words for 75 ns, unpin; 1 in 1024 tries to replace the page",
-    many_cores: None,
+    needs: Some(Machine::Nodes(4, "a failed exchange costs another transfer of the line")),
     code: "crates/variants/src/pin",
     arms: &[
         Arm { name: "spin lock", part: Part::Stock, start: start::<CountedFrame> },

@@ -32,7 +32,7 @@ pub(super) const ROW: Row = Row {
     operation: "reach 4 KiB of 4 MiB that the thread has just made. Pages are ordinary, except in the arms \
                 named huge. Pages made present are in the caches, and touched ones in the TLB, too. Seconds \
                 are of processor time, without the making",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/memory",
     arms: &[
         Arm {

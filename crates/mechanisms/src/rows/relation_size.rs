@@ -6,7 +6,7 @@ use calls::size::{Pages, Seek, Stat, grow};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::{CachePadded, Mutex};
 
-use super::{Arm, Part, Row, Started, compute};
+use super::{Arm, Machine, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// Every operation of this number grows the file, which takes microseconds.
@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
     about: "a table's pages, which each planner asks for: lseek on one file, against lseek and fstat on a \
             file for each thread, against memory. The file's mutex stands in for the inode's of 2011",
     operation: "ask for the number of pages, compute for 1 us; 1 in 65,536 adds a page",
-    many_cores: None,
+    needs: Some(Machine::Cores(64, "those who seek meet at the mutex only if they run at once")),
     code: "crates/calls/src/size.rs",
     arms: &[
         Arm { name: "lseek, shared file", part: Part::Stock, start: |_| table(Seek::shared(file()?)) },

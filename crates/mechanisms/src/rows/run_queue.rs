@@ -33,7 +33,7 @@ pub(super) const ROW: Row = Row {
     report: "K07, B14",
     about: "a server's switches between sessions: a thread for each connection, against fibers a core",
     operation: "send 64 bytes over a UNIX-domain socket and wait for their echo; a client asks 4 at a time",
-    many_cores: None,
+    needs: None,
     code: "crates/runtime/src/net",
     arms: &[
         Arm {

@@ -20,7 +20,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "semaphores: System V's, a call of the kernel each time, against POSIX's, which call it to sleep",
     operation: "wait, compute for 150 ns, post, compute for 150 ns; a semaphore for each 2 threads",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/semaphore.rs",
     arms: &[
         Arm {

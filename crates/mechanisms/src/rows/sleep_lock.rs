@@ -6,7 +6,7 @@ use variants::sleep_lock::{AdaptiveLock, FutexLock};
 use variants::spin::{Exclusion, Lock};
 
 use super::spin::section;
-use super::{Arm, Part, Row, Started};
+use super::{Arm, Machine, Part, Row, Started};
 
 /// Steps of computing in a section, some 750 ns: what a search in a descriptor table takes.
 const INSIDE: u32 = 375;
@@ -19,7 +19,7 @@ pub(super) const ROW: Row = Row {
     report: "K07",
     about: "locks that sleep: the kernel asked at each contended step, against spinning while the owner runs",
     operation: "lock, compute for 0.75 us, unlock, compute for 0.75 us",
-    many_cores: Some("a waiter needs a core of its own to spin on while the owner runs"),
+    needs: Some(Machine::Cores(8, "a waiter needs a core of its own to spin on while the owner runs")),
     code: "crates/variants/src/sleep_lock",
     arms: &[
         Arm { name: "futex", part: Part::Stock, start: start::<FutexLock> },

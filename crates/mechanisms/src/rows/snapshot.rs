@@ -20,7 +20,7 @@ pub(super) const ROW: Row = Row {
     report: "P15",
     about: "snapshots: a copy of the list of running transactions under a lock, against one load",
     operation: "take a snapshot and look at the newest commit; 1 in 8 begins, takes one and commits",
-    many_cores: None,
+    needs: None,
     code: "crates/variants/src/snapshot",
     arms: &[
         Arm { name: "list", part: Part::Stock, start: |threads| moments(ListSnapshots::new(threads)) },

@@ -16,7 +16,7 @@ pub(super) const ROW: Row = Row {
     report: "K07",
     about: "messages over UNIX-domain sockets: one lock over all sockets, against a lock each, against batches",
     operation: "send 64 bytes and receive them",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/messages.rs",
     arms: &[
         Arm { name: "one lock", part: Part::Stock, start: |threads| talk(OneLock::new(threads)?) },

@@ -8,7 +8,7 @@ use sync::atomic::{AtomicU64, Ordering};
 use variants::caller::Caller;
 use variants::spin::{Exclusion, Lock, Mcs, TestAndSet, TestTestAndSet, Ticket};
 
-use super::{Arm, Part, Row, Started, compute};
+use super::{Arm, Machine, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
 
 /// Words that a section changes, on a line of their own.
@@ -22,7 +22,7 @@ pub(super) const ROW: Row = Row {
     report: "P15, B14",
     about: "spin locks: test-and-set that all waiters storm, against a queue in which each polls its own line",
     operation: "lock, add 1 to 4 words, unlock, compute for 150 ns",
-    many_cores: Some("waiters need cores of their own to poll on"),
+    needs: Some(Machine::Cores(32, "waiters need cores of their own to poll on")),
     code: "crates/variants/src/spin",
     arms: &[
         Arm { name: "test-and-set", part: Part::Stock, start: start::<TestAndSet> },

@@ -17,7 +17,7 @@ pub(super) const ROW: Row = Row {
     report: "B14",
     about: "the statement that a session shows: a system call a title, against none, against shared memory",
     operation: "show a statement, compute for 0.5 us, show that the session is idle",
-    many_cores: None,
+    needs: None,
     code: "crates/calls/src/title.rs",
     arms: &[
         Arm { name: "prctl", part: Part::Stock, start: sessions::<NameCall> },
