@@ -81,6 +81,8 @@ measure() {
 results() {
     mkdir -p "$stored"
     runs=()
+    ALLCORE_COMMIT=$(built_from "$lab")
+    export ALLCORE_COMMIT
     measure select-only 2048 -w select-only --scale 20
     measure tpcb 2048 -w tpcb-like --scale 20
     measure oltp_read_only 2048 -w oltp_read_only
@@ -96,7 +98,7 @@ built_from() {
     local program=$1 source sources tree changes
     read -ra sources <<< "$(cut -d: -f2- "$program.d")"
     for source in "${sources[@]}"; do
-        [ ! "$source" -nt "$program" ] || { echo "$program is older than $source: run make mechanisms" >&2; exit 2; }
+        [ ! "$source" -nt "$program" ] || { echo "$program is older than $source: build it again" >&2; exit 2; }
     done
     tree=$(git -C "$(dirname "$source")" rev-parse --show-toplevel 2> /dev/null) || return 0
     changes=$(git -C "$tree" status --porcelain -- crates Cargo.toml Cargo.lock)

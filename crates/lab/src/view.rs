@@ -6,10 +6,11 @@
 //! What must hold: a failed write changes nothing about a run. The view reads no keys, so that
 //! Ctrl-C reaches the sweep.
 
+use std::fmt;
 use std::io::{Write, stderr};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::figures;
 use crate::record::{Point, Round};
@@ -43,8 +44,9 @@ struct View<W> {
 
 impl<W: Write> View<W> {
     fn new(out: W, bar: ProgressBar) -> Self {
-        let style = ProgressStyle::with_template("[{pos}/{len}] [{bar:20}] {eta} left, {wide_msg}");
-        bar.set_style(style.expect("a valid template").progress_chars("=> "));
+        let style = ProgressStyle::with_template("[{pos}/{len}] [{bar:20}] {left}{wide_msg}");
+        let style = style.expect("a valid template").with_key("left", time_left);
+        bar.set_style(style.progress_chars("=> "));
         Self { out, bar, stage: None, last: Default::default() }
     }
 
@@ -71,7 +73,8 @@ impl<W: Write + Send> Progress for View<W> {
         let (done, passed) = (done.saturating_sub(before.0) as f64, since.saturating_sub(before.1));
         let Some(stage) = self.stage.as_ref().filter(|_| !passed.is_zero()) else { return };
         let tps = figures::number(done / passed.as_secs_f64());
-        self.bar.set_message(figures::plain(&format!("{}: {tps} tps", point(stage))));
+        // A narrow terminal cuts the end off.
+        self.bar.set_message(figures::plain(&format!("{tps} tps: {}", point(stage))));
     }
 
     fn end(&mut self, round: &Round, _: &Point) {
@@ -97,6 +100,14 @@ impl<W: Write + Send> Progress for View<W> {
 impl<W> Drop for View<W> {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// The time that the rounds ahead take. Nothing is known of it before the first round is done.
+fn time_left(bar: &ProgressState, out: &mut dyn fmt::Write) {
+    if bar.pos() > 0 {
+        // The bar is drawn again in a moment.
+        let _ = write!(out, "{:#} left, ", HumanDuration(bar.eta()));
     }
 }
 
@@ -166,6 +177,6 @@ mod tests {
         assert_eq!(view.bar.message(), "select-only, prepared, 1 client, allcore");
         view.tick(500, Duration::from_millis(500));
         view.tick(2_500, Duration::from_secs(1));
-        assert_eq!(view.bar.message(), "select-only, prepared, 1 client, allcore: 4,000 tps");
+        assert_eq!(view.bar.message(), "4,000 tps: select-only, prepared, 1 client, allcore");
     }
 }
