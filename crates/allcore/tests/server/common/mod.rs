@@ -83,11 +83,14 @@ impl Server {
         self.arguments = extra.iter().map(|&s| s.to_owned()).collect();
     }
 
-    /// Starts the process and waits until it answers.
+    /// Starts the process and waits until it answers and its log tells of the start. A thread of
+    /// its own writes the log, and may be behind.
     pub fn launch(&mut self) {
+        let (old, is_quiet) = (self.log().len(), self.arguments.iter().any(|a| a == "--log-level"));
         self.launch_unready();
+        let is_told = |server: &Self| is_quiet || server.log()[old..].contains("ready for connections");
         let deadline = Instant::now() + Duration::from_secs(180);
-        while self.try_psql("postgres", "select 1").is_err() {
+        while self.try_psql("postgres", "select 1").is_err() || !is_told(self) {
             let exited = self.child.as_mut().unwrap().try_wait().unwrap();
             assert!(
                 exited.is_none() && Instant::now() < deadline,
