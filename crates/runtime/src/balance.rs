@@ -82,12 +82,10 @@ impl Balance {
     /// The load of a core since the last look.
     fn load(&mut self, core: usize, now: u64, elapsed: u64) -> Load {
         let turns = self.shared.turns.get(core);
-        // Relaxed: figures, of which one may be a moment older than another.
-        let sleeps_since = turns.sleeps_since.load(Ordering::Relaxed);
-        let sleeping = if sleeps_since == 0 { 0 } else { now.saturating_sub(sleeps_since) };
         let before = self.seen[core];
+        // Relaxed: figures, of which one may be a moment older than another.
         let mut present = Seen {
-            idle: turns.idle.load(Ordering::Relaxed) + sleeping,
+            idle: turns.idle.total(now),
             turns: turns.count.load(Ordering::Relaxed),
             waited: turns.waited.load(Ordering::Relaxed),
             in_turn: before.in_turn,

@@ -32,10 +32,8 @@ pub(crate) struct Turns {
     /// Sessions that it has given to other cores, and those that it has got from them.
     pub(crate) moved_out: AtomicU64,
     pub(crate) moved_in: AtomicU64,
-    /// Time in which it had nothing to do, in nanoseconds, without the present such time.
-    pub(crate) idle: AtomicU64,
-    /// Since when it has nothing to do; 0 while it has.
-    pub(crate) sleeps_since: AtomicU64,
+    /// Time in which it had nothing to do.
+    pub(crate) idle: Idle,
 }
 
 impl Turns {
@@ -44,6 +42,37 @@ impl Turns {
     pub(crate) fn add(count: &AtomicU64, more: usize) {
         // Relaxed: readers want no order.
         count.store(count.load(Ordering::Relaxed) + more as u64, Ordering::Relaxed);
+    }
+}
+
+/// The time in which a worker had nothing to do. It is one word, so that a reader always sees a
+/// sleep as either under way or counted.
+///
+/// Bit 0 is set during a sleep. The other bits are the nanoseconds of all sleeps before, modulo
+/// 2^63, from which a sleep under way subtracts the time of its beginning.
+#[derive(Debug, Default)]
+pub(crate) struct Idle(AtomicU64);
+
+impl Idle {
+    /// A sleep begins at this time. Only by the worker, as [`Idle::end`].
+    #[inline]
+    pub(crate) fn begin(&self, now: u64) {
+        // Relaxed, here and below: a figure for a reader.
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_sub(now << 1) | 1, Ordering::Relaxed);
+    }
+
+    /// The sleep is over.
+    #[inline]
+    pub(crate) fn end(&self, now: u64) {
+        self.0.store((self.0.load(Ordering::Relaxed) & !1).wrapping_add(now << 1), Ordering::Relaxed);
+    }
+
+    /// Nanoseconds of all sleeps until this time. It may be a moment before the last one's
+    /// beginning.
+    pub(crate) fn total(&self, now: u64) -> u64 {
+        let word = self.0.load(Ordering::Relaxed);
+        let since = if word & 1 == 1 { now << 1 } else { 0 };
+        u64::try_from((word & !1).wrapping_add(since).cast_signed() >> 1).unwrap_or(0)
     }
 }
 
@@ -171,5 +200,25 @@ impl Shared {
     pub(crate) fn session_count(&self) -> usize {
         // Relaxed: a count orders nothing else.
         self.sessions.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_counts_while_it_is_under_way_and_once_it_is_over() {
+        let idle = Idle::default();
+        assert_eq!(idle.total(1_000), 0);
+        idle.begin(1_000);
+        // A reader's clock may be read before the worker's.
+        assert_eq!([990, 1_000, 1_300].map(|now| idle.total(now)), [0, 0, 300]);
+        idle.end(1_500);
+        assert_eq!([1_400, 9_000].map(|now| idle.total(now)), [500, 500]);
+        idle.begin(2_000);
+        assert_eq!([1_900, 2_000, 2_001].map(|now| idle.total(now)), [400, 500, 501]);
+        idle.end(2_000);
+        assert_eq!(idle.total(u64::MAX), 500);
     }
 }

@@ -123,8 +123,7 @@ impl Worker {
         }
         let began = time::begin_turn();
         let turns = self.core.shared.turns.get(self.core.number);
-        // Relaxed, here and below: figures for a reader.
-        turns.sleeps_since.store(began, Ordering::Relaxed);
+        turns.idle.begin(began);
         let deadline = timer::next_deadline();
         let (gap, longest) = (self.gap.get(), self.core.shared.poll_nanos);
         // Polling pays only while work usually comes before it would end.
@@ -133,9 +132,9 @@ impl Worker {
         }
         // A new gap has the weight 1/8, so one lull does not end polling and one burst does not
         // start it.
-        let lasted = time::begin_turn() - began;
-        turns.sleeps_since.store(0, Ordering::Relaxed);
-        Turns::add(&turns.idle, lasted as usize);
+        let ended = time::begin_turn();
+        turns.idle.end(ended);
+        let lasted = ended - began;
         self.gap.set(gap - gap / 8 + lasted / 8);
     }
 
