@@ -9,6 +9,7 @@ use std::fmt::{self, Write as _};
 use runtime::net::{Greet, Talk};
 use runtime::workers::WorkerUse;
 use sql::database::Database;
+use sync::profile::{self, Counts};
 
 /// Answers those who ask for the counts of `database`; [`runtime::net::Door`] calls it.
 #[must_use]
@@ -99,10 +100,12 @@ impl Metric<'_> {
 fn page(database: &Database) -> String {
     let mut page = Page(String::with_capacity(8 << 10));
     databases(&mut page, database);
+    sessions(&mut page, database);
     workers(&mut page, database);
     counters(&mut page, database);
     buffers(&mut page, database);
     log(&mut page, database);
+    locks(&mut page);
     page.0
 }
 
@@ -116,6 +119,29 @@ fn databases(page: &mut Page, database: &Database) {
     for one in &counts {
         ended.sample(&[("database", &one.database.1), ("end", "commit")], one.committed);
         ended.sample(&[("database", &one.database.1), ("end", "rollback")], one.rolled_back);
+    }
+}
+
+fn sessions(page: &mut Page, database: &Database) {
+    let summary = database.activity_summary();
+    let mut groups =
+        page.metric("allcore_sessions_by_wait", "gauge", "Sessions by state and by what they wait for.");
+    for ((state, kind, event), count) in summary.groups {
+        groups.sample(&[("state", state), ("wait_event_type", kind), ("wait_event", event)], count);
+    }
+    for (name, help, age) in [
+        (
+            "allcore_oldest_transaction_seconds",
+            "Age of the oldest open transaction.",
+            summary.oldest_transaction,
+        ),
+        (
+            "allcore_oldest_statement_seconds",
+            "Age of the oldest running statement.",
+            summary.oldest_statement,
+        ),
+    ] {
+        page.gauge(name, help, age.as_secs_f64());
     }
 }
 
@@ -195,6 +221,10 @@ fn buffers(page: &mut Page, database: &Database) {
     for (node, frames) in pool.free.iter().enumerate() {
         free.sample(&[("node", &node.to_string())], frames);
     }
+    page.gauge("allcore_buffer_hand", "The clock sweep's next frame.", pool.hand);
+    page.gauge("allcore_buffer_sweep_batch", "Frames that a core claims at a time.", pool.sweep_batch);
+    let mut pages = page.metric("allcore_buffer_page_kind", "gauge", "The kind of the buffers' pages, as 1.");
+    pages.sample(&[("pages", pool.kind.name())], 1);
     let counts = pool.statistics;
     for (name, help, count) in [
         ("allcore_buffer_passes_total", "Complete passes of the clock sweep.", counts.passes),
@@ -212,11 +242,43 @@ fn buffers(page: &mut Page, database: &Database) {
 fn log(page: &mut Page, database: &Database) {
     let log = database.folder().log();
     page.counter("allcore_log_reserved_bytes_total", "End of the log's reserved part.", log.position.0);
+    page.counter("allcore_log_filled_bytes_total", "End of the log's filled part.", log.filled.0);
     page.counter("allcore_log_durable_bytes_total", "End of the log's durable part.", log.durable.0);
     page.counter("allcore_log_writes_total", "Writes of the log.", log.writes.departures);
+    page.counter("allcore_log_written_bytes_total", "Bytes that these wrote.", log.writes.bytes);
     page.counter("allcore_log_served_total", "Sessions whose wait a log write ended.", log.writes.served);
     page.gauge("allcore_log_writes_in_flight", "Log writes under way.", log.writes.in_flight);
+    page.gauge("allcore_log_depth", "Log writes that may be under way at a time.", log.writes.depth);
     page.gauge("allcore_log_segments", "Segments of the log.", log.segments);
+}
+
+/// The lock profile. It has no places before the profiler is first enabled.
+fn locks(page: &mut Page) {
+    let rows = profile::rows();
+    for (name, kind, help, value) in [
+        (
+            "allcore_lock_taken_total",
+            "counter",
+            "Times each place took its lock.",
+            (|one| one.count as f64) as fn(&Counts) -> f64,
+        ),
+        ("allcore_lock_contended_waits_total", "counter", "Times it had to wait.", |one| {
+            one.contended_wait as f64
+        }),
+        ("allcore_lock_contended_holds_total", "counter", "Holds for which others waited.", |one| {
+            one.contended_hold as f64
+        }),
+        ("allcore_lock_wait_seconds_total", "counter", "Time waited.", |one| one.wait_total as f64 / 1e9),
+        ("allcore_lock_hold_seconds_total", "counter", "Time held.", |one| one.hold_total as f64 / 1e9),
+        ("allcore_lock_wait_seconds_max", "gauge", "The longest wait.", |one| one.wait_max as f64 / 1e9),
+        ("allcore_lock_hold_seconds_max", "gauge", "The longest hold.", |one| one.hold_max as f64 / 1e9),
+    ] {
+        let mut metric = page.metric(name, kind, help);
+        for row in &rows {
+            let labels = [("class", row.class), ("site", &row.site), ("kind", row.kind.as_str())];
+            metric.sample(&labels, value(&row.counts));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use runtime::hash::{HashMap, HashSet};
 use runtime::interrupt::{Interrupt, Reason};
 use runtime::wait_event::WaitEvent;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use sync::{CachePadded, Caption, OnceLock, SpinLock};
+use sync::{CachePadded, Caption, OnceLock, SpinLock, assert_apart};
 
 use crate::clock::clock;
 
@@ -92,12 +93,28 @@ pub struct Activity {
     pub(crate) wait_event: Option<WaitEvent>,
 }
 
+/// All sessions in short.
+#[derive(Clone, Debug, Default)]
+pub struct ActivitySummary {
+    /// Sessions by state and wait event, named as in `pg_stat_activity`. An event's kind and name
+    /// are empty where a session runs.
+    pub groups: BTreeMap<(&'static str, &'static str, &'static str), usize>,
+    /// The age of the oldest open transaction; zero if there is none.
+    pub oldest_transaction: Duration,
+    /// The age of the oldest statement that runs; zero if there is none.
+    pub oldest_statement: Duration,
+}
+
 /// The sessions' slots.
 pub(crate) struct ActivityTable {
     slots: Box<[CachePadded<Slot>]>,
-    free: SpinLock<Free>,
-    numbers: SpinLock<Numbers>,
+    // Written by each session that begins or ends.
+    free: CachePadded<SpinLock<Free>>,
+    numbers: CachePadded<SpinLock<Numbers>>,
 }
+
+assert_apart!(ActivityTable: free from slots);
+assert_apart!(ActivityTable: numbers from slots);
 
 /// The numbers of sessions. They go up and start again only after 2^31. So a late cancel request or
 /// `pg_terminate_backend` finds no session, and never the next one.
@@ -142,8 +159,8 @@ impl ActivityTable {
     pub fn new(sessions: usize) -> ActivityTable {
         ActivityTable {
             slots: (0..sessions).map(|_| CachePadded::default()).collect(),
-            free: SpinLock::new(&"activity slots", Free { slots: Vec::new(), next: 0 }),
-            numbers: SpinLock::new(&"session numbers", Numbers::default()),
+            free: CachePadded::new(SpinLock::new(&"activity slots", Free { slots: Vec::new(), next: 0 })),
+            numbers: CachePadded::new(SpinLock::new(&"session numbers", Numbers::default())),
         }
     }
 
@@ -248,6 +265,24 @@ impl ActivityTable {
     /// All sessions.
     pub fn list(&self) -> Vec<Activity> {
         self.look(|_| true, Caption::MOST).flatten().collect()
+    }
+
+    /// All sessions in short.
+    pub fn summary(&self) -> ActivitySummary {
+        let mut summary = ActivitySummary::default();
+        let now = clock();
+        let age = |since: i64| Duration::from_micros((now - since).try_into().unwrap_or(0));
+        for one in self.look(|_| true, 0).flatten() {
+            let (kind, name) = one.wait_event.map_or(("", ""), WaitEvent::names);
+            *summary.groups.entry((one.state.as_str(), kind, name)).or_default() += 1;
+            if one.transaction != 0 {
+                summary.oldest_transaction = summary.oldest_transaction.max(age(one.transaction));
+            }
+            if one.state == State::Active {
+                summary.oldest_statement = summary.oldest_statement.max(age(one.statement));
+            }
+        }
+        summary
     }
 
     /// Looks at one slot after the other. Gives its session if there is one in a state that is

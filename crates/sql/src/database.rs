@@ -32,7 +32,7 @@ use txn::{Engine, Folder, StorageError};
 
 pub use check::{CheckProgress, CheckReport};
 
-use crate::activity::Activity;
+use crate::activity::{Activity, ActivitySummary};
 use crate::session::Session;
 use crate::shared::read_only::{self, ReadOnlySettings};
 use crate::shared::{BOOTSTRAP_NAME, Shared, autovacuum, garbage, no_database, system};
@@ -295,6 +295,12 @@ impl Database {
     #[must_use]
     pub fn activity(&self) -> Vec<Activity> {
         self.shared.activity.list()
+    }
+
+    /// The activity table in short.
+    #[must_use]
+    pub fn activity_summary(&self) -> ActivitySummary {
+        self.shared.activity.summary()
     }
 
     /// A new session. To be called on a worker's fiber: the session belongs to that core.
