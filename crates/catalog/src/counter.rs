@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use runtime::wait_event::{self, WaitEvent};
 use sync::{OnceLock, SpinLock, WaitQueue};
 use txn::Lsn;
 
@@ -52,13 +53,14 @@ impl Counter {
     /// the counter is retired.
     pub fn begin_logging(&self) -> bool {
         let mut retired = false;
-        self.logged.wait_until(|| {
+        let is_free = || {
             let mut state = self.state.lock();
             let free = !state.logging;
             state.logging = true;
             retired = state.retired;
             free
-        });
+        };
+        wait_event::during(WaitEvent::Sequence, || self.logged.wait_until(is_free));
         retired
     }
 }

@@ -47,10 +47,16 @@ pub enum WaitEvent {
     PageLatch = 17,
     /// A spin lock that a thread holds which has lost its processor.
     SpinLock = 18,
+    /// Memory for the statement, until another one has given some back.
+    Memory = 19,
+    /// Another session, which logs the next values of a sequence.
+    Sequence = 20,
+    /// The end of autovacuum's round.
+    Autovacuum = 21,
 }
 
 impl WaitEvent {
-    const ALL: [WaitEvent; 18] = [
+    const ALL: [WaitEvent; 21] = [
         WaitEvent::TransactionId,
         WaitEvent::Tuple,
         WaitEvent::Relation,
@@ -69,6 +75,9 @@ impl WaitEvent {
         WaitEvent::Held,
         WaitEvent::PageLatch,
         WaitEvent::SpinLock,
+        WaitEvent::Memory,
+        WaitEvent::Sequence,
+        WaitEvent::Autovacuum,
     ];
 
     /// The event that the session of this interrupt waits for now; `None` when it runs.
@@ -101,6 +110,9 @@ impl WaitEvent {
             WaitEvent::Held => ("Core", "Held"),
             WaitEvent::PageLatch => ("LWLock", "BufferContent"),
             WaitEvent::SpinLock => ("Timeout", "SpinDelay"),
+            WaitEvent::Memory => ("IPC", "MemoryReservation"),
+            WaitEvent::Sequence => ("IPC", "SequenceRecord"),
+            WaitEvent::Autovacuum => ("IPC", "AutovacuumEnd"),
         }
     }
 }
@@ -175,6 +187,25 @@ mod tests {
             assert!(matches!(seen, None | Some(WaitEvent::PageLatch)), "{seen:?}: the yield hides the latch");
         }
         over.store(true, Ordering::Release);
+        until(&interrupt, None);
+    }
+
+    #[test]
+    fn a_spin_within_a_wait_shows_the_wait() {
+        let runtime = Runtime::start(Options { cores: Some(1), pin: false, ..Options::default() }).unwrap();
+        let (interrupt, lock) = (Interrupt::new(), Arc::new(SpinLock::new(&"test", ())));
+        let (own, own_lock) = (interrupt.clone(), lock.clone());
+        let held = lock.lock();
+        runtime.spawn(0, move || {
+            fiber::obey(Some(own));
+            during(WaitEvent::PageLatch, || drop(own_lock.lock()));
+        });
+        until(&interrupt, Some(WaitEvent::PageLatch));
+        for _ in 0..100 {
+            assert_eq!(WaitEvent::of(&interrupt), Some(WaitEvent::PageLatch));
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        drop(held);
         until(&interrupt, None);
     }
 

@@ -40,6 +40,7 @@ use super::{
 };
 use crate::budget::{self, Stopped};
 use crate::interrupt::{self, Interrupted, Reason};
+use crate::wait_event::{self, WaitEvent};
 
 /// The most reservations held at a time, not counting those of sessions that hold little.
 const AT_ONCE: usize = CALLS_MAX / 2;
@@ -320,7 +321,7 @@ fn wait(sizes: [i64; 2]) -> Result<Grant, Interrupted> {
         }
         true
     };
-    WAITING.wait_until_with(tried, interrupt::park)?;
+    wait_event::during(WaitEvent::Memory, || WAITING.wait_until_with(tried, interrupt::park))?;
     granted
 }
 

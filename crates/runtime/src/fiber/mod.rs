@@ -644,7 +644,8 @@ impl ParkHook for Hook {
     }
 
     fn spin(&self, pause: fn()) {
-        wait_event::during(WaitEvent::SpinLock, pause);
+        // A session that waits for its turn at a page spins too, and shows the page.
+        wait_event::during_else(WaitEvent::SpinLock, pause);
     }
 }
 

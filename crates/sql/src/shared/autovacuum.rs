@@ -28,6 +28,7 @@ use std::time::Duration;
 use runtime::fiber;
 use runtime::hash::{HashMap, HashSet};
 use runtime::stop;
+use runtime::wait_event::{self, WaitEvent};
 use sync::{SpinLock, WaitQueue};
 use txn::trees::Tree;
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
@@ -93,14 +94,19 @@ impl Autovacuum {
     /// Waits until no round is under way. No round begins while the returned value exists.
     pub(crate) fn hold_off(&self) -> HeldOff<'_> {
         self.state.lock().held_off += 1;
-        self.ended.wait_until(|| !self.state.lock().working);
+        self.wait_for_end();
         HeldOff(self)
     }
 
     /// Waits until no round is under way. No round begins after that.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
-        self.ended.wait_until(|| !self.state.lock().working);
+        self.wait_for_end();
+    }
+
+    fn wait_for_end(&self) {
+        let is_over = || !self.state.lock().working;
+        wait_event::during(WaitEvent::Autovacuum, || self.ended.wait_until(is_over));
     }
 
     /// Whether the database is closing.

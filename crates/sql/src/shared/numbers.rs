@@ -15,6 +15,7 @@ use std::sync::Arc;
 use super::{Shared, system};
 use catalog::Sequence;
 use catalog::counter::{Counter, CounterPlace, CounterState};
+use runtime::wait_event::{self, WaitEvent};
 use txn::Lsn;
 use values::error::{SqlError, SqlState};
 
@@ -114,7 +115,8 @@ impl Shared {
             if mine {
                 self.log_counter(sequence, counter)?;
             } else {
-                counter.logged.wait_until(|| !counter.state.lock().logging);
+                let is_logged = || !counter.state.lock().logging;
+                wait_event::during(WaitEvent::Sequence, || counter.logged.wait_until(is_logged));
             }
         }
     }
