@@ -20,7 +20,6 @@
 //! If an embedding program installs another allocator, nothing is counted and no session is
 //! refused.
 
-mod groups;
 mod release;
 mod reserve;
 mod resident;
@@ -38,7 +37,8 @@ use sync::{CachePadded, core_local};
 use crate::interrupt::{Interrupt, Interrupted, Reason};
 use crate::os::heap;
 
-pub use groups::available_bytes;
+pub use crate::groups::available_bytes;
+
 pub(crate) use reserve::Call;
 pub use reserve::{Reservation, is_waited_for, reserve};
 pub use resident::excess;

@@ -43,6 +43,7 @@ mod balance;
 mod call;
 mod device;
 mod fail_stop;
+mod groups;
 mod here;
 #[cfg(model)]
 #[path = "os/mapping.rs"]

@@ -3,9 +3,10 @@
 use std::io;
 use std::ops::Range;
 
-use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::device::Purpose;
+use crate::groups;
 use crate::os::mapping::{self, advise_huge, discard, map};
 
 const PAGE: usize = 4096;
@@ -117,11 +118,11 @@ impl Region {
         }
         let len = bytes.max(1).next_multiple_of(HUGE_PAGE);
         if len.is_multiple_of(GIGANTIC_PAGE)
-            && let Ok(start) = map(len, Purpose::HugePages(GIGANTIC_PAGE.ilog2()))
+            && let Ok(start) = map_explicit(len, GIGANTIC_PAGE)
         {
             return Ok(Region { start, len, kind: RegionKind::Gigantic });
         }
-        match map(len, Purpose::HugePages(HUGE_PAGE.ilog2())) {
+        match map_explicit(len, HUGE_PAGE) {
             Ok(start) => return Ok(Region { start, len, kind: RegionKind::Huge }),
             Err(error) if pages == HugePages::On => return Err(error),
             Err(_) => {}
@@ -181,11 +182,13 @@ impl Region {
 }
 
 /// Keeps all of these regions' memory from being swapped out, from its first touch on. Memory that
-/// nobody has touched stays free.
+/// nobody has touched stays free. The kernel never swaps explicit huge pages out, but would count
+/// them against the limit.
 ///
 /// # Errors
 /// Why none of them is kept.
 pub fn lock(regions: &[&Region]) -> Result<(), String> {
+    let regions: Vec<&Region> = regions.iter().copied().filter(|one| !one.kind.is_explicit()).collect();
     let bytes: usize = regions.iter().map(|region| region.len).sum();
     for (at, region) in regions.iter().enumerate() {
         if let Err(error) = mapping::lock(region.start, region.len) {
@@ -252,6 +255,9 @@ impl<T: ZeroAtomic> Spread for AtomicArray<T> {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if self.kind.is_explicit() {
+            EXPLICIT.fetch_sub(self.len, Ordering::Relaxed); // Relaxed: a sum
+        }
         unmap(self.start, self.len);
     }
 }
@@ -272,6 +278,28 @@ fn touch(start: *mut u8, range: Range<usize>, step: usize) {
 fn present(start: *const u8, range: Range<usize>) -> usize {
     let pages = range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE);
     mapping::present(start.wrapping_add(pages.start), pages.len()).min(range.len())
+}
+
+/// Bytes of explicit huge pages that this process has mapped.
+static EXPLICIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Maps explicit huge pages of this size. The kernel grants also those that a control group
+/// forbids, and ends the process at the first touch of one too many. So the limit is looked up
+/// before.
+fn map_explicit(len: usize, page: usize) -> io::Result<*mut u8> {
+    // Relaxed: a sum. Buffers are mapped by one thread.
+    let needed = EXPLICIT.load(Ordering::Relaxed) + len;
+    if let Some(limit) = groups::huge_page_limit(page).filter(|limit| *limit < needed as u64) {
+        return Err(io::Error::other(format!(
+            "the control group allows {} MiB of huge pages of {} MiB, {} MiB are needed",
+            limit >> 20,
+            page >> 20,
+            needed >> 20
+        )));
+    }
+    let start = map(len, Purpose::HugePages(page.ilog2()))?;
+    EXPLICIT.fetch_add(len, Ordering::Relaxed);
+    Ok(start)
 }
 
 /// Maps memory for which the kernel is asked to use huge pages, where it has them.

@@ -66,6 +66,8 @@ impl Pool {
     pub(crate) fn regions(&self, locked: bool) -> Vec<RegionUse> {
         let of = |name, region: &Region, policy| {
             let (kind, reserved) = (region.kind(), region.len());
+            // The kernel swaps no explicit huge page out.
+            let locked = locked || kind.is_explicit();
             RegionUse { name, kind, locked, policy, reserved, used: 0, present: 0 }
         };
         let mut regions = vec![

@@ -1,13 +1,24 @@
-//! Memory that this process may use: the machine's, or the least limit of its control groups.
+//! Memory that this process may use: the machine's, or the least limit of its control groups. Those
+//! bound explicit huge pages apart.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::os::process;
 
-/// Limits of a group: version 2 writes `max` where there is none, version 1 a huge number.
-const UNIFIED: [&str; 2] = ["memory.max", "memory.high"];
-const LEGACY: [&str; 1] = ["memory.limit_in_bytes"];
+/// A controller of groups, and the files with its limits in the two versions. Version 2 writes
+/// `max` where there is none, version 1 a huge number.
+struct Controller<'a> {
+    name: &'static str,
+    unified: &'a [&'a str],
+    legacy: &'a [&'a str],
+}
+
+const MEMORY: Controller<'static> = Controller {
+    name: "memory",
+    unified: &["memory.max", "memory.high"],
+    legacy: &["memory.limit_in_bytes"],
+};
 
 /// Bytes of memory this process can have: the machine's, or what its control group or a group above
 /// it allows.
@@ -22,22 +33,44 @@ pub fn available_bytes() -> io::Result<u64> {
             line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
         })
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/meminfo has no line MemTotal"))?;
+    Ok(own_limit(&MEMORY).unwrap_or(u64::MAX).min(total << 10))
+}
+
+/// Bytes of explicit huge pages of this size that the groups allow; `None` if they do not bound
+/// them.
+pub(crate) fn huge_page_limit(page_bytes: usize) -> Option<u64> {
+    let size = match page_bytes >> 20 {
+        mebibytes @ ..1024 => format!("{mebibytes}MB"),
+        mebibytes => format!("{}GB", mebibytes >> 10),
+    };
+    own_limit(&Controller {
+        name: "hugetlb",
+        unified: &[&format!("hugetlb.{size}.max")],
+        legacy: &[&format!("hugetlb.{size}.limit_in_bytes")],
+    })
+}
+
+fn own_limit(controller: &Controller<'_>) -> Option<u64> {
     // Without these files there are no groups.
     let groups = process::text("/proc/self/cgroup").unwrap_or_default();
     let mounts = process::text("/proc/self/mountinfo").unwrap_or_default();
-    let limit = limit(&groups, &mounts, &|path| process::text(path).ok());
-    Ok(limit.unwrap_or(u64::MAX).min(total << 10))
+    limit(controller, &groups, &mounts, &|path| process::text(path).ok())
 }
 
 /// The least limit of the process's groups, from its own up to the highest that can be seen.
-fn limit(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+fn limit(
+    controller: &Controller<'_>,
+    groups: &str,
+    mounts: &str,
+    read: &dyn Fn(&Path) -> Option<String>,
+) -> Option<u64> {
     let mut least = None;
-    for mount in mounts.lines().filter_map(Mount::parse) {
-        let Some(path) = groups.lines().find_map(|line| mount.group(line)) else { continue };
+    for mount in mounts.lines().filter_map(|line| Mount::parse(line, controller.name)) {
+        let Some(path) = groups.lines().find_map(|line| mount.group(line, controller.name)) else { continue };
         // A group outside of what is mounted (a container without a namespace of its own): the
         // mount's root is what the container sees of itself.
         let inside = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
-        let names: &[&str] = if mount.unified { &UNIFIED } else { &LEGACY };
+        let names = if mount.unified { controller.unified } else { controller.legacy };
         for folder in
             mount.point.join(inside).ancestors().take_while(|folder| folder.starts_with(&mount.point))
         {
@@ -59,13 +92,13 @@ struct Mount {
 }
 
 impl Mount {
-    /// A line of mountinfo, where it is one of a tree of groups that bound memory.
-    fn parse(line: &str) -> Option<Mount> {
+    /// A line of mountinfo, where it is one of a tree of groups with this controller.
+    fn parse(line: &str, controller: &str) -> Option<Mount> {
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
         let unified = match after.next()? {
             "cgroup2" => true,
-            "cgroup" if after.nth(1)?.split(',').any(|option| option == "memory") => false,
+            "cgroup" if after.nth(1)?.split(',').any(|option| option == controller) => false,
             _ => return None,
         };
         let mut before = before.split(' ').skip(3);
@@ -75,12 +108,12 @@ impl Mount {
 
     /// The process's group in this tree, where a line of its groups tells it, without the leading
     /// slash.
-    fn group<'a>(&self, line: &'a str) -> Option<&'a Path> {
+    fn group<'a>(&self, line: &'a str, controller: &str) -> Option<&'a Path> {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
         let own = match self.unified {
             true => controllers.is_empty(),
-            false => controllers.split(',').any(|controller| controller == "memory"),
+            false => controllers.split(',').any(|one| one == controller),
         };
         own.then(|| Path::new(path))
     }
@@ -96,10 +129,34 @@ mod tests {
                        34 25 0:30 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n";
 
     fn found(groups: &str, mounts: &str, files: &[(&str, &str)]) -> Option<u64> {
+        found_by(&MEMORY, groups, mounts, files)
+    }
+
+    fn found_by(
+        controller: &Controller<'_>,
+        groups: &str,
+        mounts: &str,
+        files: &[(&str, &str)],
+    ) -> Option<u64> {
         let read = |path: &Path| {
             files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned())
         };
-        limit(groups, mounts, &read)
+        limit(controller, groups, mounts, &read)
+    }
+
+    #[test]
+    fn explicit_huge_pages_have_a_limit_of_their_own() {
+        let huge = Controller {
+            name: "hugetlb",
+            unified: &["hugetlb.2MB.max"],
+            legacy: &["hugetlb.2MB.limit_in_bytes"],
+        };
+        let files = [("/sys/fs/cgroup/a/memory.max", "5\n"), ("/sys/fs/cgroup/a/hugetlb.2MB.max", "0\n")];
+        assert_eq!(found_by(&huge, "0::/a\n", NEW, &files), Some(0));
+        let old = OLD.replace("memory", "hugetlb");
+        let files = [("/sys/fs/cgroup/hugetlb/x/hugetlb.2MB.limit_in_bytes", "4194304\n")];
+        assert_eq!(found_by(&huge, "4:memory:/y\n3:hugetlb:/x\n", &old, &files), Some(4 << 20));
+        assert_eq!(found_by(&huge, "4:memory:/y\n", &old, &files), None);
     }
 
     #[test]
