@@ -24,7 +24,7 @@ use runtime::{stop, time};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::profile::Hold;
 use sync::racy::RacyBytes;
-use sync::{CachePadded, ShardedCounter, WaitQueue};
+use sync::{CachePadded, ShardedCounter, WaitQueue, assert_apart};
 
 use crate::Error;
 use crate::datafile::DataFile;
@@ -173,6 +173,8 @@ pub struct Pool {
     pub(crate) writers: AtomicUsize,
     pub(crate) writers_ended: WaitQueue,
 }
+
+assert_apart!(Pool: sweep from region, headers, growth, tables, files, free, loads, log);
 
 impl Pool {
     /// A pool over the two files, without pages. `workers` are those of the runtime it runs in.

@@ -144,8 +144,19 @@ impl<const PINS: u32> VersionLatch<PINS> {
         if self.take(seen) {
             return Some(Hold::begin(self.key(), move || Site { class: class(), kind: Kind::Acquire, at }));
         }
-        profile::count(move || Site { class: class(), kind: Kind::Upgrade, at });
+        if profile::is_on() {
+            self.count_refused(class, at);
+        }
         None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_refused(&self, class: impl FnOnce() -> Class, at: &'static Location<'static>) {
+        if self.load().is_locked() {
+            profile::mark(self.key());
+        }
+        profile::count(move || Site { class: class(), kind: Kind::Upgrade, at });
     }
 
     #[inline(always)]

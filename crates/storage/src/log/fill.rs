@@ -21,8 +21,8 @@
 //! filled point may read too low. [`Fill::filled`] is a lower bound that may step back, and its
 //! users take maxima.
 
-use sync::CachePadded;
 use sync::atomic::{AtomicU64, Ordering};
+use sync::{CachePadded, assert_apart};
 
 const POSITION_BITS: u32 = 56;
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
@@ -70,6 +70,9 @@ pub struct Fill {
     redo: [AtomicU64; 2],
     slots: Box<[CachePadded<AtomicU64>]>,
 }
+
+assert_apart!(Fill: word from current, redo, slots);
+assert_apart!(Fill: current from redo, slots);
 
 impl Fill {
     /// A log that ends at `start`. A page whose LSN is at most `start` needs an image at its next

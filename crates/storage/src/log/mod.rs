@@ -37,7 +37,7 @@ use std::sync::{Arc, Weak};
 
 use runtime::memory::{HugePages, Region};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use sync::{CachePadded, OnceLock, PerCore};
+use sync::{CachePadded, OnceLock, PerCore, assert_apart};
 
 use crate::Error;
 use crate::control::{Control, ControlFile};
@@ -164,7 +164,7 @@ pub struct Wal {
     /// Total room granted to cores: positions below this may be reserved.
     granted: CachePadded<AtomicU64>,
     /// Bytes of the void records that fill blocks ([`Wal::fill_block`]).
-    padding: AtomicU64,
+    padding: CachePadded<AtomicU64>,
     /// The position at the last truncation, or at the start.
     truncated: AtomicU64,
     /// The durable end of the log.
@@ -182,6 +182,9 @@ pub struct Wal {
     /// Whether a checkpoint is under way.
     pub(crate) checkpointing: AtomicBool,
 }
+
+assert_apart!(Wal: granted from salt, ring, cores, segments);
+assert_apart!(Wal: padding from salt, ring, cores, segments);
 
 impl fmt::Debug for Wal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -283,7 +286,7 @@ impl Wal {
             begun: end.0,
             cores: PerCore::new(options.cores, |_| CoreCell::new(end.0)),
             granted: CachePadded::new(AtomicU64::new(end.0)),
-            padding: AtomicU64::new(0),
+            padding: CachePadded::new(AtomicU64::new(0)),
             truncated: AtomicU64::new(end.0),
             durable,
             flush: Flush::new(options.cores, end.0),

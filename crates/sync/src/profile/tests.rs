@@ -169,6 +169,26 @@ fn a_version_latch_counts_holds_waits_of_readers_and_refused_upgrades() {
 }
 
 #[test]
+fn a_hold_that_refuses_a_writer_is_contended() {
+    let _turn = alone();
+    let latch: VersionLatch = VersionLatch::default();
+    let class = || -> Class { &"refusing" };
+    // One place, so that it has one row of each kind.
+    let lock = |seen| latch.try_lock(seen, class);
+    let seen = latch.load();
+    let hold = lock(seen).unwrap();
+    assert!(lock(seen).is_none());
+    latch.unlock_changed(hold);
+    // A change since then refuses, too, and nobody holds the latch.
+    assert!(lock(seen).is_none());
+    let hold = lock(latch.load()).unwrap();
+    latch.unlock_changed(hold);
+    let held = row_of("refusing", Kind::Acquire);
+    assert_eq!((held.count, held.contended_hold), (2, 1));
+    assert_eq!(row_of("refusing", Kind::Upgrade).count, 2);
+}
+
+#[test]
 fn a_wait_in_a_queue_is_counted_where_it_begins() {
     let _turn = alone();
     let (queue, open) = (WaitQueue::new(&"queued"), AtomicBool::new(false));
