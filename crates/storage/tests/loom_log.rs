@@ -252,3 +252,36 @@ fn a_waiter_that_parks_is_woken_by_its_write() {
 fn a_waiter_that_parks_is_woken_to_gather() {
     check_waiter(200);
 }
+
+/// One thread waits while a session of its core has claimed the next write. That session ends its
+/// claim and looks once whether anybody waits.
+#[test]
+fn a_waiter_that_counts_on_a_claim_is_found() {
+    check_pair(|| {
+        let flights = Arc::new(Flights::new(100));
+        let waiters = Arc::new(Waiters::new(1));
+        let durable = Arc::new(AtomicU64::new(100));
+        assert!(waiters.claim(Some(0)));
+        let sleeper = {
+            let (flights, waiters, durable) = (flights.clone(), waiters.clone(), durable.clone());
+            thread::spawn(move || {
+                waiters.enter(Some(0), 200, Waker::noop().clone());
+                let is_served = flights.departed() >= 200 || flights.is_busy() || waiters.is_claimed(Some(0));
+                // Relaxed: ordered by the fence in `enter`. True means that it parks.
+                durable.load(Ordering::Relaxed) < 200 && is_served
+            })
+        };
+        waiters.release(Some(0));
+        let (mut woken, mut found) = (Vec::new(), 0);
+        if waiters.any_above(flights.departed()) && flights.begin() {
+            flights.depart(Flight { end: 200, filled: 200 });
+            assert!(flights.land(200));
+            while let Some(flight) = flights.next_landed() {
+                durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
+                Waiters::fence();
+                waiters.take_up_to(flight.end, &mut woken, |woken| found += woken.drain(..).count());
+            }
+        }
+        assert!(!sleeper.join().unwrap() || found == 1, "it parked, and nobody found it");
+    });
+}
