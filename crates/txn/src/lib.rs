@@ -38,6 +38,7 @@ mod listed;
 mod locks;
 mod log_undo;
 mod open;
+mod pieces;
 mod purge;
 mod restore;
 mod retained;

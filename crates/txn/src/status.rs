@@ -4,25 +4,31 @@
 //!    stores it. A tag distinguishes outcomes, never a comparison of numbers.
 //! 2. The commit word is stored before the log counts the commit record as filled. So it is stored
 //!    before its number can be in a snapshot, and one snapshot never gets two answers.
-//! 3. Words below the horizon are given back to the system and read as nothing. A reader holds a
-//!    snapshot that sees all finished transactions below the horizon. So nothing means: finished,
-//!    and seen by everybody.
+//! 3. Words below the horizon are given back ([`crate::pieces`]) and read as nothing. A reader
+//!    holds a snapshot that sees all finished transactions below the horizon. So nothing means:
+//!    finished, and seen by everybody.
 //! 4. The table is a window over the numbers. A number is handed out only while it is less than
 //!    [`WINDOW`] above the horizon.
 
+use std::ops::Range;
+
+use runtime::fiber;
 use runtime::memory::AtomicArray;
 use storage::Lsn;
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
+use crate::pieces::{Pieces, Words};
 
 /// Numbers in the window: 8 GiB of reserved addresses. Memory stands behind the part between the
 /// horizon and the newest number only.
 pub const WINDOW: u64 = 1 << 30;
 
-/// Words given back at once: 512 KiB.
-const RELEASE: u64 = 1 << 16;
-const _: () = assert!(WINDOW.is_multiple_of(RELEASE));
+/// A piece has 2^16 numbers: 512 KiB.
+const PIECE_BITS: u32 = 16;
+/// Most pieces that have words at a time: a window that begins in the middle of one ends in one
+/// more.
+const PIECES: usize = (WINDOW >> PIECE_BITS) as usize + 1;
 
 /// The outcome of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,44 +71,52 @@ impl Status {
 
 /// The table of outcomes.
 pub struct StatusTable {
-    words: AtomicArray<AtomicU64>,
+    words: Pieces<AtomicArray<AtomicU64>>,
+}
+
+impl Words for AtomicArray<AtomicU64> {
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        self.get(at)
+    }
+
+    fn clear(&self, part: Range<usize>) {
+        // Relaxed: the lock of the places orders it.
+        part.for_each(|at| self.get(at).store(0, Ordering::Relaxed));
+    }
+
+    fn release(&self, part: Range<usize>) {
+        AtomicArray::release(self, part);
+    }
 }
 
 impl StatusTable {
     /// Reserves the window.
     pub fn new() -> Result<StatusTable, Error> {
-        let words = AtomicArray::reserve(WINDOW as usize)
+        let words = AtomicArray::reserve(PIECES << PIECE_BITS)
             .map_err(|error| storage::Error::io("reserving the transaction table", &error))?;
-        Ok(StatusTable { words })
+        Ok(StatusTable { words: Pieces::new(words, PIECES, PIECE_BITS) })
     }
 
-    #[inline]
-    fn word(&self, txid: u64) -> &AtomicU64 {
-        self.words.get((txid % WINDOW) as usize)
-    }
-
-    /// The outcome of `txid`.
+    /// The outcome of `txid`. A reader that sees an abort also sees the rows put back before it.
     #[inline]
     pub fn get(&self, txid: u64) -> Status {
-        // Acquire: a reader that sees an abort also sees the rows put back before it.
-        Status::decode(self.word(txid).load(Ordering::Acquire))
+        Status::decode(self.words.get(txid))
     }
 
     /// Sets the outcome of `txid`.
     #[inline]
     pub fn set(&self, txid: u64, status: Status) {
-        // Release: pairs with `get`.
-        self.word(txid).store(status.encode(), Ordering::Release);
+        self.words.set(txid, status.encode());
     }
 
     /// Gives back the words of finished transactions between two positions of the horizon, in whole
     /// pieces.
     pub fn release(&self, from: u64, to: u64) {
-        let mut piece = from / RELEASE;
-        while piece < to / RELEASE {
-            let start = (piece * RELEASE % WINDOW) as usize;
-            self.words.release(start..start + RELEASE as usize);
-            piece += 1;
+        for piece in from >> PIECE_BITS..to >> PIECE_BITS {
+            self.words.end(piece);
+            // After a long transaction there are many.
+            fiber::safe_point();
         }
     }
 }
@@ -127,15 +141,44 @@ mod tests {
         }
     }
 
+    const PIECE: u64 = 1 << PIECE_BITS;
+
     #[test]
     fn released_words_read_as_old() {
         let table = StatusTable::new().expect("reserve");
-        for txid in [5, RELEASE - 1, RELEASE, WINDOW + 7] {
+        for txid in [5, PIECE - 1, PIECE, 2 * PIECE] {
             table.set(txid, Status::Committed(Lsn(txid)));
             assert_eq!(table.get(txid), Status::Committed(Lsn(txid)));
         }
-        table.release(5, RELEASE + 3);
-        assert_eq!(table.get(RELEASE - 1), Status::Old);
-        assert_eq!(table.get(RELEASE), Status::Committed(Lsn(RELEASE)));
+        table.release(5, PIECE + 3);
+        assert_eq!(table.get(PIECE - 1), Status::Old);
+        assert_eq!(table.get(PIECE), Status::Committed(Lsn(PIECE)));
+        // The freed memory goes to a later piece, which begins with nothing in it.
+        table.set(9 * PIECE + 6, Status::Running(1));
+        for txid in [5, PIECE - 1, 9 * PIECE + 5] {
+            assert_eq!(table.get(txid), Status::Old, "{txid}");
+        }
+        assert_eq!(table.get(9 * PIECE + 6), Status::Running(1));
+    }
+
+    #[test]
+    fn a_window_that_moves_on_needs_no_more_memory() {
+        let table = StatusTable::new().expect("reserve");
+        for piece in 0..200 {
+            table.set(piece * PIECE, Status::Running(1));
+            table.release(piece.saturating_sub(1) * PIECE, piece * PIECE);
+        }
+        assert_eq!(table.words.places(), 2);
+    }
+
+    #[test]
+    fn a_piece_that_began_in_the_window_is_whole_at_its_end() {
+        let table = StatusTable::new().expect("reserve");
+        // The oldest number is in the middle of a piece, so the newest is in one piece more.
+        let oldest = PIECE + 5;
+        for txid in [oldest, oldest + WINDOW - 1] {
+            table.set(txid, Status::Running(7));
+            assert_eq!(table.get(txid), Status::Running(7));
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! System calls of a warm server under load, counted by strace.
 //!
 //! What must hold: no statement asks the system for a time, a file's length or a title. Sessions
-//! share socket calls. No transaction gives memory back to the system, since that interrupts every
-//! core of the process (a TLB shoot-down). While sessions stay, no core gives any back.
+//! share socket calls. While sessions stay, no core gives memory back to the system, since that
+//! interrupts every core of the process (a TLB shoot-down). No core of a warm load takes a page
+//! fault.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -106,6 +107,78 @@ fn cores(server: &Server) -> Vec<u32> {
     };
     let number = |thread: PathBuf| thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
     threads.filter(is_core).map(number).collect()
+}
+
+/// Runs a load of 32 prepared clients for 8 s, and `look` once it is warm; also returns
+/// transactions a second.
+fn warm<R>(server: &Server, script: &str, look: impl FnOnce() -> R) -> (R, f64) {
+    let clients = CLIENTS.to_string();
+    let load = ["-n", "-M", "prepared", "-b", script, "-c", &clients, "-j", "2", "-T", "8"];
+    std::thread::scope(|scope| {
+        let sessions = scope.spawn(|| server.pgbench(&load));
+        std::thread::sleep(Duration::from_secs(2));
+        let seen = look();
+        let said = sessions.join().unwrap();
+        let tps = said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+        (seen, tps.unwrap_or_else(|| panic!("no throughput in {said}")))
+    })
+}
+
+/// The least difference of each count that one of five windows of 0.5 s shows.
+fn least(counts: impl Fn() -> [u64; 2]) -> [u64; 2] {
+    let mut least = [u64::MAX; 2];
+    for _ in 0..5 {
+        let before = counts();
+        std::thread::sleep(Duration::from_millis(500));
+        let after = counts();
+        for at in 0..2 {
+            least[at] = least[at].min(after[at] - before[at]);
+        }
+    }
+    least
+}
+
+/// Page faults of these threads of the server.
+fn faults(server: &Server, threads: &[u32]) -> u64 {
+    let of = |thread: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/task/{thread}/stat", server.pid())).unwrap();
+        // The name, in brackets, may have blanks. Minor and major faults are the eighth and tenth
+        // words behind it.
+        let words: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        words[7].parse::<u64>().unwrap() + words[9].parse::<u64>().unwrap()
+    };
+    threads.iter().map(of).sum()
+}
+
+/// TLB shoot-downs of all processors, which other processes cause too; `None` where the kernel does
+/// not count them.
+fn shootdowns() -> Option<u64> {
+    let all = std::fs::read_to_string("/proc/interrupts").ok()?;
+    let line = all.lines().find_map(|line| line.trim_start().strip_prefix("TLB:"))?;
+    Some(line.split_whitespace().map_while(|word| word.parse::<u64>().ok()).sum())
+}
+
+#[test]
+fn the_cores_of_a_warm_load_take_no_page_fault_and_no_shoot_down() {
+    if shootdowns().is_none() {
+        skip("TLB shoot-downs under load, because /proc/interrupts does not count them");
+    }
+    let server = Server::start(&[]);
+    server.pgbench(&["-i", "-s", "1", "-q"]);
+    let cores = cores(&server);
+    assert!(!cores.is_empty());
+    for script in ["select-only", "tpcb-like"] {
+        let look = || least(|| [faults(&server, &cores), shootdowns().unwrap_or(0)]);
+        let ([faults, shootdowns], tps) = warm(&server, script, look);
+        let in_window = tps / 2.0;
+        let said =
+            format!("{script}: {faults} faults, {shootdowns} shoot-downs, {in_window:.0} transactions");
+        // Updates use new pages of files and of undo.
+        let most = if script == "select-only" { 0.0 } else { in_window / 20.0 };
+        assert!(faults as f64 <= most, "{said}");
+        // Other processes of the machine have some.
+        assert!((shootdowns as f64) < in_window / 100.0, "{said}");
+    }
 }
 
 /// The sessions come before the trace and go after it, because a session takes memory of its own.
