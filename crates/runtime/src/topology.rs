@@ -30,19 +30,29 @@ pub struct Processor {
 pub struct Topology {
     processors: Vec<Processor>,
     nodes: usize,
+    /// The kernel's numbers of the nodes; empty where it shows none.
+    kernels: Vec<usize>,
     /// By node, the kernel's number of it if it gives memory too; empty where the kernel shows no
     /// nodes.
     memory: Vec<Option<usize>>,
     /// The policy of memory that nobody spreads.
     policy: Policy,
+    /// By node and other node, as the firmware tells: 10 is a node's distance to itself.
+    distances: Vec<Vec<usize>>,
 }
+
+/// The distance of a node to itself, and to another where the kernel tells none.
+const DISTANCES: [usize; 2] = [10, 20];
 
 impl Topology {
     /// The topology of this machine, as far as this process may use it.
     pub(crate) fn of_machine() -> Topology {
         let siblings = |number| processor::siblings(number).and_then(|list| numbers(&list));
         let memory = processor::memory_nodes().and_then(|list| numbers(&list));
-        let machine = Topology::new(processor::processors(), &kernels_nodes(), memory.as_deref(), siblings);
+        let nodes = kernels_nodes();
+        let machine = Topology::new(processor::processors(), &nodes, memory.as_deref(), siblings);
+        let numbers: Vec<usize> = nodes.iter().map(|(number, _)| *number).collect();
+        let machine = machine.with_distances(&numbers, |node| kernels_distances(node).unwrap_or_default());
         if processor::has_memory_policy() { machine.with_memory_policy() } else { machine }
     }
 
@@ -63,6 +73,33 @@ impl Topology {
         Topology::new(&usable, &lists, None, |number| Some(of_core(number % all).collect()))
     }
 
+    /// As [`Topology::synthetic`], with this many sockets of so many nodes. Nodes of a socket are
+    /// nearer to each other than those of others.
+    pub fn synthetic_sockets(sockets: usize, nodes: usize, cores: usize, threads: usize) -> Topology {
+        let all: Vec<usize> = (0..sockets * nodes).collect();
+        let distance = |from: usize, to: usize| match (from == to, from / nodes == to / nodes) {
+            (true, _) => DISTANCES[0],
+            (_, true) => 12,
+            (_, false) => 32,
+        };
+        Topology::synthetic(sockets * nodes, cores, threads)
+            .with_distances(&all, |from| all.iter().map(|&to| distance(from, to)).collect())
+    }
+
+    /// The machine with these distances: from a node of the kernel's `numbers` to each of them.
+    fn with_distances(mut self, numbers: &[usize], of: impl Fn(usize) -> Vec<usize>) -> Topology {
+        for (at, from) in self.kernels.iter().enumerate() {
+            let known = of(*from);
+            for (other, to) in self.kernels.iter().enumerate() {
+                let place = numbers.iter().position(|number| number == to);
+                if let Some(&distance) = place.and_then(|place| known.get(place)) {
+                    self.distances[at][other] = distance;
+                }
+            }
+        }
+        self
+    }
+
     /// `nodes` has the kernel's number of each node and its processors. `memory` has the nodes from
     /// which this process may take memory, or `None` for all. `siblings` returns the processors of
     /// a processor's core, or `None` where the kernel does not show them.
@@ -77,7 +114,7 @@ impl Topology {
         let (kernels, nodes): (Vec<usize>, Vec<&Vec<usize>>) =
             nodes.iter().filter(ours).map(|(number, processors)| (*number, processors)).unzip();
         let gives = |node: &usize| memory.is_none_or(|memory| memory.contains(node));
-        let memory = kernels.into_iter().map(|node| Some(node).filter(gives)).collect();
+        let memory = kernels.iter().map(|node| Some(*node).filter(gives)).collect();
         let place = |&number: &usize| {
             let siblings = siblings(number).unwrap_or_default();
             let core = siblings.iter().copied().min().unwrap_or(number);
@@ -89,7 +126,10 @@ impl Topology {
         };
         let mut processors: Vec<Processor> = usable.iter().map(place).collect();
         processors.sort_unstable_by_key(|one| (one.node, one.core, one.thread));
-        Topology { processors, nodes: nodes.len().max(1), memory, policy: Policy::None }
+        let nodes = nodes.len().max(1);
+        let distances = |from: usize| (0..nodes).map(|to| DISTANCES[usize::from(from != to)]).collect();
+        let distances = (0..nodes).map(distances).collect();
+        Topology { processors, nodes, kernels, memory, policy: Policy::None, distances }
     }
 
     /// The processors, in order of node, core and hardware thread.
@@ -117,6 +157,12 @@ impl Topology {
 fn kernels_nodes() -> Vec<(usize, Vec<usize>)> {
     let nodes = processor::nodes().into_iter();
     nodes.filter_map(|(number, list)| Some((number, numbers(&list)?))).collect()
+}
+
+/// The distances of a node to all nodes of the machine, in the kernel's order.
+fn kernels_distances(node: usize) -> Option<Vec<usize>> {
+    let text = process::text(format!("/sys/devices/system/node/node{node}/distance")).ok()?;
+    text.split_whitespace().map(|distance| distance.parse().ok()).collect()
 }
 
 /// Confines this process to a NUMA node, by the kernel's number. Threads run on its processors
@@ -183,6 +229,7 @@ pub struct Workers {
     /// The nodes for memory that all cores use.
     shared_memory: Box<[usize]>,
     memory_policy: Policy,
+    distances: Box<[Vec<usize>]>,
 }
 
 impl Workers {
@@ -201,8 +248,15 @@ impl Workers {
         let giving = (0..).zip(&machine.memory).filter(|(node, _)| runs(*node));
         let shared_memory: Box<[usize]> = giving.filter_map(|(_, number)| *number).collect();
         let shared_memory = if shared_memory.len() > 1 { shared_memory } else { Box::default() };
-        let memory_policy = machine.policy;
-        Workers { nodes_of, cores, is_pinned: !pinned.is_empty(), processors, shared_memory, memory_policy }
+        Workers {
+            nodes_of,
+            cores,
+            is_pinned: !pinned.is_empty(),
+            processors,
+            shared_memory,
+            memory_policy: machine.policy,
+            distances: machine.distances.clone().into(),
+        }
     }
 
     /// The nodes over which memory that all cores use is spread, by the kernel's numbers: those on
@@ -224,6 +278,11 @@ impl Workers {
     /// The node of a worker.
     pub fn node_of(&self, worker: usize) -> usize {
         self.nodes_of[worker]
+    }
+
+    /// How far memory of the second node is from cores of the first: 10 within a node.
+    pub fn distance(&self, from: usize, to: usize) -> usize {
+        self.distances[from][to]
     }
 
     /// The node of each core.
@@ -281,6 +340,26 @@ mod tests {
                 assert_eq!(one.number, one.thread * nodes * cores + one.core);
             }
         }
+    }
+
+    #[test]
+    fn nodes_have_the_distances_that_the_kernel_tells() {
+        let distances = |machine: &Topology| {
+            let pinned = machine.processors();
+            let workers = Workers::new(machine, pinned, pinned.len(), pinned.len());
+            let of = |from| (0..machine.nodes()).map(|to| workers.distance(from, to)).collect::<Vec<_>>();
+            (0..machine.nodes()).map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(distances(&Topology::synthetic(2, 1, 1)), [[10, 20], [20, 10]]);
+        let machine = Topology::synthetic_sockets(2, 2, 1, 1);
+        assert_eq!(distances(&machine)[0], [10, 12, 32, 32]);
+        assert_eq!(distances(&machine)[3], [32, 32, 12, 10]);
+        // The kernel's nodes are 0, 2 and 3. The process may use those of 2 and 3, and node 3 is
+        // without a word of distances.
+        let nodes = [(0, vec![0]), (2, vec![1]), (3, vec![2])];
+        let told = |node: usize| if node == 2 { vec![21, 10, 11] } else { Vec::new() };
+        let machine = Topology::new(&[1, 2], &nodes, None, |_| None).with_distances(&[0, 2, 3], told);
+        assert_eq!(distances(&machine), [[10, 11], [20, 10]]);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Frames without a page, and the fibers that wait for one.
 //!
 //! Each core has a list of its own, so that taking a frame touches nothing of another core. A core
-//! whose list is empty looks at a few lists of its own NUMA node, then at a few of other nodes.
-//! Each core also has a reserve for structure changes: only the core's own fibers take from it, and
-//! no other core steals from it. The lists are linked through the frame headers, without
-//! allocation.
+//! whose list is empty looks at a few lists of its own NUMA node, then at a few of the nearest
+//! other nodes. At last it looks at a few of the rest. Each core also has a reserve for structure
+//! changes: only the core's own fibers take from it, and no other core steals from it. The lists
+//! are linked through the frame headers, without allocation.
 //!
 //! A look at another core's list is a transfer of its cache line, there and back. So a search looks
-//! at [`NEAR`] + [`FAR`] lists at most, on a machine of any size. What must hold:
+//! at [`NEAR`] + 2 [`FAR`] lists at most, on a machine of any size. What must hold:
 //!
 //! 1. A search begins at the list where the last one of its core found frames, or behind the last
 //!    one where it found none. So searches without luck come round to every list, and no free frame
@@ -30,7 +30,7 @@ use crate::frame::Frame;
 const NOTHING: u32 = u32::MAX;
 /// Lists of the core's own node that a search looks at, at most.
 const NEAR: usize = 4;
-/// Lists of other nodes that a search looks at, at most.
+/// Lists of the nearest other nodes that a search looks at, at most, and of the rest.
 const FAR: usize = 2;
 /// Frames moved at once from another core's list, so that a core warming up alone does not ask for
 /// each.
@@ -68,8 +68,8 @@ struct Lists {
     reserved: List,
 }
 
-/// The lists that one core may search, as a ring of places in `FreeFrames::by_node`. It begins at
-/// `first` and goes round the `round` places from `base` on.
+/// The lists that one core may search, as a ring of places in its node's `FreeFrames::by_distance`.
+/// It begins at `first` and goes round the `round` places from `base` on.
 #[derive(Debug)]
 struct Ring {
     base: usize,
@@ -89,9 +89,10 @@ impl Ring {
 
 #[derive(Debug)]
 struct Core {
-    /// The lists of the core's own node, without its own one, and those of the other nodes.
-    near: Ring,
-    far: Ring,
+    node: usize,
+    /// The lists of the core's own node, without its own one, those of the nearest other nodes, and
+    /// those of the rest.
+    rings: [Ring; 3],
     lists: SpinLock<Lists>,
     /// The length of the free list, readable without its lock: a hint.
     free: AtomicU32,
@@ -107,10 +108,10 @@ struct Core {
 }
 
 impl Core {
-    fn new(near: Ring, far: Ring) -> Core {
+    fn new(node: usize, rings: [Ring; 3]) -> Core {
         Core {
-            near,
-            far,
+            node,
+            rings,
             lists: SpinLock::new(&"free frames", Lists { free: List::EMPTY, reserved: List::EMPTY }),
             free: AtomicU32::new(0),
             waiters: WaitQueue::new(&"free frame"),
@@ -126,8 +127,8 @@ impl Core {
 #[derive(Debug)]
 pub(crate) struct FreeFrames {
     cores: PerCore<Core>,
-    /// The cores in the order of their nodes.
-    by_node: Box<[usize]>,
+    /// By node, the cores in order of their nodes' distance from it: first its own.
+    by_distance: Box<[Box<[usize]>]>,
     low: u32,
     high: u32,
     /// Whether all cores use the first list.
@@ -136,8 +137,13 @@ pub(crate) struct FreeFrames {
 }
 
 impl FreeFrames {
-    /// Lists without frames, for a pool of `frames` frames. `nodes` has the node of each core.
-    pub(crate) fn new(frames: usize, nodes: &[usize]) -> FreeFrames {
+    /// Lists without frames, for a pool of `frames` frames. `nodes` has the node of each core, and
+    /// `distance` is that from a node to another.
+    pub(crate) fn new(
+        frames: usize,
+        nodes: &[usize],
+        distance: impl Fn(usize, usize) -> usize,
+    ) -> FreeFrames {
         let cores = nodes.len();
         let share = frames / cores;
         // The page writer keeps about 1% of the pool free: at least two frames a core, at most two
@@ -148,20 +154,35 @@ impl FreeFrames {
         let is_one = variants::chosen::is_stock(variants::chosen::Row::FreeQueues);
         #[cfg(variants)]
         let high = if is_one { high * cores as u32 } else { high };
-        let mut by_node: Vec<usize> = (0..cores).collect();
-        by_node.sort_by_key(|&core| nodes[core]);
+        let count = nodes.iter().max().expect("a pool has cores") + 1;
+        let order = |from: usize| {
+            let mut order: Vec<usize> = (0..cores).collect();
+            // Among nodes of one distance, those behind the node come first.
+            let rank = |node: usize| (node != from, distance(from, node), (node + count - from) % count);
+            order.sort_by_key(|&core| rank(nodes[core]));
+            order.into_boxed_slice()
+        };
+        let by_distance: Box<[Box<[usize]>]> = (0..count).map(order).collect();
         let core = |core: usize| {
-            let place = by_node.iter().position(|&one| one == core).expect("each core has a place");
-            let base = by_node.partition_point(|&one| nodes[one] < nodes[core]);
-            let end = by_node.partition_point(|&one| nodes[one] <= nodes[core]);
+            let (node, order) = (nodes[core], &by_distance[nodes[core]]);
+            let place = order.iter().position(|&one| one == core).expect("each core has a place");
+            let own = order.partition_point(|&one| nodes[one] == node);
+            let nearest = order.get(own).map_or(0, |&one| distance(node, nodes[one]));
+            let of_nearest = |&one: &usize| nodes[one] == node || distance(node, nodes[one]) == nearest;
+            let near = order.partition_point(of_nearest);
             let ring = |base, round, first, len| Ring { base, round, first, len, at: AtomicUsize::new(0) };
-            // Behind the core's own place, round its node; and behind its node, round the machine.
-            let near = ring(base, end - base, base + (place + 1 - base) % (end - base), end - base - 1);
-            Core::new(near, ring(0, cores, end % cores, cores - (end - base)))
+            // Behind the core's own place, round its node. Cores of a node begin at different lists
+            // of others.
+            let others = |base, end: usize| {
+                let round = end - base;
+                ring(base, round, base + place % round.max(1), round)
+            };
+            let within = ring(0, own, (place + 1) % own, own - 1);
+            Core::new(node, [within, others(own, near), others(near, cores)])
         };
         FreeFrames {
             cores: PerCore::new(cores, core),
-            by_node: by_node.into_boxed_slice(),
+            by_distance,
             low: high.div_ceil(2),
             high,
             #[cfg(variants)]
@@ -229,7 +250,8 @@ impl FreeFrames {
 
     fn steal(&self, headers: &[Frame], core: usize) -> Option<u32> {
         let own = self.cores.get(core);
-        self.search(headers, core, &own.near, NEAR).or_else(|| self.search(headers, core, &own.far, FAR))
+        let mut rings = own.rings.iter().zip([NEAR, FAR, FAR]);
+        rings.find_map(|(ring, most)| self.search(headers, core, ring, most))
     }
 
     /// Looks at `most` lists of the ring, at most, and takes frames from the first one that has
@@ -238,7 +260,7 @@ impl FreeFrames {
         for _ in 0..most.min(ring.len) {
             // Relaxed: only this core uses it.
             let step = ring.at.load(Ordering::Relaxed);
-            let other = self.by_node[ring.place(step)];
+            let other = self.by_distance[self.cores.get(core).node][ring.place(step)];
             if self.len(other) > 0
                 && let Some(frame) = self.steal_from(headers, core, other)
             {
@@ -380,20 +402,20 @@ mod tests {
 
     use super::*;
 
-    /// The node of each worker on a machine of this shape.
-    fn nodes(nodes: usize, cores: usize) -> Vec<usize> {
-        let machine = Topology::synthetic(nodes, cores, 2);
+    /// The workers of a machine, and the node of each.
+    fn workers(machine: &Topology) -> (Workers, Vec<usize>) {
         let pinned = machine.processors();
-        let workers = Workers::new(&machine, pinned, pinned.len(), pinned.len() + 2);
-        (0..pinned.len() + 2).map(|worker| workers.node_of(worker)).collect()
+        let workers = Workers::new(machine, pinned, pinned.len(), pinned.len() + 2);
+        let nodes = (0..pinned.len() + 2).map(|worker| workers.node_of(worker)).collect();
+        (workers, nodes)
     }
 
     #[test]
     fn searches_reach_every_list_and_each_looks_at_few() {
-        for (machine, cores) in [(1, 1), (1, 16), (2, 24), (4, 10), (6, 32)] {
-            let nodes = nodes(machine, cores);
+        for (sockets, of_socket, cores) in [(1, 1, 1), (1, 1, 16), (1, 2, 24), (1, 4, 10), (2, 3, 32)] {
+            let (workers, nodes) = workers(&Topology::synthetic_sockets(sockets, of_socket, cores, 2));
             let headers: Vec<Frame> = (0..nodes.len()).map(|_| Frame::new()).collect();
-            let free = FreeFrames::new(headers.len(), &nodes);
+            let free = FreeFrames::new(headers.len(), &nodes, |from, to| workers.distance(from, to));
             let lists = nodes.len();
             let mut longest = 1;
             for (core, other) in [(0, lists - 1), (lists - 1, 0), (lists / 2, 1), (1, lists / 2)] {
@@ -405,12 +427,9 @@ mod tests {
                 while free.steal(&headers, core).is_none() {
                     searches += 1;
                 }
-                let near = nodes.iter().filter(|&&node| node == nodes[core]).count() - 1;
-                let most = if nodes[core] == nodes[other] {
-                    near.div_ceil(NEAR)
-                } else {
-                    (lists - near - 1).div_ceil(FAR)
-                };
+                let distance = |to: usize| workers.distance(nodes[core], nodes[to]);
+                let alike = (0..lists).filter(|&one| one != core && distance(one) == distance(other));
+                let most = alike.count().div_ceil(if nodes[core] == nodes[other] { NEAR } else { FAR });
                 assert!(searches <= most, "{searches} searches, at most {most} are due: {core} to {other}");
                 longest = longest.max(searches);
             }
@@ -419,11 +438,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_search_takes_from_nearer_nodes_first() {
+        let (workers, nodes) = workers(&Topology::synthetic_sockets(2, 2, 1, 1));
+        assert_eq!(nodes[..4], [0, 1, 2, 3]);
+        let headers: Vec<Frame> = (0..100).map(|_| Frame::new()).collect();
+        let free = FreeFrames::new(headers.len(), &nodes, |from, to| workers.distance(from, to));
+        for (frame, core) in [(1, 0), (2, 1), (4, 3)] {
+            free.put(&headers, core, frame);
+        }
+        // Core 2 shares its socket with core 3. Cores 4 and 5 are workers without a node.
+        assert_eq!(free.take(&headers, 2), Some(4));
+        // A search looks at two lists, and the next one goes on behind them.
+        let mut rest: Vec<u32> = (0..4).filter_map(|_| free.take(&headers, 2)).collect();
+        rest.sort_unstable();
+        assert_eq!(rest, [1, 2]);
+    }
+
     #[cfg(variants)]
     #[test]
     fn a_frame_in_the_one_list_wakes_a_fiber_that_waits_on_any_core() {
         let headers: Vec<Frame> = (0..10).map(|_| Frame::new()).collect();
-        let mut free = FreeFrames::new(headers.len(), &[0, 0, 1]);
+        let mut free = FreeFrames::new(headers.len(), &[0, 0, 1], |_, _| 20);
         free.is_one = true;
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
@@ -442,9 +478,9 @@ mod tests {
 
     #[test]
     fn a_search_takes_from_its_own_node_first_and_stays_where_it_found_frames() {
-        let nodes = nodes(2, 2);
+        let (workers, nodes) = workers(&Topology::synthetic(2, 2, 2));
         let headers: Vec<Frame> = (0..100).map(|_| Frame::new()).collect();
-        let free = FreeFrames::new(headers.len(), &nodes);
+        let free = FreeFrames::new(headers.len(), &nodes, |from, to| workers.distance(from, to));
         let (own, far) = (3, 4);
         assert_eq!((nodes[0], nodes[own], nodes[far]), (0, 0, 1));
         (0..20).for_each(|frame| free.put(&headers, own, frame));
@@ -456,9 +492,9 @@ mod tests {
         assert!(taken[..20].iter().all(|&frame| frame < 20), "{taken:?}");
         assert!(taken[20..].iter().all(|&frame| frame >= 20), "{taken:?}");
         assert_eq!(taken.len(), 40);
-        let ring = &free.cores.get(0).near;
+        let ring = &free.cores.get(0).rings[0];
         assert_ne!(
-            free.by_node[ring.place(ring.at.load(Ordering::Relaxed))],
+            free.by_distance[0][ring.place(ring.at.load(Ordering::Relaxed))],
             0,
             "no core searches its own list"
         );

@@ -208,7 +208,7 @@ impl Pool {
         #[cfg(variants)]
         let sweep = sweep.with_hand(frames, machine.nodes, options.sweep_batch);
         Ok(Arc::new(Pool {
-            free: FreeFrames::new(frames, &nodes),
+            free: FreeFrames::new(frames, &nodes, |from, to| workers.distance(from, to)),
             sweep,
             tables,
             files: [pages, temporary],

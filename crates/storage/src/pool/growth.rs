@@ -1,9 +1,9 @@
 //! A pool's memory comes into use by units, ahead of demand.
 //!
 //! The number of frames is fixed, but only the frames of claimed units are in use. A core whose
-//! free list is empty claims a unit of its NUMA node, then of the other nodes. One helper a node
-//! touches the units that come next. So a small database takes little memory, and a start costs
-//! nothing that grows with the pool. What must hold:
+//! free list is empty claims a unit of its NUMA node, then of the other nodes, the nearest first.
+//! One helper a node touches the units that come next. So a small database takes little memory, and
+//! a start costs nothing that grows with the pool. What must hold:
 //!
 //! 1. Nothing is evicted while a unit is unclaimed. So the sweep meets frames in use only.
 //! 2. A core waits for no helper of the lowest priority ([`Helper`]), since the two have no lock in
@@ -69,6 +69,8 @@ pub(crate) struct Growth {
     memory: Arc<Memory>,
     /// The part that each core claims from first.
     part_of: Box<[usize]>,
+    /// By such a part, the parts in order of their nodes' distance: first itself.
+    orders: Box<[Box<[usize]>]>,
     /// Whether all units are claimed. Written once; every miss reads it.
     whole: AtomicBool,
 }
@@ -90,6 +92,12 @@ impl Growth {
         };
         let part_of =
             nodes.iter().map(|node| shares.iter().position(|(of, _)| of == node).unwrap_or(0)).collect();
+        let order = |(own, (from, _)): (usize, &(usize, Range<usize>))| {
+            let mut order: Vec<usize> = (own..shares.len()).chain(0..own).collect();
+            order[1..].sort_by_key(|&at| workers.distance(*from, shares[at].0));
+            order.into_boxed_slice()
+        };
+        let orders = shares.iter().enumerate().map(order).collect();
         let (frames, headers) = (Arc::clone(region), Arc::clone(headers.region()));
         let memory = Arc::new(Memory { parts: shares.iter().map(part).collect(), unit, frames, headers });
         let is_explicit = memory.frames.kind().is_explicit() || memory.headers.kind().is_explicit();
@@ -102,7 +110,7 @@ impl Growth {
         #[cfg(variants)]
         let parts = parts.filter(|_| !is_touched_at_use());
         let helpers = parts.map(helper).collect();
-        Growth { helpers, memory, part_of, whole: AtomicBool::new(false) }
+        Growth { helpers, memory, part_of, orders, whole: AtomicBool::new(false) }
     }
 
     /// Whether all frames are in use.
@@ -114,8 +122,8 @@ impl Growth {
 
     /// Claims frames for a core, which nobody else has; `None` when all are in use.
     pub(crate) fn claim(&self, core: usize) -> Option<Range<usize>> {
-        let (own, parts) = (self.part_of[core], &self.memory.parts);
-        for at in (own..parts.len()).chain(0..own) {
+        let parts = &self.memory.parts;
+        for &at in &self.orders[self.part_of[core]] {
             if let Some(unit) = parts[at].stretch.claim() {
                 #[cfg(variants)]
                 if self.memory.is_unpinned() {
@@ -272,10 +280,13 @@ mod tests {
 
     /// A pool of so many frames for the first `cores` of all workers, on a machine of this shape.
     fn growth(frames: usize, (nodes, of_node): (usize, usize), cores: usize, is_pinned: bool) -> Growth {
-        let machine = Topology::synthetic(nodes, of_node, 1);
-        let all = nodes * of_node;
+        growth_on(&Topology::synthetic(nodes, of_node, 1), frames, cores, is_pinned)
+    }
+
+    fn growth_on(machine: &Topology, frames: usize, cores: usize, is_pinned: bool) -> Growth {
+        let all = machine.processors().len();
         let pinned = if is_pinned { machine.choose(all).unwrap() } else { Vec::new() };
-        let workers = Workers::new(&machine, &pinned, all, all);
+        let workers = Workers::new(machine, &pinned, all, all);
         let region = |bytes| Arc::new(Region::frames(bytes, HugePages::Off).unwrap());
         let headers = Headers::new(region(frames * size_of::<Frame>()), frames);
         Growth::new(&region(frames * PAGE_SIZE), &headers, cores, &workers)
@@ -329,6 +340,16 @@ mod tests {
         for (core, claimed) in claim_all(&growth, frames, cores) {
             assert_eq!(claimed.start / 1024, core / 2, "core {core} got {claimed:?}");
         }
+    }
+
+    #[test]
+    fn a_core_claims_from_nearer_nodes_before_others() {
+        // The nodes of a core of node 1 are 1, its socket's 0, then those of the other socket.
+        let growth = growth_on(&Topology::synthetic_sockets(2, 2, 1, 1), 400, 4, true);
+        let claims = std::iter::from_fn(|| growth.claim(1));
+        let mut parts: Vec<usize> = claims.map(|claimed| claimed.start / 100).collect();
+        parts.dedup();
+        assert_eq!(parts, [1, 0, 2, 3]);
     }
 
     #[test]
