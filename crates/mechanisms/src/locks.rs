@@ -1,8 +1,9 @@
 //! The lock profile of an arm: the place where its threads waited longest.
 //!
-//! The profiler counts locks, latches and queues of `sync`: those of the engine's own arms, and
-//! those that some variants stand on. It runs in a short round of its own, so the figures of the
-//! other rounds are without it. What must hold: nothing else in the process takes such locks then.
+//! The profiler counts the locks, latches and queues of `sync`, which the engine's own arms take.
+//! For the variants' own locks it counts the waits alone, because a free one has no hook. It runs
+//! in a short round of its own, so the figures of the other rounds are without it. What must hold:
+//! nothing else in the process takes such locks then.
 
 use std::time::Duration;
 
@@ -18,8 +19,9 @@ pub(crate) const ROUND: Duration = Duration::from_millis(200);
 pub(crate) struct Place {
     /// The class of the lock, its source file and line, and how the place takes it.
     pub name: String,
-    /// Whether the place reads optimistically. Then the profiler counts waits and repeats alone.
-    pub is_optimistic: bool,
+    /// Whether the profiler counts waits and repeats alone: those of an optimistic read, or of a
+    /// variant's own lock.
+    pub waits_alone: bool,
     /// Acquisitions, waits, or repeats.
     pub count: u64,
     /// Acquisitions that had to wait.
@@ -33,7 +35,7 @@ impl Place {
         let Row { class, site, kind, counts } = row;
         Self {
             name: format!("\"{class}\" at {site} ({})", kind.as_str()),
-            is_optimistic: matches!(kind, Kind::Read | Kind::Restart | Kind::Upgrade),
+            waits_alone: matches!(kind, Kind::Read | Kind::Restart | Kind::Upgrade | Kind::Wait),
             count: counts.count,
             contended: counts.contended_wait,
             seconds: counts.wait_total as f64 / 1e9,
@@ -43,8 +45,8 @@ impl Place {
     /// Its counts in words.
     pub fn counts(&self) -> String {
         let Self { count, contended, .. } = self;
-        match self.is_optimistic {
-            true => format!("{count} waits and repeats; reads that needed neither are not counted"),
+        match self.waits_alone {
+            true => format!("{count} waits and repeats; where neither was needed, nothing is counted"),
             false => format!("{contended} of {count} waited"),
         }
     }
@@ -72,6 +74,13 @@ pub(crate) mod tests {
     use std::thread;
 
     use sync::SpinLock;
+    use variants::caller::Caller;
+    use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
+    use variants::needs_buffer::{MutexNeeds, Needs, SharedNeeds};
+    use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
+    use variants::semaphore::{FutexSemaphores, Semaphores};
+    use variants::sleep_lock::{AdaptiveLock, FutexLock};
+    use variants::spin::{Exclusion, Lock, Mcs, TestAndSet, TestTestAndSet, Ticket};
 
     use super::*;
 
@@ -125,12 +134,130 @@ pub(crate) mod tests {
         assert_eq!(place.counts(), format!("{} of 4 waited", place.contended));
     }
 
+    /// Threads of the tests below.
+    const THREADS: usize = 4;
+    /// Time that each thread holds what the others wait for.
+    const HOLD: Duration = Duration::from_millis(3);
+
+    /// The place whose waits of this class were longest, while `turn` ran on [`THREADS`] threads at
+    /// once.
+    fn place_of(class: &str, turn: impl Fn(&mut Caller) + Sync) -> Place {
+        let (begin, turn) = (&Barrier::new(THREADS), &turn);
+        let run = |number| {
+            begin.wait();
+            turn(&mut Caller::new(number));
+        };
+        during(|| {
+            thread::scope(|scope| (0..THREADS).for_each(|number| _ = scope.spawn(move || run(number))))
+        });
+        let rows: Vec<Row> = profile::rows().into_iter().filter(|row| row.class == class).collect();
+        worst(&rows).unwrap_or_else(|| panic!("nobody waited for the {class}"))
+    }
+
+    fn shows_lock<L: Lock>(class: &str) {
+        let lock = L::new(THREADS);
+        let place = place_of(class, |me| lock.with(me, || thread::sleep(HOLD)));
+        assert!(place.waits_alone && place.count >= 1 && place.seconds > 0.001, "{place:?}");
+        assert!(place.name.contains("mechanisms/src/locks.rs"), "who takes the lock: {place:?}");
+    }
+
     #[test]
-    fn a_place_of_optimistic_reads_says_that_only_waits_and_repeats_count() {
+    fn each_lock_of_a_variant_shows_where_its_threads_waited() {
+        let _alone = alone();
+        shows_lock::<TestAndSet>("test-and-set lock");
+        shows_lock::<TestTestAndSet>("test-first lock");
+        shows_lock::<Ticket<0>>("ticket lock");
+        shows_lock::<Ticket<30>>("ticket lock");
+        shows_lock::<Mcs>("queue lock");
+        shows_lock::<FutexLock>("futex lock");
+        shows_lock::<AdaptiveLock>("adaptive lock");
+        let semaphores = FutexSemaphores::new(1, 1);
+        let place = place_of("semaphore", |me| {
+            semaphores.wait(me, 0);
+            thread::sleep(HOLD);
+            semaphores.post(0);
+        });
+        assert!(place.seconds > 0.001, "{place:?}");
+    }
+
+    fn shows_latch<L: HeldLatch>(class: &str) {
+        let latch = L::new(THREADS);
+        let place = place_of(class, |me| latch.write(me, || thread::sleep(HOLD)));
+        assert!(place.waits_alone && place.count >= 1 && place.seconds > 0.001, "{place:?}");
+    }
+
+    #[test]
+    fn each_latch_of_a_variant_shows_where_its_threads_waited() {
+        let _alone = alone();
+        shows_latch::<FieldsLatch>("LWLock");
+        shows_latch::<ExchangeLatch>("LWLock");
+        shows_latch::<AddLatch>("LWLock");
+        shows_latch::<TurnstileLatch>("rwlock, asleep");
+    }
+
+    /// A thread fills the frame while the others want its page.
+    fn shows_pin<F: PinnedFrame>() {
+        let frame = F::new(7);
+        let place = place_of("page that goes", |me| {
+            let fill = || thread::sleep(2 * HOLD);
+            if me.number() == 0 {
+                assert!(frame.replace(me, 7, 8, fill));
+            } else {
+                thread::sleep(HOLD);
+                assert!(frame.visit(me, 7, || ()).is_none());
+            }
+        });
+        assert!(place.waits_alone && place.count >= 1 && place.seconds > 0.001, "{place:?}");
+    }
+
+    #[test]
+    fn a_pin_that_waits_for_an_evictor_or_for_the_spin_lock_shows() {
+        let _alone = alone();
+        shows_pin::<ExchangeFrame>();
+        shows_pin::<AddFrame>();
+        // Its sections are too short to wait for, but for a thread that loses its processor in one.
+        let frame = CountedFrame::new(7);
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        let visits = |me: &mut Caller| {
+            (0..20_000).for_each(|_| assert!(frame.visit(me, 7, || ()).is_some()));
+        };
+        let waited = || {
+            let ((), _) = during(|| {
+                thread::scope(|scope| {
+                    (0..THREADS).for_each(|number| _ = scope.spawn(move || visits(&mut Caller::new(number))));
+                });
+            });
+            profile::rows().iter().any(|row| row.class == "buffer header" && row.counts.wait_total > 0)
+        };
+        while !waited() {
+            assert!(std::time::Instant::now() < until, "nobody waited for the buffer header");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_needs_a_buffer_shows() {
+        fn shows(needs: &impl Needs) {
+            let free = sync::atomic::AtomicU64::new(1);
+            let order = sync::atomic::Ordering::SeqCst;
+            let place = place_of("needed buffer", |me| {
+                needs.wait(me, 0, || free.compare_exchange(1, 0, order, order).ok());
+                thread::sleep(HOLD);
+                free.store(1, order);
+                needs.freed(me, 0);
+            });
+            assert!(place.seconds > 0.001, "{place:?}");
+        }
+        let _alone = alone();
+        shows(&MutexNeeds::new(THREADS));
+        shows(&SharedNeeds::new(THREADS));
+    }
+
+    #[test]
+    fn a_place_of_optimistic_reads_or_of_a_variant_says_that_only_waits_and_repeats_count() {
         let counts = profile::Counts { count: 7, contended_wait: 7, ..profile::Counts::default() };
         let place = |kind| Place::of(&Row { class: "page", site: "a.rs:1".into(), kind, counts }).counts();
-        let expected = "7 waits and repeats; reads that needed neither are not counted";
-        assert_eq!([Kind::Read, Kind::Restart, Kind::Upgrade].map(place), [expected; 3]);
-        assert_eq!([Kind::Acquire, Kind::Wait].map(place), ["7 of 7 waited"; 2]);
+        let expected = "7 waits and repeats; where neither was needed, nothing is counted";
+        assert_eq!([Kind::Read, Kind::Restart, Kind::Upgrade, Kind::Wait].map(place), [expected; 4]);
+        assert_eq!([Kind::Acquire, Kind::Reacquire].map(place), ["7 of 7 waited"; 2]);
     }
 }

@@ -359,7 +359,7 @@ pub(crate) mod tests {
         measured.absent[2][0] = Some("no such lock here".into());
         let name = "\"passes\" at a.rs:7 (acquire)".to_owned();
         measured.locks[1] =
-            Some(Place { name, is_optimistic: false, count: 900, contended: 30, seconds: 0.25 });
+            Some(Place { name, waits_alone: false, count: 900, contended: 30, seconds: 0.25 });
         let mut report = Report::begin(Duration::from_secs(1), 5);
         report.add(&ROWS[0], &[2], &measured);
         report

@@ -3,7 +3,6 @@
 //! Numbers run from 0 and are below the `threads` that a variant is made for. They choose the
 //! thread's place in queues, so two threads must not share one.
 
-use sync::SpinLock;
 use sync::atomic::{spin_loop, yield_thread};
 
 /// Polls of a word before a waiter gives its time slice to the kernel. In user space the holder may
@@ -16,14 +15,12 @@ const POLLS: u32 = if cfg!(loom) { 1 } else { 100 };
 pub struct Caller {
     number: usize,
     retries: u64,
-    /// Threads to wake once a list's lock is released; kept, so that no release allocates.
-    pub(crate) woken: Vec<usize>,
 }
 
 impl Caller {
     /// The thread with this number.
     pub fn new(number: usize) -> Self {
-        Self { number, retries: 0, woken: Vec::new() }
+        Self { number, retries: 0 }
     }
 
     /// The thread's number.
@@ -46,19 +43,6 @@ impl Caller {
     #[inline]
     pub fn retried(&mut self) {
         self.retries += 1;
-    }
-
-    /// Takes a spin lock and counts failed attempts.
-    #[inline]
-    pub(crate) fn locked<'a, T>(&mut self, lock: &'a SpinLock<T>) -> sync::SpinGuard<'a, T> {
-        let mut backoff = Backoff::default();
-        loop {
-            match lock.try_lock() {
-                Some(guard) => return guard,
-                None => self.retried(),
-            }
-            backoff.pause();
-        }
     }
 }
 

@@ -39,3 +39,4 @@ mod gate;
 mod running;
 #[cfg(all(test, not(loom)))]
 mod test_threads;
+mod waiters;

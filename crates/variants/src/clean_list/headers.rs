@@ -7,6 +7,12 @@
 //! Orderings: links and places change under the list's lock. A removal clears the place before a
 //! later insertion changes the links. Stores release and loads acquire, so a scan that reads a link
 //! of a later stay finds the place changed too.
+//!
+//! Cost in line transfers, beside the lock: a removal moves 3 lines, the header's and those of its
+//! neighbours. The end of the list is a neighbour of the first header. An insertion moves 4: the
+//! end of the list, the last header, the buffer's and the counter of places. Each header has a line
+//! of its own, and a look at one that has not changed since moves none. To make a header busy, or
+//! to end its use, costs 1.
 
 use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

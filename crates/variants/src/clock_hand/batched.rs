@@ -23,11 +23,12 @@
 //!
 //! Cost in line transfers: 1 a batch, 1/64 a frame; 1 more a victim for the count of allocations.
 
+use sync::CachePadded;
 use sync::atomic::{AtomicU64, Ordering};
-use sync::{CachePadded, SpinLock};
 
 use super::{Hand, Start};
 use crate::caller::Caller;
+use crate::spin::Word;
 
 /// Frames of a batch on a machine with several NUMA nodes.
 pub const BATCH: usize = 64;
@@ -44,7 +45,8 @@ pub struct Batched {
 struct Control {
     hand: AtomicU64,
     allocations: AtomicU64,
-    passes: SpinLock<u64>,
+    lock: Word,
+    passes: AtomicU64,
 }
 
 /// The rest of a thread's batch.
@@ -68,7 +70,8 @@ impl Batched {
         let control = Control {
             hand: AtomicU64::new(0),
             allocations: AtomicU64::new(0),
-            passes: SpinLock::new(&"passes", 0),
+            lock: Word::default(),
+            passes: AtomicU64::new(0),
         };
         Self {
             frames: frames as u64,
@@ -90,12 +93,13 @@ impl Batched {
     /// Counts the pass that the caller's claim completed.
     #[cold]
     fn wrap(&self, me: &mut Caller) {
-        let mut passes = me.locked(&self.control.passes);
-        // Relaxed, both: under the lock. Each claim that reaches the end subtracts once, so the
-        // hand is beyond the end until the last of them has done so.
+        let Control { lock, passes, .. } = &*self.control;
+        let _held = lock.lock(me, &"complete passes");
+        // Relaxed, all: under the lock. Each claim that reaches the end subtracts once, so the hand
+        // is beyond the end until the last of them has done so.
         debug_assert!(self.control.hand.load(Ordering::Relaxed) >= self.frames, "another thread wrapped");
         self.control.hand.fetch_sub(self.frames, Ordering::Relaxed);
-        *passes += 1;
+        passes.store(passes.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     #[inline]
@@ -130,10 +134,12 @@ impl Hand for Batched {
     }
 
     fn start(&self, me: &mut Caller) -> Start {
-        let passes = me.locked(&self.control.passes);
-        // Relaxed, both: under the lock.
-        let hand = self.control.hand.load(Ordering::Relaxed);
-        let allocations = self.control.allocations.swap(0, Ordering::Relaxed);
-        Start { hand: (hand % self.frames) as usize, passes: *passes + hand / self.frames, allocations }
+        let Control { hand, allocations, lock, passes } = &*self.control;
+        let _held = lock.lock(me, &"complete passes");
+        // Relaxed, all: under the lock.
+        let hand = hand.load(Ordering::Relaxed);
+        let allocations = allocations.swap(0, Ordering::Relaxed);
+        let passes = passes.load(Ordering::Relaxed) + hand / self.frames;
+        Start { hand: (hand % self.frames) as usize, passes, allocations }
     }
 }

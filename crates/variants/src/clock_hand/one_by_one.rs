@@ -17,11 +17,12 @@
 //! Cost in line transfers: 1 a frame, on a line that all threads share. The count of allocations
 //! lies on the same line: 1 more a victim.
 
+use sync::CachePadded;
 use sync::atomic::{AtomicU64, Ordering};
-use sync::{CachePadded, SpinLock};
 
 use super::{Hand, Start};
 use crate::caller::Caller;
+use crate::spin::Word;
 
 /// A hand that moves frame by frame.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ pub struct OneByOne {
 struct Control {
     hand: AtomicU64,
     allocations: AtomicU64,
-    passes: SpinLock<u64>,
+    lock: Word,
+    passes: AtomicU64,
 }
 
 impl OneByOne {
@@ -44,7 +46,8 @@ impl OneByOne {
         let control = Control {
             hand: AtomicU64::new(0),
             allocations: AtomicU64::new(0),
-            passes: SpinLock::new(&"passes", 0),
+            lock: Word::default(),
+            passes: AtomicU64::new(0),
         };
         Self { frames: frames as u64, control: CachePadded::new(control) }
     }
@@ -52,15 +55,16 @@ impl OneByOne {
     /// Wraps a hand that was `seen` just now.
     #[cold]
     fn wrap(&self, me: &mut Caller, mut seen: u64) {
-        let mut passes = me.locked(&self.control.passes);
-        // Relaxed, both: under the lock.
+        let Control { lock, passes, .. } = &*self.control;
+        let _held = lock.lock(me, &"complete passes");
+        // Relaxed, here and below: under the lock.
         while let Err(found) =
             self.control.hand.compare_exchange(seen, seen % self.frames, Ordering::Relaxed, Ordering::Relaxed)
         {
             me.retried();
             seen = found;
         }
-        *passes += seen / self.frames;
+        passes.store(passes.load(Ordering::Relaxed) + seen / self.frames, Ordering::Relaxed);
     }
 }
 
@@ -88,10 +92,12 @@ impl Hand for OneByOne {
     }
 
     fn start(&self, me: &mut Caller) -> Start {
-        let passes = me.locked(&self.control.passes);
-        // Relaxed, both: under the lock.
-        let hand = self.control.hand.load(Ordering::Relaxed);
-        let allocations = self.control.allocations.swap(0, Ordering::Relaxed);
-        Start { hand: (hand % self.frames) as usize, passes: *passes + hand / self.frames, allocations }
+        let Control { hand, allocations, lock, passes } = &*self.control;
+        let _held = lock.lock(me, &"complete passes");
+        // Relaxed, all: under the lock.
+        let hand = hand.load(Ordering::Relaxed);
+        let allocations = allocations.swap(0, Ordering::Relaxed);
+        let passes = passes.load(Ordering::Relaxed) + hand / self.frames;
+        Start { hand: (hand % self.frames) as usize, passes, allocations }
     }
 }

@@ -1,4 +1,4 @@
-//! The stock latch: fields under a spin lock (PostgreSQL 9.4, `LWLockAcquireCommon` and
+//! The stock latch: fields under a spin lock (P15; PostgreSQL 9.4, `LWLockAcquireCommon` and
 //! `LWLockRelease`).
 //!
 //! 1. A thread takes the spin lock. If its mode fits, it changes the fields and releases the spin
@@ -15,58 +15,69 @@
 //! PostgreSQL's spin lock sleeps for 1 ms and more after 100 polls. This one gives its time slice
 //! away, which is milder with more threads than cores.
 //!
-//! Cost in line transfers: 2 for each acquisition and each release, for shared ones too: the spin
-//! lock's line, taken exclusively. Its holder's loss of the processor stops all readers.
+//! Orderings: the fields are relaxed, because the spin lock orders them. It also orders what a
+//! holder of the latch wrote before what the next one reads.
+//!
+//! Cost in line transfers: 1 for each uncontended acquisition and 1 for each release, for shared
+//! ones too. Spin lock and fields are on one line, as in PostgreSQL. Contended, the spin lock's
+//! (`spin::TestTestAndSet`), and waiters' polls take the line from its holder. A holder that loses
+//! its processor stops all readers.
 
-use std::collections::VecDeque;
+use sync::CachePadded;
+use sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use sync::{CachePadded, SpinLock};
-
-use super::{HeldLatch, Mode, Waiter};
+use super::{HeldLatch, Mode};
 use crate::caller::Caller;
-use crate::gate::Gate;
+use crate::spin::Word;
+use crate::waiters::{Chain, Choice, Queue, Waiters};
 
 /// LWLock as in PostgreSQL 9.4.
 #[derive(Debug)]
 pub struct FieldsLatch {
-    fields: CachePadded<SpinLock<Fields>>,
-    gates: Box<[CachePadded<Gate>]>,
+    fields: CachePadded<Fields>,
+    waiters: Waiters,
 }
 
 #[derive(Debug)]
 struct Fields {
-    exclusive: bool,
-    shared: u32,
+    mutex: Word,
     /// Whether a release may wake waiters.
-    release_ok: bool,
-    queue: VecDeque<Waiter>,
+    release_ok: AtomicBool,
+    exclusive: AtomicBool,
+    shared: AtomicU32,
+    queue: Queue,
 }
 
-impl Fields {
-    fn is_free(&self) -> bool {
-        !self.exclusive && self.shared == 0
-    }
+/// Spin lock and fields are on one line.
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Fields>() <= 64);
 
-    /// Takes the latch if the mode fits.
-    fn take(&mut self, mode: Mode) -> bool {
+impl Fields {
+    /// Takes the latch if the mode fits. Under the spin lock.
+    fn take(&self, mode: Mode) -> bool {
+        let exclusive = self.exclusive.load(Ordering::Relaxed);
+        let shared = self.shared.load(Ordering::Relaxed);
         match mode {
-            Mode::Shared if !self.exclusive => self.shared += 1,
-            Mode::Exclusive if self.is_free() => self.exclusive = true,
+            Mode::Shared if !exclusive => self.shared.store(shared + 1, Ordering::Relaxed),
+            Mode::Exclusive if !exclusive && shared == 0 => self.exclusive.store(true, Ordering::Relaxed),
             _ => return false,
         }
         true
     }
 
-    /// Takes from the queue those that a release wakes.
-    fn pop(&mut self, woken: &mut Vec<usize>) {
-        let Some(first) = self.queue.pop_front() else { return };
-        woken.push(first.thread);
-        while first.mode == Mode::Shared
-            && let Some(next) = self.queue.pop_front_if(|next| next.mode == Mode::Shared)
-        {
-            woken.push(next.thread);
+    /// Gives the latch back. Whether it is free then. Under the spin lock.
+    fn give(&self, mode: Mode) -> bool {
+        match mode {
+            Mode::Exclusive => {
+                self.exclusive.store(false, Ordering::Relaxed);
+                true
+            }
+            Mode::Shared => {
+                let left = self.shared.load(Ordering::Relaxed) - 1;
+                self.shared.store(left, Ordering::Relaxed);
+                left == 0
+            }
         }
-        self.release_ok = false;
     }
 }
 
@@ -74,43 +85,59 @@ impl FieldsLatch {
     fn acquire(&self, me: &mut Caller, mode: Mode) {
         let mut woken = false;
         loop {
-            let mut fields = me.locked(&self.fields);
-            fields.release_ok |= woken;
-            if fields.take(mode) {
+            let held = self.fields.mutex.lock(me, &"LWLock's fields");
+            if woken {
+                self.fields.release_ok.store(true, Ordering::Relaxed);
+            }
+            if self.fields.take(mode) {
                 return;
             }
-            fields.queue.push_back(Waiter { thread: me.number(), mode });
-            drop(fields);
+            self.waiters.enter(&self.fields.queue, me, mode as usize);
+            drop(held);
             me.retried();
-            self.gates[me.number()].wait();
+            self.waiters.sleep(me, &"LWLock");
             woken = true;
         }
     }
 
     fn release(&self, me: &mut Caller, mode: Mode) {
-        let mut woken = std::mem::take(&mut me.woken);
-        let mut fields = me.locked(&self.fields);
-        match mode {
-            Mode::Shared => fields.shared -= 1,
-            Mode::Exclusive => fields.exclusive = false,
+        let held = self.fields.mutex.lock(me, &"LWLock's fields");
+        let wakes = self.fields.give(mode)
+            && !self.fields.queue.is_empty()
+            && self.fields.release_ok.load(Ordering::Relaxed);
+        if !wakes {
+            return;
         }
-        if fields.release_ok && fields.is_free() {
-            fields.pop(&mut woken);
-        }
-        drop(fields);
-        woken.drain(..).for_each(|thread| self.gates[thread].post());
-        me.woken = woken;
+        self.fields.release_ok.store(false, Ordering::Relaxed);
+        let chain = self.pop();
+        drop(held);
+        self.waiters.wake(chain);
+    }
+
+    /// Takes from the queue those that a release wakes.
+    fn pop(&self) -> Chain {
+        let mut before = None;
+        self.waiters.take(&self.fields.queue, |wants| {
+            let fits = before.is_none_or(|before| before == SHARED && wants == SHARED);
+            before = Some(wants);
+            if fits { Choice::Take } else { Choice::Stop }
+        })
     }
 }
 
+/// A reader, as the queue has it.
+const SHARED: usize = Mode::Shared as usize;
+
 impl HeldLatch for FieldsLatch {
     fn new(threads: usize) -> Self {
-        let queue = VecDeque::with_capacity(threads);
-        let fields = Fields { exclusive: false, shared: 0, release_ok: true, queue };
-        Self {
-            fields: CachePadded::new(SpinLock::new(&"fields", fields)),
-            gates: (0..threads).map(|_| CachePadded::default()).collect(),
-        }
+        let fields = Fields {
+            mutex: Word::default(),
+            release_ok: AtomicBool::new(true),
+            exclusive: AtomicBool::new(false),
+            shared: AtomicU32::new(0),
+            queue: Queue::default(),
+        };
+        Self { fields: CachePadded::new(fields), waiters: Waiters::new(threads) }
     }
 
     fn lock_shared(&self, me: &mut Caller) {
@@ -130,6 +157,7 @@ impl HeldLatch for FieldsLatch {
     }
 
     fn shares(&self, me: &mut Caller) -> u32 {
-        me.locked(&self.fields).shared
+        let _held = self.fields.mutex.lock(me, &"LWLock's fields");
+        self.fields.shared.load(Ordering::Relaxed)
     }
 }

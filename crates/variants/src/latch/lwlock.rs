@@ -19,15 +19,21 @@
 //!
 //! Orderings: a change that takes the latch acquires; one that gives it back releases. The queue
 //! has a spin lock of its own.
+//!
+//! Cost in line transfers: the variant's for the word. Each step of a wait costs more:
+//!
+//! - Entering costs 1 for the queue's lock with its ends, 1 for the last thread's node, and 1 for
+//!   the flag of waiters. The second attempt costs what the first one did.
+//! - A woken thread takes its node back for 1, and the word for 1. Then it attempts again.
+//! - A wake-up costs 1 for the queue's lock, 1 for the word, and 1 for the node of each thread.
 
-use std::collections::VecDeque;
-
+use sync::CachePadded;
 use sync::atomic::{AtomicU32, Ordering};
-use sync::{CachePadded, SpinLock};
 
-use super::{HeldLatch, Mode, Waiter};
+use super::{HeldLatch, Mode};
 use crate::caller::Caller;
-use crate::gate::Gate;
+use crate::spin::Word;
+use crate::waiters::{Choice, Queue, Waiters};
 
 /// A reader.
 pub(super) const SHARED: u32 = 1;
@@ -64,9 +70,16 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct LwLock<A> {
     state: CachePadded<AtomicU32>,
-    queue: CachePadded<SpinLock<VecDeque<Waiter>>>,
-    gates: Box<[CachePadded<Gate>]>,
+    list: CachePadded<List>,
+    waiters: Waiters,
     _attempt: std::marker::PhantomData<fn() -> A>,
+}
+
+/// The threads that must wait.
+#[derive(Debug, Default)]
+struct List {
+    mutex: Word,
+    queue: Queue,
 }
 
 impl<A: Attempt> LwLock<A> {
@@ -96,7 +109,7 @@ impl<A: Attempt> LwLock<A> {
             if self.attempt(me, mode) {
                 return self.leave(me);
             }
-            self.gates[me.number()].wait();
+            self.waiters.sleep(me, &"LWLock");
             // Relaxed: the flag publishes nothing else.
             self.state.fetch_or(RELEASE_OK, Ordering::Relaxed);
             if self.attempt(me, mode) {
@@ -106,27 +119,28 @@ impl<A: Attempt> LwLock<A> {
     }
 
     fn enter(&self, me: &mut Caller, mode: Mode) {
-        let mut queue = me.locked(&self.queue);
+        let List { mutex, queue } = &*self.list;
+        let _held = mutex.lock(me, &"LWLock's queue");
         // Relaxed: the second attempt and the release are ordered with it by the word itself.
         self.state.fetch_or(HAS_WAITERS, Ordering::Relaxed);
-        queue.push_back(Waiter { thread: me.number(), mode });
+        self.waiters.enter(queue, me, mode as usize);
     }
 
     /// Leaves the queue with the latch in hand.
     fn leave(&self, me: &mut Caller) {
-        let mut queue = me.locked(&self.queue);
-        if let Some(place) = queue.iter().position(|waiter| waiter.thread == me.number()) {
-            queue.remove(place);
+        let List { mutex, queue } = &*self.list;
+        let held = mutex.lock(me, &"LWLock's queue");
+        if self.waiters.leave(queue, me) {
             if queue.is_empty() {
                 // Relaxed: changed under the queue's lock.
                 self.state.fetch_and(!HAS_WAITERS, Ordering::Relaxed);
             }
             return;
         }
-        drop(queue);
+        drop(held);
         // Relaxed: as in `wait`. The post of the thread that took this one out is on its way.
         self.state.fetch_or(RELEASE_OK, Ordering::Relaxed);
-        self.gates[me.number()].wait();
+        self.waiters.sleep(me, &"LWLock");
     }
 
     #[inline]
@@ -146,29 +160,29 @@ impl<A: Attempt> LwLock<A> {
 
     #[cold]
     fn wake(&self, me: &mut Caller) {
-        let mut woken = std::mem::take(&mut me.woken);
-        let mut queue = me.locked(&self.queue);
-        match queue.front().map(|first| first.mode) {
-            Some(Mode::Exclusive) => woken.extend(queue.pop_front().map(|first| first.thread)),
-            Some(Mode::Shared) => queue.retain(|waiter| {
-                let is_reader = waiter.mode == Mode::Shared;
-                if is_reader {
-                    woken.push(waiter.thread);
+        let List { mutex, queue } = &*self.list;
+        let held = mutex.lock(me, &"LWLock's queue");
+        let mut first = None;
+        let chain = self.waiters.take(queue, |wants| {
+            const READER: usize = Mode::Shared as usize;
+            match (first, wants) {
+                (None, _) | (Some(READER), READER) => {
+                    first.get_or_insert(wants);
+                    Choice::Take
                 }
-                !is_reader
-            }),
-            None => {}
-        }
+                (Some(READER), _) => Choice::Pass,
+                (Some(_), _) => Choice::Stop,
+            }
+        });
         let gone = if queue.is_empty() { HAS_WAITERS } else { 0 };
         // Relaxed, both: changed under the queue's lock.
-        if woken.is_empty() {
+        if chain.is_empty() {
             self.state.fetch_and(!gone, Ordering::Relaxed);
         } else {
             self.state.fetch_and(!(gone | RELEASE_OK), Ordering::Relaxed);
         }
-        drop(queue);
-        woken.drain(..).for_each(|thread| self.gates[thread].post());
-        me.woken = woken;
+        drop(held);
+        self.waiters.wake(chain);
     }
 }
 
@@ -176,8 +190,8 @@ impl<A: Attempt> HeldLatch for LwLock<A> {
     fn new(threads: usize) -> Self {
         Self {
             state: CachePadded::new(AtomicU32::new(RELEASE_OK)),
-            queue: CachePadded::new(SpinLock::new(&"queue", VecDeque::with_capacity(threads))),
-            gates: (0..threads).map(|_| CachePadded::default()).collect(),
+            list: CachePadded::default(),
+            waiters: Waiters::new(threads),
             _attempt: std::marker::PhantomData,
         }
     }

@@ -71,13 +71,6 @@ enum Mode {
     Exclusive,
 }
 
-/// A thread in the queue of a latch.
-#[derive(Debug, Clone, Copy)]
-struct Waiter {
-    thread: usize,
-    mode: Mode,
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use sync::atomic::{AtomicU64, Ordering};

@@ -29,12 +29,13 @@
 //! the most contended ones.
 
 use sync::atomic::{AtomicUsize, Ordering, spin_loop};
-use sync::{CachePadded, SpinLock};
+use sync::{CachePadded, profile};
 
 use super::{HeldLatch, Mode};
 use crate::caller::Caller;
-use crate::gate::Gate;
-use crate::running::Running;
+use crate::running;
+use crate::spin::Word;
+use crate::waiters::{Queue, Waiters};
 
 /// Readers hold the lock, or nobody.
 const READ: usize = 1;
@@ -59,16 +60,16 @@ pub struct TurnstileLatch {
     word: CachePadded<AtomicUsize>,
     /// The processor on which the writer took the lock.
     processor: CachePadded<AtomicUsize>,
-    turnstile: CachePadded<SpinLock<Turnstile>>,
-    gates: Box<[CachePadded<Gate>]>,
-    running: Running,
+    turnstile: CachePadded<Turnstile>,
+    waiters: Waiters,
 }
 
 /// The threads that sleep.
 #[derive(Debug, Default)]
 struct Turnstile {
-    readers: Vec<usize>,
-    writers: Vec<usize>,
+    lock: Word,
+    readers: Queue,
+    writers: Queue,
 }
 
 /// The next step of a thread that could not take the lock.
@@ -94,30 +95,35 @@ impl TurnstileLatch {
     fn spin_for_writer(&self, seen: usize) -> bool {
         let owner = seen / ONE;
         // Relaxed, here and below: hints.
-        let runs = || self.running.is_running(owner, self.processor.load(Ordering::Relaxed));
+        let runs = || running::is_running(owner, self.processor.load(Ordering::Relaxed));
         if seen & READ != 0 || !runs() {
             return false;
         }
-        for _ in 0..SPINS * POLLS {
+        let poll = || {
             let now = self.word.load(Ordering::Relaxed);
             if now & READ != 0 || now / ONE != owner {
-                return true;
+                return Some(true);
             }
             if !runs() {
-                return false;
+                return Some(false);
             }
             spin_loop();
-        }
-        false
+            None
+        };
+        let polls = || (0..SPINS * POLLS).find_map(|_| poll());
+        profile::wait(&"rwlock, polling", polls).unwrap_or(false)
     }
 
     /// Polls until `changed` holds for the word.
     fn spin_for_readers(&self, changed: impl Fn(usize) -> bool) -> bool {
-        (0..POLLS).any(|_| {
-            spin_loop();
-            // Relaxed: a hint.
-            changed(self.word.load(Ordering::Relaxed))
-        })
+        let polls = || {
+            (0..POLLS).any(|_| {
+                spin_loop();
+                // Relaxed: a hint.
+                changed(self.word.load(Ordering::Relaxed))
+            })
+        };
+        profile::wait(&"rwlock, polling", polls)
     }
 
     fn wait_shared(&self, seen: usize, spins: &mut usize) -> Next {
@@ -152,7 +158,8 @@ impl TurnstileLatch {
     /// Sleeps in the turnstile if the lock is still held against `mode`. True if the thread has
     /// taken the lock instead.
     fn sleep(&self, mode: Mode, me: &mut Caller) -> bool {
-        let mut turnstile = me.locked(&self.turnstile);
+        let Turnstile { lock, readers, writers } = &*self.turnstile;
+        let held = lock.lock(me, &"turnstile");
         // Relaxed: the exchanges decide.
         let seen = self.word.load(Ordering::Relaxed);
         let flag = match mode {
@@ -170,36 +177,33 @@ impl TurnstileLatch {
         if seen & flag == 0 && !self.exchange(seen, seen | flag, Ordering::Relaxed, me) {
             return false;
         }
-        match mode {
-            Mode::Shared => turnstile.readers.push(me.number()),
-            Mode::Exclusive => turnstile.writers.push(me.number()),
-        }
-        drop(turnstile);
-        self.gates[me.number()].wait();
-        self.running.note(me.number());
+        let queue = if mode == Mode::Shared { readers } else { writers };
+        self.waiters.enter(queue, me, mode as usize);
+        drop(held);
+        self.waiters.sleep(me, &"rwlock, asleep");
+        running::note(me.number());
         false
     }
 
     /// Opens the lock for the last holder, whose part of the word is `own`, if others wait.
     #[cold]
     fn open(&self, own: usize, me: &mut Caller) -> bool {
-        let mut woken = std::mem::take(&mut me.woken);
-        let mut turnstile = me.locked(&self.turnstile);
+        let Turnstile { lock, readers, writers } = &*self.turnstile;
+        let held = lock.lock(me, &"turnstile");
         // Relaxed: the flags of waiters change under the turnstile's lock.
         let flags = self.word.load(Ordering::Relaxed) & (WAITERS | WRITE_SPINNER);
         let (queue, left) = match flags & WRITE_WAITERS {
-            0 => (&mut turnstile.readers, FREE),
-            _ => (&mut turnstile.writers, FREE | (flags & READ_WAITERS)),
+            0 => (readers, FREE),
+            _ => (writers, FREE | (flags & READ_WAITERS)),
         };
         // Release: the next holder sees what this one wrote.
-        let opened = self.exchange(own | flags, left, Ordering::Release, me);
-        if opened {
-            woken.append(queue);
+        if !self.exchange(own | flags, left, Ordering::Release, me) {
+            return false;
         }
-        drop(turnstile);
-        woken.drain(..).for_each(|thread| self.gates[thread].post());
-        me.woken = woken;
-        opened
+        let chain = self.waiters.take_all(queue);
+        drop(held);
+        self.waiters.wake(chain);
+        true
     }
 }
 
@@ -217,21 +221,16 @@ fn writer(me: &Caller) -> usize {
 
 impl HeldLatch for TurnstileLatch {
     fn new(threads: usize) -> Self {
-        let empty = || Vec::with_capacity(threads);
         Self {
             word: CachePadded::new(AtomicUsize::new(FREE)),
             processor: CachePadded::default(),
-            turnstile: CachePadded::new(SpinLock::new(
-                &"turnstile",
-                Turnstile { readers: empty(), writers: empty() },
-            )),
-            gates: (0..threads).map(|_| CachePadded::default()).collect(),
-            running: Running::new(),
+            turnstile: CachePadded::default(),
+            waiters: Waiters::new(threads),
         }
     }
 
     fn lock_shared(&self, me: &mut Caller) {
-        self.running.note(me.number());
+        running::note(me.number());
         let mut spins = 0;
         loop {
             // Relaxed: the exchange decides.
@@ -267,7 +266,7 @@ impl HeldLatch for TurnstileLatch {
     }
 
     fn lock(&self, me: &mut Caller) {
-        let processor = self.running.note(me.number());
+        let processor = running::note(me.number());
         let own = writer(me);
         let mut spins = 0;
         // Acquire: what the last holder wrote is seen.

@@ -15,9 +15,13 @@
 //! Orderings: as in the step before.
 //!
 //! Cost in line transfers: 1 for a pin and 1 for its removal, at any number of threads.
+//!
+//! P15 also names the same in assembler. It has no arm of its own, because `fetch_add` compiles to
+//! that code. On x86 it is `lock xadd`. On 64-bit ARM it is `ldadd`, or a loop of `ldaxr` and
+//! `stxr`. On POWER it is a loop of `lwarx` and `stwcx.`. None of them compares the word.
 
-use sync::CachePadded;
 use sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use sync::{CachePadded, profile};
 
 use super::{PinnedFrame, USAGE_MAX};
 use crate::caller::{Caller, wait_until};
@@ -55,7 +59,8 @@ impl PinnedFrame for AddFrame {
             // Relaxed: this thread has read nothing under the pin.
             state.fetch_sub(PIN, Ordering::Relaxed);
             // Relaxed: the add above acquires.
-            wait_until(|| state.load(Ordering::Relaxed) & LOCKED == 0);
+            let is_open = || state.load(Ordering::Relaxed) & LOCKED == 0;
+            profile::wait(&"page that goes", || wait_until(is_open));
         }
         // Relaxed: the page stays while there are pins.
         let found = held.load(Ordering::Relaxed) == page;

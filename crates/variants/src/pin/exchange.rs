@@ -18,8 +18,8 @@
 //! Cost in line transfers: 1 for a pin and 1 for its removal, if uncontended. With n threads at
 //! once up to n attempts for each, and each failure is a transfer.
 
-use sync::CachePadded;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::{CachePadded, profile};
 
 use super::{PinnedFrame, USAGE_MAX};
 use crate::caller::{Caller, wait_until};
@@ -58,10 +58,12 @@ impl PinnedFrame for ExchangeFrame {
         let mut seen = state.load(Ordering::Relaxed);
         loop {
             if seen & LOCKED != 0 {
-                wait_until(|| {
-                    // Relaxed: as above.
-                    seen = state.load(Ordering::Relaxed);
-                    seen & LOCKED == 0
+                profile::wait(&"page that goes", || {
+                    wait_until(|| {
+                        // Relaxed: as above.
+                        seen = state.load(Ordering::Relaxed);
+                        seen & LOCKED == 0
+                    });
                 });
             }
             let used = if seen & USES < u32::from(USAGE_MAX) * USE { USE } else { 0 };

@@ -16,7 +16,7 @@
 //! calls for each pair.
 
 use sync::atomic::Ordering;
-use sync::{CachePadded, Futex};
+use sync::{CachePadded, Futex, profile};
 
 use super::Semaphores;
 use crate::caller::Caller;
@@ -28,7 +28,7 @@ const WAITER: u32 = COUNT + 1;
 
 /// Semaphores over futexes, each on a line of its own.
 #[derive(Debug)]
-pub struct FutexSemaphores(Box<[CachePadded<Futex>]>);
+pub struct FutexSemaphores(pub(super) Box<[CachePadded<Futex>]>);
 
 impl FutexSemaphores {
     /// This number of semaphores, each with this count, for at most 65,535 posts and waiters each.
@@ -48,7 +48,7 @@ impl Semaphores for FutexSemaphores {
         loop {
             let (change, is_taken) = match seen & COUNT {
                 0 if waits == WAITER => {
-                    futex.wait(seen);
+                    profile::wait(&"semaphore", || futex.wait(seen));
                     seen = word.load(Ordering::Relaxed);
                     continue;
                 }

@@ -20,10 +20,10 @@
 //! hand-over between running threads costs 2 transfers and no system call.
 
 use sync::atomic::{AtomicUsize, Ordering, spin_loop};
-use sync::{CachePadded, Futex};
+use sync::{CachePadded, Futex, profile};
 
 use crate::caller::Caller;
-use crate::running::Running;
+use crate::running;
 use crate::spin::Lock;
 
 /// No owner.
@@ -38,7 +38,6 @@ const POLLS: u32 = if cfg!(loom) { 1 } else { 10_000 };
 #[derive(Debug)]
 pub struct AdaptiveLock {
     word: CachePadded<Word>,
-    running: Running,
 }
 
 #[derive(Debug)]
@@ -51,18 +50,18 @@ struct Word {
 impl Lock for AdaptiveLock {
     fn new(_: usize) -> Self {
         let word = Word { futex: Futex::new(OPEN), processor: AtomicUsize::new(0) };
-        Self { word: CachePadded::new(word), running: Running::new() }
+        Self { word: CachePadded::new(word) }
     }
 
     #[inline]
     fn lock(&self, me: &mut Caller) {
-        let processor = self.running.note(me.number());
+        let processor = running::note(me.number());
         let word = self.word.futex.word();
         // Acquire: what the last holder wrote is seen. Relaxed on failure: looked at again.
         let taken = word.compare_exchange(OPEN, number(me), Ordering::Acquire, Ordering::Relaxed);
         if taken.is_err() {
             me.retried();
-            self.lock_contended(me);
+            profile::wait(&"adaptive lock", || self.lock_contended(me));
         }
         // Relaxed: a hint for waiters.
         self.word.processor.store(processor, Ordering::Relaxed);
@@ -91,7 +90,7 @@ impl AdaptiveLock {
                     return;
                 }
                 me.retried();
-            } else if polls < POLLS && self.is_running(seen) {
+            } else if polls < POLLS && self.owner_runs(seen) {
                 polls += 1;
                 spin_loop();
             } else if seen & SLEEPERS != 0
@@ -101,7 +100,7 @@ impl AdaptiveLock {
                     .is_ok()
             {
                 self.word.futex.wait(seen | SLEEPERS);
-                self.running.note(me.number());
+                running::note(me.number());
                 (own, polls) = (number(me) | SLEEPERS, 0);
             } else {
                 me.retried();
@@ -111,10 +110,10 @@ impl AdaptiveLock {
 
     /// Whether the owner that `seen` names runs.
     #[inline]
-    fn is_running(&self, seen: u32) -> bool {
+    fn owner_runs(&self, seen: u32) -> bool {
         let owner = (seen >> 1) as usize - 1;
         // Relaxed: a hint.
-        self.running.is_running(owner, self.word.processor.load(Ordering::Relaxed))
+        running::is_running(owner, self.word.processor.load(Ordering::Relaxed))
     }
 }
 

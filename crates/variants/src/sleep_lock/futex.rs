@@ -15,8 +15,8 @@
 //! Cost in line transfers: 1 for an uncontended lock that another core used last. Contended, 2 for
 //! each attempt, and 2 system calls a hand-over with a switch of threads between them.
 
-use sync::Futex;
 use sync::atomic::Ordering;
+use sync::{CachePadded, Futex, profile};
 
 use crate::caller::Caller;
 use crate::spin::Lock;
@@ -31,12 +31,12 @@ const CROWDED: u32 = 2;
 /// The three-state futex lock.
 #[derive(Debug)]
 pub struct FutexLock {
-    futex: sync::CachePadded<Futex>,
+    futex: CachePadded<Futex>,
 }
 
 impl Lock for FutexLock {
     fn new(_: usize) -> Self {
-        Self { futex: sync::CachePadded::new(Futex::new(OPEN)) }
+        Self { futex: CachePadded::new(Futex::new(OPEN)) }
     }
 
     #[inline]
@@ -47,11 +47,13 @@ impl Lock for FutexLock {
             return;
         }
         me.retried();
-        // Acquire: as above.
-        while word.swap(CROWDED, Ordering::Acquire) != OPEN {
-            me.retried();
-            self.futex.wait(CROWDED);
-        }
+        profile::wait(&"futex lock", || {
+            // Acquire: as above.
+            while word.swap(CROWDED, Ordering::Acquire) != OPEN {
+                me.retried();
+                self.futex.wait(CROWDED);
+            }
+        });
     }
 
     #[inline]

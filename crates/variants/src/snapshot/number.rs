@@ -13,13 +13,15 @@
 //! Orderings: publishing releases the outcome, taking a snapshot acquires it.
 //!
 //! Cost in line transfers: 1 for a snapshot if a commit came since this core's last one, 0
-//! otherwise. A commit costs 3: the lock with the last number, the outcome, and each reader's copy.
+//! otherwise. A commit costs 3: the lock, the outcome, and the last number, of which readers have
+//! copies. A look at an outcome costs 1 for the first look since the commit.
 
+use sync::CachePadded;
 use sync::atomic::{AtomicU64, Ordering};
-use sync::{CachePadded, SpinLock};
 
 use super::Snapshots;
 use crate::caller::Caller;
+use crate::spin::Word;
 
 /// Outcome of a transaction that runs.
 const RUNNING: u64 = 0;
@@ -28,7 +30,7 @@ const RUNNING: u64 = 0;
 #[derive(Debug)]
 pub struct NumberSnapshots {
     begun: CachePadded<AtomicU64>,
-    committing: CachePadded<SpinLock<()>>,
+    committing: CachePadded<Word>,
     last: CachePadded<AtomicU64>,
     /// Commit numbers by transaction, modulo the ring's length.
     outcomes: Box<[AtomicU64]>,
@@ -39,7 +41,7 @@ impl NumberSnapshots {
     pub fn new(kept: usize) -> Self {
         Self {
             begun: CachePadded::new(AtomicU64::new(0)),
-            committing: CachePadded::new(SpinLock::new(&"committing", ())),
+            committing: CachePadded::default(),
             last: CachePadded::new(AtomicU64::new(0)),
             outcomes: (0..kept.max(1)).map(|_| AtomicU64::new(RUNNING)).collect(),
         }
@@ -62,7 +64,7 @@ impl Snapshots for NumberSnapshots {
     }
 
     fn commit(&self, me: &mut Caller, transaction: u64) {
-        let _committing = me.locked(&self.committing);
+        let _held = self.committing.lock(me, &"commits");
         // Relaxed, both: under the lock; published by the store below.
         let number = self.last.load(Ordering::Relaxed) + 1;
         self.outcome(transaction).store(number, Ordering::Relaxed);

@@ -19,8 +19,8 @@
 //! Cost in line transfers: 1 for an uncontended lock (`tail`). Contended, about 4 a hand-over at
 //! any number of waiters: `tail`, the predecessor's node, the successor's number, its flag.
 
-use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use sync::{CachePadded, profile};
 
 use super::Lock;
 use crate::caller::{Caller, wait_until};
@@ -63,7 +63,7 @@ impl Lock for Mcs {
         // Release: the predecessor finds this node reset when it learns of it.
         self.nodes[before - 1].successor.store(me.number() + 1, Ordering::Release);
         // Acquire: what the last holder wrote is seen.
-        wait_until(|| !own.waits.load(Ordering::Acquire));
+        profile::wait(&"queue lock", || wait_until(|| !own.waits.load(Ordering::Acquire)));
     }
 
     #[inline]
@@ -79,10 +79,12 @@ impl Lock for Mcs {
                 return;
             }
             me.retried();
-            wait_until(|| {
-                // Acquire: as above.
-                successor = own.successor.load(Ordering::Acquire);
-                successor != NOBODY
+            profile::wait(&"successor in a queue lock", || {
+                wait_until(|| {
+                    // Acquire: as above.
+                    successor = own.successor.load(Ordering::Acquire);
+                    successor != NOBODY
+                });
             });
         }
         // Release: the next holder sees what this one wrote.

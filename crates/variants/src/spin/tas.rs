@@ -1,8 +1,12 @@
-//! The stock spin lock: test-and-set, with `sched_yield` after a bounded spin.
+//! The stock spin lock: test-and-set, with `sched_yield` after a bounded spin (P15, B14). It is the
+//! lock that Mellor-Crummey and Scott measure first (1991, section 2.1).
 //!
-//! One word, 0 or 1. A waiter repeats the atomic change until it succeeds. After 100 attempts it
-//! gives its time slice away and begins again. The release is a plain store. What must hold: the
-//! thread that changes 0 to 1 is the only holder until its store.
+//! 1. A thread changes the word from 0 to 1 by an atomic change.
+//! 2. A waiter repeats the change until it succeeds. After 100 attempts it gives its time slice
+//!    away and begins again.
+//! 3. The release stores 0.
+//!
+//! What must hold: the thread that changes 0 to 1 is the only holder until its store.
 //!
 //! Orderings: the change acquires and the store releases, so a holder sees what the last one wrote.
 //!
@@ -10,8 +14,8 @@
 //! each attempt takes the line exclusively, also from the holder. The release then queues behind up
 //! to n attempts, so a hand-over costs up to n transfers. The lock's speed falls as 1/n.
 
-use sync::CachePadded;
 use sync::atomic::{AtomicBool, Ordering};
+use sync::{CachePadded, profile};
 
 use super::Lock;
 use crate::caller::{Backoff, Caller};
@@ -22,6 +26,15 @@ pub struct TestAndSet {
     locked: CachePadded<AtomicBool>,
 }
 
+impl TestAndSet {
+    #[inline]
+    fn take(&self) -> bool {
+        // Acquire: what the last holder wrote is seen. Relaxed on failure: nothing is read. A
+        // compare-and-exchange costs what a swap costs, since a failed one takes the line as well.
+        self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+}
+
 impl Lock for TestAndSet {
     fn new(_: usize) -> Self {
         Self { locked: CachePadded::new(AtomicBool::new(false)) }
@@ -29,13 +42,20 @@ impl Lock for TestAndSet {
 
     #[inline]
     fn lock(&self, me: &mut Caller) {
-        let mut backoff = Backoff::default();
-        // Acquire: what the last holder wrote is seen. Relaxed on failure: nothing is read. A
-        // compare-and-exchange costs what a swap costs, since a failed one takes the line as well.
-        while self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            me.retried();
-            backoff.pause();
+        if self.take() {
+            return;
         }
+        me.retried();
+        let mut backoff = Backoff::default();
+        profile::wait(&"test-and-set lock", || {
+            loop {
+                backoff.pause();
+                if self.take() {
+                    return;
+                }
+                me.retried();
+            }
+        });
     }
 
     #[inline]

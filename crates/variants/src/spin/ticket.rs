@@ -15,8 +15,8 @@
 //! n copies of `serving`, and n waiters fetch it: n transfers a hand-over. Backoff leaves about one
 //! fetch by the next holder and few by the others.
 
-use sync::CachePadded;
 use sync::atomic::{AtomicU32, Ordering};
+use sync::{CachePadded, profile};
 
 use super::Lock;
 use crate::caller::{Backoff, Caller};
@@ -37,15 +37,20 @@ impl<const PAUSES: u32> Lock for Ticket<PAUSES> {
     fn lock(&self, _: &mut Caller) {
         // Relaxed: the draw is the number itself; the poll below acquires.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut backoff = Backoff::default();
-        loop {
-            // Acquire: what the last holder wrote is seen.
-            let before = ticket.wrapping_sub(self.serving.load(Ordering::Acquire));
-            if before == 0 {
-                return;
-            }
-            (0..(before * PAUSES).max(1)).for_each(|_| backoff.pause());
+        // Acquire: what the last holder wrote is seen.
+        let before = || ticket.wrapping_sub(self.serving.load(Ordering::Acquire));
+        if before() == 0 {
+            return;
         }
+        let mut backoff = Backoff::default();
+        profile::wait(&"ticket lock", || {
+            loop {
+                match before() {
+                    0 => return,
+                    threads => (0..(threads * PAUSES).max(1)).for_each(|_| backoff.pause()),
+                }
+            }
+        });
     }
 
     #[inline]
