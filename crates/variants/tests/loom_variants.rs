@@ -6,10 +6,16 @@
 use loom::sync::Arc;
 use loom::thread;
 
+/// The engine's latch, which the row `latch` runs beside the published ones.
+#[path = "../../mechanisms/src/rows/latch/own.rs"]
+mod own;
+
+use own::Own;
 use sync::atomic::{AtomicU64, Ordering};
 use variants::caller::Caller;
 use variants::clean_list::{CleanList, HeldList, ScannedList};
 use variants::clock_hand::{Batched, Hand, OneByOne};
+use variants::free_queues::{FreeFrames, NodeQueues};
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
 use variants::needs_buffer::{MutexNeeds, Needs, SharedNeeds};
 use variants::pin::{AddFrame, CountedFrame, ExchangeFrame, Frame, PinnedFrame};
@@ -70,19 +76,26 @@ fn sleeping_locks_exclude_and_lose_no_wake_up() {
     excludes::<AdaptiveLock>(2, 3);
 }
 
-/// Readers see both words of a change, and changes are not lost.
-fn shares<L: HeldLatch + Send + 'static>(modes: &'static [char], preemptions: usize) {
+/// Readers see both words of a change, and changes are not lost. Each thread acts `turns` times.
+fn shares<L: Latch + Send + 'static>(
+    make: fn(usize) -> L,
+    modes: &'static [char],
+    turns: u64,
+    preemptions: usize,
+) {
     model_within(preemptions, move || {
-        let shared = Arc::new((L::new(modes.len()), AtomicU64::new(0), AtomicU64::new(0)));
-        let act = |shared: &(L, AtomicU64, AtomicU64), number: usize| {
+        let shared = Arc::new((make(modes.len()), AtomicU64::new(0), AtomicU64::new(0)));
+        let act = move |shared: &(L, AtomicU64, AtomicU64), number: usize| {
             let (latch, left, right) = shared;
             let mut me = Caller::new(number);
-            if modes[number] == 'w' {
-                latch.write(&mut me, || (add(left), add(right)));
-            } else {
-                let see = || (left.load(Ordering::Relaxed), right.load(Ordering::Relaxed));
-                let seen = latch.read(&mut me, see);
-                assert_eq!(seen.0, seen.1);
+            for _ in 0..turns {
+                if modes[number] == 'w' {
+                    latch.write(&mut me, || (add(left), add(right)));
+                } else {
+                    let see = || (left.load(Ordering::Relaxed), right.load(Ordering::Relaxed));
+                    let seen = latch.read(&mut me, see);
+                    assert_eq!(seen.0, seen.1);
+                }
             }
         };
         let others: Vec<_> = (1..modes.len())
@@ -95,24 +108,62 @@ fn shares<L: HeldLatch + Send + 'static>(modes: &'static [char], preemptions: us
         others.into_iter().for_each(|other| other.join().unwrap());
         let writers = modes.iter().filter(|mode| **mode == 'w').count() as u64;
         let seen = shared.0.read(&mut Caller::new(0), || shared.1.load(Ordering::Relaxed));
-        assert_eq!(seen, writers);
+        assert_eq!(seen, writers * turns);
     });
 }
 
 #[test]
 fn latches_share_and_exclude_and_lose_no_wake_up() {
     for modes in [&['w', 'r'][..], &['w', 'w']] {
-        shares::<FieldsLatch>(modes, 3);
-        shares::<ExchangeLatch>(modes, 3);
-        shares::<AddLatch>(modes, 3);
-        shares::<TurnstileLatch>(modes, 3);
+        shares(FieldsLatch::new, modes, 1, 3);
+        shares(ExchangeLatch::new, modes, 1, 3);
+        shares(AddLatch::new, modes, 1, 3);
+        shares(TurnstileLatch::new, modes, 1, 3);
     }
 }
 
 /// A reader takes its share back while one writer holds the latch and another one sleeps.
 #[test]
 fn a_share_taken_back_wakes_the_writer_that_it_kept_out() {
-    shares::<AddLatch>(&['w', 'w', 'r'], 2);
+    shares(AddLatch::new, &['w', 'w', 'r'], 1, 2);
+}
+
+/// A writer and a reader come while a writer holds the latch. Its release wakes the writer alone,
+/// whose release has to wake the reader.
+fn wakes_one_after_the_other<L: HeldLatch + Send + 'static>(preemptions: usize) {
+    model_within(preemptions, || {
+        let shared = Arc::new((L::new(3), AtomicU64::new(0)));
+        let mut me = Caller::new(0);
+        shared.0.lock(&mut me);
+        let (writing, reading) = (shared.clone(), shared.clone());
+        let writer = thread::spawn(move || writing.0.write(&mut Caller::new(1), || add(&writing.1)));
+        let reader =
+            thread::spawn(move || reading.0.read(&mut Caller::new(2), || reading.1.load(Ordering::Relaxed)));
+        // Lets both come as far as to their sleep, without a preemption.
+        thread::yield_now();
+        add(&shared.1);
+        shared.0.unlock(&mut me);
+        writer.join().unwrap();
+        assert!((1..=2).contains(&reader.join().unwrap()));
+        assert_eq!(shared.0.read(&mut me, || shared.1.load(Ordering::Relaxed)), 2);
+    });
+}
+
+#[test]
+fn a_writer_woken_while_readers_sleep_wakes_them_in_its_turn() {
+    wakes_one_after_the_other::<FieldsLatch>(1);
+    wakes_one_after_the_other::<ExchangeLatch>(1);
+    wakes_one_after_the_other::<AddLatch>(1);
+    wakes_one_after_the_other::<TurnstileLatch>(1);
+}
+
+/// A validated reader of the engine's latch sees a whole change. The losers of the latch queue.
+#[test]
+fn the_engines_latch_shows_whole_changes_and_its_losers_take_turns() {
+    shares(|_| Own::default(), &['w', 'r'], 2, 2);
+    shares(|_| Own::default(), &['w', 'w'], 2, 3);
+    shares(|_| Own::default(), &['w', 'w', 'w'], 1, 1);
+    shares(|_| Own::default(), &['w', 'w', 'r'], 1, 1);
 }
 
 /// A page is never replaced under a reader that has pinned it.
@@ -257,6 +308,49 @@ fn takes_once<L: CleanList + Send + 'static>(make: fn(usize, usize) -> L) {
 fn a_clean_buffer_is_taken_by_one_thread_and_none_is_lost() {
     takes_once(HeldList::new);
     takes_once(ScannedList::new);
+}
+
+/// Two threads take a frame, use it and put it back, twice each.
+fn keeps_frames_apart(make: fn() -> NodeQueues, frames: usize, preemptions: usize) {
+    model_within(preemptions, move || {
+        let shared = Arc::new((make(), [AtomicU64::new(0), AtomicU64::new(0)]));
+        let turns = |shared: &(NodeQueues, [AtomicU64; 2]), number| {
+            let (queues, uses) = shared;
+            let mut me = Caller::new(number);
+            let mut taken = 0;
+            for _ in 0..2 {
+                if let Some(frame) = queues.take(&mut me) {
+                    add(&uses[frame]);
+                    queues.put(&mut me, frame);
+                    taken += 1;
+                }
+            }
+            taken
+        };
+        let other = shared.clone();
+        let thread = thread::spawn(move || turns(&other, 1));
+        let taken = turns(&shared, 0) + thread.join().unwrap();
+        let (queues, uses) = &*shared;
+        let mut me = Caller::new(0);
+        let mut left: Vec<usize> = std::iter::from_fn(|| queues.take(&mut me)).collect();
+        left.sort_unstable();
+        assert_eq!(left, (0..frames).collect::<Vec<_>>());
+        let uses: u64 = uses.iter().map(|uses| uses.load(Ordering::Relaxed)).sum();
+        assert_eq!(uses, taken, "a frame has had two owners at once");
+    });
+}
+
+#[test]
+fn a_free_frame_is_taken_by_one_thread_and_none_is_lost() {
+    keeps_frames_apart(|| NodeQueues::stock(2, 1, 2), 2, 2);
+    keeps_frames_apart(|| NodeQueues::published(2, 1, 2, 2), 2, 3);
+}
+
+/// The threads' homes differ: each may find the frame in the other one's segment, or in none.
+#[test]
+fn a_frame_of_a_split_queue_goes_from_segment_to_segment() {
+    keeps_frames_apart(|| NodeQueues::published(1, 1, 2, 2), 1, 2);
+    keeps_frames_apart(|| NodeQueues::published(1, 2, 1, 2), 1, 2);
 }
 
 #[test]

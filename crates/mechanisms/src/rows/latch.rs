@@ -1,10 +1,12 @@
 //! Row `latch`: a hot page that all threads read and few change.
 
-use sync::atomic::{AtomicBool, AtomicU64, Ordering, yield_thread};
-use sync::profile::Class;
-use sync::{CachePadded, VersionLatch};
-use variants::caller::Caller;
+mod own;
+
+use sync::CachePadded;
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use variants::latch::{AddLatch, ExchangeLatch, FieldsLatch, HeldLatch, Latch, TurnstileLatch};
+
+use own::Own;
 
 use super::{Arm, Machine, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
@@ -44,50 +46,6 @@ fn page(latch: impl Latch + 'static) -> Started {
         changes: AtomicU64::new(0),
         is_torn: AtomicBool::new(false),
     }))
-}
-
-/// The class of the engine's latch.
-const CLASS: fn() -> Class = || &"mechanism";
-
-/// The engine's latch, by which readers write nothing.
-#[derive(Debug, Default)]
-struct Own(CachePadded<VersionLatch>);
-
-impl Latch for Own {
-    #[inline]
-    fn read<R>(&self, me: &mut Caller, mut body: impl FnMut() -> R) -> R {
-        loop {
-            match self.0.read(CLASS) {
-                Some(seen) => {
-                    let result = body();
-                    if self.0.validate(seen) {
-                        return result;
-                    }
-                }
-                // The holder has lost its processor.
-                None => yield_thread(),
-            }
-            me.retried();
-        }
-    }
-
-    #[inline]
-    fn write<R>(&self, me: &mut Caller, body: impl FnOnce() -> R) -> R {
-        let hold = loop {
-            match self.0.read(CLASS) {
-                Some(seen) => {
-                    if let Some(hold) = self.0.try_lock(seen, CLASS) {
-                        break hold;
-                    }
-                }
-                None => yield_thread(),
-            }
-            me.retried();
-        };
-        let result = body();
-        self.0.unlock_changed(hold);
-        result
-    }
 }
 
 #[derive(Debug)]
