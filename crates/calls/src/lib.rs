@@ -43,6 +43,18 @@ fn checked(name: &str, result: i64) -> i64 {
     result
 }
 
+/// Raises this process's limit of open files as far as it may, for tests whose threads each open
+/// some.
+#[cfg(test)]
+fn raise_file_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to an `rlimit`, which the call fills in.
+    checked("getrlimit", unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }.into());
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: the pointer is to an `rlimit`.
+    checked("setrlimit", unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into());
+}
+
 /// A new file that goes with its last descriptor.
 #[cfg(test)]
 fn test_file() -> std::fs::File {

@@ -16,9 +16,10 @@
 //!
 //! What must hold: as `variants::semaphore` has it.
 //!
-//! Cost: 2 system calls for each pair of [`SystemV`], contended or not, with the set's line and the
-//! semaphore's in the kernel. [`Posix`] costs 1 line transfer a call, and 2 system calls for each
-//! pair only if one thread sleeps.
+//! Cost: 2 system calls for each pair of [`SystemV`], contended or not. Each call costs 1 line
+//! transfer in the kernel, the semaphore's, and 1 more where the kernel takes the set's lock.
+//! [`Posix`] costs 1 line transfer a call, and 2 system calls for each pair only if one thread
+//! sleeps.
 
 use std::cell::UnsafeCell;
 
@@ -160,29 +161,62 @@ impl Drop for Posix {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::test_threads::{ROUNDS, THREADS, at_once};
+    use crate::test_threads::{at_once, on, rounds, threads};
 
     fn excludes(semaphores: &impl Semaphores) {
         let sums = [AtomicU64::new(0), AtomicU64::new(0)];
         at_once(|me| {
             let which = me.number() % 2;
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds() {
                 semaphores.wait(me, which * SET);
                 // Relaxed: ordered by the semaphore.
                 sums[which].store(sums[which].load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                 semaphores.post(which * SET);
             }
         });
-        assert_eq!(sums.map(AtomicU64::into_inner), [THREADS as u64 / 2 * ROUNDS; 2]);
+        assert_eq!(sums.map(AtomicU64::into_inner), [threads() as u64 / 2 * rounds(); 2]);
     }
 
     #[test]
     fn each_semaphore_of_one_excludes_more_threads_than_cores() {
         excludes(&SystemV::new(SET + 1, 1).unwrap());
         excludes(&Posix::new(SET + 1, 1));
+    }
+
+    /// Threads share semaphores in a random order. Each wait ends, because as many posts come.
+    fn all_waits_end(semaphores: &impl Semaphores, count: u16, order: &[usize], pairs: usize) {
+        // Half of the threads post, the others wait, all in the same order.
+        on(2 * pairs, |me| {
+            for &which in order {
+                if me.number().is_multiple_of(2) {
+                    semaphores.post(which);
+                } else {
+                    semaphores.wait(me, which);
+                }
+            }
+        });
+        // As many waits end at once as the semaphore had at first, and after a post one more.
+        let me = &mut Caller::new(0);
+        for which in 0..3 {
+            semaphores.post(which);
+            (0..=count).for_each(|_| semaphores.wait(me, which));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn as_many_waits_as_posts_end(
+            count in 0u16..3, order in prop::collection::vec(0usize..3, 0..100), pairs in 1usize..4,
+        ) {
+            all_waits_end(&SystemV::new(3, count).unwrap(), count, &order, pairs);
+            all_waits_end(&Posix::new(3, count), count, &order, pairs);
+        }
     }
 
     #[test]

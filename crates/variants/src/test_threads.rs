@@ -4,15 +4,26 @@ use std::thread;
 
 use crate::caller::Caller;
 
-/// Threads of a stress test: several times the cores of a developer's machine.
-pub(crate) const THREADS: usize = 16;
-/// Operations of each.
-pub(crate) const ROUNDS: u64 = 2_000;
+/// Threads of a stress test: twice the cores, and 16 at least.
+pub(crate) fn threads() -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    16.max(2 * cores)
+}
 
-/// Runs `body` on each of [`THREADS`] threads and returns what they return.
+/// Operations of each, a multiple of 8: together some 32,000.
+pub(crate) fn rounds() -> u64 {
+    (32_000 / threads() as u64 / 8).max(4) * 8
+}
+
+/// Runs `body` on each of [`threads`] threads and returns what they return.
 pub(crate) fn at_once<R: Send>(body: impl Fn(&mut Caller) -> R + Sync) -> Vec<R> {
+    on(threads(), body)
+}
+
+/// Runs `body` on this number of threads and returns what they return.
+pub(crate) fn on<R: Send>(threads: usize, body: impl Fn(&mut Caller) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS)
+        let threads: Vec<_> = (0..threads)
             .map(|number| {
                 scope.spawn({
                     let body = &body;

@@ -1,4 +1,18 @@
-//! Shared memory and its mappings.
+//! Shared memory and its mappings (B14).
+//!
+//! 1. An object is a nameless file in memory, so that processes can share it. Its pages come at the
+//!    first touch, or all at once with [`WITH_ALL_PRESENT`].
+//! 2. A mapping reserves addresses. A touch of an absent entry faults: the kernel finds the page,
+//!    counts the mapping of it, and writes the entry.
+//! 3. Forgetting drops the entries and those counts, and the pages stay.
+//!
+//! What must hold: words of the memory are reached as atomics only, because others map it too.
+//!
+//! Cost in line transfers: a touch of a page that is mapped costs 1 if another core touched it
+//! last. A fault adds those of the kernel: the address space's lock and the line of the page's
+//! count. The first touch of all adds the object's lock and its tree of pages. Zeroing a new page
+//! of 4 KiB writes 64 lines. Forgetting costs the page's count again for each page, and an
+//! interrupt for each other CPU that runs a thread of the process.
 
 use std::fs;
 use std::io;

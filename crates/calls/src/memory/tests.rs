@@ -1,7 +1,7 @@
 //! Threads and processes that reach the same memory, more of them than cores.
 
 use super::*;
-use crate::test_threads::{THREADS, at_once};
+use crate::test_threads::{at_once, threads};
 
 const BYTES: usize = 2 << 20;
 
@@ -16,7 +16,7 @@ fn touches_of_more_threads_than_cores_add_up() {
         }
     });
     let mapping = Mapping::of(&object, WITH_ALL_PRESENT).unwrap();
-    assert_eq!(mapping.touches(), (THREADS * 2 * mapping.steps()) as u64);
+    assert_eq!(mapping.touches(), (threads() * 2 * mapping.steps()) as u64);
 }
 
 #[test]

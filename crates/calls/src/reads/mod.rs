@@ -24,7 +24,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
-    use crate::test_threads::{THREADS, at_once};
+    use crate::test_threads::{at_once, threads};
 
     /// A file whose pages are filled with their numbers.
     fn file(pages: u8) -> std::fs::File {
@@ -48,8 +48,8 @@ mod tests {
 
     #[test]
     fn each_of_more_threads_than_cores_reads_the_page_it_asked_for() {
-        gives_the_page(&ExclusiveReads::new(file(16), THREADS));
-        gives_the_page(&SharedReads::new(file(16), THREADS));
+        gives_the_page(&ExclusiveReads::new(file(16), threads()));
+        gives_the_page(&SharedReads::new(file(16), threads()));
         gives_the_page(&MappedReads::new(file(16)));
         gives_the_page(&BufferedReads::new(file(16)));
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::test_threads::{ROUNDS, THREADS, at_once};
+use crate::test_threads::{at_once, rounds, threads};
 
 /// A step of one thread: the buffer it names, and what is done with it.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +80,7 @@ fn keeps_buffers_apart<L: CleanList>(list: &L, buffers: usize) {
     };
     at_once(|me| {
         let mut kept = L::Kept::default();
-        for round in 0..ROUNDS as usize {
+        for round in 0..rounds() as usize {
             let other = (me.number() + round) % buffers;
             if list.enter(other) {
                 own(me, other);
@@ -100,8 +100,8 @@ fn keeps_buffers_apart<L: CleanList>(list: &L, buffers: usize) {
 
 #[test]
 fn no_buffer_of_more_threads_than_cores_has_two_owners() {
-    keeps_buffers_apart(&HeldList::new(10, THREADS), 10);
-    keeps_buffers_apart(&ScannedList::new(10, THREADS), 10);
+    keeps_buffers_apart(&HeldList::new(10, threads()), 10);
+    keeps_buffers_apart(&ScannedList::new(10, threads()), 10);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use sync::atomic::{AtomicU64, Ordering};
 
 use super::batched::Walk;
 use super::*;
-use crate::test_threads::{THREADS, at_once};
+use crate::test_threads::{at_once, threads};
 
 /// The claims, visits and falls of a sweep, counted beside it.
 struct Sweep<'a, H: Hand> {
@@ -152,7 +152,7 @@ fn walks_at_once<H: Hand>(hand: &H, left: impl Fn(&H::Walk) -> usize + Sync) {
     .into_iter()
     .sum();
     let start = hand.start(&mut Caller::new(0));
-    assert!(start.passes >= THREADS as u64 * 2_000 / 100);
+    assert!(start.passes >= threads() as u64 * 2_000 / 100);
     for (frame, visits) in visits.iter().enumerate() {
         assert_eq!(visits.load(Ordering::Relaxed), start.passes + u64::from(frame < start.hand), "{frame}");
     }

@@ -139,7 +139,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::test_threads::{ROUNDS, THREADS, at_once};
+    use crate::test_threads::{at_once, rounds, threads};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
@@ -192,7 +192,7 @@ mod tests {
     fn keeps_frames_apart(queues: &NodeQueues, frames: usize) {
         let owners: Vec<AtomicUsize> = (0..frames).map(|_| AtomicUsize::new(NONE)).collect();
         at_once(|me| {
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds() {
                 if let Some(frame) = queues.take(me) {
                     let before = owners[frame].swap(me.number() + 1, Ordering::Relaxed);
                     assert_eq!(before, NONE, "two threads have frame {frame}");
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn no_frame_of_more_threads_than_cores_has_two_owners() {
-        keeps_frames_apart(&NodeQueues::stock(10, 2, THREADS), 10);
-        keeps_frames_apart(&NodeQueues::published(10, 2, 4, THREADS), 10);
+        keeps_frames_apart(&NodeQueues::stock(10, 2, threads()), 10);
+        keeps_frames_apart(&NodeQueues::published(10, 2, 4, threads()), 10);
     }
 }

@@ -73,10 +73,11 @@ enum Mode {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use proptest::prelude::*;
     use sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::test_threads::{ROUNDS, THREADS, at_once};
+    use crate::test_threads::{at_once, rounds, threads};
 
     /// One operation in four changes two words; the others must see them equal.
     fn excludes_and_shares(latch: &impl HeldLatch) {
@@ -84,7 +85,7 @@ mod tests {
         // Relaxed, here and below: ordered by the latch under test.
         let see = || words.each_ref().map(|word| word.load(Ordering::Relaxed));
         at_once(|me| {
-            for round in 0..ROUNDS {
+            for round in 0..rounds() {
                 if (round + me.number() as u64).is_multiple_of(4) {
                     latch.write(me, || {
                         let seen = see();
@@ -99,15 +100,76 @@ mod tests {
                 }
             }
         });
-        assert_eq!(see(), [THREADS as u64 * ROUNDS / 4; 2]);
+        assert_eq!(see(), [threads() as u64 * rounds() / 4; 2]);
     }
 
     #[test]
     fn readers_of_each_latch_see_whole_changes_of_more_threads_than_cores() {
-        excludes_and_shares(&FieldsLatch::new(THREADS));
-        excludes_and_shares(&ExchangeLatch::new(THREADS));
-        excludes_and_shares(&AddLatch::new(THREADS));
-        excludes_and_shares(&TurnstileLatch::new(THREADS));
+        excludes_and_shares(&FieldsLatch::new(threads()));
+        excludes_and_shares(&ExchangeLatch::new(threads()));
+        excludes_and_shares(&AddLatch::new(threads()));
+        excludes_and_shares(&TurnstileLatch::new(threads()));
+    }
+
+    /// A step of one of the threads.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Share,
+        Unshare,
+        Lock,
+        Unlock,
+    }
+
+    /// Threads by number, 0 to 3, with their steps.
+    fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
+        let step = prop_oneof![
+            3 => Just(Step::Share),
+            3 => Just(Step::Unshare),
+            1 => Just(Step::Lock),
+            2 => Just(Step::Unlock),
+        ];
+        prop::collection::vec((0usize..4, step), 0..300)
+    }
+
+    /// Plays those steps on a latch that need not wait, and on the threads' shares as numbers.
+    fn counts_shares(latch: &impl HeldLatch, steps: &[(usize, Step)]) -> Result<(), TestCaseError> {
+        let (mut writer, mut shares) = (None, [0u32; 4]);
+        for &(thread, step) in steps {
+            let me = &mut Caller::new(thread);
+            match step {
+                Step::Share if writer.is_none() => {
+                    latch.lock_shared(me);
+                    shares[thread] += 1;
+                }
+                Step::Unshare if shares[thread] > 0 => {
+                    latch.unlock_shared(me);
+                    shares[thread] -= 1;
+                }
+                Step::Lock if writer.is_none() && shares == [0; 4] => {
+                    latch.lock(me);
+                    writer = Some(thread);
+                }
+                Step::Unlock if writer == Some(thread) => {
+                    latch.unlock(me);
+                    writer = None;
+                }
+                _ => {}
+            }
+            prop_assert_eq!(latch.shares(me), shares.iter().sum::<u32>());
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_latch_counts_its_shares_and_lets_those_in_that_need_not_wait(steps in steps()) {
+            counts_shares(&FieldsLatch::new(4), &steps)?;
+            counts_shares(&ExchangeLatch::new(4), &steps)?;
+            counts_shares(&AddLatch::new(4), &steps)?;
+            counts_shares(&TurnstileLatch::new(4), &steps)?;
+        }
     }
 
     fn shares(latch: &impl HeldLatch) {

@@ -31,10 +31,11 @@ pub trait Needs: Sync {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use proptest::prelude::*;
     use sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::test_threads::{ROUNDS, THREADS, at_once};
+    use crate::test_threads::{at_once, on, rounds, threads};
 
     /// Takes a buffer if one is free.
     fn take(free: &AtomicU64) -> Option<()> {
@@ -44,11 +45,39 @@ mod tests {
         taken.then_some(())
     }
 
+    /// Threads take and free the buffers of their plans. The test hangs if a wake-up is lost.
+    fn ends(needs: &impl Needs, buffers: &[u64], plans: &[Vec<usize>]) -> Result<(), TestCaseError> {
+        let free: Vec<AtomicU64> = buffers.iter().map(|count| AtomicU64::new(*count)).collect();
+        on(plans.len(), |me| {
+            for kind in &plans[me.number()] {
+                needs.wait(me, *kind, || take(&free[*kind]));
+                free[*kind].fetch_add(1, Ordering::Release);
+                needs.freed(me, *kind);
+            }
+        });
+        let left: Vec<u64> = free.into_iter().map(AtomicU64::into_inner).collect();
+        prop_assert_eq!(left, buffers, "each buffer is free again");
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn threads_that_need_buffers_of_any_kind_are_all_woken(
+            buffers in prop::collection::vec(1u64..3, KINDS),
+            plans in prop::collection::vec(prop::collection::vec(0..KINDS, 0..200), 1..6),
+        ) {
+            ends(&MutexNeeds::new(plans.len()), &buffers, &plans)?;
+            ends(&SharedNeeds::new(plans.len()), &buffers, &plans)?;
+        }
+    }
+
     /// More threads than buffers take and free them; the test hangs if a wake-up is lost.
     fn loses_no_wake_up(needs: &impl Needs) {
         let free: [AtomicU64; KINDS] = std::array::from_fn(|_| AtomicU64::new(1));
         at_once(|me| {
-            for round in 0..ROUNDS as usize {
+            for round in 0..rounds() as usize {
                 let kind = (me.number() + round) % KINDS;
                 needs.wait(me, kind, || take(&free[kind]));
                 free[kind].fetch_add(1, Ordering::Release);
@@ -60,7 +89,7 @@ mod tests {
 
     #[test]
     fn more_threads_than_buffers_and_cores_are_all_woken() {
-        loses_no_wake_up(&MutexNeeds::new(THREADS));
-        loses_no_wake_up(&SharedNeeds::new(THREADS));
+        loses_no_wake_up(&MutexNeeds::new(threads()));
+        loses_no_wake_up(&SharedNeeds::new(threads()));
     }
 }

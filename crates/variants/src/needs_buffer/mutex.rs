@@ -1,5 +1,5 @@
-//! The stock state: one mutex guards the flags, and every release takes it (FreeBSD 10,
-//! `bdwakeup`, `bufspacewakeup` and `bufcountwakeup` under `nblock`).
+//! The stock state: one mutex guards the flags, and every release takes it (FreeBSD 10, `bdwakeup`,
+//! `bufspacewakeup` and `bufcountwakeup` under `nblock`).
 //!
 //! 1. A release takes the mutex, looks for its kind's flag and clears it. It gives the mutex back,
 //!    and wakes the sleepers of the kind if the flag was set.

@@ -1,5 +1,5 @@
-//! The published state: the flags change by atomics, under a lock that releases share (B14,
-//! FreeBSD 10 with `nblock` as a reader-writer lock).
+//! The published state: the flags change by atomics, under a lock that releases share (B14, FreeBSD
+//! 10 with `nblock` as a reader-writer lock).
 //!
 //! 1. A release takes the lock shared and looks for its kind's flag. If the flag is set, it clears
 //!    it by an atomic change. The release that has cleared it wakes the sleepers of the kind.
@@ -13,8 +13,8 @@
 //! The lock is [`TurnstileLatch`], FreeBSD's `rwlock(9)`.
 //!
 //! Cost in line transfers: 2 for each release, one atomic change to share the lock and one to give
-//! it back. No release waits for another one. The flags stay in every core's cache until a
-//! thread goes to sleep.
+//! it back. No release waits for another one. The flags stay in every core's cache until a thread
+//! goes to sleep.
 
 use sync::CachePadded;
 use sync::atomic::{AtomicU32, Ordering};

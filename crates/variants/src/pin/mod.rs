@@ -70,10 +70,11 @@ impl<F: PinnedFrame> Frame for F {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use proptest::prelude::*;
     use sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::test_threads::{ROUNDS, at_once};
+    use crate::test_threads::{at_once, rounds};
 
     /// Threads read the frame's page, whose two words hold its number, and try to replace it.
     fn keeps_pinned_pages(frame: &impl PinnedFrame) {
@@ -82,7 +83,7 @@ mod tests {
         // Relaxed, here and below: ordered by the frame under test.
         let replaced: u64 = at_once(|me| {
             let mut replaced = 0;
-            for round in 0..ROUNDS {
+            for round in 0..rounds() {
                 let page = latest.load(Ordering::Relaxed);
                 let see = || words.each_ref().map(|word| word.load(Ordering::Relaxed));
                 if let Some(seen) = frame.visit(me, page, see) {
@@ -109,6 +110,68 @@ mod tests {
         keeps_pinned_pages(&CountedFrame::new(0));
         keeps_pinned_pages(&ExchangeFrame::new(0));
         keeps_pinned_pages(&AddFrame::new(0));
+    }
+
+    /// A step of one of the threads.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Pin(u64),
+        Unpin,
+        Claim(u64),
+        Give(u64),
+    }
+
+    /// Threads by number, 0 to 3, with their steps over pages 0 to 2.
+    fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
+        let step = prop_oneof![
+            3 => (0u64..3).prop_map(Step::Pin),
+            3 => Just(Step::Unpin),
+            2 => (0u64..3).prop_map(Step::Claim),
+            1 => (0u64..3).prop_map(Step::Give),
+        ];
+        prop::collection::vec((0usize..4, step), 0..300)
+    }
+
+    /// Plays the steps on a frame, and on its page and the pins of each thread as numbers.
+    fn counts_pins(frame: &impl PinnedFrame, steps: &[(usize, Step)]) -> Result<(), TestCaseError> {
+        let (mut page, mut evictor, mut pins) = (0, None, [0u32; 4]);
+        for &(thread, step) in steps {
+            let me = &mut Caller::new(thread);
+            match step {
+                // A pin of a claimed frame waits for the evictor.
+                Step::Pin(wanted) if evictor.is_none() => {
+                    prop_assert_eq!(frame.pin(me, wanted), page == wanted);
+                    pins[thread] += u32::from(page == wanted);
+                }
+                Step::Unpin if pins[thread] > 0 => {
+                    frame.unpin(me);
+                    pins[thread] -= 1;
+                }
+                Step::Claim(wanted) => {
+                    let is_idle = evictor.is_none() && page == wanted && pins == [0; 4];
+                    prop_assert_eq!(frame.claim(me, wanted), is_idle);
+                    evictor = evictor.or(is_idle.then_some(thread));
+                }
+                Step::Give(next) if evictor == Some(thread) => {
+                    frame.give(me, next);
+                    (page, evictor) = (next, None);
+                }
+                _ => {}
+            }
+            prop_assert_eq!(frame.pins(me), pins.iter().sum::<u32>());
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_frame_keeps_its_page_while_it_has_pins(steps in steps()) {
+            counts_pins(&CountedFrame::new(0), &steps)?;
+            counts_pins(&ExchangeFrame::new(0), &steps)?;
+            counts_pins(&AddFrame::new(0), &steps)?;
+        }
     }
 
     fn refuses(frame: &impl PinnedFrame) {

@@ -13,14 +13,26 @@ pub use futex::FutexLock;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::spin::Lock;
-    use crate::spin::tests::excludes;
-    use crate::test_threads::{ROUNDS, THREADS};
+    use crate::spin::tests::{excludes, keeps_order, plans};
+    use crate::test_threads::{rounds, threads};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn sections_under_a_sleeping_lock_come_one_after_the_other(plans in plans()) {
+            keeps_order(&FutexLock::new(plans.len()), &plans)?;
+            keeps_order(&AdaptiveLock::new(plans.len()), &plans)?;
+        }
+    }
 
     #[test]
     fn each_sleeping_lock_excludes_more_threads_than_cores() {
-        excludes(&FutexLock::new(THREADS), ROUNDS);
-        excludes(&AdaptiveLock::new(THREADS), ROUNDS);
+        excludes(&FutexLock::new(threads()), rounds());
+        excludes(&AdaptiveLock::new(threads()), rounds());
     }
 }

@@ -29,21 +29,24 @@ pub trait Snapshots: Sync {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
     use sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::test_threads::{ROUNDS, THREADS, at_once};
+    use crate::test_threads::{at_once, rounds, threads};
 
     /// Each transaction follows the newest one whose commit its thread knows of. A snapshot that
     /// sees it must see that one too, and never one that runs.
     fn sees_moments<S: Snapshots>(snapshots: &S) {
         // A transaction's predecessor, by number.
-        let count = THREADS * ROUNDS as usize + 2;
+        let count = threads() * rounds() as usize + 2;
         let follows: Vec<AtomicU64> = (0..count).map(|_| AtomicU64::new(0)).collect();
         let (newest, begun) = (AtomicU64::new(0), AtomicU64::new(0));
         at_once(|me| {
             let mut snapshot = S::Snapshot::default();
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds() {
                 let before = newest.load(Ordering::Acquire);
                 let own = snapshots.begin(me);
                 follows[own as usize].store(before, Ordering::Release);
@@ -67,8 +70,66 @@ mod tests {
 
     #[test]
     fn snapshots_of_more_threads_than_cores_show_moments() {
-        sees_moments(&ListSnapshots::new(THREADS));
+        sees_moments(&ListSnapshots::new(threads()));
         sees_moments(&NumberSnapshots::new(1 << 20));
+    }
+
+    /// A step of one of the threads.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        /// It commits if it has a transaction, and begins one otherwise.
+        Go,
+        /// It takes a snapshot over the one in this place.
+        Take(usize),
+    }
+
+    /// Threads by number, 0 to 3, with their steps.
+    fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
+        let step = prop_oneof![3 => Just(Step::Go), 2 => (0usize..3).prop_map(Step::Take)];
+        prop::collection::vec((0usize..4, step), 0..80)
+    }
+
+    /// Plays the steps, and keeps for each snapshot the set of transactions committed before it.
+    fn shows_sets<S: Snapshots>(snapshots: &S, steps: &[(usize, Step)]) -> Result<(), TestCaseError> {
+        let (mut running, mut begun) = ([None; 4], 0);
+        let mut committed = BTreeSet::new();
+        let mut taken: [(S::Snapshot, BTreeSet<u64>); 3] = Default::default();
+        for &(thread, step) in steps {
+            let me = &mut Caller::new(thread);
+            match step {
+                Step::Go => match running[thread].take() {
+                    Some(own) => {
+                        snapshots.commit(me, own);
+                        committed.insert(own);
+                    }
+                    None => {
+                        begun += 1;
+                        prop_assert_eq!(snapshots.begin(me), begun, "numbers rise from 1");
+                        running[thread] = Some(begun);
+                    }
+                },
+                Step::Take(place) => {
+                    snapshots.take(me, &mut taken[place].0);
+                    taken[place].1.clone_from(&committed);
+                }
+            }
+            for (snapshot, expected) in &taken {
+                let seen: BTreeSet<u64> =
+                    (1..=begun).filter(|transaction| snapshots.sees(snapshot, *transaction)).collect();
+                prop_assert_eq!(&seen, expected);
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_snapshot_sees_the_set_of_commits_before_it_and_keeps_it(steps in steps()) {
+            shows_sets(&ListSnapshots::new(4), &steps)?;
+            shows_sets(&NumberSnapshots::new(100), &steps)?;
+        }
     }
 
     fn sees_committed<S: Snapshots>(snapshots: &S) {

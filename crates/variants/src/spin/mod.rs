@@ -64,10 +64,11 @@ impl<F: FnMut()> Drop for Finally<F> {
 
 #[cfg(all(test, not(loom)))]
 pub(crate) mod tests {
-    use sync::atomic::{AtomicU64, Ordering};
+    use proptest::prelude::*;
+    use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
     use super::*;
-    use crate::test_threads::{ROUNDS, THREADS, at_once};
+    use crate::test_threads::{at_once, on, rounds, threads};
 
     /// Checks that a lock excludes: threads add by a load and a store, and no addition is lost.
     pub(crate) fn excludes(lock: &impl Exclusion, rounds: u64) {
@@ -81,16 +82,62 @@ pub(crate) mod tests {
                 });
             }
         });
-        assert_eq!(sum.into_inner(), THREADS as u64 * rounds);
+        assert_eq!(sum.into_inner(), threads() as u64 * rounds);
+    }
+
+    /// The lengths of the sections of some threads, in steps of computing.
+    pub(crate) fn plans() -> impl Strategy<Value = Vec<Vec<u16>>> {
+        prop::collection::vec(prop::collection::vec(0u16..2_000, 0..40), 1..6)
+    }
+
+    /// Runs each thread's plan under the lock, which writes a journal: whose section came when.
+    pub(crate) fn keeps_order(lock: &impl Exclusion, plans: &[Vec<u16>]) -> Result<(), TestCaseError> {
+        let all: usize = plans.iter().map(Vec::len).sum();
+        let journal: Vec<AtomicUsize> = (0..all).map(|_| AtomicUsize::new(usize::MAX)).collect();
+        let (length, inside) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let alone = on(plans.len(), |me| {
+            let number = me.number();
+            plans[number].iter().all(|steps| {
+                lock.with(me, || {
+                    // Relaxed, here and below: ordered by the lock under test.
+                    let was_alone = !inside.swap(true, Ordering::Relaxed);
+                    let at = length.load(Ordering::Relaxed);
+                    (0..*steps).for_each(|step| _ = std::hint::black_box(step));
+                    journal[at].store(number, Ordering::Relaxed);
+                    length.store(at + 1, Ordering::Relaxed);
+                    inside.store(false, Ordering::Relaxed);
+                    was_alone
+                })
+            })
+        });
+        prop_assert!(alone.iter().all(|alone| *alone), "two threads were inside");
+        let journal: Vec<usize> = journal.into_iter().map(AtomicUsize::into_inner).collect();
+        for (number, plan) in plans.iter().enumerate() {
+            prop_assert_eq!(journal.iter().filter(|other| **other == number).count(), plan.len());
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn sections_under_a_spin_lock_come_one_after_the_other(plans in plans()) {
+            keeps_order(&TestAndSet::new(plans.len()), &plans)?;
+            keeps_order(&TestTestAndSet::new(plans.len()), &plans)?;
+            keeps_order(&Ticket::<0>::new(plans.len()), &plans)?;
+            keeps_order(&Ticket::<30>::new(plans.len()), &plans)?;
+            keeps_order(&Mcs::new(plans.len()), &plans)?;
+        }
     }
 
     #[test]
     fn each_spin_lock_excludes_more_threads_than_cores() {
-        excludes(&TestAndSet::new(THREADS), ROUNDS);
-        excludes(&TestTestAndSet::new(THREADS), ROUNDS);
-        excludes(&Ticket::<0>::new(THREADS), ROUNDS);
-        excludes(&Ticket::<30>::new(THREADS), ROUNDS);
-        excludes(&Mcs::new(THREADS), ROUNDS);
+        excludes(&TestAndSet::new(threads()), rounds());
+        excludes(&TestTestAndSet::new(threads()), rounds());
+        excludes(&Ticket::<0>::new(threads()), rounds());
+        excludes(&Ticket::<30>::new(threads()), rounds());
+        excludes(&Mcs::new(threads()), rounds());
     }
 
     #[test]
