@@ -20,7 +20,7 @@
 //! queue, at any number of losers.
 
 use sync::atomic::yield_thread;
-use sync::profile::{Class, Hold};
+use sync::profile::{Class, Hold, Kind, Site, Waiting};
 use sync::{CachePadded, Spinners, VersionLatch};
 use variants::caller::Caller;
 use variants::latch::Latch;
@@ -60,7 +60,11 @@ impl Own {
     /// Tries in turn with the others who lost the latch.
     #[cold]
     fn take_in_turn(&self, me: &mut Caller) -> Result<Hold, Lost> {
+        let (site, since) = (Site::here(&"turn at a page", Kind::Wait), Waiting::begin_unmarked());
         self.0.losers.in_turn(|| {
+            if let Some(since) = since {
+                since.end(&site);
+            }
             for _ in 1..TRIES_IN_TURN {
                 match self.take() {
                     Err(Lost::Overtaken) => me.retried(),
