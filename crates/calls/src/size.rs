@@ -12,9 +12,9 @@
 //!
 //! What must hold: the size never falls, and a grower sees its own page.
 //!
-//! Cost: 1 system call. In the kernel [`Seek::shared`] moves the lines of the file's mutex and
-//! position. [`Seek::own`] and [`Stat`] touch a file of the thread's own, and read the inode's
-//! size.
+//! Cost: 1 system call. In line transfers, [`Seek::shared`] costs 1 or 2 in the kernel, for the
+//! file's mutex and position. [`Seek::own`] and [`Stat`] touch a file of the thread's own, and read
+//! the inode's size. That costs 1 if the file has grown since this core's last call, 0 otherwise.
 
 use std::fs::File;
 use std::io;

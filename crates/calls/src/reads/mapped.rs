@@ -10,8 +10,10 @@
 //!
 //! What must hold: nobody truncates the file, else a mapped read ends the process.
 //!
-//! Cost: [`BufferedReads`] 1 system call. [`MappedReads`] 2, each with the address space's lock
-//! taken exclusively, and an interrupt for each other CPU that runs a thread of the process.
+//! Cost: [`BufferedReads`] takes 1 system call. In line transfers it costs 1, since the kernel
+//! counts the use of its page. [`MappedReads`] takes 2 system calls. In line transfers each costs
+//! that 1 and 1 more for the address space's lock, which it takes exclusively. The second one
+//! interrupts each other CPU that runs a thread of the process.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
