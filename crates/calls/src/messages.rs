@@ -122,6 +122,20 @@ impl Messages for OwnLocks {
     }
 }
 
+/// Whether a socket's queue takes a batch.
+///
+/// # Errors
+/// A line: the kernel's queues are shorter.
+pub fn has_room() -> Result<(), String> {
+    // The sysctl is the most datagrams that wait, less one.
+    let path = "/proc/sys/net/unix/max_dgram_qlen";
+    let queue = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<usize>().ok());
+    match queue {
+        Some(queue) if queue < MOST => Err(format!("net.unix.max_dgram_qlen is {queue}, {MOST} wanted")),
+        _ => Ok(()),
+    }
+}
+
 /// Many messages a call.
 #[derive(Debug)]
 pub struct Batches(Pairs);
@@ -132,13 +146,8 @@ impl Batches {
     /// # Errors
     /// A line: the kernel refuses, or its queues are shorter than a batch.
     pub fn new(threads: usize) -> Result<Self, String> {
-        // The sysctl is the most datagrams that wait, less one.
-        let path = "/proc/sys/net/unix/max_dgram_qlen";
-        let queue = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<usize>().ok());
-        match queue {
-            Some(queue) if queue < MOST => Err(format!("net.unix.max_dgram_qlen is {queue}, {MOST} wanted")),
-            _ => Pairs::new(threads).map(Self),
-        }
+        has_room()?;
+        Pairs::new(threads).map(Self)
     }
 }
 

@@ -46,7 +46,7 @@ const DISTANCES: [usize; 2] = [10, 20];
 
 impl Topology {
     /// The topology of this machine, as far as this process may use it.
-    pub(crate) fn of_machine() -> Topology {
+    pub fn of_machine() -> Topology {
         let siblings = |number| processor::siblings(number).and_then(|list| numbers(&list));
         let memory = processor::memory_nodes().and_then(|list| numbers(&list));
         let nodes = kernels_nodes();
@@ -140,6 +140,12 @@ impl Topology {
     /// Number of NUMA nodes with usable processors, at least one.
     pub fn nodes(&self) -> usize {
         self.nodes
+    }
+
+    /// Confines the calling thread to the processors of a node; best effort.
+    pub fn confine_thread(&self, node: usize) {
+        let of_node = self.processors.iter().filter(|one| one.node == node).map(|one| one.number);
+        processor::confine(&of_node.collect::<Vec<_>>());
     }
 
     /// The processors for so many workers, in order; `None` where the machine has too few. Every

@@ -136,6 +136,13 @@ impl Frame {
         true
     }
 
+    /// Whether the sweep passes over the frame, whose state word it saw: there is no page, or it is
+    /// in use, or was used lately.
+    #[inline]
+    pub(crate) fn stays(&self, state: State) -> bool {
+        state.is_locked() || state.is_pinned() || self.page_no() == PageNo::NONE || self.survives()
+    }
+
     /// Whether the file lacks changes of this page.
     pub(crate) fn is_dirty(&self) -> bool {
         // Acquire: a reader that sees the page clean sees the end of its write.

@@ -12,6 +12,7 @@
 #![cfg(not(loom))] // a loom model includes the one file that it checks
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
+pub mod apart;
 mod bitmap;
 pub mod btree;
 pub mod checkpoint;

@@ -41,7 +41,7 @@ pub(crate) use regions::policy;
 pub use state::PoolState;
 
 use growth::Growth;
-use headers::Headers;
+pub(crate) use headers::Headers;
 use regions::Policies;
 
 mod growth;
@@ -589,7 +589,7 @@ impl Pool {
         let frame = self.sweep.next(core, time::now()) as u32;
         let header = self.header(frame);
         let state = header.latch.load();
-        if state.is_locked() || state.is_pinned() || header.page_no() == PageNo::NONE || header.survives() {
+        if header.stays(state) {
             return false;
         }
         if !header.is_dirty() {

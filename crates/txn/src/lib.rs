@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod announce;
+pub mod apart;
 mod blocking;
 mod deadlock;
 mod engine;

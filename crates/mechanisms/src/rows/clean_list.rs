@@ -5,11 +5,14 @@
 //! was no difference: at most one thread runs beside the holder, and the others sleep. In the
 //! report many cores wait for one scan, so its gain needs those cores.
 
+use runtime::topology::Topology;
+use storage::apart::CleanPages;
+use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use sync::{BatchCursor, CachePadded, Walk};
 use variants::caller::Caller;
 use variants::clean_list::{CleanList, HeldList, ScannedList};
 
+use super::clock_hand::Turn;
 use super::{Arm, Machine, Part, Row, Started, compute, next_random};
 use crate::round::{Subject, Worker};
 
@@ -17,8 +20,8 @@ use crate::round::{Subject, Worker};
 const BUFFERS: usize = 4096;
 /// Buffers that are in use where they lie, at the front of the list. A search passes over them.
 const BUSY: usize = 64;
-/// Buffers that the engine's hand claims at a time, as on a machine of several nodes.
-const BATCH: usize = 64;
+/// Looks of the engine's search: more than a page survives.
+const LOOKS: usize = 8 * BUFFERS;
 /// Steps with a victim in hand, some 75 ns, and as many without one.
 const STEPS: u32 = 40;
 /// Every operation of this number uses a random buffer where it lies.
@@ -44,50 +47,45 @@ pub(super) const ROW: Row = Row {
             part: Part::Published,
             start: |threads| list(ScannedList::new(BUFFERS, threads), threads),
         },
-        Arm { name: "BatchCursor", part: Part::Allcore, start: |threads| list(Sweep::new(), threads) },
+        Arm { name: "Sweep", part: Part::Allcore, start: |threads| list(Own::new(threads)?, threads) },
     ],
 };
 
-/// The engine's search: no list. Its hand goes round all buffers, and a change of the buffer's own
-/// word takes it.
+/// The engine's search: no list. Its sweep goes round all frames, and a frame's state word says
+/// whether its page is in use. A page that was used where it lies survives one more pass.
 #[derive(Debug)]
-struct Sweep {
-    cursor: BatchCursor,
-    busy: Box<[CachePadded<AtomicBool>]>,
-}
+struct Own(CleanPages);
 
-impl Sweep {
-    fn new() -> Self {
-        let busy = (0..BUFFERS).map(|_| CachePadded::new(AtomicBool::new(false))).collect();
-        Self { cursor: BatchCursor::new(BUFFERS, BATCH), busy }
+impl Own {
+    fn new(threads: usize) -> Result<Self, String> {
+        let machine = Topology::of_machine();
+        let processors = machine.processors().len();
+        let sweep = storage::apart::sweep(BUFFERS, threads, machine.nodes(), processors, None);
+        CleanPages::new(BUFFERS, sweep).map(Self).map_err(|error| format!("no headers: {error}"))
     }
 }
 
-impl CleanList for Sweep {
-    type Kept = Walk;
+impl CleanList for Own {
+    type Kept = Turn;
 
     #[inline]
-    fn victim(&self, _: &mut Caller, walk: &mut Walk) -> Option<usize> {
-        (0..2 * BUFFERS).map(|_| walk.next(&self.cursor)).find(|buffer| self.enter(*buffer))
+    fn victim(&self, me: &mut Caller, turn: &mut Turn) -> Option<usize> {
+        (0..LOOKS).find_map(|_| self.0.look(me.number(), turn.now()))
     }
 
     #[inline]
     fn put(&self, _: &mut Caller, buffer: usize) {
-        self.leave(buffer);
+        self.0.put(buffer);
     }
 
     #[inline]
     fn enter(&self, buffer: usize) -> bool {
-        let busy = &self.busy[buffer];
-        // Relaxed: the exchange decides. Acquire: what the last user did is seen.
-        !busy.load(Ordering::Relaxed)
-            && busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.0.pin(buffer)
     }
 
     #[inline]
     fn leave(&self, buffer: usize) {
-        // Release: the next user sees what this one did.
-        self.busy[buffer].store(false, Ordering::Release);
+        self.0.unpin(buffer);
     }
 }
 
@@ -103,7 +101,7 @@ fn list(list: impl CleanList + 'static, threads: usize) -> Started {
 #[derive(Debug)]
 struct Clean<L> {
     list: L,
-    /// How many threads have each buffer: at most one.
+    /// How many threads have taken each buffer: at most one.
     owners: Box<[CachePadded<AtomicU64>]>,
     /// Whether every search must find a buffer.
     has_enough: bool,
@@ -113,7 +111,7 @@ struct Clean<L> {
 }
 
 impl<L: CleanList> Clean<L> {
-    /// Computes with a buffer in hand, and looks whether another thread has it too.
+    /// Computes with a buffer in hand, and looks whether another thread has taken it too.
     fn own(&self, buffer: usize) {
         // Relaxed, all: the list orders the owners.
         let others = self.owners[buffer].load(Ordering::Relaxed);
@@ -123,6 +121,19 @@ impl<L: CleanList> Clean<L> {
             self.is_shared.store(true, Ordering::Relaxed);
         }
         self.owners[buffer].store(0, Ordering::Relaxed);
+    }
+}
+
+impl<L: CleanList> Clean<L> {
+    /// Computes with a buffer where it lies, and looks whether a thread has taken it. The engine
+    /// lets several threads use one at once.
+    fn see(&self, buffer: usize) {
+        // Relaxed, all: as above.
+        let before = self.owners[buffer].load(Ordering::Relaxed);
+        compute(STEPS);
+        if before + self.owners[buffer].load(Ordering::Relaxed) != 0 {
+            self.is_shared.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -136,7 +147,7 @@ impl<L: CleanList> Subject for Clean<L> {
                 random = next_random(random);
                 let buffer = random as usize % BUFFERS;
                 if self.list.enter(buffer) {
-                    self.own(buffer);
+                    self.see(buffer);
                     self.list.leave(buffer);
                 }
             } else if let Some(buffer) = self.list.victim(me, &mut kept) {

@@ -1,7 +1,13 @@
 //! Row `clock-hand`: searches for a victim among the frames of a pool.
+//!
+//! The engine chooses its batch by nodes and cores: 1 on one node of up to 4 cores. So its own arm
+//! gains nothing there but a count that each thread has for itself. The step shows its batch of 64.
 
+use runtime::time;
+use runtime::topology::Topology;
+use storage::sweep::Sweep;
+use sync::ShardedCounter;
 use sync::atomic::{AtomicU64, Ordering};
-use sync::{BatchCursor, CachePadded, Walk};
 use variants::caller::Caller;
 use variants::clock_hand::{Batched, Frames, Hand, OneByOne, Start};
 
@@ -12,6 +18,8 @@ use crate::round::{Subject, Worker};
 const FRAMES: usize = 4096;
 /// Frames of a batch, as on a machine with several NUMA nodes.
 const BATCH: usize = 64;
+/// Looks of a worker's turn.
+const LOOKS: u32 = 256;
 /// Frames used between two searches. Each use costs the sweep one more step.
 const USES: usize = 3;
 /// Nodes of the machine that the published batch is sized for.
@@ -28,42 +36,74 @@ pub(super) const ROW: Row = Row {
     arms: &[
         Arm { name: "one by one", part: Part::Stock, start: |_| pool(OneByOne::new(FRAMES)) },
         Arm { name: "batch 64", part: Part::Published, start: |_| pool(Batched::published(FRAMES, NODES)) },
-        Arm { name: "BatchCursor", part: Part::Allcore, start: |_| pool(Own::new()) },
+        Arm {
+            name: "Sweep, batch 64",
+            part: Part::Step,
+            start: |threads| pool(Own::new(threads, Some(BATCH))),
+        },
+        Arm { name: "Sweep", part: Part::Allcore, start: |threads| pool(Own::new(threads, None)) },
     ],
 };
 
-/// The engine's cursor and walk, with batches of the published size.
+/// The engine's sweep, with a worker for each thread.
 #[derive(Debug)]
 struct Own {
-    cursor: BatchCursor,
-    allocations: CachePadded<AtomicU64>,
+    sweep: Sweep,
+    allocations: ShardedCounter,
+    counted: AtomicU64,
 }
 
 impl Own {
-    fn new() -> Self {
-        Self { cursor: BatchCursor::new(FRAMES, BATCH), allocations: CachePadded::default() }
+    /// The batch is the engine's choice for this machine, or `wanted`.
+    fn new(threads: usize, wanted: Option<usize>) -> Self {
+        let machine = Topology::of_machine();
+        let processors = machine.processors().len();
+        Self {
+            sweep: storage::apart::sweep(FRAMES, threads, machine.nodes(), processors, wanted),
+            allocations: ShardedCounter::new(threads),
+            counted: AtomicU64::new(0),
+        }
     }
 }
 
 impl Hand for Own {
-    type Walk = Walk;
+    type Walk = Turn;
 
     #[inline]
-    fn next(&self, _: &mut Caller, walk: &mut Walk) -> usize {
-        walk.next(&self.cursor)
+    fn next(&self, me: &mut Caller, turn: &mut Turn) -> usize {
+        self.sweep.next(me.number(), turn.now())
     }
 
     #[inline]
     fn allocated(&self) {
-        // Relaxed: a count.
-        self.allocations.fetch_add(1, Ordering::Relaxed);
+        self.allocations.add(1);
     }
 
     fn start(&self, _: &mut Caller) -> Start {
-        let position = self.cursor.position();
+        let position = self.sweep.position();
+        let sum = self.allocations.sum().max(0) as u64;
         // Relaxed: a count.
-        let allocations = self.allocations.swap(0, Ordering::Relaxed);
+        let allocations = sum - self.counted.swap(sum, Ordering::Relaxed);
         Start { hand: position.hand, passes: position.passes, allocations }
+    }
+}
+
+/// The time of a worker's turn, which it reads once for many looks.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    now: u64,
+    looks: u32,
+}
+
+impl Turn {
+    /// The time of the turn under way.
+    #[inline]
+    pub fn now(&mut self) -> u64 {
+        if self.looks.is_multiple_of(LOOKS) {
+            self.now = time::precise();
+        }
+        self.looks = self.looks.wrapping_add(1);
+        self.now
     }
 }
 

@@ -87,7 +87,7 @@ impl Batch {
 
 /// Some errors keep the kernel from taking entries for the moment: the next call takes the rest.
 /// With any other error nobody knows what the kernel does with the entries it took.
-fn passes_or_die(error: &io::Error) {
+pub(super) fn passes_or_die(error: &io::Error) {
     if !ring::is_passing(error) {
         fail_stop(Cause::System, format_args!("sockets can't be used through io_uring: {error}"));
     }

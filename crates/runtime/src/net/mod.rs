@@ -20,6 +20,8 @@
 //! 4. `closed` is called exactly once for every session that was accepted, then its socket is
 //!    closed, then what `remains` gave is dropped.
 
+#[cfg(not(model))]
+pub mod apart;
 mod arrivals;
 mod batch;
 mod door;
