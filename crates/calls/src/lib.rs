@@ -21,10 +21,7 @@ pub mod reads;
 pub mod semaphore;
 pub mod size;
 pub mod switches;
-mod thread_time;
 pub mod title;
-
-pub use thread_time::thread_time;
 
 use std::io;
 

@@ -17,6 +17,7 @@
 mod engine;
 mod here;
 mod locks;
+mod meeting;
 pub mod options;
 mod page;
 mod report;

@@ -75,7 +75,7 @@ struct Done {
     all: u64,
     counted: u64,
     retries: u64,
-    /// Processor time of the counted ones, where they are timed.
+    /// Time that the counted ones took, where they are timed.
     took: Option<Duration>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Round {
     /// The pass in which it ran.
     pub pass: u32,
-    /// The counted time. Where operations are timed, their processor time by processor in use.
+    /// The counted time. Where operations are timed, the time that they took, by thread.
     pub seconds: f64,
     /// Operations of all threads in the counted time.
     pub operations: u64,
@@ -145,8 +145,8 @@ impl Worker<'_> {
         self.repeat_timed(|me| (operations(me), None));
     }
 
-    /// As [`Worker::repeat_many`], with the processor time that the operations took. Then the work
-    /// beside them does not belong to their cost.
+    /// As [`Worker::repeat_many`], with the time that the operations took. Then the work beside
+    /// them does not belong to their cost.
     #[inline]
     pub fn repeat_timed(&mut self, mut operations: impl FnMut(&mut Caller) -> (u64, Option<Duration>)) {
         let mut counting = false;
@@ -251,8 +251,7 @@ pub(crate) fn round(
     subject.check(done.iter().map(|thread| thread.all).sum())?;
     let Some((seconds, kernel)) = counted else { return Ok(Outcome::Stopped) };
     let took: Option<Duration> = done.iter().filter_map(|thread| thread.took).reduce(|sum, took| sum + took);
-    let processors = thread::available_parallelism().map_or(1, usize::from).min(threads);
-    let seconds = took.map_or(seconds, |took| took.as_secs_f64() / processors as f64);
+    let seconds = took.map_or(seconds, |took| took.as_secs_f64() / threads as f64);
     let sum = |of: fn(&Done) -> u64| done.iter().map(of).sum();
     let counts = || done.iter().map(|thread| thread.counted);
     Ok(Outcome::Counted(Round {

@@ -93,7 +93,7 @@ fn grants_transparent() -> bool {
 }
 
 /// Huge pages of 2 MiB that nobody has taken from the kernel's pool.
-pub fn free_huge_pages() -> usize {
+pub(super) fn free_huge_pages() -> usize {
     let path = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
     fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
 }
@@ -144,7 +144,7 @@ impl Mapping {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn populate(&self) -> io::Result<()> {
+    pub fn populate(&self) -> io::Result<()> {
         self.advise(libc::MADV_POPULATE_WRITE)
     }
 

@@ -28,7 +28,7 @@
 mod mapping;
 mod toucher;
 
-pub use mapping::{Mapping, Object, PageKind, STEP, WITH_ALL_PRESENT, WITH_NOTHING, free_huge_pages};
+pub use mapping::{Mapping, Object, PageKind, STEP, WITH_ALL_PRESENT, WITH_NOTHING};
 pub use toucher::{Toucher, table_bytes};
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Threads and processes that reach the same memory, more of them than cores.
 
+use super::mapping::free_huge_pages;
 use super::*;
 use crate::test_threads::{at_once, threads};
 

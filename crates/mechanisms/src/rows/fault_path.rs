@@ -35,7 +35,17 @@ pub(super) const ROW: Row = Row {
             start: |threads| within(threads, |latch, me, touch| latch.read(me, touch)),
         },
         Arm { name: "threads", part: Part::Step, start: |_| threads(PageKind::Ordinary) },
-        Arm { name: "processes", part: Part::Step, start: processes },
+        Arm { name: "processes", part: Part::Step, start: |threads| processes(threads, PageKind::Ordinary) },
+        Arm {
+            name: "processes, huge",
+            part: Part::Step,
+            start: |threads| processes(threads, PageKind::Transparent),
+        },
+        Arm {
+            name: "processes, reserved",
+            part: Part::Step,
+            start: |threads| processes(threads, PageKind::Reserved),
+        },
         Arm { name: "transparent huge", part: Part::Step, start: |_| threads(PageKind::Transparent) },
         Arm { name: "reserved huge", part: Part::Step, start: |_| threads(PageKind::Reserved) },
         Arm { name: "present", part: Part::Allcore, start: |_| present() },
@@ -129,8 +139,8 @@ impl<T: Fn(&Mapping, &mut Caller, usize) + Sync> Subject for Faults<T> {
     }
 }
 
-fn processes(threads: usize) -> Started {
-    let shared = Shared::new(PageKind::Ordinary)?;
+fn processes(threads: usize, kind: PageKind) -> Started {
+    let shared = Shared::new(kind)?;
     let mapping = Mapping::of(&shared.object, WITH_NOTHING)?;
     let start =
         |thread| Toucher::start(&shared.object, &mapping, begin(thread, mapping.steps())).map(Mutex::new);

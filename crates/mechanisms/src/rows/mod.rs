@@ -172,17 +172,9 @@ mod tests {
     use super::*;
     use crate::round::{Outcome, round};
 
-    /// The arms that a machine may refuse, each with a part of the reason.
-    const MAY_REFUSE: [(&str, &str, &str); 8] = [
-        ("fault-path", "transparent huge", "no transparent huge pages"),
-        ("fault-path", "reserved huge", "free huge pages"),
-        ("preload", "transparent huge", "no transparent huge pages"),
-        ("preload", "reserved huge", "free huge pages"),
-        ("pinned-memory", "transparent huge", "no transparent huge pages"),
-        ("pinned-memory", "reserved huge", "free huge pages"),
-        ("page-tables", "processes, huge", "no transparent huge pages"),
-        ("page-tables", "processes, reserved", "free huge pages"),
-    ];
+    /// Arms that a machine may refuse: the last word of their names, with a part of the reason.
+    const MAY_REFUSE: [(&str, &str); 3] =
+        [("huge", "no transparent huge pages"), ("huge", "free huge pages"), ("reserved", "free huge pages")];
 
     #[test]
     fn a_row_begins_with_its_stock_state_and_has_a_fix() {
@@ -215,8 +207,8 @@ mod tests {
             match done.unwrap_or_else(|fault| panic!("{name}: {fault}")) {
                 Outcome::Counted(_) => {}
                 Outcome::Refused(reason) => {
-                    let may = |(id, arm_name, part): &(&str, &str, &str)| {
-                        (*id, *arm_name) == (row.id, arm.name) && reason.contains(part)
+                    let may = |(word, part): &(&str, &str)| {
+                        arm.name.split(' ').next_back() == Some(word) && reason.contains(part)
                     };
                     assert!(MAY_REFUSE.iter().any(may), "{name} is refused: {reason}");
                 }

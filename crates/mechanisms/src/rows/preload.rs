@@ -1,105 +1,202 @@
-//! Row `preload`: memory is made, and a session reaches it.
+//! Row `preload`: new memory, which all sessions reach together for the first time.
 //!
 //! The making does not count. The fix moves the cost of a page from the sessions to a server's
-//! start, where it may well be higher. Each thread makes its memory just before it reaches it. So a
-//! thread that made pages present finds their zeroes in the processor's caches. The engine's pages
-//! are huge by default. The arm that stands for it has ordinary ones, as the published fix has.
+//! start, where it may well be higher. A session has a mapping of its own, as a process has, and
+//! faults once for each page of it. Linux takes no exclusive lock for that, so B14's stands around
+//! the touch in the first two arms. Its fix here leaves the lock, and takes the allocation from
+//! under it: row `fault-path` has the fix of the lock. The engine's sessions share one mapping,
+//! which is touched ahead. Its pages are huge by default. The arm that stands for it has ordinary
+//! ones, as the published fix has.
 
 use std::io;
+use std::sync::Arc;
 
-use calls::memory::{Mapping, Object, PageKind, STEP, WITH_ALL_PRESENT, WITH_NOTHING, free_huge_pages};
-use calls::thread_time;
+use calls::memory::{Mapping, Object, PageKind, STEP, Toucher, WITH_NOTHING};
 use runtime::memory::AtomicArray;
+use sync::Mutex;
 use sync::atomic::{AtomicU64, Ordering};
+use variants::caller::Caller;
+use variants::latch::{HeldLatch, Latch, TurnstileLatch};
 
-use super::fault_path::BYTES;
+use super::fault_path::{BYTES, begin};
 use super::{Arm, Part, Row, Started};
+use crate::meeting::Meeting;
 use crate::round::{Subject, Worker};
 
-/// Bytes of a huge page.
-const HUGE: usize = 2 << 20;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 /// The word of a page that a session reaches: in another line than the one that the engine touches
 /// ahead.
 const REACHED: usize = STEP / 2 / WORD;
+/// [`Region::new`] with pages that are there before a pass.
+const POPULATED: bool = true;
+/// [`Region::new`] with pages that a pass has to make.
+const EMPTY: bool = false;
 
 /// The row.
 pub(super) const ROW: Row = Row {
     id: "preload",
     report: "B14",
-    about: "new shared memory: a fault at the first touch of each page, against all made present at once",
-    operation: "reach 4 KiB of 4 MiB that the thread has just made. Pages are ordinary, except in the arms \
-                named huge. Pages made present are in the caches, and touched ones in the TLB, too. Seconds \
-                are of processor time, without the making",
+    about: "new shared memory: each page allocated at its first touch under the object's lock, against all made \
+            present at once",
+    operation: "reach 4 KiB of 4 MiB that is new to all sessions, which begin together. Pages are ordinary, \
+                except in the arms named huge. The making does not count",
     needs: None,
     code: "crates/calls/src/memory",
     arms: &[
+        Arm { name: "first touch", part: Part::Stock, start: |threads| locked(threads, EMPTY) },
+        Arm { name: "populated", part: Part::Published, start: |threads| locked(threads, POPULATED) },
         Arm {
-            name: "first touch",
-            part: Part::Stock,
-            start: |threads| new(threads, PageKind::Ordinary, WITH_NOTHING),
+            name: "first touch, no lock",
+            part: Part::Step,
+            start: |threads| unlocked(threads, PageKind::Ordinary, EMPTY),
         },
         Arm {
-            name: "populated",
-            part: Part::Published,
-            start: |threads| new(threads, PageKind::Ordinary, WITH_ALL_PRESENT),
+            name: "populated, no lock",
+            part: Part::Step,
+            start: |threads| unlocked(threads, PageKind::Ordinary, POPULATED),
         },
         Arm {
             name: "transparent huge",
             part: Part::Step,
-            start: |threads| new(threads, PageKind::Transparent, WITH_NOTHING),
+            start: |threads| unlocked(threads, PageKind::Transparent, EMPTY),
         },
         Arm {
             name: "reserved huge",
             part: Part::Step,
-            start: |threads| new(threads, PageKind::Reserved, WITH_NOTHING),
+            start: |threads| unlocked(threads, PageKind::Reserved, EMPTY),
         },
-        Arm { name: "touched ahead", part: Part::Allcore, start: |_| arrays(AtomicArray::reserve) },
-        Arm { name: "touched ahead, huge", part: Part::Step, start: |_| arrays(AtomicArray::reserve_huge) },
+        Arm {
+            name: "processes",
+            part: Part::Step,
+            start: |threads| processes(threads, PageKind::Ordinary, EMPTY),
+        },
+        Arm {
+            name: "processes, populated",
+            part: Part::Step,
+            start: |threads| processes(threads, PageKind::Ordinary, POPULATED),
+        },
+        Arm {
+            name: "processes, huge",
+            part: Part::Step,
+            start: |threads| processes(threads, PageKind::Transparent, EMPTY),
+        },
+        Arm {
+            name: "processes, reserved",
+            part: Part::Step,
+            start: |threads| processes(threads, PageKind::Reserved, EMPTY),
+        },
+        Arm {
+            name: "touched ahead",
+            part: Part::Allcore,
+            start: |threads| arrays(threads, AtomicArray::reserve),
+        },
+        Arm {
+            name: "touched ahead, huge",
+            part: Part::Step,
+            start: |threads| arrays(threads, AtomicArray::reserve_huge),
+        },
     ],
 };
 
-/// New shared memory for each pass.
+/// Shared memory that is new in each pass.
 #[derive(Debug)]
-struct New {
-    kind: PageKind,
-    present: bool,
+struct Region {
+    object: Object,
+    all: Mapping,
+    populated: bool,
+    /// The touches of the passes that are over.
     reached: AtomicU64,
 }
 
-fn new(threads: usize, kind: PageKind, present: bool) -> Started {
-    // A first one shows whether the machine has such memory.
-    Object::new(BYTES, kind)?;
-    if kind == PageKind::Reserved && free_huge_pages() < threads * (BYTES / HUGE) {
-        return Err(format!("{} free huge pages are too few for {threads} threads", free_huge_pages()));
+impl Region {
+    fn new(kind: PageKind, populated: bool) -> Result<Self, String> {
+        let object = Object::new(BYTES, kind)?;
+        let all = Mapping::of(&object, WITH_NOTHING)?;
+        Ok(Self { object, all, populated, reached: AtomicU64::new(0) })
     }
-    Ok(Box::new(New { kind, present, reached: AtomicU64::new(0) }))
+
+    /// Makes the memory new: takes all pages away, and makes others present where that is the arm.
+    fn renew(&self) {
+        // Relaxed: read after the threads' end.
+        self.reached.fetch_add(self.all.touches(), Ordering::Relaxed);
+        self.all.remove().expect("the kernel takes pages of shared memory back");
+        if self.populated {
+            self.all.populate().expect("the kernel makes pages present");
+        }
+    }
+
+    fn check(&self, operations: u64) -> Result<(), String> {
+        // Relaxed: the threads have ended.
+        has_reached(self.reached.load(Ordering::Relaxed) + self.all.touches(), operations)
+    }
 }
 
-impl Subject for New {
+fn has_reached(reached: u64, operations: u64) -> Result<(), String> {
+    match reached == operations {
+        true => Ok(()),
+        false => Err(format!("{operations} touches have reached {reached} steps")),
+    }
+}
+
+/// Repeats passes that all threads begin together. `between` makes the memory new, `touch` reaches
+/// all of it. A pass takes until the last thread has done so. The wake-ups of its threads count,
+/// for all arms alike.
+fn passes(
+    worker: &mut Worker<'_>,
+    meeting: &Meeting,
+    between: impl Fn(),
+    mut touch: impl FnMut(&mut Caller),
+) {
+    meeting.come(&between);
+    worker.repeat_timed(|me| {
+        touch(me);
+        ((BYTES / STEP) as u64, Some(meeting.come(&between)))
+    });
+    meeting.leave(between);
+}
+
+/// A touch of a step, as a thread does it.
+type Touch = fn(&TurnstileLatch, &mut Caller, &dyn Fn());
+
+fn locked(threads: usize, populated: bool) -> Started {
+    sessions(threads, PageKind::Ordinary, populated, |latch, me, touch| latch.write(me, touch))
+}
+
+fn unlocked(threads: usize, kind: PageKind, populated: bool) -> Started {
+    sessions(threads, kind, populated, |_, _, touch| touch())
+}
+
+fn sessions(threads: usize, kind: PageKind, populated: bool, touch: Touch) -> Started {
+    let (region, latch) = (Region::new(kind, populated)?, TurnstileLatch::new(threads));
+    Ok(Box::new(Sessions { region, latch, touch, meeting: Meeting::of(threads) }))
+}
+
+/// Threads with a mapping each.
+#[derive(Debug)]
+struct Sessions {
+    region: Region,
+    /// The object's lock.
+    latch: TurnstileLatch,
+    touch: Touch,
+    meeting: Meeting,
+}
+
+impl Subject for Sessions {
     fn work(&self, worker: &mut Worker<'_>) {
-        let make = || Object::new(BYTES, self.kind).and_then(|object| Mapping::of(&object, self.present));
-        let mut refused = None;
-        worker.repeat_timed(|_| {
-            let memory = match make() {
-                Ok(memory) => memory,
-                // A refusal stays until the end of the round.
-                Err(reason) => {
-                    refused = Some(reason);
-                    return (0, None);
-                }
-            };
-            let begin = thread_time();
-            (0..memory.steps()).for_each(|step| memory.touch(step));
-            let took = thread_time() - begin;
-            // Relaxed: read after the threads' end.
-            self.reached.fetch_add(memory.touches(), Ordering::Relaxed);
-            (memory.steps() as u64, Some(took))
-        });
-        if let Some(reason) = refused {
-            worker.refuse(reason);
-        }
+        let Self { region, latch, touch, meeting } = self;
+        let mapping = match Mapping::of(&region.object, WITH_NOTHING) {
+            Ok(mapping) => mapping,
+            Err(reason) => {
+                meeting.leave(|| region.renew());
+                return worker.refuse(reason);
+            }
+        };
+        let (steps, begin) = (mapping.steps(), begin(worker.number(), mapping.steps()));
+        let reach = |me: &mut Caller| {
+            (0..steps).for_each(|step| touch(latch, me, &|| mapping.touch((begin + step) % steps)));
+        };
+        passes(worker, meeting, || region.renew(), reach);
     }
 
     fn counts_retries(&self) -> bool {
@@ -107,46 +204,93 @@ impl Subject for New {
     }
 
     fn check(&self, operations: u64) -> Result<(), String> {
-        has_reached(&self.reached, operations)
+        self.region.check(operations)
     }
 }
 
-fn has_reached(reached: &AtomicU64, operations: u64) -> Result<(), String> {
-    // Relaxed: the threads have ended.
-    match reached.load(Ordering::Relaxed) {
-        reached if reached == operations => Ok(()),
-        reached => Err(format!("{operations} touches have reached {reached} steps")),
+fn processes(threads: usize, kind: PageKind, populated: bool) -> Started {
+    let region = Region::new(kind, populated)?;
+    let start = |thread| {
+        let toucher = Toucher::start(&region.object, &region.all, begin(thread, region.all.steps()));
+        toucher.map(Mutex::new)
+    };
+    let touchers = (0..threads).map(start).collect::<Result<_, _>>()?;
+    Ok(Box::new(Processes { region, touchers, meeting: Meeting::of(threads) }))
+}
+
+/// Processes with an address space each. A thread asks its process for each pass.
+#[derive(Debug)]
+struct Processes {
+    region: Region,
+    touchers: Box<[Mutex<Toucher>]>,
+    meeting: Meeting,
+}
+
+impl Subject for Processes {
+    fn work(&self, worker: &mut Worker<'_>) {
+        let toucher = self.touchers[worker.number()].lock();
+        passes(worker, &self.meeting, || self.region.renew(), |_| toucher.touch());
+    }
+
+    fn counts_retries(&self) -> bool {
+        false
+    }
+
+    fn is_within(&self) -> bool {
+        false
+    }
+
+    fn check(&self, operations: u64) -> Result<(), String> {
+        self.region.check(operations)
     }
 }
 
+/// The engine's memory for words.
+type Words = AtomicArray<AtomicU64>;
 /// Makes memory for so many words.
-type Reserve = fn(usize) -> io::Result<AtomicArray<AtomicU64>>;
+type Reserve = fn(usize) -> io::Result<Words>;
 
-/// The engine's memory, touched as the engine touches it ahead of use.
+/// The engine's memory, touched as the engine touches it ahead of use, and one for all threads.
 #[derive(Debug)]
 struct Arrays {
     reserve: Reserve,
+    words: Mutex<Arc<Words>>,
     reached: AtomicU64,
+    meeting: Meeting,
 }
 
-fn arrays(reserve: Reserve) -> Started {
-    Ok(Box::new(Arrays { reserve, reached: AtomicU64::new(0) }))
+fn arrays(threads: usize, reserve: Reserve) -> Started {
+    let words = reserve(BYTES / WORD).map_err(|error| format!("no memory for an array: {error}"))?;
+    let (words, reached) = (Mutex::new(Arc::new(words)), AtomicU64::new(0));
+    Ok(Box::new(Arrays { reserve, words, reached, meeting: Meeting::of(threads) }))
+}
+
+/// The word of each step.
+fn steps(words: &Words) -> impl Iterator<Item = &AtomicU64> {
+    (REACHED..words.len()).step_by(STEP / WORD).map(|word| words.get(word))
+}
+
+impl Arrays {
+    /// Adds up the touches of the array, and makes another one.
+    fn renew(&self) {
+        let mut words = self.words.lock();
+        // Relaxed, both: counts.
+        let touches = steps(&words).map(|word| word.load(Ordering::Relaxed)).sum();
+        self.reached.fetch_add(touches, Ordering::Relaxed);
+        let other = (self.reserve)(BYTES / WORD).expect("memory for an array");
+        other.touch(other.len());
+        *words = Arc::new(other);
+    }
 }
 
 impl Subject for Arrays {
     fn work(&self, worker: &mut Worker<'_>) {
-        worker.repeat_timed(|_| {
-            let words = (self.reserve)(BYTES / WORD).expect("memory for an array");
-            words.touch(words.len());
-            let each = || (REACHED..words.len()).step_by(STEP / WORD).map(|word| words.get(word));
-            let begin = thread_time();
-            // Relaxed, all: counts, read by this thread or after the threads' end.
-            each().for_each(|word| _ = word.fetch_add(1, Ordering::Relaxed));
-            let took = thread_time() - begin;
-            let touches = each().map(|word| word.load(Ordering::Relaxed)).sum();
-            self.reached.fetch_add(touches, Ordering::Relaxed);
-            ((BYTES / STEP) as u64, Some(took))
-        });
+        let reach = |_: &mut Caller| {
+            let words = Arc::clone(&self.words.lock());
+            // Relaxed: a count.
+            steps(&words).for_each(|word| _ = word.fetch_add(1, Ordering::Relaxed));
+        };
+        passes(worker, &self.meeting, || self.renew(), reach);
     }
 
     fn counts_retries(&self) -> bool {
@@ -154,6 +298,8 @@ impl Subject for Arrays {
     }
 
     fn check(&self, operations: u64) -> Result<(), String> {
-        has_reached(&self.reached, operations)
+        self.renew();
+        // Relaxed: the threads have ended.
+        has_reached(self.reached.load(Ordering::Relaxed), operations)
     }
 }
