@@ -28,12 +28,14 @@ mod tests {
 
     #[test]
     fn a_thread_that_sleeps_counts_and_the_calling_one_does_not() {
+        // A sleep on a busy machine may be over before its thread gives the processor away. So half
+        // of them have to count.
+        let sleep = || (0..40).for_each(|_| thread::sleep(Duration::from_micros(500)));
         let before = of_others();
-        let sleep = || (0..50).for_each(|_| thread::sleep(Duration::from_micros(100)));
         thread::spawn(sleep).join().unwrap();
-        assert!(of_others() >= before + 50);
+        assert!(of_others() >= before + 20);
         let (own, all) = (of(libc::RUSAGE_THREAD), of(libc::RUSAGE_SELF));
         sleep();
-        assert!(of(libc::RUSAGE_THREAD) >= own + 50 && of(libc::RUSAGE_SELF) >= all + 50);
+        assert!(of(libc::RUSAGE_THREAD) >= own + 20 && of(libc::RUSAGE_SELF) >= all + 20);
     }
 }
