@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::fiber::core;
-use crate::mailbox::{Link, Mailbox};
+use crate::mail::Link;
+use crate::mailbox::Mailbox;
 
 /// Runs `body` on a new fiber of the core with this mailbox and waits for its result: a foreign
 /// thread blocks, a fiber parks. A panic of `body` goes on in the caller. `None` when the core's

@@ -49,6 +49,7 @@ mod here;
 #[path = "os/mapping.rs"]
 mod host; // the memory under the model machine
 mod load;
+mod mail;
 mod mailbox;
 #[cfg(not(model))]
 mod os;

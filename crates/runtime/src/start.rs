@@ -83,7 +83,7 @@ struct Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.shared.mailbox(self.core).close();
+        self.shared.mailbox(self.core).mail().close();
         // AcqRel: the last worker to end sees everything that the other workers have put into the
         // pools, and only then closes them.
         if self.shared.working.fetch_sub(1, Ordering::AcqRel) == 1 {

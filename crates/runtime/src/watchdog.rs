@@ -49,7 +49,7 @@ fn look(shared: &Shared, core: usize, seen: &mut Seen, now: u64, report: &Report
     let turn = shared.turns.get(core).count.load(Ordering::Relaxed);
     let held = shared.held.get(core);
     let was_held = held.load(Ordering::Relaxed) != 0;
-    if turn != seen.turn || shared.mailbox(core).is_asleep() {
+    if turn != seen.turn || shared.mailbox(core).mail().is_asleep() {
         if was_held {
             held.store(0, Ordering::Relaxed);
             let lasted = Duration::from_nanos(now.saturating_sub(seen.since));

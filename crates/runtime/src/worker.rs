@@ -72,7 +72,7 @@ impl Worker {
             // Relaxed: the watchdog asks whether it changes, and readers want no order.
             turns.count.store(turn, Ordering::Relaxed);
             turns.fibers.store(self.core.fibers(), Ordering::Relaxed);
-            shared.mailbox(self.core.number).deliver_all();
+            shared.mailbox(self.core.number).mail().deliver_all();
             self.fire_timers();
             let fibers = self.core.ready_fibers();
             self.core.run_ready();
@@ -100,7 +100,8 @@ impl Worker {
         if !shared.exiting.load(Ordering::Acquire) {
             return false;
         }
-        let quiet = self.core.is_idle() && !self.has_work() && !shared.mailbox(self.core.number).has_mail();
+        let quiet =
+            self.core.is_idle() && !self.has_work() && !shared.mailbox(self.core.number).mail().has_mail();
         // Relaxed: only the number.
         quiet || time::precise() >= shared.exit_deadline.load(Ordering::Relaxed)
     }
@@ -112,7 +113,7 @@ impl Worker {
     /// Whether there is anything to do before the worker may wait for events.
     fn is_busy(&self) -> bool {
         let mailbox = self.core.shared.mailbox(self.core.number);
-        self.has_work() || mailbox.has_mail() || self.disk.has_completions()
+        self.has_work() || mailbox.mail().has_mail() || self.disk.has_completions()
     }
 
     fn poll(&self) {
@@ -153,7 +154,7 @@ impl Worker {
     fn poll_actively(&self, began: u64, budget: u64, deadline: Option<u64>) -> bool {
         let until = deadline.unwrap_or(u64::MAX).min(began + budget);
         loop {
-            if self.take_events(Some(0)) || self.core.shared.mailbox(self.core.number).has_mail() {
+            if self.take_events(Some(0)) || self.core.shared.mailbox(self.core.number).mail().has_mail() {
                 return true;
             }
             if self.disk.has_completions() || time::begin_turn() >= until {
@@ -176,10 +177,10 @@ impl Worker {
         // Whole milliseconds, rounded up: a timer may be late by one, never early.
         let timeout = left.map(|nanos| i32::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i32::MAX));
         let mailbox = shared.mailbox(self.core.number);
-        if mailbox.sleep() {
+        if mailbox.mail().sleep() {
             Turns::add(&shared.turns.get(self.core.number).sleeps, 1);
             self.take_events(timeout);
-            mailbox.awake();
+            mailbox.mail().awake();
         }
     }
 

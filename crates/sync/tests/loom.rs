@@ -7,7 +7,7 @@
 use loom::sync::Arc;
 use loom::thread;
 
-use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sync::profile::Class;
 use sync::{BatchCursor, Caption, FairQueue, SpinLock, Spinners, VersionLatch, WaitQueue, Walk};
 
@@ -314,25 +314,5 @@ fn walks_of_two_cores_share_no_place() {
         if given_up + theirs == 0 {
             assert_eq!(places, [0, 1, 2, 3]);
         }
-    });
-}
-
-/// The law of the sleeper, as the runtime's mailboxes follow it: say "asleep", look again; push,
-/// look for sleepers.
-#[test]
-fn sleeper_and_sender_see_each_other() {
-    model(|| {
-        let shared = Arc::new((AtomicBool::new(false), AtomicBool::new(false)));
-        let sender = shared.clone();
-        let thread = thread::spawn(move || {
-            sender.0.store(true, Ordering::SeqCst); // mail
-            fence(Ordering::SeqCst);
-            sender.1.load(Ordering::SeqCst) // asleep?
-        });
-        shared.1.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        let saw_mail = shared.0.load(Ordering::SeqCst);
-        let saw_sleeper = thread.join().unwrap();
-        assert!(saw_mail || saw_sleeper);
     });
 }

@@ -26,7 +26,7 @@ use sync::park::ParkHook;
 
 use crate::account;
 use crate::interrupt::{self, Interrupt};
-use crate::mailbox::Link;
+use crate::mail::Link;
 use crate::shared::Shared;
 use crate::stack::{self, FurtherStack, STACK_BYTES, Stack};
 use crate::wait_event::{self, WaitEvent};

@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use sync::atomic::{AtomicBool, Ordering};
 
 use crate::fiber::core;
-use crate::mailbox::Link;
+use crate::mail::Link;
 use crate::net::{self, Net};
 use crate::shared::Shared;
 
