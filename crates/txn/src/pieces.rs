@@ -30,7 +30,7 @@ pub(crate) trait Words {
 
 /// Places that are kept for later pieces. The memory of more is given back: a long transaction may
 /// have kept many pieces.
-const KEPT: usize = 64;
+pub(crate) const KEPT: usize = 64;
 
 /// Bits of an entry that tell the place. The others tell the piece.
 const PLACE_BITS: u32 = 16;

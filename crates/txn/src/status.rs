@@ -124,6 +124,7 @@ impl StatusTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pieces::KEPT;
 
     #[test]
     fn an_outcome_reads_back_as_stored() {
@@ -169,6 +170,25 @@ mod tests {
             table.release(piece.saturating_sub(1) * PIECE, piece * PIECE);
         }
         assert_eq!(table.words.places(), 2);
+    }
+
+    #[test]
+    fn the_pieces_of_a_long_transaction_are_used_again_or_given_back() {
+        let table = StatusTable::new().expect("reserve");
+        // More than are kept.
+        let pieces = 2 * KEPT as u64;
+        for round in 0..3 {
+            let first = round * pieces;
+            for piece in first..first + pieces {
+                assert_eq!(table.get(piece * PIECE + 1), Status::Old);
+                table.set(piece * PIECE, Status::Running(1));
+                assert_eq!(table.get(piece * PIECE + 1), Status::Old, "nothing of an earlier piece");
+                table.set(piece * PIECE + 1, Status::Running(2));
+            }
+            table.release(first * PIECE, (first + pieces) * PIECE);
+            assert_eq!(table.get(first * PIECE + 1), Status::Old);
+        }
+        assert_eq!(u64::from(table.words.places()), pieces);
     }
 
     #[test]

@@ -74,6 +74,13 @@ pub fn writer(stamp: &Stamp, snapshot: &Snapshot, status: &StatusTable, depends:
     if stamp.txid == snapshot.txid {
         return if stamp.command < snapshot.command { Writer::OwnEarlier } else { Writer::OwnLater };
     }
+    by_outcome(stamp, snapshot, status, depends)
+}
+
+/// Classifies a writer that is not the reader, by its outcome. Out of line: most writers are below
+/// the horizon, and readers keep that look within their loops.
+#[inline(never)]
+fn by_outcome(stamp: &Stamp, snapshot: &Snapshot, status: &StatusTable, depends: &mut Lsn) -> Writer {
     match status.get(stamp.txid) {
         Status::Old => Writer::Seen,
         Status::Committed(lsn) if lsn <= snapshot.csn => {
