@@ -306,6 +306,12 @@ impl Workers {
         self.processors.len()
     }
 
+    /// Number of nodes on which cores run: all where cores are not pinned.
+    pub fn nodes_with_cores(&self) -> usize {
+        let has_core = |node: &usize| !self.is_pinned || self.nodes_of_cores().contains(node);
+        (0..self.nodes()).filter(has_core).count()
+    }
+
     /// The processors of a node that this process may use.
     pub fn processors_of(&self, node: usize) -> &[usize] {
         &self.processors[node]
@@ -366,6 +372,17 @@ mod tests {
         let told = |node: usize| if node == 2 { vec![21, 10, 11] } else { Vec::new() };
         let machine = Topology::new(&[1, 2], &nodes, None, |_| None).with_distances(&[0, 2, 3], told);
         assert_eq!(distances(&machine), [[10, 11], [20, 10]]);
+    }
+
+    #[test]
+    fn nodes_without_a_core_do_not_count() {
+        let machine = Topology::synthetic(2, 8, 2);
+        let on = |pinned: &[Processor], cores: usize| {
+            Workers::new(&machine, pinned, cores, cores + 2).nodes_with_cores()
+        };
+        assert_eq!(on(&machine.choose(8).unwrap(), 8), 1);
+        assert_eq!(on(&machine.choose(9).unwrap(), 9), 2);
+        assert_eq!(on(&[], 8), 2, "they run anywhere");
     }
 
     #[test]

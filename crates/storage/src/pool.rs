@@ -202,7 +202,7 @@ impl Pool {
         let tables = [table(&pages)?, table(&temporary)?];
         let policies = Policies::spread(workers, &headers, &tables);
         let growth = Growth::new(&region, &headers, cores, workers);
-        let machine = Machine { nodes: workers.nodes(), cores: workers.cores() };
+        let machine = Machine { nodes: workers.nodes_with_cores(), cores: workers.cores() };
         let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
         let sweep = Sweep::new(frames, cores, batch_size(frames, machine, cores, options.sweep_batch));
         #[cfg(variants)]
