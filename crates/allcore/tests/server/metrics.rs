@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{Server, allcore, free_port, text};
 
@@ -27,6 +27,14 @@ pub(crate) fn value(page: &str, sample: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {sample} in\n{page}")).parse().unwrap()
 }
 
+fn until(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "60 s are over");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn counts_are_served_over_http() {
     let port = free_port();
@@ -47,29 +55,6 @@ fn counts_are_served_over_http() {
     assert_eq!(value(&after, rollbacks) - value(&before, rollbacks), 1.0);
     assert_eq!(value(&after, sessions), 1.0);
     assert!(value(&after, "allcore_buffer_frames") >= value(&after, "allcore_buffer_frames_in_use"));
-    // A scrape shows the figures of `allcore top`.
-    let idle = r#"allcore_sessions_by_wait{state="idle",wait_event_type="Client",wait_event="ClientRead"}"#;
-    assert_eq!(value(&after, idle), 1.0);
-    client.batch_execute("BEGIN").unwrap();
-    assert!(!after.contains("allcore_lock_taken_total{"), "the profiler is off");
-    client.batch_execute("SELECT allcore_lock_profile_enable()").unwrap();
-    std::thread::sleep(Duration::from_millis(20));
-    client.batch_execute("CREATE TABLE t (n int)").unwrap();
-    let within = page();
-    let age = value(&within, "allcore_oldest_transaction_seconds");
-    assert!(age >= 0.02, "{age}");
-    assert_eq!(value(&within, "allcore_oldest_statement_seconds"), 0.0);
-    assert_eq!(value(&within, &idle.replace("idle", "idle in transaction")), 1.0);
-    for gauge in ["allcore_buffer_hand", "allcore_buffer_sweep_batch", "allcore_log_depth"] {
-        assert!(value(&within, gauge) >= 0.0);
-    }
-    let positions = ["durable", "filled", "reserved"];
-    let positions = positions.map(|part| value(&within, &format!("allcore_log_{part}_bytes_total")));
-    assert!(positions.is_sorted(), "{positions:?}");
-    let taken = within.lines().find(|line| line.starts_with("allcore_lock_taken_total{class="));
-    let taken = taken.unwrap_or_else(|| panic!("no lock in\n{within}"));
-    assert!(taken.contains(r#".rs:"#) && taken.contains(r#",kind=""#), "{taken}");
-    client.batch_execute("SELECT allcore_lock_profile_disable(); ROLLBACK").unwrap();
     assert!(value(&after, r#"allcore_worker_processor_seconds_total{worker="core 0",mode="user"}"#) >= 0.0);
 
     let (head, body) = after.split_once("\r\n\r\n").unwrap();
@@ -102,6 +87,45 @@ fn counts_are_served_over_http() {
     assert_eq!(value(&page(), sessions), 1.0);
     drop(client);
     server.stop();
+}
+
+#[test]
+fn a_scrape_shows_the_figures_of_top() {
+    let port = free_port();
+    let server = Server::start(&["--metrics", &format!("127.0.0.1:{port}")]);
+    let page = || page(port);
+    let rollbacks = r#"allcore_transactions_total{database="postgres",end="rollback"}"#;
+    let mut client = server.connect();
+    let idle = r#"allcore_sessions_by_wait{state="idle",wait_event_type="Client",wait_event="ClientRead"}"#;
+    // The session that waited for the start may still be there.
+    until(|| value(&page(), idle) == 1.0);
+    let after = page();
+    client.batch_execute("BEGIN").unwrap();
+    assert!(!after.contains("allcore_lock_taken_total{"), "the profiler is off");
+    client.batch_execute("SELECT allcore_lock_profile_enable()").unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    client.batch_execute("CREATE TABLE t (n int)").unwrap();
+    let within = page();
+    let age = value(&within, "allcore_oldest_transaction_seconds");
+    assert!(age >= 0.02, "{age}");
+    assert_eq!(value(&within, "allcore_oldest_statement_seconds"), 0.0);
+    assert_eq!(value(&within, &idle.replace("idle", "idle in transaction")), 1.0);
+    for gauge in ["allcore_buffer_hand", "allcore_buffer_sweep_batch", "allcore_log_depth"] {
+        assert!(value(&within, gauge) >= 0.0);
+    }
+    let positions = ["durable", "filled", "reserved"];
+    let positions = positions.map(|part| value(&within, &format!("allcore_log_{part}_bytes_total")));
+    assert!(positions.is_sorted(), "{positions:?}");
+    let taken = within.lines().find(|line| line.starts_with("allcore_lock_taken_total{class="));
+    let taken = taken.unwrap_or_else(|| panic!("no lock in\n{within}"));
+    assert!(taken.contains(r#".rs:"#) && taken.contains(r#",kind=""#), "{taken}");
+    client.batch_execute("SELECT allcore_lock_profile_disable(); ROLLBACK").unwrap();
+    // A client that leaves within a transaction rolls it back.
+    let open = value(&page(), rollbacks);
+    let mut leaving = server.connect();
+    leaving.batch_execute("BEGIN; INSERT INTO pg_temp.none VALUES (1)").unwrap_err();
+    drop(leaving);
+    until(|| value(&page(), rollbacks) == open + 1.0);
 }
 
 #[test]

@@ -259,6 +259,9 @@ impl Session {
     /// Called when the session is dropped. Its trees and counters are freed once its transaction
     /// has been rolled back.
     pub(super) fn leave(&mut self) {
+        if self.block.stage != Stage::Idle {
+            self.environment.definitions.rolled_back.add(1);
+        }
         let created = std::mem::take(&mut self.block.created);
         let overlay = self.block.overlay.take();
         let unused = overlay.map_or_else(Vec::new, |(base, overlay)| overlay.unused_counters(&base, false));
