@@ -63,17 +63,47 @@ fn spin_locks_exclude_other_threads() {
     excludes::<TestTestAndSet>(2, 3);
     excludes::<Ticket<0>>(2, 3);
     excludes::<Ticket<1>>(2, 2);
+    excludes::<TestTestAndSet>(3, 1);
+    excludes::<Ticket<0>>(3, 1);
 }
 
 #[test]
 fn the_queue_lock_hands_over_to_each_waiter() {
     excludes::<Mcs>(2, 3);
+    excludes::<Mcs>(3, 1);
 }
 
 #[test]
 fn sleeping_locks_exclude_and_lose_no_wake_up() {
     excludes::<FutexLock>(2, 3);
     excludes::<AdaptiveLock>(2, 3);
+}
+
+/// Two threads come while a third one holds the lock. A woken thread does not know whether another
+/// one sleeps, and has to wake it.
+fn wakes_both<L: Lock + Send + 'static>(preemptions: usize) {
+    model_within(preemptions, || {
+        let shared = Arc::new((L::new(3), AtomicU64::new(0)));
+        let mut me = Caller::new(0);
+        shared.0.lock(&mut me);
+        let others = [1, 2].map(|number| {
+            let other = shared.clone();
+            thread::spawn(move || other.0.with(&mut Caller::new(number), || add(&other.1)))
+        });
+        // Lets both come as far as to their sleep, without a preemption.
+        thread::yield_now();
+        add(&shared.1);
+        shared.0.unlock(&mut me);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(shared.0.with(&mut me, || shared.1.load(Ordering::Relaxed)), 3);
+    });
+}
+
+#[test]
+fn a_thread_woken_while_another_sleeps_wakes_it_in_its_turn() {
+    wakes_both::<FutexLock>(2);
+    wakes_both::<AdaptiveLock>(1);
+    wakes_both::<Mcs>(1);
 }
 
 /// Readers see both words of a change, and changes are not lost. Each thread acts `turns` times.
