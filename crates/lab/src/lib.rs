@@ -42,7 +42,7 @@ pub use observe::facts;
 pub use record::{COMMIT, Interval, Point, Report, Verdict};
 pub use report::{Page, Part, sheet};
 pub use run::stored;
-pub use stats::{estimate_positive, median, of_logs};
+pub use stats::{estimate_positive, median, of_logs, ratio};
 pub use sweep::steps;
 pub use view::say;
 

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use lab::{Interval, Part, Point, Report, figures};
+use lab::{Interval, Part, Point, Report, Verdict, figures};
 
 use crate::rows::ROWS;
 
@@ -19,6 +19,15 @@ const CHANCE: &str = "The arm \"engine again\" is the engine's own a second time
 /// The sentence where a run is without it.
 const NO_CHANCE: &str = "A run without the arm \"engine again\", the engine's own a second time, does not show \
                          what chance alone makes.";
+
+/// The row whose hand moves by batches, its stock state, and its arms that move by one frame, too.
+const HAND: &str = "clock-hand";
+const ONE_BY_ONE: &str = "clock-hand stock";
+const BATCH_OF_ONE: &str = "clock-hand batch 1";
+/// The rows that work where pages leave the buffers, and the sentence on them.
+const OF_MISSES: [&str; 3] = [HAND, "free-queues", "file-lock"];
+const HARDLY_RUNS: &str = "Where all pages fit the buffers, this mechanism hardly runs. Then a difference is \
+                           chance, or the cost of the hook.";
 
 /// A stored run of the lab over some variants.
 #[derive(Debug)]
@@ -130,13 +139,45 @@ impl Run {
         };
         Some(Part {
             title: format!("{row} on the engine: {}", self.name),
-            text: Vec::new(),
+            text: OF_MISSES.contains(&row).then(|| HARDLY_RUNS.to_owned()).into_iter().collect(),
             heads: ["clients", "arm", "transactions/s", "±", "arm / allcore"].map(str::to_owned).to_vec(),
             rows: rows.flatten().map(cells).collect(),
             axes: ("clients", "transactions a second"),
             lines: arms.iter().map(|arm| (*arm, line(arm))).collect(),
         })
     }
+}
+
+/// The hands that move by batches over the one that moves one by one: each cell's name, and ratio.
+fn hands(runs: &[Run]) -> Vec<(String, Interval)> {
+    let cell = |run: &Run, arm: &str, clients: usize| {
+        let (stock, batch) = (run.point(ONE_BY_ONE, clients)?, run.point(arm, clients)?);
+        Some((format!("{arm} in {} with {clients} clients", run.name), lab::ratio(stock, batch)))
+    };
+    let is_batch = |arm: &str| is_of(arm, HAND) && ![ONE_BY_ONE, BATCH_OF_ONE].contains(&arm);
+    let mut cells = Vec::new();
+    for run in runs {
+        for arm in run.names().filter(|arm| is_batch(arm)) {
+            cells.extend(run.clients().into_iter().filter_map(|clients| cell(run, arm, clients)));
+        }
+    }
+    cells
+}
+
+/// A sentence on such cells: those in which batches are slower. `None` without cells.
+fn judged(cells: &[(String, Interval)]) -> Option<String> {
+    let of = |verdict| cells.iter().filter(move |(_, ratio)| ratio.verdict() == verdict);
+    let slower = of(Verdict::Less).map(|(name, ratio)| format!("{name}, {}", figures::ratio(ratio)));
+    let slower = slower.collect::<Vec<_>>().join("; ");
+    (!cells.is_empty()).then(|| {
+        format!(
+            "Hands that move by batches, each over the hand that moves one by one ({ONE_BY_ONE}), in {} cells \
+             of arm and clients. Slower beyond its interval: {}. Too few rounds to say: {}.",
+            cells.len(),
+            if slower.is_empty() { "none" } else { &slower },
+            of(Verdict::Unknown).count()
+        )
+    })
 }
 
 /// A name that two runs have: their parts and plots would have the same, too.
@@ -168,9 +209,15 @@ pub(crate) fn summary(runs: &[Run]) -> Option<Part<'_>> {
                      throughput over that of the engine's own, by clients. Some 5 cells of 100 differ by \
                      chance alone.";
     let again = if runs.iter().all(|run| run.again().is_some()) { CHANCE } else { NO_CHANCE };
+    let about = runs.iter().map(Run::about);
     (!runs.is_empty()).then(|| Part {
         title: "All variants on the engine".to_owned(),
-        text: [explained, again].map(str::to_owned).into_iter().chain(runs.iter().map(Run::about)).collect(),
+        text: [explained, again]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(judged(&hands(runs)))
+            .chain(about)
+            .collect(),
         heads: ["arm", "run"]
             .into_iter()
             .map(str::to_owned)
@@ -255,6 +302,39 @@ pub(crate) mod tests {
         let names: Vec<&str> = runs[0].part("pin").unwrap().lines.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["allcore", AGAIN, "pin stock"]);
         assert!(runs[0].part("latch").is_none());
+    }
+
+    #[test]
+    fn a_sentence_names_the_cells_in_which_batches_are_slower() {
+        let folder = tempfile::tempdir().unwrap();
+        let arms = ["allcore", "clock-hand stock", "clock-hand batch 1", "clock-hand batch 64"];
+        let runs = [Run::stored(&stored(folder.path(), &arms, &[])).unwrap()];
+        let cells: Vec<String> = hands(&runs).into_iter().map(|(name, _)| name).collect();
+        let expected =
+            [1, 64].map(|clients| format!("clock-hand batch 64 in select-only with {clients} clients"));
+        assert_eq!(cells, expected);
+        assert!(
+            summary(&runs).unwrap().text[2]
+                .ends_with("Slower beyond its interval: none. Too few rounds to say: 2.")
+        );
+        let cell = |name: &str, low, high| (name.to_owned(), Interval { value: 0.9, low, high });
+        let sentence = judged(&[cell("a", 0.85, 0.95), cell("b", 0.85, 1.05), cell("c", 0.8, 0.99)]).unwrap();
+        assert!(
+            sentence.contains(
+                "in 3 cells of arm and clients. Slower beyond its interval: a, 0.90 (0.85 to 0.95); c, 0.90"
+            ),
+            "{sentence}"
+        );
+        assert_eq!(judged(&[]), None);
+    }
+
+    #[test]
+    fn a_row_that_works_where_pages_leave_the_buffers_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs =
+            [Run::stored(&stored(folder.path(), &["allcore", "file-lock stock", "pin stock"], &[])).unwrap()];
+        let text = |row| runs[0].part(row).unwrap().text.join(" ");
+        assert_eq!((text("file-lock").as_str(), text("pin").as_str()), (HARDLY_RUNS, ""));
     }
 
     #[test]

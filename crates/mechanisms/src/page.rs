@@ -20,7 +20,7 @@ const HEADS: [&str; 9] = [
     "here",
 ];
 /// The lines below the heading.
-const ABOUT: [&str; 4] = [
+const ABOUT: [&str; 5] = [
     "Published fixes for scaling collapse beside the states that they replaced (stock) and beside the \
      engine's own (allcore). docs/lab.md has the method.",
     "The table of all rows compares at the highest number of threads. A ratio is the median over rounds of \
@@ -31,6 +31,8 @@ const ABOUT: [&str; 4] = [
      and how much of it the report's machine had.",
     "Two cores show a row through oversubscription or through the work it saves. No row shows what a cache \
      line costs between NUMA nodes where there is one node.",
+    "The reports' lock profile, hardware counters and sweeps over clients replaced nothing, so they have no row. \
+     Allcore has them as views of its server and as allcore bench.",
 ];
 
 /// The page of a report: the rows, and behind each row what the runs on the engine say of it.

@@ -130,10 +130,15 @@ impl Report {
 
     /// Adds a row. Points without rounds are left out.
     pub fn add(&mut self, row: &'static Row, threads: &[usize], measured: &Measured) {
+        // Few of the engine's types count failed changes. One that never had any counts none.
+        let counts = |arm: usize| {
+            let rounds = || measured.rounds[arm].iter().flatten();
+            row.arms[arm].part != Part::Allcore || rounds().any(|round| round.retries > Some(0))
+        };
         let mut points = Vec::new();
         for (place, &threads) in threads.iter().enumerate() {
             let stock = &measured.rounds[0][place];
-            for (arm, rounds) in row.arms.iter().zip(&measured.rounds) {
+            for (at, (arm, rounds)) in row.arms.iter().zip(&measured.rounds).enumerate() {
                 let rounds = &rounds[place];
                 if rounds.is_empty() {
                     continue;
@@ -150,7 +155,7 @@ impl Report {
                     ratio: (arm.part != Part::Stock).then(|| ratio(stock, rounds)),
                     least: share(rounds, threads, |round| round.least),
                     most: share(rounds, threads, |round| round.most),
-                    retries: arm.part.counts_retries().then(|| each(|round| round.retries)).flatten(),
+                    retries: counts(at).then(|| each(|round| round.retries)).flatten(),
                     switches: each(|round| round.switches),
                     shootdowns: each(|round| round.shootdowns),
                     measured: rounds.clone(),

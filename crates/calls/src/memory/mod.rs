@@ -1,5 +1,5 @@
-//! Rows `fault-path`, `preload`, `pinned-memory` and `page-tables` (B14, DragonFly): shared memory,
-//! its page faults and its page tables.
+//! Rows `fault-path`, `preload`, `pinned-memory` and `shared-page-tables` (B14, DragonFly): shared
+//! memory, its page faults and its page tables.
 //!
 //! - `fault-path`: a page is resident, and a thread or process reaches it for the first time. On
 //!   FreeBSD 10 the fault takes the memory object's lock exclusively. The fix takes it shared,
@@ -10,8 +10,8 @@
 //!   processes. The fix is memory that is physically backed and unpageable, of which the kernel
 //!   tracks nothing. Linux tracks a mapping of each page by a count in the page. Huge pages of its
 //!   pool are unpageable, and one count stands for 512 ordinary ones. Locked pages keep theirs.
-//! - `page-tables`: each process has page tables of its own for the same memory. The fix shares
-//!   them: DragonFly's processes share tables, and threads share all.
+//! - `shared-page-tables`: each process has page tables of its own for the same memory. The fix
+//!   shares them: DragonFly's processes share tables, and threads share all.
 //!
 //! 1. An [`Object`] is memory that several address spaces can map, of ordinary or of huge pages.
 //! 2. A [`Mapping`] makes it reachable. [`Mapping::touch`] reaches each page once.

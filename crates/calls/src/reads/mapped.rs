@@ -1,4 +1,4 @@
-//! Row `no-remap`: pages that are mapped for a moment, and pages that are not.
+//! Row `no-remap-io`: pages that are mapped for a moment, and pages that are not.
 //!
 //! FreeBSD maps the buffer of each I/O into the kernel's memory and unmaps it afterwards. The unmap
 //! interrupts every CPU that may still have the translation, a TLB shoot-down. The fix is unmapped

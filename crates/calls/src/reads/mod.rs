@@ -1,4 +1,4 @@
-//! Rows `file-lock` and `no-remap` (B14): reads of a page of a file that is in memory.
+//! Rows `file-lock` and `no-remap-io` (B14): reads of a page of a file that is in memory.
 //!
 //! What must hold: a read gives the page that was asked for, whole.
 

@@ -136,11 +136,6 @@ impl Part {
             Self::Allcore => "allcore",
         }
     }
-
-    /// Whether the arm may count failed atomic changes. The engine's types do not.
-    pub fn counts_retries(self) -> bool {
-        self != Self::Allcore
-    }
 }
 
 /// Computes for about 2 ns a step, in registers alone: six dependent operations, which the compiler

@@ -1,4 +1,4 @@
-//! Row `no-remap`: threads read pages of a file through mappings made for one read, and without.
+//! Row `no-remap-io`: threads read pages of a file through mappings made for one read, and without.
 //!
 //! The engine reads past the kernel's cache into memory of its own. So its arm waits for the disk
 //! where the others copy memory. Compare its shoot-downs, not its speed.
@@ -11,7 +11,7 @@ use super::{Arm, Part, Row, UNCOUNTED};
 
 /// The row.
 pub(super) const ROW: Row = Row {
-    id: "no-remap",
+    id: "no-remap-io",
     report: "B14",
     about: "reads of a file: mapped and unmapped each, with an interrupt of other CPUs, against copied",
     operation: "read 8 KiB at random of a file in memory; direct reads are of the disk",

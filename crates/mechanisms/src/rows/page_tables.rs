@@ -1,4 +1,5 @@
-//! Row `page-tables`: bytes of page tables for memory that all threads or processes have reached.
+//! Row `shared-page-tables`: bytes of page tables for memory that all threads or processes have
+//! reached.
 //!
 //! Linux has no processes that share the tables of ordinary pages. Threads of one address space
 //! stand for DragonFly's.
@@ -15,7 +16,7 @@ const STEPS: u32 = 1000;
 
 /// The row.
 pub(super) const ROW: Row = Row {
-    id: "page-tables",
+    id: "shared-page-tables",
     report: "DragonFly, in B14",
     about: "page tables of 64 MiB that all reach: one for each process, against one for all",
     operation: "none: the figure is the bytes of all page tables, and less is better",

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use calls::size::{Pages, Seek, Stat, grow};
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use sync::{CachePadded, Mutex};
+use sync::{CachePadded, Mutex, SpinLock};
 
 use super::{Arm, Machine, Part, Row, Started, compute};
 use crate::round::{Subject, Worker};
@@ -19,7 +19,7 @@ pub(super) const ROW: Row = Row {
     id: "relation-size",
     report: "H11",
     about: "a table's pages, which each planner asks for: lseek on one file, against lseek and fstat on a \
-            file for each thread, against memory. The file's mutex stands in for the inode's of 2011",
+            file for each thread, prepared plans that do not ask, and memory. The file's mutex stands in for the inode's of 2011",
     operation: "ask for the number of pages, compute for 1 us; 1 in 65,536 adds a page",
     needs: Some(Machine::Cores(64, "those who seek meet at the mutex only if they run at once")),
     code: "crates/calls/src/size.rs",
@@ -35,6 +35,12 @@ pub(super) const ROW: Row = Row {
             part: Part::Published,
             start: |threads| table(Stat::own(&file()?, threads).map_err(|error| refused(threads, &error))?),
         },
+        Arm { name: "spin-locked entry", part: Part::Step, start: |_| table(Entry::new(file()?)) },
+        Arm {
+            name: "prepared",
+            part: Part::Published,
+            start: |threads| table(Prepared::new(file()?, threads)),
+        },
         Arm { name: "in memory", part: Part::Allcore, start: |_| table(Known::new(file()?)) },
     ],
 };
@@ -46,6 +52,80 @@ pub(super) fn file() -> Result<File, String> {
 
 fn refused(threads: usize, error: &std::io::Error) -> String {
     format!("no open file for each of {threads} threads: {error}: see ulimit -n, or name fewer by --threads")
+}
+
+/// A cached entry behind one spin lock: no system call, and a lock for all.
+#[derive(Debug)]
+struct Entry {
+    pages: CachePadded<SpinLock<u64>>,
+    growth: Mutex<u64>,
+    file: File,
+}
+
+impl Entry {
+    fn new(file: File) -> Self {
+        let pages = CachePadded::new(SpinLock::new(&"size entry", 0));
+        Self { pages, growth: Mutex::new(0), file }
+    }
+}
+
+impl Pages for Entry {
+    #[inline]
+    fn pages(&self, _: usize) -> u64 {
+        *self.pages.lock()
+    }
+
+    fn grow(&self) {
+        let pages = grow(&self.file, &self.growth);
+        let mut entry = self.pages.lock();
+        // Two growers may come here in either order.
+        *entry = pages.max(*entry);
+    }
+}
+
+/// Prepared plans, which do not ask: a thread keeps the size that its plan was made with. A growth
+/// makes all plans anew, so each thread asks once behind it.
+#[derive(Debug)]
+struct Prepared {
+    seek: Seek,
+    /// Growths until now: a plan of an older one is made anew.
+    growths: CachePadded<AtomicU64>,
+    plans: Box<[CachePadded<Plan>]>,
+}
+
+/// A thread's plan.
+#[derive(Debug, Default)]
+struct Plan {
+    growths: AtomicU64,
+    pages: AtomicU64,
+}
+
+impl Prepared {
+    fn new(file: File, threads: usize) -> Self {
+        let plans = (0..threads).map(|_| CachePadded::default()).collect();
+        Self { seek: Seek::shared(file), growths: CachePadded::default(), plans }
+    }
+}
+
+impl Pages for Prepared {
+    #[inline]
+    fn pages(&self, thread: usize) -> u64 {
+        let plan = &self.plans[thread];
+        // Acquire: the file has the page of each growth that is seen.
+        let growths = self.growths.load(Ordering::Acquire);
+        // Relaxed, here and below: the plan is the thread's own.
+        if plan.growths.load(Ordering::Relaxed) != growths {
+            plan.pages.store(self.seek.pages(thread), Ordering::Relaxed);
+            plan.growths.store(growths, Ordering::Relaxed);
+        }
+        plan.pages.load(Ordering::Relaxed)
+    }
+
+    fn grow(&self) {
+        self.seek.grow();
+        // Release: as above.
+        self.growths.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// The engine's way: a thread that grows the file stores its pages in memory.

@@ -10,8 +10,8 @@ fn the_list_of_mechanisms_names_each_row_and_measures_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let list = out(&ended(folder.path(), &["mechanism", "--list"], 0));
     let rows = "spin sleep-lock latch pin clock-hand snapshot needs-buffer clean-list free-queues \
-                fault-path preload page-tables no-remap semaphore run-queue socket relation-size file-lock title \
-                client-random";
+                fault-path preload pinned-memory shared-page-tables no-remap-io semaphore run-queue socket \
+                relation-size file-lock title client-random";
     for row in rows.split_whitespace() {
         assert!(list.lines().any(|line| line.starts_with(&format!("{row} "))), "{row}:\n{list}");
     }
