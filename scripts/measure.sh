@@ -117,13 +117,14 @@ variants() {
     done
 }
 
-# A workload of all variants: as in measure(), a file that is there is not measured again.
+# A workload of variants, with so many rounds: as in measure(), a file that is there is not measured
+# again.
 engine() {
-    local name=$1
-    shift
+    local name=$1 rounds=$2
+    shift 2
     runs+=(--engine "$stored/$name.json")
     [ ! -e "$stored/$name.json" ] || return 0
-    bench "${arms[@]}" "$@" --warmup 300ms --round 1s --rounds 3 --json "$stored/$name.part"
+    bench "${arms[@]}" "$@" --warmup 300ms --round 1s --rounds "$rounds" --json "$stored/$name.part"
     mv "$stored/$name.part" "$stored/$name.json"
 }
 
@@ -152,18 +153,22 @@ mechanisms() {
     commit_of_rows=$(built_from "$lab")
     ALLCORE_COMMIT=$(built_from "${CARGO_TARGET_DIR:-target}/variants/release/allcore")
     export ALLCORE_COMMIT
-    pages=(clock-hand=stock clock-hand=published pin=stock pin=step pin=published
-        latch=stock latch=step latch=published free-queues=stock file-lock=stock preload=stock
-        pinned-memory=stock)
-    variants 512 "${pages[@]}" snapshot=stock title=stock socket=stock
-    engine select-only -w select-only --scale 10 --clients 1,8,64,256,1000
-    engine tpcb -w tpcb-like --scale 10 --clients 1,8,64,256,1000
+    # Five rounds are the fewest whose interval comes from resampling. Three are for arms that
+    # hardly run where all pages fit the buffers, and for questions of many cells.
+    local views=(pin=stock pin=step pin=published latch=stock latch=step latch=published)
+    local misses=(clock-hand=stock clock-hand=published free-queues=stock file-lock=stock)
+    variants 512 "${views[@]}" preload=stock pinned-memory=stock snapshot=stock title=stock socket=stock
+    engine select-only 5 -w select-only --scale 10 --clients 1,8,64,256,1000
+    engine tpcb 5 -w tpcb-like --scale 10 --clients 1,8,64,256,1000
+    variants 512 "${misses[@]}"
+    engine select-only-misses 3 -w select-only --scale 10 --clients 1,64,1000
+    engine tpcb-misses 3 -w tpcb-like --scale 10 --clients 1,64,1000
     # The data are 4 times the buffers.
-    variants 64 "${pages[@]}"
-    engine eviction -w select-only --scale 20 --clients 1,8,64,256
+    variants 64 "${views[@]}" "${misses[@]}" preload=stock pinned-memory=stock
+    engine eviction 5 -w select-only --scale 20 --clients 1,64,256,1000
     # A prepared statement does not ask for a relation's size.
     variants 512 relation-size=stock relation-size=published
-    engine simple -w select-only -M simple --scale 10 --clients 1,8,64,256,1000
+    engine simple 5 -w select-only -M simple --scale 10 --clients 1,8,64,256,1000
     # The questions that G26 left open: batches of the hand in a small pool with many sessions, and
     # ordinary pages.
     variants 8 clock-hand=stock pinned-memory=stock
@@ -171,8 +176,8 @@ mechanisms() {
     for setting in 1 8 64 256; do
         arms+=(--arm "clock-hand batch $setting=$hooked --clock-sweep-batch $setting")
     done
-    engine small -w select-only --scale 2 --clients 8,64,256,1000
-    engine small-writes -w simple-update --scale 2 --clients 64,256,1000
+    engine small 3 -w select-only --scale 2 --clients 8,64,256,1000
+    engine small-writes 3 -w simple-update --scale 2 --clients 64,256,1000
     if [ ! -e "$stored/rows.json" ]; then
         huge_pages
         ALLCORE_COMMIT=$commit_of_rows "$lab" bench mechanism --json "$stored/rows.part" > /dev/null
