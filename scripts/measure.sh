@@ -170,14 +170,15 @@ mechanisms() {
     variants 512 relation-size=stock relation-size=published
     engine simple 5 -w select-only -M simple --scale 10 --clients 1,8,64,256,1000
     # The questions that G26 left open: batches of the hand in a small pool with many sessions, and
-    # ordinary pages.
-    variants 8 clock-hand=stock pinned-memory=stock
+    # ordinary pages. The claims of the 4 workers are at most half the pool, so that batches of 256
+    # need 16 MiB.
+    variants 16 clock-hand=stock pinned-memory=stock
     local setting
     for setting in 1 8 64 256; do
         arms+=(--arm "clock-hand batch $setting=$hooked --clock-sweep-batch $setting")
     done
-    engine small 3 -w select-only --scale 2 --clients 8,64,256,1000
-    engine small-writes 3 -w simple-update --scale 2 --clients 64,256,1000
+    engine small 3 -w select-only --scale 4 --clients 8,64,256,1000
+    engine small-writes 3 -w simple-update --scale 4 --clients 64,256,1000
     if [ ! -e "$stored/rows.json" ]; then
         huge_pages
         ALLCORE_COMMIT=$commit_of_rows "$lab" bench mechanism --json "$stored/rows.part" > /dev/null
