@@ -3,10 +3,12 @@
 //! The making does not count. The fix moves the cost of a page from the sessions to a server's
 //! start, where it may well be higher. A session has a mapping of its own, as a process has, and
 //! faults once for each page of it. Linux takes no exclusive lock for that, so B14's stands around
-//! the touch in the first two arms. Its fix here leaves the lock, and takes the allocation from
-//! under it: row `fault-path` has the fix of the lock. The engine's sessions share one mapping,
-//! which is touched ahead. Its pages are huge by default. The arm that stands for it has ordinary
-//! ones, as the published fix has.
+//! the touch in the first two arms. It is exclusive for a page that is not there, and shared for
+//! one that is: the fix of row `fault-path`. With populated memory there is no page to make. With
+//! many sessions most touches are of pages that another one has made.
+//!
+//! The engine's sessions share one mapping, which is touched ahead. Its pages are huge by default.
+//! The arm that stands for it has ordinary ones, as the published fix has.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use calls::memory::{Mapping, Object, PageKind, STEP, Toucher, WITH_NOTHING};
 use runtime::memory::AtomicArray;
 use sync::Mutex;
-use sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use variants::caller::Caller;
 use variants::latch::{HeldLatch, Latch, TurnstileLatch};
 
@@ -156,47 +158,90 @@ fn passes(
     meeting.leave(between);
 }
 
-/// A touch of a step, as a thread does it.
-type Touch = fn(&TurnstileLatch, &mut Caller, &dyn Fn());
-
 fn locked(threads: usize, populated: bool) -> Started {
-    sessions(threads, PageKind::Ordinary, populated, |latch, me, touch| latch.write(me, touch))
+    sessions(threads, PageKind::Ordinary, populated, Some(ObjectLock::new(threads)))
 }
 
 fn unlocked(threads: usize, kind: PageKind, populated: bool) -> Started {
-    sessions(threads, kind, populated, |_, _, touch| touch())
+    sessions(threads, kind, populated, None)
 }
 
-fn sessions(threads: usize, kind: PageKind, populated: bool, touch: Touch) -> Started {
-    let (region, latch) = (Region::new(kind, populated)?, TurnstileLatch::new(threads));
-    Ok(Box::new(Sessions { region, latch, touch, meeting: Meeting::of(threads) }))
+fn sessions(threads: usize, kind: PageKind, populated: bool, lock: Option<ObjectLock>) -> Started {
+    let region = Region::new(kind, populated)?;
+    Ok(Box::new(Sessions { region, lock, meeting: Meeting::of(threads) }))
+}
+
+/// The lock of B14's memory object.
+#[derive(Debug)]
+struct ObjectLock {
+    latch: TurnstileLatch,
+    /// The pages that are there, by step.
+    resident: Box<[AtomicBool]>,
+}
+
+impl ObjectLock {
+    fn new(threads: usize) -> Self {
+        let resident = (0..BYTES / STEP).map(|_| AtomicBool::new(false)).collect();
+        Self { latch: TurnstileLatch::new(threads), resident }
+    }
+
+    /// The object has all pages, or none.
+    fn reset(&self, populated: bool) {
+        // Relaxed: the meeting orders it.
+        self.resident.iter().for_each(|page| page.store(populated, Ordering::Relaxed));
+    }
+
+    /// Touches a step under the lock: shared if its page is there.
+    #[inline]
+    fn touch(&self, me: &mut Caller, step: usize, mapping: &Mapping) {
+        let resident = &self.resident[step];
+        // Relaxed, both: a hint, by which a thread chooses the lock.
+        if resident.load(Ordering::Relaxed) {
+            self.latch.read(me, || mapping.touch(step));
+        } else {
+            self.latch.write(me, || {
+                mapping.touch(step);
+                resident.store(true, Ordering::Relaxed);
+            });
+        }
+    }
 }
 
 /// Threads with a mapping each.
 #[derive(Debug)]
 struct Sessions {
     region: Region,
-    /// The object's lock.
-    latch: TurnstileLatch,
-    touch: Touch,
+    /// Where B14's lock stands around each touch.
+    lock: Option<ObjectLock>,
     meeting: Meeting,
+}
+
+impl Sessions {
+    fn renew(&self) {
+        self.region.renew();
+        self.lock.iter().for_each(|lock| lock.reset(self.region.populated));
+    }
 }
 
 impl Subject for Sessions {
     fn work(&self, worker: &mut Worker<'_>) {
-        let Self { region, latch, touch, meeting } = self;
-        let mapping = match Mapping::of(&region.object, WITH_NOTHING) {
+        let mapping = match Mapping::of(&self.region.object, WITH_NOTHING) {
             Ok(mapping) => mapping,
             Err(reason) => {
-                meeting.leave(|| region.renew());
+                self.meeting.leave(|| self.renew());
                 return worker.refuse(reason);
             }
         };
         let (steps, begin) = (mapping.steps(), begin(worker.number(), mapping.steps()));
         let reach = |me: &mut Caller| {
-            (0..steps).for_each(|step| touch(latch, me, &|| mapping.touch((begin + step) % steps)));
+            for step in (0..steps).map(|step| (begin + step) % steps) {
+                match &self.lock {
+                    Some(lock) => lock.touch(me, step, &mapping),
+                    None => mapping.touch(step),
+                }
+            }
         };
-        passes(worker, meeting, || region.renew(), reach);
+        passes(worker, &self.meeting, || self.renew(), reach);
     }
 
     fn counts_retries(&self) -> bool {
