@@ -242,9 +242,10 @@ impl Engine {
         }
         *stuck = Some(horizon);
         if horizon > start {
+            // First the words, since numbers are handed out by the distance to the horizon.
+            self.status.release(start, horizon);
             // Release: a reader of the horizon sees the outcomes below it as they are given back.
             self.horizon.store(horizon, Ordering::Release);
-            self.status.release(start, horizon);
         }
     }
 }

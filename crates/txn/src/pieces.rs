@@ -28,7 +28,7 @@ pub(crate) trait Words {
     fn release(&self, part: Range<usize>);
 }
 
-/// Places that are kept for later pieces. The memory of more is given back: a long transaction may
+/// Places whose memory is kept for later pieces. That of more is given back: a long transaction may
 /// have kept many pieces.
 pub(crate) const KEPT: usize = 64;
 
@@ -40,14 +40,18 @@ pub(crate) struct Pieces<W> {
     words: W,
     /// By piece, modulo their number: 0, or the piece and one more than its place.
     entries: Box<[AtomicU64]>,
+    pieces: usize,
     piece_bits: u32,
     places: SpinLock<Places>,
 }
 
-/// The places that no piece has.
+/// The places that no piece has, the last used ones last. All words in them are zero.
 struct Places {
-    /// Cleared ones, the last used one last.
-    free: Vec<u32>,
+    /// Those with memory, at most [`KEPT`]. Taken first, so that a window that moves on steadily
+    /// uses the same ones.
+    kept: Vec<u32>,
+    /// Those without.
+    released: Vec<u32>,
     /// All from here on have never been used.
     next: u32,
 }
@@ -61,9 +65,10 @@ impl<W: Words> Pieces<W> {
             words,
             entries: (0..pieces.next_power_of_two()).map(|_| AtomicU64::new(0)).collect(),
             piece_bits,
+            pieces,
             places: SpinLock::new(
                 &"places of outcomes",
-                Places { free: Vec::with_capacity(pieces), next: 0 },
+                Places { kept: Vec::with_capacity(KEPT), released: Vec::with_capacity(pieces), next: 0 },
             ),
         }
     }
@@ -118,10 +123,9 @@ impl<W: Words> Pieces<W> {
             return at;
         }
         assert!(seen == 0, "piece {piece} lies outside the window");
-        let place = places.free.pop().unwrap_or_else(|| {
-            places.next += 1;
-            places.next - 1
-        });
+        let place = places.kept.pop().or_else(|| places.released.pop()).unwrap_or(places.next);
+        assert!((place as usize) < self.pieces, "more pieces have words than fit the window");
+        places.next = places.next.max(place + 1);
         let entry = piece << PLACE_BITS | u64::from(place + 1);
         // Release: the place was cleared before.
         self.entry(piece).store(entry, Ordering::Release);
@@ -135,13 +139,20 @@ impl<W: Words> Pieces<W> {
         let Some(start) = self.at(entry.load(Ordering::Relaxed), piece << self.piece_bits) else { return };
         entry.store(0, Ordering::Relaxed); // Relaxed: the lock below orders it
         let words = start..start + (1 << self.piece_bits);
-        // Only the caller adds places, so there is room for this one.
-        if self.places.lock().free.len() < KEPT {
+        let place = (start >> self.piece_bits) as u32;
+        // Only the caller adds places, so there is room for this one then, too.
+        if self.places.lock().kept.len() < KEPT {
             self.words.clear(words);
+            self.places.lock().kept.push(place);
         } else {
             self.words.release(words);
+            self.places.lock().released.push(place);
         }
-        self.places.lock().free.push((start >> self.piece_bits) as u32);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> &W {
+        &self.words
     }
 
     /// Places that a piece has or had.

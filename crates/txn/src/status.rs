@@ -21,11 +21,13 @@ use crate::Error;
 use crate::pieces::{Pieces, Words};
 
 /// Numbers in the window: 8 GiB of reserved addresses. Memory stands behind the part between the
-/// horizon and the newest number only.
+/// horizon and the newest number, and behind 32 MiB that are kept for the next ones.
 pub const WINDOW: u64 = 1 << 30;
 
 /// A piece has 2^16 numbers: 512 KiB.
 const PIECE_BITS: u32 = 16;
+/// Words that are cleared between two safe points.
+const CLEARED: usize = 4096;
 /// Most pieces that have words at a time: a window that begins in the middle of one ends in one
 /// more.
 const PIECES: usize = (WINDOW >> PIECE_BITS) as usize + 1;
@@ -81,8 +83,14 @@ impl Words for AtomicArray<AtomicU64> {
     }
 
     fn clear(&self, part: Range<usize>) {
-        // Relaxed: the lock of the places orders it.
-        part.for_each(|at| self.get(at).store(0, Ordering::Relaxed));
+        for at in part {
+            // Relaxed: the lock of the places orders it.
+            self.get(at).store(0, Ordering::Relaxed);
+            // Other cores have the lines.
+            if at.is_multiple_of(CLEARED) {
+                fiber::safe_point();
+            }
+        }
     }
 
     fn release(&self, part: Range<usize>) {
@@ -172,23 +180,50 @@ mod tests {
         assert_eq!(table.words.places(), 2);
     }
 
-    #[test]
-    fn the_pieces_of_a_long_transaction_are_used_again_or_given_back() {
-        let table = StatusTable::new().expect("reserve");
-        // More than are kept.
-        let pieces = 2 * KEPT as u64;
-        for round in 0..3 {
-            let first = round * pieces;
-            for piece in first..first + pieces {
-                assert_eq!(table.get(piece * PIECE + 1), Status::Old);
-                table.set(piece * PIECE, Status::Running(1));
-                assert_eq!(table.get(piece * PIECE + 1), Status::Old, "nothing of an earlier piece");
-                table.set(piece * PIECE + 1, Status::Running(2));
-            }
-            table.release(first * PIECE, (first + pieces) * PIECE);
-            assert_eq!(table.get(first * PIECE + 1), Status::Old);
+    /// Words of which a test counts how often memory is given back.
+    #[derive(Default)]
+    struct Counted {
+        words: Vec<AtomicU64>,
+        released: std::cell::Cell<usize>,
+    }
+
+    impl Words for Counted {
+        fn word(&self, at: usize) -> &AtomicU64 {
+            &self.words[at]
         }
-        assert_eq!(u64::from(table.words.places()), pieces);
+
+        fn clear(&self, part: Range<usize>) {
+            part.for_each(|at| self.words[at].store(0, Ordering::Relaxed));
+        }
+
+        fn release(&self, part: Range<usize>) {
+            self.released.set(self.released.get() + 1);
+            self.clear(part);
+        }
+    }
+
+    #[test]
+    fn after_a_long_transaction_the_same_memory_is_used_again() {
+        let most = 3 * KEPT;
+        let words = Counted { words: (0..most).map(|_| AtomicU64::new(0)).collect(), ..Counted::default() };
+        // A piece of one number.
+        let pieces = Pieces::new(words, most, 0);
+        let move_on = |numbers: Range<u64>| {
+            numbers.clone().for_each(|number| {
+                assert_eq!(pieces.get(number), 0, "nothing of an earlier piece");
+                pieces.set(number, 7);
+            });
+            numbers.clone().for_each(|number| pieces.end(number));
+            assert!(numbers.into_iter().all(|number| pieces.get(number) == 0));
+        };
+        move_on(0..2 * KEPT as u64);
+        assert_eq!(pieces.words().released.get(), KEPT);
+        for number in 1_000..2_000 {
+            move_on(number..number + 1);
+        }
+        assert_eq!(pieces.words().released.get(), KEPT, "a steady window gives no memory back");
+        move_on(2_000..2_000 + most as u64);
+        assert_eq!((pieces.words().released.get(), pieces.places()), (3 * KEPT, most as u32));
     }
 
     #[test]
