@@ -12,12 +12,15 @@ struct Controller<'a> {
     name: &'static str,
     unified: &'a [&'a str],
     legacy: &'a [&'a str],
+    /// The files with what a group uses of its limit, which does not count as allowed.
+    used: Option<[&'a str; 2]>,
 }
 
 const MEMORY: Controller<'static> = Controller {
     name: "memory",
     unified: &["memory.max", "memory.high"],
     legacy: &["memory.limit_in_bytes"],
+    used: None,
 };
 
 /// Bytes of memory this process can have: the machine's, or what its control group or a group above
@@ -36,8 +39,8 @@ pub fn available_bytes() -> io::Result<u64> {
     Ok(own_limit(&MEMORY).unwrap_or(u64::MAX).min(total << 10))
 }
 
-/// Bytes of explicit huge pages of this size that the groups allow; `None` if they do not bound
-/// them.
+/// Bytes of explicit huge pages of this size that the groups still allow; `None` if they do not
+/// bound them.
 pub(crate) fn huge_page_limit(page_bytes: usize) -> Option<u64> {
     let size = match page_bytes >> 20 {
         mebibytes @ ..1024 => format!("{mebibytes}MB"),
@@ -47,6 +50,7 @@ pub(crate) fn huge_page_limit(page_bytes: usize) -> Option<u64> {
         name: "hugetlb",
         unified: &[&format!("hugetlb.{size}.max")],
         legacy: &[&format!("hugetlb.{size}.limit_in_bytes")],
+        used: Some([&format!("hugetlb.{size}.current"), &format!("hugetlb.{size}.usage_in_bytes")]),
     })
 }
 
@@ -71,11 +75,15 @@ fn limit(
         // mount's root is what the container sees of itself.
         let inside = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
         let names = if mount.unified { controller.unified } else { controller.legacy };
+        let used = controller.used.map(|[unified, legacy]| if mount.unified { unified } else { legacy });
         for folder in
             mount.point.join(inside).ancestors().take_while(|folder| folder.starts_with(&mount.point))
         {
+            let number =
+                |name: &str| read(&folder.join(name)).and_then(|text| text.trim().parse::<u64>().ok());
+            let used = used.and_then(number).unwrap_or(0);
             for name in names {
-                let found = read(&folder.join(name)).and_then(|text| text.trim().parse::<u64>().ok());
+                let found = number(name).map(|limit| limit.saturating_sub(used));
                 least = least.into_iter().chain(found).min();
             }
         }
@@ -150,12 +158,16 @@ mod tests {
             name: "hugetlb",
             unified: &["hugetlb.2MB.max"],
             legacy: &["hugetlb.2MB.limit_in_bytes"],
+            used: Some(["hugetlb.2MB.current", "hugetlb.2MB.usage_in_bytes"]),
         };
         let files = [("/sys/fs/cgroup/a/memory.max", "5\n"), ("/sys/fs/cgroup/a/hugetlb.2MB.max", "0\n")];
         assert_eq!(found_by(&huge, "0::/a\n", NEW, &files), Some(0));
         let old = OLD.replace("memory", "hugetlb");
-        let files = [("/sys/fs/cgroup/hugetlb/x/hugetlb.2MB.limit_in_bytes", "4194304\n")];
-        assert_eq!(found_by(&huge, "4:memory:/y\n3:hugetlb:/x\n", &old, &files), Some(4 << 20));
+        let files = [
+            ("/sys/fs/cgroup/hugetlb/x/hugetlb.2MB.limit_in_bytes", "4194304\n"),
+            ("/sys/fs/cgroup/hugetlb/x/hugetlb.2MB.usage_in_bytes", "1048576\n"),
+        ];
+        assert_eq!(found_by(&huge, "4:memory:/y\n3:hugetlb:/x\n", &old, &files), Some(3 << 20));
         assert_eq!(found_by(&huge, "4:memory:/y\n", &old, &files), None);
     }
 

@@ -127,7 +127,8 @@ impl Mail {
     }
 }
 
-/// Loom takes SeqCst accesses for acquiring and releasing ones. A fence gives them their order.
+/// Loom takes SeqCst accesses for acquiring and releasing ones. A fence gives them their order. So
+/// loom does not check that these accesses are SeqCst.
 #[inline(always)]
 fn order_for_loom() {
     #[cfg(loom)]

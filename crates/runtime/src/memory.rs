@@ -114,7 +114,11 @@ impl Region {
     pub fn frames(bytes: usize, pages: HugePages) -> io::Result<Region> {
         if pages == HugePages::Off {
             let len = bytes.max(1).next_multiple_of(PAGE);
-            return Ok(Region { start: map(len, Purpose::Pages)?, len, kind: RegionKind::Ordinary });
+            let start = map(len, Purpose::Pages)?;
+            // SAFETY: our own new mapping; advice changes no contents. A kernel that takes none of
+            // it has no huge pages to give.
+            let _ = unsafe { advise_huge(start, len, false) };
+            return Ok(Region { start, len, kind: RegionKind::Ordinary });
         }
         let len = bytes.max(1).next_multiple_of(HUGE_PAGE);
         if len.is_multiple_of(GIGANTIC_PAGE)
@@ -256,7 +260,8 @@ impl<T: ZeroAtomic> Spread for AtomicArray<T> {
 impl Drop for Region {
     fn drop(&mut self) {
         if self.kind.is_explicit() {
-            EXPLICIT.fetch_sub(self.len, Ordering::Relaxed); // Relaxed: a sum
+            // Relaxed: a sum.
+            explicit(self.kind.page_bytes()).fetch_sub(self.len, Ordering::Relaxed);
         }
         unmap(self.start, self.len);
     }
@@ -280,25 +285,28 @@ fn present(start: *const u8, range: Range<usize>) -> usize {
     mapping::present(start.wrapping_add(pages.start), pages.len()).min(range.len())
 }
 
-/// Bytes of explicit huge pages that this process has mapped.
-static EXPLICIT: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of explicit huge pages of this size that this process has mapped.
+fn explicit(page: usize) -> &'static AtomicUsize {
+    static MAPPED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+    &MAPPED[usize::from(page == GIGANTIC_PAGE)]
+}
 
 /// Maps explicit huge pages of this size. The kernel grants also those that a control group
 /// forbids, and ends the process at the first touch of one too many. So the limit is looked up
-/// before.
+/// before. Another process of the group can still take what is left before it is touched here.
 fn map_explicit(len: usize, page: usize) -> io::Result<*mut u8> {
     // Relaxed: a sum. Buffers are mapped by one thread.
-    let needed = EXPLICIT.load(Ordering::Relaxed) + len;
+    let needed = explicit(page).load(Ordering::Relaxed) + len;
     if let Some(limit) = groups::huge_page_limit(page).filter(|limit| *limit < needed as u64) {
         return Err(io::Error::other(format!(
-            "the control group allows {} MiB of huge pages of {} MiB, {} MiB are needed",
+            "the control group still allows {} MiB of huge pages of {} MiB, {} MiB are needed",
             limit >> 20,
             page >> 20,
             needed >> 20
         )));
     }
     let start = map(len, Purpose::HugePages(page.ilog2()))?;
-    EXPLICIT.fetch_add(len, Ordering::Relaxed);
+    explicit(page).fetch_add(len, Ordering::Relaxed);
     Ok(start)
 }
 
