@@ -242,7 +242,8 @@ fn buffers(page: &mut Page, database: &Database) {
 fn log(page: &mut Page, database: &Database) {
     let log = database.folder().log();
     page.counter("allcore_log_reserved_bytes_total", "End of the log's reserved part.", log.position.0);
-    page.counter("allcore_log_filled_bytes_total", "End of the log's filled part.", log.filled.0);
+    // It may step back for a moment, which a counter must not.
+    page.gauge("allcore_log_filled_bytes", "End of the log's filled part.", log.filled.0);
     page.counter("allcore_log_durable_bytes_total", "End of the log's durable part.", log.durable.0);
     page.counter("allcore_log_writes_total", "Writes of the log.", log.writes.departures);
     page.counter("allcore_log_written_bytes_total", "Bytes that these wrote.", log.writes.bytes);
@@ -257,9 +258,9 @@ fn locks(page: &mut Page) {
     let rows = profile::rows();
     for (name, kind, help, value) in [
         (
-            "allcore_lock_taken_total",
+            "allcore_lock_events_total",
             "counter",
-            "Times each place took its lock.",
+            "Acquisitions, or what the kind says: waits, restarts, refusals.",
             (|one| one.count as f64) as fn(&Counts) -> f64,
         ),
         ("allcore_lock_contended_waits_total", "counter", "Times it had to wait.", |one| {

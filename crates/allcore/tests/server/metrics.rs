@@ -101,7 +101,7 @@ fn a_scrape_shows_the_figures_of_top() {
     until(|| value(&page(), idle) == 1.0);
     let after = page();
     client.batch_execute("BEGIN").unwrap();
-    assert!(!after.contains("allcore_lock_taken_total{"), "the profiler is off");
+    assert!(!after.contains("allcore_lock_events_total{"), "the profiler is off");
     client.batch_execute("SELECT allcore_lock_profile_enable()").unwrap();
     std::thread::sleep(Duration::from_millis(20));
     client.batch_execute("CREATE TABLE t (n int)").unwrap();
@@ -110,13 +110,15 @@ fn a_scrape_shows_the_figures_of_top() {
     assert!(age >= 0.02, "{age}");
     assert_eq!(value(&within, "allcore_oldest_statement_seconds"), 0.0);
     assert_eq!(value(&within, &idle.replace("idle", "idle in transaction")), 1.0);
-    for gauge in ["allcore_buffer_hand", "allcore_buffer_sweep_batch", "allcore_log_depth"] {
+    for gauge in
+        ["allcore_buffer_hand", "allcore_buffer_sweep_batch", "allcore_log_depth", "allcore_log_filled_bytes"]
+    {
         assert!(value(&within, gauge) >= 0.0);
     }
-    let positions = ["durable", "filled", "reserved"];
+    let positions = ["durable", "reserved"];
     let positions = positions.map(|part| value(&within, &format!("allcore_log_{part}_bytes_total")));
     assert!(positions.is_sorted(), "{positions:?}");
-    let taken = within.lines().find(|line| line.starts_with("allcore_lock_taken_total{class="));
+    let taken = within.lines().find(|line| line.starts_with("allcore_lock_events_total{class="));
     let taken = taken.unwrap_or_else(|| panic!("no lock in\n{within}"));
     assert!(taken.contains(r#".rs:"#) && taken.contains(r#",kind=""#), "{taken}");
     client.batch_execute("SELECT allcore_lock_profile_disable(); ROLLBACK").unwrap();
