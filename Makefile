@@ -91,7 +91,7 @@ bench: build ## The figures: side by side with PostgreSQL 18, MariaDB and the ce
 results: build ## docs/results.md: the lab's full comparison with plots, about 80 minutes; goes on where it was cut
 	@scripts/measure.sh results
 
-mechanisms: build ## docs/mechanisms.md: each published mechanism beside what it replaced, alone and on the engine, about 75 minutes on a quiet machine
+mechanisms: build ## docs/mechanisms.md: each published mechanism beside what it replaced, alone and on the engine, an estimated 75 minutes on a quiet machine
 	$(VARIANTS) build --release --locked --bin allcore
 	@scripts/measure.sh mechanisms
 

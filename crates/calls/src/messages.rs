@@ -9,10 +9,10 @@
 //!
 //! What must hold: messages arrive whole and in order.
 //!
-//! Cost: 2 system calls a message, or 2 for [`MOST`] messages. While a thread stays on its
-//! core, its pair of sockets stays in that core's cache, so [`OwnLocks`] and [`Batches`] cost no
-//! line transfer. [`OneLock`] costs 1 for
-//! each call, the lock's line, and with n threads they queue for it.
+//! Cost: 2 system calls a message, or 2 for [`MOST`] messages. While a thread stays on its core,
+//! its pair of sockets stays in that core's cache, so [`OwnLocks`] and [`Batches`] cost no line
+//! transfer. [`OneLock`] costs 1 for each call, the lock's line, and with n threads they queue for
+//! it.
 
 use std::fmt;
 use std::os::fd::AsRawFd;
