@@ -329,4 +329,58 @@ mod tests {
         latch.unlock_changed(hold);
         assert!(!latch.try_pin(seen) && !latch.load().is_pinned());
     }
+    #[test]
+    fn threads_past_the_cores_see_whole_changes_and_lose_none() {
+        const CHANGES: u64 = 50_000;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+        let latch: VersionLatch<20> = VersionLatch::default();
+        // Relaxed, here and below: the latch orders them.
+        let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
+        // A thread could be done before the next one begins.
+        let all = std::sync::Barrier::new(threads);
+        let load = || (first.load(Ordering::Relaxed), second.load(Ordering::Relaxed));
+        let change = || {
+            all.wait();
+            let mut done = 0;
+            while done < CHANGES {
+                let Some(seen) = latch.read(|| &"test") else { continue };
+                let Some(hold) = latch.try_lock(seen, || &"test") else { continue };
+                let (one, other) = load();
+                assert_eq!(one, other);
+                first.store(one + 1, Ordering::Relaxed);
+                second.store(one + 1, Ordering::Relaxed);
+                latch.unlock_changed(hold);
+                done += 1;
+            }
+        };
+        let look = || {
+            all.wait();
+            let mut seen_last = 0;
+            while seen_last < CHANGES {
+                let Some(seen) = latch.read(|| &"test") else { continue };
+                let pinned = latch.try_pin(seen);
+                let (one, other) = load();
+                if latch.validate(seen) {
+                    assert_eq!(one, other);
+                    assert!(one >= seen_last);
+                    seen_last = one;
+                }
+                if pinned {
+                    latch.unpin();
+                }
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                if thread % 2 == 0 {
+                    scope.spawn(change)
+                } else {
+                    scope.spawn(look)
+                };
+            }
+        });
+        assert_eq!(load(), (CHANGES * threads.div_ceil(2) as u64, CHANGES * threads.div_ceil(2) as u64));
+        assert!(!latch.load().is_locked() && !latch.load().is_pinned());
+    }
 }

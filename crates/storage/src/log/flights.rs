@@ -249,4 +249,38 @@ mod tests {
         flights.abandon();
         assert!(!flights.is_busy());
     }
+    #[test]
+    fn threads_past_the_cores_publish_every_flight_in_order() {
+        const WRITES: u64 = 10_000;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+        let flights = Flights::new(0);
+        let (published, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let fly = || {
+            // Relaxed, here and below: a publisher alone stores the one, and the other is a count.
+            while done.load(Ordering::Relaxed) < WRITES {
+                if !flights.begin() {
+                    std::thread::yield_now();
+                    continue;
+                }
+                let end = flights.departed() + BLOCK;
+                flights.depart(Flight { end, filled: end });
+                std::thread::yield_now();
+                let mut publishes = flights.land(end);
+                while publishes {
+                    match flights.next_landed() {
+                        Some(flight) => {
+                            assert_eq!(published.load(Ordering::Relaxed) + BLOCK, flight.end);
+                            published.store(flight.end, Ordering::Relaxed);
+                        }
+                        None => publishes = false,
+                    }
+                }
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        std::thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(fly)));
+        // All have landed, so nothing waits for a publisher.
+        assert_eq!(published.load(Ordering::Relaxed), flights.departed());
+        assert!(flights.departed() >= WRITES * BLOCK && flights.counts().in_flight == 0);
+    }
 }
