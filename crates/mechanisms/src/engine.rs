@@ -22,8 +22,8 @@ const NO_CHANCE: &str = "A run without the arm \"engine again\", the engine's ow
 
 /// The row whose hand moves by batches, its stock state, and its arms that move by one frame, too.
 const HAND: &str = "clock-hand";
-const ONE_BY_ONE: &str = "clock-hand stock";
-const BATCH_OF_ONE: &str = "clock-hand batch 1";
+pub(crate) const ONE_BY_ONE: &str = "clock-hand stock";
+pub(crate) const BATCH_OF_ONE: &str = "clock-hand batch 1";
 /// The rows that work where pages leave the buffers, and the sentence on them.
 const OF_MISSES: [&str; 3] = [HAND, "free-queues", "file-lock"];
 const HARDLY_RUNS: &str = "Where all pages fit the buffers, this mechanism hardly runs. Then a difference is \
@@ -86,12 +86,12 @@ impl Run {
     }
 
     /// The names of all arms but the first.
-    fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.report.arms.iter().skip(1).map(|arm| arm.name.as_str())
     }
 
     /// The engine's own arm.
-    fn own(&self) -> &str {
+    pub fn own(&self) -> &str {
         self.report.arms.first().map_or("", |arm| &arm.name)
     }
 
@@ -100,11 +100,16 @@ impl Run {
     }
 
     /// The numbers of clients, ascending.
-    fn clients(&self) -> Vec<usize> {
+    pub fn clients(&self) -> Vec<usize> {
         let mut clients: Vec<usize> = self.report.points.iter().map(|point| point.clients).collect();
         clients.sort_unstable();
         clients.dedup();
         clients
+    }
+
+    /// The throughput of an arm over that of another one, if the run has both.
+    pub fn ratio(&self, arm: &str, over: &str, clients: usize) -> Option<Interval> {
+        Some(lab::ratio(self.point(over, clients)?, self.point(arm, clients)?))
     }
 
     /// The load, and when it was measured.
@@ -151,8 +156,8 @@ impl Run {
 /// The hands that move by batches over the one that moves one by one: each cell's name, and ratio.
 fn hands(runs: &[Run]) -> Vec<(String, Interval)> {
     let cell = |run: &Run, arm: &str, clients: usize| {
-        let (stock, batch) = (run.point(ONE_BY_ONE, clients)?, run.point(arm, clients)?);
-        Some((format!("{arm} in {} with {clients} clients", run.name), lab::ratio(stock, batch)))
+        let ratio = run.ratio(arm, ONE_BY_ONE, clients)?;
+        Some((format!("{arm} in {} with {clients} clients", run.name), ratio))
     };
     let is_batch = |arm: &str| is_of(arm, HAND) && ![ONE_BY_ONE, BATCH_OF_ONE].contains(&arm);
     let mut cells = Vec::new();

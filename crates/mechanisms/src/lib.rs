@@ -20,6 +20,7 @@ mod locks;
 mod meeting;
 pub mod options;
 mod page;
+mod questions;
 mod report;
 mod round;
 mod rows;

@@ -4,6 +4,7 @@ use lab::figures;
 use lab::{Page, Part};
 
 use crate::engine::{self, Run};
+use crate::questions;
 use crate::report::{Point, Report, RowReport};
 use crate::rows;
 
@@ -44,7 +45,11 @@ pub(crate) fn page<'a>(report: &'a Report, engine: &'a [Run]) -> Page<'a> {
         title: "Mechanisms",
         about: ABOUT.iter().map(|line| (*line).to_owned()).chain([program, rounds]).collect(),
         summary: (HEADS.to_vec(), report.rows.iter().map(summary).collect()),
-        parts: engine::summary(engine).into_iter().chain(report.rows.iter().flat_map(of_row)).collect(),
+        parts: engine::summary(engine)
+            .into_iter()
+            .chain(questions::part(engine))
+            .chain(report.rows.iter().flat_map(of_row))
+            .collect(),
         machine: &report.machine,
     }
 }
