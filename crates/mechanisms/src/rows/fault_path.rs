@@ -74,19 +74,20 @@ fn threads(kind: PageKind) -> Started {
 
 /// Memory that is resident, and a mapping that keeps count.
 #[derive(Debug)]
-struct Shared {
-    object: Object,
-    all: Mapping,
+pub(super) struct Shared {
+    pub(super) object: Object,
+    pub(super) all: Mapping,
 }
 
 impl Shared {
-    fn new(kind: PageKind) -> Result<Self, String> {
+    pub(super) fn new(kind: PageKind) -> Result<Self, String> {
         let object = Object::new(BYTES, kind)?;
         let all = Mapping::of(&object, WITH_ALL_PRESENT)?;
         Ok(Self { object, all })
     }
 
-    fn check(&self, operations: u64) -> Result<(), String> {
+    /// Whether that many touches were counted.
+    pub(super) fn check(&self, operations: u64) -> Result<(), String> {
         let touches = self.all.touches();
         if touches == operations {
             Ok(())

@@ -6,11 +6,11 @@
 //! fault, its count, and both taken back. Huge pages of the kernel's pool have a 512th of it.
 //! Locked ordinary pages cannot be swapped out either, and are tracked all the same.
 
-use calls::memory::{Mapping, Object, PageKind, STEP, Toucher, WITH_ALL_PRESENT, WITH_NOTHING};
+use calls::memory::{Mapping, PageKind, STEP, Toucher, WITH_NOTHING};
 use runtime::memory::{HugePages, Region, lock};
 use sync::Mutex;
 
-use super::fault_path::{BYTES, begin};
+use super::fault_path::{BYTES, Shared, begin};
 use super::{Arm, Part, Row, Started};
 use crate::round::{Subject, Worker};
 
@@ -54,21 +54,20 @@ pub(super) const ROW: Row = Row {
 };
 
 fn processes(threads: usize, kind: PageKind, locked: bool) -> Started {
-    let object = Object::new(BYTES, kind)?;
-    let all = Mapping::of(&object, WITH_ALL_PRESENT)?;
+    let shared = Shared::new(kind)?;
     // The processes inherit a mapping that they do not touch.
-    let idle = Mapping::of(&object, WITH_NOTHING)?;
-    let start = |thread| Toucher::start(&object, &idle, begin(thread, all.steps())).map(Mutex::new);
+    let idle = Mapping::of(&shared.object, WITH_NOTHING)?;
+    let begins = |thread| begin(thread, shared.all.steps());
+    let start = |thread| Toucher::start(&shared.object, &idle, begins(thread)).map(Mutex::new);
     let touchers = (0..threads).map(start).collect::<Result<_, _>>()?;
-    Ok(Box::new(Processes { _object: object, all, touchers, locked }))
+    Ok(Box::new(Processes { shared, touchers, locked }))
 }
 
 /// Processes that map the memory for each pass.
 #[derive(Debug)]
 struct Processes {
-    _object: Object,
     /// Keeps the pages, and counts.
-    all: Mapping,
+    shared: Shared,
     touchers: Box<[Mutex<Toucher>]>,
     locked: bool,
 }
@@ -80,7 +79,7 @@ impl Subject for Processes {
         let mut is_refused = false;
         worker.repeat_many(|_| {
             is_refused |= !toucher.remap(self.locked);
-            if is_refused { 0 } else { self.all.steps() as u64 }
+            if is_refused { 0 } else { self.shared.all.steps() as u64 }
         });
         if is_refused {
             let limit = "for locked pages, see RLIMIT_MEMLOCK (ulimit -l)";
@@ -97,12 +96,7 @@ impl Subject for Processes {
     }
 
     fn check(&self, operations: u64) -> Result<(), String> {
-        let touches = self.all.touches();
-        if touches == operations {
-            Ok(())
-        } else {
-            Err(format!("{operations} touches have added up to {touches}"))
-        }
+        self.shared.check(operations)
     }
 
     fn shoots_down(&self) -> bool {

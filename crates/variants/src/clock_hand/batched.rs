@@ -24,11 +24,11 @@
 //! Cost in line transfers: 1 a batch, 1/64 a frame; 1 more a victim for the count of allocations.
 
 use sync::CachePadded;
-use sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::Ordering;
 
+use super::control::Control;
 use super::{Hand, Start};
 use crate::caller::Caller;
-use crate::spin::Word;
 
 /// Frames of a batch on a machine with several NUMA nodes.
 pub const BATCH: usize = 64;
@@ -39,14 +39,6 @@ pub struct Batched {
     frames: u64,
     batch: u64,
     control: CachePadded<Control>,
-}
-
-#[derive(Debug)]
-struct Control {
-    hand: AtomicU64,
-    allocations: AtomicU64,
-    lock: Word,
-    passes: AtomicU64,
 }
 
 /// The rest of a thread's batch.
@@ -67,16 +59,10 @@ impl Batched {
     /// A hand over so many frames, at frame 0, with batches of this size.
     pub fn new(frames: usize, batch: usize) -> Self {
         assert!(frames > 0, "a hand needs frames to go round");
-        let control = Control {
-            hand: AtomicU64::new(0),
-            allocations: AtomicU64::new(0),
-            lock: Word::default(),
-            passes: AtomicU64::new(0),
-        };
         Self {
             frames: frames as u64,
             batch: batch.clamp(1, frames) as u64,
-            control: CachePadded::new(control),
+            control: CachePadded::new(Control::new()),
         }
     }
 
@@ -129,17 +115,10 @@ impl Hand for Batched {
 
     #[inline]
     fn allocated(&self) {
-        // Relaxed: a count.
-        self.control.allocations.fetch_add(1, Ordering::Relaxed);
+        self.control.allocated();
     }
 
     fn start(&self, me: &mut Caller) -> Start {
-        let Control { hand, allocations, lock, passes } = &*self.control;
-        let _held = lock.lock(me, &"complete passes");
-        // Relaxed, all: under the lock.
-        let hand = hand.load(Ordering::Relaxed);
-        let allocations = allocations.swap(0, Ordering::Relaxed);
-        let passes = passes.load(Ordering::Relaxed) + hand / self.frames;
-        Start { hand: (hand % self.frames) as usize, passes, allocations }
+        self.control.start(me, self.frames)
     }
 }

@@ -13,6 +13,7 @@
 //! 5. Each allocation is counted once.
 
 mod batched;
+mod control;
 mod one_by_one;
 
 pub use batched::{BATCH, Batched, Walk};

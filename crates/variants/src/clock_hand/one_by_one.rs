@@ -18,11 +18,11 @@
 //! lies on the same line: 1 more a victim.
 
 use sync::CachePadded;
-use sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::Ordering;
 
+use super::control::Control;
 use super::{Hand, Start};
 use crate::caller::Caller;
-use crate::spin::Word;
 
 /// A hand that moves frame by frame.
 #[derive(Debug)]
@@ -31,25 +31,11 @@ pub struct OneByOne {
     control: CachePadded<Control>,
 }
 
-#[derive(Debug)]
-struct Control {
-    hand: AtomicU64,
-    allocations: AtomicU64,
-    lock: Word,
-    passes: AtomicU64,
-}
-
 impl OneByOne {
     /// A hand over so many frames, at frame 0.
     pub fn new(frames: usize) -> Self {
         assert!(frames > 0, "a hand needs frames to go round");
-        let control = Control {
-            hand: AtomicU64::new(0),
-            allocations: AtomicU64::new(0),
-            lock: Word::default(),
-            passes: AtomicU64::new(0),
-        };
-        Self { frames: frames as u64, control: CachePadded::new(control) }
+        Self { frames: frames as u64, control: CachePadded::new(Control::new()) }
     }
 
     /// Wraps a hand that was `seen` just now.
@@ -87,17 +73,10 @@ impl Hand for OneByOne {
 
     #[inline]
     fn allocated(&self) {
-        // Relaxed: a count.
-        self.control.allocations.fetch_add(1, Ordering::Relaxed);
+        self.control.allocated();
     }
 
     fn start(&self, me: &mut Caller) -> Start {
-        let Control { hand, allocations, lock, passes } = &*self.control;
-        let _held = lock.lock(me, &"complete passes");
-        // Relaxed, all: under the lock.
-        let hand = hand.load(Ordering::Relaxed);
-        let allocations = allocations.swap(0, Ordering::Relaxed);
-        let passes = passes.load(Ordering::Relaxed) + hand / self.frames;
-        Start { hand: (hand % self.frames) as usize, passes, allocations }
+        self.control.start(me, self.frames)
     }
 }
