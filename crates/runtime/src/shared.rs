@@ -89,9 +89,9 @@ pub(crate) struct Shared {
     pub(crate) sessions: PerCore<AtomicUsize>,
     /// The NUMA node of each core.
     nodes: Box<[usize]>,
-    /// One more than each core's load at the last look, with the sessions placed since; 0 before
-    /// the first look. Written four times a second and when a client is let in, read then alone.
-    loads: Box<[AtomicU64]>,
+    /// Each core's load and sessions at the last look; 0 before the first one. Written four times a
+    /// second, read when a client is let in.
+    looks: Box<[Look]>,
     /// Sessions end, and new ones are refused.
     pub(crate) draining: AtomicBool,
     /// Workers end once nothing runs on them.
@@ -101,6 +101,13 @@ pub(crate) struct Shared {
     pub(crate) working: AtomicUsize,
     /// How long an idle core polls at most.
     pub(crate) poll_nanos: u64,
+}
+
+/// A core's load and sessions, as a look found them.
+#[derive(Default)]
+struct Look {
+    demand: AtomicU64,
+    sessions: AtomicUsize,
 }
 
 impl std::fmt::Debug for Shared {
@@ -119,7 +126,7 @@ impl Shared {
             turns: PerCore::new(workers, |_| Turns::default()),
             held: PerCore::new(workers, |_| AtomicU64::new(0)),
             sessions: PerCore::new(workers, |_| AtomicUsize::new(0)),
-            loads: nodes.iter().map(|_| AtomicU64::new(0)).collect(),
+            looks: nodes.iter().map(|_| Look::default()).collect(),
             nodes: nodes.into(),
             draining: AtomicBool::new(false),
             exiting: AtomicBool::new(false),
@@ -158,29 +165,35 @@ impl Shared {
 
     /// Shows a core's load to those who place sessions.
     pub(crate) fn show_load(&self, core: usize, demand: u64) {
-        // Relaxed: a figure that orders nothing.
-        self.loads[core].store(demand + 1, Ordering::Relaxed);
+        // Relaxed: figures that order nothing, of which one may be a moment older than the other.
+        self.looks[core].demand.store(demand, Ordering::Relaxed);
+        let sessions = self.sessions.get(core).load(Ordering::Relaxed); // Relaxed: as above
+        self.looks[core].sessions.store(sessions, Ordering::Relaxed); // Relaxed: as above
+    }
+
+    /// A core's load for those who place sessions: that of the last look, and a whole core's for
+    /// each session that has come since. One that has come and gone is none.
+    fn expected_load(&self, core: usize) -> u64 {
+        let Look { demand, sessions } = &self.looks[core];
+        // Relaxed: as in `show_load`.
+        let present = self.sessions.get(core).load(Ordering::Relaxed);
+        let since = present.saturating_sub(sessions.load(Ordering::Relaxed));
+        demand.load(Ordering::Relaxed) + since as u64 * WHOLE
     }
 
     /// Chooses a worker for a session and counts the session there: the reserve worker, or the core
-    /// that [`load::choose`] names. Until the next look at the loads, the session counts as one
-    /// that always runs.
+    /// that [`load::choose`] names.
     pub(crate) fn place(&self, reserve: bool) -> usize {
         // Relaxed: counts that place; an exact tie or a moment's error does no harm.
         let candidate = |core: usize| Candidate {
             node: self.nodes[core],
             is_held: self.held.get(core).load(Ordering::Relaxed) != 0,
-            demand: self.loads[core].load(Ordering::Relaxed).saturating_sub(1),
+            demand: self.expected_load(core),
             sessions: self.sessions.get(core).load(Ordering::Relaxed),
         };
         let chosen = || {
             let candidates: Vec<Candidate> = (0..self.core_count()).map(candidate).collect();
-            let core = load::choose(&candidates).expect("there is a core");
-            // Where nobody looks at the loads, none would take this back.
-            if self.loads[core].load(Ordering::Relaxed) != 0 {
-                self.loads[core].fetch_add(WHOLE, Ordering::Relaxed);
-            }
-            core
+            load::choose(&candidates).expect("there is a core")
         };
         let worker = if reserve { self.reserve() } else { chosen() };
         self.sessions.get(worker).fetch_add(1, Ordering::Relaxed);
@@ -206,6 +219,26 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_that_have_come_since_the_last_look_are_load_while_they_stay() {
+        let shared = Shared::new(&[0, 0], Duration::ZERO).unwrap();
+        (0..10).for_each(|_| _ = shared.place(false));
+        // Ten sessions idle. The first core is a bit busier, by less than half a core.
+        shared.show_load(0, WHOLE / 4);
+        shared.show_load(1, 0);
+        let leave = |core: usize| shared.sessions.get(core).fetch_sub(1, Ordering::Relaxed);
+        for _ in 0..5 {
+            assert_eq!(shared.place(false), 0);
+            leave(0);
+        }
+        assert_eq!([(); 4].map(|()| shared.place(false)), [0, 1, 0, 1]);
+        // More have gone than have come, and the load is that of the last look.
+        (0..6).for_each(|_| _ = leave(0));
+        shared.show_load(0, 0);
+        shared.show_load(1, WHOLE);
+        assert_eq!([(); 2].map(|()| shared.place(false)), [0, 0]);
+    }
 
     #[test]
     fn a_sleep_counts_while_it_is_under_way_and_once_it_is_over() {
