@@ -249,7 +249,8 @@ fn log(page: &mut Page, database: &Database) {
     page.counter("allcore_log_written_bytes_total", "Bytes that these wrote.", log.writes.bytes);
     page.counter("allcore_log_served_total", "Sessions whose wait a log write ended.", log.writes.served);
     page.gauge("allcore_log_writes_in_flight", "Log writes under way.", log.writes.in_flight);
-    page.gauge("allcore_log_depth", "Log writes that may be under way at a time.", log.writes.depth);
+    let sessions = log.writes.sessions_in_flight;
+    page.gauge("allcore_log_sessions_in_flight", "Sessions that these serve.", sessions);
     page.gauge("allcore_log_segments", "Segments of the log.", log.segments);
 }
 

@@ -1,13 +1,10 @@
 //! Loom models of the log: its reservation and filled point, its writes in flight, and who waits
-//! for them. They include `fill.rs`, `flights.rs` with `depth.rs`, and `waiters.rs`, which need
-//! `sync` only, so that loom need not run all of storage.
+//! for them. They include `fill.rs`, `flights.rs` and `waiters.rs`, which need `sync` only, so that
+//! loom need not run all of storage.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test -p storage --test loom_log --release`
 #![cfg(loom)]
 
-#[allow(dead_code)] // as above
-#[path = "../src/log/depth.rs"]
-mod depth;
 #[allow(dead_code)] // the model needs only a part of it
 #[path = "../src/log/fill.rs"]
 mod fill;
@@ -166,11 +163,12 @@ unsafe impl Send for Published {}
 
 /// A thread's part: it gathers if it may, its write lands, and it publishes what it has to.
 fn fly(flights: &Flights, published: &Published) {
+    flights.join(1);
     if !flights.begin() {
         return;
     }
     let end = flights.departed() + 4096;
-    flights.depart(Flight { end, filled: end });
+    flights.depart(Flight { end, filled: end, sessions: flights.take_joined() });
     if !flights.land(end) {
         return;
     }
@@ -210,25 +208,26 @@ fn flights_are_published_in_order_by_one_at_a_time() {
     });
 }
 
-/// One thread waits for `lsn` while a write up to 100, which ends within its block, is in flight.
-/// The other one lands it.
-fn check_waiter(lsn: u64) {
+/// One thread waits for `lsn` while a write up to `end` is in flight for two sessions. The other
+/// one lands it.
+fn check_waiter(end: u64, lsn: u64) {
     check_pair(move || {
         let flights = Arc::new(Flights::new(0));
         let waiters = Arc::new(Waiters::new(1));
         let durable = Arc::new(AtomicU64::new(0));
         assert!(flights.begin());
-        flights.depart(Flight { end: 100, filled: 100 });
+        flights.depart(Flight { end, filled: end, sessions: 2 });
         let sleeper = {
             let (flights, waiters, durable) = (flights.clone(), waiters.clone(), durable.clone());
             thread::spawn(move || {
+                flights.join(1);
                 waiters.enter(Some(0), lsn, Waker::noop().clone());
                 // Relaxed: ordered by the fence in `enter`. True means that it parks.
                 durable.load(Ordering::Relaxed) < lsn && (flights.departed() >= lsn || flights.is_busy())
             })
         };
         let (mut woken, mut found) = (Vec::new(), 0);
-        assert!(flights.land(100));
+        assert!(flights.land(end));
         while let Some(flight) = flights.next_landed() {
             durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
             Waiters::fence();
@@ -245,12 +244,39 @@ fn check_waiter(lsn: u64) {
 
 #[test]
 fn a_waiter_that_parks_is_woken_by_its_write() {
-    check_waiter(100);
+    check_waiter(100, 100);
 }
 
 #[test]
 fn a_waiter_that_parks_is_woken_to_gather() {
-    check_waiter(200);
+    // The next write waits for this one: they share a block, or one session is fewer than two.
+    check_waiter(100, 200);
+    check_waiter(4096, 5000);
+}
+
+/// Two threads join beside a write for two sessions. Neither knows of the other one.
+#[test]
+fn of_two_that_make_a_write_due_together_one_gathers() {
+    check_pair(|| {
+        let flights = Arc::new(Flights::new(0));
+        let waiters = Arc::new(Waiters::new(2));
+        assert!(flights.begin());
+        flights.depart(Flight { end: 4096, filled: 4096, sessions: 2 });
+        let commit = |core: usize, flights: &Flights, waiters: &Waiters| {
+            flights.join(1);
+            if flights.begin() {
+                return true;
+            }
+            waiters.enter(Some(core), 5000, Waker::noop().clone());
+            !flights.is_busy() && flights.begin()
+        };
+        let other = {
+            let (flights, waiters) = (flights.clone(), waiters.clone());
+            thread::spawn(move || commit(1, &flights, &waiters))
+        };
+        let gathers = commit(0, &flights, &waiters);
+        assert!(gathers != other.join().unwrap());
+    });
 }
 
 /// One thread waits while a session of its core has claimed the next write. That session ends its
@@ -274,7 +300,7 @@ fn a_waiter_that_counts_on_a_claim_is_found() {
         waiters.release(Some(0));
         let (mut woken, mut found) = (Vec::new(), 0);
         if waiters.any_above(flights.departed()) && flights.begin() {
-            flights.depart(Flight { end: 200, filled: 200 });
+            flights.depart(Flight { end: 200, filled: 200, sessions: flights.take_joined() });
             assert!(flights.land(200));
             while let Some(flight) = flights.next_landed() {
                 durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below

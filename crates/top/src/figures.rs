@@ -159,7 +159,8 @@ mod tests {
     #[test]
     fn the_log_tells_how_many_sessions_share_a_write() {
         let log = |writes, served| {
-            let log = Log { durable: 0, writes, bytes: 512 * writes, served, in_flight: 0, depth: 8 };
+            let log =
+                Log { durable: 0, writes, bytes: 512 * writes, served, in_flight: 0, sessions_in_flight: 0 };
             move |sample: Sample| Sample { log: Some(log.clone()), ..sample }
         };
         let before = log(10, 10)(sample(0, 0, 0.0));

@@ -17,7 +17,7 @@ const COUNTS: &str = "
     select sum(xact_commit), sum(xact_rollback) from pg_stat_database;
     select worker, user_time, system_time from allcore_workers where core is not null order by core;
     select frames, in_use, pages, passes, reads, evictions, writes from allcore_buffers;
-    select durable, writes, bytes, served, in_flight, depth from allcore_log;
+    select durable, writes, bytes, served, in_flight, sessions_in_flight from allcore_log;
     select class, site, kind, wait_total, hold_total, count, contended_wait from allcore_lock_profile;
     select coalesce(state, ''), wait_event_type, wait_event, count(*) from pg_stat_activity
      where pid <> pg_backend_pid() group by 1, 2, 3;";
@@ -109,7 +109,7 @@ pub(crate) struct Log {
     pub(crate) bytes: u64,
     pub(crate) served: u64,
     pub(crate) in_flight: u64,
-    pub(crate) depth: u64,
+    pub(crate) sessions_in_flight: u64,
 }
 
 /// Counts of a place that takes a lock.
@@ -266,7 +266,7 @@ fn log(row: &Row) -> Log {
         bytes: whole(row, 2),
         served: whole(row, 3),
         in_flight: whole(row, 4),
-        depth: whole(row, 5),
+        sessions_in_flight: whole(row, 5),
     }
 }
 

@@ -37,7 +37,14 @@ fn sample(cores: usize) -> Sample {
             evictions: 9,
             writes: 9,
         }),
-        log: Some(Log { durable: 0x1_0000_00ff, writes: 5, bytes: 9, served: 9, in_flight: 1, depth: 8 }),
+        log: Some(Log {
+            durable: 0x1_0000_00ff,
+            writes: 5,
+            bytes: 9,
+            served: 9,
+            in_flight: 1,
+            sessions_in_flight: 8,
+        }),
         groups: vec![
             Group { state: "active".to_owned(), wait: Some("Lock/transaction".to_owned()), sessions: 2 },
             Group { state: "active".to_owned(), wait: None, sessions: 1 },
@@ -106,7 +113,7 @@ fn a_frame_has_the_figures_the_sessions_and_the_keys() {
         " cores         2: busy 75% (kernel 25%), idle 25%",
         " core 0   [##########kkkkk     ]  75%  core 1   [                    ]    ?",
         " buffers       512 of 8,192 frames in use; 0 reads/s, 0 evictions/s, 0 writes/s; 3 passes; 4 KiB",
-        " log           1.5 KiB/s in 100 writes/s for 2.5 sessions each; 1 of 8 writes in flight; durable to 1/FF",
+        " log           1.5 KiB/s in 100 writes/s for 2.5 sessions each; 1 writes in flight for 8 sessions; durable to 1/FF",
     ];
     for (row, expected) in rows.iter().zip(expected) {
         let shown: String = expected.chars().take(100).collect();

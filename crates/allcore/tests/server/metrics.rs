@@ -110,9 +110,12 @@ fn a_scrape_shows_the_figures_of_top() {
     assert!(age >= 0.02, "{age}");
     assert_eq!(value(&within, "allcore_oldest_statement_seconds"), 0.0);
     assert_eq!(value(&within, &idle.replace("idle", "idle in transaction")), 1.0);
-    for gauge in
-        ["allcore_buffer_hand", "allcore_buffer_sweep_batch", "allcore_log_depth", "allcore_log_filled_bytes"]
-    {
+    for gauge in [
+        "allcore_buffer_hand",
+        "allcore_buffer_sweep_batch",
+        "allcore_log_sessions_in_flight",
+        "allcore_log_filled_bytes",
+    ] {
         assert!(value(&within, gauge) >= 0.0);
     }
     let positions = ["durable", "reserved"];

@@ -334,7 +334,8 @@ pub(super) static PG_CATALOG: &[Definition] = &[
     view(
         "allcore_log",
         12_913,
-        "reserved:20 filled:20 durable:20 writes:20 bytes:20 served:20 in_flight:23 depth:23 segments:23",
+        "reserved:20 filled:20 durable:20 writes:20 bytes:20 served:20 in_flight:23 sessions_in_flight:23 \
+         segments:23",
     ),
     view(
         "allcore_workers",

@@ -80,7 +80,7 @@ fn log(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
         ("bytes", int8(log.writes.bytes)),
         ("served", int8(log.writes.served)),
         ("in_flight", int4(log.writes.in_flight)),
-        ("depth", int4(log.writes.depth)),
+        ("sessions_in_flight", int4(log.writes.sessions_in_flight)),
         ("segments", int4(log.segments)),
     ])
 }

@@ -166,7 +166,7 @@ impl Durable {
     }
 
     /// Publishes that everything before a flight's end is on disk.
-    pub(super) fn publish(&self, Flight { end, filled }: Flight) {
+    pub(super) fn publish(&self, Flight { end, filled, .. }: Flight) {
         // Relaxed: the publishers alone use it, and the lock of the flights orders them.
         let boundary = self.shared.boundary.load(Ordering::Relaxed);
         let mark = if end == filled { filled } else { boundary };

@@ -14,19 +14,24 @@
 //! 4. No landed flight is left without a publisher: landing and the publisher's last look hold the
 //!    same lock.
 //!
-//! How many writes may be in flight follows from how many sessions they serve a second (`depth`).
+//! **How many.** Another write departs only if it serves at least as many sessions as all writes in
+//! flight together. So a lone commit waits for nobody, and two or three go side by side. The first
+//! 64 sessions of a burst take at most 7 writes, of 1, 1, 2, 4, 8, 16 and 32 sessions. Each write
+//! costs processor time, which many sessions want more than the shorter wait. The rule needs no
+//! figure of the disk. On one that serves one write at a time, the sessions soon form two groups
+//! that take turns.
 //!
 //! `tests/loom_log.rs` runs this file under loom.
 
 use std::collections::VecDeque;
 
-use sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sync::{CachePadded, SpinLock};
-
-use super::depth::{Depth, MOST};
 
 /// The unit of log writes, which the log asserts to be its own.
 pub(crate) const BLOCK: u64 = 4096;
+/// The most writes in flight.
+pub(crate) const MOST: usize = 8;
 /// A write of a part of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flight {
@@ -34,6 +39,8 @@ pub struct Flight {
     pub end: u64,
     /// The end of a record, at or after `end`, that was filled when the flight departed.
     pub filled: u64,
+    /// Sessions that it serves, as far as they were counted ([`Flights::take_joined`]).
+    pub sessions: usize,
 }
 
 /// The writes in flight.
@@ -41,15 +48,21 @@ pub struct Flight {
 pub struct Flights {
     shared: CachePadded<Shared>,
     state: SpinLock<State>,
+    /// Sessions whose wait a write ended. The publisher counts them.
+    served: AtomicU64,
 }
 
-/// The part that is read without the lock. It is changed under the lock.
+/// The part that is read without the lock. It is changed under the lock, but for `joined`.
 #[derive(Debug)]
 struct Shared {
-    /// Whether nobody may begin to gather.
-    busy: AtomicBool,
+    /// Whether nobody may begin to gather, however many have joined.
+    closed: AtomicBool,
     /// The end of the last flight that departed.
     departed: AtomicU64,
+    /// Sessions of the flights that have not landed.
+    in_flight: AtomicUsize,
+    /// Sessions that wait for a flight that has not departed. Changed without the lock.
+    joined: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -58,10 +71,8 @@ struct State {
     publishing: bool,
     /// Flights that are not published.
     flights: VecDeque<Entry>,
-    depth: Depth,
     departures: u64,
     bytes: u64,
-    served: u64,
 }
 
 /// Counts of log writes since the log was opened.
@@ -75,8 +86,8 @@ pub struct FlightCounts {
     pub served: u64,
     /// Writes in flight now.
     pub in_flight: usize,
-    /// The most writes that may be in flight now.
-    pub depth: usize,
+    /// Sessions that these serve.
+    pub sessions_in_flight: usize,
 }
 
 #[derive(Debug)]
@@ -88,17 +99,21 @@ struct Entry {
 impl Flights {
     /// A log that is durable up to `end`.
     pub fn new(end: u64) -> Flights {
-        let shared = Shared { busy: AtomicBool::new(false), departed: AtomicU64::new(end) };
+        let shared = Shared {
+            closed: AtomicBool::new(false),
+            departed: AtomicU64::new(end),
+            in_flight: AtomicUsize::new(0),
+            joined: AtomicUsize::new(0),
+        };
         let state = State {
             gathering: false,
             publishing: false,
             flights: VecDeque::with_capacity(2 * MOST),
-            depth: Depth::new(),
             departures: 0,
             bytes: 0,
-            served: 0,
         };
-        Flights { shared: CachePadded::new(shared), state: SpinLock::new(&"log flights", state) }
+        let state = SpinLock::new(&"log flights", state);
+        Flights { shared: CachePadded::new(shared), state, served: AtomicU64::new(0) }
     }
 
     /// The end of the last flight that departed.
@@ -108,13 +123,28 @@ impl Flights {
         self.shared.departed.load(Ordering::Acquire)
     }
 
-    /// Whether [`Flights::begin`] would return false now. A caller that parks because of it enters
-    /// a list and fences before it looks here. A change of this is followed by a fence and a look
-    /// at the lists (`waiters`).
+    /// Whether [`Flights::begin`] would return false now. A caller that parks because of it has
+    /// joined, enters a list and fences before it looks here. A landing and a departure are
+    /// followed by a fence and a look at the lists (`waiters`). If two callers join at once, the
+    /// second one's count includes the first one's.
     #[inline]
     pub fn is_busy(&self) -> bool {
+        let Shared { closed, in_flight, joined, .. } = &*self.shared;
         // Relaxed: ordered by the caller's fence.
-        self.shared.busy.load(Ordering::Relaxed)
+        closed.load(Ordering::Relaxed) || joined.load(Ordering::Relaxed) < in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Counts sessions that wait for a flight that has not departed. The counts decide when a
+    /// flight departs while others are in flight. So one that is a bit wrong costs a little time:
+    /// once no flight is left, anybody may gather.
+    pub fn join(&self, sessions: usize) {
+        self.shared.joined.fetch_add(sessions, Ordering::Relaxed); // Relaxed: as in `is_busy`
+    }
+
+    /// The sessions that have joined. The gatherer takes them along: it asks before it fixes the
+    /// end of its range, so all of them have appended before that end.
+    pub fn take_joined(&self) -> usize {
+        self.shared.joined.swap(0, Ordering::Relaxed) // Relaxed: as in `is_busy`
     }
 
     /// Makes the caller the gatherer, unless there is one, or no flight may depart now.
@@ -175,12 +205,9 @@ impl Flights {
         next
     }
 
-    /// Counts sessions whose commits were published at `now`, in nanoseconds.
-    pub(crate) fn note_served(&self, sessions: usize, now: u64) {
-        let mut state = self.state.lock();
-        state.served += sessions as u64;
-        state.depth.note(sessions, now);
-        self.show(&state);
+    /// Counts sessions whose wait has ended, as the publisher.
+    pub(crate) fn note_served(&self, sessions: usize) {
+        self.served.fetch_add(sessions as u64, Ordering::Relaxed); // Relaxed: a count
     }
 
     /// The writes so far.
@@ -190,9 +217,9 @@ impl Flights {
         FlightCounts {
             departures: state.departures,
             bytes: state.bytes,
-            served: state.served,
+            served: self.served.load(Ordering::Relaxed), // Relaxed: a count
             in_flight: state.in_air().count(),
-            depth: state.depth.most(),
+            sessions_in_flight: state.in_air().map(|flight| flight.sessions).sum(),
         }
     }
 
@@ -201,16 +228,19 @@ impl Flights {
         let departed = self.shared.departed.load(Ordering::Relaxed);
         let open = departed.is_multiple_of(BLOCK) || state.flights.back().is_none_or(|last| last.has_landed);
         // Landed flights that wait for an earlier one are bounded too.
-        let room = state.flights.len() < 2 * MOST && state.in_air().count() < state.depth.most();
+        let room = state.flights.len() < 2 * MOST && state.in_air().count() < MOST;
+        let sessions = state.in_air().map(|flight| flight.sessions).sum();
         // Relaxed: see `is_busy`.
-        self.shared.busy.store(state.gathering || !open || !room, Ordering::Relaxed);
+        self.shared.in_flight.store(sessions, Ordering::Relaxed);
+        // Relaxed: as above.
+        self.shared.closed.store(state.gathering || !open || !room, Ordering::Relaxed);
     }
 }
 
 impl State {
     /// The flights that have not landed.
-    fn in_air(&self) -> impl Iterator<Item = &Entry> {
-        self.flights.iter().filter(|entry| !entry.has_landed)
+    fn in_air(&self) -> impl Iterator<Item = &Flight> {
+        self.flights.iter().filter(|entry| !entry.has_landed).map(|entry| &entry.flight)
     }
 }
 
@@ -224,7 +254,7 @@ mod tests {
         let ends = [1, 3, 4].map(|blocks| flights.departed() + blocks * BLOCK);
         for end in ends {
             assert!(flights.begin() && !flights.begin());
-            flights.depart(Flight { end, filled: end });
+            flights.depart(Flight { end, filled: end, sessions: 0 });
         }
         assert!(!flights.land(ends[1]));
         let counts = flights.counts();
@@ -242,13 +272,60 @@ mod tests {
     fn nobody_gathers_while_a_block_is_partly_in_flight() {
         let flights = Flights::new(100);
         assert!(flights.begin());
-        flights.depart(Flight { end: 200, filled: 200 });
+        flights.depart(Flight { end: 200, filled: 200, sessions: 1 });
         assert!(flights.is_busy() && !flights.begin());
         assert!(flights.land(200) && flights.next_landed().is_some() && flights.next_landed().is_none());
         assert!(flights.begin());
         flights.abandon();
         assert!(!flights.is_busy());
     }
+
+    #[test]
+    fn a_write_departs_beside_others_if_it_serves_as_many_sessions() {
+        let flights = Flights::new(0);
+        let mut ends = Vec::new();
+        let mut depart = |flights: &Flights| {
+            assert!(flights.begin());
+            let end = flights.departed() + BLOCK;
+            flights.depart(Flight { end, filled: end, sessions: flights.take_joined() });
+            ends.push(end);
+        };
+        // A burst of 64 sessions, one after the other.
+        for came in 1..=64_u32 {
+            flights.join(1);
+            let is_due = came.is_power_of_two();
+            assert_eq!(flights.is_busy(), !is_due, "{came}");
+            if is_due {
+                depart(&flights);
+            }
+        }
+        let counts = flights.counts();
+        assert_eq!((counts.departures, counts.in_flight, counts.sessions_in_flight), (7, 7, 64));
+        // Ten come while these are in flight. They wait until ten or fewer are left there.
+        flights.join(10);
+        for (landed, &end) in ends.clone().iter().enumerate() {
+            let left: usize = [1, 1, 2, 4, 8, 16, 32][landed..].iter().sum();
+            assert_eq!(flights.is_busy(), left > 10, "{landed}");
+            flights.land(end);
+        }
+        assert!(!flights.is_busy());
+        while flights.next_landed().is_some() {}
+        assert_eq!(flights.counts().sessions_in_flight, 0);
+    }
+
+    #[test]
+    fn no_more_than_the_most_writes_are_in_flight() {
+        let flights = Flights::new(0);
+        for writes in 0..MOST {
+            assert!(flights.begin(), "{writes}");
+            let end = flights.departed() + BLOCK;
+            flights.depart(Flight { end, filled: end, sessions: 0 });
+        }
+        assert!(flights.is_busy() && !flights.begin());
+        flights.land(BLOCK);
+        assert!(!flights.is_busy());
+    }
+
     #[test]
     fn threads_past_the_cores_publish_every_flight_in_order() {
         const WRITES: u64 = 10_000;
@@ -258,12 +335,13 @@ mod tests {
         let fly = || {
             // Relaxed, here and below: a publisher alone stores the one, and the other is a count.
             while done.load(Ordering::Relaxed) < WRITES {
+                flights.join(1);
                 if !flights.begin() {
                     std::thread::yield_now();
                     continue;
                 }
                 let end = flights.departed() + BLOCK;
-                flights.depart(Flight { end, filled: end });
+                flights.depart(Flight { end, filled: end, sessions: flights.take_joined() });
                 std::thread::yield_now();
                 let mut publishes = flights.land(end);
                 while publishes {

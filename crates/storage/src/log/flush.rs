@@ -1,10 +1,10 @@
 //! Group commit: writes that several sessions share, several of them in flight.
 //!
-//! A session that waits for durability goes to gather a group, one of each core, if another write
-//! may depart. It waits for the end of its core's turn: by then the core's other sessions have
-//! appended what they had. Then, if no other core's session gathers, it writes the filled part of
-//! the log that no write covers. A landed write publishes `durable` in the order of positions
-//! (`flights`) and wakes the waiters it covers. There is no timer.
+//! One session of each core that waits for durability goes to gather a group. It waits for the end
+//! of its core's turn: by then the core's other sessions have appended what they had, and park. It
+//! counts them and itself. If another write may depart then, it writes the filled part of the log
+//! that no write covers. A landed write publishes `durable` in the order of positions (`flights`)
+//! and wakes the waiters it covers, or one that gathers next. There is no timer.
 //!
 //! A write covers whole 4 KiB blocks. There are two ways to end one:
 //!
@@ -29,7 +29,6 @@ use sync::atomic::{AtomicBool, AtomicU32, Ordering, spin_loop};
 use sync::profile;
 use sync::{CachePadded, SpinLock};
 
-use super::depth;
 use super::flights::{Flight, FlightCounts, Flights};
 use super::waiters::Waiters;
 use super::{BLOCK, Wal};
@@ -98,7 +97,7 @@ impl Flush {
             // Made here and not by a session, whose memory they are not.
             tools: CachePadded::new(SpinLock::new(
                 &"log buffers",
-                (0..depth::MOST + 2).map(|_| Tools::new()).collect(),
+                (0..super::flights::MOST + 2).map(|_| Tools::new()).collect(),
             )),
             waiters: Waiters::new(cores),
             requested: CachePadded::new(AtomicBool::new(false)),
@@ -128,17 +127,28 @@ impl Wal {
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
         debug_assert!(lsn <= self.position(), "waiting for what nobody appended");
         let Flush { flights, waiters, .. } = &self.flush;
+        let mut is_counted = false;
         while self.durable() < lsn {
             let core = runtime::try_core();
-            if flights.departed() < lsn.0 && !flights.is_busy() && waiters.claim(core) {
-                // By then the core's other sessions have appended what they had.
-                runtime::fiber::yield_to_turn_end();
-                waiters.release(core);
-                // Sessions of this core that have parked meanwhile count on this one.
-                if (flights.departed() < lsn.0 || self.flush.is_wanted()) && flights.begin() {
-                    self.write_group(lsn.0);
+            if flights.departed() < lsn.0 {
+                if !is_counted {
+                    waiters.arrive(core);
+                    is_counted = true;
                 }
-                continue;
+                if waiters.claim(core) {
+                    // By then the core's other sessions have appended what they had.
+                    runtime::fiber::yield_to_turn_end();
+                    waiters.release(core);
+                    // Sessions of this core that have parked meanwhile count on this one.
+                    let came = waiters.take_arrived(core);
+                    if flights.departed() < lsn.0 || self.flush.is_wanted() {
+                        flights.join(came);
+                        if flights.begin() {
+                            self.write_group(lsn.0);
+                            continue;
+                        }
+                    }
+                }
             }
             waiters.enter(core, lsn.0, sync::park::current());
             // The fences after a publication, a departure and a claim pair with that of `enter`.
@@ -205,6 +215,7 @@ impl Wal {
             flights.abandon();
             return None;
         }
+        let sessions = flights.take_joined();
         let filled_block = if self.fills_blocks(flights.has_company()) { self.fill_block() } else { None };
         let mut filled = self.wait_filled_past(filled_block.map_or(from, |end| end - 1));
         while filled <= from {
@@ -221,7 +232,7 @@ impl Wal {
         if filled_block.is_some() && filled & !(BLOCK - 1) > from {
             end = filled & !(BLOCK - 1);
         }
-        Some(Group { start, flight: Flight { end: self.end_of_write(start, end), filled } })
+        Some(Group { start, flight: Flight { end: self.end_of_write(start, end), filled, sessions } })
     }
 
     /// Whether the gatherer fills its last block, so that the next write need not wait for this
@@ -245,7 +256,7 @@ impl Wal {
             }
             // The gatherer is in no list.
             let served = 1 + self.wake_covered(tools, flight.end);
-            self.flush.flights.note_served(served, runtime::time::precise());
+            self.flush.flights.note_served(served);
         }
     }
 

@@ -18,7 +18,6 @@
 mod append;
 mod change;
 pub(crate) mod damage;
-mod depth;
 pub(crate) mod durable;
 mod fill;
 mod flights;

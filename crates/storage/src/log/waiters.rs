@@ -11,7 +11,7 @@
 
 use std::task::Waker;
 
-use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use sync::{CachePadded, PerCore, SpinLock};
 
 /// The waiters of all cores.
@@ -32,6 +32,8 @@ struct List {
     highest: AtomicU64,
     /// Whether a session of this core goes to gather.
     claimed: AtomicBool,
+    /// Sessions of this core that have come since the last [`Waiters::take_arrived`].
+    arrived: AtomicUsize,
 }
 
 impl List {
@@ -40,6 +42,7 @@ impl List {
             waiters: SpinLock::new(&"log waiters", Vec::new()),
             highest: AtomicU64::new(0),
             claimed: AtomicBool::new(false),
+            arrived: AtomicUsize::new(0),
         }
     }
 }
@@ -80,6 +83,17 @@ impl Waiters {
     pub(crate) fn any_above(&self, end: u64) -> bool {
         // Acquire: pairs with `enter`.
         self.highest.load(Ordering::Acquire) > end
+    }
+
+    /// Counts a session of `core` that waits for what no write covers. It then claims or parks.
+    pub(crate) fn arrive(&self, core: Option<usize>) {
+        self.list(core).arrived.fetch_add(1, Ordering::Relaxed); // Relaxed: ordered by the fences
+    }
+
+    /// The sessions of `core` that have come since the last call. The caller has had the core's
+    /// claim, so it finds all that counted on it.
+    pub(crate) fn take_arrived(&self, core: Option<usize>) -> usize {
+        self.list(core).arrived.swap(0, Ordering::Relaxed) // Relaxed: ordered by the fences
     }
 
     /// Makes the caller the one session of `core` that goes to gather, unless there is one. It

@@ -188,7 +188,8 @@ fn log<'a>(view: &View<'_>) -> Line<'a> {
         }
         text.push_str("; ");
     }
-    text.push_str(&format!("{} of {} writes in flight", log.in_flight, log.depth));
+    let (writes, sessions) = (log.in_flight, log.sessions_in_flight);
+    text.push_str(&format!("{writes} writes in flight for {sessions} sessions"));
     text.push_str(&format!("; durable to {:X}/{:X}", log.durable >> 32, log.durable & 0xffff_ffff));
     named("log", text)
 }
