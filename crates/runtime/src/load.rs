@@ -38,6 +38,19 @@ impl Load {
     }
 }
 
+/// The load to expect of a core, which had `demand` with `before` sessions at the last look. Since
+/// then so many came, and so many are there now. Each one that came is a whole core's. Sessions
+/// that left take their share of the load along: former ones first, then those that came. So where
+/// connections are short, a core that loses its sessions is not shunned until the next look.
+pub(crate) fn expected(demand: u64, before: usize, came: usize, present: usize) -> u64 {
+    let left = (before + came).saturating_sub(present);
+    let former = left.min(before);
+    let stayed = (before - former) as u64;
+    // Without sessions it is the core's own work, which stays.
+    let demand = (demand * stayed).checked_div(before as u64).unwrap_or(demand);
+    demand + came.saturating_sub(left - former) as u64 * WHOLE
+}
+
 /// A core that may get a new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
@@ -199,6 +212,41 @@ mod tests {
         // A little load is none: the number of sessions decides.
         cores[1].demand = STEP - 1;
         assert_eq!(choose(&cores), Some(1));
+    }
+
+    #[test]
+    fn sessions_that_have_gone_are_no_load() {
+        // One that came and went, as the first connection of pgbench.
+        assert_eq!(expected(0, 0, 1, 0), 0);
+        assert_eq!(expected(0, 0, 3, 2), 2 * WHOLE);
+        // Half of the sessions took half of the load along.
+        assert_eq!(expected(8000, 8, 0, 4), 4000);
+        assert_eq!(expected(8000, 8, 2, 6), 6000);
+        // A pool of idle sessions that connects again: each new one counts.
+        assert_eq!(expected(0, 1000, 5, 5), 5 * WHOLE);
+        // A core's own work, and a moment at which a session is counted twice.
+        assert_eq!(expected(700, 0, 0, 0), 700);
+        assert_eq!(expected(700, 1, 0, 2), 700);
+    }
+
+    /// Connections of one statement each, always 64 at a time, which all begin on one core.
+    #[test]
+    fn short_connections_settle_evenly() {
+        let mut present = [0_usize, 64];
+        for _ in 0..4 {
+            let (before, mut came) = (present, [0; 2]);
+            for ended in 0..200 {
+                // Each core ends as many as it has, by turns.
+                let from = usize::from(ended % 64 >= present[0]);
+                present[if present[from] == 0 { 1 - from } else { from }] -= 1;
+                let load = |core: usize| {
+                    expected(before[core] as u64 * WHOLE, before[core], came[core], present[core])
+                };
+                let to = usize::from(load(1) < load(0));
+                (present[to], came[to]) = (present[to] + 1, came[to] + 1);
+            }
+            assert_eq!(present, [32, 32]);
+        }
     }
 
     #[test]

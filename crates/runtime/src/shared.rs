@@ -6,7 +6,7 @@ use std::time::Duration;
 use sync::PerCore;
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::load::{self, Candidate, WHOLE};
+use crate::load::{self, Candidate};
 use crate::mailbox::Mailbox;
 
 /// Workers that are no cores: the reserve worker and the service worker.
@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) held: PerCore<AtomicU64>,
     /// Sessions placed on each worker.
     pub(crate) sessions: PerCore<AtomicUsize>,
+    /// Sessions that have come to each worker since the start, by placement or by a move.
+    came: PerCore<AtomicUsize>,
     /// The NUMA node of each core.
     nodes: Box<[usize]>,
     /// Each core's load and sessions at the last look; 0 before the first one. Written four times a
@@ -103,11 +105,12 @@ pub(crate) struct Shared {
     pub(crate) poll_nanos: u64,
 }
 
-/// A core's load and sessions, as a look found them.
+/// A core's load, its sessions, and all that had come to it, as a look found them.
 #[derive(Default)]
 struct Look {
     demand: AtomicU64,
     sessions: AtomicUsize,
+    came: AtomicUsize,
 }
 
 impl std::fmt::Debug for Shared {
@@ -126,6 +129,7 @@ impl Shared {
             turns: PerCore::new(workers, |_| Turns::default()),
             held: PerCore::new(workers, |_| AtomicU64::new(0)),
             sessions: PerCore::new(workers, |_| AtomicUsize::new(0)),
+            came: PerCore::new(workers, |_| AtomicUsize::new(0)),
             looks: nodes.iter().map(|_| Look::default()).collect(),
             nodes: nodes.into(),
             draining: AtomicBool::new(false),
@@ -169,16 +173,24 @@ impl Shared {
         self.looks[core].demand.store(demand, Ordering::Relaxed);
         let sessions = self.sessions.get(core).load(Ordering::Relaxed); // Relaxed: as above
         self.looks[core].sessions.store(sessions, Ordering::Relaxed); // Relaxed: as above
+        let came = self.came.get(core).load(Ordering::Relaxed); // Relaxed: as above
+        self.looks[core].came.store(came, Ordering::Relaxed); // Relaxed: as above
     }
 
-    /// A core's load for those who place sessions: that of the last look, and a whole core's for
-    /// each session that has come since. One that has come and gone is none.
+    /// A core's load for those who place sessions ([`load::expected`]).
     fn expected_load(&self, core: usize) -> u64 {
-        let Look { demand, sessions } = &self.looks[core];
-        // Relaxed: as in `show_load`.
-        let present = self.sessions.get(core).load(Ordering::Relaxed);
-        let since = present.saturating_sub(sessions.load(Ordering::Relaxed));
-        demand.load(Ordering::Relaxed) + since as u64 * WHOLE
+        let of = |count: &AtomicUsize| count.load(Ordering::Relaxed); // Relaxed: as in `show_load`
+        let Look { demand, sessions, came } = &self.looks[core];
+        let since = of(self.came.get(core)).saturating_sub(of(came));
+        // Relaxed: as above.
+        load::expected(demand.load(Ordering::Relaxed), of(sessions), since, of(self.sessions.get(core)))
+    }
+
+    /// Counts a session that comes to a worker.
+    pub(crate) fn note_came(&self, worker: usize) {
+        // Relaxed, both: counts that order nothing else.
+        self.came.get(worker).fetch_add(1, Ordering::Relaxed);
+        self.sessions.get(worker).fetch_add(1, Ordering::Relaxed);
     }
 
     /// Chooses a worker for a session and counts the session there: the reserve worker, or the core
@@ -196,7 +208,7 @@ impl Shared {
             load::choose(&candidates).expect("there is a core")
         };
         let worker = if reserve { self.reserve() } else { chosen() };
-        self.sessions.get(worker).fetch_add(1, Ordering::Relaxed);
+        self.note_came(worker);
         worker
     }
 
@@ -219,25 +231,23 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::WHOLE;
 
     #[test]
     fn sessions_that_have_come_since_the_last_look_are_load_while_they_stay() {
         let shared = Shared::new(&[0, 0], Duration::ZERO).unwrap();
-        (0..10).for_each(|_| _ = shared.place(false));
-        // Ten sessions idle. The first core is a bit busier, by less than half a core.
-        shared.show_load(0, WHOLE / 4);
-        shared.show_load(1, 0);
-        let leave = |core: usize| shared.sessions.get(core).fetch_sub(1, Ordering::Relaxed);
+        (0..2).for_each(|core| shared.show_load(core, 0));
         for _ in 0..5 {
             assert_eq!(shared.place(false), 0);
-            leave(0);
+            shared.sessions.get(0).fetch_sub(1, Ordering::Relaxed);
         }
         assert_eq!([(); 4].map(|()| shared.place(false)), [0, 1, 0, 1]);
-        // More have gone than have come, and the load is that of the last look.
-        (0..6).for_each(|_| _ = leave(0));
+        // The second core has much to do, until its sessions leave.
         shared.show_load(0, 0);
-        shared.show_load(1, WHOLE);
-        assert_eq!([(); 2].map(|()| shared.place(false)), [0, 0]);
+        shared.show_load(1, 4 * WHOLE);
+        assert_eq!([(); 3].map(|()| shared.place(false)), [0, 0, 0]);
+        shared.sessions.get(1).fetch_sub(2, Ordering::Relaxed);
+        assert_eq!(shared.place(false), 1);
     }
 
     #[test]

@@ -232,8 +232,7 @@ impl Listening {
         let Some(handler) = handler else { return };
         let moved = Moved::new(socket, accepted.peer, handler);
         if moved.handler.is_entering() {
-            // Relaxed: a count orders nothing else.
-            shared.sessions.get(net.core).fetch_add(1, Ordering::Relaxed);
+            shared.note_came(net.core);
             net.attach(moved);
         } else {
             let core = shared.place(false);

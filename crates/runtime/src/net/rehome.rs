@@ -106,9 +106,9 @@ impl Net {
         let mut moved = session.depart(socket, handler, session.partial.take());
         moved.interrupt = Some(session.interrupt.clone());
         let shared = &self.shared;
-        // Relaxed: a count orders nothing else. It is counted there before it is no longer counted
-        // here, so that no sum of the cores misses it.
-        shared.sessions.get(to).fetch_add(1, Ordering::Relaxed);
+        // It is counted there before it is no longer counted here, so that no sum of the cores
+        // misses it.
+        shared.note_came(to);
         self.detach(session);
         Turns::add(&shared.turns.get(self.core).moved_out, 1);
         mailbox::send(shared.mailbox(to), move || {
