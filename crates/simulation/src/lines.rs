@@ -37,8 +37,8 @@ struct Kind {
     name: &'static str,
     /// Its statement, on a row.
     statement: fn(usize) -> String,
-    /// The least and the most transfers of a transaction that are right with 4 to 384 cores. Some
-    /// 1.25 times the figures of ARCHITECTURE.md for 4 cores are allowed.
+    /// The least and the most transfers of a transaction that are right with 4 to 384 cores. For a
+    /// writer, these are up to 1.3 times ARCHITECTURE.md's figures with 4 cores.
     bounds: (f64, f64),
 }
 
@@ -52,18 +52,15 @@ const KINDS: [Kind; 3] = [
     Kind {
         name: "update",
         statement: |row| format!("UPDATE accounts SET balance = balance + 1 WHERE id = {row}"),
-        bounds: WRITER,
+        bounds: (LEAST, 44.0),
     },
     Kind {
         name: "insert",
         statement: |row| format!("INSERT INTO journal VALUES ({row}, 1)"),
-        bounds: WRITER,
+        // With many cores more wait for the table's last leaf.
+        bounds: (LEAST, 48.0),
     },
 ];
-
-/// The bounds of a writer. With more cores a write of the log reads more lines, and serves more
-/// commits.
-const WRITER: (f64, f64) = (LEAST, 48.0);
 
 /// A writer makes at least this number of transfers. With fewer the ledger heard nothing.
 const LEAST: f64 = 1.0;

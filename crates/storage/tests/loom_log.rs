@@ -221,7 +221,7 @@ fn check_waiter(end: u64, lsn: u64) {
             let (flights, waiters, durable) = (flights.clone(), waiters.clone(), durable.clone());
             thread::spawn(move || {
                 flights.join(1);
-                waiters.enter(Some(0), lsn, Waker::noop().clone());
+                waiters.enter(Some(0), lsn, Waker::noop().clone(), true);
                 // Relaxed: ordered by the fence in `enter`. True means that it parks.
                 durable.load(Ordering::Relaxed) < lsn && (flights.departed() >= lsn || flights.is_busy())
             })
@@ -267,7 +267,7 @@ fn of_two_that_make_a_write_due_together_one_gathers() {
             if flights.begin() {
                 return true;
             }
-            waiters.enter(Some(core), 5000, Waker::noop().clone());
+            waiters.enter(Some(core), 5000, Waker::noop().clone(), true);
             !flights.is_busy() && flights.begin()
         };
         let other = {
@@ -279,35 +279,87 @@ fn of_two_that_make_a_write_due_together_one_gathers() {
     });
 }
 
-/// One thread waits while a session of its core has claimed the next write. That session ends its
-/// claim and looks once whether anybody waits.
+/// One thread waits while a session of its core has claimed the next write. A write for two
+/// sessions is in flight, so the next one depends on both. That session ends its claim, counts
+/// those that have come meanwhile, and looks once whether it may gather.
 #[test]
-fn a_waiter_that_counts_on_a_claim_is_found() {
+fn a_waiter_that_counts_on_a_claim_is_counted_and_found() {
     check_pair(|| {
-        let flights = Arc::new(Flights::new(100));
+        let flights = Arc::new(Flights::new(0));
         let waiters = Arc::new(Waiters::new(1));
-        let durable = Arc::new(AtomicU64::new(100));
+        let durable = Arc::new(AtomicU64::new(0));
+        assert!(flights.begin());
+        flights.depart(Flight { end: 4096, filled: 4096, sessions: 2 });
         assert!(waiters.claim(Some(0)));
         let sleeper = {
             let (flights, waiters, durable) = (flights.clone(), waiters.clone(), durable.clone());
             thread::spawn(move || {
-                waiters.enter(Some(0), 200, Waker::noop().clone());
-                let is_served = flights.departed() >= 200 || flights.is_busy() || waiters.is_claimed(Some(0));
+                waiters.enter(Some(0), 5000, Waker::noop().clone(), false);
+                let is_claimed = waiters.is_claimed(Some(0));
+                let is_served = flights.departed() >= 5000 || flights.is_busy() || is_claimed;
                 // Relaxed: ordered by the fence in `enter`. True means that it parks.
-                durable.load(Ordering::Relaxed) < 200 && is_served
+                (is_claimed, durable.load(Ordering::Relaxed) < 5000 && is_served)
             })
         };
         waiters.release(Some(0));
-        let (mut woken, mut found) = (Vec::new(), 0);
-        if waiters.any_above(flights.departed()) && flights.begin() {
-            flights.depart(Flight { end: 200, filled: 200, sessions: flights.take_joined() });
-            assert!(flights.land(200));
-            while let Some(flight) = flights.next_landed() {
-                durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
-                Waiters::fence();
-                waiters.take_up_to(flight.end, &mut woken, |woken| found += woken.drain(..).count());
-            }
+        let came = waiters.take_arrived(Some(0), flights.departed());
+        flights.join(1 + came);
+        let gathers = flights.begin();
+        assert_eq!(gathers, came == 1, "two that wait may gather beside two in flight");
+        if gathers {
+            flights.depart(Flight { end: 8192, filled: 8192, sessions: flights.take_joined() });
         }
-        assert!(!sleeper.join().unwrap() || found == 1, "it parked, and nobody found it");
+        assert!(flights.land(4096));
+        let (mut woken, mut found) = (Vec::new(), 0);
+        if gathers {
+            assert!(!flights.land(8192), "there is a publisher");
+        }
+        while let Some(flight) = flights.next_landed() {
+            durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
+            Waiters::fence();
+            waiters.take_up_to(flight.end, &mut woken, |woken| found += woken.drain(..).count());
+        }
+        Waiters::fence();
+        let is_wanted = waiters.any_above(flights.departed()) && !flights.is_busy();
+        if is_wanted && waiters.take_one_above(Some(0), flights.departed()).is_some() {
+            found += 1;
+        }
+        let (is_claimed, parks) = sleeper.join().unwrap();
+        assert!(!is_claimed || came == 1, "it counted on the claim, and was not counted");
+        assert!(!parks || found == 1, "it parked, and nobody found it");
+    });
+}
+
+/// A session joins while another one gathers, between its look at the count and its departure.
+#[test]
+fn one_that_joins_while_another_gathers_is_found() {
+    check_pair(|| {
+        let flights = Arc::new(Flights::new(0));
+        let waiters = Arc::new(Waiters::new(2));
+        flights.join(1);
+        assert!(flights.begin());
+        let sleeper = {
+            let (flights, waiters) = (flights.clone(), waiters.clone());
+            thread::spawn(move || {
+                flights.join(1);
+                if flights.begin() {
+                    return false;
+                }
+                waiters.enter(Some(1), 5000, Waker::noop().clone(), true);
+                flights.is_busy()
+            })
+        };
+        // Its write does not cover the sleeper, also where it counts it.
+        flights.depart(Flight { end: 4096, filled: 4096, sessions: flights.take_joined() });
+        let wake = || {
+            Waiters::fence();
+            let is_wanted = waiters.any_above(flights.departed()) && !flights.is_busy();
+            is_wanted && waiters.take_one_above(Some(0), flights.departed()).is_some()
+        };
+        let mut is_found = wake();
+        assert!(flights.land(4096) && flights.next_landed().is_some());
+        assert!(flights.next_landed().is_none());
+        is_found |= wake();
+        assert!(!sleeper.join().unwrap() || is_found, "it parked, and nobody found it");
     });
 }

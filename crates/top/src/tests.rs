@@ -113,7 +113,7 @@ fn a_frame_has_the_figures_the_sessions_and_the_keys() {
         " cores         2: busy 75% (kernel 25%), idle 25%",
         " core 0   [##########kkkkk     ]  75%  core 1   [                    ]    ?",
         " buffers       512 of 8,192 frames in use; 0 reads/s, 0 evictions/s, 0 writes/s; 3 passes; 4 KiB",
-        " log           1.5 KiB/s in 100 writes/s for 2.5 sessions each; 1 writes in flight for 8 sessions; durable to 1/FF",
+        " log           1.5 KiB/s in 100 writes/s for 2.5 sessions each; in flight: 1 (sessions: 8); durable to 1/FF",
     ];
     for (row, expected) in rows.iter().zip(expected) {
         let shown: String = expected.chars().take(100).collect();

@@ -15,17 +15,16 @@
 //!    same lock.
 //!
 //! **How many.** Another write departs only if it serves at least as many sessions as all writes in
-//! flight together. So a lone commit waits for nobody, and two or three go side by side. The first
-//! 64 sessions of a burst take at most 7 writes, of 1, 1, 2, 4, 8, 16 and 32 sessions. Each write
-//! costs processor time, which many sessions want more than the shorter wait. The rule needs no
-//! figure of the disk. On one that serves one write at a time, the sessions soon form two groups
-//! that take turns.
+//! flight together. So a lone commit waits for nobody, and two go side by side. While none lands,
+//! 64 sessions take 7 writes: of 1, 1, 2, 4, 8, 16 and 32 sessions. Each write costs processor
+//! time, which many sessions want more than the shorter wait. The rule needs no figure of the disk.
+//! On one that serves one write at a time, the sessions soon form two groups that take turns.
 //!
 //! `tests/loom_log.rs` runs this file under loom.
 
 use std::collections::VecDeque;
 
-use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use sync::{CachePadded, SpinLock};
 
 /// The unit of log writes, which the log asserts to be its own.
@@ -123,10 +122,10 @@ impl Flights {
         self.shared.departed.load(Ordering::Acquire)
     }
 
-    /// Whether [`Flights::begin`] would return false now. A caller that parks because of it has
-    /// joined, enters a list and fences before it looks here. A landing and a departure are
-    /// followed by a fence and a look at the lists (`waiters`). If two callers join at once, the
-    /// second one's count includes the first one's.
+    /// Whether [`Flights::begin`] would return false now. A caller that parks because of it enters
+    /// a list and fences before it looks here. So does one that counts on another session to join.
+    /// A landing and a departure are followed by a fence and a look at the lists (`waiters`). If
+    /// two callers join at once, the second one's count includes the first one's.
     #[inline]
     pub fn is_busy(&self) -> bool {
         let Shared { closed, in_flight, joined, .. } = &*self.shared;
@@ -138,13 +137,19 @@ impl Flights {
     /// flight departs while others are in flight. So one that is a bit wrong costs a little time:
     /// once no flight is left, anybody may gather.
     pub fn join(&self, sessions: usize) {
-        self.shared.joined.fetch_add(sessions, Ordering::Relaxed); // Relaxed: as in `is_busy`
+        if sessions > 0 {
+            // Release: pairs with `take_joined`.
+            self.shared.joined.fetch_add(sessions, Ordering::Release);
+            // SeqCst: as `Waiters::fence`. This count, and what a landing changes, are a store
+            // each, followed by a load of the other's.
+            fence(Ordering::SeqCst);
+        }
     }
 
-    /// The sessions that have joined. The gatherer takes them along: it asks before it fixes the
-    /// end of its range, so all of them have appended before that end.
+    /// The sessions that have joined, for the gatherer to take along. It asks before it looks at
+    /// the filled point. All of them have appended by then, and most of them what is filled.
     pub fn take_joined(&self) -> usize {
-        self.shared.joined.swap(0, Ordering::Relaxed) // Relaxed: as in `is_busy`
+        self.shared.joined.swap(0, Ordering::Acquire) // Acquire: pairs with `join`
     }
 
     /// Makes the caller the gatherer, unless there is one, or no flight may depart now.
@@ -334,12 +339,15 @@ mod tests {
         let (published, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let fly = || {
             // Relaxed, here and below: a publisher alone stores the one, and the other is a count.
+            let mut has_joined = false;
             while done.load(Ordering::Relaxed) < WRITES {
-                flights.join(1);
+                flights.join(usize::from(!has_joined));
+                has_joined = true;
                 if !flights.begin() {
                     std::thread::yield_now();
                     continue;
                 }
+                has_joined = false;
                 let end = flights.departed() + BLOCK;
                 flights.depart(Flight { end, filled: end, sessions: flights.take_joined() });
                 std::thread::yield_now();

@@ -130,27 +130,24 @@ impl Wal {
         let mut is_counted = false;
         while self.durable() < lsn {
             let core = runtime::try_core();
-            if flights.departed() < lsn.0 {
-                if !is_counted {
-                    waiters.arrive(core);
-                    is_counted = true;
-                }
-                if waiters.claim(core) {
-                    // By then the core's other sessions have appended what they had.
-                    runtime::fiber::yield_to_turn_end();
-                    waiters.release(core);
-                    // Sessions of this core that have parked meanwhile count on this one.
-                    let came = waiters.take_arrived(core);
-                    if flights.departed() < lsn.0 || self.flush.is_wanted() {
-                        flights.join(came);
-                        if flights.begin() {
-                            self.write_group(lsn.0);
-                            continue;
-                        }
-                    }
+            if flights.departed() < lsn.0 && waiters.claim(core) {
+                // By then the core's other sessions have appended what they had.
+                runtime::fiber::yield_to_turn_end();
+                waiters.release(core);
+                // Sessions of this core that have parked meanwhile count on this one.
+                let departed = flights.departed();
+                let is_counted_now = !is_counted && departed < lsn.0;
+                flights.join(usize::from(is_counted_now) + waiters.take_arrived(core, departed));
+                is_counted |= is_counted_now;
+                if (departed < lsn.0 || self.flush.is_wanted()) && flights.begin() {
+                    self.write_group(lsn.0);
+                    continue;
                 }
             }
-            waiters.enter(core, lsn.0, sync::park::current());
+            // A write that has departed serves it.
+            let is_covered = flights.departed() >= lsn.0;
+            waiters.enter(core, lsn.0, sync::park::current(), is_counted || is_covered);
+            is_counted |= !is_covered;
             // The fences after a publication, a departure and a claim pair with that of `enter`.
             let is_served = flights.departed() >= lsn.0 || flights.is_busy() || waiters.is_claimed(core);
             if self.durable() < lsn && is_served {
@@ -210,8 +207,7 @@ impl Wal {
     fn gather(&self, lsn: u64) -> Option<Group> {
         let flights = &self.flush.flights;
         let from = flights.departed();
-        let is_unneeded = || lsn <= from && !self.flush.is_wanted();
-        if is_unneeded() {
+        if lsn <= from && !self.flush.is_wanted() {
             flights.abandon();
             return None;
         }
@@ -219,10 +215,6 @@ impl Wal {
         let filled_block = if self.fills_blocks(flights.has_company()) { self.fill_block() } else { None };
         let mut filled = self.wait_filled_past(filled_block.map_or(from, |end| end - 1));
         while filled <= from {
-            if is_unneeded() {
-                flights.abandon();
-                return None;
-            }
             // A core that reserved was preempted. Lets others run, and looks again.
             sync::park::yield_now();
             filled = self.wait_filled_past(from);
@@ -232,7 +224,12 @@ impl Wal {
         if filled_block.is_some() && filled & !(BLOCK - 1) > from {
             end = filled & !(BLOCK - 1);
         }
-        Some(Group { start, flight: Flight { end: self.end_of_write(start, end), filled, sessions } })
+        let most = self.end_of_write(start, end);
+        if most < end {
+            // Some of them may wait for the rest, which the next write takes without delay.
+            flights.join(sessions);
+        }
+        Some(Group { start, flight: Flight { end: most, filled, sessions } })
     }
 
     /// Whether the gatherer fills its last block, so that the next write need not wait for this

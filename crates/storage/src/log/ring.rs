@@ -1,5 +1,5 @@
 //! The log's latest bytes in memory: position modulo size. All cores fill it at once, each its own
-//! reservation. The flusher reads it below the filled point. Room is granted so that nothing is
+//! reservation. The gatherer reads it below the filled point. Room is granted so that nothing is
 //! overwritten before it is on disk.
 //!
 //! A helper touches all of it when it is made, from the place of the first append on. So the cores

@@ -11,7 +11,7 @@
 
 use std::task::Waker;
 
-use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use sync::{CachePadded, PerCore, SpinLock};
 
 /// The waiters of all cores.
@@ -26,23 +26,27 @@ pub struct Waiters {
 
 #[derive(Debug)]
 struct List {
-    /// The LSN that each waits for, and its waker.
-    waiters: SpinLock<Vec<(u64, Waker)>>,
+    queue: SpinLock<Queue>,
     /// The highest LSN in the list, 0 if it is empty. Changed under its lock.
     highest: AtomicU64,
     /// Whether a session of this core goes to gather.
     claimed: AtomicBool,
-    /// Sessions of this core that have come since the last [`Waiters::take_arrived`].
-    arrived: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Queue {
+    /// The LSN that each waits for, and its waker.
+    waiters: Vec<(u64, Waker)>,
+    /// The LSNs of those that have come since the last [`Waiters::take_arrived`].
+    arrived: Vec<u64>,
 }
 
 impl List {
     fn new() -> List {
         List {
-            waiters: SpinLock::new(&"log waiters", Vec::new()),
+            queue: SpinLock::new(&"log waiters", Queue { waiters: Vec::new(), arrived: Vec::new() }),
             highest: AtomicU64::new(0),
             claimed: AtomicBool::new(false),
-            arrived: AtomicUsize::new(0),
         }
     }
 }
@@ -56,13 +60,17 @@ impl Waiters {
         }
     }
 
-    /// Adds a waiter of `core` for `lsn`. The caller then looks whether it must park. A change that
-    /// it does not see is followed by a look at the lists, which finds it.
-    pub fn enter(&self, core: Option<usize>, lsn: u64, waker: Waker) {
+    /// Adds a waiter of `core` for `lsn`; one that is not counted yet is counted by the session
+    /// that claims. The caller then looks whether it must park. A change that it does not see is
+    /// followed by a look at the lists, which finds it.
+    pub fn enter(&self, core: Option<usize>, lsn: u64, waker: Waker, is_counted: bool) {
         let list = self.list(core);
         {
-            let mut waiters = list.waiters.lock();
-            waiters.push((lsn, waker));
+            let mut queue = list.queue.lock();
+            queue.waiters.push((lsn, waker));
+            if !is_counted {
+                queue.arrived.push(lsn);
+            }
             // Relaxed: changed under the lock, and ordered by the fence below.
             let highest = list.highest.load(Ordering::Relaxed).max(lsn);
             list.highest.store(highest, Ordering::Relaxed); // Relaxed: as its load
@@ -85,15 +93,13 @@ impl Waiters {
         self.highest.load(Ordering::Acquire) > end
     }
 
-    /// Counts a session of `core` that waits for what no write covers. It then claims or parks.
-    pub(crate) fn arrive(&self, core: Option<usize>) {
-        self.list(core).arrived.fetch_add(1, Ordering::Relaxed); // Relaxed: ordered by the fences
-    }
-
-    /// The sessions of `core` that have come since the last call. The caller has had the core's
-    /// claim, so it finds all that counted on it.
-    pub(crate) fn take_arrived(&self, core: Option<usize>) -> usize {
-        self.list(core).arrived.swap(0, Ordering::Relaxed) // Relaxed: ordered by the fences
+    /// Counts the sessions of `core` that have come since the last call, and wait for more than
+    /// `departed`. The caller has given up the core's claim, so it finds all that counted on it.
+    pub(crate) fn take_arrived(&self, core: Option<usize>, departed: u64) -> usize {
+        let mut queue = self.list(core).queue.lock();
+        let count = queue.arrived.iter().filter(|lsn| **lsn > departed).count();
+        queue.arrived.clear();
+        count
     }
 
     /// Makes the caller the one session of `core` that goes to gather, unless there is one. It
@@ -120,9 +126,9 @@ impl Waiters {
     pub fn take_up_to(&self, end: u64, woken: &mut Vec<Waker>, mut wake: impl FnMut(&mut Vec<Waker>)) {
         for list in self.lists.iter().filter(|list| list.may_have_any()) {
             {
-                let mut waiters = list.waiters.lock();
+                let waiters = &mut list.queue.lock().waiters;
                 woken.extend(waiters.extract_if(.., |(lsn, _)| *lsn <= end).map(|(_, waker)| waker));
-                list.note(&waiters);
+                list.note(waiters);
             }
             wake(woken);
         }
@@ -149,10 +155,10 @@ impl List {
         if !self.may_have_any() {
             return None;
         }
-        let mut waiters = self.waiters.lock();
+        let waiters = &mut self.queue.lock().waiters;
         let found = waiters.iter().position(|(lsn, _)| *lsn > end)?;
         let (_, waker) = waiters.swap_remove(found);
-        self.note(&waiters);
+        self.note(waiters);
         Some(waker)
     }
 

@@ -188,8 +188,7 @@ fn log<'a>(view: &View<'_>) -> Line<'a> {
         }
         text.push_str("; ");
     }
-    let (writes, sessions) = (log.in_flight, log.sessions_in_flight);
-    text.push_str(&format!("{writes} writes in flight for {sessions} sessions"));
+    text.push_str(&format!("in flight: {} (sessions: {})", log.in_flight, log.sessions_in_flight));
     text.push_str(&format!("; durable to {:X}/{:X}", log.durable >> 32, log.durable & 0xffff_ffff));
     named("log", text)
 }
