@@ -85,3 +85,57 @@ impl CoreFloors {
         sessions.filter_map(SessionFloor::get).fold(cores, u64::min)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Each thread is a core with two sessions, one of which holds a snapshot across the core's
+    /// task. One more thread is the keeper, and one publishes.
+    #[test]
+    fn threads_past_the_cores_keep_what_their_snapshots_need() {
+        const ROUNDS: u64 = 50_000;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+        let (published, recycled) = (AtomicU64::new(1), AtomicU64::new(0));
+        let floors = CoreFloors::new(cores);
+        let sessions: Vec<[SessionFloor; 2]> =
+            (0..cores).map(|_| [SessionFloor::new(), SessionFloor::new()]).collect();
+        let take = |session: &SessionFloor| {
+            let csn = published.load(Ordering::Acquire); // Acquire: as the engine
+            session.announce(csn);
+            csn
+        };
+        // Acquire: what the keeper recycled comes before it says so.
+        let check = |csn: u64| assert!(recycled.load(Ordering::Acquire) <= csn, "recycled under {csn}");
+        let core = |core: usize| {
+            for round in 0..ROUNDS {
+                let long = take(&sessions[core][0]);
+                // Others publish, so that the core's floor passes this snapshot.
+                if round % 16 == 0 {
+                    std::thread::yield_now();
+                }
+                floors.raise(core, &published);
+                let short = take(&sessions[core][1]);
+                if round % 16 == 0 {
+                    std::thread::yield_now();
+                }
+                check(short);
+                sessions[core][1].clear();
+                check(long);
+                sessions[core][0].clear();
+                published.fetch_add(1, Ordering::AcqRel); // AcqRel: as a commit
+            }
+            floors.raise(core, &published);
+        };
+        std::thread::scope(|scope| {
+            let running: Vec<_> = (0..cores).map(|number| scope.spawn(move || core(number))).collect();
+            while running.iter().any(|one| !one.is_finished()) {
+                let oldest = floors.oldest(sessions.iter().flatten());
+                recycled.store(oldest, Ordering::Release); // Release: as `check`
+                std::thread::yield_now();
+            }
+        });
+        (0..cores).for_each(|core| floors.raise(core, &published));
+        assert_eq!(floors.oldest(sessions.iter().flatten()), cores as u64 * ROUNDS + 1);
+    }
+}

@@ -502,10 +502,12 @@ fn copies_taken_at_any_moment_hold_what_was_durable() {
 fn fibers_commit_in_groups() {
     const FIBERS: u64 = 60;
     const COMMITS: u64 = 40;
-    let options = runtime::Options { cores: Some(2), pin: false, ..Default::default() };
+    // More workers than the machine has cores, so that the kernel interrupts gatherers.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+    let options = runtime::Options { cores: Some(cores), pin: false, ..Default::default() };
     let machine = runtime::Runtime::start(options).unwrap();
     let folder = Folder::new("fibers");
-    let wal = machine.call(0, || Wal::create(folder.path(), small(2)).unwrap());
+    let wal = machine.call(0, || Wal::create(folder.path(), small(cores)).unwrap());
     let groups = Arc::new(Count::new(0));
     let (count, done) = (groups.clone(), Arc::new(Count::new(0)));
     wal.on_durable(move |_| {
@@ -513,7 +515,7 @@ fn fibers_commit_in_groups() {
     });
     for fiber in 0..FIBERS {
         let (wal, done) = (wal.clone(), done.clone());
-        machine.spawn(fiber as usize % 2, move || {
+        machine.spawn(fiber as usize % cores, move || {
             for number in 0..COMMITS {
                 let txn = fiber * COMMITS + number + 1;
                 let prev = append_change(&wal, txn, Lsn::ZERO, &[fiber as u8; 100]);

@@ -82,3 +82,51 @@ impl Stretch {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_past_the_cores_claim_and_touch_each_unit_once() {
+        const UNITS: usize = 20_000;
+        const AHEAD: usize = 8;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+        let stretch = Stretch::new(UNITS, AHEAD);
+        let claim = || {
+            let claimed = std::iter::from_fn(|| {
+                std::thread::yield_now();
+                stretch.claim()
+            });
+            claimed.collect::<Vec<usize>>()
+        };
+        let touch = || {
+            let mut touched = Vec::new();
+            while stretch.claimed() < UNITS {
+                let Some(unit) = stretch.begin() else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                // The count has only risen since.
+                assert!(unit < stretch.claimed() + AHEAD, "{unit} is too far ahead");
+                touched.push(unit);
+            }
+            touched
+        };
+        let (mut claimed, mut touched) = std::thread::scope(|scope| {
+            let claims: Vec<_> = (0..threads / 2).map(|_| scope.spawn(claim)).collect();
+            let touches: Vec<_> = (0..threads / 2).map(|_| scope.spawn(touch)).collect();
+            let all = |of: Vec<std::thread::ScopedJoinHandle<'_, Vec<usize>>>| {
+                of.into_iter().flat_map(|one| one.join().expect("it has panicked")).collect::<Vec<usize>>()
+            };
+            (all(claims), all(touches))
+        });
+        claimed.sort_unstable();
+        assert!(claimed.into_iter().eq(0..UNITS));
+        let count = touched.len();
+        touched.sort_unstable();
+        touched.dedup();
+        assert_eq!(touched.len(), count, "a unit was touched twice");
+        assert_eq!((stretch.begin(), stretch.is_short()), (None, false));
+    }
+}
