@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     /// Each thread is a core with two sessions, one of which holds a snapshot across the core's
-    /// task. One more thread is the keeper, and one publishes.
+    /// task. Each publishes as it commits. The test's own thread is the keeper.
     #[test]
     fn threads_past_the_cores_keep_what_their_snapshots_need() {
         const ROUNDS: u64 = 50_000;
