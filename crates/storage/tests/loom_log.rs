@@ -208,6 +208,25 @@ fn flights_are_published_in_order_by_one_at_a_time() {
     });
 }
 
+/// Wakes one that waits for what no write covers, if it may gather; returns how many were found.
+fn wake_one(flights: &Flights, waiters: &Waiters) -> usize {
+    Waiters::fence();
+    let is_due = waiters.any_above(flights.departed()) && !flights.is_busy();
+    usize::from(is_due && waiters.take_one_above(Some(0), flights.departed()).is_some())
+}
+
+/// The publisher's part: publishes landed writes and wakes those that they cover, then one that may
+/// gather. Returns how many were found.
+fn publish(flights: &Flights, waiters: &Waiters, durable: &AtomicU64) -> usize {
+    let (mut woken, mut found) = (Vec::new(), 0);
+    while let Some(flight) = flights.next_landed() {
+        durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
+        Waiters::fence();
+        waiters.take_up_to(flight.end, &mut woken, |woken| found += woken.drain(..).count());
+    }
+    found + wake_one(flights, waiters)
+}
+
 /// One thread waits for `lsn` while a write up to `end` is in flight for two sessions. The other
 /// one lands it.
 fn check_waiter(end: u64, lsn: u64) {
@@ -226,18 +245,8 @@ fn check_waiter(end: u64, lsn: u64) {
                 durable.load(Ordering::Relaxed) < lsn && (flights.departed() >= lsn || flights.is_busy())
             })
         };
-        let (mut woken, mut found) = (Vec::new(), 0);
         assert!(flights.land(end));
-        while let Some(flight) = flights.next_landed() {
-            durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
-            Waiters::fence();
-            waiters.take_up_to(flight.end, &mut woken, |woken| found += woken.drain(..).count());
-        }
-        Waiters::fence();
-        let is_gathering = waiters.any_above(flights.departed()) && !flights.is_busy();
-        if is_gathering && waiters.take_one_above(Some(0), flights.departed()).is_some() {
-            found += 1;
-        }
+        let found = publish(&flights, &waiters, &durable);
         assert!(!sleeper.join().unwrap() || found == 1, "it parked, and nobody found it");
     });
 }
@@ -310,20 +319,10 @@ fn a_waiter_that_counts_on_a_claim_is_counted_and_found() {
             flights.depart(Flight { end: 8192, filled: 8192, sessions: flights.take_joined() });
         }
         assert!(flights.land(4096));
-        let (mut woken, mut found) = (Vec::new(), 0);
         if gathers {
             assert!(!flights.land(8192), "there is a publisher");
         }
-        while let Some(flight) = flights.next_landed() {
-            durable.store(flight.end, Ordering::Relaxed); // Relaxed: ordered by the fence below
-            Waiters::fence();
-            waiters.take_up_to(flight.end, &mut woken, |woken| found += woken.drain(..).count());
-        }
-        Waiters::fence();
-        let is_wanted = waiters.any_above(flights.departed()) && !flights.is_busy();
-        if is_wanted && waiters.take_one_above(Some(0), flights.departed()).is_some() {
-            found += 1;
-        }
+        let found = publish(&flights, &waiters, &durable);
         let (is_claimed, parks) = sleeper.join().unwrap();
         assert!(!is_claimed || came == 1, "it counted on the claim, and was not counted");
         assert!(!parks || found == 1, "it parked, and nobody found it");
@@ -351,15 +350,35 @@ fn one_that_joins_while_another_gathers_is_found() {
         };
         // Its write does not cover the sleeper, also where it counts it.
         flights.depart(Flight { end: 4096, filled: 4096, sessions: flights.take_joined() });
-        let wake = || {
-            Waiters::fence();
-            let is_wanted = waiters.any_above(flights.departed()) && !flights.is_busy();
-            is_wanted && waiters.take_one_above(Some(0), flights.departed()).is_some()
+        let mut found = wake_one(&flights, &waiters);
+        assert!(flights.land(4096));
+        found += publish(&flights, &waiters, &AtomicU64::new(0));
+        assert!(!sleeper.join().unwrap() || found > 0, "it parked, and nobody found it");
+    });
+}
+
+/// A session counts another one of its core, which has parked, while a write lands. A second write
+/// is in flight. Either the session may gather, or the landing wakes the other one.
+#[test]
+fn a_landing_or_the_session_that_joins_sees_the_other() {
+    check_pair(|| {
+        let flights = Arc::new(Flights::new(0));
+        let waiters = Arc::new(Waiters::new(1));
+        for (end, sessions) in [(4096, 2), (8192, 1)] {
+            flights.join(2); // so many that it may depart
+            assert!(flights.begin() && flights.take_joined() == 2);
+            flights.depart(Flight { end, filled: end, sessions });
+        }
+        waiters.enter(Some(0), 9000, Waker::noop().clone(), false);
+        let joiner = {
+            let (flights, waiters) = (flights.clone(), waiters.clone());
+            thread::spawn(move || {
+                flights.join(waiters.take_arrived(Some(0), 8192));
+                flights.begin()
+            })
         };
-        let mut is_found = wake();
-        assert!(flights.land(4096) && flights.next_landed().is_some());
-        assert!(flights.next_landed().is_none());
-        is_found |= wake();
-        assert!(!sleeper.join().unwrap() || is_found, "it parked, and nobody found it");
+        assert!(flights.land(4096));
+        let found = publish(&flights, &waiters, &AtomicU64::new(0));
+        assert!(joiner.join().unwrap() || found == 1, "nobody gathers for the one that has parked");
     });
 }
