@@ -26,17 +26,20 @@ impl Here<'_> {
         self.needs.map_or(words.clone(), |needs| format!("{needs}; {words}"))
     }
 
-    /// The sentence above the row's table: the ratios, and the words.
-    pub fn sentence(&self) -> String {
+    /// The sentences above the row's table: the ratios, the mark and the verdict.
+    pub fn sentences(&self) -> String {
         let ratios = [("published", self.published), ("allcore", self.own)];
         let ratio = |(arm, ratio): (&str, Option<&Interval>)| {
             Some(format!("{arm} / stock {}", figures::ratio(ratio?)))
         };
         let ratios: Vec<String> = ratios.into_iter().filter_map(ratio).collect();
-        match ratios.is_empty() {
-            true => format!("{}.", self.words()),
-            false => format!("With {} threads {}: {}.", self.threads, ratios.join(", "), self.words()),
+        let mut sentences = Vec::new();
+        if !ratios.is_empty() {
+            sentences.push(format!("With {} threads {}.", self.threads, ratios.join(", ")));
         }
+        sentences.extend(self.needs.map(sentence));
+        sentences.push(sentence(&self.judged()));
+        sentences.join(" ")
     }
 
     fn judged(&self) -> String {
@@ -76,6 +79,13 @@ impl Here<'_> {
             verdict => verdict,
         }
     }
+}
+
+/// Words as a sentence of their own.
+fn sentence(words: &str) -> String {
+    let mut characters = words.chars();
+    let first = characters.next().map(|first| first.to_ascii_uppercase());
+    format!("{}{}.", first.map_or(String::new(), String::from), characters.as_str())
 }
 
 #[cfg(test)]
@@ -119,9 +129,13 @@ mod tests {
         let expected =
             "needs many cores, 32 in the report (waiters poll); against the report's direction: published";
         assert_eq!(spin.words(), expected);
-        let ratios = "published / stock 0.50 (0.45 to 0.55), allcore / stock no difference";
-        assert_eq!(spin.sentence(), format!("With 64 threads {ratios}: {expected}."));
-        assert_eq!(here(None, None).sentence(), "not measured.");
+        let sentences = [
+            "With 64 threads published / stock 0.50 (0.45 to 0.55), allcore / stock no difference.",
+            "Needs many cores, 32 in the report (waiters poll).",
+            "Against the report's direction: published.",
+        ];
+        assert_eq!(spin.sentences(), sentences.join(" "));
+        assert_eq!(here(None, None).sentences(), "Not measured.");
     }
 
     #[test]

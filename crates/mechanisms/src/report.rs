@@ -222,7 +222,7 @@ impl RowReport {
         let mut text = vec![
             format!("{report}. {about}."),
             format!("One operation: {operation}."),
-            self.here().sentence(),
+            self.here().sentences(),
         ];
         text.extend(absent.iter().map(|absent| absent.line(some(&absent.arm))));
         let most = self.most_threads();

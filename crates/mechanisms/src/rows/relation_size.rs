@@ -18,8 +18,9 @@ const STEPS: u32 = 500;
 pub(super) const ROW: Row = Row {
     id: "relation-size",
     report: "H11",
-    about: "a table's pages, which each planner asks for: lseek on one file, against lseek and fstat on a \
-            file for each thread, prepared plans that do not ask, and memory. The file's mutex stands in for the inode's of 2011",
+    about: "a table's pages, which each planner asks for: lseek on one file, against a file for each thread, \
+            prepared plans that do not ask, and memory. A file for each thread is asked by lseek and by fstat. \
+            The file's mutex stands in for the inode's of 2011",
     operation: "ask for the number of pages, compute for 1 us; 1 in 65,536 adds a page",
     needs: Some(Machine::Cores(64, "those who seek meet at the mutex only if they run at once")),
     code: "crates/calls/src/size.rs",
