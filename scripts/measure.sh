@@ -106,14 +106,18 @@ built_from() {
 }
 
 # The engine with its own mechanisms, with them again, then with each variant, in buffers of so many
-# megabytes. The arms are named for docs/mechanisms.md: pin stock for --variant pin=stock.
+# megabytes. The arms are named for docs/mechanisms.md: pin stock for --variant pin=stock, and
+# clock-hand batch 64 for --clock-sweep-batch 64.
 variants() {
     local megabytes=$1 variant
     shift
     hooked="serve:bin=${CARGO_TARGET_DIR:-target}/variants/release --max-connections 1100 --buffers ${megabytes}MiB"
     arms=(--arm "allcore=$hooked" --arm "engine again=$hooked")
     for variant; do
-        arms+=(--arm "${variant/=/ }=$hooked --variant $variant")
+        case $variant in
+        clock-hand=batch-*) arms+=(--arm "clock-hand batch ${variant##*-}=$hooked --clock-sweep-batch ${variant##*-}") ;;
+        *) arms+=(--arm "${variant/=/ }=$hooked --variant $variant") ;;
+        esac
     done
 }
 
@@ -154,29 +158,28 @@ mechanisms() {
     ALLCORE_COMMIT=$(built_from "${CARGO_TARGET_DIR:-target}/variants/release/allcore")
     export ALLCORE_COMMIT
     # Five rounds are the fewest whose interval comes from resampling. Three are for arms that
-    # hardly run where all pages fit the buffers, and for questions of many cells.
+    # hardly run where all pages are resident, and for questions of many cells. The page names the
+    # arms that hardly run. It knows eviction, small and small-writes as runs with larger data.
     local views=(pin=stock pin=step pin=published latch=stock latch=step latch=published)
-    local misses=(clock-hand=stock clock-hand=published free-queues=stock file-lock=stock)
-    variants 512 "${views[@]}" preload=stock pinned-memory=stock snapshot=stock title=stock socket=stock
+    local misses=(clock-hand=stock clock-hand=published clock-hand=batch-64 free-queues=stock file-lock=stock)
+    local others=(preload=stock pinned-memory=stock snapshot=stock title=stock socket=stock)
+    variants 512 "${views[@]}" "${others[@]}"
     engine select-only 5 -w select-only --scale 10 --clients 1,8,64,256,1000
     engine tpcb 5 -w tpcb-like --scale 10 --clients 1,8,64,256,1000
     variants 512 "${misses[@]}"
-    engine select-only-misses 3 -w select-only --scale 10 --clients 1,64,1000
-    engine tpcb-misses 3 -w tpcb-like --scale 10 --clients 1,64,1000
+    engine select-only-resident 3 -w select-only --scale 10 --clients 1,64,1000
+    engine tpcb-resident 3 -w tpcb-like --scale 10 --clients 1,64,1000
     # The data are 4 times the buffers.
-    variants 64 "${views[@]}" "${misses[@]}" preload=stock pinned-memory=stock
+    variants 64 "${views[@]}" "${misses[@]}" "${others[@]}"
     engine eviction 5 -w select-only --scale 20 --clients 1,64,256,1000
     # A prepared statement does not ask for a relation's size.
     variants 512 relation-size=stock relation-size=published
     engine simple 5 -w select-only -M simple --scale 10 --clients 1,8,64,256,1000
+    engine simple-tpcb 5 -w tpcb-like -M simple --scale 10 --clients 1,64,1000
     # The questions that G26 left open: batches of the hand in a small pool with many sessions, and
     # ordinary pages. The claims of the 4 workers are at most half the pool, so that batches of 256
     # need 16 MiB.
-    variants 16 clock-hand=stock pinned-memory=stock
-    local setting
-    for setting in 1 8 64 256; do
-        arms+=(--arm "clock-hand batch $setting=$hooked --clock-sweep-batch $setting")
-    done
+    variants 16 clock-hand=stock pinned-memory=stock clock-hand=batch-{1,8,64,256}
     engine small 3 -w select-only --scale 4 --clients 8,64,256,1000
     engine small-writes 3 -w simple-update --scale 4 --clients 64,256,1000
     if [ ! -e "$stored/rows.json" ]; then

@@ -5,10 +5,8 @@
 
 use lab::{Interval, Part, Verdict, figures};
 
-use crate::engine::{BATCH_OF_ONE, ONE_BY_ONE, Run};
+use crate::engine::{ONE_BY_ONE, Run, batch, batch_of};
 
-/// An arm whose name begins so claims that many frames at a time.
-const BATCH: &str = "clock-hand batch ";
 /// The engine in ordinary pages.
 const ORDINARY: &str = "pinned-memory stock";
 /// A session counts as one of hundreds from so many clients on.
@@ -57,7 +55,7 @@ impl Answer {
 /// The batch sizes of all runs, ascending.
 fn sizes(runs: &[Run]) -> Vec<usize> {
     let names = runs.iter().flat_map(Run::names);
-    let mut sizes: Vec<usize> = names.filter_map(|name| name.strip_prefix(BATCH)?.parse().ok()).collect();
+    let mut sizes: Vec<usize> = names.filter_map(batch).collect();
     sizes.sort_unstable();
     sizes.dedup();
     sizes
@@ -67,7 +65,7 @@ fn sizes(runs: &[Run]) -> Vec<usize> {
 pub(crate) fn part(runs: &[Run]) -> Option<Part<'_>> {
     let sizes = sizes(runs);
     let largest = *sizes.last()?;
-    let batch = |size: usize| move |_: &Run| format!("{BATCH}{size}");
+    let batch = |size: usize| move |_: &Run| batch_of(size);
     let named = |name: &'static str| move |_: &Run| name.to_owned();
     let mut answers: Vec<Answer> = sizes
         .iter()
@@ -81,7 +79,7 @@ pub(crate) fn part(runs: &[Run]) -> Option<Part<'_>> {
         format!("contiguous victims: a batch of {largest} over one of 1"),
         runs,
         |_| true,
-        (batch(largest), named(BATCH_OF_ONE)),
+        (batch(largest), batch(1)),
     ));
     answers.push(Answer::of(
         "the engine's own pages, huge where the kernel has them, over ordinary ones".to_owned(),
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn the_questions_of_a_run_are_counted_by_cells() {
         let folder = tempfile::tempdir().unwrap();
-        let arms = ["allcore", ONE_BY_ONE, BATCH_OF_ONE, "clock-hand batch 64", ORDINARY];
+        let arms = ["allcore", ONE_BY_ONE, "clock-hand batch 1", "clock-hand batch 64", ORDINARY];
         let runs = [Run::stored(&stored(folder.path(), &arms, &[])).unwrap()];
         assert_eq!(sizes(&runs), [1, 64]);
         let part = part(&runs).unwrap();
