@@ -129,7 +129,7 @@ mod tests {
         assert!(markdown.contains("| spin | P15, B14 | test-and-set |"), "{markdown}");
         assert!(markdown.contains("| crates/variants/src/spin |"), "{markdown}");
         assert!(markdown.contains("\n## spin\n\n"), "{markdown}");
-        assert!(markdown.contains("\n![spin](plots/spin.svg)\n"), "{markdown}");
+        assert!(markdown.contains("\n![operations a second](plots/spin.svg)\n"), "{markdown}");
         assert!(page.pictures().all(|(name, text)| name == "spin.svg" && text.contains("<svg")));
         assert_eq!(page.pictures().count(), 1);
         assert!(!page.markdown(None).contains("!["), "a page without plots names none");

@@ -50,7 +50,8 @@ impl Page<'_> {
     }
 
     /// Markdown with the tables that code hosts render. With the plots' folder, as the page names
-    /// it, each part shows its [picture](Page::pictures).
+    /// it, each part shows its [picture](Page::pictures). The label of its axis is the
+    /// picture's text, which keeps the line short.
     pub fn markdown(&self, plots: Option<&str>) -> String {
         render("sheets.md", self.values(plots))
     }
@@ -87,6 +88,7 @@ impl Part<'_> {
                 "legend": plot.legend(),
                 "figures": [plot.figure()],
             })),
+            "axis": self.axes.1,
             "picture": drawn.and(plots).map(|folder| format!("{folder}/{}", self.file())),
         })
     }
