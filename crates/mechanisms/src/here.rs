@@ -1,7 +1,7 @@
 //! Whether a run shows a row: its ratios with the most threads, beside the direction of the report.
 //!
 //! What must hold: the words come from the run's own ratios. A row keeps the mark that it had
-//! before any measurement, and its ratios are judged all the same.
+//! before the run, and its ratios are judged all the same.
 
 use lab::{Interval, Verdict, figures};
 
@@ -15,7 +15,7 @@ pub(crate) struct Here<'a> {
     pub own: Option<&'a Interval>,
     /// Whether the figure is a size, and less of it the direction of the report.
     pub is_size: bool,
-    /// The row's mark: what its published gain needs, named before any measurement.
+    /// The row's mark: what its published gain needs, named before the run.
     pub needs: Option<&'a str>,
 }
 

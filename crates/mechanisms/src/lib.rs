@@ -8,7 +8,10 @@
 //! runs of the lab say of the variants on the [`engine`].
 //!
 //! What must hold:
-//! 1. All arms of a row do the same work, so that only the mechanism differs.
+//! 1. All arms of a row do the same work, so that only the mechanism differs. Two rows are
+//!    exceptions, and their files say why. The engine's own arm of `no-remap-io` reads the disk,
+//!    and the other arms read a cached file. In `pinned-memory` all arms but the engine's own map
+//!    memory anew in each pass.
 //! 2. Each round checks its structure against the operations done. A wrong variant fails the run.
 //! 3. The report has what was measured before Ctrl-C.
 

@@ -28,7 +28,7 @@ const ABOUT: [&str; 5] = [
      the same pass, with its 95% interval. Above 1 the arm does more, or needs more bytes. An interval \
      that includes 1 is no difference.",
     "The column here compares the ratios of this run with the reports. Its word own is the engine's own arm. \
-     A mark such as \"needs many cores\" was set before any measurement. It says what the published gain \
+     A mark such as \"needs many cores\" was set before this run. It says what the published gain \
      needs, and how much of it the report's machine had.",
     "Two cores show a row through oversubscription or through the work it saves. No row shows what a cache \
      line costs between NUMA nodes where there is one node.",

@@ -1,9 +1,8 @@
 //! Row `clean-list`: searches for a victim in a list whose first buffers are in use.
 //!
-//! The scan without the lock looks at each header twice, which costs a lone thread a fifth: 0.82 of
-//! the stock state. Two threads on two cores gained 1.5 times. With 64 threads on two cores there
-//! was no difference: at most one thread runs beside the holder, and the others sleep. In the
-//! report many cores wait for one scan, so its gain needs those cores.
+//! The scan without the lock looks at each header twice, which costs a lone thread more. On two
+//! cores at most one thread runs beside the holder, and the others sleep. In the report many cores
+//! wait for one scan, so its gain needs those cores.
 
 use runtime::topology::Topology;
 use storage::apart::CleanPages;

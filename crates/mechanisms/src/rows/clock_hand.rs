@@ -2,6 +2,11 @@
 //!
 //! The engine chooses its batch by nodes and cores: 1 on one node of up to 4 cores. So its own arm
 //! gains nothing there but a count that each thread has for itself. The step shows its batch of 64.
+//!
+//! With a batch of 1 each look begins a claim anew. A claim divides an endless position by the
+//! frames, where the stock hand compares. It stores the three words of the core's walk, and the
+//! sweep looks whether a batch has expired. This shows with few threads, where the add on the
+//! hand's line is cheap. A batch of 64 has one claim for 64 looks.
 
 use runtime::time;
 use runtime::topology::Topology;
@@ -29,7 +34,9 @@ const NODES: usize = 2;
 pub(super) const ROW: Row = Row {
     id: "clock-hand",
     report: "G26",
-    about: "the clock sweep's shared hand: one atomic add a frame, against a batch of 64 frames a claim",
+    about: "the clock sweep's shared hand: one atomic add a frame, against a batch of 64 frames a claim. \
+            With a batch of 1 a look of the engine's Sweep costs more than one of the stock hand. It divides an \
+            endless position, and stores the claim in the core's own walk",
     operation: "search for a victim in 4096 frames, use 3 frames",
     needs: Some(Machine::Nodes(6, "the hand's line costs a transfer for each frame")),
     code: "crates/variants/src/clock_hand",

@@ -64,8 +64,8 @@ pub(crate) struct Row {
     pub about: &'static str,
     /// The operation that every arm repeats.
     pub operation: &'static str,
-    /// The machine that the published gain needs, named before any measurement; absent for a row
-    /// that two cores can show.
+    /// The machine that the published gain needs, named before the run. Absent for a row that two
+    /// cores can show.
     pub needs: Option<Machine>,
     /// The file or folder of its variants.
     pub code: &'static str,

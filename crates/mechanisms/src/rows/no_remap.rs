@@ -13,7 +13,9 @@ use super::{Arm, Part, Row, UNCOUNTED};
 pub(super) const ROW: Row = Row {
     id: "no-remap-io",
     report: "B14",
-    about: "reads of a file: mapped and unmapped each, with an interrupt of other CPUs, against copied",
+    about: "reads of a file: mapped and unmapped each, with an interrupt of other CPUs, against copied. \
+            The engine's direct reads are of the disk, and the others of memory. So its speed is not comparable, \
+            and its shoot-downs are",
     operation: "read 8 KiB at random of a file in memory; direct reads are of the disk",
     needs: None,
     code: "crates/calls/src/reads",
