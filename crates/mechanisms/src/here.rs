@@ -71,6 +71,14 @@ impl Here<'_> {
         }
     }
 
+    /// The names of the arms that are against the report's direction.
+    pub fn against(&self) -> Vec<&'static str> {
+        let arms = [("published", self.published), ("allcore", self.own)];
+        let is_against =
+            |ratio: Option<&Interval>| ratio.is_some_and(|ratio| self.verdict(ratio) == Verdict::Less);
+        arms.into_iter().filter(|(_, ratio)| is_against(*ratio)).map(|(name, _)| name).collect()
+    }
+
     /// How an arm compares with the stock state: `More` is the direction of the report.
     fn verdict(&self, ratio: &Interval) -> Verdict {
         match ratio.verdict() {
@@ -142,5 +150,8 @@ mod tests {
     fn fewer_bytes_are_the_direction_of_a_row_of_sizes() {
         let tables = Here { is_size: true, ..here(LESS, MORE) };
         assert_eq!(tables.words(), "shown: published alone; against the report's direction: own");
+        assert_eq!(tables.against(), ["allcore"]);
+        assert_eq!(here(LESS, MORE).against(), ["published"]);
+        assert!(here(EVEN, ONE_ROUND).against().is_empty());
     }
 }

@@ -224,6 +224,8 @@ impl RowReport {
             format!("One operation: {operation}."),
             self.here().sentences(),
         ];
+        text.extend(self.against());
+        text.extend(self.idle());
         text.extend(absent.iter().map(|absent| absent.line(some(&absent.arm))));
         let most = self.most_threads();
         let place = |(arm, place): &(String, Place)| {
@@ -246,20 +248,51 @@ impl RowReport {
 
     /// The first arm of a part, with the most threads.
     pub fn arm(&self, part: Part) -> Option<&Point> {
-        let most = self.most_threads();
-        self.points.iter().find(|point| point.threads == most && point.part == part)
+        self.arm_with(self.most_threads(), part)
+    }
+
+    /// The first arm of a part, with so many threads.
+    fn arm_with(&self, threads: usize, part: Part) -> Option<&Point> {
+        self.points.iter().find(|point| point.threads == threads && point.part == part)
     }
 
     /// Its ratios with the most threads, to judge them.
     pub fn here(&self) -> Here<'_> {
-        let ratio = |part| self.arm(part).and_then(|point| point.ratio.as_ref());
+        self.here_with(self.most_threads())
+    }
+
+    /// Its ratios with so many threads.
+    fn here_with(&self, threads: usize) -> Here<'_> {
+        let ratio = |part| self.arm_with(threads, part).and_then(|point| point.ratio.as_ref());
         Here {
-            threads: self.most_threads(),
+            threads,
             published: ratio(Part::Published),
             own: ratio(Part::Allcore),
             is_size: self.unit == "bytes",
             needs: self.needs.as_deref(),
         }
+    }
+
+    /// The sentence on the arms that are against the report's direction with fewer threads than the
+    /// most. `None` if none is.
+    fn against(&self) -> Option<String> {
+        let most = self.most_threads();
+        let mut threads: Vec<usize> = self.points.iter().map(|point| point.threads).collect();
+        threads.retain(|threads| *threads != most);
+        threads.dedup();
+        let against = threads
+            .into_iter()
+            .flat_map(|threads| self.here_with(threads).against().into_iter().map(move |arm| (arm, threads)));
+        let by_arm = by_arm(against)?;
+        Some(format!("With fewer threads, against the report's direction: {by_arm}."))
+    }
+
+    /// The sentence on the arms of which a thread did nothing in the median round. `None` if none
+    /// has one.
+    fn idle(&self) -> Option<String> {
+        let idle = self.points.iter().filter(|point| point.least == Some(0.0));
+        let by_arm = by_arm(idle.map(|point| (point.arm.as_str(), point.threads)))?;
+        Some(format!("The slowest thread did nothing in most rounds: {by_arm}."))
     }
 
     /// The heads of its table.
@@ -318,6 +351,19 @@ impl Point {
             self.shootdowns.map_or(String::new(), figures::number),
         ]
     }
+}
+
+/// Arms with their numbers of threads: `mcs with 4 and 16; SpinLock with 64`. `None` without any.
+fn by_arm<'a>(points: impl Iterator<Item = (&'a str, usize)>) -> Option<String> {
+    let mut arms: Vec<(&str, Vec<String>)> = Vec::new();
+    for (arm, threads) in points {
+        match arms.iter_mut().find(|(name, _)| *name == arm) {
+            Some((_, numbers)) => numbers.push(threads.to_string()),
+            None => arms.push((arm, vec![threads.to_string()])),
+        }
+    }
+    let words = arms.iter().map(|(arm, numbers)| format!("{arm} with {}", figures::list(numbers)));
+    (!arms.is_empty()).then(|| words.collect::<Vec<_>>().join("; "))
 }
 
 /// The ratio of an arm's rounds to the stock state's rounds of the same passes.
@@ -396,6 +442,38 @@ pub(crate) mod tests {
         assert!(
             here.words().starts_with("needs many cores, 8 in the report (") && here.words().ends_with(words)
         );
+    }
+
+    #[test]
+    fn a_row_names_the_fewer_threads_with_which_an_arm_is_against_the_report() {
+        let row = ROWS.iter().find(|row| row.id == "sleep-lock").unwrap();
+        let mut measured = Measured::of(row, 4);
+        for (arm, rates) in [[1000; 4], [500, 4000, 500, 500], [500, 1000, 1000, 500]].into_iter().enumerate()
+        {
+            measured.rounds[arm] = rates.map(|rate| rounds(&[rate; 5])).to_vec();
+        }
+        let mut report = Report::begin(Duration::from_secs(1), 5);
+        report.add(row, &[1, 2, 4, 64], &measured);
+        let expected =
+            "With fewer threads, against the report's direction: published with 1 and 4; allcore with 1.";
+        assert!(report.rows[0].text().contains(&expected.to_owned()), "{:?}", report.rows[0].text());
+        assert_eq!(sample().rows[0].against(), None);
+    }
+
+    #[test]
+    fn a_row_names_the_arms_whose_slowest_thread_did_nothing() {
+        let mut measured = Measured::of(&ROWS[0], 2);
+        let idle =
+            |rounds: &mut Vec<Round>, count| rounds[..count].iter_mut().for_each(|round| round.least = 0);
+        for (arm, count) in [(0, 2), (1, 3)] {
+            measured.rounds[arm] = vec![rounds(&[1000; 5]); 2];
+            measured.rounds[arm].iter_mut().for_each(|rounds| idle(rounds, count));
+        }
+        let mut report = Report::begin(Duration::from_secs(1), 5);
+        report.add(&ROWS[0], &[1, 64], &measured);
+        let expected = "The slowest thread did nothing in most rounds: test-first with 1 and 64.";
+        assert_eq!(report.rows[0].idle(), Some(expected.to_owned()));
+        assert_eq!(sample().rows[0].idle(), None);
     }
 
     #[test]
