@@ -4,7 +4,8 @@
 //! here, and the first two arms differ by the lock. The others differ by their pages, and by
 //! whether threads or processes fault.
 
-use calls::memory::{Mapping, Object, PageKind, Toucher, WITH_ALL_PRESENT, WITH_NOTHING};
+use calls::memory::{Mapping, Object, PageKind, STEP, Toucher, WITH_ALL_PRESENT, WITH_NOTHING};
+use runtime::memory::{HugePages, Region, lock};
 use sync::Mutex;
 use variants::caller::Caller;
 use variants::latch::{HeldLatch, Latch, TurnstileLatch};
@@ -48,7 +49,8 @@ pub(super) const ROW: Row = Row {
         },
         Arm { name: "transparent huge", part: Part::Step, start: |_| threads(PageKind::Transparent) },
         Arm { name: "reserved huge", part: Part::Step, start: |_| threads(PageKind::Reserved) },
-        Arm { name: "present", part: Part::Allcore, start: |_| present() },
+        // Ordinary pages, as the stock state has.
+        Arm { name: "Region", part: Part::Allcore, start: |_| region(HugePages::Off) },
     ],
 };
 
@@ -182,26 +184,39 @@ impl Subject for Processes {
     }
 }
 
-fn present() -> Started {
-    Ok(Box::new(Present(Shared::new(PageKind::Ordinary)?)))
+/// The engine's memory for frames: mapped and locked once, touched before use.
+pub(super) fn region(pages: HugePages) -> Started {
+    let region = Region::frames(BYTES, pages).map_err(|error| format!("no memory: {error}"))?;
+    lock(&[&region]).map_err(|reason| format!("no locked memory: {reason}"))?;
+    region.touch(0..region.len());
+    Ok(Box::new(Own(region)))
 }
 
-/// One mapping for all threads, present from the start, as the engine's pool is.
 #[derive(Debug)]
-struct Present(Shared);
+struct Own(Region);
 
-impl Subject for Present {
+impl Subject for Own {
     fn work(&self, worker: &mut Worker<'_>) {
-        let Self(shared) = self;
-        let (number, steps) = (worker.number(), shared.all.steps());
+        let Self(region) = self;
+        let steps = BYTES / STEP;
+        let begin = begin(worker.number(), steps);
         worker.repeat_many(|_| {
-            (0..steps).for_each(|step| shared.all.touch((begin(number, steps) + step) % steps));
+            for step in (0..steps).map(|step| (begin + step) % steps) {
+                region.touch(step * STEP..(step + 1) * STEP);
+            }
             steps as u64
         });
     }
 
-    fn check(&self, operations: u64) -> Result<(), String> {
-        self.0.check(operations)
+    fn counts_retries(&self) -> bool {
+        false
+    }
+
+    fn check(&self, _: u64) -> Result<(), String> {
+        match self.0.present(0..BYTES) {
+            BYTES => Ok(()),
+            present => Err(format!("{present} of {BYTES} bytes are present after the round")),
+        }
     }
 
     fn shoots_down(&self) -> bool {

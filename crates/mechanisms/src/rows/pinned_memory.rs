@@ -6,11 +6,11 @@
 //! fault, its count, and both taken back. Huge pages of the kernel's pool have a 512th of it.
 //! Locked ordinary pages cannot be swapped out either, and are tracked all the same.
 
-use calls::memory::{Mapping, PageKind, STEP, Toucher, WITH_NOTHING};
-use runtime::memory::{HugePages, Region, lock};
+use calls::memory::{Mapping, PageKind, Toucher, WITH_NOTHING};
+use runtime::memory::HugePages;
 use sync::Mutex;
 
-use super::fault_path::{BYTES, Shared, begin};
+use super::fault_path::{BYTES, Shared, begin, region};
 use super::{Arm, Part, Row, Started};
 use crate::round::{Subject, Worker};
 
@@ -49,7 +49,7 @@ pub(super) const ROW: Row = Row {
             part: Part::Published,
             start: |threads| processes(threads, PageKind::Reserved, PAGED),
         },
-        Arm { name: "Region", part: Part::Allcore, start: |_| region() },
+        Arm { name: "Region", part: Part::Allcore, start: |_| region(HugePages::Try) },
     ],
 };
 
@@ -97,46 +97,6 @@ impl Subject for Processes {
 
     fn check(&self, operations: u64) -> Result<(), String> {
         self.shared.check(operations)
-    }
-
-    fn shoots_down(&self) -> bool {
-        true
-    }
-}
-
-/// The engine's memory for frames: mapped and locked once, touched before use.
-fn region() -> Started {
-    let region = Region::frames(BYTES, HugePages::Try).map_err(|error| format!("no memory: {error}"))?;
-    lock(&[&region]).map_err(|reason| format!("no locked memory: {reason}"))?;
-    region.touch(0..region.len());
-    Ok(Box::new(Own(region)))
-}
-
-#[derive(Debug)]
-struct Own(Region);
-
-impl Subject for Own {
-    fn work(&self, worker: &mut Worker<'_>) {
-        let Self(region) = self;
-        let steps = BYTES / STEP;
-        let begin = begin(worker.number(), steps);
-        worker.repeat_many(|_| {
-            for step in (0..steps).map(|step| (begin + step) % steps) {
-                region.touch(step * STEP..(step + 1) * STEP);
-            }
-            steps as u64
-        });
-    }
-
-    fn counts_retries(&self) -> bool {
-        false
-    }
-
-    fn check(&self, _: u64) -> Result<(), String> {
-        match self.0.present(0..BYTES) {
-            BYTES => Ok(()),
-            present => Err(format!("{present} of {BYTES} bytes are present after the round")),
-        }
     }
 
     fn shoots_down(&self) -> bool {
