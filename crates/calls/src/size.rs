@@ -4,8 +4,9 @@
 //! In 2011 the kernel took the mutex of the inode for `lseek(SEEK_END)`, and 56 clients had a
 //! seventh of the throughput of 40. Later kernels do not. [`Seek::shared`] stands in for that
 //! state: an open file for all threads, whose position the kernel guards by a mutex to this day.
-//! Two fixes were published. [`Seek::own`] is the kernel's: an open file for each thread, as
-//! PostgreSQL's processes have, and no mutex. [`Stat`] is `fstat`, which moves no position.
+//! Three fixes were published. The report measured prepared plans, which do not ask. Two more are
+//! here. [`Seek::own`] is the kernel's: an open file for each thread, as PostgreSQL's processes
+//! have, and no mutex. [`Stat`] is `fstat`, which moves no position.
 //!
 //! 1. The file grows by one page under a lock that all growers share.
 //! 2. A reader asks the kernel for the size.
