@@ -1,8 +1,15 @@
 //! Row `semaphore`: pairs of threads, each pair with a semaphore of one between them.
+//!
+//! The engine has two queues of waiters. A [`FairQueue`] keeps the order of arrival: a newcomer
+//! joins behind a waiter, so each contended wait is a switch. A [`WaitQueue`] takes a woken waiter
+//! out. So a thread that posts and waits again comes before it, and with more threads than cores
+//! the other one may never run. The row is judged by the fair one.
+
+use std::convert::Infallible;
 
 use calls::semaphore::{Posix, SystemV};
 use sync::atomic::{AtomicU64, Ordering};
-use sync::{CachePadded, WaitQueue};
+use sync::{CachePadded, FairQueue, WaitQueue, park};
 use variants::caller::Caller;
 use variants::semaphore::{FutexSemaphores, Semaphores};
 
@@ -18,7 +25,9 @@ const STEPS: u32 = 75;
 pub(super) const ROW: Row = Row {
     id: "semaphore",
     report: "B14",
-    about: "semaphores: System V's, a call of the kernel each time, against POSIX's, which call it to sleep",
+    about: "semaphores: System V's, a call of the kernel each time, against POSIX's, which call it to sleep. \
+            The engine's FairQueue serves waiters in the order of their arrival. Its WaitQueue lets a newcomer \
+            come before one that has been woken",
     operation: "wait, compute for 150 ns, post, compute for 150 ns; a semaphore for each 2 threads",
     needs: None,
     code: "crates/calls/src/semaphore.rs",
@@ -39,9 +48,14 @@ pub(super) const ROW: Row = Row {
             start: |threads| pairs(Posix::new(count(threads), 1), threads, UNCOUNTED),
         },
         Arm {
+            name: "FairQueue",
+            part: Part::Allcore,
+            start: |threads| pairs(Queues::<FairQueue>::new(count(threads)), threads, UNCOUNTED),
+        },
+        Arm {
             name: "WaitQueue",
             part: Part::Allcore,
-            start: |threads| pairs(Queues::new(count(threads)), threads, UNCOUNTED),
+            start: |threads| pairs(Queues::<WaitQueue>::new(count(threads)), threads, UNCOUNTED),
         },
     ],
 };
@@ -52,22 +66,71 @@ fn count(threads: usize) -> usize {
 
 /// The engine's queues of waiters, each with a count. Threads park here as fibers do in a server.
 #[derive(Debug)]
-struct Queues(Box<[CachePadded<Counted>]>);
+struct Queues<Q>(Box<[CachePadded<Counted<Q>>]>);
 
 #[derive(Debug)]
-struct Counted {
+struct Counted<Q> {
     free: AtomicU64,
-    queue: WaitQueue,
+    queue: Q,
 }
 
-impl Queues {
-    fn new(queues: usize) -> Self {
-        let one = |_| Counted { free: AtomicU64::new(1), queue: WaitQueue::new(&"mechanism") };
-        Self((0..queues).map(|at| CachePadded::new(one(at))).collect())
+/// A queue of the engine.
+trait Queue: Sync {
+    fn new() -> Self;
+    /// Waits until `take` is true.
+    fn wait(&self, take: impl FnMut() -> bool);
+    /// Wakes a waiter.
+    fn wake(&self);
+}
+
+impl Queue for WaitQueue {
+    fn new() -> Self {
+        Self::new(&"mechanism")
+    }
+
+    #[inline]
+    fn wait(&self, take: impl FnMut() -> bool) {
+        self.wait_until(take);
+    }
+
+    #[inline]
+    fn wake(&self) {
+        self.wake_one();
     }
 }
 
-impl Counted {
+impl Queue for FairQueue {
+    fn new() -> Self {
+        Self::new(&"mechanism")
+    }
+
+    #[inline]
+    fn wait(&self, mut take: impl FnMut() -> bool) {
+        // A newcomer joins the queue behind a waiter, as in the engine's reservations of memory.
+        if !self.has_waiters() && take() {
+            return;
+        }
+        let park = || {
+            park::park();
+            Ok::<(), Infallible>(())
+        };
+        let Ok(()) = self.wait_until_with(take, park);
+    }
+
+    #[inline]
+    fn wake(&self) {
+        self.wake_first();
+    }
+}
+
+impl<Q: Queue> Queues<Q> {
+    fn new(queues: usize) -> Self {
+        let one = |_| CachePadded::new(Counted { free: AtomicU64::new(1), queue: Q::new() });
+        Self((0..queues).map(one).collect())
+    }
+}
+
+impl<Q> Counted<Q> {
     #[inline]
     fn take(&self) -> bool {
         // Acquire: what the poster did before is seen. Relaxed on failure: tried again.
@@ -76,13 +139,11 @@ impl Counted {
     }
 }
 
-impl Semaphores for Queues {
+impl<Q: Queue> Semaphores for Queues<Q> {
     #[inline]
     fn wait(&self, _: &mut Caller, which: usize) {
         let counted = &self.0[which];
-        if !counted.take() {
-            counted.queue.wait_until(|| counted.take());
-        }
+        counted.queue.wait(|| counted.take());
     }
 
     #[inline]
@@ -90,7 +151,7 @@ impl Semaphores for Queues {
         let counted = &self.0[which];
         // Release: the waiter sees what this thread did before.
         counted.free.fetch_add(1, Ordering::Release);
-        counted.queue.wake_one();
+        counted.queue.wake();
     }
 }
 
