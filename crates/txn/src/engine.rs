@@ -5,7 +5,7 @@ use std::sync::Arc;
 use runtime::time;
 use storage::{Lsn, Store};
 use sync::CachePadded;
-use sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::Error;
 use crate::announce::CoreFloors;
@@ -17,9 +17,7 @@ use crate::slots::{Slots, Target};
 use crate::status::{Status, StatusTable};
 use crate::txid::Txids;
 use crate::undo::UndoSpace;
-
-/// Counters of strong table locks; tables share them by hash.
-pub(crate) const STRONG_COUNTERS: usize = 1024;
+use crate::weak::StrongCounts;
 
 /// Transactions on one store. Each runtime has one engine.
 pub struct Engine {
@@ -34,9 +32,8 @@ pub struct Engine {
     pub(crate) horizon: CachePadded<AtomicU64>,
     /// New snapshots include commits up to here.
     pub(crate) published: Arc<CachePadded<AtomicU64>>,
-    /// Strong table locks held or asked for, counted by hash. Weak ones bypass the lock table where
-    /// the count is 0.
-    pub(crate) strong: Box<[AtomicU32]>,
+    /// Strong table locks held or asked for. Weak ones bypass the lock table where there is none.
+    pub(crate) strong: StrongCounts,
     deadlocks: CachePadded<Searches>,
     closed: AtomicBool,
     pub(crate) retained: RetainedLimit,
@@ -89,7 +86,7 @@ impl Engine {
             horizon: CachePadded::new(AtomicU64::new(txids.end())),
             txids,
             published,
-            strong: (0..STRONG_COUNTERS).map(|_| AtomicU32::new(0)).collect(),
+            strong: StrongCounts::new(),
             deadlocks: CachePadded::new(Searches::new()),
             closed: AtomicBool::new(false),
             retained: RetainedLimit::default(),
@@ -191,12 +188,8 @@ impl Engine {
         self.locks
             .for_each(|tag, slot, modes, granted| list.push(info(slot, object(tag), modes, granted, false)));
         for (number, slot) in self.slots.iter() {
-            for fast in &slot.fast {
-                // Relaxed: information only.
-                let word = fast.load(Ordering::Relaxed);
-                if word != 0 {
-                    list.push(info(number, LockedObject::Table((word >> 8) as u32), word as u8, true, true));
-                }
+            for word in slot.weak.iter() {
+                list.push(info(number, LockedObject::Table(word.table()), word.modes(), true, true));
             }
             if slot.txid() != 0 {
                 list.push(info(number, LockedObject::Transaction(slot.txid()), 1 << 6, true, false));

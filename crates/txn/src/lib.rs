@@ -54,6 +54,7 @@ mod undo;
 pub mod untrusted;
 pub mod version;
 mod visibility;
+mod weak;
 
 pub use engine::{Engine, LockInfo, LockedObject};
 pub use error::Error;

@@ -1,6 +1,6 @@
 //! Session slots: the state of a session that others may read, each slot on cache lines of its own.
 //!
-//! 1. A session writes its own slot. Others only read it, move its fast-path table locks, or queue
+//! 1. A session writes its own slot. Others only read it, move its weak table locks, or queue
 //!    for the end of its transaction.
 //! 2. Slots are made in chunks and never given back to the system. So looking up a slot number is
 //!    safe wherever it was read.
@@ -17,13 +17,12 @@ use sync::{CachePadded, OnceLock, SpinLock, assert_apart};
 use crate::Error;
 use crate::announce::SessionFloor;
 use crate::locks::{Grants, Tag};
+use crate::weak::WeakLocks;
 
 /// Number of slots made at once.
 const CHUNK: usize = 256;
 /// Most chunks that can exist: 65536 sessions.
 const CHUNKS: usize = 256;
-/// Most table locks that a session holds without the lock table.
-pub const FAST_LOCKS: usize = 16;
 
 /// The object of a wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,9 +67,9 @@ pub struct Slot {
     txid: AtomicU64,
     /// Set by the session that grants the wait.
     granted: AtomicBool,
-    /// Weak table locks: table << 8 | modes; 0 when unused. They need no padding from what the
-    /// session writes in each statement, because only a strong locker reads them.
-    pub fast: [AtomicU64; FAST_LOCKS],
+    /// Weak table locks. They need no padding from what the session writes in each statement,
+    /// because only a strong locker reads them.
+    pub weak: WeakLocks,
     /// The session's process number as clients know it, for `pg_locks`; 0 if not set.
     pub label: AtomicU32,
     /// Whether its transaction's rollback has left the session, which has another slot by now.
@@ -86,7 +85,7 @@ impl Slot {
             logging_since: AtomicU64::new(0),
             txid: AtomicU64::new(0),
             granted: AtomicBool::new(false),
-            fast: std::array::from_fn(|_| AtomicU64::new(0)),
+            weak: WeakLocks::new(),
             label: AtomicU32::new(0),
             leaving: AtomicBool::new(false),
             shared: SpinLock::new(&"transaction slot", Shared::default()),

@@ -1,23 +1,16 @@
 //! Table locks.
 //!
-//! Every statement takes one of the three weak modes, which do not conflict with each other. A
-//! session takes a weak lock in its own slot. It stores the lock (sequentially consistent), then
-//! tests whether a session holds or wants a strong lock on a table of that hash.
-//!
-//! A strong locker raises that counter first. Then it looks at all slots (both sequentially
-//! consistent) and moves what conflicts into the lock table. So one of the two always sees the
-//! other. A weak lock is given up by a compare-and-swap, which fails if the lock has been moved.
+//! A session takes the three weak modes in its own slot, and the others in the lock table. The
+//! module [`weak`](crate::weak) says how the two see each other.
 
 use runtime::interrupt;
-use sync::atomic::{AtomicU32, Ordering};
 use sync::profile::{Hold, Kind, Site};
 
 use super::wait::Acquired;
 use super::{Inner, Savepoint, TableGrant, TableLock, Wait};
 use crate::Error;
-use crate::engine::STRONG_COUNTERS;
 use crate::locks::TagRef;
-use crate::slots::FAST_LOCKS;
+use crate::weak::{Taken, Word};
 
 /// The strongest mode that conflicts with no weak one.
 const NEUTRAL: TableLock = TableLock::ShareUpdateExclusive;
@@ -30,7 +23,7 @@ pub(super) struct HeldTable {
     modes: u8,
     /// Place of the weak modes in the slot, and the word stored there; `None` if they are in the
     /// lock table.
-    fast: Option<(usize, u64)>,
+    fast: Option<(usize, Word)>,
     /// Whether the lock table may have an entry.
     listed: bool,
     /// Number of strong modes, as counted.
@@ -41,15 +34,7 @@ pub(super) struct HeldTable {
     hold: Hold,
 }
 
-fn word(table: u32, modes: u8) -> u64 {
-    u64::from(table) << 8 | u64::from(modes)
-}
-
 impl Inner {
-    fn strong_counter(&self, table: u32) -> &AtomicU32 {
-        &self.engine.strong[TagRef::Table(table).hash() as usize % STRONG_COUNTERS]
-    }
-
     pub(super) fn lock_table(&self, table: u32, lock: TableLock, wait: Wait) -> Result<TableGrant, Error> {
         let mode = lock as u8;
         let at = self.tables.borrow().iter().position(|held| held.table == table);
@@ -95,55 +80,32 @@ impl Inner {
 
     /// Takes a weak mode in the session's slot. False if that is not possible now.
     fn lock_fast(&self, held: &mut HeldTable, mode: u8) -> bool {
-        let slot = self.slot();
-        let (place, before) = match held.fast {
-            Some((place, before)) => (place, before),
-            // Relaxed: only this session uses a free place.
-            None => match (0..FAST_LOCKS).find(|&place| slot.fast[place].load(Ordering::Relaxed) == 0) {
-                Some(place) => (place, 0),
-                None => return false,
-            },
-        };
-        let after = word(held.table, before as u8 | 1 << mode);
-        // SeqCst: before the look at the counter (see the module). Fails if a strong locker has
-        // moved the word away.
-        if slot.fast[place].compare_exchange(before, after, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            (held.fast, held.listed) = (None, true);
+        let weak = &self.slot().weak;
+        let before = held.fast.map(|(_, word)| word);
+        let Some(place) = held.fast.map(|(place, _)| place).or_else(|| weak.free_place()) else {
             return false;
+        };
+        let after = Word::new(held.table, before.map_or(0, Word::modes) | 1 << mode);
+        let taken = weak.take(place, before, after, &self.engine.strong);
+        match taken {
+            Taken::Held => held.fast = Some((place, after)),
+            Taken::Refused => {}
+            Taken::Moved | Taken::MovedBefore => (held.fast, held.listed) = (None, true),
         }
-        // SeqCst: after the store (see the module).
-        if self.strong_counter(held.table).load(Ordering::SeqCst) == 0 {
-            held.fast = Some((place, after));
-            return true;
-        }
-        // A strong locker is active. Take the lock back, unless it has been moved already: then it
-        // is held. AcqRel: pairs with the mover's exchange.
-        match slot.fast[place].compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => {
-                held.fast = (before != 0).then_some((place, before));
-                false
-            }
-            Err(_) => {
-                (held.fast, held.listed) = (None, true);
-                true
-            }
-        }
+        matches!(taken, Taken::Held | Taken::Moved)
     }
 
     fn lock_listed(&self, held: &mut HeldTable, lock: TableLock, wait: Wait) -> Result<TableGrant, Error> {
         interrupt::check()?;
         let strong = lock > NEUTRAL;
         if strong {
-            // SeqCst: before the look at the slots (see the module).
-            self.strong_counter(held.table).fetch_add(1, Ordering::SeqCst);
+            self.engine.strong.begin(held.table);
             self.move_weak_locks(held.table, lock);
         }
         let acquired = self.lock_tag_unlisted(TagRef::Table(held.table), lock as u8, wait);
         match acquired {
             Ok(Acquired::New | Acquired::Before) => {
-                // Relaxed: only this session stores a lock there; a mover takes it away.
-                let is_there =
-                    |(place, word): (usize, u64)| self.slot().fast[place].load(Ordering::Relaxed) == word;
+                let is_there = |(place, word): (usize, Word)| self.slot().weak.has(place, word);
                 self.end_hold(held, held.listed || !held.fast.is_some_and(is_there));
                 held.listed = true;
                 held.hold = Hold::NONE;
@@ -151,8 +113,7 @@ impl Inner {
                 return Ok(TableGrant::New);
             }
             Ok(Acquired::Refused) | Err(_) if strong => {
-                // Release: publishes nothing but the count itself.
-                self.strong_counter(held.table).fetch_sub(1, Ordering::Release);
+                self.engine.strong.end(held.table, 1);
             }
             Ok(Acquired::Refused) | Err(_) => {}
         }
@@ -163,29 +124,10 @@ impl Inner {
         }
     }
 
-    /// Moves others' weak locks that conflict with `lock` into the lock table, where their owners
-    /// will release them.
+    /// Moves others' weak locks that conflict with `lock` into the lock table.
     fn move_weak_locks(&self, table: u32, lock: TableLock) {
-        let tag = TagRef::Table(table);
-        let conflicts = tag.conflicts(lock as u8);
         for (number, slot) in self.engine.slots.iter().filter(|&(number, _)| number != self.number.get()) {
-            for place in &slot.fast {
-                // SeqCst: after the counter was raised (see the module).
-                let mut found = place.load(Ordering::SeqCst);
-                while found >> 8 == u64::from(table) && found as u8 & conflicts != 0 {
-                    let mut now = Ok(0);
-                    self.engine.locks.adopt(tag, number, found as u8, || {
-                        // AcqRel: pairs with the owner's exchange when it releases the lock or
-                        // takes more.
-                        now = place.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Acquire);
-                        now.is_ok()
-                    });
-                    match now {
-                        Ok(_) => break,
-                        Err(changed) => found = changed,
-                    }
-                }
-            }
+            slot.weak.move_away(&self.engine.locks, number, table, lock as u8);
         }
     }
 
@@ -201,13 +143,10 @@ impl Inner {
         }
         held.modes &= !mode;
         let mut listed = true;
-        if let Some((place, before)) = held.fast.filter(|(_, word)| *word as u8 & mode != 0) {
-            let left = before as u8 & !mode;
-            let after = if left == 0 { 0 } else { word(table, left) };
-            // AcqRel: as in `unlock_table`.
-            let fast = &self.slot().fast[place];
-            listed = fast.compare_exchange(before, after, Ordering::AcqRel, Ordering::Relaxed).is_err();
-            held.fast = (!listed && left != 0).then_some((place, after));
+        if let Some((place, word)) = held.fast.filter(|(_, word)| word.modes() & mode != 0) {
+            let left = Word::new(table, word.modes() & !mode);
+            listed = !self.slot().weak.replace(place, word, left);
+            held.fast = (!listed && left.modes() != 0).then_some((place, left));
             held.listed |= listed;
         }
         if held.modes == 0 {
@@ -219,8 +158,7 @@ impl Inner {
         }
         if lock > NEUTRAL {
             held.strong -= 1;
-            // Release: the mode is given up before.
-            self.strong_counter(table).fetch_sub(1, Ordering::Release);
+            self.engine.strong.end(table, 1);
         }
         if held.modes == 0 {
             tables.remove(at);
@@ -251,10 +189,7 @@ impl Inner {
     fn unlock_table(&self, held: &HeldTable) {
         let mut listed = held.listed;
         if let Some((place, word)) = held.fast {
-            // AcqRel: pairs with the mover's exchange; what was done under the lock comes before.
-            let freed =
-                self.slot().fast[place].compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
-            listed |= freed.is_err();
+            listed |= !self.slot().weak.give_up(place, word);
         }
         self.end_hold(held, listed);
         if listed {
@@ -262,8 +197,7 @@ impl Inner {
             self.engine.locks.release(tag, self.number.get(), self.known(), &self.engine.slots);
         }
         if held.strong > 0 {
-            // Release: the lock is given up before.
-            self.strong_counter(held.table).fetch_sub(held.strong, Ordering::Release);
+            self.engine.strong.end(held.table, held.strong);
         }
     }
 }
