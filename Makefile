@@ -47,7 +47,7 @@ loom: loom-engine ## Model checks of the concurrent structures and of the publis
 # The part that `make test` runs: without the variants, which are in no server.
 LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-target}/loom" cargo test --locked --profile loom
 loom-engine:
-	$(LOOM) -p sync -p runtime -p storage -p txn --test loom --test loom_mail --test loom_tally --test loom_work --test loom_log --test loom_growth --test loom_frame --test loom_interrupt --test loom_announce --test loom_pieces --test loom_locks --test loom_weak
+	$(LOOM) -p sync -p runtime -p storage -p txn --test loom --test loom_mail --test loom_tally --test loom_work --test loom_log --test loom_growth --test loom_frame --test loom_interrupt --test loom_announce --test loom_pieces --test loom_locks --test loom_weak --test loom_txids
 
 soak: setup ## 500 crash rounds, 10 minutes of mixed load in a pool a tenth of the data, 3 of checked histories, 5 of damaged streams, the memory cases and the bombs in 1 GiB
 	@scripts/soak.sh
