@@ -229,7 +229,9 @@ pub(crate) mod tests {
 
     #[test]
     fn cores_at_once_visit_each_frame_once() {
-        let (frames, cores, per_core) = (1024, 4, 1024);
+        // Batches of 16 leave half the frames unclaimed. Four passes use up the batches.
+        let (cores, per_core) = (sync::stress::threads(), 256);
+        let frames = 64 * cores;
         let sweep = Sweep::new(frames, cores, 16);
         let visits: Vec<SpinLock<u32>> = (0..frames).map(|_| SpinLock::new(&"test", 0)).collect();
         std::thread::scope(|scope| {

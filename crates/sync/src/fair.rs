@@ -155,11 +155,12 @@ mod tests {
 
     #[test]
     fn waiters_go_in_the_order_of_their_arrival() {
+        let threads = crate::stress::threads();
         let queue = FairQueue::new(&"test");
         let open = AtomicBool::new(false);
         let (went, hear) = channel();
         std::thread::scope(|scope| {
-            for number in 0..8 {
+            for number in 0..threads {
                 let (queue, open, went) = (&queue, &open, went.clone());
                 scope.spawn(move || {
                     let goes = || open.load(Ordering::Acquire) && went.send(number).is_ok();
@@ -170,7 +171,7 @@ mod tests {
             open.store(true, Ordering::Release);
             queue.wake_first();
         });
-        assert_eq!(hear.try_iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+        assert_eq!(hear.try_iter().collect::<Vec<_>>(), (0..threads).collect::<Vec<_>>());
         assert!(!queue.has_waiters());
     }
 

@@ -19,6 +19,8 @@ pub mod park;
 pub mod profile;
 pub mod racy;
 pub mod slot;
+#[doc(hidden)] // for tests
+pub mod stress;
 
 mod caption;
 mod counter;

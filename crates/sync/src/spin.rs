@@ -197,16 +197,17 @@ mod tests {
     #[test]
     fn excludes_and_counts_as_a_latch() {
         let lock = SpinLock::new(&"test", 0u64);
-        let sections: u64 = if cfg!(miri) { 20 } else { 5000 };
+        let threads = crate::stress::threads() as u64;
+        let sections: u64 = if cfg!(miri) { 20 } else { (80_000 / threads).max(20) };
         std::thread::scope(|scope| {
-            for _ in 0..16 {
+            for _ in 0..threads {
                 scope.spawn(|| (0..sections).for_each(|_| *lock.lock() += 1));
             }
         });
         let guard = lock.lock();
         assert_eq!(held::count(), 1);
         assert!(lock.try_lock().is_none());
-        assert_eq!(*guard, 16 * sections);
+        assert_eq!(*guard, threads * sections);
         drop(guard);
         assert_eq!(held::count(), 0);
     }

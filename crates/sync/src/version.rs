@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn threads_past_the_cores_see_whole_changes_and_lose_none() {
         const CHANGES: u64 = 50_000;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+        let threads = crate::stress::threads();
         let latch: VersionLatch<20> = VersionLatch::default();
         // Relaxed, here and below: the latch orders them.
         let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -254,18 +254,20 @@ mod tests {
 
     #[test]
     fn hands_over_to_many_threads() {
+        let threads = crate::stress::threads();
+        let each = (2000 / threads).max(10);
         let queue = WaitQueue::new(&"test");
         let tokens = AtomicU64::new(0);
         let take = || tokens.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok();
         std::thread::scope(|scope| {
-            for _ in 0..4 {
+            for _ in 0..threads {
                 scope.spawn(|| {
-                    for _ in 0..500 {
+                    for _ in 0..each {
                         queue.wait_until(take);
                     }
                 });
             }
-            for _ in 0..2000 {
+            for _ in 0..threads * each {
                 tokens.fetch_add(1, Ordering::AcqRel);
                 queue.wake_one();
             }

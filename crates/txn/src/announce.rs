@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn threads_past_the_cores_keep_what_their_snapshots_need() {
         const ROUNDS: u64 = 50_000;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+        let cores = sync::stress::threads();
         let (published, recycled) = (AtomicU64::new(1), AtomicU64::new(0));
         let floors = CoreFloors::new(cores);
         let sessions: Vec<[SessionFloor; 2]> =

@@ -2,13 +2,9 @@
 
 use std::thread;
 
-use crate::caller::Caller;
+pub(crate) use sync::stress::threads;
 
-/// Threads of a stress test: twice the cores, and 16 at least.
-pub(crate) fn threads() -> usize {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    16.max(2 * cores)
-}
+use crate::caller::Caller;
 
 /// Operations of each, a multiple of 8: together some 32,000.
 pub(crate) fn rounds() -> u64 {

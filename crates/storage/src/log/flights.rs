@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn threads_past_the_cores_publish_every_flight_in_order() {
         const WRITES: u64 = 10_000;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+        let threads = sync::stress::threads();
         let flights = Flights::new(0);
         let (published, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let fly = || {

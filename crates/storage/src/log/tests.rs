@@ -503,7 +503,7 @@ fn fibers_commit_in_groups() {
     const FIBERS: u64 = 60;
     const COMMITS: u64 = 40;
     // More workers than the machine has cores, so that the kernel interrupts gatherers.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+    let cores = sync::stress::threads();
     let options = runtime::Options { cores: Some(cores), pin: false, ..Default::default() };
     let machine = runtime::Runtime::start(options).unwrap();
     let folder = Folder::new("fibers");

@@ -91,7 +91,7 @@ mod tests {
     fn threads_past_the_cores_claim_and_touch_each_unit_once() {
         const UNITS: usize = 20_000;
         const AHEAD: usize = 8;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).max(16);
+        let threads = sync::stress::threads();
         let stretch = Stretch::new(UNITS, AHEAD);
         let claim = || {
             let claimed = std::iter::from_fn(|| {
