@@ -57,7 +57,10 @@ impl Log {
     /// Reads the filled part. Loom fails the test if a byte is read while its writer may still
     /// write it.
     fn check_filled(&self) -> u64 {
-        let filled = self.fill.filled();
+        self.check_below(self.fill.filled())
+    }
+
+    fn check_below(&self, filled: u64) -> u64 {
         for at in START..filled {
             // SAFETY: below the filled point.
             let byte = self.bytes[at as usize].with(|byte| unsafe { *byte });
@@ -87,6 +90,23 @@ fn nothing_unfilled_is_below_the_filled_point() {
         log.check_filled();
         appenders.into_iter().for_each(|appender| appender.join().unwrap());
         assert_eq!(log.check_filled(), START + 4);
+    });
+}
+
+#[test]
+fn nothing_unfilled_is_below_the_end_of_a_wait() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let log = Log::new(2);
+        let appender = {
+            let log = log.clone();
+            thread::spawn(move || log.append(0, START, 1))
+        };
+        // The first look may find a core that lags, the second one is at that core alone.
+        log.check_below(log.fill.wait_filled_past(START, 2));
+        appender.join().unwrap();
+        assert_eq!(log.check_below(log.fill.wait_filled_past(START, 1)), START + 1);
     });
 }
 

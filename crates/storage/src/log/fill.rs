@@ -21,7 +21,7 @@
 //! filled point may read too low. [`Fill::filled`] is a lower bound that may step back, and its
 //! users take maxima.
 
-use sync::atomic::{AtomicU64, Ordering};
+use sync::atomic::{AtomicU64, Ordering, spin_loop};
 use sync::{CachePadded, assert_apart};
 
 const POSITION_BITS: u32 = 56;
@@ -164,6 +164,25 @@ impl Fill {
         let end = self.position();
         // Acquire: the reader sees an idle slot's bytes.
         self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).fold(end, u64::min)
+    }
+
+    /// The filled point, after at most `looks` looks for it to pass `from`. Only cores that lag are
+    /// looked at again and again, because a look takes the line of the core's slot.
+    pub fn wait_filled_past(&self, from: u64, mut looks: u32) -> u64 {
+        loop {
+            let filled = self.filled();
+            if filled > from || looks == 0 {
+                return filled;
+            }
+            looks -= 1;
+            for slot in &self.slots {
+                // Acquire: as in `filled`, which decides.
+                while looks > 0 && slot.load(Ordering::Acquire) <= from {
+                    spin_loop();
+                    looks -= 1;
+                }
+            }
+        }
     }
 
     /// The present epoch. It may lag behind the word for a moment. A record built for the old one

@@ -25,7 +25,7 @@ use std::time::Duration;
 use runtime::file::AlignedBuf;
 use runtime::wait_event::{self, WaitEvent};
 use runtime::{Cause, Critical, fail_stop};
-use sync::atomic::{AtomicBool, AtomicU32, Ordering, spin_loop};
+use sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use sync::profile;
 use sync::{CachePadded, SpinLock};
 
@@ -42,7 +42,7 @@ const COPIED: u64 = 256 << 10;
 const MOST: u64 = 4 << 20;
 /// An asynchronous commit is durable after about this time.
 const DELAY: Duration = Duration::from_millis(5);
-/// Looks at the filled point before the gatherer yields.
+/// Looks at cores that lag before the gatherer yields.
 const SPINS: u32 = 100;
 /// Writes in a row without company after which blocks are not filled any more.
 const CALM: u32 = 16;
@@ -280,14 +280,7 @@ impl Wal {
         if filled > from {
             return filled;
         }
-        profile::wait(&"log copies", || {
-            let (mut filled, mut looks) = (filled, 0);
-            while filled <= from && looks < SPINS {
-                spin_loop();
-                (filled, looks) = (self.fill.filled(), looks + 1);
-            }
-            filled
-        })
+        profile::wait(&"log copies", || self.fill.wait_filled_past(from, SPINS))
     }
 
     /// The end of the write that begins at `start`, if it should end at `end`.
