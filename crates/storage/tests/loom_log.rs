@@ -262,7 +262,12 @@ fn check_waiter(end: u64, lsn: u64) {
                 flights.join(1);
                 waiters.enter(Some(0), lsn, Waker::noop().clone(), true);
                 // Relaxed: ordered by the fence in `enter`. True means that it parks.
-                durable.load(Ordering::Relaxed) < lsn && (flights.departed() >= lsn || flights.is_busy())
+                let parks =
+                    durable.load(Ordering::Relaxed) < lsn && (flights.departed() >= lsn || flights.is_busy());
+                if !parks {
+                    waiters.leave(Some(0), Waker::noop());
+                }
+                parks
             })
         };
         assert!(flights.land(end));

@@ -47,8 +47,6 @@ pub struct Flight {
 pub struct Flights {
     shared: CachePadded<Shared>,
     state: SpinLock<State>,
-    /// Sessions whose wait a write ended. The publisher counts them.
-    served: AtomicU64,
 }
 
 /// The part that is read without the lock. It is changed under the lock, but for `joined`.
@@ -112,7 +110,7 @@ impl Flights {
             bytes: 0,
         };
         let state = SpinLock::new(&"log flights", state);
-        Flights { shared: CachePadded::new(shared), state, served: AtomicU64::new(0) }
+        Flights { shared: CachePadded::new(shared), state }
     }
 
     /// The end of the last flight that departed.
@@ -210,19 +208,14 @@ impl Flights {
         next
     }
 
-    /// Counts sessions whose wait has ended, as the publisher.
-    pub(crate) fn note_served(&self, sessions: usize) {
-        self.served.fetch_add(sessions as u64, Ordering::Relaxed); // Relaxed: a count
-    }
-
-    /// The writes so far.
+    /// The writes so far, which ended the wait of `served` sessions.
     #[cfg(not(loom))]
-    pub(crate) fn counts(&self) -> FlightCounts {
+    pub(crate) fn counts(&self, served: u64) -> FlightCounts {
         let state = self.state.lock();
         FlightCounts {
             departures: state.departures,
             bytes: state.bytes,
-            served: self.served.load(Ordering::Relaxed), // Relaxed: a count
+            served,
             in_flight: state.in_air().count(),
             sessions_in_flight: state.in_air().map(|flight| flight.sessions).sum(),
         }
@@ -262,7 +255,7 @@ mod tests {
             flights.depart(Flight { end, filled: end, sessions: 0 });
         }
         assert!(!flights.land(ends[1]));
-        let counts = flights.counts();
+        let counts = flights.counts(0);
         assert_eq!((counts.departures, counts.bytes, counts.in_flight), (3, 4 * BLOCK, 2));
         assert!(flights.land(ends[0]));
         assert_eq!(flights.next_landed().map(|flight| flight.end), Some(ends[0]));
@@ -304,7 +297,7 @@ mod tests {
                 depart(&flights);
             }
         }
-        let counts = flights.counts();
+        let counts = flights.counts(0);
         assert_eq!((counts.departures, counts.in_flight, counts.sessions_in_flight), (7, 7, 64));
         // Ten come while these are in flight. They wait until ten or fewer are left there.
         flights.join(10);
@@ -315,7 +308,7 @@ mod tests {
         }
         assert!(!flights.is_busy());
         while flights.next_landed().is_some() {}
-        assert_eq!(flights.counts().sessions_in_flight, 0);
+        assert_eq!(flights.counts(0).sessions_in_flight, 0);
     }
 
     #[test]
@@ -367,6 +360,6 @@ mod tests {
         std::thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(fly)));
         // All have landed, so nothing waits for a publisher.
         assert_eq!(published.load(Ordering::Relaxed), flights.departed());
-        assert!(flights.departed() >= WRITES * BLOCK && flights.counts().in_flight == 0);
+        assert!(flights.departed() >= WRITES * BLOCK && flights.counts(0).in_flight == 0);
     }
 }

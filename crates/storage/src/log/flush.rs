@@ -113,7 +113,7 @@ impl Flush {
 
     /// The writes so far.
     pub(super) fn counts(&self) -> FlightCounts {
-        self.flights.counts()
+        self.flights.counts(self.waiters.served())
     }
 
     /// Whether somebody waits for a part of the log that no write covers.
@@ -127,9 +127,12 @@ impl Wal {
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
         debug_assert!(lsn <= self.position(), "waiting for what nobody appended");
         let Flush { flights, waiters, .. } = &self.flush;
+        if self.durable() >= lsn {
+            return Ok(());
+        }
+        let core = runtime::try_core();
         let mut is_counted = false;
         while self.durable() < lsn {
-            let core = runtime::try_core();
             if flights.departed() < lsn.0 && waiters.claim(core) {
                 // By then the core's other sessions have appended what they had.
                 runtime::fiber::yield_to_turn_end();
@@ -153,8 +156,11 @@ impl Wal {
             if self.durable() < lsn && is_served {
                 let park = || wait_event::during(WaitEvent::WalWrite, sync::park::park);
                 profile::wait(&"log flush", park);
+            } else {
+                waiters.leave(core, &sync::park::current());
             }
         }
+        waiters.note_served(core);
         Ok(())
     }
 
@@ -251,9 +257,7 @@ impl Wal {
             if let Some(callback) = self.on_durable.get() {
                 callback(Lsn(flight.end));
             }
-            // The gatherer is in no list.
-            let served = 1 + self.wake_covered(tools, flight.end);
-            self.flush.flights.note_served(served);
+            self.wake_covered(tools, flight.end);
         }
     }
 
@@ -343,14 +347,11 @@ impl Wal {
         blocks
     }
 
-    /// Wakes all waiters whose LSN is at most `durable`; returns their number.
-    fn wake_covered(&self, tools: &mut Tools, durable: u64) -> usize {
+    /// Wakes all waiters whose LSN is at most `durable`.
+    fn wake_covered(&self, tools: &mut Tools, durable: u64) {
         Waiters::fence();
-        let mut count = 0;
         self.flush.waiters.take_up_to(durable, &mut tools.woken, |woken| {
-            count += woken.len();
             woken.drain(..).for_each(Waker::wake);
         });
-        count
     }
 }

@@ -542,6 +542,8 @@ fn fibers_commit_in_groups() {
     assert!(commits.iter().copied().eq(1..=FIBERS * COMMITS));
     let groups = groups.load(Order::SeqCst);
     assert!(groups < FIBERS * COMMITS / 3, "{groups} writes for {} commits", FIBERS * COMMITS);
+    let served = wal.state().writes.served;
+    assert!((1..=FIBERS * COMMITS).contains(&served), "{served} of {} waits", FIBERS * COMMITS);
     machine.shutdown();
 }
 

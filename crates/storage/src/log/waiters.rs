@@ -31,6 +31,8 @@ struct List {
     highest: AtomicU64,
     /// Whether a session of this core goes to gather.
     claimed: AtomicBool,
+    /// Sessions of this core whose wait has ended. Only they count here.
+    served: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,7 @@ impl List {
             queue: SpinLock::new(&"log waiters", Queue { waiters: Vec::new(), arrived: Vec::new() }),
             highest: AtomicU64::new(0),
             claimed: AtomicBool::new(false),
+            served: AtomicU64::new(0),
         }
     }
 }
@@ -78,6 +81,29 @@ impl Waiters {
         // Release: a thread that learns of the waiter here finds it in its list.
         self.highest.fetch_max(lsn, Ordering::Release);
         Self::fence();
+    }
+
+    /// Takes the entry of a caller that does not park out of its list. Otherwise a wake-up for one
+    /// that gathers next could go to it.
+    #[cold]
+    pub(crate) fn leave(&self, core: Option<usize>, waker: &Waker) {
+        let list = self.list(core);
+        let waiters = &mut list.queue.lock().waiters;
+        if let Some(found) = waiters.iter().rposition(|(_, entered)| entered.will_wake(waker)) {
+            waiters.swap_remove(found);
+            list.note(waiters);
+        }
+    }
+
+    /// Counts a session of `core` whose wait has ended.
+    pub(crate) fn note_served(&self, core: Option<usize>) {
+        self.list(core).served.fetch_add(1, Ordering::Relaxed); // Relaxed: a count
+    }
+
+    /// Sessions whose wait has ended.
+    pub(crate) fn served(&self) -> u64 {
+        // Relaxed: a count.
+        self.lists.iter().map(|list| list.served.load(Ordering::Relaxed)).sum()
     }
 
     /// Orders a change before the look at the lists that follows it.
