@@ -57,6 +57,8 @@ mod views;
 
 /// Frames that a search looks at, at least, before it rests.
 pub(crate) const LOOK_AHEAD: usize = 64;
+/// And at most, however many frames the hand claims at a time.
+const MOST_LOOKS: usize = 1024;
 /// Queues for fibers that wait for a page being loaded; pages share them by number.
 const LOAD_QUEUES: usize = 64;
 /// Frames without which a core makes no progress: a structure change's reserve, loads under way, a
@@ -561,7 +563,7 @@ impl Pool {
         }
         // One batch finds a victim at once where most pages are clean. Else the page writer has
         // work to do.
-        for _ in 0..self.sweep.batch().max(LOOK_AHEAD) {
+        for _ in 0..self.sweep.batch().clamp(LOOK_AHEAD, MOST_LOOKS) {
             self.look(core, &mut |_, _| {});
             if self.free.len(core) > 0 {
                 break;
