@@ -123,7 +123,7 @@ impl<T> SpinLock<T> {
     /// Takes the lock in turn. Calls `held_by_another` at each look that finds it taken.
     #[cold]
     fn take_contended(&self, held_by_another: impl Fn()) {
-        self.spinners.in_turn(|| {
+        self.spinners.in_turn(|_| {
             poll(|| {
                 // Relaxed: only a hint when to try; `take` acquires.
                 if self.locked.load(Ordering::Relaxed) {

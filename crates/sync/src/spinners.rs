@@ -70,19 +70,20 @@ impl Spinners {
         Self { last: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Waits until the caller is first, runs `first`, and lets the next one be first. `first` does
-    /// not park and does not come here again.
+    /// Waits until the caller is first, runs `first`, and lets the next one be first. `first`
+    /// learns whether the caller has waited. It does not park and does not come here again.
     #[cold]
-    pub fn in_turn<R>(&self, first: impl FnOnce() -> R) -> R {
+    pub fn in_turn<R>(&self, first: impl FnOnce(bool) -> R) -> R {
         let own = Spinner { next: AtomicPtr::new(ptr::null_mut()), is_first: AtomicBool::new(false) };
         // Nothing from here to the turn can panic, so no node dies in the queue.
-        if !self.join(&own) {
+        let waits = !self.join(&own);
+        if waits {
             // Acquire: pairs with the predecessor's release.
             poll(|| own.is_first.load(Ordering::Acquire));
         }
         held::acquire();
         let _turn = Turn { spinners: self, own: &own };
-        first()
+        first(waits)
     }
 
     /// Puts a node at the end. Returns whether it is first.
@@ -165,7 +166,7 @@ mod tests {
             for _ in 0..threads {
                 scope.spawn(|| {
                     for _ in 0..each {
-                        spinners.in_turn(|| {
+                        spinners.in_turn(|_| {
                             assert!(!inside.swap(true, Ordering::Relaxed), "two are first");
                             // Relaxed: the turns order what they do.
                             turns.store(turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -182,8 +183,8 @@ mod tests {
     #[test]
     fn a_panic_in_a_turn_lets_the_next_one_be_first() {
         let spinners = Spinners::new();
-        let turn = || spinners.in_turn(|| panic!("in a turn"));
+        let turn = || spinners.in_turn(|_| panic!("in a turn"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(turn)).is_err());
-        assert_eq!((spinners.in_turn(held::count), held::count()), (1, 0));
+        assert_eq!((spinners.in_turn(|_| held::count()), held::count()), (1, 0));
     }
 }

@@ -57,7 +57,7 @@ fn spinners_are_first_one_at_a_time() {
     model_within(2, || {
         let shared = Arc::new((Spinners::new(), AtomicU64::new(0)));
         let turn = |shared: &(Spinners, AtomicU64)| {
-            shared.0.in_turn(|| {
+            shared.0.in_turn(|_| {
                 // Relaxed: the turns order what they do.
                 let before = shared.1.load(Ordering::Relaxed);
                 shared.1.store(before + 1, Ordering::Relaxed);

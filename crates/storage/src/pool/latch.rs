@@ -48,9 +48,10 @@ impl Pool {
         // The walk is part of the event: it is short, and the latch that it is about to take is
         // contended.
         let wait = || {
-            self.header(frame).losers.in_turn(|| {
-                if let Some(since) = since {
-                    since.end(&site);
+            self.header(frame).losers.in_turn(|has_waited| {
+                match since {
+                    Some(since) if has_waited => since.end(&site),
+                    _ => profile::count(|| site),
                 }
                 walk()
             })

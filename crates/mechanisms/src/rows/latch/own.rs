@@ -20,7 +20,7 @@
 //! queue, at any number of losers.
 
 use sync::atomic::yield_thread;
-use sync::profile::{Class, Hold, Kind, Site, Waiting};
+use sync::profile::{self, Class, Hold, Kind, Site, Waiting};
 use sync::{CachePadded, Spinners, VersionLatch};
 use variants::caller::Caller;
 use variants::latch::Latch;
@@ -61,9 +61,10 @@ impl Own {
     #[cold]
     fn take_in_turn(&self, me: &mut Caller) -> Result<Hold, Lost> {
         let (site, since) = (Site::here(&"turn at a page", Kind::Wait), Waiting::begin_unmarked());
-        self.0.losers.in_turn(|| {
-            if let Some(since) = since {
-                since.end(&site);
+        self.0.losers.in_turn(|has_waited| {
+            match since {
+                Some(since) if has_waited => since.end(&site),
+                _ => profile::count(|| site),
             }
             for _ in 1..TRIES_IN_TURN {
                 match self.take() {
