@@ -195,7 +195,7 @@ fn statements(wanted: Wanted) -> String {
     let mut text = format!(
         "{COUNTS}
         select {SESSION}, left(query, 400) from pg_stat_activity where pid <> pg_backend_pid()
-         order by state = 'idle', query_start limit {SESSIONS};"
+         order by state = 'idle', state <> 'active', query_start limit {SESSIONS};"
     );
     if wanted.counters {
         text.push_str(COUNTERS);
