@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runtime::time;
+use runtime::{fiber, time};
 use storage::{Lsn, Store};
 use sync::CachePadded;
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +19,9 @@ use crate::txid::Txids;
 use crate::undo::UndoSpace;
 use crate::weak::StrongCounts;
 
+/// Yields for the look of another core. The kernel may have taken that one's processor away.
+const YIELDS: u32 = 64;
+
 /// Transactions on one store. Each runtime has one engine.
 pub struct Engine {
     folder: Folder,
@@ -32,6 +35,8 @@ pub struct Engine {
     pub(crate) horizon: CachePadded<AtomicU64>,
     /// New snapshots include commits up to here.
     pub(crate) published: Arc<CachePadded<AtomicU64>>,
+    /// Whether a core looks at all cores' places in the log, to publish what is filled.
+    looking: CachePadded<AtomicBool>,
     /// Strong table locks held or asked for. Weak ones bypass the lock table where there is none.
     pub(crate) strong: StrongCounts,
     deadlocks: CachePadded<Searches>,
@@ -86,6 +91,7 @@ impl Engine {
             horizon: CachePadded::new(AtomicU64::new(txids.end())),
             txids,
             published,
+            looking: CachePadded::new(AtomicBool::new(false)),
             strong: StrongCounts::new(),
             deadlocks: CachePadded::new(Searches::new()),
             closed: AtomicBool::new(false),
@@ -153,6 +159,38 @@ impl Engine {
 
     pub(crate) fn publish(&self, lsn: Lsn) {
         raise(&self.published, lsn);
+    }
+
+    /// Publishes the filled part of the log once it reaches `lsn`. This takes as long as other
+    /// cores' unfinished copies into the log.
+    #[inline]
+    pub(crate) fn publish_filled(&self, lsn: Lsn) {
+        if self.published() < lsn {
+            self.look_until_filled(lsn);
+        }
+    }
+
+    /// A look takes a cache line from each core. So one core at a time looks, and publishes for all
+    /// that wait.
+    #[cold]
+    fn look_until_filled(&self, lsn: Lsn) {
+        let mut yields_left = YIELDS;
+        while self.published() < lsn {
+            // Relaxed: the flag spares looks, and orders nothing. Anybody may look at any time.
+            let serves = |looking: &AtomicBool| {
+                looking.load(Ordering::Relaxed) || looking.swap(true, Ordering::Relaxed)
+            };
+            if yields_left > 0 && serves(&self.looking) {
+                yields_left -= 1;
+                fiber::yield_now();
+                continue;
+            }
+            self.publish(self.store().wal().filled());
+            self.looking.store(false, Ordering::Relaxed); // Relaxed: as above
+            if self.published() < lsn {
+                fiber::yield_now();
+            }
+        }
     }
 
     /// A bound above all transaction numbers handed out so far.

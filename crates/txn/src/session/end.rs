@@ -91,8 +91,7 @@ impl Inner {
         } else {
             // Waits for other cores' unfinished copies into the log: a session that hears of this
             // commit must find it in new snapshots.
-            self.wait_filled(lsn);
-            self.engine.publish(lsn);
+            self.engine.publish_filled(lsn);
             wal.request_flush();
         }
         Ok(())
