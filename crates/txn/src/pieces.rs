@@ -2,7 +2,9 @@
 //!
 //! The number of words of a piece is a power of two. A piece gets a place in the memory when its
 //! first word is stored. It gives the place back when all of its numbers lie behind the window. The
-//! place is cleared and goes to a later piece. So nothing is unmapped while the window moves on.
+//! place is cleared and goes to a later piece. So nothing is unmapped while the window moves on. An
+//! exception is a window that has grown long, behind an old snapshot: its memory is given back.
+//!
 //! What must hold:
 //!
 //! 1. An entry names the piece and its place in one word. A piece never gets an entry again, so an

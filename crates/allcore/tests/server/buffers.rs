@@ -233,7 +233,7 @@ fn a_warm_load_takes_no_page_fault_in_the_buffers() {
             free.trim().trim_matches(['{', '}']).split(',').map(|n| n.parse::<u64>().unwrap()).sum();
         let holes = server.psql(&format!(
             "select region, used - present from allcore_memory where used - present > case region \
-             when 'buffers' then {free} * 8192 when 'frame headers' then {free} * 128 else 0 end"
+             when 'buffers' then {free} * 8192 when 'frame headers' then {free} * 64 else 0 end"
         ));
         let faults = server.psql("select sum(minor + major) from allcore_page_faults where core is not null");
         (holes, faults.trim().parse::<i64>().unwrap())
