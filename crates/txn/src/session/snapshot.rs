@@ -33,7 +33,9 @@ impl Inner {
     /// horizon either, so the horizon does not pass the snapshot.
     pub(super) fn take_snapshot(&self) {
         let known = self.known();
-        self.engine.publish_filled(known);
+        if known > self.engine.published() {
+            self.wait_filled(known);
+        }
         #[cfg(variants)]
         self.engine.slots.listed.copy(self.number.get(), &self.listed);
         let csn = self.engine.published().max(known);

@@ -279,4 +279,12 @@ impl Inner {
         leave();
         waited
     }
+
+    /// Waits until every commit up to `lsn` is in the status table. This takes as long as other
+    /// cores' unfinished copies into the log.
+    pub(super) fn wait_filled(&self, lsn: Lsn) {
+        while self.engine.store().wal().filled() < lsn {
+            fiber::yield_now();
+        }
+    }
 }
