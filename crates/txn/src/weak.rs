@@ -11,11 +11,12 @@
 //!   ([`WeakLocks::move_away`]).
 //!
 //! Invariant: a session that gets a strong lock on a table has moved all weak locks of others that
-//! conflict with it. No session takes another one in its slot meanwhile.
+//! conflict with it. No session gets another one in its slot meanwhile.
 //!
 //! Proof: all four steps are sequentially consistent, so they have one order. If the load of the
 //! count comes before its raise, so does the store of the word. Then the load of the word comes
-//! after that store, and the mover sees it.
+//! after that store, and the mover sees it. If the load comes after the raise, the session takes
+//! its word back, or finds that another mover has it. In both cases it asks the lock table.
 //!
 //! A word changes by compare-and-swap only, so its owner and a mover agree on who has it. A mover
 //! swaps under the lock of the lock table's partition. So an owner whose swap fails finds the entry
@@ -105,7 +106,9 @@ pub enum Taken {
     Held,
     /// The place holds the former word. The session must ask the lock table.
     Refused,
-    /// Another session has moved the new word, so the lock table holds its modes.
+    /// Another session has moved the new word into the lock table. It has not asked whether the new
+    /// mode conflicts with a strong lock that a third session holds. So the session gives that mode
+    /// up there, and must ask.
     Moved,
     /// Another session has moved the former word. The session must ask the lock table.
     MovedBefore,

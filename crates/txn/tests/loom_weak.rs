@@ -174,9 +174,13 @@ impl Weak<'_> {
         match taken {
             Taken::Held => self.fast = Some((place, after)),
             Taken::Refused => {}
-            Taken::Moved | Taken::MovedBefore => (self.fast, self.is_listed) = (None, true),
+            Taken::MovedBefore => (self.fast, self.is_listed) = (None, true),
+            Taken::Moved => {
+                (self.fast, self.is_listed) = (None, true);
+                self.world.release_listed(0, 1 << mode);
+            }
         }
-        matches!(taken, Taken::Held | Taken::Moved)
+        taken == Taken::Held
     }
 
     /// Gives up a mode that is in the slot, or was moved from there.
@@ -263,6 +267,29 @@ fn a_reader_that_comes_to_write_keeps_its_lock_from_a_mover() {
 fn a_mover_takes_both_modes_if_it_conflicts_with_the_second() {
     check_more(EXCLUSIVE, true);
     check_more(EXCLUSIVE, false);
+}
+
+/// One session has a strong lock, a second one asks for another. A word that the second one moves
+/// is not yet a lock beside the first one's.
+#[test]
+fn a_moved_word_is_no_lock_beside_a_strong_one() {
+    model(|| {
+        let world = World::new();
+        world.strong.begin(TABLE);
+        assert!(world.lock_listed(1, ACCESS_EXCLUSIVE, false));
+        let other = world.clone();
+        let mover = thread::spawn(move || {
+            other.strong.begin(TABLE);
+            other.slots[0].move_away(&other.locks, 0, TABLE, ACCESS_EXCLUSIVE);
+        });
+        let mut own = Weak::new(&world);
+        own.lock(ROW_EXCLUSIVE, false);
+        assert_eq!(own.modes, 0, "beside a lock that excludes it");
+        own.unlock();
+        mover.join().unwrap();
+        world.release_listed(1, u8::MAX);
+        world.check_empty();
+    });
 }
 
 /// A rollback to a savepoint gives one of two modes up while a session moves them.

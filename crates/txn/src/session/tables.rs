@@ -90,9 +90,14 @@ impl Inner {
         match taken {
             Taken::Held => held.fast = Some((place, after)),
             Taken::Refused => {}
-            Taken::Moved | Taken::MovedBefore => (held.fast, held.listed) = (None, true),
+            Taken::MovedBefore => (held.fast, held.listed) = (None, true),
+            Taken::Moved => {
+                (held.fast, held.listed) = (None, true);
+                let (tag, own) = (TagRef::Table(held.table), (self.number.get(), 1 << mode));
+                self.engine.locks.release_modes(tag, own, self.known(), &self.engine.slots);
+            }
         }
-        matches!(taken, Taken::Held | Taken::Moved)
+        taken == Taken::Held
     }
 
     fn lock_listed(&self, held: &mut HeldTable, lock: TableLock, wait: Wait) -> Result<TableGrant, Error> {
