@@ -166,23 +166,21 @@ impl Fill {
         self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).fold(end, u64::min)
     }
 
-    /// The filled point, after at most `looks` looks for it to pass `from`. Only cores that lag are
-    /// looked at again and again, because a look takes the line of the core's slot.
+    /// The filled point. At a core that lags behind `from` this waits, for at most `looks` looks in
+    /// all. It is [`Fill::filled`] in slow motion: the position first, each slot once after it.
     pub fn wait_filled_past(&self, from: u64, mut looks: u32) -> u64 {
-        loop {
-            let filled = self.filled();
-            if filled > from || looks == 0 {
-                return filled;
+        let mut filled = self.position();
+        for slot in &self.slots {
+            // Acquire: as in `filled`.
+            let mut at = slot.load(Ordering::Acquire);
+            while at <= from && looks > 0 {
+                spin_loop();
+                looks -= 1;
+                at = slot.load(Ordering::Acquire); // Acquire: as above
             }
-            looks -= 1;
-            for slot in &self.slots {
-                // Acquire: as in `filled`, which decides.
-                while looks > 0 && slot.load(Ordering::Acquire) <= from {
-                    spin_loop();
-                    looks -= 1;
-                }
-            }
+            filled = filled.min(at);
         }
+        filled
     }
 
     /// The present epoch. It may lag behind the word for a moment. A record built for the old one

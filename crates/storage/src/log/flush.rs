@@ -156,7 +156,9 @@ impl Wal {
             if self.durable() < lsn && is_served {
                 let park = || wait_event::during(WaitEvent::WalWrite, sync::park::park);
                 profile::wait(&"log flush", park);
-            } else {
+            }
+            if self.durable() < lsn {
+                // It was woken to gather, or has not parked to the end.
                 waiters.leave(core, &sync::park::current());
             }
         }
