@@ -161,8 +161,9 @@ impl Engine {
         raise(&self.published, lsn);
     }
 
-    /// Publishes the filled part of the log once it reaches `lsn`. This takes as long as other
-    /// cores' unfinished copies into the log.
+    /// Publishes filled parts of the log until they reach `lsn`. This takes as long as other cores'
+    /// unfinished copies into the log. It publishes commits behind `lsn` too, so that their
+    /// sessions need no look. Readers wait for those that are not on disk yet.
     #[inline]
     pub(crate) fn publish_filled(&self, lsn: Lsn) {
         if self.published() < lsn {
@@ -170,27 +171,29 @@ impl Engine {
         }
     }
 
-    /// A look takes a cache line from each core. So one core at a time looks, and publishes for all
-    /// that wait.
+    /// A look takes a cache line from each core. So one core at a time looks, for all that wait.
     #[cold]
     fn look_until_filled(&self, lsn: Lsn) {
-        let mut yields_left = YIELDS;
+        let mut yields = YIELDS;
         while self.published() < lsn {
-            // Relaxed: the flag spares looks, and orders nothing. Anybody may look at any time.
-            let serves = |looking: &AtomicBool| {
-                looking.load(Ordering::Relaxed) || looking.swap(true, Ordering::Relaxed)
-            };
-            if yields_left > 0 && serves(&self.looking) {
-                yields_left -= 1;
-                fiber::yield_now();
-                continue;
+            if yields > 0 && self.is_looked_at() {
+                yields -= 1;
+            } else {
+                self.publish(self.store().wal().filled());
+                // Relaxed: as in `is_looked_at`. After the yields this may end another core's turn.
+                self.looking.store(false, Ordering::Relaxed);
+                if self.published() >= lsn {
+                    return;
+                }
             }
-            self.publish(self.store().wal().filled());
-            self.looking.store(false, Ordering::Relaxed); // Relaxed: as above
-            if self.published() < lsn {
-                fiber::yield_now();
-            }
+            fiber::yield_now();
         }
+    }
+
+    /// Whether another core looks. If none does, the caller's turn begins.
+    fn is_looked_at(&self) -> bool {
+        // Relaxed: the flag spares looks, and orders nothing. Anybody may look at any time.
+        self.looking.load(Ordering::Relaxed) || self.looking.swap(true, Ordering::Relaxed)
     }
 
     /// A bound above all transaction numbers handed out so far.
