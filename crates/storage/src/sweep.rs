@@ -229,7 +229,7 @@ pub(crate) mod tests {
 
     #[test]
     fn cores_at_once_visit_each_frame_once() {
-        // Batches of 16 leave half the frames unclaimed. Four passes use up the batches.
+        // Batches of 16 leave at least half the frames unclaimed. Four passes use up the batches.
         let (cores, per_core) = (sync::stress::threads(), 256);
         let frames = 64 * cores;
         let sweep = Sweep::new(frames, cores, 16);

@@ -7,7 +7,7 @@
 //! the core.
 //!
 //! Invariant: no number is handed out twice, or both handed out and taken away. Each is less than
-//! [`WINDOW`] above the horizon that its core knows.
+//! [`WINDOW`] above the newest horizon that a core has used.
 //!
 //! This file knows atomics only; `tests/loom_txids.rs` runs it under loom.
 
