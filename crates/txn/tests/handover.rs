@@ -18,6 +18,8 @@ use Isolation::{ReadCommitted, RepeatableRead};
 const FLUSH: &str = "log.flush.before_write";
 /// The label of the session whose commit hangs.
 const FIRST: u32 = 7;
+/// Stop points belong to the process.
+static TURN: Mutex<()> = Mutex::new(());
 
 fn lock(session: &TxnSession, key: &str, lock: RowLock) {
     let mut row = Vec::new();
@@ -39,8 +41,6 @@ fn aside(engine: &Arc<Engine>, body: impl FnOnce(&TxnSession) + 'static) -> Rc<C
 /// Commits a transaction that has inserted "news" and locked "lock", with a flush that hangs. Then
 /// runs `next`.
 fn beside_a_hanging_commit(name: &str, held: RowLock, next: impl Fn(&Arc<Engine>, &dyn Fn()) + Send + Sync) {
-    // Stop points belong to the process.
-    static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     Bench::new(name).run(|engine| {
         let setup = engine.session().unwrap();
@@ -129,6 +129,33 @@ fn a_write_takes_the_lock_over_as_a_lock_does() {
             second.rollback().unwrap();
         });
     }
+}
+
+#[test]
+fn an_insert_that_takes_a_deleted_rows_place_sees_the_deletion() {
+    Bench::new("place").run(|engine| {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let setup = engine.session().unwrap();
+        setup.alone(|| setup.put("place", "1"));
+        stop::clear();
+        stop::arm(FLUSH, Action::Park, None);
+        let committed = aside(engine, |first| {
+            first.set_label(FIRST);
+            first.start(ReadCommitted);
+            first.put("news", "1");
+            assert_eq!(first.remove("place"), Outcome::Done);
+            first.commit(true).unwrap();
+        });
+        until(|| stop::hits(FLUSH) > 0);
+        let second = engine.session().unwrap();
+        second.start(ReadCommitted);
+        second.put("place", "2");
+        sees_the_news(&second);
+        second.rollback().unwrap();
+        assert!(!committed.get(), "the flush hangs");
+        stop::release(FLUSH);
+        until(|| committed.get());
+    });
 }
 
 #[test]

@@ -143,7 +143,10 @@ impl RowWrite<'_> {
         }
         match self.kind {
             Kind::Insert(_) if stamp.deleted && self.may_hide(stamp.txid) => Judgement::MayHide(stamp.txid),
-            Kind::Insert(_) if stamp.deleted => self.unless_locked(),
+            Kind::Insert(_) if stamp.deleted => {
+                self.hear_of(stamp.txid);
+                self.unless_locked()
+            }
             Kind::Insert(_) => Judgement::Duplicate(stamp.txid),
             Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _)
                 if seen == stamp && !stamp.deleted =>
@@ -152,6 +155,17 @@ impl RowWrite<'_> {
             }
             _ if stamp.deleted => Judgement::Gone(Some(stamp.txid)),
             Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) => Judgement::Changed(stamp.txid),
+        }
+    }
+
+    /// Notes the commit of the transaction that made room for this row. It may be in no snapshot
+    /// yet, and the next one must not see what it has deleted beside this row.
+    #[cold]
+    fn hear_of(&self, deleter: u64) {
+        if deleter >= self.session.snapshot.get().horizon
+            && let Status::Committed(lsn) = self.session.engine.status.get(deleter)
+        {
+            self.session.hear(lsn);
         }
     }
 
