@@ -42,7 +42,10 @@ impl Inner {
         self.has_snapshot.set(true);
         let snapshot = Snapshot {
             csn,
-            durable: self.engine.store().wal().durable(),
+            // No more than the snapshot includes, since the log's end moves before it is published.
+            // A commit in between is newer than the snapshot, and the session may come to depend on
+            // it.
+            durable: self.engine.store().wal().durable().min(csn),
             horizon: self.engine.horizon(),
             txid: self.txid.get(),
             command: self.command.get(),
