@@ -551,7 +551,8 @@ impl LockTable {
 
     /// Adds the slots for which `slot`, queued for `mode`, waits: holders that conflict with it or
     /// with a request before it in the queue. A session before it that holds nothing waits for
-    /// those holders itself, so a long queue makes no long path.
+    /// those holders itself, so a long queue makes no long path. If one of these holders is `slot`,
+    /// it waits for that session.
     pub fn blockers(&self, tag: TagRef<'_>, slot: u32, mode: u8, blockers: &mut Vec<u32>) {
         let hash = tag.hash();
         let table = self.partition(hash).table.lock();
@@ -568,6 +569,10 @@ impl LockTable {
         // Holders that want more stand first in the queue.
         let upgrading = before().map_while(|waiting| entry.holds(waiting.slot).map(|_| waiting.slot));
         blockers.extend(upgrading);
+        // One before it may wait for what this session itself holds, and for nobody else.
+        let own = entry.holders.iter().find(|holder| holder.slot == slot);
+        let held_off = before().filter(|waiting| own.is_some_and(|own| own.holds_off(tag, waiting.mode)));
+        blockers.extend(held_off.map(|waiting| waiting.slot));
     }
 
     /// Calls `each(tag, slot, modes, granted)` for every lock that is held or waited for.

@@ -220,6 +220,29 @@ fn a_deletion_of_ones_own_version_waits_for_key_share_alone_and_first() {
 }
 
 #[test]
+fn a_holder_that_wants_more_waits_for_the_deleter_before_it() {
+    let (locks, granted) = (LockTable::new(), Granted::default());
+    // Two hold the row for its keys. One of them wants to update it. Then the row's writer wants to
+    // delete it.
+    ask(&locks, 1, KEY_SHARE);
+    ask(&locks, 2, KEY_SHARE);
+    assert!(is_queued(&ask(&locks, 1, UPDATE)));
+    assert!(is_queued(&ask(&locks, 9, OWN_DELETE)));
+    let blockers = |slot, mode| {
+        let mut blockers = Vec::new();
+        locks.blockers(ROW, slot, mode, &mut blockers);
+        blockers.sort_unstable();
+        blockers
+    };
+    locks.release(ROW, 2, Lsn::ZERO, &granted);
+    assert!(granted.take().is_empty(), "the first in the queue waits for the second one");
+    assert_eq!((blockers(9, OWN_DELETE), blockers(1, UPDATE)), (vec![1], vec![9]));
+    assert!(locks.stands_behind(ROW, 1, UPDATE, 9));
+    locks.pass(ROW, 1, &granted);
+    assert_eq!(granted.take(), [1]);
+}
+
+#[test]
 fn a_waiter_that_leaves_lets_later_ones_through() {
     let (locks, granted) = (LockTable::new(), Granted::default());
     let table = TagRef::Table(1);
