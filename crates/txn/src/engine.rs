@@ -263,7 +263,10 @@ fn raise(published: &AtomicU64, lsn: Lsn) {
 
 impl Graph for Engine {
     fn waiting(&self, slot: u32) -> Option<Node> {
-        self.slots.get(slot).waiting().map(|waiting| Node { slot, wait: waiting.number })
+        let slot_of = self.slots.get(slot);
+        // One whose wait was granted is about to go on.
+        let waiting = slot_of.waiting().filter(|_| !slot_of.is_granted());
+        waiting.map(|waiting| Node { slot, wait: waiting.number })
     }
 
     fn blockers(&self, slot: u32, blockers: &mut Vec<u32>) {
