@@ -13,7 +13,7 @@ use runtime::stop;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::Error;
-use crate::error::{FormatProblem, IoContext};
+use crate::error::{FormatProblem, IoContext, IoFailure};
 use crate::page::{self, PAGE_SIZE, PageNo};
 
 /// Most pages of a file: 8 TiB. Bounds the page table's reserved memory (4 GiB of addresses).
@@ -237,13 +237,14 @@ impl DataFile {
     }
 
     /// Makes written pages and the file's length durable. After a failure nobody knows what is on
-    /// disk, although the pages count as clean: the caller must not go on.
+    /// disk, although the pages count as clean: the caller must not go on. So a full disk is no
+    /// [`Error::DiskFull`] here.
     pub fn sync(&self) -> Result<(), Error> {
         if self.overlay.is_some() {
             return Ok(());
         }
         stop::fault("storage.pages.sync")
             .and_then(|()| self.file.sync_data())
-            .during("syncing a file of pages")
+            .map_err(|error| Error::Io(IoFailure::of("syncing a file of pages", &error)))
     }
 }

@@ -21,6 +21,13 @@ pub struct IoFailure {
     pub code: Option<i32>,
 }
 
+impl IoFailure {
+    /// The failure of the operation `what`.
+    pub(crate) fn of(what: &'static str, error: &io::Error) -> IoFailure {
+        IoFailure { what, kind: error.kind(), code: error.raw_os_error() }
+    }
+}
+
 impl fmt::Display for IoFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code {
@@ -137,7 +144,7 @@ impl Error {
         if let Some(unusable) = error.get_ref().and_then(|inner| inner.downcast_ref::<Unusable>()) {
             return Error::Format(FormatProblem::Unfit(unusable.to_string()));
         }
-        let failure = IoFailure { what, kind: error.kind(), code: error.raw_os_error() };
+        let failure = IoFailure::of(what, error);
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull(failure),
             _ => Error::Io(failure),

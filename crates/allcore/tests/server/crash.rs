@@ -361,11 +361,12 @@ fn said_why(server: &Server, words: &str) {
 
 #[test]
 fn a_log_or_checkpoint_that_cannot_be_written_ends_the_process() {
-    // EIO and ENOSPC: a log write is never tried again, whatever the disk said.
+    // EIO and ENOSPC: neither a log write nor a sync is tried again, whatever the disk said.
     for (fault, words) in [
         ("log.flush.write=fail:5@200", "writing log segment"),
         ("log.flush.write=fail:28@90", "writing log segment"),
         ("storage.pages.sync=fail:5@1", "syncing a file of pages"),
+        ("storage.pages.sync=fail:28@1", "syncing a file of pages"),
     ] {
         let mut server = Server::start(&["--buffers", "8MiB"]);
         set_up(&server);
