@@ -388,9 +388,13 @@ impl Pool {
     /// `create`.
     pub fn reserve(&self, count: usize) -> Result<(), Error> {
         let core = runtime::core();
-        while (self.free.reserved(core) as usize) < count {
+        while !self.has_reserve(count) {
             let frame = self.take_frame()?;
-            self.free.put_reserved(&self.headers, core, frame);
+            // Others may have filled the reserve meanwhile. Only `create` takes frames out of it.
+            match self.has_reserve(count) {
+                true => self.put_frame(frame),
+                false => self.free.put_reserved(&self.headers, core, frame),
+            }
         }
         Ok(())
     }

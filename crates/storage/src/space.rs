@@ -325,6 +325,7 @@ impl Space {
                     self.pool.discard(page_no);
                     self.unclaim(page_no);
                 }
+                runtime::fiber::safe_point();
             }
         }
         Ok(())
