@@ -106,12 +106,8 @@ pub enum Taken {
     Held,
     /// The place holds the former word. The session must ask the lock table.
     Refused,
-    /// Another session has moved the new word into the lock table. It has not asked whether the new
-    /// mode conflicts with a strong lock that a third session holds. So the session gives that mode
-    /// up there, and must ask.
-    Moved,
     /// Another session has moved the former word. The session must ask the lock table.
-    MovedBefore,
+    Moved,
 }
 
 /// The weak locks of one slot.
@@ -142,11 +138,22 @@ impl WeakLocks {
     }
 
     /// Replaces the session's word `before`, or an empty one, by `after`, which has more modes.
-    pub fn take(&self, place: usize, before: Option<Word>, after: Word, strong: &StrongCounts) -> Taken {
+    ///
+    /// Another session may move `after` into the lock table meanwhile. It does not ask whether the
+    /// new modes conflict with a strong lock that a third session holds. `give_up` gives these modes
+    /// up there.
+    pub fn take(
+        &self,
+        place: usize,
+        before: Option<Word>,
+        after: Word,
+        strong: &StrongCounts,
+        give_up: impl FnOnce(),
+    ) -> Taken {
         let (word, before) = (&self.0[place], before.unwrap_or(Word::NONE));
         // SeqCst: before the look at the count (see the module). Fails if a mover has the word.
         if word.compare_exchange(before.0, after.0, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            return Taken::MovedBefore;
+            return Taken::Moved;
         }
         if !strong.is_any(after.table()) {
             return Taken::Held;
@@ -155,7 +162,10 @@ impl WeakLocks {
         // exchange above has published what it did before.
         match word.compare_exchange(after.0, before.0, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Taken::Refused,
-            Err(_) => Taken::Moved,
+            Err(_) => {
+                give_up();
+                Taken::Moved
+            }
         }
     }
 

@@ -170,15 +170,12 @@ impl Weak<'_> {
             return false;
         };
         let after = Word::new(TABLE, before.map_or(0, Word::modes) | 1 << mode);
-        let taken = slot.take(place, before, after, &self.world.strong);
+        let give_up = || self.world.release_listed(0, 1 << mode);
+        let taken = slot.take(place, before, after, &self.world.strong, give_up);
         match taken {
             Taken::Held => self.fast = Some((place, after)),
             Taken::Refused => {}
-            Taken::MovedBefore => (self.fast, self.is_listed) = (None, true),
-            Taken::Moved => {
-                (self.fast, self.is_listed) = (None, true);
-                self.world.release_listed(0, 1 << mode);
-            }
+            Taken::Moved => (self.fast, self.is_listed) = (None, true),
         }
         taken == Taken::Held
     }

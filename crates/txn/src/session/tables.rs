@@ -86,16 +86,15 @@ impl Inner {
             return false;
         };
         let after = Word::new(held.table, before.map_or(0, Word::modes) | 1 << mode);
-        let taken = weak.take(place, before, after, &self.engine.strong);
+        let give_up = || {
+            let (tag, own) = (TagRef::Table(held.table), (self.number.get(), 1 << mode));
+            self.engine.locks.release_modes(tag, own, self.known(), &self.engine.slots);
+        };
+        let taken = weak.take(place, before, after, &self.engine.strong, give_up);
         match taken {
             Taken::Held => held.fast = Some((place, after)),
             Taken::Refused => {}
-            Taken::MovedBefore => (held.fast, held.listed) = (None, true),
-            Taken::Moved => {
-                (held.fast, held.listed) = (None, true);
-                let (tag, own) = (TagRef::Table(held.table), (self.number.get(), 1 << mode));
-                self.engine.locks.release_modes(tag, own, self.known(), &self.engine.slots);
-            }
+            Taken::Moved => (held.fast, held.listed) = (None, true),
         }
         taken == Taken::Held
     }
