@@ -21,6 +21,15 @@ const FIRST: u32 = 7;
 /// Stop points belong to the process.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// Lets the flush that hangs go on, also where an assertion has failed beside it.
+struct Release;
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        stop::release(FLUSH);
+    }
+}
+
 fn lock(session: &TxnSession, key: &str, lock: RowLock) {
     let mut row = Vec::new();
     let outcome = session.lock_row(&table(), key.as_bytes(), lock, Wait::Block, &mut row);
@@ -66,9 +75,10 @@ fn beside_a_hanging_commit(name: &str, held: RowLock, next: impl Fn(&Arc<Engine>
                 |lock: &LockInfo| lock.session == FIRST && matches!(lock.object, LockedObject::Row(..));
             until(|| stop::hits(FLUSH) > 0 && !engine.locks().iter().any(holds));
         };
+        let release = Release;
         next(engine, &commit);
         assert!(!committed.get(), "the flush hangs");
-        stop::release(FLUSH);
+        drop(release);
         until(|| committed.get());
     });
 }
@@ -147,13 +157,14 @@ fn an_insert_that_takes_a_deleted_rows_place_sees_the_deletion() {
             first.commit(true).unwrap();
         });
         until(|| stop::hits(FLUSH) > 0);
+        let release = Release;
         let second = engine.session().unwrap();
         second.start(ReadCommitted);
         second.put("place", "2");
         sees_the_news(&second);
         second.rollback().unwrap();
         assert!(!committed.get(), "the flush hangs");
-        stop::release(FLUSH);
+        drop(release);
         until(|| committed.get());
     });
 }
