@@ -156,9 +156,7 @@ impl Wal {
             if self.durable() < lsn && is_served {
                 let park = || wait_event::during(WaitEvent::WalWrite, sync::park::park);
                 profile::wait(&"log flush", park);
-            }
-            if self.durable() < lsn {
-                // It was woken to gather, or has not parked to the end.
+            } else {
                 waiters.leave(core, &sync::park::current());
             }
         }

@@ -83,8 +83,8 @@ impl Waiters {
         Self::fence();
     }
 
-    /// Takes the entry of a caller that goes on without its LSN out of its list, if it is still
-    /// there. Otherwise a wake-up for one that gathers next could go to it.
+    /// Takes the entry of a caller that does not park out of its list, if it is still there.
+    /// Otherwise a wake-up for one that gathers next could go to it.
     #[cold]
     pub(crate) fn leave(&self, core: Option<usize>, waker: &Waker) {
         let list = self.list(core);
