@@ -140,8 +140,8 @@ impl WeakLocks {
     /// Replaces the session's word `before`, or an empty one, by `after`, which has more modes.
     ///
     /// Another session may move `after` into the lock table meanwhile. It does not ask whether the
-    /// new modes conflict with a strong lock that a third session holds. `give_up` gives these modes
-    /// up there.
+    /// new modes conflict with a strong lock that a third session holds. `give_up` gives these
+    /// modes up there.
     pub fn take(
         &self,
         place: usize,
