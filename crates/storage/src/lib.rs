@@ -61,6 +61,7 @@ pub const STOP_POINTS: &[&str] = &[
     "log.flush.write",
     "log.segment.make",
     "log.segment.recycle",
+    "log.segment.reserve",
     "recovery.redo",
     "recovery.renounced",
     "recovery.undo",

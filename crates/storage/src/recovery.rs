@@ -269,8 +269,9 @@ impl Recovery {
             next.push(Pending { lsn, txn, last });
         }
         // Redone pages are dirty from the log's end on. With a record there, the next checkpoint's
-        // redo position is past it, and these pages are among those it writes.
-        wal.ensure_reserved(0)?;
+        // redo position is past it, and these pages are among those it writes. That checkpoint
+        // makes room on a full disk, so its record waits for no more than it needs itself.
+        wal.ensure_checkpoint()?;
         wal.append_void();
         wal.wait_durable(wal.position())
     }

@@ -68,8 +68,8 @@ pub(crate) enum Share {
     Ordinary,
     /// Rollbacks and ends of transactions, which may use the reserve up to [`LAST_ROOM`].
     Reserved,
-    /// A checkpoint's own record, which may use all room and takes no more than it needs.
-    /// Checkpoints make room.
+    /// A checkpoint's own record, or the last one before a start's checkpoint. It may use all room
+    /// and takes no more than it needs. Checkpoints make room.
     Checkpoint,
 }
 
@@ -115,7 +115,8 @@ impl Wal {
         if self.with_core(|_, state| state.credit >= need) { Ok(()) } else { self.draw(need, share) }
     }
 
-    /// Parks until a checkpoint's record can be appended. Fails when there is no room for it.
+    /// Parks until a checkpoint's record, or one that is no longer, can be appended. Fails when
+    /// there is no room for it.
     pub(crate) fn ensure_checkpoint(&self) -> Result<(), Error> {
         let enough = self.with_core(|_, state| state.credit >= CHECKPOINT_RECORD);
         if enough { Ok(()) } else { self.draw(CHECKPOINT_RECORD, Share::Checkpoint) }

@@ -254,7 +254,8 @@ impl Wal {
         // disk the rest of the last segment must do: the checkpoint after recovery turns old
         // segments into new ones.
         while segments.ready_end() < (end.0 / control.segment_bytes + 2) * control.segment_bytes {
-            match segments.make() {
+            let made = runtime::stop::fault("log.segment.reserve").during("making the log's reserve");
+            match made.and_then(|()| segments.make()) {
                 Err(error @ Error::DiskFull(_)) if segments.ready_end() > end.0 => {
                     ::log::warn!("the log has no reserve: {error}");
                     break;
