@@ -63,21 +63,6 @@ impl Overlay {
         &self.changes
     }
 
-    /// The changes that undo these: they put back the objects of `base`.
-    #[must_use]
-    pub fn before(&self, base: &Catalog) -> Vec<Change> {
-        let one = |change: &Change| match change {
-            Change::PutTable(table) => table_of(base, table.oid),
-            Change::DropTable(oid) => table_of(base, *oid),
-            Change::PutSequence(sequence) => sequence_of(base, sequence.oid),
-            Change::DropSequence(oid) => sequence_of(base, *oid),
-            Change::PutSchema(schema) => schema_of(base, schema.oid),
-            Change::DropSchema(oid) => schema_of(base, *oid),
-            Change::PutStatistics(oid, _) | Change::DropStatistics(oid) => statistics_of(base, *oid),
-        };
-        self.changes.iter().rev().map(one).collect()
-    }
-
     /// Definitions whose counters nobody uses after the transaction ends. After a commit these are
     /// the ones it replaced or dropped; after a rollback, the ones it made.
     #[must_use]
@@ -133,23 +118,6 @@ fn unused(changes: &[Change], base: &Catalog, used: &Catalog) -> Vec<Arc<Sequenc
         unused.extend(known.filter(|sequence| Some(sequence.counter) != used).cloned());
     }
     unused
-}
-
-fn table_of(base: &Catalog, oid: u32) -> Change {
-    base.table(oid).map_or(Change::DropTable(oid), |table| Change::PutTable(Arc::clone(table)))
-}
-
-fn sequence_of(base: &Catalog, oid: u32) -> Change {
-    base.sequence(oid).map_or(Change::DropSequence(oid), |old| Change::PutSequence(Arc::clone(old)))
-}
-
-fn schema_of(base: &Catalog, oid: u32) -> Change {
-    base.schema_by_oid(oid).map_or(Change::DropSchema(oid), |old| Change::PutSchema(Arc::clone(old)))
-}
-
-fn statistics_of(base: &Catalog, oid: u32) -> Change {
-    base.statistics(oid)
-        .map_or(Change::DropStatistics(oid), |old| Change::PutStatistics(oid, Arc::clone(old)))
 }
 
 /// An object as the system trees store it.

@@ -352,6 +352,12 @@ impl TxnSession {
         self.state().next_command()
     }
 
+    /// Draws room in the log for the commit. A commit that follows before the session parks or logs
+    /// anything does not fail.
+    pub fn make_room_to_commit(&self) -> Result<(), Error> {
+        self.state().make_room_to_commit()
+    }
+
     /// Commits. With `sync`, returns once the transaction and all it depends on are on disk.
     pub fn commit(&self, sync: bool) -> Result<(), Error> {
         self.state().commit(sync)

@@ -223,12 +223,9 @@ impl Session {
                 false => self.take_back_all(overlay.is_some()),
             };
             if self.environment.txn.in_transaction() {
-                // The commit failed after the definitions were published, so the former ones are
-                // published again.
-                if let Some((base, overlay)) = &overlay {
-                    let before = overlay.before(base);
-                    self.environment.definitions.publish(|catalog| catalog.with_changes(&before));
-                }
+                // The log had no room for the commit, or the rollback has not ended. Definitions
+                // are published with room for their commit, so none are.
+                debug_assert!(!commit || overlay.is_none() || published.is_err());
                 ended = ended.and(self.environment.txn.rollback().map_err(from_txn));
             }
             ended = published.and(ended);

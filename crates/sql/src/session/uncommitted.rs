@@ -17,6 +17,7 @@
 
 use std::sync::Arc;
 
+use execution::from_txn;
 use runtime::{account, fiber};
 
 use super::Session;
@@ -31,7 +32,9 @@ const DEFINITIONS_SHARE: i64 = 4;
 
 impl Session {
     /// Publishes a transaction's definitions, unless another transaction has taken their names
-    /// meanwhile.
+    /// meanwhile. Draws room for the transaction's commit first. The caller commits before it parks
+    /// or logs anything, so the room is still there. So no statement sees definitions whose commit
+    /// fails.
     pub(super) fn publish(&self, overlay: &Overlay) -> Result<(), SqlError> {
         let (definitions, changes) = (&self.environment.definitions, overlay.changes());
         let refused = |(what, name): (&str, String)| {
@@ -42,6 +45,7 @@ impl Session {
         // Then the changes are applied again under the lock, without a pause.
         let base = definitions.catalog();
         let next = base.with_named(changes, fiber::safe_point).map_err(refused)?;
+        self.environment.txn.make_room_to_commit().map_err(from_txn)?;
         if definitions.replace(&base, next) {
             return Ok(());
         }

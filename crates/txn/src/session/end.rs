@@ -71,10 +71,15 @@ impl Inner {
         durable
     }
 
+    pub(super) fn make_room_to_commit(&self) -> Result<(), Error> {
+        self.engine.store().wal().ensure(END_BYTES)?;
+        stop::fault("txn.commit.room").during("making room for a commit")?;
+        Ok(())
+    }
+
     fn commit_changes(&self, txid: u64, sync: bool) -> Result<(), Error> {
         let wal = self.engine.store().wal();
-        wal.ensure(END_BYTES)?;
-        stop::fault("txn.commit.room").during("making room for a commit")?;
+        self.make_room_to_commit()?;
         stop::point("txn.commit.before_append");
         let lsn = wal.append_commit(txid, self.last_lsn.get(), |lsn| {
             self.engine.status.set(txid, Status::Committed(lsn));
