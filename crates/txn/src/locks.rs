@@ -254,19 +254,12 @@ impl Entry {
 /// Outcome of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// Granted. The session did not hold the lock before and must release this tag.
+    /// Granted. The session did not hold the lock in this mode and must release this tag.
     Granted(Tag),
-    /// Granted in one more mode.
-    Added(Tag),
     /// The session held the lock in this mode already.
     Held,
-    /// Queued. The waker is called once the lock is granted.
-    Queued {
-        /// The lock it waits for.
-        tag: Tag,
-        /// Whether the session holds the lock in no mode yet.
-        first: bool,
-    },
+    /// Queued for this lock. The waker is called once the mode is granted.
+    Queued(Tag),
     /// Refused: the request would have had to wait and gave no waker.
     Refused,
 }
@@ -406,17 +399,13 @@ impl LockTable {
                         true => entry.queue.push_back(waiting),
                         false => entry.queue.push_front(waiting),
                     }
-                    return Request::Queued { tag: entry.tag.clone(), first };
+                    return Request::Queued(entry.tag.clone());
                 }
-                let before = entry.holds(slot);
-                if before.is_some_and(|modes| modes >> mode & 1 != 0) {
+                if entry.holds(slot).is_some_and(|modes| modes >> mode & 1 != 0) {
                     return Request::Held;
                 }
                 entry.hold(slot, mode, Hold::begin_unmarked(|| site));
-                match before {
-                    None => Request::Granted(entry.tag.clone()),
-                    Some(_) => Request::Added(entry.tag.clone()),
-                }
+                Request::Granted(entry.tag.clone())
             }
         }
     }

@@ -69,7 +69,7 @@ impl World {
     fn run(&self, slot: u32, known: u64) {
         match self.request(slot, Some(Waker::noop().clone())) {
             Request::Granted(_) => {}
-            Request::Queued { .. } => {
+            Request::Queued(_) => {
                 // Loom fails if nobody grants it.
                 while !self.is_granted(slot) {
                     thread::yield_now();
@@ -129,7 +129,7 @@ fn a_wait_that_is_given_up_leaves_no_lock_behind() {
         let waiter = thread::spawn(move || {
             match other.request(1, Some(Waker::noop().clone())) {
                 Request::Granted(_) => {}
-                Request::Queued { .. } => {
+                Request::Queued(_) => {
                     other.locks.leave(ROW, 1, &*other);
                     if !other.is_granted(1) {
                         return;

@@ -85,8 +85,8 @@ impl World {
         let site = Site { class: TAG.class(), kind: Kind::Acquire, at: Location::caller() };
         let waker = waits.then(|| Waker::noop().clone());
         match self.locks.request(site, (TAG, TAG.hash()), slot, mode, waker) {
-            Request::Granted(_) | Request::Added(_) | Request::Held => true,
-            Request::Queued { .. } => {
+            Request::Granted(_) | Request::Held => true,
+            Request::Queued(_) => {
                 // Loom fails if nobody grants it. Acquire: as a look at a slot's grant.
                 while !self.granted[slot as usize].load(Ordering::Acquire) {
                     thread::yield_now();

@@ -34,7 +34,7 @@ fn ask(locks: &LockTable, slot: u32, mode: u8) -> Request {
 }
 
 fn is_queued(request: &Request) -> bool {
-    matches!(request, Request::Queued { .. })
+    matches!(request, Request::Queued(_))
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_rows_writer_passes_the_claims_of_its_waiters() {
     assert!(is_queued(&ask(&locks, 1, KEY_SHARE)));
     locks.release(ROW, 4, Lsn::ZERO, &granted);
     assert_eq!(granted.take(), [1]);
-    assert!(matches!(ask(&locks, 2, KEY_SHARE), Request::Added(_)));
+    assert!(matches!(ask(&locks, 2, KEY_SHARE), Request::Granted(_)));
     locks.release(ROW, 1, Lsn::ZERO, &granted);
     assert!(granted.take().is_empty());
     locks.release(ROW, 2, Lsn::ZERO, &granted);

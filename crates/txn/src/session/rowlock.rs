@@ -248,7 +248,7 @@ impl Inner {
             Ok(LockOutcome::Gone)
         });
         if acquired == Acquired::New && !matches!(outcome, Ok(LockOutcome::Locked(_))) {
-            self.unlock_tag(tag);
+            self.unlock_tag(tag, 1 << lock as u8);
         }
         outcome
     }

@@ -46,9 +46,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Outcome of a request for a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Acquired {
-    /// Held, for the first time.
+    /// Held, and not held in this mode before.
     New,
-    /// Held before, in this mode or another.
+    /// Held in this mode before.
     Before,
     /// Another session holds it, and the caller does not want to wait.
     Refused,
@@ -143,10 +143,9 @@ impl Inner {
         let request = locks.request(site, (tag, hash), self.number.get(), mode, waker);
         let acquired = match request {
             Request::Granted(own) => (Acquired::New, Some(own)),
-            Request::Added(own) => (Acquired::Before, Some(own)),
             Request::Held => (Acquired::Before, None),
             Request::Refused => return Ok((Acquired::Refused, None)),
-            Request::Queued { tag: own, first } => {
+            Request::Queued(own) => {
                 slot.begin_wait(Target::Lock(own.clone(), mode));
                 let waited = wait_event::during(kind(tag), || {
                     self.block(|| locks.leave(tag, self.number.get(), slots))
@@ -157,7 +156,7 @@ impl Inner {
                     locks.release_modes(tag, (self.number.get(), 1 << mode), self.known(), slots);
                 }
                 waited?;
-                (if first { Acquired::New } else { Acquired::Before }, Some(own))
+                (Acquired::New, Some(own))
             }
         };
         self.hear(locks.released(hash));
@@ -170,14 +169,17 @@ impl Inner {
         self.seen.get().max(self.heard.get())
     }
 
-    /// Gives up an explicit lock before the transaction ends: one that was taken only to wait.
-    pub(super) fn unlock_tag(&self, tag: TagRef<'_>) {
+    /// Gives up modes of an explicit lock before the transaction ends: those that were taken only
+    /// to wait, as a mask. What the transaction held of this lock before stays.
+    pub(super) fn unlock_tag(&self, tag: TagRef<'_>, modes: u8) {
         let mut held = self.held.borrow_mut();
-        while let Some(at) = held.iter().rposition(|(held, _)| held.as_ref() == tag) {
-            held.swap_remove(at);
+        for mode in (0..u8::BITS as u8).filter(|mode| modes >> mode & 1 != 0) {
+            // The newest entry or close to it, so a million older ones cost nothing.
+            let at = held.iter().rposition(|(held, of)| *of == mode && held.as_ref() == tag);
+            at.map(|at| held.swap_remove(at));
         }
         drop(held);
-        self.engine.locks.release(tag, self.number.get(), self.known(), &self.engine.slots);
+        self.engine.locks.release_modes(tag, (self.number.get(), modes), self.known(), &self.engine.slots);
     }
 
     /// Takes the row's lock, then waits for the row's writer: transaction `txid` in slot `owner`.
@@ -206,7 +208,7 @@ impl Inner {
         };
         if let Err(error) = waited {
             if acquired == Acquired::New {
-                self.unlock_tag(tag);
+                self.unlock_tag(tag, 1 << lock as u8);
             }
             return Err(error);
         }

@@ -350,7 +350,9 @@ impl Inner {
             // An estimate of the replaced version: about as long as the new one.
             room: key.len() + HEADER + kind.payload().map_or(0, <[u8]>::len),
         };
-        let mut acquired = Acquired::Before;
+        let own = kind.lock() as u8;
+        // Modes of the row's lock that were taken to wait, as a mask.
+        let mut taken = 0u8;
         if !engine.undo.has_room(change.core, change.room) {
             engine.undo.provide(engine.store(), change.core, change.room, engine.horizon())?;
         }
@@ -358,7 +360,7 @@ impl Inner {
             purge::set_horizon(engine.horizon());
             let tree = change.tree;
             tree.change(engine.store(), key, &mut change)?;
-            let waited = match change.judgement {
+            let (mode, waited) = match change.judgement {
                 Judgement::NoRoom => {
                     engine.undo.provide(engine.store(), change.core, change.room, engine.horizon())?;
                     interrupt::check()?;
@@ -373,17 +375,15 @@ impl Inner {
                     change.hides_nothing = true;
                     continue;
                 }
-                Judgement::Locked => self.lock_tag(tag, kind.lock() as u8, Wait::Block)?,
-                Judgement::KeyShared => self.lock_tag(tag, OWN_DELETE, Wait::Block)?,
+                Judgement::Locked => (own, self.lock_tag(tag, own, Wait::Block)?),
+                Judgement::KeyShared => (OWN_DELETE, self.lock_tag(tag, OWN_DELETE, Wait::Block)?),
                 Judgement::Written(writer, owner, leaves_keys) => {
-                    self.wait_for_writer((&tree, key), kind.lock(), (writer, owner), leaves_keys)?
+                    (own, self.wait_for_writer((&tree, key), kind.lock(), (writer, owner), leaves_keys)?)
                 }
                 _ => break,
             };
             change.holding = true;
-            if waited == Acquired::New {
-                acquired = Acquired::New;
-            }
+            taken |= u8::from(waited == Acquired::New) << mode;
             fiber::safe_point();
         }
         let mut judgement = change.judgement;
@@ -396,9 +396,8 @@ impl Inner {
         if judgement == Judgement::Corrupt {
             return Err(Error::CorruptRow);
         }
-        if acquired == Acquired::New && !matches!(judgement, Judgement::Write | Judgement::Changed(_)) {
-            // The lock was taken only to wait.
-            self.unlock_tag(tag);
+        if taken != 0 && !matches!(judgement, Judgement::Write | Judgement::Changed(_)) {
+            self.unlock_tag(tag, taken);
         }
         if let Judgement::Changed(writer)
         | Judgement::Gone(Some(writer))

@@ -149,3 +149,24 @@ fn a_changed_row_locked_for_update_waits_for_key_share_of_others() {
         assert_eq!(others_can(engine), [true; 4]);
     });
 }
+
+/// A skipped row stays locked as it was before. The writer that made the session skip it is no
+/// holder in the lock table, so the stronger lock was granted there first.
+#[test]
+fn a_skipped_row_keeps_the_lock_it_had_and_no_more() {
+    Bench::new("skipped").run(|engine| {
+        let (session, writer) = (engine.session().unwrap(), engine.session().unwrap());
+        session.alone(|| session.put("k", "row"));
+        run(&session, &[Lock(KeyShare)]);
+        run(&writer, &[Change]);
+        for lock in [Share, NoKeyUpdate, Update] {
+            let skipped = session.lock_row(&table(), b"k", lock, Wait::Skip, &mut Vec::new());
+            assert_eq!(skipped, Ok(LockOutcome::Skipped), "{lock:?}");
+            assert!(!try_lock(&session, lock), "{lock:?}");
+        }
+        writer.rollback().unwrap();
+        assert_eq!(others_can(engine), [true, true, true, false], "as beside KEY SHARE");
+        session.rollback().unwrap();
+        assert_eq!(others_can(engine), [true; 4]);
+    });
+}
