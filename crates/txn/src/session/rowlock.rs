@@ -5,13 +5,13 @@ use storage::Lsn;
 use storage::btree::{Action, EntryChange, Tree};
 use storage::log::TxnLink;
 
-use super::wait::Acquired;
+use super::wait::{Acquired, Running};
 use super::{Inner, Isolation, LockOutcome, RowLock, Wait};
 use crate::Error;
 use crate::locks::{OWN_DELETE, TagRef};
 use crate::status::Status;
 use crate::undo::{self, Record};
-use crate::version::{HEADER, Stamp, UndoPointer};
+use crate::version::{HEADER, Stamp};
 
 /// The present version's meaning for the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,24 +21,12 @@ enum Finding {
     /// The row is gone; by this version, if it is still there.
     Gone(Option<Stamp>),
     /// A running transaction wrote the row, and its write conflicts with the lock.
-    Conflict(Writer),
+    Conflict(Running),
     /// A running transaction wrote the row without a conflict. The newest committed version lies
     /// behind this one.
-    Behind(Writer),
+    Behind(Running),
     /// The stored value has no version header.
     Corrupt,
-}
-
-/// A running transaction and the version it wrote.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Writer {
-    txid: u64,
-    /// Its session's slot.
-    owner: u32,
-    /// Undo record of the state before the version.
-    before: UndoPointer,
-    /// Whether FOR KEY SHARE passes the write.
-    leaves_keys: bool,
 }
 
 /// The newest version behind those of a running transaction.
@@ -114,11 +102,10 @@ impl Look<'_> {
         {
             let held = if stamp.holds_keys() { RowLock::Update } else { RowLock::NoKeyUpdate };
             let conflicts = TagRef::Row(0, &[]).conflicts(self.lock as u8);
-            let writer =
-                Writer { txid: stamp.txid, owner, before: stamp.undo, leaves_keys: !stamp.holds_keys() };
+            let running = Running { stamp, owner };
             return match conflicts >> held as u8 & 1 {
-                0 => Finding::Behind(writer),
-                _ => Finding::Conflict(writer),
+                0 => Finding::Behind(running),
+                _ => Finding::Conflict(running),
             };
         }
         if stamp.deleted {
@@ -298,8 +285,8 @@ impl Inner {
                     self.newest(Some(stamp.txid), LockOutcome::Locked(stamp))?;
                     return Ok(Some(stamp));
                 }
-                Finding::Conflict(writer) | Finding::Behind(writer) => {
-                    self.wait_for_end(tree, key, writer.txid, writer.owner)?;
+                Finding::Conflict(running) | Finding::Behind(running) => {
+                    self.wait_for_end(tree, key, running)?;
                 }
             }
             fiber::safe_point();
@@ -316,30 +303,32 @@ impl Inner {
         loop {
             let mut look = Look { session: self, lock, row, finding: Finding::Corrupt };
             tree.change(self.engine.store(), key, &mut look)?;
-            let writer = match look.finding {
+            let running = match look.finding {
                 Finding::Corrupt => return Err(Error::CorruptRow),
                 Finding::Gone(version) => return Ok((version, LockOutcome::Gone)),
                 Finding::Newest(stamp) => return Ok((Some(stamp), LockOutcome::Locked(stamp))),
-                Finding::Behind(writer) => match self.former(writer, row)? {
+                Finding::Behind(running) => match self.former(running.stamp, row)? {
                     // It has put another row in the place of the one it deleted.
-                    Former { version: Some(stamp), deleted: true } if !stamp.deleted => writer,
+                    Former { version: Some(stamp), deleted: true } if !stamp.deleted => running,
                     Former { version: Some(stamp), .. } if !stamp.deleted => {
                         return Ok((Some(stamp), LockOutcome::Locked(stamp)));
                     }
                     Former { version, .. } => return Ok((version, LockOutcome::Gone)),
                 },
-                Finding::Conflict(writer) if lock == RowLock::KeyShare => match self.former(writer, row)? {
-                    Former { version: Some(stamp), .. } if !stamp.deleted => writer,
-                    Former { version, .. } => return Ok((version, LockOutcome::Gone)),
-                },
-                Finding::Conflict(writer) => writer,
+                Finding::Conflict(running) if lock == RowLock::KeyShare => {
+                    match self.former(running.stamp, row)? {
+                        Former { version: Some(stamp), .. } if !stamp.deleted => running,
+                        Former { version, .. } => return Ok((version, LockOutcome::Gone)),
+                    }
+                }
+                Finding::Conflict(running) => running,
             };
             match wait {
                 Wait::Skip => return Ok((None, LockOutcome::Skipped)),
                 Wait::NoWait => return Err(Error::LockNotAvailable),
                 Wait::Block => {}
             }
-            self.wait_for_writer((tree, key), lock, (writer.txid, writer.owner), writer.leaves_keys)?;
+            self.wait_for_writer((tree, key), lock, running)?;
             fiber::safe_point();
         }
     }
@@ -425,11 +414,11 @@ impl Inner {
         Ok(end.map(|end| end.by).filter(|&by| by != 0 && by != self.txid.get()))
     }
 
-    /// The newest version that is not by `writer`, which runs. Its undo stays: `writer` ran after
-    /// this session's snapshot was taken, so the horizon is below it.
-    fn former(&self, writer: Writer, row: &mut Vec<u8>) -> Result<Former, Error> {
+    /// The newest version that is not by the writer of `written`, which runs. Its undo stays: the
+    /// writer ran after this session's snapshot was taken, so the horizon is below it.
+    fn former(&self, written: Stamp, row: &mut Vec<u8>) -> Result<Former, Error> {
         let mut bytes = self.scratch.take();
-        let (mut pointer, mut deleted) = (writer.before, false);
+        let (mut pointer, mut deleted) = (written.undo, false);
         let found = loop {
             if pointer.is_none() {
                 break Ok(None);
@@ -439,7 +428,7 @@ impl Inner {
             }
             let version = Record::parse(&bytes).and_then(|record| record.version);
             let Some(stamp) = version.and_then(Stamp::decode) else { break Ok(None) };
-            if stamp.txid != writer.txid {
+            if stamp.txid != written.txid {
                 row.clear();
                 row.extend_from_slice(&version.unwrap_or_default()[HEADER..]);
                 break Ok(Some(stamp));

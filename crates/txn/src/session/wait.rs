@@ -54,6 +54,14 @@ pub(super) enum Acquired {
     Refused,
 }
 
+/// A version of a row whose writer was running when it was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Running {
+    pub stamp: Stamp,
+    /// The slot of the writer's session.
+    pub owner: u32,
+}
+
 /// The events that can come due during a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
@@ -170,7 +178,7 @@ impl Inner {
     }
 
     /// Gives up modes of an explicit lock before the transaction ends: those that were taken only
-    /// to wait, as a mask. What the transaction held of this lock before stays.
+    /// to wait, as a mask. Modes that the transaction held before stay.
     pub(super) fn unlock_tag(&self, tag: TagRef<'_>, modes: u8) {
         let mut held = self.held.borrow_mut();
         for mode in (0..u8::BITS as u8).filter(|mode| modes >> mode & 1 != 0) {
@@ -182,26 +190,26 @@ impl Inner {
         self.engine.locks.release_modes(tag, (self.number.get(), modes), self.known(), &self.engine.slots);
     }
 
-    /// Takes the row's lock, then waits for the row's writer: transaction `txid` in slot `owner`.
-    /// The wait ends when the writer has ended or has taken the write back. Later sessions queue
-    /// behind this one, except for FOR KEY SHARE if the writer leaves the row's keys as they are.
+    /// Takes the row's lock, then waits for the row's writer. The wait ends when the writer has
+    /// ended or has put another version there, also by going back to a savepoint. Later sessions
+    /// queue behind this one, except for FOR KEY SHARE if the writer leaves the row's keys as they
+    /// are.
     pub(super) fn wait_for_writer(
         &self,
         (tree, key): (&Tree, &[u8]),
         lock: RowLock,
-        (txid, owner): (u64, u32),
-        leaves_keys: bool,
+        running: Running,
     ) -> Result<Acquired, Error> {
         let tag = TagRef::Row(tree.id, key);
         let acquired = self.lock_tag(tag, lock as u8, Wait::Block)?;
         // FOR KEY SHARE is a claim too: its writer may still delete the row.
-        let claims = lock == RowLock::KeyShare || leaves_keys && lock == RowLock::Update;
+        let claims = lock == RowLock::KeyShare || lock == RowLock::Update && !running.stamp.holds_keys();
         let waited = match claims {
-            false => self.wait_for_end(tree, key, txid, owner),
+            false => self.wait_for_end(tree, key, running),
             true => {
                 self.engine.locks.claim(tag, self.number.get(), lock as u8, &self.engine.slots);
                 // A session that passed meanwhile goes first.
-                let waited = self.wait_for_end(tree, key, txid, owner);
+                let waited = self.wait_for_end(tree, key, running);
                 let again = Site::here(tag.class(), Kind::Reacquire);
                 waited.and_then(|()| self.request(again, tag, lock as u8, Wait::Block).map(drop))
             }
@@ -215,17 +223,19 @@ impl Inner {
         Ok(acquired)
     }
 
-    pub(super) fn wait_for_end(&self, tree: &Tree, key: &[u8], txid: u64, owner: u32) -> Result<(), Error> {
+    pub(super) fn wait_for_end(&self, tree: &Tree, key: &[u8], running: Running) -> Result<(), Error> {
+        let Running { stamp: Stamp { txid, .. }, owner } = running;
         let (slot, owner_slot) = (self.slot(), self.engine.slots.get(owner));
         slot.expect_grant();
         let finished = || self.engine.status.get(txid) != Status::Running(owner);
         if !owner_slot.await_end(self.number.get(), park::current(), finished) {
             return Ok(());
         }
-        // The owner may have put the row back (to a savepoint) since the look at it. It may then
-        // have woken those that were in the queue by then. From here on it wakes this session too.
-        let written = |value: &[u8]| Stamp::decode(value).is_some_and(|stamp| stamp.txid == txid);
-        match tree.get(self.engine.store(), key, written) {
+        // The owner may have put the row back (to a savepoint) since the look at it. An earlier
+        // version of its own may be there now, with which the lock need not conflict. It may have
+        // woken those that were in the queue by then. From here on it wakes this session too.
+        let is_there = |value: &[u8]| Stamp::decode(value) == Some(running.stamp);
+        match tree.get(self.engine.store(), key, is_there) {
             Ok(Some(true)) => {}
             other => {
                 owner_slot.leave_end(self.number.get());

@@ -17,7 +17,7 @@ use storage::Lsn;
 use storage::btree::{Action, EntryChange, Tree};
 use storage::log::TxnLink;
 
-use super::wait::Acquired;
+use super::wait::{Acquired, Running};
 use super::{Inner, InsertOutcome, Isolation, Outcome, RowLock, Wait};
 use crate::locks::{OWN_DELETE, TagRef};
 use crate::status::Status;
@@ -80,9 +80,8 @@ enum Judgement {
     Hides(u64),
     /// The session's own transaction changed the row after it was read.
     SelfChanged,
-    /// The transaction with this number, running in this slot, wrote the present version; whether
-    /// FOR KEY SHARE passes it.
-    Written(u64, u32, bool),
+    /// A running transaction wrote the present version.
+    Written(Running),
     /// Another session holds the row's lock or waits for it.
     Locked,
     /// The row is this transaction's own, and others hold it FOR KEY SHARE.
@@ -139,7 +138,7 @@ impl RowWrite<'_> {
         if stamp.txid >= self.session.snapshot.get().horizon
             && let Status::Running(owner) = engine.status.get(stamp.txid)
         {
-            return Judgement::Written(stamp.txid, owner, !stamp.holds_keys());
+            return Judgement::Written(Running { stamp, owner });
         }
         match self.kind {
             Kind::Insert(_) if stamp.deleted && self.may_hide(stamp.txid) => Judgement::MayHide(stamp.txid),
@@ -377,8 +376,8 @@ impl Inner {
                 }
                 Judgement::Locked => (own, self.lock_tag(tag, own, Wait::Block)?),
                 Judgement::KeyShared => (OWN_DELETE, self.lock_tag(tag, OWN_DELETE, Wait::Block)?),
-                Judgement::Written(writer, owner, leaves_keys) => {
-                    (own, self.wait_for_writer((&tree, key), kind.lock(), (writer, owner), leaves_keys)?)
+                Judgement::Written(running) => {
+                    (own, self.wait_for_writer((&tree, key), kind.lock(), running)?)
                 }
                 _ => break,
             };
