@@ -2,6 +2,7 @@
 
 mod advisory;
 mod dangling;
+mod doomed;
 mod drops;
 mod foreign_keys;
 mod generated_names;
@@ -23,3 +24,4 @@ mod shifted_keys;
 mod subquery_locks;
 mod unique_keys;
 mod upserts;
+mod waiting_inserts;

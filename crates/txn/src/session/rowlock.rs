@@ -207,37 +207,87 @@ impl Inner {
                 false => Ok(outcome),
             };
         }
-        let acquired = match self.lock_tag(tag, lock as u8, wait)? {
-            Acquired::Refused if wait == Wait::Skip => return Ok(LockOutcome::Skipped),
-            Acquired::Refused => return Err(Error::LockNotAvailable),
-            acquired => acquired,
-        };
-        let looked = self.look_until_free((tree, key), (lock, wait), row);
-        let outcome = looked.and_then(|(version, outcome)| {
-            let (Some(from), Some(version)) = (origin_before, version) else {
-                return self.newest(version.map(|version| version.txid), outcome);
-            };
-            let ended = if from.is(&version) { None } else { self.ended(version, from, moved_to)? };
-            let same_row = ended.is_none() && matches!(outcome, LockOutcome::Locked(_));
-            match lock == RowLock::KeyShare && same_row {
-                true if self.isolation.get() == Isolation::RepeatableRead
-                    && self.keys_changed(version, from)? =>
-                {
-                    return Err(Error::Serialization);
-                }
-                // An update of other columns allows this lock, even one that the snapshot does not
-                // see.
-                true => self.depend_on(version.txid),
-                false => drop(self.newest(Some(version.txid), outcome)?),
+        let strict = self.isolation.get() == Isolation::RepeatableRead;
+        let mut acquired = self.lock_tag(tag, lock as u8, if strict { Wait::Skip } else { wait })?;
+        let mut outcome = Ok(LockOutcome::Skipped);
+        if acquired == Acquired::Refused && strict {
+            // A row that was changed after the snapshot is not worth a wait.
+            let (version, found) = self.look_behind((tree, key), row)?;
+            outcome = self.judge_found((version, found), (origin_before, origin), lock, moved_to);
+            if outcome == Ok(LockOutcome::Skipped) && wait == Wait::Block {
+                acquired = self.lock_tag(tag, lock as u8, wait)?;
             }
-            let Some(end) = ended else { return Ok(outcome) };
-            *origin = end.goes_on;
-            Ok(LockOutcome::Gone)
-        });
+        }
+        if acquired != Acquired::Refused {
+            let found = self.look_until_free((tree, key), (lock, wait), row);
+            outcome =
+                found.and_then(|found| self.judge_found(found, (origin_before, origin), lock, moved_to));
+        }
         if acquired == Acquired::New && !matches!(outcome, Ok(LockOutcome::Locked(_))) {
             self.unlock_tag(tag, 1 << lock as u8);
         }
-        outcome
+        match outcome {
+            Ok(LockOutcome::Skipped) if wait == Wait::NoWait => Err(Error::LockNotAvailable),
+            outcome => outcome,
+        }
+    }
+
+    /// The outcome for a row read as `from`, of which this version was found. `origin` and
+    /// `moved_to` are as in [`Self::lock_newest`].
+    fn judge_found(
+        &self,
+        (version, outcome): (Option<Stamp>, LockOutcome),
+        (from, origin): (Option<Origin>, &mut Option<Origin>),
+        lock: RowLock,
+        moved_to: &mut Vec<u8>,
+    ) -> Result<LockOutcome, Error> {
+        let (Some(from), Some(version)) = (from, version) else {
+            return self.newest(version.map(|version| version.txid), outcome);
+        };
+        let ended = if from.is(&version) { None } else { self.ended(version, from, moved_to)? };
+        let same_row = ended.is_none() && outcome != LockOutcome::Gone;
+        match lock == RowLock::KeyShare && same_row {
+            true if self.isolation.get() == Isolation::RepeatableRead
+                && self.keys_changed(version, from)? =>
+            {
+                return Err(Error::Serialization);
+            }
+            // An update of other columns allows this lock, even one that the snapshot does not see.
+            true => self.depend_on(version.txid),
+            false => drop(self.newest(Some(version.txid), outcome)?),
+        }
+        let Some(end) = ended else { return Ok(outcome) };
+        *origin = end.goes_on;
+        Ok(LockOutcome::Gone)
+    }
+
+    /// The newest committed version under a key, and whether the row is gone or has to be skipped.
+    fn look_behind(
+        &self,
+        (tree, key): (&Tree, &[u8]),
+        row: &mut Vec<u8>,
+    ) -> Result<(Option<Stamp>, LockOutcome), Error> {
+        // As if for the strongest lock, with which every running writer's version conflicts.
+        let mut look = Look { session: self, lock: RowLock::Update, row, finding: Finding::Gone(None) };
+        let found = tree.get(self.engine.store(), key, |present| look.judge(Some(present)))?;
+        let version = match found.unwrap_or(Finding::Gone(None)) {
+            Finding::Corrupt => return Err(Error::CorruptRow),
+            Finding::Gone(version) => version,
+            Finding::Newest(stamp) => Some(stamp),
+            Finding::Conflict(running) | Finding::Behind(running) => self.former(running.stamp, row)?.version,
+        };
+        let gone = version.is_none_or(|version| version.deleted);
+        Ok((version, if gone { LockOutcome::Gone } else { LockOutcome::Skipped }))
+    }
+
+    /// Whether repeatable read forbids to change a row behind this writer's version, however the
+    /// writer ends: another change was committed after the snapshot.
+    pub(super) fn is_behind(&self, running: Running) -> Result<bool, Error> {
+        if self.isolation.get() != Isolation::RepeatableRead {
+            return Ok(false);
+        }
+        let former = self.former(running.stamp, &mut Vec::new())?;
+        Ok(former.version.is_some_and(|version| self.committed_later(version.txid)))
     }
 
     /// Locks a row that this transaction wrote itself. The row is locked already, as by an update.
@@ -323,9 +373,13 @@ impl Inner {
                 }
                 Finding::Conflict(running) => running,
             };
+            let strict = self.isolation.get() == Isolation::RepeatableRead;
             match wait {
-                Wait::Skip => return Ok((None, LockOutcome::Skipped)),
-                Wait::NoWait => return Err(Error::LockNotAvailable),
+                Wait::Skip | Wait::NoWait if strict => return self.look_behind((tree, key), row),
+                Wait::Skip | Wait::NoWait => return Ok((None, LockOutcome::Skipped)),
+                Wait::Block if lock != RowLock::KeyShare && self.is_behind(running)? => {
+                    return self.look_behind((tree, key), row);
+                }
                 Wait::Block => {}
             }
             self.wait_for_writer((tree, key), lock, running)?;

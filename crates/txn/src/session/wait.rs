@@ -239,7 +239,9 @@ impl Inner {
             Ok(Some(true)) => {}
             other => {
                 owner_slot.leave_end(self.number.get());
-                return other.map(|_| ()).map_err(Error::from);
+                other?;
+                // The caller looks again, however often that happens.
+                return interrupt::check().map_err(Error::from);
             }
         }
         slot.begin_wait(Target::End(owner, txid, TagRef::Row(tree.id, key).to_tag()));

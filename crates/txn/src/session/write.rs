@@ -5,8 +5,9 @@
 //!    log.
 //! 2. Any other judgement leaves the entry alone. Its needs (room for undo, a lock, the end of
 //!    another transaction) is done with no latch held. Then the change begins again.
-//! 3. A session that has to wait takes the row's lock first and keeps it. Later sessions queue
-//!    behind it, and the row is handed over in order.
+//! 3. An update or deletion that has to wait takes the row's lock first and keeps it. Later
+//!    sessions queue behind it, and the row is handed over in order. An insert has no claim to the
+//!    row that is there. It waits for the writer's end alone, and for a lock only where no row is.
 //! 4. A deletion marks the version's header and keeps its payload until no snapshot can see the
 //!    row. So taking it back needs no room in the page, and the log carries the header alone.
 //! 5. A snapshot finds one row under a key. So in repeatable read an insert fails if another
@@ -328,7 +329,7 @@ impl Inner {
         }
     }
 
-    /// Runs a write until a judgement needs nothing more.
+    /// Makes a write and gives up the row's lock if the write has no use for it.
     fn write(&self, tree: &Tree, key: &[u8], kind: Kind<'_>) -> Result<Judgement, Error> {
         let txid = self.ensure_txid()?;
         let tag = TagRef::Row(tree.id, key);
@@ -349,16 +350,42 @@ impl Inner {
             // An estimate of the replaced version: about as long as the new one.
             room: key.len() + HEADER + kind.payload().map_or(0, <[u8]>::len),
         };
-        let own = kind.lock() as u8;
-        // Modes of the row's lock that were taken to wait, as a mask.
-        let mut taken = 0u8;
         if !engine.undo.has_room(change.core, change.room) {
             engine.undo.provide(engine.store(), change.core, change.room, engine.horizon())?;
         }
+        // Modes of the row's lock that were taken to wait, as a mask.
+        let mut taken = 0u8;
+        let mut judgement = self.write_until_judged(&mut change, &mut taken);
+        if judgement == Ok(Judgement::SelfChanged)
+            && let Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _) = kind
+            && let Some(by) = self.replaced_by(tree, key, seen)?
+        {
+            judgement = Ok(Judgement::Gone(Some(by)));
+        }
+        if taken != 0 && !matches!(judgement, Ok(Judgement::Write | Judgement::Changed(_))) {
+            self.unlock_tag(tag, taken);
+        }
+        if let Ok(
+            Judgement::Changed(writer)
+            | Judgement::Gone(Some(writer))
+            | Judgement::Hides(writer)
+            | Judgement::Duplicate(writer),
+        ) = judgement
+        {
+            self.depend_on(writer);
+        }
+        judgement
+    }
+
+    /// Runs a write until a judgement needs nothing more.
+    fn write_until_judged(&self, change: &mut RowWrite<'_>, taken: &mut u8) -> Result<Judgement, Error> {
+        let engine = &self.engine;
+        let (tree, key, kind) = (change.tree, change.key, change.kind);
+        let tag = TagRef::Row(tree.id, key);
+        let own = kind.lock() as u8;
         loop {
             purge::set_horizon(engine.horizon());
-            let tree = change.tree;
-            tree.change(engine.store(), key, &mut change)?;
+            tree.change(engine.store(), key, change)?;
             let (mode, waited) = match change.judgement {
                 Judgement::NoRoom => {
                     engine.undo.provide(engine.store(), change.core, change.room, engine.horizon())?;
@@ -367,8 +394,7 @@ impl Inner {
                 }
                 Judgement::MayHide(deleter) => {
                     if self.get(&tree, key, &mut Vec::new())?.is_some() {
-                        change.judgement = Judgement::Hides(deleter);
-                        break;
+                        return Ok(Judgement::Hides(deleter));
                     }
                     // The snapshot sees the same at the next try, even if the entry changes.
                     change.hides_nothing = true;
@@ -376,35 +402,23 @@ impl Inner {
                 }
                 Judgement::Locked => (own, self.lock_tag(tag, own, Wait::Block)?),
                 Judgement::KeyShared => (OWN_DELETE, self.lock_tag(tag, OWN_DELETE, Wait::Block)?),
+                Judgement::Written(running) if matches!(kind, Kind::Insert(_)) => {
+                    self.wait_for_end(&tree, key, running)?;
+                    fiber::safe_point();
+                    continue;
+                }
+                Judgement::Written(running) if self.is_behind(running)? => {
+                    return Err(Error::Serialization);
+                }
                 Judgement::Written(running) => {
                     (own, self.wait_for_writer((&tree, key), kind.lock(), running)?)
                 }
-                _ => break,
+                Judgement::Corrupt => return Err(Error::CorruptRow),
+                judgement => return Ok(judgement),
             };
             change.holding = true;
-            taken |= u8::from(waited == Acquired::New) << mode;
+            *taken |= u8::from(waited == Acquired::New) << mode;
             fiber::safe_point();
         }
-        let mut judgement = change.judgement;
-        if judgement == Judgement::SelfChanged
-            && let Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _) = kind
-            && let Some(by) = self.replaced_by(tree, key, seen)?
-        {
-            judgement = Judgement::Gone(Some(by));
-        }
-        if judgement == Judgement::Corrupt {
-            return Err(Error::CorruptRow);
-        }
-        if taken != 0 && !matches!(judgement, Judgement::Write | Judgement::Changed(_)) {
-            self.unlock_tag(tag, taken);
-        }
-        if let Judgement::Changed(writer)
-        | Judgement::Gone(Some(writer))
-        | Judgement::Hides(writer)
-        | Judgement::Duplicate(writer) = judgement
-        {
-            self.depend_on(writer);
-        }
-        Ok(judgement)
     }
 }
