@@ -121,18 +121,25 @@ assert_apart!(ActivityTable: numbers from slots);
 #[derive(Default)]
 struct Numbers {
     last: u32,
-    /// Each session's interrupt by the session's number.
-    interrupts: HashMap<u32, Arc<Interrupt>>,
+    /// The sessions by their numbers.
+    sessions: HashMap<u32, Known>,
+}
+
+/// The part of a session that does not change while the session lasts.
+struct Known {
+    interrupt: Arc<Interrupt>,
+    /// The user that it logged in as.
+    user: Arc<str>,
 }
 
 impl Numbers {
     /// A number for a new session. There are fewer sessions than numbers.
-    fn add(&mut self, interrupt: &Arc<Interrupt>) -> u32 {
+    fn add(&mut self, user: &Arc<str>, interrupt: &Arc<Interrupt>) -> u32 {
         loop {
             // Clients take it for a process's number, which is a positive `int`.
             self.last = if self.last >= i32::MAX as u32 { 1 } else { self.last + 1 };
-            if let Entry::Vacant(free) = self.interrupts.entry(self.last) {
-                free.insert(Arc::clone(interrupt));
+            if let Entry::Vacant(free) = self.sessions.entry(self.last) {
+                free.insert(Known { interrupt: Arc::clone(interrupt), user: Arc::clone(user) });
                 return self.last;
             }
         }
@@ -173,6 +180,7 @@ impl ActivityTable {
     pub fn take_slot(
         self: &Arc<ActivityTable>,
         database: u32,
+        user: &Arc<str>,
         interrupt: &Arc<Interrupt>,
     ) -> Option<ActivitySlot> {
         let slot = {
@@ -186,7 +194,7 @@ impl ActivityTable {
                 None => return None,
             }
         };
-        let session = self.numbers.lock().add(interrupt);
+        let session = self.numbers.lock().add(user, interrupt);
         let at = &self.slots[slot as usize];
         at.database.store(database, Ordering::Relaxed); // each field stands for itself
         at.started.store(clock() as u64, Ordering::Relaxed);
@@ -200,7 +208,7 @@ impl ActivityTable {
 
     /// Interrupts the session of this number; false when there is none.
     pub fn interrupt(&self, session: u32, reason: Reason) -> bool {
-        let found = self.numbers.lock().interrupts.get(&session).cloned();
+        let found = self.numbers.lock().sessions.get(&session).map(|known| Arc::clone(&known.interrupt));
         found.inspect(|interrupt| interrupt.raise(reason)).is_some()
     }
 
@@ -209,7 +217,8 @@ impl ActivityTable {
         // Room is made before the lock is taken.
         let mut held = Vec::with_capacity(self.sessions());
         let numbers = self.numbers.lock();
-        held.extend(numbers.interrupts.iter().map(|(session, one)| (*session, one.held_with_unread())));
+        let bytes = |known: &Known| known.interrupt.held_with_unread();
+        held.extend(numbers.sessions.iter().map(|(session, known)| (*session, bytes(known))));
         held
     }
 
@@ -220,7 +229,8 @@ impl ActivityTable {
             let numbers = self.numbers.lock();
             let waits = |one: &Interrupt| !matches!(WaitEvent::of(one), None | Some(WaitEvent::SpinLock));
             let runs = |one: &Interrupt| one.core() == Some(core) && !waits(one);
-            numbers.interrupts.iter().filter(|(_, one)| runs(one)).map(|(session, _)| *session).collect()
+            let here = numbers.sessions.iter().filter(|(_, known)| runs(&known.interrupt));
+            here.map(|(session, _)| *session).collect()
         };
         let active = |slot: &CachePadded<Slot>| {
             // Relaxed: a moment old is good enough.
@@ -248,11 +258,16 @@ impl ActivityTable {
     /// sessions keeps nobody out.
     fn wait_event(&self, session: u32) -> Option<WaitEvent> {
         let numbers = self.numbers.lock();
-        let interrupt = numbers.interrupts.get(&session)?;
+        let interrupt = &numbers.sessions.get(&session)?.interrupt;
         match WaitEvent::of(interrupt) {
             None if interrupt.core().is_some_and(runtime::watchdog::is_held) => Some(WaitEvent::Held),
             wait_event => wait_event,
         }
+    }
+
+    /// The user that a session logged in as; `None` once the session has ended.
+    pub fn user(&self, session: u32) -> Option<Arc<str>> {
+        self.numbers.lock().sessions.get(&session).map(|known| Arc::clone(&known.user))
     }
 
     /// The database of each session.
@@ -389,7 +404,8 @@ impl Drop for ActivitySlot {
         slot.state.store(0, Ordering::Relaxed);
         slot.transaction.store(0, Ordering::Relaxed);
         slot.statement.store(0, Ordering::Relaxed);
-        self.table.numbers.lock().interrupts.remove(&self.session);
+        let ended = self.table.numbers.lock().sessions.remove(&self.session);
+        drop(ended); // It frees memory, so the lock is given back before.
         self.table.free.lock().slots.push(self.slot);
     }
 }

@@ -2,6 +2,7 @@
 //! wait and idle, and the read-only settings.
 
 use crate::common::{Server, pid};
+use crate::roles::session_of;
 use std::time::{Duration, Instant};
 
 /// Waits until a query's only value is as expected.
@@ -169,4 +170,42 @@ fn settings_tell_what_the_server_is() {
         assert_eq!(refused.code(), Some(&postgres::error::SqlState::UNDEFINED_OBJECT), "{name}");
         assert_eq!(server.psql(&format!("select count(*) from pg_settings where name = '{name}'")), "0");
     }
+}
+
+#[test]
+fn each_session_has_the_user_that_it_logged_in_as() {
+    let server = Server::start(&[]);
+    let long = "é".repeat(40);
+    let names = ["alice", "Bob \"the\" builder", "Ünïcode ☃", "null", long.as_str()];
+    let mut sessions: Vec<_> = names.map(|name| session_of(&server, name)).into_iter().collect();
+    let pids: Vec<i32> = sessions.iter_mut().map(pid).collect();
+    let mut admin = server.connect();
+    let own = pid(&mut admin);
+
+    // The viewer does not matter: each sees the same users.
+    let query = "select a.pid, a.usename::text, a.usesysid, r.rolname::text, b.usename = a.usename
+        from pg_stat_activity a left join pg_roles r on r.oid = a.usesysid join pg_stat_activity b using (pid)";
+    for viewer in sessions.iter_mut().chain([&mut admin]) {
+        let rows = viewer.query(query, &[]).unwrap();
+        assert_eq!(rows.len(), 6);
+        for row in rows {
+            let (number, user): (i32, String) = (row.get(0), row.get(1));
+            let role: (Option<u32>, Option<&str>) = (row.get(2), row.get(3));
+            let at = pids.iter().position(|pid| *pid == number);
+            // A name is cut at 63 bytes, between characters.
+            let name = at.map_or("postgres", |at| names[at].get(..62).unwrap_or(names[at]));
+            assert_eq!(user, name);
+            // Only roles of `pg_roles` have a number.
+            assert_eq!(role, if number == own { (Some(10), Some("postgres")) } else { (None, None) });
+            assert!(row.get::<_, bool>(4));
+        }
+    }
+
+    // A later session in the same slot has its own user.
+    drop(sessions);
+    let gone = "select count(*)::text from pg_stat_activity";
+    becomes(&mut admin, gone, "1");
+    let mut next = session_of(&server, "next");
+    let users = "select string_agg(usename::text, ',' order by usename) from pg_stat_activity";
+    becomes(&mut next, users, "next,postgres");
 }

@@ -34,6 +34,7 @@ mod portals;
 mod protocol;
 mod psql;
 mod reload;
+mod roles;
 mod serve;
 mod shares;
 mod soak;

@@ -125,8 +125,8 @@ pub struct Activity {
     pub pid: i32,
     /// Its database's OID and name.
     pub database: (u32, String),
-    /// Its user.
-    pub user: String,
+    /// The user that it logged in as: the role's OID, if `pg_roles` has that role, and the name.
+    pub user: (Option<u32>, String),
     /// `application_name`.
     pub application: String,
     /// `active`, `idle`, `idle in transaction` or `idle in transaction (aborted)`.

@@ -3,7 +3,7 @@
 use sync::profile;
 use txn::AdvisoryKey;
 
-use super::super::{BOOTSTRAP_ROLE, Catalog};
+use super::super::Catalog;
 use super::indexes::indexes_of;
 use super::{Locked, Result, Rows, System, array, int2, oid, text, yes};
 use values::types::{Value, oid as types};
@@ -73,8 +73,8 @@ pub(super) fn activity(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
             ("datid", oid(session.database.0)),
             ("datname", text(session.database.1)),
             ("pid", Value::Int4(session.pid)),
-            ("usesysid", oid(BOOTSTRAP_ROLE)),
-            ("usename", text(session.user)),
+            ("usesysid", session.user.0.map_or(Value::Null, oid)),
+            ("usename", text(session.user.1)),
             ("application_name", text(session.application)),
             ("backend_start", Value::Timestamptz(started)),
             ("xact_start", time(transaction)),

@@ -481,18 +481,22 @@ impl System for SessionEnvironment {
             entry.map_or_else(String::new, |entry| entry.name.clone())
         };
         let time = |time: i64| (time != 0).then_some(time);
-        let activity = |seen: &crate::activity::Activity| Activity {
-            pid: seen.session as i32,
-            database: (seen.database, name(seen.database)),
-            user: self.user.to_string(),
-            application: seen.application.clone(),
-            state: seen.state.as_str(),
-            query: seen.query.clone(),
-            started: (seen.started, time(seen.transaction), time(seen.statement)),
-            changed: seen.changed,
-            waits: seen.wait_event.map(WaitEvent::names),
+        let activity = |seen: crate::activity::Activity| {
+            // A session that has ended since has no row.
+            let user = self.shared.activity.user(seen.session)?;
+            Some(Activity {
+                pid: seen.session as i32,
+                database: (seen.database, name(seen.database)),
+                user: (self.role_oid(&user), user.to_string()),
+                application: seen.application,
+                state: seen.state.as_str(),
+                query: seen.query,
+                started: (seen.started, time(seen.transaction), time(seen.statement)),
+                changed: seen.changed,
+                waits: seen.wait_event.map(WaitEvent::names),
+            })
         };
-        sessions.iter().map(activity).collect()
+        sessions.into_iter().filter_map(activity).collect()
     }
 
     fn cursors(&self) -> Vec<Cursor> {

@@ -99,7 +99,8 @@ impl Session {
         user: &str,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Session, SqlError> {
-        let slot = shared.activity.take_slot(definitions.oid, interrupt).ok_or_else(|| {
+        let user: Arc<str> = user.into();
+        let slot = shared.activity.take_slot(definitions.oid, &user, interrupt).ok_or_else(|| {
             SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
         })?;
         // DROP DATABASE closes the database before it looks for taken slots. So one of the two sees
@@ -110,13 +111,7 @@ impl Session {
         let txn = shared.engine.session().map_err(from_txn)?;
         txn.set_label(slot.session);
         Ok(Session {
-            environment: SessionEnvironment::new(
-                shared,
-                definitions,
-                txn,
-                user.into(),
-                (slot.session, interrupt),
-            ),
+            environment: SessionEnvironment::new(shared, definitions, txn, user, (slot.session, interrupt)),
             shared: Arc::clone(shared),
             block: Block::default(),
             unnamed: None,
