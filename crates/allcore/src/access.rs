@@ -56,7 +56,7 @@ pub fn tls(settings: &ServeSettings) -> Result<Option<Arc<server::tls::Offer>>, 
     }
 }
 
-/// Sessions reserved for superusers: the number from the settings, or the default if it leaves
+/// Sessions reserved for `postgres`: the number from the settings, or the default if it leaves
 /// sessions to others.
 pub fn reserved(settings: &ServeSettings, max_connections: usize) -> Result<usize, String> {
     match settings.superuser_reserved_connections {

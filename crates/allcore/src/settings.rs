@@ -166,7 +166,7 @@ pub struct ServeSettings {
     /// Most sessions at one time; a further one is refused with 53300 [default: 5000]
     #[arg(long, value_name = "N", env = "ALLCORE_MAX_CONNECTIONS", value_parser = at_least_one)]
     pub max_connections: Option<usize>,
-    /// Sessions among these that are reserved for superusers [default: 3]
+    /// Sessions among these that are reserved for the user postgres [default: 3]
     #[arg(long, value_name = "N", env = "ALLCORE_SUPERUSER_RESERVED_CONNECTIONS")]
     pub superuser_reserved_connections: Option<usize>,
     /// Most connections at one time that have not logged in yet [default: as --max-connections, at
@@ -210,7 +210,7 @@ pub struct ServeSettings {
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:5432";
 /// The default number of sessions at one time.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 5000;
-/// The default number of sessions reserved for superusers.
+/// The default number of sessions reserved for the user `postgres`.
 pub const DEFAULT_RESERVED: usize = 3;
 
 impl ServeSettings {

@@ -186,11 +186,11 @@ impl Connection {
         }
     }
 
-    /// Whether the session goes to the reserve worker: an administrator's session that begins while
+    /// Whether the session goes to the reserve worker: a session of `postgres` that begins while
     /// SQL holds every core. It can look for the statements that hold them, and cancel those.
     fn needs_reserve(&self) -> bool {
         runtime::watchdog::all_held()
-            && self.request.as_ref().is_some_and(|asked| self.shared.database.is_superuser(&asked.user))
+            && self.request.as_ref().is_some_and(|asked| self.shared.database.has_reserve(&asked.user))
     }
 
     /// Gives the session the settings of a new policy. A client that is not in yet keeps the former

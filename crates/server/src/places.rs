@@ -49,7 +49,7 @@ const ENDED_MORE: usize = 8;
 pub struct Limits {
     /// Sessions.
     pub sessions: usize,
-    /// Sessions reserved for superusers, among these.
+    /// Sessions reserved for the user `postgres`, among these.
     pub reserved: usize,
     /// Connections on their way in.
     pub logins: usize,
@@ -284,7 +284,7 @@ impl Place {
     }
 
     /// Takes a place of a session, or refuses it if there are too many.
-    pub fn enter(&mut self, superuser: bool, limits: &Limits) -> Result<(), SqlError> {
+    pub fn enter(&mut self, has_reserve: bool, limits: &Limits) -> Result<(), SqlError> {
         self.check()?;
         let mut counts = self.places.0.lock();
         let free = limits.sessions.saturating_sub(counts.sessions + counts.kept(limits));
@@ -292,9 +292,9 @@ impl Place {
             drop(counts);
             return Err(too_many());
         }
-        if free <= limits.reserved && !superuser {
+        if free <= limits.reserved && !has_reserve {
             drop(counts);
-            let message = "remaining connection slots are reserved for roles with the SUPERUSER attribute";
+            let message = "remaining connection slots are reserved for the role \"postgres\"";
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
         }
         counts.change(&mut self.stage, Stage::Session, self.holder, limits);
@@ -361,10 +361,10 @@ mod tests {
     }
 
     /// Sessions of `peer`, as many as get in.
-    fn sessions_of(places: &Arc<Places>, peer: &Peer, superuser: bool) -> Vec<Place> {
+    fn sessions_of(places: &Arc<Places>, peer: &Peer, has_reserve: bool) -> Vec<Place> {
         let arrivals = std::iter::repeat_with(|| places.arrive(peer, &LIMITS));
         let entered =
-            arrivals.map_while(|mut place| place.enter(superuser, &LIMITS).is_ok().then_some(place));
+            arrivals.map_while(|mut place| place.enter(has_reserve, &LIMITS).is_ok().then_some(place));
         entered.take(100).collect()
     }
 
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_sessions_of_a_superuser_leave_others_and_superusers_places() {
+    fn ended_sessions_of_postgres_leave_others_and_postgres_places() {
         let places = Arc::<Places>::default();
         let mut ended = sessions_of(&places, &user(1), true);
         assert_eq!(ended.len(), 20);

@@ -45,7 +45,7 @@ pub struct Policy {
     pub login_limit: Duration,
     /// Most connections on their way in at one time.
     pub max_logins: usize,
-    /// Sessions reserved for superusers.
+    /// Sessions reserved for the user `postgres`.
     pub reserved: usize,
     /// Settings with which sessions begin: names and values.
     pub settings: Vec<(String, String)>,

@@ -279,9 +279,10 @@ impl Database {
         self.shared.set_read_only_settings(settings);
     }
 
-    /// Whether a user of this name is a superuser, for whom some of the sessions are reserved.
+    /// Whether some of the sessions are reserved for this user. Every role is a superuser, so the
+    /// reserve is for the role `postgres` alone.
     #[must_use]
-    pub fn is_superuser(&self, user: &str) -> bool {
+    pub fn has_reserve(&self, user: &str) -> bool {
         user == BOOTSTRAP_NAME
     }
 

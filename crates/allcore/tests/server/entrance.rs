@@ -333,7 +333,7 @@ fn connections_beyond_the_limits_are_told_so() {
     };
     let _ordinary = [held("ada"), held("ada")];
     let full = |message: &str| ("53300".to_owned(), "FATAL".to_owned(), message.to_owned());
-    let message = "remaining connection slots are reserved for roles with the SUPERUSER attribute";
+    let message = "remaining connection slots are reserved for the role \"postgres\"";
     assert_eq!(refused("ada"), full(message));
     let _reserved = held("postgres");
     assert_eq!(refused("postgres"), full("sorry, too many clients already"));

@@ -192,7 +192,7 @@ fn open(
     place: &mut Place,
     wire: &mut Wire<'_, '_>,
 ) -> Result<Live, SqlError> {
-    place.enter(shared.database.is_superuser(&request.user), &shared.limits())?;
+    place.enter(shared.database.has_reserve(&request.user), &shared.limits())?;
     let mut session = shared.database.connect(&request.database, &request.user, wire.interrupt())?;
     for (settings, by_client) in [(&policy.settings, false), (&request.settings, true)] {
         for (name, value) in settings {

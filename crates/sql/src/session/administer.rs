@@ -10,7 +10,7 @@ use runtime::interrupt::{self, Reason};
 use runtime::wait_event::{self, WaitEvent};
 
 use super::environment::SessionEnvironment;
-use crate::shared::{BOOTSTRAP_NAME, wait_history};
+use crate::shared::wait_history;
 use execution::from_txn;
 use sync::profile;
 use values::error::{SqlError, SqlState};
@@ -33,8 +33,8 @@ impl SessionEnvironment {
             let session = session();
             Ok(Datum::Bool(session.is_some_and(|session| self.shared.activity.interrupt(session, reason))))
         };
+        // Every role is a superuser, so every role may switch them.
         let switch = |action: &dyn Fn()| {
-            self.require_superuser(name)?;
             action();
             Ok(Datum::Text(""))
         };
@@ -56,10 +56,7 @@ impl SessionEnvironment {
             "allcore_lock_profile_disable" => switch(&profile::disable),
             "allcore_lock_profile_reset" => switch(&profile::reset),
             "allcore_wait_history_start" => match arguments.first().and_then(Datum::as_i64) {
-                Some(millis) => {
-                    let started = self.require_superuser(name).and_then(|()| self.start_wait_history(millis));
-                    started.map(|()| Datum::Text(""))
-                }
+                Some(millis) => self.start_wait_history(millis).map(|()| Datum::Text("")),
                 None => Ok(Datum::Null),
             },
             "allcore_wait_history_stop" => switch(&|| self.shared.wait_history.stop()),
@@ -81,15 +78,6 @@ impl SessionEnvironment {
             }
             _ => return None,
         })
-    }
-
-    /// Error 42501 for a user who is no superuser.
-    fn require_superuser(&self, function: &str) -> Result<(), SqlError> {
-        if *self.user == *BOOTSTRAP_NAME {
-            return Ok(());
-        }
-        let message = format!("permission denied for function {function}");
-        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
     }
 
     fn start_wait_history(&self, millis: i64) -> Result<(), SqlError> {

@@ -199,7 +199,7 @@ fn locks<'a>(view: &View<'_>, most: usize) -> Vec<Line<'a>> {
         if view.state.locks == order { format!("{name}*") } else { name.to_owned() }
     };
     if view.sample.locks.is_empty() {
-        let how = "not profiled; a superuser starts it: select allcore_lock_profile_enable()";
+        let how = "not profiled; to start: select allcore_lock_profile_enable()";
         return vec![named("locks", how.to_owned())];
     }
     let heading = columns([
