@@ -218,6 +218,7 @@ impl Session {
                 self.environment.portals.clear();
                 self.environment.prepared.clear();
                 self.environment.discard();
+                self.environment.table.set("session_authorization", None, false)?;
                 self.environment.table.reset_all()?;
                 "DISCARD ALL"
             }

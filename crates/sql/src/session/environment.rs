@@ -63,6 +63,7 @@ pub(crate) struct SessionEnvironment {
     pub table: SettingsTable,
     /// The running transaction's, or the last one's.
     pub characteristics: Characteristics,
+    /// The user that logged in.
     pub user: Arc<str>,
     pub session: u32,
     /// When the statement came.
@@ -347,7 +348,11 @@ impl Environment for SessionEnvironment {
     }
 
     fn current_user(&self) -> String {
-        self.user.to_string()
+        self.table.current_user().to_owned()
+    }
+
+    fn session_user(&self) -> String {
+        self.table.session_user().to_owned()
     }
 
     fn current_database(&self) -> String {

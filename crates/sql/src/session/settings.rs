@@ -8,6 +8,7 @@ mod amounts;
 mod described;
 mod known;
 mod reload;
+mod role;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -290,6 +291,9 @@ impl SettingsTable {
     /// Puts a value in place; the one before.
     fn put(&mut self, at: usize, value: String) -> String {
         let before = std::mem::replace(&mut self.texts_mut().values[at], value);
+        if role::SETTINGS.contains(&KNOWN[at].name) {
+            self.role_changed();
+        }
         if KNOWN[at].reported && self.changed.iter().all(|(other, _)| *other != at) {
             self.changed.push((at, before.clone()));
         }
@@ -315,7 +319,7 @@ impl SettingsTable {
         Ok((at, value.map_or_else(|| self.texts.initial[at].clone(), str::to_owned)))
     }
 
-    /// Sets a setting.
+    /// Sets a setting. As in PostgreSQL, `session_authorization` takes `role` back.
     pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
         let (at, wanted) = self.wanted(name, value)?;
         let proper = self.apply(at, &wanted)?;
@@ -324,7 +328,7 @@ impl SettingsTable {
         let source = std::mem::replace(&mut texts.sources[at], source);
         let before = self.put(at, proper);
         self.undo.push(Undo { setting: at, before, source, local });
-        Ok(())
+        if KNOWN[at].name == "session_authorization" { self.set("role", Some("none"), local) } else { Ok(()) }
     }
 
     /// The text that SHOW would give after the setting takes a value, or its default. Fails if it
@@ -351,11 +355,12 @@ impl SettingsTable {
         Ok(())
     }
 
-    /// Resets everything.
+    /// Resets everything but the roles, as in PostgreSQL.
     pub fn reset_all(&mut self) -> Result<(), SqlError> {
         let settable = |known: &&Known| {
             !matches!(known.kind, Kind::Fixed | Kind::ReadOnly(_))
                 && !characteristics::SETTINGS.contains(&known.name)
+                && !role::SETTINGS.contains(&known.name)
         };
         for known in KNOWN.iter().filter(settable) {
             self.set(known.name, None, false)?;
@@ -453,12 +458,7 @@ impl SettingsTable {
                 }
                 "UTF8".clone_into(&mut proper);
             }
-            "role" | "session_authorization"
-                if proper != *self.user && (known.name != "role" || proper != "none") =>
-            {
-                let message = format!("role \"{proper}\" does not exist");
-                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-            }
+            "role" | "session_authorization" => self.check_role(known.name, &proper)?,
             "standard_conforming_strings" if proper == "off" => {
                 return Err(SqlError::unsupported("standard_conforming_strings = off"));
             }
@@ -496,17 +496,6 @@ impl SettingsTable {
         let most = self.statement_memory.min(default_statement_memory());
         self.work_mem = memory::within(self.wanted.0, most);
         self.maintenance_work_mem = memory::within(self.wanted.1, most);
-    }
-
-    fn set_search_path(&mut self, mut names: Vec<String>) {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        for name in names.iter_mut().filter(|name| *name == "$user") {
-            (*self.user).clone_into(name);
-        }
-        self.search_path = names.into();
-        let mut hasher = DefaultHasher::new();
-        self.search_path.hash(&mut hasher);
-        self.path_key = hasher.finish();
     }
 
     fn set_date_style(&mut self, value: &str) -> Option<String> {
