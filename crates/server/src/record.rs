@@ -10,7 +10,8 @@
 //!    them.
 //! 3. Errors on which the operator has to act come at most once a second. The next line has the
 //!    number of those left out, so none goes unnoticed.
-//! 4. The spin lock of the refusals is free while a line is logged.
+//! 4. No line has the password that a statement gives a role.
+//! 5. The spin lock of the refusals is free while a line is logged.
 
 mod refusals;
 
@@ -156,10 +157,11 @@ pub fn failure(peer: &Peer, session: &Session, fault: &SqlError) {
     if !log::log_enabled!(level) {
         return;
     }
-    let (code, from, message) = (fault.code.as_str(), Origin(peer), OneLine(&fault.message));
+    let (message, statement) = session.failure_for_log(fault);
+    let (code, from, message) = (fault.code.as_str(), Origin(peer), OneLine(&message));
     let place = fault.position.map(|position| format!(" at character {position}")).unwrap_or_default();
     let (user, number) = (session.user(), session.id());
-    match session.failed_statement() {
+    match statement {
         Some(statement) => log::log!(
             level,
             sqlstate = code,

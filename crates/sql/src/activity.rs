@@ -17,6 +17,7 @@ use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::{CachePadded, Caption, OnceLock, SpinLock, assert_apart};
 
 use crate::clock::clock;
+use crate::log_text;
 
 /// The state of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -247,6 +248,7 @@ impl ActivityTable {
         let seconds = lasted.as_secs_f64();
         let running = self.running_on(core);
         for (session, query) in &running {
+            let query = log_text::statement(query);
             log::warn!("{name} has been held for {seconds:.1} s by session {session}: {query}");
         }
         if running.is_empty() {

@@ -10,6 +10,7 @@ pub mod activity;
 mod clock;
 pub mod database;
 pub mod embedded;
+mod log_text;
 pub mod session;
 mod shared;
 mod units;

@@ -43,10 +43,12 @@ mod suspend;
 mod transaction;
 mod uncommitted;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtime::interrupt::{Interrupt, Reason};
+use sync::Caption;
 
 use block::Block;
 use environment::SessionEnvironment;
@@ -57,6 +59,7 @@ pub use settings::check_setting;
 
 use crate::activity::{ActivitySlot, State};
 use crate::clock::clock;
+use crate::log_text;
 use crate::shared::definitions::Definitions;
 use crate::shared::{Shared, no_database};
 use execution::client::{Client, Notice};
@@ -395,11 +398,14 @@ impl Session {
         self.environment.table.logs_errors
     }
 
-    /// The text of the statement that has failed, where it is to be logged; as much as
-    /// `pg_stat_activity` shows.
+    /// An error's message for the log, and the failed statement's text if the settings ask for it.
+    /// The text is as much as `pg_stat_activity` shows. Neither has the password of a role.
     #[must_use]
-    pub fn failed_statement(&self) -> Option<String> {
-        self.environment.table.logs_failed_statements.then(|| self.slot.text())
+    pub fn failure_for_log<'e>(&self, error: &'e SqlError) -> (Cow<'e, str>, Option<String>) {
+        let text = self.slot.text();
+        let statement = self.environment.table.logs_failed_statements;
+        let statement = statement.then(|| log_text::statement(&text).into_owned());
+        (log_text::message(error, &text, Caption::MOST), statement)
     }
 
     /// The user.
@@ -516,7 +522,7 @@ impl Session {
         log::info!(
             session = self.slot.session,
             user = &*self.environment.user,
-            statement = text;
+            statement = &*log_text::statement(text);
             "duration: {milliseconds:.3} ms"
         );
     }
