@@ -8,10 +8,9 @@ pub fn from_txn(error: txn::Error) -> SqlError {
     use txn::Error;
     match error {
         Error::Storage(error) => from_storage(&error),
-        Error::Serialization => SqlError::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "could not serialize access due to concurrent update",
-        ),
+        Error::Serialization | Error::ConcurrentDelete => {
+            SqlError::new(SqlState::SERIALIZATION_FAILURE, error.to_string())
+        }
         Error::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
             .with_hint("See server log for query details."),
         Error::LockNotAvailable | Error::LockTimeout => {

@@ -12,6 +12,8 @@ pub enum Error {
     /// Repeatable read met a row that a transaction outside its snapshot changed, or the write
     /// would have replaced a row that the snapshot sees (40001).
     Serialization,
+    /// Repeatable read wrote to a row that a transaction outside its snapshot deleted (40001).
+    ConcurrentDelete,
     /// This wait closed a circle of waits (40P01).
     Deadlock,
     /// The lock was not free at once (55P03).
@@ -38,6 +40,7 @@ impl fmt::Display for Error {
         match self {
             Error::Storage(error) => error.fmt(f),
             Error::Serialization => f.write_str("could not serialize access due to concurrent update"),
+            Error::ConcurrentDelete => f.write_str("could not serialize access due to concurrent delete"),
             Error::Deadlock => f.write_str("deadlock detected"),
             Error::LockNotAvailable => f.write_str("could not obtain lock"),
             Error::LockTimeout => f.write_str("canceling statement due to lock timeout"),

@@ -468,6 +468,18 @@ impl Inner {
         Ok(end.map(|end| end.by).filter(|&by| by != 0 && by != self.txid.get()))
     }
 
+    /// The error of repeatable read for a write to the row read as `seen`, which another
+    /// transaction has changed or deleted since. As in PostgreSQL, a new key is a change.
+    #[cold]
+    pub(super) fn conflict(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Error, Error> {
+        let found = tree.get(self.engine.store(), key, Stamp::decode)?;
+        let Some(present) = found.flatten() else { return Ok(Error::ConcurrentDelete) };
+        Ok(match self.ended(present, Origin::Seen(seen), &mut Vec::new())? {
+            Some(End { goes_on: None, .. }) => Error::ConcurrentDelete,
+            _ => Error::Serialization,
+        })
+    }
+
     /// The newest version that is not by the writer of `written`, which runs. Its undo stays: the
     /// writer ran after this session's snapshot was taken, so the horizon is below it.
     fn former(&self, written: Stamp, row: &mut Vec<u8>) -> Result<Former, Error> {

@@ -290,7 +290,7 @@ impl Inner {
 
     pub(super) fn update(&self, tree: &Tree, key: &[u8], seen: Stamp, row: &[u8]) -> Result<Outcome, Error> {
         let judgement = self.write(tree, key, Kind::Update(seen, row))?;
-        self.outcome(judgement)
+        self.outcome((tree, key, seen), judgement)
     }
 
     pub(super) fn update_keys(
@@ -301,7 +301,7 @@ impl Inner {
         row: &[u8],
     ) -> Result<Outcome, Error> {
         let judgement = self.write(tree, key, Kind::UpdateKeys(seen, row))?;
-        self.outcome(judgement)
+        self.outcome((tree, key, seen), judgement)
     }
 
     pub(super) fn delete(
@@ -315,15 +315,19 @@ impl Inner {
         if judgement == Judgement::Write {
             purge::count_deletion(tree.id);
         }
-        self.outcome(judgement)
+        self.outcome((tree, key, seen), judgement)
     }
 
-    fn outcome(&self, judgement: Judgement) -> Result<Outcome, Error> {
+    fn outcome(
+        &self,
+        (tree, key, seen): (&Tree, &[u8], Stamp),
+        judgement: Judgement,
+    ) -> Result<Outcome, Error> {
         let strict = self.isolation.get() == Isolation::RepeatableRead;
         match judgement {
             Judgement::Write => Ok(Outcome::Done),
             Judgement::SelfChanged => Ok(Outcome::SelfChanged),
-            Judgement::Changed(_) | Judgement::Gone(_) if strict => Err(Error::Serialization),
+            Judgement::Changed(_) | Judgement::Gone(_) if strict => Err(self.conflict(tree, key, seen)?),
             Judgement::Changed(_) => Ok(Outcome::Changed),
             _ => Ok(Outcome::Gone),
         }

@@ -68,6 +68,62 @@ fn repeatable_read_puts_no_row_in_the_place_of_one_that_it_sees() {
 }
 
 #[test]
+fn repeatable_read_tells_a_deletion_from_an_update() {
+    Bench::new("deleted-or-changed").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        let keys = ["changed", "gone", "moved", "other", "replaced at once", "twice"];
+        a.alone(|| keys.iter().for_each(|key| assert_eq!(a.put(key, "1"), InsertOutcome::Done)));
+        let refused = |key: &str, error: Error| {
+            for delete in [false, true] {
+                b.start(RepeatableRead);
+                let seen = b.stamp(key).unwrap();
+                let outcome = match delete {
+                    true => b.delete(&table(), key.as_bytes(), seen),
+                    false => b.update(&table(), key.as_bytes(), seen, b"9"),
+                };
+                assert_eq!(outcome, Ok(Outcome::Done), "{key}");
+                b.rollback().unwrap();
+            }
+            // The transaction keeps its snapshot while the other one commits.
+            b.start(RepeatableRead);
+            let seen = b.stamp(key).unwrap();
+            a.alone(|| match key {
+                "changed" => assert_eq!(a.set(key, "2"), Outcome::Done),
+                "gone" | "other" => assert_eq!(a.remove(key), Outcome::Done),
+                "moved" => {
+                    let seen = a.stamp(key).unwrap();
+                    assert_eq!(a.delete_moved(&table(), b"moved", seen, b"to"), Ok(Outcome::Done));
+                    assert_eq!(a.put("to", "1"), InsertOutcome::Done);
+                }
+                "replaced at once" => {
+                    assert_eq!(a.remove(key), Outcome::Done);
+                    a.statement_start().unwrap();
+                    assert_eq!(a.put(key, "2"), InsertOutcome::Done);
+                }
+                _ => assert_eq!(a.set(key, "2"), Outcome::Done),
+            });
+            match key {
+                "other" => assert_eq!(a.alone(|| a.put(key, "2")), InsertOutcome::Done),
+                "twice" => assert_eq!(a.alone(|| a.set(key, "3")), Outcome::Done),
+                _ => {}
+            }
+            b.statement_start().unwrap();
+            let savepoint = b.savepoint();
+            assert_eq!(b.update(&table(), key.as_bytes(), seen, b"9"), Err(error.clone()), "{key}");
+            b.rollback_to(savepoint).unwrap();
+            assert_eq!(b.delete(&table(), key.as_bytes(), seen), Err(error), "{key}");
+            b.rollback().unwrap();
+        };
+        for key in ["changed", "moved", "twice"] {
+            refused(key, Error::Serialization);
+        }
+        for key in ["gone", "other", "replaced at once"] {
+            refused(key, Error::ConcurrentDelete);
+        }
+    });
+}
+
+#[test]
 fn read_committed_learns_that_a_row_has_changed() {
     Bench::new("changed").run(|engine| {
         let (a, b) = (engine.session().unwrap(), engine.session().unwrap());

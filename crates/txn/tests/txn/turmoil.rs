@@ -108,7 +108,13 @@ fn transaction(session: &TxnSession, done: &AtomicU64) {
             }
             (
                 Ok(false)
-                | Err(Error::Deadlock | Error::Serialization | Error::LockNotAvailable | Error::LockTimeout),
+                | Err(
+                    Error::Deadlock
+                    | Error::Serialization
+                    | Error::ConcurrentDelete
+                    | Error::LockNotAvailable
+                    | Error::LockTimeout,
+                ),
                 _,
             ) => {
                 return session.rollback().unwrap();
