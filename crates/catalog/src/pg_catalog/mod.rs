@@ -93,6 +93,13 @@ pub(crate) fn table_by_name(schema: u32, name: &str) -> Option<&'static Arc<Tabl
     RELATIONS.by_name.get(&schema)?.get(name)
 }
 
+/// Whether a system relation is a view.
+#[must_use]
+pub fn is_view(oid: u32) -> bool {
+    let lists = definitions::PG_CATALOG.iter().chain(definitions::INFORMATION_SCHEMA);
+    lists.into_iter().any(|definition| definition.view && definition.oid == oid)
+}
+
 /// The system relations, and whether each is a view.
 fn all() -> impl Iterator<Item = (&'static Arc<Table>, bool)> {
     let lists = definitions::PG_CATALOG.iter().chain(definitions::INFORMATION_SCHEMA);

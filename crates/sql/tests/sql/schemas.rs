@@ -163,3 +163,39 @@ fn the_systems_schemas_take_no_objects() {
     drop(s);
     database.shutdown().expect("closes");
 }
+
+/// The errors are PostgreSQL 18's. It would drop a view of the system.
+#[test]
+fn a_drop_of_another_kind_names_the_right_one() {
+    let folder = Folder::new("drop-kinds");
+    let database = folder.open();
+    let mut s = session(&database, 0);
+    run(&mut s, "CREATE TABLE t (a int PRIMARY KEY); CREATE SEQUENCE q");
+    for (statement, code, message, hint) in [
+        ("DROP VIEW t", "42809", "\"t\" is not a view", "Use DROP TABLE to remove a table."),
+        ("DROP VIEW q", "42809", "\"q\" is not a view", "Use DROP SEQUENCE to remove a sequence."),
+        ("DROP VIEW pg_class", "42809", "\"pg_class\" is not a view", "Use DROP TABLE to remove a table."),
+        ("DROP TABLE pg_roles", "42809", "\"pg_roles\" is not a table", "Use DROP VIEW to remove a view."),
+        ("DROP INDEX pg_roles", "42809", "\"pg_roles\" is not an index", "Use DROP VIEW to remove a view."),
+        (
+            "DROP SEQUENCE pg_roles",
+            "42809",
+            "\"pg_roles\" is not a sequence",
+            "Use DROP VIEW to remove a view.",
+        ),
+        ("DROP VIEW pg_roles", "42501", "permission denied: \"pg_roles\" is a system catalog", ""),
+        (
+            "DROP VIEW IF EXISTS information_schema.tables",
+            "42501",
+            "permission denied: \"tables\" is a system catalog",
+            "",
+        ),
+        ("DROP TABLE pg_class", "42501", "permission denied: \"pg_class\" is a system catalog", ""),
+        ("DROP VIEW nothing", "42P01", "view \"nothing\" does not exist", ""),
+    ] {
+        let error = fails(&mut s, statement, code);
+        assert_eq!((&*error.message, error.hint.as_deref().unwrap_or("")), (message, hint), "{statement}");
+    }
+    drop(s);
+    database.shutdown().expect("closes");
+}

@@ -26,7 +26,7 @@ use super::super::Session;
 use super::dependents::{self, Object};
 use super::{sequence, skipping};
 use crate::shared::system;
-use catalog::{Change, ForeignKey, Relation, Table};
+use catalog::{Change, ForeignKey, Relation, Table, pg_catalog};
 use execution::client::Client;
 use execution::from_txn;
 use query::plan::{ObjectKind, QualifiedName};
@@ -163,16 +163,29 @@ fn hinted(session: &Session, name: &QualifiedName, error: SqlError) -> SqlError 
     let found = session.find_relation(name).filter(|_| error.code == SqlState::WRONG_OBJECT_TYPE);
     match found {
         None => error,
+        Some(found) if is_view(&found) => error.with_hint("Use DROP VIEW to remove a view."),
         Some(Relation::Table(_)) => error.with_hint("Use DROP TABLE to remove a table."),
         Some(Relation::Sequence(_)) => error.with_hint("Use DROP SEQUENCE to remove a sequence."),
         Some(Relation::Index(..)) => error.with_hint("Use DROP INDEX to remove an index."),
     }
 }
 
+/// Whether a relation is a view. Only the system has views.
+fn is_view(relation: &Relation) -> bool {
+    matches!(relation, Relation::Table(table) if pg_catalog::is_view(table.oid))
+}
+
 /// Resolves a name of DROP and locks the object; None when there is none.
 fn locked(session: &mut Session, kind: ObjectKind, name: &QualifiedName) -> Result<Option<Object>, SqlError> {
     let lock = TableLock::AccessExclusive;
+    let not_a = |kind: &str| {
+        let message = format!("\"{}\" is not a {kind}", name.name);
+        SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+    };
     Ok(match kind {
+        ObjectKind::Table if session.find_relation(name).is_some_and(|found| is_view(&found)) => {
+            return Err(not_a("table"));
+        }
         ObjectKind::Table => session.locked_table(name, lock)?.map(|table| Object::Table(table.oid)),
         ObjectKind::Sequence => {
             sequence::locked_named(session, name, lock)?.map(|sequence| Object::Sequence(sequence.oid))
@@ -181,10 +194,11 @@ fn locked(session: &mut Session, kind: ObjectKind, name: &QualifiedName) -> Resu
             session.locked_index(name, lock)?.map(|(table, index)| Object::Index(table, index))
         }
         ObjectKind::View => match session.find_relation(name) {
-            Some(_) => {
-                let message = format!("\"{}\" is not a view", name.name);
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            // The system's relations are refused before they are locked.
+            Some(found) if is_view(&found) => {
+                return Err(session.locked_table(name, lock).err().unwrap_or_else(|| not_a("view")));
             }
+            Some(_) => return Err(not_a("view")),
             None => None,
         },
         ObjectKind::Schema => {
