@@ -330,18 +330,22 @@ fn reload(
 
 /// Binds the addresses that serve metrics.
 fn bind_metrics(settings: &ServeSettings) -> Result<Vec<Bound>, String> {
-    let Some(text) = &settings.metrics else { return Ok(Vec::new()) };
+    let Some(text) = settings.metrics.as_ref().filter(|text| *text != "none") else { return Ok(Vec::new()) };
     let bind = |address| {
         let address = Address::Tcp(address);
         Bound::new(address.clone()).map_err(|fault| format!("cannot serve metrics at {address}: {fault}"))
     };
-    resolve(text)?.map(bind).collect()
+    resolve("--metrics", text)?.map(bind).collect()
 }
 
-/// The TCP addresses that a text names.
-fn resolve(text: &str) -> Result<impl Iterator<Item = SocketAddr> + use<>, String> {
+/// The TCP addresses that the value of an option names.
+fn resolve(option: &str, text: &str) -> Result<impl Iterator<Item = SocketAddr> + use<>, String> {
     #[expect(clippy::disallowed_methods, reason = "the command resolves names before the runtime starts")]
-    text.to_socket_addrs().map_err(|e| format!("cannot listen on {text}: {e}"))
+    let found = text.to_socket_addrs();
+    found.map_err(|fault| {
+        let advice = "give HOST:PORT, such as 127.0.0.1:5432, or 'none'";
+        format!("{option} {text} names no address: {fault}; {advice}")
+    })
 }
 
 /// The addresses of the settings, as the runtime takes them.
@@ -351,7 +355,7 @@ fn addresses(settings: &ServeSettings) -> Result<Vec<Address>, String> {
     let default = [DEFAULT_LISTEN.to_owned()];
     let named = if settings.listen.is_empty() { &default[..] } else { &settings.listen };
     for text in named.iter().filter(|text| *text != "none") {
-        for address in resolve(text)? {
+        for address in resolve("--listen", text)? {
             port = address.port();
             addresses.push(Address::Tcp(address));
         }

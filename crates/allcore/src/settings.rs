@@ -121,7 +121,7 @@ pub struct ServeSettings {
     pub cores: Option<usize>,
     /// NUMA node to run on, by the kernel's number: cores, memory and log; so that several servers
     /// share a machine [default: all nodes]
-    #[arg(long, value_name = "N", env = "ALLCORE_NODE")]
+    #[arg(long, value_name = "N", env = "ALLCORE_NODE", value_parser = node)]
     pub node: Option<usize>,
     /// Memory for the buffer pool, as in 2GiB [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE", env = "ALLCORE_BUFFERS")]
@@ -151,7 +151,8 @@ pub struct ServeSettings {
     #[arg(long, value_name = "BOOL", env = "ALLCORE_PRELOAD", num_args = 0..=1, require_equals = true,
         default_missing_value = "true")]
     pub preload: Option<bool>,
-    /// Address that serves the server's counts over HTTP, at /metrics, without a login
+    /// Address that serves the server's counts over HTTP, at /metrics, without a login; 'none' for
+    /// no address [default: none]
     #[arg(long, value_name = "HOST:PORT", env = "ALLCORE_METRICS")]
     pub metrics: Option<String>,
     /// Certificate chain (PEM) for TLS; needs --tls-key
@@ -167,7 +168,7 @@ pub struct ServeSettings {
     #[arg(long, value_name = "N", env = "ALLCORE_MAX_CONNECTIONS", value_parser = at_least_one)]
     pub max_connections: Option<usize>,
     /// Sessions among these that are reserved for the user postgres [default: 3]
-    #[arg(long, value_name = "N", env = "ALLCORE_SUPERUSER_RESERVED_CONNECTIONS")]
+    #[arg(long, value_name = "N", env = "ALLCORE_SUPERUSER_RESERVED_CONNECTIONS", value_parser = number)]
     pub superuser_reserved_connections: Option<usize>,
     /// Most connections at one time that have not logged in yet [default: as --max-connections, at
     /// least 128]
@@ -248,6 +249,15 @@ fn log_position(text: &str) -> Result<u64, String> {
 #[cfg(not(variants))]
 fn no_variants(_: &str) -> Result<String, String> {
     Err("this executable has no variants; 'make variants' builds target/variants/release/allcore".to_owned())
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("'{text}' is no whole number: give one, such as 3"))
+}
+
+fn node(text: &str) -> Result<usize, String> {
+    let advice = "give the kernel's number, such as 0 ('lscpu' lists the nodes)";
+    text.parse().map_err(|_| format!("'{text}' is no number of a NUMA node: {advice}"))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::Duration;
 
+use postgres::error::SqlState;
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
 use crate::clean;
@@ -17,6 +18,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 const LOGIN: Duration = Duration::from_secs(30);
 /// Sent with the login. The server gives up a look at its views that takes longer.
 const SETTINGS: &str = "-c statement_timeout=30s";
+
+/// Errors of a server that lacks a view, or a column of one.
+const ABSENT: [SqlState; 2] = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_COLUMN];
 
 /// Rows of one statement as text; `None` for NULL.
 pub(crate) type Rows = Vec<Vec<Option<String>>>;
@@ -80,6 +84,9 @@ impl Connection {
             Err(fault) => {
                 let is_lost = client.is_closed();
                 let why = reason(&fault);
+                if fault.code().is_some_and(|code| ABSENT.contains(code)) {
+                    return Err(format!("{} is no Allcore server of this version: {why}", self.place));
+                }
                 if is_lost {
                     self.client = None;
                     return Err(format!("the connection to {} is lost: {why}", self.place));
@@ -112,6 +119,12 @@ impl Connection {
 
     fn refusal(&self, fault: &Refusal) -> String {
         let why = match fault {
+            Refusal::Told(fault) if wants_password(fault) => {
+                "the server asks for a password: set PGPASSWORD, or run this on a terminal".to_owned()
+            }
+            Refusal::Told(fault) if is_foreign(fault) => {
+                format!("the server does not speak PostgreSQL's protocol: {}", reason(fault))
+            }
             Refusal::Told(fault) => reason(fault),
             Refusal::Silent => format!("the server says nothing for {} s", self.login.as_secs()),
             Refusal::Ended => "the thread that connects has ended".to_owned(),
@@ -149,6 +162,19 @@ fn wants_password(fault: &postgres::Error) -> bool {
         cause = inner.source();
     }
     text.contains("password missing")
+}
+
+/// Whether the server's bytes are no messages of the protocol, or it sends none.
+fn is_foreign(fault: &postgres::Error) -> bool {
+    let text = format!("{fault}: {}", reason(fault));
+    [
+        "unexpected message from server",
+        "error parsing response",
+        "bytes remaining on stream",
+        "connection closed",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
 }
 
 /// The server's message with its SQLSTATE, or the deepest cause.

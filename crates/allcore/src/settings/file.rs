@@ -87,7 +87,7 @@ impl ServeSettings {
             "listen" => Ok(()),
             "socket-dir" => put(&mut self.socket_dir, path()),
             "cores" => put(&mut self.cores, number()),
-            "node" => put(&mut self.node, text.parse().map_err(|_| format!("'{text}' is no number"))),
+            "node" => put(&mut self.node, super::node(text)),
             "memory" => put(&mut self.memory, text.parse()),
             "buffers" => put(&mut self.buffers, text.parse()),
             "auth" => put(&mut self.auth, choice::<AuthKind>(text)),
@@ -102,8 +102,7 @@ impl ServeSettings {
             "tls" => put(&mut self.tls, choice::<TlsKind>(text)),
             "max-connections" => put(&mut self.max_connections, number()),
             "superuser-reserved-connections" => {
-                let number = text.parse().map_err(|_| format!("'{text}' is no number"));
-                put(&mut self.superuser_reserved_connections, number)
+                put(&mut self.superuser_reserved_connections, super::number(text))
             }
             "max-logins" => put(&mut self.max_logins, number()),
             "authentication-timeout" => put(&mut self.authentication_timeout, text.parse()),

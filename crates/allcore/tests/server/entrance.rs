@@ -47,7 +47,7 @@ fn set_password(data: &Path, user: &str, password: &str) {
 }
 
 /// A server that asks for passwords; `postgres` has the password `secret`.
-fn guarded(extra: &[&str]) -> Server {
+pub fn guarded(extra: &[&str]) -> Server {
     let mut server = Server::start(extra);
     server.stop();
     set_password(&server.data(), "postgres", "secret");

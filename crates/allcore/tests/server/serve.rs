@@ -315,6 +315,33 @@ fn help_names_every_setting() {
     }
 }
 
+#[test]
+fn wrong_values_of_options_are_refused_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    for (option, value, advice) in [
+        ("--node", "abc", "'abc' is no number of a NUMA node: give the kernel's number, such as 0"),
+        ("--node", "-1", "is no number of a NUMA node"),
+        ("--superuser-reserved-connections", "x", "'x' is no whole number: give one, such as 3"),
+        ("--metrics", "off", "--metrics off names no address: "),
+        ("--metrics", "9187", "give HOST:PORT, such as 127.0.0.1:5432, or 'none'"),
+        ("--listen", "abc", "--listen abc names no address: "),
+    ] {
+        let output =
+            allcore().args(["serve", "--data", data, &format!("{option}={value}")]).output().unwrap();
+        let said = text(&output);
+        assert!(!output.status.success() && said.contains(advice), "{option} {value}: {said}");
+    }
+}
+
+#[test]
+fn a_server_has_no_metrics_on_none() {
+    let server = Server::start(&["--metrics", "none"]);
+    let log = server.log();
+    assert!(!log.contains("metrics at"), "{log}");
+}
+
 #[cfg(not(variants))]
 #[test]
 fn the_shipped_executable_names_the_one_that_has_variants() {

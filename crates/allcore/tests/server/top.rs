@@ -13,6 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::common::{Server, allcore, free_port, text};
+use crate::entrance::guarded;
 use crate::metrics;
 
 /// A program in a terminal of its own.
@@ -273,4 +274,50 @@ fn a_refusal_is_one_line() {
     let refusal = text(&output);
     assert!(!output.status.success() && !refusal.contains('\u{1b}'), "{refusal}");
     assert!(refusal.contains("database \"missing?c\" does not exist (3D000)"), "{refusal}");
+}
+
+/// Output of one frame of a server at this port that fails.
+fn refused(port: u16) -> String {
+    let mut command = allcore();
+    command.args(["top", "--once", "--port", &port.to_string()]).env_remove("PGPASSWORD");
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let refusal = text(&output);
+    assert!(!output.status.success() && refusal.lines().count() == 1, "{refusal}");
+    refusal
+}
+
+#[test]
+fn a_missing_password_and_a_server_of_another_kind_are_named() {
+    let server = guarded(&[]);
+    let refusal = refused(server.port);
+    let advice = "the server asks for a password: set PGPASSWORD, or run this on a terminal";
+    assert!(refusal.contains(advice), "{refusal}");
+
+    // Each answers the first message alike: a web server, and a server without Allcore's views.
+    let mut absent = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I".to_vec();
+    let fields = b"SERROR\0VERROR\0C42P01\0Mrelation \"allcore_workers\" does not exist\0\0";
+    absent.push(b'E');
+    absent.extend((fields.len() as u32 + 4).to_be_bytes());
+    absent.extend(fields);
+    absent.extend(b"Z\0\0\0\x05I");
+    let web = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_vec();
+    for (answer, advice) in [
+        (Vec::new(), "the server does not speak PostgreSQL's protocol: connection closed"),
+        (web, "the server does not speak PostgreSQL's protocol"),
+        (absent, "is no Allcore server of this version: relation \"allcore_workers\" does not exist (42P01)"),
+    ] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let other = thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut bytes = [0; 1024];
+            assert!(socket.read(&mut bytes).unwrap() > 0);
+            socket.write_all(&answer).unwrap();
+            socket.shutdown(std::net::Shutdown::Write).unwrap();
+            while socket.read(&mut bytes).is_ok_and(|read| read > 0) {}
+        });
+        let refusal = refused(port);
+        assert!(refusal.contains(advice), "{refusal}");
+        other.join().unwrap();
+    }
 }
