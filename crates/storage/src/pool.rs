@@ -206,7 +206,14 @@ impl Pool {
         let growth = Growth::new(&region, &headers, cores, workers);
         let machine = Machine { nodes: workers.nodes_with_cores(), cores: workers.cores() };
         let nodes: Vec<usize> = (0..cores).map(|core| workers.node_of(core)).collect();
-        let sweep = Sweep::new(frames, cores, batch_size(frames, machine, cores, options.sweep_batch));
+        let batch = batch_size(frames, machine, cores, options.sweep_batch);
+        if let Some(wanted) = options.sweep_batch.filter(|wanted| *wanted > batch) {
+            log::warn!(
+                "the clock sweep claims {batch} frames at a time, not {wanted}: all claims together \
+                 are at most half of the {frames} frames"
+            );
+        }
+        let sweep = Sweep::new(frames, cores, batch);
         #[cfg(variants)]
         let sweep = sweep.with_hand(frames, machine.nodes, options.sweep_batch);
         Ok(Arc::new(Pool {

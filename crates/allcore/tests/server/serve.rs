@@ -336,10 +336,13 @@ fn wrong_values_of_options_are_refused_with_advice() {
 }
 
 #[test]
-fn a_server_has_no_metrics_on_none() {
-    let server = Server::start(&["--metrics", "none"]);
+fn a_server_has_no_metrics_on_none_and_tells_of_a_smaller_batch() {
+    let server = Server::start(&["--metrics", "none", "--clock-sweep-batch", "100000", "--cores", "2"]);
     let log = server.log();
     assert!(!log.contains("metrics at"), "{log}");
+    let told = "the clock sweep claims 1024 frames at a time, not 100000: all claims together are at most half \
+        of the 8192 frames";
+    assert!(log.contains(told), "{log}");
 }
 
 #[cfg(not(variants))]
