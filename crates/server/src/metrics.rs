@@ -6,31 +6,40 @@
 
 use std::fmt::{self, Write as _};
 
-use runtime::net::{Greet, Talk};
+use runtime::net::{Greet, Peer, Talk};
 use runtime::workers::WorkerUse;
 use sql::database::Database;
 use sync::profile::{self, Counts};
 
+use crate::record;
+
 /// Answers those who ask for the counts of `database`; [`runtime::net::Door`] calls it.
 #[must_use]
 pub fn metrics(database: Database) -> Box<Greet> {
-    Box::new(move |_| Box::new(Scrape(database.clone())))
+    Box::new(move |peer| Box::new(Scrape { database: database.clone(), peer }))
 }
 
 /// The exchange with one client.
-struct Scrape(Database);
+struct Scrape {
+    database: Database,
+    peer: Peer,
+}
 
 impl Talk for Scrape {
     fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
         let Some(line) = request_line(input) else { return true };
         let answer = match line {
-            ("GET" | "HEAD", "/metrics") => response("200 OK", &page(&self.0), line.0 == "HEAD"),
+            ("GET" | "HEAD", "/metrics") => response("200 OK", &page(&self.database), line.0 == "HEAD"),
             ("GET" | "HEAD", _) => response("404 Not Found", "see /metrics\n", line.0 == "HEAD"),
             ("", _) => response("400 Bad Request", "not a request of HTTP/1\n", false),
             _ => response("405 Method Not Allowed", "GET or HEAD\n", false),
         };
         out.extend_from_slice(answer.as_bytes());
         false
+    }
+
+    fn evicted(&self, slots: usize) {
+        record::scrape_evicted(&self.peer, slots);
     }
 }
 

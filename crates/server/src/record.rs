@@ -24,27 +24,33 @@ use std::fmt;
 use std::time::Duration;
 use sync::atomic::{AtomicU64, Ordering};
 
-/// Bounds a kind of line that may come in floods: one line a second is logged, the others are
-/// counted.
+/// Bounds a kind of line that may come in floods: one line in `every` nanoseconds is logged, the
+/// others are counted.
 struct Flood {
+    every: u64,
     said: AtomicU64,
     unsaid: AtomicU64,
 }
 
-static FAILURES: Flood = Flood::new();
-static CROWDED: Flood = Flood::new();
+static FAILURES: Flood = Flood::new(SECOND);
+static CROWDED: Flood = Flood::new(SECOND);
+static STARTING_EVICTED: Flood = Flood::new(MINUTE);
+static SCRAPE_EVICTED: Flood = Flood::new(MINUTE);
+
+/// Nanoseconds of a minute.
+const MINUTE: u64 = 60 * SECOND;
 
 impl Flood {
-    const fn new() -> Self {
-        Self { said: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
+    const fn new(every: u64) -> Self {
+        Self { every, said: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
     }
 
     /// The number of lines left out since the last one, if another line may be logged.
     fn admit(&self) -> Option<u64> {
-        // Relaxed, all of them: one line more or less in a second does no harm.
+        // Relaxed, all of them: one line more or less does no harm.
         let now = runtime::time::precise();
         let last = self.said.load(Ordering::Relaxed);
-        if last != 0 && now.saturating_sub(last) < SECOND {
+        if last != 0 && now.saturating_sub(last) < self.every {
             self.unsaid.fetch_add(1, Ordering::Relaxed);
             return None;
         }
@@ -205,5 +211,26 @@ pub(crate) fn crowded(peer: &Peer, connections: usize) {
     log::warn!(
         client:% = Origin(peer), unsaid = unsaid;
         "{connections} connections are open, of sessions and of clients on their way in: further ones wait"
+    );
+}
+
+/// Logs that a client of the metrics has made room for a newer one.
+#[cold]
+pub(crate) fn scrape_evicted(peer: &Peer, slots: usize) {
+    evicted(&SCRAPE_EVICTED, "metrics", peer, slots);
+}
+
+/// Logs that a client that came during the start has made room for a newer one.
+#[cold]
+pub(crate) fn starting_evicted(peer: &Peer, slots: usize) {
+    evicted(&STARTING_EVICTED, "starting server", peer, slots);
+}
+
+fn evicted(flood: &Flood, place: &str, peer: &Peer, slots: usize) {
+    let Some(unsaid) = flood.admit() else { return };
+    log::warn!(
+        client:% = Origin(peer), unsaid = unsaid;
+        "closed a connection to the {place} for a newer one: {slots} clients send no whole request \
+         or do not read their answer; the next line about it comes after 1 min or more"
     );
 }

@@ -78,6 +78,10 @@ impl Talk for Starting {
         }
         false
     }
+
+    fn evicted(&self, slots: usize) {
+        record::starting_evicted(&self.peer, slots);
+    }
 }
 
 impl Tls {

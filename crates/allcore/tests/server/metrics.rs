@@ -6,14 +6,24 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Server, allcore, free_port, text};
 
-/// Sends a request and reads the answer to its end.
-fn ask(port: u16, request: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+/// Reads an answer to the end of the connection.
+fn rest(mut stream: TcpStream) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+/// Sends a request and reads the answer to its end.
+fn ask(port: u16, request: &str) -> String {
+    let mut stream = connect(port);
+    stream.write_all(request.as_bytes()).unwrap();
+    rest(stream)
 }
 
 /// The counts of a server with `--metrics` at this port.
@@ -86,6 +96,88 @@ fn counts_are_served_over_http() {
     while endless.write_all(&[b'x'; 4096]).is_ok() {}
     assert_eq!(value(&page(), sessions), 1.0);
     drop(client);
+    server.stop();
+}
+
+/// More clients than the server has slots for.
+const CROWD: usize = 100;
+/// Longest time for a scrape: less than the time that a silent client has.
+const SCRAPE_LIMIT: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_scraper_is_answered_while_others_hold_all_slots() {
+    let port = free_port();
+    let mut server = Server::start(&["--metrics", &format!("127.0.0.1:{port}")]);
+    let crowd = |said: &str| -> Vec<TcpStream> {
+        let join = |_| {
+            let mut one = connect(port);
+            one.write_all(said.as_bytes()).unwrap();
+            one
+        };
+        (0..CROWD).map(join).collect()
+    };
+    let is_answered = |case: &str| {
+        let begun = Instant::now();
+        assert!(page(port).starts_with("HTTP/1.1 200 "), "{case}");
+        assert!(begun.elapsed() < SCRAPE_LIMIT, "{case}: {:?}", begun.elapsed());
+    };
+    let silent = crowd("");
+    is_answered("silent clients");
+    let evicted = |line: &&str| line.contains("closed a connection to the metrics for a newer one");
+    assert_eq!(server.log().lines().filter(evicted).count(), 1, "{}", server.log());
+    // The newest stay, and get an answer when they ask.
+    let mut newest = silent.into_iter().next_back().unwrap();
+    newest.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    assert!(rest(newest).starts_with("HTTP/1.1 200 "));
+
+    let mut slow = crowd("GET /metrics HTTP/1.1\r\na: ");
+    for _ in 0..20 {
+        // A client that was evicted cannot send.
+        slow.retain_mut(|one| one.write_all(b"a").is_ok());
+        is_answered("slow clients");
+    }
+    let request = "GET /metrics HTTP/1.1\r\n\r\n";
+    let _deaf = crowd(request);
+    is_answered("clients that do not read");
+    let _kept = crowd(&format!("{request}GET /metrics"));
+    is_answered("clients that keep the connection");
+    assert_eq!(server.log().lines().filter(evicted).count(), 1, "{}", server.log());
+    server.stop();
+}
+
+/// Processor time of the threads that answer for the metrics and during the start.
+fn door_time(process: u32) -> Duration {
+    let mut nanoseconds = 0;
+    for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let task = task.unwrap().path();
+        let read = |name: &str| std::fs::read_to_string(task.join(name)).unwrap_or_default();
+        if read("comm").trim() == "door" {
+            nanoseconds += read("schedstat").split(' ').next().unwrap().parse::<u64>().unwrap();
+        }
+    }
+    Duration::from_nanos(nanoseconds)
+}
+
+#[test]
+fn a_scraper_waits_without_cost_while_descriptors_lack() {
+    let port = free_port();
+    let mut server = Server::start(&["--metrics", &format!("127.0.0.1:{port}")]);
+    let process = server.pid();
+    // The soft limit alone.
+    let limit = |descriptors: u32| {
+        let mut prlimit = std::process::Command::new("prlimit");
+        prlimit.args(["--pid", &process.to_string(), &format!("--nofile={descriptors}:")]);
+        assert!(prlimit.status().unwrap().success());
+    };
+    limit(3);
+    let mut waiting = connect(port);
+    waiting.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let (begun, spent) = (Instant::now(), door_time(process));
+    std::thread::sleep(Duration::from_secs(2));
+    let (spent, elapsed) = (door_time(process) - spent, begun.elapsed());
+    limit(1024);
+    assert!(spent < elapsed / 4, "{spent:?} of {elapsed:?}");
+    assert!(rest(waiting).starts_with("HTTP/1.1 200 "));
     server.stop();
 }
 

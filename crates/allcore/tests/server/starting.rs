@@ -64,9 +64,9 @@ fn clients_hear_that_the_server_is_starting() {
             "{said}"
         );
     }
-    // Clients that say nothing, or nonsense, are in nobody's way.
+    // Clients that say nothing, or nonsense, are in nobody's way, also when they are many.
     let silent: Vec<TcpStream> =
-        (0..10).map(|_| TcpStream::connect(("127.0.0.1", server.port)).unwrap()).collect();
+        (0..100).map(|_| TcpStream::connect(("127.0.0.1", server.port)).unwrap()).collect();
     for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0, 0, 0, 4, 1], &[0xff; 3000], &[0, 0, 0, 8]] {
         let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         let _ = client.write_all(nonsense);

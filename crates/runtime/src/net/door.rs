@@ -4,6 +4,14 @@
 //! cannot come in, and the server finds a taken address before that work. The door's thread accepts
 //! and has a [`Talk`] with each client. Then the sockets go to [`crate::Runtime::listen_at`] as
 //! they are: no client is refused in between, and the server accepts those that still wait.
+//!
+//! What must hold:
+//!
+//! 1. A client that sends its request gets its answer, however many others are silent, are slow or
+//!    do not read. A newcomer takes the slot of the oldest caller when no slot is free.
+//! 2. An answer reaches its client also if the client has sent more than the talk has used. The
+//!    kernel resets a connection that is closed with unread bytes, and the client then loses the
+//!    answer. So the door ends its output first, and discards input until the client closes.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -16,11 +24,16 @@ use super::listener::{Bound, accept_one};
 use crate::device::Side;
 use crate::os::{self, Descriptor, Fd};
 
-/// Clients the door answers at one time; others wait to be accepted.
+/// Clients the door has at one time.
 const CALLERS: usize = 64;
 /// Longest talk, in nanoseconds.
 const TALK_LIMIT: u64 = 60_000_000_000;
-/// Longest wait for input before the thread looks at the clock, in milliseconds.
+/// Longest time in which the door discards the input of a client after its answer, in nanoseconds.
+const DISCARD_LIMIT: u64 = 2_000_000_000;
+/// Bytes of such input that the door discards at most.
+const MOST_DISCARDED: usize = 1 << 20;
+/// Longest wait for input before the thread looks at the clock, in milliseconds. The door accepts
+/// no client for so long after descriptors or memory have run out.
 const LOOK: i32 = 100;
 /// A talk that has left more than this many bytes of its input unused ends.
 const LONGEST: usize = 10_000;
@@ -30,6 +43,9 @@ pub trait Talk: Send {
     /// Takes from `input` what has come, and appends its answer to `out`. False when nothing more
     /// is to be said.
     fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool;
+
+    /// Logs that this talk ends early: a newer client needs its slot, and all `slots` are taken.
+    fn evicted(&self, slots: usize);
 }
 
 /// Begins the talk with a client that has come.
@@ -50,7 +66,7 @@ impl Door {
         let event = Arc::new(os::poll::eventfd()?);
         let (wake, woken) = (Wake(Arc::clone(&event)), event);
         let (give, back) = channel();
-        let work = move || Porter { places, greet, woken, callers: Vec::new() }.work(&give);
+        let work = move || Porter { places, greet, woken, callers: Vec::new(), rests: false }.work(&give);
         os::thread::spawn("door", None, work)?;
         Ok(Door { wake, back })
     }
@@ -78,10 +94,13 @@ struct Porter {
     places: Vec<Bound>,
     greet: Box<Greet>,
     woken: Arc<Descriptor>,
+    /// In the order in which they came.
     callers: Vec<Caller>,
+    /// Whether the last accept failed because descriptors or memory have run out.
+    rests: bool,
 }
 
-/// A client that has not been answered.
+/// A client of the door.
 struct Caller {
     socket: Descriptor,
     talk: Box<dyn Talk>,
@@ -89,18 +108,28 @@ struct Caller {
     /// The part of the answer that the socket has not taken. While there is one, nothing more is
     /// read.
     rest: Vec<u8>,
-    /// Whether the talk is over once `rest` is sent.
-    is_over: bool,
+    stage: Stage,
     until: u64,
+}
+
+/// How far a caller has come.
+enum Stage {
+    Talks,
+    /// The talk is over. The door sends `rest` and then ends its output.
+    Ends,
+    /// The output has ended, and the door has discarded this many bytes since.
+    Discards(usize),
 }
 
 impl Porter {
     fn work(mut self, back: &Sender<Vec<Bound>>) {
         while self.wait(true) {
+            // First, so that no newcomer takes the slot of a caller whose request has come.
+            self.answer();
+            self.rests = false;
             for at in 0..self.places.len() {
                 self.accept(self.places[at].descriptor());
             }
-            self.answer();
         }
         // The receiver may be gone (the start failed). Then the send fails and the addresses are
         // closed here.
@@ -118,28 +147,47 @@ impl Porter {
         let mut fds: Vec<(Fd, Side)> = self.callers.iter().map(Caller::waits_for).collect();
         if open {
             fds.push((os::id(&self.woken), Side::Input));
-            let room = self.callers.len() < CALLERS;
-            fds.extend(self.places.iter().filter(|_| room).map(|place| (place.descriptor(), Side::Input)));
+            let heard = self.places.iter().filter(|_| !self.rests);
+            fds.extend(heard.map(|place| (place.descriptor(), Side::Input)));
         }
         // Callers that say nothing run out of time.
-        let limit = if self.callers.is_empty() { -1 } else { LOOK };
+        let limit = if self.callers.is_empty() && !self.rests { -1 } else { LOOK };
         let ready = os::poll::wait_for(&fds, limit);
         !open || !ready[self.callers.len()]
     }
 
+    /// Accepts clients, at most as many as there are slots: then the callers have their turn.
     fn accept(&mut self, listener: Fd) {
-        while self.callers.len() < CALLERS {
-            let Ok((socket, peer)) = accept_one(listener) else { return };
+        for _ in 0..CALLERS {
+            let (socket, peer) = match accept_one(listener) {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    self.rests |= os::socket::is_exhausted(&error);
+                    return;
+                }
+            };
             let until = crate::time::precise() + TALK_LIMIT;
             let talk = (self.greet)(peer);
-            self.callers.push(Caller {
-                socket,
-                talk,
-                seen: Vec::new(),
-                rest: Vec::new(),
-                is_over: false,
-                until,
-            });
+            let (seen, rest) = (Vec::new(), Vec::new());
+            let mut caller = Caller { socket, talk, seen, rest, stage: Stage::Talks, until };
+            // A client whose request has come with it needs no slot.
+            if caller.step() {
+                self.evict();
+                self.callers.push(caller);
+            }
+        }
+    }
+
+    /// Frees a slot if none is free: that of the oldest caller that has had its answer, or else of
+    /// the oldest one.
+    fn evict(&mut self) {
+        if self.callers.len() < CALLERS {
+            return;
+        }
+        let answered = self.callers.iter().position(Caller::has_answer);
+        let caller = self.callers.remove(answered.unwrap_or(0));
+        if answered.is_none() {
+            caller.talk.evicted(CALLERS);
         }
     }
 
@@ -155,24 +203,41 @@ impl Caller {
         (os::id(&self.socket), if self.rest.is_empty() { Side::Input } else { Side::Room })
     }
 
-    /// Sends what is left, then reads what has come and answers it; false when the talk is over.
+    fn has_answer(&self) -> bool {
+        matches!(self.stage, Stage::Discards(_))
+    }
+
+    /// Sends the rest of the answer, then reads and answers the input that has come. False when the
+    /// client has left or has sent too much.
     fn step(&mut self) -> bool {
         let mut room = [MaybeUninit::uninit(); 1024];
         loop {
-            match self.send() {
-                Ok(()) if self.is_over => return false,
-                Ok(()) => {}
-                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            if let Err(error) = self.send() {
+                return error.kind() == io::ErrorKind::WouldBlock;
             }
-            match os::socket::receive(os::id(&self.socket), &mut room) {
+            if let Stage::Ends = self.stage {
+                os::socket::end_output(os::id(&self.socket));
+                self.stage = Stage::Discards(0);
+                self.until = self.until.min(crate::time::precise() + DISCARD_LIMIT);
+            }
+            let count = match os::socket::receive(os::id(&self.socket), &mut room) {
                 Ok(0) => return false,
-                // SAFETY: so many bytes were received.
-                Ok(count) => self.seen.extend(room[..count].iter().map(|byte| unsafe { byte.assume_init() })),
+                Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(_) => return false,
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            };
+            if let Stage::Discards(discarded) = &mut self.stage {
+                *discarded += count;
+                if *discarded > MOST_DISCARDED {
+                    return false;
+                }
+                continue;
             }
-            self.is_over = !self.talk.hear(&mut self.seen, &mut self.rest) || self.seen.len() > LONGEST;
+            // SAFETY: so many bytes were received.
+            self.seen.extend(room[..count].iter().map(|byte| unsafe { byte.assume_init() }));
+            if !self.talk.hear(&mut self.seen, &mut self.rest) || self.seen.len() > LONGEST {
+                self.stage = Stage::Ends;
+            }
         }
     }
 
