@@ -13,6 +13,11 @@ use sync::profile::{self, Counts};
 
 use crate::record;
 
+/// Longest head of a request, in bytes.
+const LONGEST_HEAD: usize = 8 << 10;
+/// Most header fields of a request.
+const MOST_FIELDS: usize = 64;
+
 /// Answers those who ask for the counts of `database`; [`runtime::net::Door`] calls it.
 #[must_use]
 pub fn metrics(database: Database) -> Box<Greet> {
@@ -27,12 +32,10 @@ struct Scrape {
 
 impl Talk for Scrape {
     fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
-        let Some(line) = request_line(input) else { return true };
-        let answer = match line {
-            ("GET" | "HEAD", "/metrics") => response("200 OK", &page(&self.database), line.0 == "HEAD"),
-            ("GET" | "HEAD", _) => response("404 Not Found", "see /metrics\n", line.0 == "HEAD"),
-            ("", _) => response("400 Bad Request", "not a request of HTTP/1\n", false),
-            _ => response("405 Method Not Allowed", "GET or HEAD\n", false),
+        let Some(request) = request(input) else { return true };
+        let answer = match request {
+            Request::Page { head_only } => response("200 OK", &page(&self.database), head_only),
+            Request::Refused { status, body, head_only } => response(status, body, head_only),
         };
         out.extend_from_slice(answer.as_bytes());
         false
@@ -43,18 +46,44 @@ impl Talk for Scrape {
     }
 }
 
-/// The method and the path of a request whose head is complete. A query behind the path is left
-/// out. The method is empty where the first line is no request's.
-fn request_line(input: &[u8]) -> Option<(&str, &str)> {
-    let head = input.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let line = input[..head].split(|&byte| byte == b'\r').next().unwrap_or_default();
-    let words: Vec<&str> = str::from_utf8(line).unwrap_or_default().split(' ').collect();
-    match words[..] {
-        [method, path, version] if version.starts_with("HTTP/1.") => {
-            Some((method, path.split('?').next().unwrap_or(path)))
-        }
-        _ => Some(("", "")),
+/// A request, or the first part of one that already shows a fault.
+#[derive(Debug, PartialEq)]
+enum Request {
+    Page { head_only: bool },
+    Refused { status: &'static str, body: &'static str, head_only: bool },
+}
+
+impl Request {
+    fn refused(status: &'static str, body: &'static str) -> Self {
+        Self::Refused { status, body, head_only: false }
     }
+}
+
+/// Reads a request; None while its head is not complete. A query behind the path is left out.
+fn request(input: &[u8]) -> Option<Request> {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut parsed = httparse::Request::new(&mut fields);
+    match parsed.parse(input) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) if input.len() <= LONGEST_HEAD => return None,
+        Ok(httparse::Status::Partial) if parsed.version.is_none() => {
+            return Some(Request::refused("414 URI Too Long", "the request line is too long\n"));
+        }
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            let status = "431 Request Header Fields Too Large";
+            return Some(Request::refused(status, "the header fields are too many or too long\n"));
+        }
+        Err(_) => return Some(Request::refused("400 Bad Request", "not a request of HTTP/1\n")),
+    }
+    let head_only = parsed.method == Some("HEAD");
+    let path = parsed.path.and_then(|path| path.split('?').next());
+    Some(match (parsed.method, path) {
+        (Some("GET" | "HEAD"), Some("/metrics")) => Request::Page { head_only },
+        (Some("GET" | "HEAD"), _) => {
+            Request::Refused { status: "404 Not Found", body: "see /metrics\n", head_only }
+        }
+        _ => Request::refused("405 Method Not Allowed\r\nAllow: GET, HEAD", "GET or HEAD\n"),
+    })
 }
 
 fn response(status: &str, body: &str, head_only: bool) -> String {
@@ -296,17 +325,48 @@ fn locks(page: &mut Page) {
 mod tests {
     use super::*;
 
+    /// The status that answers these bytes; None while their request is not complete.
+    fn status(bytes: impl AsRef<[u8]>) -> Option<&'static str> {
+        request(bytes.as_ref()).map(|request| match request {
+            Request::Page { .. } => "200",
+            Request::Refused { status, .. } => status.split(' ').next().unwrap(),
+        })
+    }
+
     #[test]
     fn a_request_is_read_once_its_head_is_complete() {
-        assert_eq!(request_line(b"GET /metrics HTTP/1.1\r\nHost: a\r\n"), None);
-        let line = |text: &'static str| request_line(text.as_bytes()).unwrap();
-        assert_eq!(line("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), ("GET", "/metrics"));
-        assert_eq!(line("GET /metrics?a=b HTTP/1.0\r\n\r\n"), ("GET", "/metrics"));
-        for odd in
-            ["\r\n\r\n", "GET /metrics\r\n\r\n", "GET  /metrics HTTP/1.1\r\n\r\n", "GET / HTTP/2\r\n\r\n"]
-        {
-            assert_eq!(line(odd), ("", ""), "{odd:?}");
+        let whole = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+        for part in 0..whole.len() {
+            assert_eq!(status(&whole[..part]), None, "{part}");
         }
+        for page in [whole, "GET /metrics?a=b HTTP/1.0\r\n\r\n", "\r\n\nGET /metrics HTTP/1.1\nHost: a\n\n"] {
+            assert_eq!(request(page.as_bytes()), Some(Request::Page { head_only: false }), "{page:?}");
+        }
+        let head = request(b"HEAD /metrics HTTP/1.1\n\n");
+        assert_eq!(head, Some(Request::Page { head_only: true }));
+        assert_eq!(status("GET /metrics/ HTTP/1.1\r\n\r\n"), Some("404"));
+        assert_eq!(status("PUT /metrics HTTP/1.1\r\nContent-Length: 9\r\n\r\nbody"), Some("405"));
+    }
+
+    #[test]
+    fn bytes_of_another_protocol_are_refused_before_their_end() {
+        for odd in ["GET /metrics\r\n", "GET  /metrics", "GET / HTTP/2", "\x16\x03\x01", "\0", "a: b\r\n"] {
+            assert_eq!(status(odd), Some("400"), "{odd:?}");
+        }
+        assert_eq!(status(b"\xff"), Some("400"));
+        assert_eq!(status("GET / HTTP/1.1\r\nno field\r\n"), Some("400"));
+    }
+
+    #[test]
+    fn a_head_past_its_bounds_gets_the_status_that_names_the_part() {
+        let long = "a".repeat(LONGEST_HEAD);
+        assert_eq!(status(format!("GET /{long}")), Some("414"));
+        assert_eq!(status(&long), None);
+        assert_eq!(status(format!("{long}a")), Some("414"));
+        assert_eq!(status(format!("GET / HTTP/1.1\r\na: {long}")), Some("431"));
+        let fields = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(count));
+        assert_eq!(status(fields(MOST_FIELDS)), Some("404"));
+        assert_eq!(status(fields(MOST_FIELDS + 1)), Some("431"));
     }
 
     #[test]

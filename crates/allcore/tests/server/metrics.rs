@@ -182,6 +182,38 @@ fn a_scraper_waits_without_cost_while_descriptors_lack() {
 }
 
 #[test]
+fn an_answer_reaches_a_client_that_sends_too_much() {
+    let port = free_port();
+    let mut server = Server::start(&["--metrics", &format!("127.0.0.1:{port}")]);
+    let long = "a".repeat(200_000);
+    let line = "GET /metrics HTTP/1.1\r\n";
+    for (request, status) in [
+        (format!("GET /{long} HTTP/1.1\r\n\r\n"), "414"),
+        (long.clone(), "414"),
+        (format!("{line}a: {long}\r\n\r\n"), "431"),
+        (format!("{line}{}\r\n", "a: b\r\n".repeat(1000)), "431"),
+        (format!("POST /metrics HTTP/1.1\r\nContent-Length: {}\r\n\r\n{long}", long.len()), "405"),
+        (format!("{line}\r\n{line}\r\n").repeat(1000), "200"),
+        ("GET /metrics HTTP/1.1\nHost: a\n\n".to_owned(), "200"),
+        ("GET /metrics\n".to_owned(), "400"),
+    ] {
+        let (answer, shown) = (ask(port, &request), &request[..request.len().min(60)]);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{shown}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{shown}: one answer");
+    }
+    // A client that ends its output after the request gets its answer, and one without a request
+    // the end of the connection.
+    for (request, begin) in [(&*format!("{line}\r\n"), "HTTP/1.1 200 "), (line, "")] {
+        let mut half = connect(port);
+        half.write_all(request.as_bytes()).unwrap();
+        half.shutdown(std::net::Shutdown::Write).unwrap();
+        let answer = rest(half);
+        assert!(answer.starts_with(begin) && answer.is_empty() == begin.is_empty(), "{answer}");
+    }
+    server.stop();
+}
+
+#[test]
 fn a_scrape_shows_the_figures_of_top() {
     let port = free_port();
     let server = Server::start(&["--metrics", &format!("127.0.0.1:{port}")]);
