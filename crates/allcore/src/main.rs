@@ -27,7 +27,7 @@ mod units;
 static ALLOCATOR: runtime::account::Counting = runtime::account::Counting;
 
 use clap::{Parser, Subcommand};
-use std::io::{IsTerminal, Read};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -154,6 +154,9 @@ Set the password of a user, for servers started with --auth scram.
 The folder keeps only a SCRAM-SHA-256 verifier, never the password. A running server uses the change \
 from the next login on.";
 
+/// Most bytes of its input in which `allcore passwd` looks for the end of the password's line.
+const LONGEST_INPUT: u64 = 64 << 10;
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
         #[cfg(not(variants))]
@@ -191,7 +194,11 @@ fn set_password(data: &std::path::Path, user: &str, stdin: bool) -> Result<(), S
     must_be_data_folder(data)?;
     let password = if stdin || !std::io::stdin().is_terminal() {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|e| format!("cannot read the password: {e}"))?;
+        let mut input = std::io::stdin().lock().take(LONGEST_INPUT);
+        input.read_line(&mut text).map_err(|e| format!("cannot read the password: {e}"))?;
+        if input.limit() == 0 {
+            return Err(format!("the first line has {LONGEST_INPUT} bytes or more: it is no password"));
+        }
         text.lines().next().unwrap_or("").to_owned()
     } else {
         let ask = |prompt: &str| rpassword::prompt_password(prompt).map_err(|e| format!("cannot ask: {e}"));

@@ -3,10 +3,36 @@
 //! What must hold: a file is either complete or unchanged. The lab writes a new file beside it and
 //! renames that when it is complete.
 
-use std::fs::{self, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+/// Longest file that the lab reads, in bytes. The stored run of a whole sweep has about 1 MB.
+const LONGEST: u64 = 64 << 20;
+
+/// The text of a file that the user names: a stored run, a script.
+///
+/// # Errors
+/// Those of the system. [`ErrorKind::InvalidInput`] if the path holds no regular file, because a
+/// FIFO may wait and a device may deliver for ever. [`ErrorKind::FileTooLarge`] past 64 MiB.
+pub fn text(path: &Path) -> io::Result<String> {
+    text_up_to(path, LONGEST)
+}
+
+fn text_up_to(path: &Path, longest: u64) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file: name one"));
+    }
+    let mut text = String::new();
+    let mut file = File::open(path)?.take(longest + 1);
+    let read = file.read_to_string(&mut text);
+    if file.limit() == 0 {
+        let why = format!("the file is longer than {longest} bytes, the most that the lab reads");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, why));
+    }
+    read.map(|_| text)
+}
 
 /// Whether a file keeps nothing: a pipe, a device.
 pub(crate) fn is_stream(path: &Path) -> bool {
@@ -77,5 +103,37 @@ pub fn print(text: &str) -> Result<(), String> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_past_the_limit_is_refused_before_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        fs::write(&path, "four").unwrap();
+        assert_eq!(text_up_to(&path, 4).unwrap(), "four");
+        assert_eq!(text_up_to(&path, 3).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        // A hole of 1 TiB takes no space.
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let refused = text(&path).unwrap_err().to_string();
+        assert_eq!(refused, "the file is longer than 67108864 bytes, the most that the lab reads");
+        fs::write(&path, b"\xff").unwrap();
+        assert_eq!(text(&path).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_path_without_a_regular_file_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for path in [folder.path(), &fifo, Path::new("/dev/zero")] {
+            let refused = text(path).unwrap_err();
+            assert_eq!(refused.to_string(), "not a regular file: name one", "{}", path.display());
+        }
+        assert_eq!(text(&folder.path().join("none")).unwrap_err().kind(), ErrorKind::NotFound);
     }
 }

@@ -4,7 +4,6 @@
 //! the median over pairs of rounds of the same pass, so that a drifting machine cancels out. Least
 //! and most are the operations of the slowest and the fastest thread, in percent of the mean.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -188,7 +187,7 @@ impl Report {
     /// A line: the file cannot be read, or is of another version.
     pub fn stored(path: &Path) -> Result<Self, String> {
         let fault = |fault: String| format!("--from {}: {fault}", path.display());
-        let text = fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+        let text = lab::files::text(path).map_err(|error| fault(error.to_string()))?;
         let value: serde_json::Value =
             serde_json::from_str(&text).map_err(|error| fault(format!("no stored run: {error}")))?;
         if value["version"] != VERSION {
@@ -384,6 +383,8 @@ fn share(rounds: &[Round], threads: usize, of: fn(&Round) -> u64) -> Option<f64>
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::fs;
+
     use super::*;
     use crate::rows::ROWS;
 

@@ -95,7 +95,7 @@ fn place(path: &Path) -> PathBuf {
 /// # Errors
 /// A line: the file, the fault and the remedy.
 pub fn stored(path: &Path) -> Result<Report, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = files::text(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Report::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 

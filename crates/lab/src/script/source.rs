@@ -1,7 +1,9 @@
 //! The text of a script, and places in it.
 
 use std::fmt::Display;
-use std::fs;
+use std::path::Path;
+
+use crate::files;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -27,7 +29,7 @@ impl Source {
     pub fn file(option: &str) -> Result<Self, String> {
         let (name, weight) = Self::weighted(option)?;
         let text =
-            fs::read_to_string(name).map_err(|error| format!("can't read the script {name}: {error}"))?;
+            files::text(Path::new(name)).map_err(|error| format!("can't read the script {name}: {error}"))?;
         Ok(Self { name: name.to_owned(), text, weight })
     }
 }
