@@ -8,6 +8,10 @@
 //!
 //! PostgreSQL keeps 16 semaphores in a set (`SEMAS_PER_SET`), and so do these.
 //!
+//! The kernel keeps a set when its process dies. A process that a signal ends leaves its sets
+//! behind, and the next [`SystemV`] of the same user removes them. As in PostgreSQL, a further
+//! semaphore marks a set: its count is [`MARK`], and the kernel has the process that set it.
+//!
 //! [`Posix`] is the published one, `sem_wait` and `sem_post` of the C library.
 //!
 //! 1. A wait takes 1 off the count by an atomic change if it is above 0, and sleeps on a futex
@@ -31,6 +35,10 @@ use crate::checked;
 
 /// Semaphores of a set, as PostgreSQL makes them.
 const SET: usize = 16;
+/// The count of the semaphore that marks a set. PostgreSQL's mark is 537.
+const MARK: libc::c_int = 23_117;
+/// The kernel's sets: a line of headings, and a line a set.
+const SETS: &str = "/proc/sysvipc/sem";
 
 /// Sets of System V semaphores, removed when dropped.
 #[derive(Debug)]
@@ -39,26 +47,28 @@ pub struct SystemV {
 }
 
 impl SystemV {
-    /// This number of semaphores, each with this count.
+    /// This number of semaphores, each with this count. Removes sets of dead processes first.
     ///
     /// # Errors
     /// A line: the kernel has no sets left. `kernel.sem` bounds them.
     pub fn new(semaphores: usize, count: u16) -> Result<Self, String> {
+        remove_orphans();
         let mut made = Self { sets: Vec::new() };
         for _ in 0..semaphores.div_ceil(SET) {
             // SAFETY: takes no pointer.
-            let set = unsafe { libc::semget(libc::IPC_PRIVATE, SET as libc::c_int, 0o600) };
+            let set = unsafe { libc::semget(libc::IPC_PRIVATE, SET as libc::c_int + 1, 0o600) };
             if set < 0 {
                 let error = std::io::Error::last_os_error();
                 return Err(format!("no set of System V semaphores: {error}: see kernel.sem and ipcs -s"));
             }
             // A failure from here on removes it.
             made.sets.push(set);
-            for one in 0..SET {
+            // The mark comes first: a process that dies after it leaves a set that is known.
+            for one in (0..=SET).rev() {
+                let count = if one == SET { MARK } else { count.into() };
                 // SAFETY: SETVAL takes the value itself as fourth argument.
-                let set =
-                    unsafe { libc::semctl(set, one as libc::c_int, libc::SETVAL, libc::c_int::from(count)) };
-                checked("semctl SETVAL", set.into());
+                let result = unsafe { libc::semctl(set, one as libc::c_int, libc::SETVAL, count) };
+                checked("semctl SETVAL", result.into());
             }
         }
         Ok(made)
@@ -92,10 +102,45 @@ impl Semaphores for SystemV {
 
 impl Drop for SystemV {
     fn drop(&mut self) {
-        for set in &self.sets {
-            // SAFETY: IPC_RMID takes no fourth argument. This value made the set, and it goes.
-            let _ = unsafe { libc::semctl(*set, 0, libc::IPC_RMID) };
-        }
+        self.sets.iter().copied().for_each(remove);
+    }
+}
+
+/// Removes a set. It may be gone already: any process of the user can remove it.
+fn remove(set: libc::c_int) {
+    // SAFETY: IPC_RMID takes no fourth argument, and no memory depends on a set.
+    let _ = unsafe { libc::semctl(set, 0, libc::IPC_RMID) };
+}
+
+/// Removes the sets that dead processes of this user have left.
+fn remove_orphans() {
+    // A system without the list keeps the sets; `ipcs -s` and `ipcrm -s` are its user's means.
+    let sets = std::fs::read_to_string(SETS).unwrap_or_default();
+    // SAFETY: a plain system call, which cannot fail.
+    let user = unsafe { libc::geteuid() };
+    sets.lines().filter_map(|line| set(line, user)).filter(|set| is_orphan(*set)).for_each(remove);
+}
+
+/// The set of a line of [`SETS`] if the user has made it and it may be one of these. The columns
+/// are key, number, mode, semaphores, owner, its group, maker, its group and two times.
+fn set(line: &str, user: libc::uid_t) -> Option<libc::c_int> {
+    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, set, _, semaphores, _, _, maker, ..] = columns[..] else { return None };
+    let fits = semaphores.parse() == Ok(SET + 1) && maker.parse() == Ok(user);
+    set.parse().ok().filter(|_| fits)
+}
+
+/// Whether a set has the mark of a process that is dead. A process with the same number, born
+/// later, keeps the set.
+fn is_orphan(set: libc::c_int) -> bool {
+    let mark = SET as libc::c_int;
+    // SAFETY: GETVAL and GETPID take no fourth argument.
+    let (count, maker) =
+        unsafe { (libc::semctl(set, mark, libc::GETVAL), libc::semctl(set, mark, libc::GETPID)) };
+    // The number of a process in another container is 0.
+    // SAFETY: signal 0 is none: the call tells whether the process is there.
+    count == MARK && maker > 0 && unsafe { libc::kill(maker, 0) } != 0 && {
+        std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
     }
 }
 
@@ -228,12 +273,70 @@ mod tests {
         }
     }
 
+    fn is_there(set: libc::c_int) -> bool {
+        // SAFETY: GETVAL takes no pointer.
+        unsafe { libc::semctl(set, 0, libc::GETVAL) >= 0 }
+    }
+
     #[test]
     fn a_dropped_set_is_removed() {
         let made = SystemV::new(1, 1).unwrap();
         let set = made.sets[0];
         drop(made);
-        // SAFETY: GETVAL takes no pointer.
-        assert!(unsafe { libc::semctl(set, 0, libc::GETVAL) } < 0);
+        assert!(!is_there(set));
+    }
+
+    /// The role of the child below.
+    const CHILD: &str = "ALLCORE_TEST_LEAVES_A_SET";
+
+    #[test]
+    fn the_sets_of_a_killed_process_are_removed_by_the_next() {
+        let made = SystemV::new(SET + 1, 1).unwrap();
+        if std::env::var_os(CHILD).is_some() {
+            println!("sets {} {} ", made.sets[0], made.sets[1]);
+            // SAFETY: a plain system call on this process.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "--nocapture"]).env(CHILD, "1");
+        child.arg("semaphore::tests::the_sets_of_a_killed_process_are_removed_by_the_next");
+        let output = child.output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let (_, named) = said.split_once("sets ").unwrap();
+        let left: Vec<libc::c_int> = named.split(' ').take(2).map(|number| number.parse().unwrap()).collect();
+        drop(SystemV::new(1, 1).unwrap());
+        assert!(!left.iter().copied().any(is_there), "{left:?}");
+        assert!(made.sets.iter().copied().all(is_there), "the sets of a living process");
+    }
+
+    #[test]
+    fn a_set_of_another_user_or_of_another_size_is_left_alone() {
+        let of = |line| set(line, 1000);
+        assert_eq!(
+            of("         0         98305   600         17  1000  1000  1000  1000          0  1"),
+            Some(98305)
+        );
+        assert_eq!(
+            of("         0         98305   600         17  1000  1000  1001  1000          0  1"),
+            None
+        );
+        assert_eq!(
+            of("         0         98305   600         16  1000  1000  1000  1000          0  1"),
+            None
+        );
+        assert_eq!(
+            of("       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime"),
+            None
+        );
+    }
+
+    #[test]
+    fn a_set_without_the_mark_is_left_alone() {
+        // SAFETY: takes no pointer.
+        let other = unsafe { libc::semget(libc::IPC_PRIVATE, SET as libc::c_int + 1, 0o600) };
+        drop(SystemV::new(1, 1).unwrap());
+        let stays = is_there(other);
+        remove(other);
+        assert!(stays);
     }
 }
