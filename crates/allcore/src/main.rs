@@ -201,6 +201,7 @@ fn set_password(data: &std::path::Path, user: &str, stdin: bool) -> Result<(), S
         }
         text.lines().next().unwrap_or("").to_owned()
     } else {
+        top::restore_terminal_at_signals()?;
         let ask = |prompt: &str| rpassword::prompt_password(prompt).map_err(|e| format!("cannot ask: {e}"));
         let password = ask(&format!("New password for {user}: "))?;
         if ask("Once more: ")? != password {

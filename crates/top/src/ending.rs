@@ -4,7 +4,11 @@
 //! terminals reads without end from one that has gone, and waits within half an escape sequence. A
 //! server can accept a connection and say nothing. So a thread ends the program if the loop has not
 //! ended soon after the signal.
+//!
+//! A prompt for a password sits in a read and turns the terminal's echo off. So the thread puts the
+//! modes of the terminal back that it had before.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,6 +16,8 @@ use std::time::Duration;
 
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::is_raw_mode_enabled;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -20,8 +26,26 @@ const SOON: Duration = Duration::from_millis(500);
 /// A program that a signal ended has this status, and the signal's number added.
 const BY_SIGNAL: i32 = 128;
 
+/// The terminal that controls the program, and its modes.
+fn terminal() -> Option<(File, Termios)> {
+    let terminal = File::open("/dev/tty").ok()?;
+    let modes = tcgetattr(&terminal).ok()?;
+    Some((terminal, modes))
+}
+
+/// Has the next SIGHUP, SIGINT, SIGQUIT or SIGTERM end the program, with the terminal in its
+/// present modes. A prompt for a password may change them.
+///
+/// # Errors
+///
+/// One line that says why there can be no such end.
+pub fn restore_terminal_at_signals() -> Result<(), String> {
+    listen().map(drop)
+}
+
 /// Listens for signals from now on. Returns the flag that the first one sets.
 pub(crate) fn listen() -> Result<Arc<AtomicBool>, String> {
+    let terminal = terminal();
     let cannot = |error| format!("cannot listen for signals: {error}");
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]).map_err(cannot)?;
     let end = Arc::new(AtomicBool::new(false));
@@ -30,8 +54,13 @@ pub(crate) fn listen() -> Result<Arc<AtomicBool>, String> {
         let Some(signal) = signals.forever().next() else { return };
         flag.store(true, Ordering::Relaxed); // Relaxed: the flag publishes nothing else
         thread::sleep(SOON);
-        let _ = ratatui::try_restore();
-        let _ = execute!(std::io::stdout(), Show);
+        if is_raw_mode_enabled().unwrap_or(true) {
+            let _ = ratatui::try_restore();
+            let _ = execute!(std::io::stdout(), Show);
+        }
+        if let Some((terminal, modes)) = &terminal {
+            let _ = tcsetattr(terminal, OptionalActions::Now, modes);
+        }
         std::process::exit(BY_SIGNAL + signal);
     };
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(cannot)?;

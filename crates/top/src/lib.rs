@@ -34,6 +34,7 @@ mod tests;
 
 use std::io::IsTerminal;
 
+pub use ending::restore_terminal_at_signals;
 pub use options::Options;
 
 /// Shows the server until the user quits, or prints one frame where standard output is no terminal.

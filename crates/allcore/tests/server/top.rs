@@ -32,7 +32,14 @@ struct Seen {
 }
 
 impl Terminal {
+    /// `allcore top` of a server.
     fn start(columns: u16, rows: u16, server: &Server, arguments: &[&str]) -> Self {
+        let port = server.port.to_string();
+        Self::run(columns, rows, &[&["top", "--port", &port], arguments].concat())
+    }
+
+    /// A command of `allcore`.
+    fn run(columns: u16, rows: u16, arguments: &[&str]) -> Self {
         let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&user).unwrap();
         unlockpt(&user).unwrap();
@@ -41,7 +48,7 @@ impl Terminal {
         // The terminal controls the program's session, so that a resize is a signal to it.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(env!("CARGO_BIN_EXE_allcore"));
-        command.args(["top", "--port", &server.port.to_string()]).args(arguments).env("TERM", "xterm");
+        command.args(arguments).env("TERM", "xterm").env_remove("PGPASSWORD");
         let side = || Stdio::from(program.try_clone().unwrap());
         resize(&user, columns, rows);
         let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
@@ -89,6 +96,11 @@ impl Terminal {
         self.wait(text, |screen| screen.contains(text))
     }
 
+    fn signal(&self, name: &str) {
+        let told = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        assert!(told.success());
+    }
+
     fn modes(&self) -> String {
         let Termios { input_modes, output_modes, local_modes, .. } = tcgetattr(&self.program).unwrap();
         format!("{input_modes:?} {output_modes:?} {local_modes:?}")
@@ -115,8 +127,9 @@ impl Terminal {
     }
 }
 
+/// Cells of the test's own terminal, which is not as large as a program may be told.
 fn cells(count: u16) -> NonZero<u16> {
-    NonZero::new(count).unwrap()
+    NonZero::new(count.clamp(1, 500)).unwrap()
 }
 
 fn resize(side: impl std::os::fd::AsFd, columns: u16, rows: u16) {
@@ -205,22 +218,75 @@ fn ctrl_c_and_a_signal_put_the_terminal_back() {
     terminal.press("\u{3}");
     terminal.end(&modes, &[0]);
 
-    let terminate = |terminal: &Terminal| {
-        let told = Command::new("kill").args(["-TERM", &terminal.child.id().to_string()]).status().unwrap();
-        assert!(told.success());
-    };
-    let terminal = Terminal::start(80, 24, &server, &[]);
-    terminal.wait_for("transactions");
-    terminate(&terminal);
-    terminal.end(&modes, &[0]);
+    for signal in ["-TERM", "-INT", "-HUP", "-QUIT"] {
+        let terminal = Terminal::start(80, 24, &server, &[]);
+        terminal.wait_for("transactions");
+        terminal.signal(signal);
+        terminal.end(&modes, &[0]);
+    }
 
     // The library reads on for the rest of an escape sequence, and looks at nothing else.
     let mut terminal = Terminal::start(80, 24, &server, &[]);
     terminal.wait_for("transactions");
     terminal.press("\u{1b}[");
     thread::sleep(Duration::from_millis(300));
-    terminate(&terminal);
+    terminal.signal("-TERM");
     terminal.end(&modes, &[0, 128 + 15]);
+}
+
+#[test]
+fn a_signal_at_a_prompt_for_a_password_puts_the_terminal_back() {
+    let server = Server::start(&[]);
+    let modes = fresh_modes(&server);
+    // A server that asks each client for a password in clear text, and says nothing more.
+    let asking = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = asking.local_addr().unwrap().port().to_string();
+    thread::spawn(move || {
+        for client in asking.incoming() {
+            let mut client = client.unwrap();
+            let startup = client.read(&mut [0; 1024]).unwrap();
+            assert!(startup > 0);
+            client.write_all(b"R\0\0\0\x08\0\0\0\x03").unwrap();
+            thread::spawn(move || client.read(&mut [0; 1024]));
+        }
+    });
+    let data = server.data();
+    let commands: [(&[&str], &str); 2] = [
+        (&["top", "--port", &port], "Password for postgres: "),
+        (&["passwd", "postgres", "--data", data.to_str().unwrap()], "New password for postgres: "),
+    ];
+    for (command, prompt) in commands {
+        for (signal, number) in [("-HUP", 1), ("-INT", 2), ("-QUIT", 3), ("-TERM", 15)] {
+            let terminal = Terminal::run(80, 24, command);
+            terminal.wait_for(prompt.trim());
+            // The echo goes after the prompt has come.
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while terminal.modes() == modes {
+                assert!(Instant::now() < deadline, "{command:?} does not hide the password");
+                thread::sleep(Duration::from_millis(10));
+            }
+            terminal.signal(signal);
+            terminal.end(&modes, &[128 + number]);
+        }
+    }
+}
+
+#[test]
+fn an_output_that_is_closed_ends_the_program() {
+    let server = Server::start(&[]);
+    let shell = |line: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", line, env!("CARGO_BIN_EXE_allcore"), &server.port.to_string()]);
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    for line in [
+        r#""$0" top --once --interval 100ms --port "$1" | true"#,
+        r#""$0" top --interval 100ms --port "$1" >&-"#,
+        r#""$0" top --interval 100ms --port "$1" >&- 2>&-"#,
+    ] {
+        let output = shell(line);
+        assert!(output.status.success() && text(&output).is_empty(), "{line}: {}", text(&output));
+    }
 }
 
 #[test]
