@@ -45,7 +45,8 @@ pub(crate) fn run(connection: Connection, options: &Options) -> Result<(), Strin
 
 /// A frame of all sessions, without blanks at the ends of lines and empty lines at the end.
 pub(crate) fn text(view: &View<'_>, width: u16) -> String {
-    let area = Rect::new(0, 0, width, HEIGHT + view.sample.sessions.len() as u16);
+    let sessions = u16::try_from(view.sample.sessions.len()).unwrap_or(u16::MAX);
+    let area = Rect::new(0, 0, width, HEIGHT.saturating_add(sessions));
     let mut buffer = Buffer::empty(area);
     draw::draw(view, area, &mut buffer);
     let lines: Vec<String> = buffer.content.chunks(usize::from(width)).map(line).collect();

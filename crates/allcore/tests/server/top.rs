@@ -272,6 +272,24 @@ fn a_signal_at_a_prompt_for_a_password_puts_the_terminal_back() {
 }
 
 #[test]
+fn a_terminal_of_any_size_has_a_frame() {
+    let server = Server::start(&[]);
+    let modes = fresh_modes(&server);
+    for (columns, rows) in [(30_000, 30_000), (u16::MAX, u16::MAX), (u16::MAX, 1), (0, 0), (0, 24), (1, 1)] {
+        let mut terminal = Terminal::start(columns, rows, &server, &["--interval", "200ms"]);
+        terminal.wait("frame", |_| terminal.seen.lock().unwrap().parser.screen().alternate_screen());
+        terminal.resize(80, 24);
+        terminal.wait_for("transactions");
+        terminal.resize(columns, rows);
+        thread::sleep(Duration::from_millis(300));
+        terminal.resize(100, 30);
+        terminal.wait("larger frame", |screen| screen.lines().count() == 30 && screen.contains("q quit"));
+        terminal.press("q");
+        terminal.end(&modes, &[0]);
+    }
+}
+
+#[test]
 fn an_output_that_is_closed_ends_the_program() {
     let server = Server::start(&[]);
     let shell = |line: &str| {
