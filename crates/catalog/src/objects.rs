@@ -295,6 +295,20 @@ impl Table {
             || self.indexes.iter().any(|index| then.indexes.iter().all(|other| other.tree != index.tree))
     }
 
+    /// The order of its own tree: the columns of its primary key.
+    pub fn row_keys(&self) -> impl Iterator<Item = IndexKey> + '_ {
+        let columns = self.primary_key.iter().flat_map(|key| &key.columns);
+        columns.map(|&column| IndexKey { column, descending: false, nulls_first: false })
+    }
+
+    /// The order of an index's entries. Those of an index that is not unique end with the row's
+    /// key.
+    pub fn entry_keys(&self, index: usize) -> Vec<IndexKey> {
+        let index = &self.indexes[index];
+        let own = index.columns.iter().copied();
+        own.chain(self.row_keys().filter(|_| !index.unique)).collect()
+    }
+
     /// All its trees.
     pub fn trees(&self) -> impl Iterator<Item = TreeAddress> + '_ {
         let own = [self.tree, self.out_of_line].into_iter().filter(|tree| *tree != TreeAddress::NONE);

@@ -15,10 +15,11 @@ use txn::trees::{self, Tree};
 use super::{Arena, Executor, File};
 use catalog::{Index, Table, TreeAddress};
 use expressions::expr::Expr;
-use query::plan::{KeyBound, KeyRange};
+use query::plan::{KeyBound, KeyRange, KeyValue};
 use values::error::SqlError;
 use values::key::{self, KeyOrder};
 use values::types::Datum;
+use values::work;
 
 /// How a column takes part in a key.
 #[derive(Clone, Copy)]
@@ -51,6 +52,11 @@ pub(crate) fn index_parts(index: &Index) -> impl Iterator<Item = Part> + Clone +
         column: key.column,
         order: KeyOrder { descending: key.descending, nulls_first: key.nulls_first },
     })
+}
+
+/// The columns of an entry of an index: its own, and those of the row's key where they follow.
+pub(crate) fn entry_parts<'t>(table: &'t Table, index: &'t Index) -> impl Iterator<Item = Part> + Clone + 't {
+    index_parts(index).chain(primary_parts(table).filter(|_| !index.unique))
 }
 
 /// Appends a part's value.
@@ -135,6 +141,11 @@ impl Bounds {
         &self.low
     }
 
+    /// Both ends; without the upper one if the range is open.
+    pub(crate) fn ends(&self) -> (&[u8], Option<&[u8]>) {
+        (&self.low, (!self.open).then_some(&self.high))
+    }
+
     /// As a range of keys.
     pub(crate) fn as_range(&self) -> txn::Range<'_> {
         txn::Range {
@@ -163,7 +174,7 @@ impl Bounds {
         Ok(true)
     }
 
-    /// Computes the ends of a range; false when it is empty.
+    /// Computes the ends of a contiguous range; false when it is empty.
     pub fn range<'s, 'x>(
         &mut self,
         cx: &mut Executor<'s>,
@@ -173,18 +184,48 @@ impl Bounds {
         arena: &'x Arena<'s>,
     ) -> Result<bool, SqlError> {
         self.low.clear();
-        for (at, expr) in range.equal.iter().enumerate() {
+        for value in &range.equal {
             let Some(part) = parts.next() else { break };
+            let KeyValue::One(expr) = value else {
+                encode_part(part, Datum::Null, &mut self.low)?;
+                continue;
+            };
             let value = cx.eval(expr, file, arena)?;
-            if value.is_null() && !range.null_equal.contains(&at) {
+            if value.is_null() {
                 return Ok(false);
             }
             encode_part(part, value, &mut self.low)?;
         }
+        self.interval(cx, parts.next(), range, file, arena)
+    }
+
+    /// Computes the ends of the part of a range behind one prefix; false when it is empty.
+    pub fn behind<'s, 'x>(
+        &mut self,
+        cx: &mut Executor<'s>,
+        prefix: &[u8],
+        (part, range): (Option<Part>, &'s KeyRange),
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<bool, SqlError> {
+        self.low.clear();
+        work::put(prefix, &mut self.low)?;
+        self.interval(cx, part, range, file, arena)
+    }
+
+    /// Computes the interval behind the prefix in `low`. `part`: the next column.
+    fn interval<'s, 'x>(
+        &mut self,
+        cx: &mut Executor<'s>,
+        part: Option<Part>,
+        range: &'s KeyRange,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<bool, SqlError> {
         self.high.clear();
         self.high.extend_from_slice(&self.low);
-        let bounded = range.low.is_some() || range.high.is_some();
-        let Some(part) = parts.next().filter(|_| bounded) else {
+        let bounded = !(range.low.is_empty() && range.high.is_empty());
+        let Some(part) = part.filter(|_| bounded) else {
             // All keys with this prefix.
             self.open = !step_over(&mut self.high);
             return Ok(true);
@@ -194,11 +235,11 @@ impl Bounds {
             false => (&range.low, &range.high),
             true => (&range.high, &range.low),
         };
-        match self.end(cx, part, first.as_ref(), true, file, arena)? {
+        match self.end(cx, part, first, true, file, arena)? {
             End::Empty => return Ok(false),
             End::Set | End::Open => {}
         }
-        match self.end(cx, part, last.as_ref(), false, file, arena)? {
+        match self.end(cx, part, last, false, file, arena)? {
             End::Empty => return Ok(false),
             End::Set => self.open = false,
             End::Open => self.open = true,
@@ -206,18 +247,19 @@ impl Bounds {
         Ok(self.open || self.low < self.high)
     }
 
-    /// One end of the interval on `part`, `low` and `high` holding the prefix of equal columns.
+    /// One end of the interval on `part`, `low` and `high` holding the prefix of equal columns. The
+    /// tightest of several bounds counts.
     fn end<'s, 'x>(
         &mut self,
         cx: &mut Executor<'s>,
         part: Part,
-        bound: Option<&'s KeyBound>,
+        bounds: &'s [KeyBound],
         lower: bool,
         file: &File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<End, SqlError> {
         let key = if lower { &mut self.low } else { &mut self.high };
-        let Some(bound) = bound else {
+        let Some((first, others)) = bounds.split_first() else {
             // Up to the NULLs, which no comparison finds: they lie at one end of the column.
             if lower && part.order.nulls_first {
                 encode_part(part, Datum::Null, key)?;
@@ -229,23 +271,56 @@ impl Bounds {
             }
             return Ok(if lower || step_over(key) { End::Set } else { End::Open });
         };
-        let value = cx.eval(&bound.value, file, arena)?;
-        if value.is_null() {
-            return Ok(End::Empty);
+        if others.is_empty() {
+            return one_end(cx, part, first, lower, file, arena, key);
         }
-        encode_part(part, value, key)?;
-        // Scans include the lower end and exclude the upper one. Where the condition says
-        // otherwise, the end steps over the value's keys.
-        if bound.inclusive == lower || step_over(key) {
-            Ok(End::Set)
-        } else if lower {
-            Ok(End::Empty)
-        } else {
-            Ok(End::Open)
+        let prefix = key.clone();
+        let mut end = one_end(cx, part, first, lower, file, arena, key)?;
+        for bound in others {
+            let mut other = prefix.clone();
+            let next = one_end(cx, part, bound, lower, file, arena, &mut other)?;
+            let tighter = match (&end, &next) {
+                (End::Empty, _) => false,
+                (_, End::Empty) | (End::Open, End::Set) => true,
+                (_, End::Open) => false,
+                (End::Set, End::Set) => (other > *key) == lower,
+            };
+            if tighter {
+                *key = other;
+                end = next;
+            }
         }
+        Ok(end)
     }
 }
 
+/// One end of an interval by one bound. `key` holds the prefix.
+fn one_end<'s, 'x>(
+    cx: &mut Executor<'s>,
+    part: Part,
+    bound: &'s KeyBound,
+    lower: bool,
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    key: &mut Vec<u8>,
+) -> Result<End, SqlError> {
+    let value = cx.eval(&bound.value, file, arena)?;
+    if value.is_null() {
+        return Ok(End::Empty);
+    }
+    encode_part(part, value, key)?;
+    // Scans include the lower end and exclude the upper one. Where the condition says otherwise,
+    // the end steps over the value's keys.
+    if bound.inclusive == lower || step_over(key) {
+        Ok(End::Set)
+    } else if lower {
+        Ok(End::Empty)
+    } else {
+        Ok(End::Open)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Set,
     Open,

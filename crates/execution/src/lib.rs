@@ -42,6 +42,7 @@ mod merge;
 mod modify;
 pub mod out_of_line;
 mod pending;
+mod ranges;
 mod records;
 pub mod row_numbers;
 mod scan;

@@ -1,8 +1,9 @@
 //! Scans: point lookups, ranges of a table's tree, secondary indexes, system relations.
 
-use txn::{Direction, Stamp};
+use txn::{Direction, Range, Stamp};
 
 use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
+use super::ranges::{Interval, intervals};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line};
 use catalog::Index;
 use expressions::expr::Expr;
@@ -88,12 +89,12 @@ pub(super) fn scan<'s, 'x>(
         AccessPath::UniquePoint { index, key } => {
             unique_point(cx, scan, (&scan.table.indexes[*index], key), &mut bounds, file, arena, sink)
         }
-        AccessPath::Table { range, backward } => {
-            table_range(cx, scan, (range, *backward), &mut bounds, file, arena, sink)
+        AccessPath::Table { ranges, backward } => {
+            table_ranges(cx, scan, (ranges, *backward), &mut bounds, file, arena, sink)
         }
-        AccessPath::Index { index, range, backward } => {
+        AccessPath::Index { index, ranges, backward } => {
             let index = &scan.table.indexes[*index];
-            index_range(cx, scan, (index, range, *backward), &mut bounds, file, arena, sink)
+            index_ranges(cx, scan, (index, ranges, *backward), &mut bounds, file, arena, sink)
         }
     };
     let (low, high) = bounds.into_buffers();
@@ -160,20 +161,87 @@ fn unique_point<'s, 'x>(
     result
 }
 
-/// Gives the rows in a range of the table's own tree.
-fn table_range<'s, 'x>(
+/// Gives the rows in ranges of the table's own tree.
+fn table_ranges<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
-    (range, backward): (&'s KeyRange, bool),
+    (ranges, backward): (&'s [KeyRange], bool),
     bounds: &mut Bounds,
     file: &File<'x>,
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    if !bounds.range(cx, super::keys::primary_parts(&scan.table), range, file, arena)? {
-        return Ok(Flow::More);
+    let parts = super::keys::primary_parts(&scan.table);
+    if let [range] = ranges
+        && range.is_contiguous()
+    {
+        return match bounds.range(cx, parts, range, file, arena)? {
+            true => table_rows(cx, scan, (bounds.as_range(), backward), file, sink),
+            false => Ok(Flow::More),
+        };
     }
-    let mut rows = cx.txn.scan(&table_tree(&scan.table), bounds.as_range(), direction(backward));
+    let intervals = intervals(cx, (&scan.table, parts), ranges, bounds, file, arena)?;
+    each(&intervals, backward, |interval| match interval.key() {
+        Some(key) => {
+            cx.check()?;
+            cx.scoped(|cx, own| {
+                let file = own.file(file);
+                fetch(cx, scan, key, file, own, sink)
+            })
+        }
+        None => table_rows(cx, scan, (interval.as_range(), backward), file, sink),
+    })
+}
+
+/// Gives the row of each entry in ranges of a secondary index.
+fn index_ranges<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (index, ranges, backward): (&'s Index, &'s [KeyRange], bool),
+    bounds: &mut Bounds,
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let parts = super::keys::entry_parts(&scan.table, index);
+    if let [range] = ranges
+        && range.is_contiguous()
+    {
+        return match bounds.range(cx, parts, range, file, arena)? {
+            true => index_rows(cx, scan, index, (bounds.as_range(), backward), file, sink),
+            false => Ok(Flow::More),
+        };
+    }
+    let intervals = intervals(cx, (&scan.table, parts), ranges, bounds, file, arena)?;
+    each(&intervals, backward, |interval| {
+        index_rows(cx, scan, index, (interval.as_range(), backward), file, sink)
+    })
+}
+
+/// Calls `give` for each interval, in the order of the scan.
+fn each<'x>(
+    intervals: &[Interval<'x>],
+    backward: bool,
+    mut give: impl FnMut(&Interval<'x>) -> Result<Flow, SqlError>,
+) -> Result<Flow, SqlError> {
+    for at in 0..intervals.len() {
+        let at = if backward { intervals.len() - 1 - at } else { at };
+        if give(&intervals[at])? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+    }
+    Ok(Flow::More)
+}
+
+/// Gives the rows with these keys.
+fn table_rows<'s>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (range, backward): (Range<'_>, bool),
+    file: &File<'_>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let mut rows = cx.txn.scan(&table_tree(&scan.table), range, direction(backward));
     cx.scoped(|cx, own| {
         while let Some((key, row, stamp)) = rows.next(cx.txn).map_err(from_txn)? {
             cx.check()?;
@@ -190,20 +258,16 @@ fn table_range<'s, 'x>(
     })
 }
 
-/// Gives the row of each entry in a range of a secondary index.
-fn index_range<'s, 'x>(
+/// Gives the rows of the index entries with these keys.
+fn index_rows<'s>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
-    (index, range, backward): (&'s Index, &'s KeyRange, bool),
-    bounds: &mut Bounds,
-    file: &File<'x>,
-    arena: &'x Arena<'s>,
+    index: &'s Index,
+    (range, backward): (Range<'_>, bool),
+    file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    if !bounds.range(cx, super::keys::index_parts(index), range, file, arena)? {
-        return Ok(Flow::More);
-    }
-    let mut entries = cx.txn.scan(&tree(index.tree), bounds.as_range(), direction(backward));
+    let mut entries = cx.txn.scan(&tree(index.tree), range, direction(backward));
     cx.scoped(|cx, own| {
         while let Some((key, payload, _)) = entries.next(cx.txn).map_err(from_txn)? {
             cx.check()?;

@@ -363,7 +363,7 @@ pub fn bytes_in<'a>(bytes: &[u8], arena: &'a Bump) -> Result<&'a [u8]> {
 }
 
 /// Byte strings joined in the arena.
-pub(crate) fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]> {
+pub fn parts_in<'a>(parts: &[&[u8]], arena: &'a Bump) -> Result<&'a [u8]> {
     let mut out = BumpVec::with_capacity_in(parts.iter().map(|part| part.len()).sum(), arena);
     for part in parts {
         for piece in byte_pieces(part, 1) {

@@ -17,9 +17,9 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql")
 }
 
-/// The scripts, by name.
-fn scripts() -> Vec<PathBuf> {
-    let mut scripts: Vec<PathBuf> = fs::read_dir(folder())
+/// The scripts of a folder, by name.
+pub fn scripts(folder: &Path) -> Vec<PathBuf> {
+    let mut scripts: Vec<PathBuf> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "sql"))
@@ -29,7 +29,7 @@ fn scripts() -> Vec<PathBuf> {
 }
 
 /// Runs a script in a new database; gives what psql printed, rows and errors in their order.
-fn answer(mut client: impl FnMut(&str) -> Command, script: &Path) -> String {
+pub fn answer(mut client: impl FnMut(&str) -> Command, script: &Path) -> String {
     let database = format!("differential_{}", script.file_stem().unwrap().to_str().unwrap());
     for sql in [format!("drop database if exists {database}"), format!("create database {database}")] {
         succeed(client("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-c", &sql]), "");
@@ -52,7 +52,7 @@ fn answer(mut client: impl FnMut(&str) -> Command, script: &Path) -> String {
 }
 
 /// The first lines that differ, with the statement they answer.
-fn difference(expected: &str, actual: &str) -> Option<String> {
+pub fn difference(expected: &str, source: &str, actual: &str) -> Option<String> {
     let (expected, actual): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), actual.lines().collect());
     let same = expected.iter().zip(&actual).take_while(|(a, b)| a == b).count();
     if same == expected.len() && same == actual.len() {
@@ -61,12 +61,7 @@ fn difference(expected: &str, actual: &str) -> Option<String> {
     let show = |lines: &[&str]| {
         lines[same.saturating_sub(4).min(lines.len())..(same + 8).min(lines.len())].join("\n")
     };
-    Some(format!(
-        "from line {}\n--- PostgreSQL\n{}\n--- Allcore\n{}",
-        same + 1,
-        show(&expected),
-        show(&actual)
-    ))
+    Some(format!("from line {}\n--- {source}\n{}\n--- Allcore\n{}", same + 1, show(&expected), show(&actual)))
 }
 
 /// Records PostgreSQL's answers, when it is asked for and PostgreSQL is there.
@@ -77,7 +72,7 @@ fn record() {
     }
     let said = succeed(Command::new(&peer).arg("start"), "");
     let socket = said.trim_end().lines().last().unwrap().to_owned();
-    for script in scripts() {
+    for script in scripts(&folder()) {
         let client = |program: &str| {
             let mut command = Command::new(program);
             command.env("PGHOST", &socket).env("PGUSER", "postgres").env("PGDATABASE", "postgres");
@@ -92,12 +87,12 @@ fn scripts_are_answered_as_postgresql_answers_them() {
     record();
     let server = Server::start(&[]);
     let mut wrong = Vec::new();
-    let scripts = scripts();
+    let scripts = scripts(&folder());
     assert!(!scripts.is_empty());
     for script in &scripts {
         let expected = fs::read_to_string(script.with_extension("out")).unwrap();
         let actual = answer(|program| server.client(program), script);
-        if let Some(difference) = difference(&expected, &actual) {
+        if let Some(difference) = difference(&expected, "PostgreSQL", &actual) {
             wrong.push(format!("{}: {difference}", script.display()));
         }
     }

@@ -30,6 +30,7 @@ mod metrics;
 mod out_of_line;
 mod pgbench;
 mod pipelines;
+mod plans;
 mod portals;
 mod protocol;
 mod psql;

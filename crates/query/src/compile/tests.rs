@@ -39,7 +39,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select * from u where t_a = 7 order by id",
-        &["Sort", "  ->  Index Scan using u_t_a on u"],
+        &["Index Scan using u_t_a on u"],
     ),
     (
         "select * from u order by id desc limit 10",
@@ -63,13 +63,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select * from t where a in (1, 2, 3)",
-        &[
-            "Nested Loop",
-            "  ->  Sort",
-            "        ->  Unique",
-            "              ->  Values Scan",
-            "  ->  Index Scan using t_pkey on t",
-        ],
+        &["Index Scan using t_pkey on t"],
     ),
     (
         "select * from t where a in (select t_a from u order by name || name limit 3)",
@@ -109,13 +103,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select * from t where a = any($1)",
-        &[
-            "Nested Loop",
-            "  ->  Sort",
-            "        ->  Unique",
-            "              ->  Function Scan on Unnest",
-            "  ->  Index Scan using t_pkey on t",
-        ],
+        &["Index Scan using t_pkey on t"],
     ),
     (
         "select * from t join u on u.t_a = t.a where t.a = 5",
@@ -289,7 +277,7 @@ const CONDITIONS: &[(&str, &[&str])] = &[
     ("select * from t join u on u.t_a = t.a", &["Hash Cond: (t.a = u.t_a)"]),
     ("select * from t where exists (select 1 from u where t_a = a)", &["Filter: EXISTS(SubPlan 1)", "Index Cond: (t_a = t.a)"]),
     ("select * from (select * from t order by b limit 9) s where c = 3", &["Filter: (c = 3)", "Sort Key: b"]),
-    ("select * from u where t_a = 7 order by id desc nulls last", &["Sort Key: id DESC NULLS LAST", "Index Cond: (t_a = 7)"]),
+    ("select * from u where t_a = 7 order by name desc nulls last", &["Sort Key: name DESC NULLS LAST", "Index Cond: (t_a = 7)"]),
 ];
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod names;
 
-use crate::plan::{AccessPath, Body, JoinKind, KeyRange, Plan, Scan, SetKind, SortKey, Statement};
+use crate::plan::{AccessPath, Body, JoinKind, KeyRange, KeyValue, Plan, Scan, SetKind, SortKey, Statement};
 use catalog::Table;
 use expressions::expr::{Expr, Show};
 use values::environment::Environment;
@@ -149,7 +149,7 @@ fn scan_title(scan: &Scan) -> String {
     let primary = || scan.table.primary_key.as_ref().map_or_else(String::new, |key| quoted(&key.name));
     match &scan.path {
         AccessPath::Point { .. } => format!("Index Scan using {} on {table}", primary()),
-        AccessPath::Table { range, backward } if is_all(range) => {
+        AccessPath::Table { ranges, backward } if ranges.iter().any(KeyRange::is_all) => {
             format!("Seq Scan{} on {table}", way(*backward))
         }
         AccessPath::Table { backward, .. } => {
@@ -166,10 +166,6 @@ fn scan_title(scan: &Scan) -> String {
             )
         }
     }
-}
-
-fn is_all(range: &KeyRange) -> bool {
-    range.equal.is_empty() && range.low.is_none() && range.high.is_none()
 }
 
 /// A plan's subqueries and the plan below them, the lowest first. An expression with thousands of
@@ -239,38 +235,54 @@ impl Explainer<'_> {
     fn index_condition(&self, scan: &Scan) -> Option<String> {
         let table: &Table = &scan.table;
         let primary = || table.primary_key.as_ref().map(|key| key.columns.clone()).unwrap_or_default();
-        let secondary = |index: usize| table.indexes[index].columns.iter().map(|key| key.column).collect();
-        let (columns, range): (Vec<u32>, _) = match &scan.path {
+        let secondary = |index: usize| table.entry_keys(index).iter().map(|key| key.column).collect();
+        let (columns, ranges): (Vec<u32>, _) = match &scan.path {
             AccessPath::Point { key } => (primary(), Err(key)),
             AccessPath::UniquePoint { index, key } => (secondary(*index), Err(key)),
-            AccessPath::Table { range, .. } => (primary(), Ok(range)),
-            AccessPath::Index { index, range, .. } => (secondary(*index), Ok(range)),
+            AccessPath::Table { ranges, .. } => (primary(), Ok(ranges)),
+            AccessPath::Index { index, ranges, .. } => (secondary(*index), Ok(ranges)),
         };
         let name = |at: usize| {
             columns.get(at).map_or_else(String::new, |column| quoted(&table.columns[*column as usize].name))
         };
-        let equal = |at: usize, value: &Expr| format!("({} = {})", name(at), self.show.text(value));
-        all_of(match range {
-            Err(key) => key.iter().enumerate().map(|(at, value)| equal(at, value)).collect(),
-            Ok(range) => {
-                let each = range.equal.iter().enumerate();
-                let mut conditions: Vec<String> = each
-                    .map(|(at, value)| match range.null_equal.contains(&at) {
-                        true => format!("({} IS NULL)", name(at)),
-                        false => equal(at, value),
-                    })
-                    .collect();
-                let next = name(range.equal.len());
-                for (bound, operator) in [(&range.low, ">"), (&range.high, "<")] {
-                    if let Some(bound) = bound {
-                        let inclusive = if bound.inclusive { "=" } else { "" };
-                        let value = self.show.text(&bound.value);
-                        conditions.push(format!("({next} {operator}{inclusive} {value})"));
-                    }
-                }
-                conditions
+        match ranges {
+            Err(key) => {
+                let equal = |(at, value)| format!("({} = {})", name(at), self.show.text(value));
+                all_of(key.iter().enumerate().map(equal).collect())
             }
-        })
+            Ok(ranges) => {
+                let mut shown: Vec<String> =
+                    ranges.iter().filter_map(|range| self.range(range, &name)).collect();
+                match shown.len() {
+                    1 => shown.pop(),
+                    _ => Some(format!("({})", shown.join(" OR "))).filter(|_| !shown.is_empty()),
+                }
+            }
+        }
+    }
+
+    /// The conditions of a range on columns with these names.
+    fn range(&self, range: &KeyRange, name: &dyn Fn(usize) -> String) -> Option<String> {
+        let each = range.equal.iter().enumerate();
+        let mut conditions: Vec<String> = each
+            .map(|(at, value)| match value {
+                KeyValue::One(value) => format!("({} = {})", name(at), self.show.text(value)),
+                KeyValue::Null => format!("({} IS NULL)", name(at)),
+                KeyValue::List(list) => {
+                    let list: Vec<String> = list.iter().map(|value| self.show.text(value)).collect();
+                    format!("({} = ANY (ARRAY[{}]))", name(at), list.join(", "))
+                }
+                KeyValue::Array(array) => format!("({} = ANY ({}))", name(at), self.show.text(array)),
+            })
+            .collect();
+        let next = name(range.equal.len());
+        for (bounds, operator) in [(&range.low, ">"), (&range.high, "<")] {
+            for bound in bounds {
+                let inclusive = if bound.inclusive { "=" } else { "" };
+                conditions.push(format!("({next} {operator}{inclusive} {})", self.show.text(&bound.value)));
+            }
+        }
+        all_of(conditions)
     }
 
     /// The filter of a scan. The scan's own table needs no qualification.

@@ -60,8 +60,8 @@ pub enum AccessPath {
     },
     /// The table's own tree, in primary-key order.
     Table {
-        /// The part of the tree to read.
-        range: KeyRange,
+        /// The parts of the tree to read.
+        ranges: Vec<KeyRange>,
         /// Whether to read from the end to the beginning.
         backward: bool,
     },
@@ -76,25 +76,38 @@ pub enum AccessPath {
     Index {
         /// The position in `table.indexes`.
         index: usize,
-        /// The part of the tree to read.
-        range: KeyRange,
+        /// The parts of the tree to read.
+        ranges: Vec<KeyRange>,
         /// Whether to read from the end to the beginning.
         backward: bool,
     },
 }
 
-/// A contiguous part of an ordered tree: equality on leading columns, then an interval on the next
-/// column.
+/// A part of an ordered tree: values of the leading columns, then an interval on the next column.
+/// It is contiguous if no leading column has several values. A scan reads the union of its ranges
+/// in the tree's order, and each entry once.
 #[derive(Debug, Default)]
 pub struct KeyRange {
-    /// Values of the first columns. A NULL finds nothing unless `null_equal` lists it.
-    pub equal: Vec<Expr>,
-    /// Positions in `equal` that mean IS NULL. The expression there is the NULL constant.
-    pub null_equal: Vec<usize>,
-    /// Lower bound of the next column, in the order of values even for descending columns.
-    pub low: Option<KeyBound>,
-    /// Upper bound of the next column. With either bound set, NULLs are not in the range.
-    pub high: Option<KeyBound>,
+    /// Values of the first columns.
+    pub equal: Vec<KeyValue>,
+    /// Lower bounds of the next column, in the order of values even for descending columns. All
+    /// hold.
+    pub low: Vec<KeyBound>,
+    /// Upper bounds of the next column. With any bound set, NULLs are not in the range.
+    pub high: Vec<KeyBound>,
+}
+
+/// A leading column's value in a range.
+#[derive(Debug)]
+pub enum KeyValue {
+    /// This value. A NULL finds nothing.
+    One(Expr),
+    /// NULL.
+    Null,
+    /// Each value of a list. Equal ones count once, NULLs find nothing.
+    List(Vec<Expr>),
+    /// Each element of an array, likewise. Integers may be wider or narrower than the column.
+    Array(Expr),
 }
 
 /// An end of an interval. A NULL value makes the range empty.
@@ -107,9 +120,14 @@ pub struct KeyBound {
 }
 
 impl KeyRange {
-    /// The range of all keys.
+    /// Whether it contains all keys.
+    pub(crate) fn is_all(&self) -> bool {
+        self.equal.is_empty() && self.low.is_empty() && self.high.is_empty()
+    }
+
+    /// Whether its keys lie next to each other in the tree.
     #[must_use]
-    pub fn all() -> KeyRange {
-        KeyRange::default()
+    pub fn is_contiguous(&self) -> bool {
+        self.equal.iter().all(|value| matches!(value, KeyValue::One(_) | KeyValue::Null))
     }
 }

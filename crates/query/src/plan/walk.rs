@@ -6,8 +6,8 @@
 use expressions::expr::Expr;
 
 use super::{
-    AccessPath, AggregateCall, Assignment, Check, KeyRange, Plan, Scan, SecondLook, SetSide, SetStage,
-    SortKey, SubqueryKind,
+    AccessPath, AggregateCall, Assignment, Check, KeyRange, KeyValue, Plan, Scan, SecondLook, SetSide,
+    SetStage, SortKey, SubqueryKind,
 };
 
 /// Calls `visit` for the plans below a node.
@@ -353,13 +353,21 @@ fn scan_exprs_mut(scan: &mut Scan, visit: &mut dyn FnMut(&mut Expr)) {
         AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => {
             key.iter_mut().for_each(&mut *visit)
         }
-        AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => range_exprs_mut(range, visit),
+        AccessPath::Table { ranges, .. } | AccessPath::Index { ranges, .. } => {
+            ranges.iter_mut().for_each(|range| range_exprs_mut(range, visit));
+        }
     }
     scan.filter.iter_mut().for_each(visit);
 }
 
 fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
-    range.equal.iter_mut().for_each(&mut *visit);
+    for value in &mut range.equal {
+        match value {
+            KeyValue::One(value) | KeyValue::Array(value) => visit(value),
+            KeyValue::List(list) => list.iter_mut().for_each(&mut *visit),
+            KeyValue::Null => {}
+        }
+    }
     range.low.iter_mut().chain(&mut range.high).for_each(|bound| visit(&mut bound.value));
 }
 
@@ -386,12 +394,20 @@ pub(crate) fn exprs_mut(node: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
 pub(crate) fn scan_exprs<'p>(scan: &'p Scan, visit: &mut dyn FnMut(&'p Expr)) {
     match &scan.path {
         AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => key.iter().for_each(&mut *visit),
-        AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => range_exprs(range, visit),
+        AccessPath::Table { ranges, .. } | AccessPath::Index { ranges, .. } => {
+            ranges.iter().for_each(|range| range_exprs(range, visit));
+        }
     }
     scan.filter.iter().for_each(visit);
 }
 
 fn range_exprs<'p>(range: &'p KeyRange, visit: &mut dyn FnMut(&'p Expr)) {
-    range.equal.iter().for_each(&mut *visit);
+    for value in &range.equal {
+        match value {
+            KeyValue::One(value) | KeyValue::Array(value) => visit(value),
+            KeyValue::List(list) => list.iter().for_each(&mut *visit),
+            KeyValue::Null => {}
+        }
+    }
     range.low.iter().chain(&range.high).for_each(|bound| visit(&bound.value));
 }

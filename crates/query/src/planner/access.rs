@@ -1,33 +1,41 @@
 //! Access paths: how a scan reaches one table's rows under the conditions on it.
 //!
-//! A condition `column op value` can bound a key if the value reads only registers that are filled
-//! before the scan. Equalities on a key's first columns form a prefix, comparisons on the next
-//! column an interval. Equalities on a whole unique key form a point.
+//! Each alternative of the conditions ([`super::bounding`]) bounds a key to a range. Equalities on
+//! the key's first columns form a prefix, comparisons on the next column an interval. Equalities on
+//! a whole unique key form a point.
 //!
 //! What must hold:
 //!
-//! 1. A condition that bounds the key is exact and needs no filter. So the order of the index is
-//!    that of the comparison, for the types on both sides.
-//! 2. A NULL constant among the equalities means IS NULL. A comparison with a constant NULL is
-//!    decided before, so none comes here.
-//! 3. Any other value that turns out to be NULL finds no row.
-//! 4. A bound is computed once, before the scan, so a volatile value never bounds.
-//! 5. The choice between paths changes cost alone. Conditions that do not bound stay as filters.
+//! 1. A condition needs no filter if its clause is exact and each range uses all its comparisons.
+//! 2. The choice between paths changes cost alone. Conditions that do not bound stay as filters.
 
-use super::cost;
-use crate::plan::{AccessPath, KeyBound, KeyRange, Reg, SortKey};
+use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, MOST};
+use super::search::Search;
+use super::{cost, key_value};
+use crate::plan::{AccessPath, KeyRange, KeyValue};
 use crate::registers::{self, Registers};
-use catalog::{IndexKey, Table, TableStatistics};
-use expressions::expr::{Case, CastPath, Expr};
-use expressions::function::{Comparison, Volatility};
-use expressions::functions::{self, CastContext};
-use values::types::{Type, Value, oid};
+use catalog::{IndexKey, Table};
+use expressions::expr::Expr;
+use expressions::function::Comparison;
+use values::error::SqlError;
+
+/// The most keys that the lists of conditions make together, apart from a single list.
+const POINTS: f64 = 10_000.0;
+/// Estimated elements of an array.
+const ELEMENTS: f64 = 10.0;
 
 /// A possible access path, with estimates.
-pub(super) struct Access {
-    pub(super) path: AccessPath,
+pub(super) struct Access<'s> {
+    /// The position of the index; `None` for the table's own tree.
+    index: Option<usize>,
+    ranges: Vec<Reach<'s>>,
+    /// Whether it finds at most one row.
+    pub(super) single: bool,
+    backward: bool,
     /// Positions of conditions that the path meets by itself.
     pub(super) used: Vec<usize>,
+    /// Positions of conditions that its estimates contain.
+    pub(super) counted: Vec<usize>,
     /// Estimated rows of the path.
     pub(super) rows: f64,
     /// Estimated cost of reading them, in the unit of [`cost`].
@@ -36,46 +44,92 @@ pub(super) struct Access {
     pub(super) ordered: bool,
 }
 
-/// The input of the search for a path.
-pub(super) struct Search<'s> {
-    pub(super) table: &'s Table,
-    /// The register of each column.
-    pub(super) columns: &'s [Option<Reg>],
-    pub(super) conditions: &'s [Expr],
-    /// Registers filled before the scan.
-    pub(super) available: &'s Registers,
-    pub(super) rows: f64,
-    pub(super) statistics: Option<&'s TableStatistics>,
-    /// The order that the query wants, and whether it then needs only some of the rows.
-    pub(super) order: &'s [SortKey],
-    pub(super) limited: bool,
+/// The comparisons that bound one range of a key: of the leading columns, then of the next one.
+#[derive(Clone, Default)]
+struct Reach<'s> {
+    equal: Vec<Bounding<'s>>,
+    ends: Vec<Bounding<'s>>,
 }
 
-/// A condition that can bound a key.
-struct Bounding {
-    condition: usize,
-    column: u32,
-    comparison: Comparison,
-    value: Expr,
-    /// Whether the range includes its end. A rounded end is included under any comparison.
-    inclusive: bool,
+/// One range, with estimates.
+struct Reached<'c, 's> {
+    equal: Vec<&'c Bounding<'s>>,
+    ends: Vec<&'c Bounding<'s>>,
+    /// The fraction of the table's rows.
+    fraction: f64,
+    /// The number of keys that its lists make.
+    points: f64,
 }
 
-impl Search<'_> {
+/// A path that may be the best, with estimates as in [`Access`].
+struct Candidate<'c, 's> {
+    index: Option<usize>,
+    matched: Matched<'c, 's>,
+    single: bool,
+    backward: bool,
+    rows: f64,
+    cost: f64,
+    ordered: bool,
+}
+
+/// The ranges to which the conditions bound a key.
+struct Matched<'c, 's> {
+    ranges: Vec<Reached<'c, 's>>,
+    used: Vec<usize>,
+    counted: Vec<usize>,
+}
+
+impl Matched<'_, '_> {
+    fn fraction(&self) -> f64 {
+        self.ranges.iter().map(|range| range.fraction).sum::<f64>().min(1.0)
+    }
+
+    fn points(&self) -> f64 {
+        self.ranges.iter().map(|range| range.points).sum()
+    }
+
+    /// The number of leading columns with one value, the same in all ranges.
+    fn fixed(&self) -> usize {
+        let Some((first, others)) = self.ranges.split_first() else { return 0 };
+        let is_one = |bounding: &Bounding<'_>| !matches!(bounding.bound, Bound::List(_) | Bound::Array(_));
+        let same = |(at, bounding): &(usize, &&Bounding<'_>)| {
+            let is_there = |other: &Reached<'_, '_>| {
+                other.equal.get(*at).is_some_and(|there| std::ptr::eq(*there, **bounding))
+            };
+            is_one(bounding) && others.iter().all(is_there)
+        };
+        first.equal.iter().enumerate().take_while(same).count()
+    }
+
+    /// Whether equalities fix all columns of the key, to one value other than NULL each.
+    fn is_point(&self, keys: &[IndexKey]) -> bool {
+        let [range] = self.ranges.as_slice() else { return false };
+        let one = |bounding: &&Bounding<'_>| matches!(bounding.bound, Bound::Equal(_) | Bound::Truth(_));
+        !keys.is_empty() && range.equal.len() == keys.len() && range.equal.iter().all(one)
+    }
+}
+
+impl<'s> Search<'s> {
     /// The cheapest path. The cost includes sorting its rows.
-    pub(super) fn best(&self) -> Access {
-        let bounding = self.bounding();
-        let mut best = self.table_path(&bounding);
+    pub(super) fn best(&self) -> Access<'s> {
+        let clauses = self.clauses();
+        let mut best = self.table_path(&clauses);
         for index in 0..self.table.indexes.len() {
-            let other = self.index_path(index, &bounding);
+            let other = self.index_path(index, &clauses);
             if self.total(&other) < self.total(&best) {
                 best = other;
             }
         }
-        best
+        let owned = |list: &[&Bounding<'s>]| list.iter().map(|&bounding| bounding.clone()).collect();
+        let ranges = best.matched.ranges.iter();
+        let ranges =
+            ranges.map(|range| Reach { equal: owned(&range.equal), ends: owned(&range.ends) }).collect();
+        let Candidate { index, matched, single, backward, rows, cost, ordered } = best;
+        let Matched { used, counted, .. } = matched;
+        Access { index, ranges, single, backward, used, counted, rows, cost, ordered }
     }
 
-    fn total(&self, access: &Access) -> f64 {
+    fn total(&self, access: &Candidate<'_, '_>) -> f64 {
         if self.order.is_empty() || access.ordered {
             // With a limit, an ordered path stops early.
             let share = if self.limited && access.ordered && !self.order.is_empty() { 0.1 } else { 1.0 };
@@ -84,146 +138,139 @@ impl Search<'_> {
         access.cost + cost::sort(access.rows)
     }
 
-    fn bounding(&self) -> Vec<Bounding> {
-        let mut found = Vec::new();
-        for (condition, expr) in self.conditions.iter().enumerate() {
-            if let Expr::NullTest { input, negated: false } = expr
-                && let Some(column) = self.own_column(input)
+    /// The path through the table's own tree.
+    fn table_path<'c>(&self, clauses: &'c [Clause<'s>]) -> Candidate<'c, 's> {
+        let keys: Vec<IndexKey> = self.table.row_keys().collect();
+        let matched = self.matched(&keys, clauses);
+        let single = matched.is_point(&keys);
+        self.candidate(None, &keys, matched, single, |points, rows| points * cost::DESCENT + rows)
+    }
+
+    fn index_path<'c>(&self, number: usize, clauses: &'c [Clause<'s>]) -> Candidate<'c, 's> {
+        let keys = self.table.entry_keys(number);
+        let matched = self.matched(&keys, clauses);
+        let single = self.table.indexes[number].unique && matched.is_point(&keys);
+        let row = if single { cost::DESCENT + 1.0 } else { cost::INDEX_ROW };
+        self.candidate(Some(number), &keys, matched, single, |points, rows| {
+            points * cost::DESCENT + rows * row
+        })
+    }
+
+    fn candidate<'c>(
+        &self,
+        index: Option<usize>,
+        keys: &[IndexKey],
+        matched: Matched<'c, 's>,
+        single: bool,
+        price: impl FnOnce(f64, f64) -> f64,
+    ) -> Candidate<'c, 's> {
+        let rows = if single { 1.0 } else { (self.rows * matched.fraction()).max(1.0) };
+        let (ordered, backward) = match single {
+            true => (true, false),
+            false => self.order_of(keys, matched.fixed()),
+        };
+        let cost = price(matched.points(), rows);
+        Candidate { index, matched, single, backward, rows, cost, ordered }
+    }
+
+    /// The ranges to which the conditions bound a key. A condition with alternatives takes part if
+    /// it makes the ranges smaller.
+    fn matched<'c>(&self, keys: &[IndexKey], clauses: &'c [Clause<'s>]) -> Matched<'c, 's> {
+        let (plain, either): (Vec<&'c Clause<'s>>, Vec<_>) =
+            clauses.iter().partition(|clause| clause.alternatives.len() == 1);
+        let mut taken = plain;
+        let mut sets: Vec<Vec<&'c Bounding<'s>>> =
+            vec![taken.iter().flat_map(|clause| &clause.alternatives[0]).collect()];
+        let mut ranges: Vec<Reached<'c, 's>> = sets.iter().map(|set| self.reached(keys, set)).collect();
+        let fraction = |ranges: &[Reached<'_, '_>]| ranges.iter().map(|range| range.fraction).sum::<f64>();
+        let points = |ranges: &[Reached<'_, '_>]| ranges.iter().map(|range| range.points).sum::<f64>();
+        for clause in either {
+            let in_key = |bounding: &Bounding<'s>| keys.iter().any(|key| key.column == bounding.column);
+            let bounds = |alternative: &Vec<Bounding<'s>>| alternative.iter().any(in_key);
+            let length = |lists: &mut dyn Iterator<Item = usize>| lists.sum::<usize>();
+            let own = length(&mut clause.alternatives.iter().map(Vec::len));
+            let before = length(&mut sets.iter().map(Vec::len));
+            let comparisons = before * clause.alternatives.len() + own * sets.len();
+            if sets.len() * clause.alternatives.len() > MOST
+                || comparisons > 2 * COMPARISONS
+                || !clause.alternatives.iter().all(bounds)
             {
-                let value = Expr::null(self.table.columns[column as usize].type_);
-                // A NULL constant marks IS NULL. No equality with NULL comes from anywhere else.
-                found.push(Bounding {
-                    condition,
-                    column,
-                    comparison: Comparison::Equal,
-                    value,
-                    inclusive: false,
-                });
                 continue;
             }
-            let Some((comparison, left, right)) = expr.as_comparison() else { continue };
-            if comparison == Comparison::NotEqual {
-                continue;
+            runtime::work::yield_after(comparisons * COPYING);
+            let with = |set: &Vec<&'c Bounding<'s>>| {
+                let set = set.clone();
+                clause.alternatives.iter().map(move |more| set.iter().copied().chain(more).collect())
+            };
+            let more: Vec<Vec<_>> = sets.iter().flat_map(with).collect();
+            let smaller: Vec<_> = more.iter().map(|set| self.reached(keys, set)).collect();
+            if fraction(&smaller) < fraction(&ranges) && points(&smaller) <= POINTS {
+                (sets, ranges) = (more, smaller);
+                taken.push(clause);
             }
-            for (side, other, comparison) in [(left, right, comparison), (right, left, comparison.commuted())]
-            {
-                if let Some(column) = self.own_column(side)
-                    && self.is_ready(other)
-                    && let type_ = self.table.columns[column as usize].type_
-                    && let Some(value) = key_value(other, type_, comparison)
-                {
-                    let inclusive = is_wider(other.type_(), type_);
-                    found.push(Bounding { condition, column, comparison, value, inclusive });
+        }
+        let is_used = |bounding: &Bounding<'s>, range: &Reached<'_, 's>| {
+            range.equal.iter().chain(&range.ends).any(|used| std::ptr::eq(*used, bounding))
+        };
+        // Whether each range uses all comparisons of a condition.
+        let meets = |condition: usize| {
+            sets.iter().zip(&ranges).all(|(set, range)| {
+                let mut own = set.iter().filter(|bounding| bounding.condition == condition);
+                own.all(|bounding| is_used(bounding, range))
+            })
+        };
+        let conditions = |clause: &&Clause<'s>| clause.alternatives[0].first().map(|first| first.condition);
+        let used = taken.iter().filter(|clause| clause.exact).filter_map(conditions);
+        let used: Vec<usize> = used.filter(|&condition| meets(condition)).collect();
+        let mut counted: Vec<usize> = used.clone();
+        counted.extend(taken.iter().filter(|clause| clause.alternatives.len() > 1).filter_map(conditions));
+        Matched { ranges, used, counted }
+    }
+
+    /// The range to which one set of comparisons bounds a key.
+    fn reached<'c>(&self, keys: &[IndexKey], set: &[&'c Bounding<'s>]) -> Reached<'c, 's> {
+        let mut range = Reached { equal: Vec::new(), ends: Vec::new(), fraction: 1.0, points: 1.0 };
+        for key in keys {
+            let own = || set.iter().copied().filter(|bounding| bounding.column == key.column);
+            let one = own().find(|b| matches!(b.bound, Bound::Equal(_) | Bound::Truth(_) | Bound::Null));
+            let each = || own().find(|b| matches!(b.bound, Bound::List(_) | Bound::Array(_)));
+            if let Some(before) = range.equal.iter().copied().find(|b| b.column == key.column) {
+                // The column stands earlier in the key too. Nobody knows which value of a
+                // list it has there.
+                let is_list = matches!(before.bound, Bound::List(_) | Bound::Array(_));
+                if is_list {
                     break;
                 }
-            }
-        }
-        found
-    }
-
-    /// The position of the column that an expression is, ignoring casts that only rename the type.
-    fn own_column(&self, expr: &Expr) -> Option<u32> {
-        match expr {
-            Expr::Column { register, .. } => {
-                self.columns.iter().position(|column| *column == Some(*register)).map(|column| column as u32)
-            }
-            Expr::Cast(cast) if matches!(cast.path, CastPath::Relabel) => self.own_column(&cast.input),
-            _ => None,
-        }
-    }
-
-    /// Whether a value can be computed before the scan.
-    fn is_ready(&self, expr: &Expr) -> bool {
-        registers::reads(expr).is_subset(self.available) && expr.volatility() < Volatility::Volatile
-    }
-
-    /// The path through the table's own tree.
-    fn table_path(&self, bounding: &[Bounding]) -> Access {
-        let keys: Vec<IndexKey> =
-            self.table.primary_key.iter().flat_map(|key| &key.columns).map(ascending).collect();
-        let matched = self.matched(&keys, bounding);
-        if !keys.is_empty() && matched.range.equal.len() == keys.len() && matched.range.null_equal.is_empty()
-        {
-            return Access {
-                path: AccessPath::Point { key: matched.range.equal },
-                used: matched.used,
-                rows: 1.0,
-                cost: cost::DESCENT + 1.0,
-                ordered: true,
-            };
-        }
-        let rows = (self.rows * matched.fraction).max(1.0);
-        let (ordered, backward) = self.order_of(&keys, matched.range.equal.len());
-        Access {
-            path: AccessPath::Table { range: matched.range, backward },
-            used: matched.used,
-            rows,
-            cost: cost::DESCENT + rows,
-            ordered,
-        }
-    }
-
-    fn index_path(&self, number: usize, bounding: &[Bounding]) -> Access {
-        let index = &self.table.indexes[number];
-        let matched = self.matched(&index.columns, bounding);
-        let whole = matched.range.equal.len() == index.columns.len() && matched.range.null_equal.is_empty();
-        if index.unique && whole {
-            return Access {
-                path: AccessPath::UniquePoint { index: number, key: matched.range.equal },
-                used: matched.used,
-                rows: 1.0,
-                cost: 2.0 * cost::DESCENT + 1.0,
-                ordered: true,
-            };
-        }
-        let rows = (self.rows * matched.fraction).max(1.0);
-        let (ordered, backward) = self.order_of(&index.columns, matched.range.equal.len());
-        Access {
-            path: AccessPath::Index { index: number, range: matched.range, backward },
-            used: matched.used,
-            rows,
-            cost: cost::DESCENT + rows * cost::INDEX_ROW,
-            ordered,
-        }
-    }
-
-    /// The range to which the conditions bound a key.
-    fn matched(&self, keys: &[IndexKey], bounding: &[Bounding]) -> Matched {
-        let mut matched = Matched { range: KeyRange::all(), used: Vec::new(), fraction: 1.0 };
-        for key in keys {
-            let equal = bounding.iter().find(|b| b.column == key.column && b.comparison == Comparison::Equal);
-            if let Some(equal) = equal {
-                if self.is_null_test(equal) {
-                    matched.range.null_equal.push(matched.range.equal.len());
-                }
-                matched.range.equal.push(equal.value.clone());
-                matched.used.push(equal.condition);
-                matched.fraction *= cost::equal_fraction(self.statistics, key.column, self.rows);
+                range.equal.push(before);
                 continue;
             }
-            for bound in bounding.iter().filter(|b| b.column == key.column) {
-                let (place, inclusive) = match bound.comparison {
-                    Comparison::Greater => (&mut matched.range.low, false),
-                    Comparison::GreaterEqual => (&mut matched.range.low, true),
-                    Comparison::Less => (&mut matched.range.high, false),
-                    Comparison::LessEqual => (&mut matched.range.high, true),
-                    Comparison::Equal | Comparison::NotEqual => continue,
+            if let Some(equal) = one.or_else(each) {
+                let values = match &equal.bound {
+                    Bound::List(list) => list.len() as f64,
+                    Bound::Array(_) => ELEMENTS,
+                    _ => 1.0,
                 };
-                if place.is_none() {
-                    let inclusive = inclusive || bound.inclusive;
-                    *place = Some(KeyBound { value: bound.value.clone(), inclusive });
-                    matched.used.push(bound.condition);
+                // Two lists make each pair a key, and nobody knows the length of an array.
+                let has_array = range.equal.iter().any(|b| matches!(b.bound, Bound::Array(_)));
+                let crossed = values > 1.0 && range.points > 1.0;
+                let is_array = matches!(equal.bound, Bound::Array(_));
+                if !crossed || !has_array && !is_array && values * range.points <= POINTS {
+                    range.equal.push(equal);
+                    range.points *= values;
+                    let fraction = cost::equal_fraction(self.statistics, key.column, self.rows);
+                    range.fraction *= (values * fraction).min(1.0);
+                    continue;
                 }
             }
-            matched.fraction *=
-                cost::range_fraction(matched.range.low.is_some(), matched.range.high.is_some());
+            range.ends.extend(own().filter(|b| matches!(b.bound, Bound::End(..))));
+            let is_low = |b: &&Bounding<'s>| {
+                matches!(b.bound, Bound::End(Comparison::Greater | Comparison::GreaterEqual, _))
+            };
+            let lows = range.ends.iter().filter(|bounding| is_low(bounding)).count();
+            range.fraction *= cost::range_fraction(lows > 0, range.ends.len() > lows);
             break;
         }
-        matched
-    }
-
-    fn is_null_test(&self, bounding: &Bounding) -> bool {
-        matches!(self.conditions[bounding.condition], Expr::NullTest { .. })
+        range
     }
 
     /// Whether a key's order, after this number of fixed columns, is the wanted one; and whether it
@@ -232,18 +279,18 @@ impl Search<'_> {
         if self.order.is_empty() {
             return (true, false);
         }
-        let fixed_columns: Vec<u32> = keys[..fixed].iter().map(|key| key.column).collect();
+        // A column of both the index and the row's key comes twice.
+        let mut passed: Vec<u32> = keys[..fixed].iter().map(|key| key.column).collect();
         let mut rest = keys[fixed..].iter();
         let mut backward: Option<bool> = None;
         for wanted in self.order {
             let Some(column) = self.own_column(&wanted.expr) else { return (false, false) };
-            if fixed_columns.contains(&column) {
+            if passed.contains(&column) {
                 continue;
             }
-            let Some(key) = rest.next() else { return (false, false) };
-            if key.column != column {
-                return (false, false);
-            }
+            let next = rest.find(|key| !passed.contains(&key.column));
+            let Some(key) = next.filter(|key| key.column == column) else { return (false, false) };
+            passed.push(column);
             let flipped = key.descending != wanted.descending;
             let nulls_fit = self.table.columns[column as usize].not_null
                 || (key.nulls_first != flipped) == wanted.nulls_first;
@@ -256,91 +303,68 @@ impl Search<'_> {
     }
 }
 
-struct Matched {
-    range: KeyRange,
-    used: Vec<usize>,
-    fraction: f64,
-}
-
-fn ascending(column: &u32) -> IndexKey {
-    IndexKey { column: *column, descending: false, nulls_first: false }
-}
-
-fn integer_width(type_: u32) -> Option<(i64, i64)> {
-    match type_ {
-        oid::INT2 => Some((i64::from(i16::MIN), i64::from(i16::MAX))),
-        oid::INT4 => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
-        oid::INT8 => Some((i64::MIN, i64::MAX)),
-        _ => None,
+impl Access<'_> {
+    /// Whether values of these registers fix columns of the key in each of its ranges.
+    pub(super) fn is_led_by(&self, left: &Registers) -> bool {
+        let reads = |value: &Expr| !registers::reads(value).is_disjoint(left);
+        let is_led = |bounding: &Bounding<'_>| match &bounding.bound {
+            Bound::Equal(value) | Bound::Array(value) => reads(value),
+            Bound::List(list) => list.iter().any(|value| reads(value)),
+            Bound::Truth(_) | Bound::Null | Bound::End(..) => false,
+        };
+        self.ranges.iter().all(|range| range.equal.iter().any(is_led))
     }
-}
 
-fn is_text(type_: u32) -> bool {
-    matches!(type_, oid::TEXT | oid::VARCHAR)
-}
-
-/// Whether a type has integers outside the column type's range.
-fn is_wider(value_type: Type, column: Type) -> bool {
-    match (integer_width(column.oid), integer_width(value_type.oid)) {
-        (Some((low, high)), Some((value_low, value_high))) => value_low < low || value_high > high,
-        _ => false,
-    }
-}
-
-/// Converts a wider integer to an inclusive end of a range of the column's type. It is the nearest
-/// value of the type that satisfies the comparison; NULL if no value satisfies it.
-fn nearest(value: &Expr, comparison: Comparison, (low, high): (i64, i64), column: Type) -> Option<Expr> {
-    let number = |number: i64| Expr::constant(Value::Int8(number), Type::INT8);
-    let narrow = |value: Expr| functions::cast(value, column, CastContext::Explicit).ok();
-    let is = |operator: &str, end: i64| functions::operator(operator, Some(value.clone()), number(end)).ok();
-    let moved = |operator: &str| functions::operator(operator, Some(value.clone()), number(1)).ok();
-    // When all values satisfy it, the end of the range then, when none does, and the bound
-    // otherwise.
-    let (all, end, none, otherwise) = match comparison {
-        Comparison::Less => (is(">", high)?, high, is("<=", low)?, moved("-")?),
-        Comparison::LessEqual => (is(">=", high)?, high, is("<", low)?, value.clone()),
-        Comparison::Greater => (is("<", low)?, low, is(">=", high)?, moved("+")?),
-        Comparison::GreaterEqual => (is("<=", low)?, low, is(">", high)?, value.clone()),
-        Comparison::Equal | Comparison::NotEqual => return None,
-    };
-    Some(Expr::Case(Box::new(Case {
-        branches: vec![(all, narrow(number(end))?), (none, Expr::null(column))],
-        otherwise: narrow(otherwise)?,
-        type_: column,
-    })))
-}
-
-/// A value as a key of exactly the column's type. None if the comparison is not the column's own.
-///
-/// A wider integer outside the column's range becomes NULL, since it equals no value of the column.
-/// For the end of a range see [`nearest`].
-fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr> {
-    let value_type = value.type_();
-    if value_type.oid == column.oid {
-        return Some(value.clone());
-    }
-    let wanted = Type::new(column.oid);
-    if let (Some((low, high)), Some((value_low, value_high))) =
-        (integer_width(column.oid), integer_width(value_type.oid))
-    {
-        if value_low >= low && value_high <= high {
-            return functions::cast(value.clone(), wanted, CastContext::Implicit).ok();
+    /// The path for the executor.
+    pub(super) fn path(&self, table: &Table) -> Result<AccessPath, SqlError> {
+        let mut ranges = Vec::with_capacity(self.ranges.len());
+        for range in &self.ranges {
+            ranges.push(key_range(range, table)?);
         }
-        if comparison != Comparison::Equal {
-            return nearest(value, comparison, (low, high), wanted);
+        if self.single
+            && let Some(KeyRange { equal, .. }) = ranges.pop()
+        {
+            let values = equal.into_iter().filter_map(|value| match value {
+                KeyValue::One(value) => Some(value),
+                _ => None,
+            });
+            let key = values.collect();
+            return Ok(match self.index {
+                None => AccessPath::Point { key },
+                Some(index) => AccessPath::UniquePoint { index, key },
+            });
         }
-        let bound = |number: i64| Expr::constant(Value::Int8(number), Type::INT8);
-        let narrow = functions::cast(value.clone(), wanted, CastContext::Explicit).ok()?;
-        let above = functions::operator(">=", Some(value.clone()), bound(low)).ok()?;
-        let below = functions::operator("<=", Some(value.clone()), bound(high)).ok()?;
-        return Some(Expr::Case(Box::new(Case {
-            branches: vec![(Expr::And(vec![above, below]), narrow)],
-            otherwise: Expr::null(wanted),
-            type_: wanted,
-        })));
+        let backward = self.backward;
+        Ok(match self.index {
+            None => AccessPath::Table { ranges, backward },
+            Some(index) => AccessPath::Index { index, ranges, backward },
+        })
     }
-    if is_text(column.oid) && is_text(value_type.oid) {
-        return functions::cast(value.clone(), wanted, CastContext::Assignment).ok();
+}
+
+fn key_range(range: &Reach<'_>, table: &Table) -> Result<KeyRange, SqlError> {
+    let type_ = |bounding: &Bounding<'_>| table.columns[bounding.column as usize].type_;
+    let mut key = KeyRange::default();
+    for bounding in &range.equal {
+        let type_ = type_(bounding);
+        key.equal.push(match &bounding.bound {
+            Bound::Equal(value) => KeyValue::One(key_value::exact(value, type_)?),
+            Bound::Truth(value) => KeyValue::One(Expr::boolean(*value)),
+            Bound::List(list) => {
+                let exact = list.iter().map(|value| key_value::exact(value, type_));
+                KeyValue::List(exact.collect::<Result<_, _>>()?)
+            }
+            Bound::Array(array) => KeyValue::Array((*array).clone()),
+            Bound::Null | Bound::End(..) => KeyValue::Null,
+        });
     }
-    None
+    for bounding in &range.ends {
+        let Bound::End(comparison, value) = bounding.bound else { continue };
+        let end = key_value::end(value, type_(bounding), comparison)?;
+        match comparison {
+            Comparison::Greater | Comparison::GreaterEqual => key.low.push(end),
+            _ => key.high.push(end),
+        }
+    }
+    Ok(key)
 }

@@ -8,10 +8,10 @@
 //! 3. The plan applies a condition as soon as all registers it reads are filled.
 
 use super::Planner;
-use super::access::Search;
 use super::cost;
 use super::part::{Candidate, Conditions, Leaf, Part, Wanted};
 use super::pushdown::{is_plain, push_down};
+use super::search::Search;
 use super::written::written;
 use crate::bound::{FromItem, QueryBody, Source, SourceId};
 use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Reg, Scan};
@@ -35,7 +35,6 @@ impl Planner<'_, '_> {
         let mut leaves = Vec::new();
         self.take_apart(item, &mut leaves, &mut conditions)?;
         self.semi_joins(&mut conditions, &mut leaves);
-        self.lists(&mut conditions, &mut leaves);
         let mut candidates = Vec::with_capacity(leaves.len());
         for leaf in leaves {
             let writes = self.leaf_writes(&leaf);
@@ -293,18 +292,22 @@ impl Planner<'_, '_> {
             return self.filtered(part, late);
         }
         let access = self.search(source, &table, &conditions, available, wanted).best();
-        let mut rows = access.rows;
+        let path = access.path(&table)?;
+        let (used, counted) = (access.used, access.counted);
+        let (mut rows, cost, ordered) = (access.rows, access.cost, access.ordered);
         let mut filters = Vec::new();
         for (index, condition) in conditions.into_iter().enumerate() {
-            if !access.used.contains(&index) {
+            if !counted.contains(&index) {
                 rows *= cost::selectivity(&condition);
+            }
+            if !used.contains(&index) {
                 filters.push(condition);
             }
         }
         let filter = (!filters.is_empty()).then(|| Expr::and(filters));
         let identity = self.binder.sources[source].identity;
-        let plan = Plan::Scan(Box::new(Scan { table, path: access.path, columns, identity, filter }));
-        self.filtered(Part { plan, rows: rows.max(1.0), cost: access.cost, ordered: access.ordered }, late)
+        let plan = Plan::Scan(Box::new(Scan { table, path, columns, identity, filter }));
+        self.filtered(Part { plan, rows: rows.max(1.0), cost, ordered }, late)
     }
 
     /// Plans LEFT, RIGHT and FULL joins. `conditions` apply above the join; those on the preserved
@@ -339,7 +342,11 @@ impl Planner<'_, '_> {
         let lateral = !self.item_needs(&right).is_disjoint(&left_writes);
         let mut with_left = available.clone();
         with_left.extend(&left_writes);
-        if !lateral && hashable && !self.leads_into_key(&right, &on, &with_left) && !at_most_one(&left.plan) {
+        if !lateral
+            && hashable
+            && !self.leads_into_key(&right, &on, &with_left, &left_writes)
+            && !at_most_one(&left.plan)
+        {
             let (own, rest): (Vec<Expr>, Vec<Expr>) = on.into_iter().partition(|condition| {
                 self.required(condition).iter().all(|r| right_writes.contains(r) || !left_writes.contains(r))
             });
@@ -359,16 +366,12 @@ impl Planner<'_, '_> {
     }
 
     /// Whether conditions with the left side's values bound a key of the right table.
-    fn leads_into_key(&self, right: &FromItem, on: &[Expr], available: &Registers) -> bool {
+    fn leads_into_key(&self, right: &FromItem, on: &[Expr], available: &Registers, left: &Registers) -> bool {
         let FromItem::Source(source, Source::Table(table)) = right else { return false };
         if table.is_virtual() {
             return false;
         }
-        let access = self.search(*source, table, on, available, Wanted::default()).best();
-        match access.path {
-            AccessPath::Point { .. } | AccessPath::UniquePoint { .. } => true,
-            AccessPath::Table { range, .. } | AccessPath::Index { range, .. } => !range.equal.is_empty(),
-        }
+        self.search(*source, table, on, available, Wanted::default()).best().is_led_by(left)
     }
 
     /// Splits inner joins into leaves and conditions.

@@ -4,6 +4,7 @@
 //! must hold: a plan returns what the bound query means, under any catalog statistics.
 
 mod access;
+mod bounding;
 mod chain;
 mod common;
 mod cost;
@@ -12,7 +13,7 @@ mod full;
 mod guard;
 mod join;
 mod keep;
-mod lists;
+mod key_value;
 mod modify;
 mod part;
 mod pending;
@@ -20,6 +21,7 @@ mod price;
 mod prune;
 mod pushdown;
 mod query;
+mod search;
 mod second_look;
 mod sets;
 mod stale;
