@@ -472,8 +472,9 @@ impl Inner {
     /// transaction has changed or deleted since. As in PostgreSQL, a new key is a change.
     #[cold]
     pub(super) fn conflict(&self, tree: &Tree, key: &[u8], seen: Stamp) -> Result<Error, Error> {
-        let found = tree.get(self.engine.store(), key, Stamp::decode)?;
-        let Some(present) = found.flatten() else { return Ok(Error::ConcurrentDelete) };
+        // The version of a running transaction counts for nothing: it may go back.
+        let (version, _) = self.look_behind((tree, key), &mut Vec::new())?;
+        let Some(present) = version else { return Ok(Error::ConcurrentDelete) };
         Ok(match self.ended(present, Origin::Seen(seen), &mut Vec::new())? {
             Some(End { goes_on: None, .. }) => Error::ConcurrentDelete,
             _ => Error::Serialization,

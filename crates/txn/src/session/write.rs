@@ -8,6 +8,7 @@
 //! 3. An update or deletion that has to wait takes the row's lock first and keeps it. Later
 //!    sessions queue behind it, and the row is handed over in order. An insert has no claim to the
 //!    row that is there. It waits for the writer's end alone, and for a lock only where no row is.
+//!    So inserts at one key have no order among them, as in PostgreSQL.
 //! 4. A deletion marks the version's header and keeps its payload until no snapshot can see the
 //!    row. So taking it back needs no room in the page, and the log carries the header alone.
 //! 5. A snapshot finds one row under a key. So in repeatable read an insert fails if another
@@ -43,6 +44,14 @@ impl<'a> Kind<'a> {
         match self {
             Kind::Update(..) => RowLock::NoKeyUpdate,
             Kind::Insert(_) | Kind::UpdateKeys(..) | Kind::Delete(..) => RowLock::Update,
+        }
+    }
+
+    /// The version that was read; `None` for an insert.
+    fn seen(&self) -> Option<Stamp> {
+        match *self {
+            Kind::Insert(_) => None,
+            Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _) => Some(seen),
         }
     }
 
@@ -361,7 +370,7 @@ impl Inner {
         let mut taken = 0u8;
         let mut judgement = self.write_until_judged(&mut change, &mut taken);
         if judgement == Ok(Judgement::SelfChanged)
-            && let Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _) = kind
+            && let Some(seen) = kind.seen()
             && let Some(by) = self.replaced_by(tree, key, seen)?
         {
             judgement = Ok(Judgement::Gone(Some(by)));
@@ -406,17 +415,15 @@ impl Inner {
                 }
                 Judgement::Locked => (own, self.lock_tag(tag, own, Wait::Block)?),
                 Judgement::KeyShared => (OWN_DELETE, self.lock_tag(tag, OWN_DELETE, Wait::Block)?),
-                Judgement::Written(running) if matches!(kind, Kind::Insert(_)) => {
-                    self.wait_for_end(&tree, key, running)?;
-                    fiber::safe_point();
-                    continue;
-                }
-                Judgement::Written(running) if self.is_behind(running)? => {
-                    return Err(Error::Serialization);
-                }
-                Judgement::Written(running) => {
-                    (own, self.wait_for_writer((&tree, key), kind.lock(), running)?)
-                }
+                Judgement::Written(running) => match kind.seen() {
+                    None => {
+                        self.wait_for_end(&tree, key, running)?;
+                        fiber::safe_point();
+                        continue;
+                    }
+                    Some(seen) if self.is_behind(running)? => return Err(self.conflict(&tree, key, seen)?),
+                    Some(_) => (own, self.wait_for_writer((&tree, key), kind.lock(), running)?),
+                },
                 Judgement::Corrupt => return Err(Error::CorruptRow),
                 judgement => return Ok(judgement),
             };

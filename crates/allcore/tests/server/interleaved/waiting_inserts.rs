@@ -142,7 +142,7 @@ a: rollback
 ",
     ),
     (
-        "a cancelled insert leaves no lock",
+        "an insert that gave up is in nobody's way",
         "
 a: begin
 a: update t set v = 9 where id = 1
