@@ -7,7 +7,7 @@
 //! 2. A wait that ends with an error has left its queue. If it was granted meanwhile, the lock is
 //!    given up again.
 //! 3. A session that will lock or change a row takes the row's lock before it waits for the row's
-//!    writer, so later sessions queue behind it. An insert waits for the writer alone.
+//!    writer. So later sessions queue behind it. An insert waits for the writer alone.
 //! 4. It looks at the row once more after it has registered with the writer. The writer may have
 //!    put the row back before, and then wakes nobody.
 //! 5. A wait that goes on searches for deadlocks again and again, at most [`LONGEST_PAUSE`] apart.
