@@ -1,12 +1,18 @@
 //! The texts of clients as the server's log may have them: without the passwords of roles.
 //!
-//! What must hold: no password that a statement gives a role reaches the log, not even where the
-//! statement has a fault. So these rules look for words, and not for a statement that parses. They
-//! cut a text
+//! What must hold: the log has no password of a valid CREATE or ALTER of a ROLE, USER or GROUP. A
+//! statement with a fault does not parse, so these rules look for words. They read no strings and
+//! no comments: a mark of a comment may be a part of a string. They cut a text behind the first of
 //!
-//! 1. behind CREATE or ALTER with ROLE, USER or GROUP;
-//! 2. behind PASSWORD with a constant or a quoted name;
-//! 3. behind PASSWORD that follows ROLE, USER or GROUP, with only words and quotes between them.
+//! 1. ROLE, USER or GROUP directly behind CREATE or ALTER. Where the text has a comment's mark,
+//!    anything may lie between.
+//! 2. PASSWORD or IDENTIFIED, with CREATE or ALTER anywhere before it.
+//! 3. PASSWORD or IDENTIFIED, if this statement or one before it begins with none of [`ROWS`]. A
+//!    semicolon ends a statement, in a string too.
+//! 4. PASSWORD or IDENTIFIED directly before a constant or a quoted name.
+//!
+//! So the log has no password of a statement with a fault either, if one of these rules finds it.
+//! Words of strings and comments cut a text too.
 
 use std::borrow::Cow;
 
@@ -14,6 +20,8 @@ use values::error::{SqlError, SqlState};
 
 /// Stands for the part of a text that is not logged.
 const CUT: &str = "<not logged>";
+/// Statements that read or change rows begin with these. PASSWORD may name a column there.
+const ROWS: [&str; 5] = ["select", "insert", "update", "delete", "with"];
 
 /// A statement's text as the log may have it.
 pub(crate) fn statement(text: &str) -> Cow<'_, str> {
@@ -36,93 +44,59 @@ pub(crate) fn message<'e>(error: &'e SqlError, shown: &str, longest: usize) -> C
 }
 
 /// The number of bytes of a text before which no password begins; `None` if there is no password.
-/// A mark of a comment may be a part of a string, so the text is read both ways.
 fn secret(text: &str) -> Option<usize> {
-    let found = [after_blank, after_marks].map(|after| first_secret(text, after));
-    found.into_iter().flatten().min()
-}
-
-/// The same, where `after` finds the place behind the bytes between two words.
-fn first_secret(text: &str, after: fn(&[u8], usize) -> usize) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let (mut at, mut before) = (0, "");
-    // Whether only words and quotes have come since ROLE, USER or GROUP.
-    let mut role = false;
-    while at < bytes.len() {
-        at = after(bytes, at);
-        let start = at;
-        at += bytes[at..].iter().take_while(|byte| is_of_word(**byte)).count();
-        if at == start {
-            role &= matches!(bytes.get(at), Some(b'"' | b'\'' | b'$' | b'&' | b'\\'));
-            before = "";
-            at += 1;
+    let has_comment = text.contains("--") || text.contains("/*");
+    let mut other = !is_of_rows(text);
+    // Whether CREATE or ALTER has come, and whether it has come directly before.
+    let (mut changes, mut directly) = (false, false);
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        let word = first_word(&text[at..]);
+        if word.is_empty() {
+            at += next.len_utf8();
+            directly &= !next.is_ascii_graphic();
+            other |= next == ';' && !is_of_rows(&text[at..]);
             continue;
         }
-        let word = &text[start..at];
-        let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
-        if is(&["role", "user", "group"]) {
-            if ["create", "alter"].iter().any(|name| before.eq_ignore_ascii_case(name)) {
-                return Some(at);
-            }
-            role = true;
-        } else if is(&["password"]) && (role || is_quoted(&bytes[after(bytes, at)..])) {
+        at += word.len();
+        let is_change = is_one(word, &["create", "alter"]);
+        let cuts = if is_one(word, &["role", "user", "group"]) {
+            directly || (changes && has_comment)
+        } else {
+            is_one(word, &["password", "identified"]) && (changes || other || is_quoted(&text[at..]))
+        };
+        if cuts {
             return Some(at);
         }
-        before = word;
+        changes |= is_change;
+        directly = is_change;
     }
     None
 }
 
-/// Whether bytes above ASCII count too: they are parts of names.
-fn is_of_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+/// The word that a text begins with; empty if it begins with none. No word has a character above
+/// ASCII: a space that is none for SQL is there between two words.
+fn first_word(text: &str) -> &str {
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    &text[..text.bytes().take_while(is_of_word).count()]
 }
 
-/// Whether a string or a quoted name begins here.
-fn is_quoted(rest: &[u8]) -> bool {
-    matches!(
-        rest,
-        [b'\'' | b'"' | b'$', ..]
-            | [b'e' | b'E' | b'n' | b'N' | b'b' | b'B' | b'x' | b'X', b'\'', ..]
-            | [b'u' | b'U', b'&', b'\'' | b'"', ..]
-    )
+fn is_one(word: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// The place behind the white space and the comments that begin at `at`.
-fn after_blank(bytes: &[u8], mut at: usize) -> usize {
-    loop {
-        match &bytes[at..] {
-            [byte, ..] if byte.is_ascii_whitespace() || *byte == 0x0b => at += 1,
-            [b'-', b'-', rest @ ..] => {
-                at += 2 + rest.iter().take_while(|byte| !matches!(byte, b'\n' | b'\r')).count();
-            }
-            [b'/', b'*', ..] => at = after_comment(bytes, at),
-            _ => return at,
-        }
-    }
+/// Whether a statement is empty or begins with one of [`ROWS`]. One that begins with a comment does
+/// not.
+fn is_of_rows(statement: &str) -> bool {
+    let is_blank = |next: char| (next.is_ascii() && !next.is_ascii_graphic()) || next == '(';
+    let begin = statement.trim_start_matches(is_blank);
+    begin.is_empty() || begin.starts_with(';') || is_one(first_word(begin), &ROWS)
 }
 
-/// The place behind the white space and the marks of comments that begin at `at`. Words of comments
-/// count as words.
-fn after_marks(bytes: &[u8], at: usize) -> usize {
-    let is_mark = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, 0x0b | b'-' | b'/' | b'*');
-    at + bytes[at..].iter().take_while(|byte| is_mark(**byte)).count()
-}
-
-/// The place behind a comment, which may have comments in it.
-fn after_comment(bytes: &[u8], mut at: usize) -> usize {
-    let mut depth = 0;
-    while at < bytes.len() {
-        match bytes[at..] {
-            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
-            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    at
+/// Whether a string or a quoted name begins here, perhaps with letters before its quote.
+fn is_quoted(rest: &str) -> bool {
+    let begin = rest.trim_start();
+    begin[first_word(begin).len()..].trim_start_matches('&').starts_with(['\'', '"', '$'])
 }
 
 #[cfg(test)]
@@ -153,12 +127,29 @@ mod tests {
             "create user mapping for x server s options (user 'x', password 'secret')",
             "password 'secret'",
             "rolle \"role\" password secret",
+            "alter rle bob password = 'secret'",
+            "create login x with password = 'secret'",
+            "set password for x = 'secret'",
+            "grant all on t to x identified by 'secret'",
+            "select 1; (select 2);; set password for x = 'secret'",
+            "/* select */ set password for x = 'secret'",
+            "-- select\nset password for x = 'secret'",
+            "set x = ';select'; set password for x = 'secret'",
+            "set x = ';select' password = 'secret'",
+            "select 1 alter rle x password = 'secret'",
+            "select 1 altr role x password U&'secret'",
+            "alter\u{a0}role\u{a0}x pasword\u{a0}'secret'",
+            "altr role x\u{a0}password\u{a0}secret",
             "ALTER ROLE x PASSWORD null; -- secret",
             "select 1 /* alter role x password 'secret' */",
             "select '/*'; alter role x password 'secret'",
             "select '--'; alter/* x */role x password/* y */'secret'",
             "select $$/*$$; alter /* x, y */ role x password /* , */ 'secret' -- */",
             "alter /* x, y */ role x pasword 'secret'",
+            "select '--'; alter /* x, y */ role bob /* a, b */ password /* , */ 'secret'",
+            "select '--'; alter /* x, y */ role b pasword 'secret'",
+            "select '/etc/*';\nselect 1;\nalter -- x, y\nrole b\n-- a, b\npassword -- ,\n'secret'",
+            "select '/etc/*';\nselect 1;\nalter -- x, y\nrole b pasword 'secret'",
         ] {
             let logged = statement(text);
             assert!(!logged.contains("secret"), "{text}: {logged}");
@@ -177,14 +168,29 @@ mod tests {
             "select password from users where name = 'x'",
             "update users set password = 'x' where user_id = 1",
             "insert into users (role, password) values ('user', 'x')",
-            "create table users (id int, user_name text, password text not null)",
+            "(select password from users); ; with x as (select 1) select password from x;\u{b}",
+            "select password, role -- end\nfrom users /* where role = 'x' */",
+            "create table users (id int, user_name text, role int, user_group text)",
+            "create view v as select user, count(*) from t group by user",
             "select role from t where x = 1 order by password",
-            "alter table password add user_name text",
+            "alter table passwords add user_name text",
             "set role bob; select 1",
             "alter/",
             "*/ - /",
         ] {
             assert_eq!(statement(text), text);
+        }
+    }
+
+    #[test]
+    fn a_text_keeps_the_words_before_its_cut() {
+        for (text, logged) in [
+            ("create table t (a int, password text)", "create table t (a int, password <not logged>"),
+            ("alter role x password 's'; select 1", "alter role <not logged>"),
+            ("select 1; set password = 's'", "select 1; set password <not logged>"),
+            ("create view v as select user -- x", "create view v as select user <not logged>"),
+        ] {
+            assert_eq!(statement(text), logged);
         }
     }
 

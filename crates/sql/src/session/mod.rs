@@ -399,7 +399,7 @@ impl Session {
     }
 
     /// An error's message for the log, and the failed statement's text if the settings ask for it.
-    /// The text is as much as `pg_stat_activity` shows. Neither has the password of a role.
+    /// The text is as much as `pg_stat_activity` shows. Both are cut where a password may begin.
     #[must_use]
     pub fn failure_for_log<'e>(&self, error: &'e SqlError) -> (Cow<'e, str>, Option<String>) {
         let text = self.slot.text();
