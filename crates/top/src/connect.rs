@@ -125,6 +125,9 @@ impl Connection {
             Refusal::Told(fault) if is_foreign(fault) => {
                 format!("the server does not speak PostgreSQL's protocol: {}", reason(fault))
             }
+            Refusal::Told(fault) if fault.is_closed() => {
+                "the server closed the connection during the login".to_owned()
+            }
             Refusal::Told(fault) => reason(fault),
             Refusal::Silent => format!("the server says nothing for {} s", self.login.as_secs()),
             Refusal::Ended => "the thread that connects has ended".to_owned(),
@@ -164,17 +167,12 @@ fn wants_password(fault: &postgres::Error) -> bool {
     text.contains("password missing")
 }
 
-/// Whether the server's bytes are no messages of the protocol, or it sends none.
+/// Whether the server's bytes are no messages of the protocol.
 fn is_foreign(fault: &postgres::Error) -> bool {
     let text = format!("{fault}: {}", reason(fault));
-    [
-        "unexpected message from server",
-        "error parsing response",
-        "bytes remaining on stream",
-        "connection closed",
-    ]
-    .iter()
-    .any(|words| text.contains(words))
+    ["unexpected message from server", "error parsing response", "bytes remaining on stream"]
+        .iter()
+        .any(|words| text.contains(words))
 }
 
 /// The server's message with its SQLSTATE, or the deepest cause.

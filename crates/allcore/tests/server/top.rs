@@ -386,7 +386,7 @@ fn a_missing_password_and_a_server_of_another_kind_are_named() {
     absent.extend(b"Z\0\0\0\x05I");
     let web = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_vec();
     for (answer, advice) in [
-        (Vec::new(), "the server does not speak PostgreSQL's protocol: connection closed"),
+        (Vec::new(), "the server closed the connection during the login"),
         (web, "the server does not speak PostgreSQL's protocol"),
         (absent, "is no Allcore server of this version: relation \"allcore_workers\" does not exist (42P01)"),
     ] {
