@@ -6,7 +6,8 @@
 //! ended soon after the signal.
 //!
 //! A prompt for a password sits in a read and turns the terminal's echo off. So the thread puts the
-//! modes of the terminal back that it had before.
+//! modes of the terminal back that it had before. A program with nothing but prompts ends at once:
+//! a prompt would take the password that a key ends after the signal.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -33,18 +34,24 @@ fn terminal() -> Option<(File, Termios)> {
     Some((terminal, modes))
 }
 
-/// Has the next SIGHUP, SIGINT, SIGQUIT or SIGTERM end the program, with the terminal in its
-/// present modes. A prompt for a password may change them.
+/// Has the next SIGHUP, SIGINT, SIGQUIT or SIGTERM end the program at once, with the terminal in
+/// its present modes. A prompt for a password may change them.
 ///
 /// # Errors
 ///
 /// One line that says why there can be no such end.
 pub fn restore_terminal_at_signals() -> Result<(), String> {
-    listen().map(drop)
+    end_after(Duration::ZERO).map(drop)
 }
 
-/// Listens for signals from now on. Returns the flag that the first one sets.
+/// Listens for signals from now on. Returns the flag that the first one sets. The loop of the
+/// screen has 500 ms to end then.
 pub(crate) fn listen() -> Result<Arc<AtomicBool>, String> {
+    end_after(SOON)
+}
+
+/// Returns the flag that the first signal sets. The program ends `soon` after it.
+fn end_after(soon: Duration) -> Result<Arc<AtomicBool>, String> {
     let terminal = terminal();
     let cannot = |error| format!("cannot listen for signals: {error}");
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]).map_err(cannot)?;
@@ -53,7 +60,7 @@ pub(crate) fn listen() -> Result<Arc<AtomicBool>, String> {
     let wait = move || {
         let Some(signal) = signals.forever().next() else { return };
         flag.store(true, Ordering::Relaxed); // Relaxed: the flag publishes nothing else
-        thread::sleep(SOON);
+        thread::sleep(soon);
         if is_raw_mode_enabled().unwrap_or(true) {
             let _ = ratatui::try_restore();
             let _ = execute!(std::io::stdout(), Show);
