@@ -8,11 +8,14 @@
 //! What must hold:
 //!
 //! 1. A client that sends its request gets its answer, however many others are silent, are slow or
-//!    do not read. A newcomer takes the slot of the oldest caller when no slot is free.
+//!    do not read. When no slot is free, a newcomer takes the slot of a caller. No caller leaves
+//!    for a newcomer of the same turn, so each has a second look at its input.
 //! 2. An answer reaches its client also if the client has sent more than the talk has used. The
 //!    kernel resets a connection that is closed with unread bytes, and the client then loses the
-//!    answer. So the door ends its output first, and discards input until the client closes.
+//!    answer. So the door ends its output first, and discards input until the client closes. A
+//!    newcomer takes the slot of an answered caller only if the earlier turns left no other.
 
+use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -32,8 +35,8 @@ const TALK_LIMIT: u64 = 60_000_000_000;
 const DISCARD_LIMIT: u64 = 2_000_000_000;
 /// Bytes of such input that the door discards at most.
 const MOST_DISCARDED: usize = 1 << 20;
-/// Longest wait for input before the thread looks at the clock, in milliseconds. The door accepts
-/// no client for so long after descriptors or memory have run out.
+/// Longest wait for input before the thread looks at the clock, in milliseconds. After descriptors
+/// or memory have run out, new clients do not end the wait. The door accepts again after it.
 const LOOK: i32 = 100;
 /// A talk that has left more than this many bytes of its input unused ends.
 const LONGEST: usize = 10_000;
@@ -121,15 +124,22 @@ enum Stage {
     Discards(usize),
 }
 
+impl Stage {
+    fn rank(&self) -> u8 {
+        match self {
+            Stage::Talks => 0,
+            Stage::Ends => 1,
+            Stage::Discards(_) => 2,
+        }
+    }
+}
+
 impl Porter {
     fn work(mut self, back: &Sender<Vec<Bound>>) {
         while self.wait(true) {
             // First, so that no newcomer takes the slot of a caller whose request has come.
             self.answer();
-            self.rests = false;
-            for at in 0..self.places.len() {
-                self.accept(self.places[at].descriptor());
-            }
+            self.accept();
         }
         // The receiver may be gone (the start failed). Then the send fails and the addresses are
         // closed here.
@@ -157,36 +167,45 @@ impl Porter {
     }
 
     /// Accepts clients, at most as many as there are slots: then the callers have their turn.
-    fn accept(&mut self, listener: Fd) {
+    fn accept(&mut self) {
+        self.rests = false;
+        let mut listeners: VecDeque<Fd> = self.places.iter().map(Bound::descriptor).collect();
+        let mut newcomers = 0;
         for _ in 0..CALLERS {
+            // One address after the other: a crowd at one does not shut the others.
+            let Some(listener) = listeners.pop_front() else { return };
             let (socket, peer) = match accept_one(listener) {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     self.rests |= os::socket::is_exhausted(&error);
-                    return;
+                    continue;
                 }
             };
+            listeners.push_back(listener);
             let until = crate::time::precise() + TALK_LIMIT;
             let talk = (self.greet)(peer);
             let (seen, rest) = (Vec::new(), Vec::new());
             let mut caller = Caller { socket, talk, seen, rest, stage: Stage::Talks, until };
-            // A client whose request has come with it needs no slot.
+            // The step answers a request that has come with its client. A client that has left
+            // needs no slot.
             if caller.step() {
-                self.evict();
+                self.evict(newcomers);
                 self.callers.push(caller);
+                newcomers += 1;
             }
         }
     }
 
-    /// Frees a slot if none is free: that of the oldest caller that has had its answer, or else of
-    /// the oldest one.
-    fn evict(&mut self) {
+    /// Frees a slot if none is free: that of the caller that has come least far, and the oldest of
+    /// these. The `newcomers` at the end stay.
+    fn evict(&mut self, newcomers: usize) {
         if self.callers.len() < CALLERS {
             return;
         }
-        let answered = self.callers.iter().position(Caller::has_answer);
-        let caller = self.callers.remove(answered.unwrap_or(0));
-        if answered.is_none() {
+        let earlier = &self.callers[..self.callers.len() - newcomers];
+        let Some(at) = (0..earlier.len()).min_by_key(|&at| earlier[at].stage.rank()) else { return };
+        let caller = self.callers.remove(at);
+        if !matches!(caller.stage, Stage::Discards(_)) {
             caller.talk.evicted(CALLERS);
         }
     }
@@ -201,10 +220,6 @@ impl Porter {
 impl Caller {
     fn waits_for(&self) -> (Fd, Side) {
         (os::id(&self.socket), if self.rest.is_empty() { Side::Input } else { Side::Room })
-    }
-
-    fn has_answer(&self) -> bool {
-        matches!(self.stage, Stage::Discards(_))
     }
 
     /// Sends the rest of the answer, then reads and answers the input that has come. False when the
@@ -253,3 +268,6 @@ impl Caller {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
