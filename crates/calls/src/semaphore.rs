@@ -289,21 +289,35 @@ mod tests {
     /// The role of the child below.
     const CHILD: &str = "ALLCORE_TEST_LEAVES_A_SET";
 
-    #[test]
-    fn the_sets_of_a_killed_process_are_removed_by_the_next() {
-        let made = SystemV::new(SET + 1, 1).unwrap();
-        if std::env::var_os(CHILD).is_some() {
-            println!("sets {} {} ", made.sets[0], made.sets[1]);
-            // SAFETY: a plain system call on this process.
-            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
-        }
+    fn is_child() -> bool {
+        std::env::var_os(CHILD).is_some()
+    }
+
+    /// Ends the child by a signal; it leaves these two sets.
+    fn leave(sets: [libc::c_int; 2]) -> ! {
+        println!("sets {} {} ", sets[0], sets[1]);
+        // SAFETY: a plain system call on this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        unreachable!("the signal ends the process")
+    }
+
+    /// The sets that a child leaves, which runs this test of the module.
+    fn left_by_child(test: &str) -> Vec<libc::c_int> {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "--nocapture"]).env(CHILD, "1");
-        child.arg("semaphore::tests::the_sets_of_a_killed_process_are_removed_by_the_next");
+        child.args(["--exact", "--nocapture", &format!("semaphore::tests::{test}")]).env(CHILD, "1");
         let output = child.output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         let (_, named) = said.split_once("sets ").unwrap();
-        let left: Vec<libc::c_int> = named.split(' ').take(2).map(|number| number.parse().unwrap()).collect();
+        named.split(' ').take(2).map(|number| number.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_sets_of_a_killed_process_are_removed_by_the_next() {
+        let made = SystemV::new(SET + 1, 1).unwrap();
+        if is_child() {
+            leave([made.sets[0], made.sets[1]]);
+        }
+        let left = left_by_child("the_sets_of_a_killed_process_are_removed_by_the_next");
         drop(SystemV::new(1, 1).unwrap());
         assert!(!left.iter().copied().any(is_there), "{left:?}");
         assert!(made.sets.iter().copied().all(is_there), "the sets of a living process");
@@ -332,11 +346,22 @@ mod tests {
 
     #[test]
     fn a_set_without_the_mark_is_left_alone() {
-        // SAFETY: takes no pointer.
-        let other = unsafe { libc::semget(libc::IPC_PRIVATE, SET as libc::c_int + 1, 0o600) };
+        if is_child() {
+            // The kernel has this process as the one that set the count. Only the count differs.
+            leave([MARK - 1, MARK + 1].map(|count| {
+                let mark = SET as libc::c_int;
+                // SAFETY: takes no pointer.
+                let set = unsafe { libc::semget(libc::IPC_PRIVATE, mark + 1, 0o600) };
+                // SAFETY: SETVAL takes the value itself as fourth argument.
+                let result = unsafe { libc::semctl(set, mark, libc::SETVAL, count) };
+                checked("semctl SETVAL", result.into());
+                set
+            }));
+        }
+        let left = left_by_child("a_set_without_the_mark_is_left_alone");
         drop(SystemV::new(1, 1).unwrap());
-        let stays = is_there(other);
-        remove(other);
-        assert!(stays);
+        let stay = left.iter().copied().all(is_there);
+        left.into_iter().for_each(remove);
+        assert!(stay);
     }
 }
