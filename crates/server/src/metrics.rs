@@ -34,8 +34,8 @@ impl Talk for Scrape {
     fn hear(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
         let Some(request) = request(input) else { return true };
         let answer = match request {
-            Request::Page { head_only } => response("200 OK", &page(&self.database), head_only),
-            Request::Refused { status, body, head_only } => response(status, body, head_only),
+            Request::Page { head_only } => response("200 OK", "", &page(&self.database), head_only),
+            Request::Refused { status, field, body, head_only } => response(status, field, body, head_only),
         };
         out.extend_from_slice(answer.as_bytes());
         false
@@ -49,13 +49,21 @@ impl Talk for Scrape {
 /// A request, or the first part of one that already shows a fault.
 #[derive(Debug, PartialEq)]
 enum Request {
-    Page { head_only: bool },
-    Refused { status: &'static str, body: &'static str, head_only: bool },
+    Page {
+        head_only: bool,
+    },
+    /// `field` is a header field with its line end, or empty.
+    Refused {
+        status: &'static str,
+        field: &'static str,
+        body: &'static str,
+        head_only: bool,
+    },
 }
 
 impl Request {
     fn refused(status: &'static str, body: &'static str) -> Self {
-        Self::Refused { status, body, head_only: false }
+        Self::Refused { status, field: "", body, head_only: false }
     }
 }
 
@@ -80,16 +88,21 @@ fn request(input: &[u8]) -> Option<Request> {
     Some(match (parsed.method, path) {
         (Some("GET" | "HEAD"), Some("/metrics")) => Request::Page { head_only },
         (Some("GET" | "HEAD"), _) => {
-            Request::Refused { status: "404 Not Found", body: "see /metrics\n", head_only }
+            Request::Refused { status: "404 Not Found", field: "", body: "see /metrics\n", head_only }
         }
-        _ => Request::refused("405 Method Not Allowed\r\nAllow: GET, HEAD", "GET or HEAD\n"),
+        _ => Request::Refused {
+            status: "405 Method Not Allowed",
+            field: "Allow: GET, HEAD\r\n",
+            body: "GET or HEAD\n",
+            head_only: false,
+        },
     })
 }
 
-fn response(status: &str, body: &str, head_only: bool) -> String {
+fn response(status: &str, field: &str, body: &str, head_only: bool) -> String {
     format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{}",
+        "HTTP/1.1 {status}\r\n{field}Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{}",
         body.len(),
         if head_only { "" } else { body }
     )
