@@ -89,6 +89,9 @@ fn counts_are_served_over_http() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
     }
     assert!(ask(port, "HEAD /metrics HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
+    let refusal = ask(port, "POST /metrics HTTP/1.1\r\n\r\n");
+    assert!(refusal.contains("\r\nAllow: GET, HEAD\r\nContent-Type: "), "{refusal}");
+    assert!(refusal.ends_with("\r\n\r\nGET or HEAD\n"), "{refusal}");
     // A request without an end is cut off, and one that stays silent keeps nobody waiting.
     let _silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut endless = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -124,7 +127,8 @@ fn a_scraper_is_answered_while_others_hold_all_slots() {
     let silent = crowd("");
     is_answered("silent clients");
     let evicted = |line: &&str| line.contains("closed a connection to the metrics for a newer one");
-    assert_eq!(server.log().lines().filter(evicted).count(), 1, "{}", server.log());
+    // Another thread writes the log.
+    until(|| server.log().lines().any(|line| evicted(&line)));
     // The newest stay, and get an answer when they ask.
     let mut newest = silent.into_iter().next_back().unwrap();
     newest.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
@@ -137,6 +141,8 @@ fn a_scraper_is_answered_while_others_hold_all_slots() {
         is_answered("slow clients");
     }
     let request = "GET /metrics HTTP/1.1\r\n\r\n";
+    // A page fits into the buffers of a socket, so the server has sent all of it. A test of the
+    // runtime's door has answers that do not fit.
     let _deaf = crowd(request);
     is_answered("clients that do not read");
     let _kept = crowd(&format!("{request}GET /metrics"));
