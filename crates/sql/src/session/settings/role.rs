@@ -1,9 +1,9 @@
 //! The roles that a session acts as: `role`, `session_authorization`, and the `search_path` that
 //! names the user.
 //!
-//! A session may take `postgres` and the user that it logged in as; both are superusers. Other users
-//! of the password file answer like unknown roles. What must hold: the log and `pg_stat_activity`
-//! name the user that logged in, whatever these settings say.
+//! A session may take `postgres` and the user that it logged in as; both are superusers. Other
+//! users of the password file answer like unknown roles. What must hold: the log and
+//! `pg_stat_activity` name the user that logged in, whatever these settings say.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
