@@ -91,12 +91,11 @@ impl Matched<'_, '_> {
     /// The number of leading columns with one value, the same in all ranges.
     fn fixed(&self) -> usize {
         let Some((first, others)) = self.ranges.split_first() else { return 0 };
-        let is_one = |bounding: &Bounding<'_>| !matches!(bounding.bound, Bound::List(_) | Bound::Array(_));
         let same = |(at, bounding): &(usize, &&Bounding<'_>)| {
             let is_there = |other: &Reached<'_, '_>| {
                 other.equal.get(*at).is_some_and(|there| std::ptr::eq(*there, **bounding))
             };
-            is_one(bounding) && others.iter().all(is_there)
+            !bounding.bound.is_list() && others.iter().all(is_there)
         };
         first.equal.iter().enumerate().take_while(same).count()
     }
@@ -187,10 +186,8 @@ impl<'s> Search<'s> {
         for clause in either {
             let in_key = |bounding: &Bounding<'s>| keys.iter().any(|key| key.column == bounding.column);
             let bounds = |alternative: &Vec<Bounding<'s>>| alternative.iter().any(in_key);
-            let length = |lists: &mut dyn Iterator<Item = usize>| lists.sum::<usize>();
-            let own = length(&mut clause.alternatives.iter().map(Vec::len));
-            let before = length(&mut sets.iter().map(Vec::len));
-            let comparisons = before * clause.alternatives.len() + own * sets.len();
+            let before: usize = sets.iter().map(Vec::len).sum();
+            let comparisons = before * clause.alternatives.len() + clause.comparisons() * sets.len();
             if sets.len() * clause.alternatives.len() > MOST
                 || comparisons > 2 * COMPARISONS
                 || !clause.alternatives.iter().all(bounds)
@@ -233,12 +230,11 @@ impl<'s> Search<'s> {
         for key in keys {
             let own = || set.iter().copied().filter(|bounding| bounding.column == key.column);
             let one = own().find(|b| matches!(b.bound, Bound::Equal(_) | Bound::Truth(_) | Bound::Null));
-            let each = || own().find(|b| matches!(b.bound, Bound::List(_) | Bound::Array(_)));
+            let each = || own().find(|b| b.bound.is_list());
             if let Some(before) = range.equal.iter().copied().find(|b| b.column == key.column) {
                 // The column stands earlier in the key too. Nobody knows which value of a
                 // list it has there.
-                let is_list = matches!(before.bound, Bound::List(_) | Bound::Array(_));
-                if is_list {
+                if before.bound.is_list() {
                     break;
                 }
                 range.equal.push(before);

@@ -49,6 +49,13 @@ pub(super) enum Bound<'s> {
     End(Comparison, &'s Expr),
 }
 
+impl Bound<'_> {
+    /// Whether the column may have several values.
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self, Bound::List(_) | Bound::Array(_))
+    }
+}
+
 /// The place of a comparison in its condition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -89,7 +96,8 @@ impl<'s> Clause<'s> {
         (self.alternatives.len() <= MOST && self.comparisons() <= COMPARISONS).then_some(self)
     }
 
-    fn comparisons(&self) -> usize {
+    /// The number of comparisons of all alternatives.
+    pub(super) fn comparisons(&self) -> usize {
         self.alternatives.iter().map(Vec::len).sum()
     }
 }
