@@ -45,6 +45,10 @@ fn databases(system: &dyn System, rows: &mut Rows<'_>) -> Result<()> {
             ("numbackends", int4(counts.sessions)),
             ("xact_commit", int8(counts.committed)),
             ("xact_rollback", int8(counts.rolled_back)),
+            ("sessions", int8(counts.begun)),
+            // No statement runs on several workers.
+            ("parallel_workers_to_launch", int8(0)),
+            ("parallel_workers_launched", int8(0)),
         ])?;
     }
     Ok(())

@@ -87,6 +87,8 @@ pub struct DatabaseCounts {
     pub database: (u32, String),
     /// Its sessions.
     pub sessions: usize,
+    /// Sessions that began since the server started.
+    pub begun: u64,
     /// Transactions that were committed since the server started.
     pub committed: u64,
     /// Transactions that were rolled back.

@@ -113,6 +113,7 @@ impl Session {
         }
         let txn = shared.engine.session().map_err(from_txn)?;
         txn.set_label(slot.session);
+        definitions.begun.add(1);
         Ok(Session {
             environment: SessionEnvironment::new(shared, definitions, txn, user, (slot.session, interrupt)),
             shared: Arc::clone(shared),

@@ -23,6 +23,8 @@ pub(crate) struct Definitions {
     publications: Publications,
     /// The database refuses new sessions, because it is being dropped.
     closed: AtomicBool,
+    /// Sessions that began since the server started.
+    pub begun: ShardedCounter,
     /// Transactions of its sessions that were committed, and those that were rolled back, since the
     /// server started.
     pub committed: ShardedCounter,
@@ -57,6 +59,7 @@ impl Definitions {
             catalog: CachePadded::new(SpinLock::new(&"catalog", Arc::new(catalog))),
             publications: Publications::new(),
             closed: AtomicBool::new(false),
+            begun: ShardedCounter::new(workers),
             committed: ShardedCounter::new(workers),
             rolled_back: ShardedCounter::new(workers),
         })

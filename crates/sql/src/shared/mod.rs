@@ -212,6 +212,7 @@ impl Shared {
             DatabaseCounts {
                 database: (oid, name),
                 sessions: sessions.iter().filter(|database| **database == oid).count(),
+                begun: count(&database.begun),
                 committed: count(&database.committed),
                 rolled_back: count(&database.rolled_back),
             }

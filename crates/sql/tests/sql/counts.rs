@@ -41,6 +41,10 @@ fn each_ended_transaction_counts_once_for_its_database() {
 
     let mut other = database.session("other", 0).expect("a session");
     let before = transactions(&mut s, "other");
+    let begun = "SELECT sessions FROM pg_stat_database WHERE datname = 'other'";
+    assert_eq!(number(&mut s, begun), 1);
+    drop(database.session("other", 0).expect("a session"));
+    assert_eq!(number(&mut s, begun), 2);
     run(&mut other, "CREATE TABLE t (a int)");
     assert_eq!(transactions(&mut s, "other"), (before.0 + 1, before.1));
     assert_eq!(
