@@ -2,16 +2,16 @@
 //!
 //! Rows and index entries are read and written through a [`crate::TxnSession`]. The layers above
 //! also name trees, make and free whole ones, and measure them. They take the items here for that
-//! and need no other interface to storage. Three items come from storage unchanged, because a
-//! wrapper would repeat them. They are [`Tree`], a handle, and the two limits that the layout of
-//! rows must respect.
+//! and need no other interface to storage. Some items come from storage unchanged, because a
+//! wrapper would repeat them. They are [`Tree`], a handle, the two limits that the layout of rows
+//! must respect, a leaf [`Drawn`] at random, and the [`Size`] of a tree.
 
 use storage::btree::Cursor;
 use storage::{Error, PageNo, space};
 
 use crate::folder::Folder;
 
-pub use storage::btree::{MAX_ENTRY, MAX_KEY, Tree};
+pub use storage::btree::{Drawn, MAX_ENTRY, MAX_KEY, Size, Tree};
 
 /// The tree of this number whose root is page `root`.
 #[inline]
@@ -70,6 +70,20 @@ pub fn pages(folder: &Folder, tree: Tree) -> Result<u64, Error> {
 /// The number of a tree's entries, dead ones included, estimated from leaves spread over the tree.
 pub fn estimated_entries(folder: &Folder, tree: Tree) -> Result<u64, Error> {
     tree.statistics(&folder.0).map(|statistics| statistics.entries)
+}
+
+/// Draws a leaf of a tree at random; see [`Tree::draw`].
+///
+/// # Errors
+/// A page is damaged or cannot be read.
+pub fn draw(folder: &Folder, tree: Tree, random: &mut dyn FnMut() -> u64) -> Result<Drawn, Error> {
+    tree.draw(&folder.0, random)
+}
+
+/// An estimate of a tree's size from pages in the pool. `None` where some are not there.
+#[must_use]
+pub fn resident_size(folder: &Folder, tree: Tree) -> Option<Size> {
+    tree.resident_size(&folder.0)
 }
 
 /// The result of a check of a tree.

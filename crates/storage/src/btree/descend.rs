@@ -134,6 +134,22 @@ pub(super) fn descend<'p>(
     aim: Aim<'_>,
     level: u8,
 ) -> Result<Option<Place<'p>>, Stop> {
+    descend_by(pool, tree, level, |node| match aim {
+        Aim::At(key) => node.child_position(key),
+        Aim::Below(key) => node.child_position_below(key),
+        Aim::End => node.count(),
+    })
+}
+
+/// Walks to a node of `level`, into the child at the position that `choose` names in each node on
+/// the way; `None` when the tree is not that high. `choose` may see bytes that are not validated.
+#[inline(always)] // a walk to a key is on every statement's path
+pub(super) fn descend_by<'p>(
+    pool: &'p Pool,
+    tree: &Tree,
+    level: u8,
+    mut choose: impl FnMut(Node<'p>) -> Option<usize>,
+) -> Result<Option<Place<'p>>, Stop> {
     let mut step = look(pool, tree.root, None)?;
     let mut parent = None;
     let mut now = level_of(&step, tree.id).ok_or_else(|| step.damaged("not the root of its tree"))?;
@@ -143,12 +159,7 @@ pub(super) fn descend<'p>(
     }
     while now > level {
         let node = step.node();
-        let position = match aim {
-            Aim::At(key) => node.child_position(key),
-            Aim::Below(key) => node.child_position_below(key),
-            Aim::End => node.count(),
-        };
-        let child = position.and_then(|position| Some((position, node.child(position)?)));
+        let child = choose(node).and_then(|position| Some((position, node.child(position)?)));
         let (position, child) = child.ok_or_else(|| step.damaged("unreadable inner node"))?;
         if now == 1 {
             // A leaf is rarely in the CPU's cache. The prefetch brings its frame's word, header and

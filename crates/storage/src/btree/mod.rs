@@ -15,7 +15,7 @@
 //!   all.
 //!
 //! `crate::node` reads and changes one page. The files here, from below: `descend` (the way to a
-//! node), `lookup`, `cursor`, `change`, `split`, `merge`, `build`, `walk`, `check`.
+//! node), `lookup`, `cursor`, `change`, `split`, `merge`, `build`, `walk`, `sample`, `check`.
 
 mod build;
 mod change;
@@ -26,6 +26,7 @@ mod logged;
 mod lookup;
 mod merge;
 mod reserve;
+mod sample;
 mod split;
 mod walk;
 
@@ -38,6 +39,7 @@ pub(crate) use check::space as checked_space;
 pub use check::{Problem, Report};
 pub use cursor::{Cursor, Entry};
 pub(crate) use lookup::read_value;
+pub use sample::{Drawn, Size};
 pub use walk::Statistics;
 
 use crate::log::{Share, TxnLink};

@@ -3,6 +3,7 @@
 mod build;
 mod crash;
 mod damage;
+mod sample;
 mod speed;
 mod stress;
 mod tree;

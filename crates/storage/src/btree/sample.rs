@@ -1,0 +1,108 @@
+//! Leaves drawn at random, for samples and for estimates of a tree's size.
+//!
+//! A walk takes each child with equal chance. So it reaches a leaf with a chance of one over the
+//! product of the fan-outs on its way, the leaf's weight. The mean of the weights is the number of
+//! leaves; the means of like products are those of the other levels (Knuth, "Estimating the
+//! efficiency of backtrack programs", 1975). A leaf kept with a chance in proportion to its weight
+//! is as likely as any other, whatever the fill of the nodes (Olken and Rotem, "Random sampling
+//! from B+ trees", 1989).
+//!
+//! What must hold: a walk reports nothing that it has not validated.
+
+use super::Tree;
+use super::descend::{Retry, Stop, descend_by};
+use crate::node::Node;
+use crate::{Error, Pool, Store};
+
+/// Walks of an estimate.
+const WALKS: u64 = 8;
+
+/// A leaf that a walk has reached.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// Its keys are not less than this one.
+    pub lower: Vec<u8>,
+    /// Its keys are less than this one; `None` for the last leaf.
+    pub upper: Option<Vec<u8>>,
+    /// Its entries, dead ones included.
+    pub entries: usize,
+    /// The product of the fan-outs on the way to it.
+    pub weight: f64,
+    /// The estimate of the tree's pages by this walk alone.
+    pub pages: f64,
+}
+
+/// An estimate of a tree's size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Size {
+    /// Pages of all levels.
+    pub pages: f64,
+    /// Entries, dead ones included.
+    pub entries: f64,
+}
+
+impl Tree {
+    /// Draws a leaf. `random` gives any 64 bits with equal chance.
+    ///
+    /// # Errors
+    /// A page is damaged or cannot be read.
+    pub fn draw(&self, store: &Store, random: &mut dyn FnMut() -> u64) -> Result<Drawn, Error> {
+        let mut retry = Retry::new(&store.pool);
+        loop {
+            match self.walk(&store.pool, random) {
+                Ok(drawn) => return Ok(drawn),
+                Err(stop) => retry.after(stop)?,
+            }
+        }
+    }
+
+    /// An estimate of the tree's size from [`WALKS`] walks. It reads no page from disk and does not
+    /// park: `None` when the pages on a way are not in the pool, or change.
+    #[must_use]
+    pub fn resident_size(&self, store: &Store) -> Option<Size> {
+        let mut size = Size::default();
+        for walk in 0..WALKS {
+            // The same walks each time: a statement gets the same plan while its tables stay.
+            let mut state = walk;
+            let mut random = || {
+                state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+            };
+            let drawn = self.walk(&store.pool, &mut random).ok()?;
+            size.pages += drawn.pages / WALKS as f64;
+            size.entries += drawn.weight * drawn.entries as f64 / WALKS as f64;
+            if drawn.weight <= 1.0 {
+                return Some(Size { pages: drawn.pages, entries: drawn.entries as f64 });
+            }
+        }
+        Some(size)
+    }
+
+    fn walk(&self, pool: &Pool, random: &mut dyn FnMut() -> u64) -> Result<Drawn, Stop> {
+        let (mut weight, mut pages) = (1.0_f64, 1.0_f64);
+        let place = descend_by(pool, self, 0, |node: Node<'_>| {
+            let children = node.count()? + 1;
+            weight *= children as f64;
+            pages += weight;
+            Some(((u128::from(random()) * children as u128) >> 64) as usize)
+        })?;
+        let step = place.ok_or(Stop::Restart)?.step;
+        let node = step.node();
+        let key = |range| {
+            let mut key = Vec::new();
+            node.append_to(range, &mut key).then_some(key)
+        };
+        let read = || {
+            let lower = key(node.lower()?)?;
+            let upper = match node.upper()? {
+                Some(range) => Some(key(range)?),
+                None => None,
+            };
+            Some(Drawn { lower, upper, entries: node.count()?, weight, pages })
+        };
+        let drawn = read().ok_or_else(|| step.damaged("unreadable leaf"))?;
+        step.page.validate()?;
+        Ok(drawn)
+    }
+}
