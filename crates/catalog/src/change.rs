@@ -133,6 +133,8 @@ pub enum StoredObject {
     Statistics(u32, TableStatistics),
     /// A schema that every database begins with was dropped.
     NoSchema(u32),
+    /// A table's statistics of a version that had others. They count as none.
+    NoStatistics(u32),
 }
 
 /// Why stored bytes are not a definition.
@@ -160,7 +162,11 @@ impl std::fmt::Display for DecodeError {
 impl std::error::Error for DecodeError {}
 
 /// The version of the stored form. It is the first byte.
-const STORED_VERSION: u8 = 5;
+const STORED_VERSION: u8 = 6;
+/// The version before. Only its statistics differ.
+const FORMER_VERSION: u8 = 5;
+/// The number of [`StoredObject::Statistics`] in the stored form.
+const STATISTICS: u32 = 3;
 
 impl StoredObject {
     /// The stored form: a version byte, then the object.
@@ -179,6 +185,10 @@ impl StoredObject {
     pub fn decode(bytes: &[u8]) -> Result<StoredObject, DecodeError> {
         match bytes.split_first() {
             Some((&STORED_VERSION, rest)) => postcard::from_bytes(rest).map_err(|_| DecodeError::Malformed),
+            Some((&FORMER_VERSION, rest)) => match postcard::take_from_bytes::<(u32, u32)>(rest) {
+                Ok(((STATISTICS, oid), _)) => Ok(StoredObject::NoStatistics(oid)),
+                _ => postcard::from_bytes(rest).map_err(|_| DecodeError::Malformed),
+            },
             Some((&version, _)) => Err(DecodeError::Version(version)),
             None => Err(DecodeError::Malformed),
         }
@@ -192,7 +202,7 @@ impl StoredObject {
             StoredObject::Schema(schema) => (1, schema.oid),
             StoredObject::Table(table) => (2, table.oid),
             StoredObject::Sequence(sequence) => (3, sequence.oid),
-            StoredObject::Statistics(oid, _) => (4, *oid),
+            StoredObject::Statistics(oid, _) | StoredObject::NoStatistics(oid) => (4, *oid),
             StoredObject::NoSchema(oid) => (1, *oid),
         };
         Change::stored_key(kind, oid)
@@ -207,6 +217,7 @@ impl StoredObject {
             StoredObject::Schema(schema) => Change::PutSchema(Arc::new(schema)),
             StoredObject::Statistics(oid, statistics) => Change::PutStatistics(oid, Arc::new(statistics)),
             StoredObject::NoSchema(oid) => Change::DropSchema(oid),
+            StoredObject::NoStatistics(oid) => Change::DropStatistics(oid),
         }
     }
 }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use change::{Change, DecodeError, Overlay, StoredObject};
 use map::Map;
 pub use objects::*;
-pub use statistics::{ColumnStatistics, TableStatistics};
+pub use statistics::{ColumnStatistics, CommonValue, SampledValue, TableStatistics};
 use values::identifier;
 
 /// The OID of the database that clients connect to when they create others. It cannot be dropped.

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod analyze;
 pub mod client;
 mod common;
 mod constraint;
@@ -36,7 +37,6 @@ pub mod keys;
 mod keyset;
 mod lists;
 mod load;
-mod maintenance;
 pub mod memory;
 mod merge;
 mod modify;
@@ -55,6 +55,7 @@ pub mod spill;
 mod stack;
 mod subquery;
 mod table;
+mod vacuum;
 mod window;
 
 use std::marker::PhantomData;
@@ -76,10 +77,11 @@ use values::error::SqlError;
 use values::types::Datum;
 use values::work::{Pace, tick_part, tick_parts};
 
+pub use analyze::analyze;
 pub use copy::{copy_in, copy_out};
 pub use error::{from_storage, from_txn};
 pub use keys::tree;
-pub use maintenance::{analyze, vacuum};
+pub use vacuum::vacuum;
 
 /// The registers of one row in the making.
 pub type File<'x> = [Datum<'x>];

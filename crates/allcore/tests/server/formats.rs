@@ -148,7 +148,7 @@ fn a_start_refuses_each_other_format_and_names_both_versions() {
     // The catalog is read after recovery, whose checkpoint has written to the folder by then.
     for version in [4, 9] {
         alter(&server, "pages", |pages| put_in_definition(pages, version));
-        refused(&server, &format!("definition {version}"), "definition 5");
+        refused(&server, &format!("definition {version}"), "definition 6");
     }
     alter(&server, "pages", |pages| put_in_definition(pages, 5));
     server.launch();

@@ -306,7 +306,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "pg_stats",
         12_014,
         "schemaname:19 tablename:19 attname:19 inherited:16 null_frac:700 avg_width:23 n_distinct:700 \
-         most_common_vals:25 most_common_freqs:1009 histogram_bounds:25 correlation:700 \
+         most_common_vals:1009 most_common_freqs:1021 histogram_bounds:1009 correlation:700 \
          most_common_elems:25 most_common_elem_freqs:1009 elem_count_histogram:1009 \
          range_length_histogram:25 range_empty_frac:700 range_bounds_histogram:25",
     ),

@@ -63,6 +63,7 @@ pub(super) fn fill(
         ])?,
         "pg_sequence" | "pg_sequences" => sequences(catalog, system, relation, rows)?,
         "pg_depend" => owned_sequences(catalog, rows)?,
+        "pg_stats" => views::statistics(catalog, rows)?,
         "pg_tables" => views::tables(catalog, rows)?,
         "pg_indexes" => views::index_definitions(catalog, rows)?,
         "pg_settings" => views::settings(system, rows)?,

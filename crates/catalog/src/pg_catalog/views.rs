@@ -3,7 +3,7 @@
 use sync::profile;
 use txn::AdvisoryKey;
 
-use super::super::Catalog;
+use super::super::{Catalog, SampledValue};
 use super::indexes::indexes_of;
 use super::{Locked, Result, Rows, System, array, int2, oid, text, yes};
 use values::types::{Value, oid as types};
@@ -21,6 +21,40 @@ pub(super) fn tables(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
             ("hastriggers", yes(!table.foreign_keys.is_empty())),
             ("rowsecurity", yes(false)),
         ])?;
+    }
+    Ok(())
+}
+
+/// The statistics of each column, values as text.
+pub(super) fn statistics(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
+    let list = |values: &[&SampledValue]| array(types::TEXT, values.iter().map(|value| text(&*value.text)));
+    for table in catalog.tables() {
+        let Some(found) = catalog.statistics(table.oid) else { continue };
+        for (column, statistics) in table.columns.iter().zip(&found.columns) {
+            let mut common: Vec<_> = statistics.common.iter().collect();
+            common.sort_by(|one, other| other.frequency.total_cmp(&one.frequency));
+            let real = |number: f64| Value::Float4(number as f32);
+            let mut row = vec![
+                ("schemaname", text(catalog.schema_name(table.schema))),
+                ("tablename", text(&table.name)),
+                ("attname", text(&column.name)),
+                ("inherited", yes(false)),
+                ("null_frac", real(statistics.null_fraction)),
+                ("avg_width", Value::Int4(statistics.width.round() as i32)),
+                ("n_distinct", real(statistics.distinct)),
+                ("correlation", real(statistics.correlation)),
+            ];
+            if !common.is_empty() {
+                let frequencies = common.iter().map(|common| real(common.frequency));
+                row.push(("most_common_freqs", array(types::FLOAT4, frequencies)));
+                let values: Vec<_> = common.iter().map(|common| &common.value).collect();
+                row.push(("most_common_vals", list(&values)));
+            }
+            if !statistics.histogram.is_empty() {
+                row.push(("histogram_bounds", list(&statistics.histogram.iter().collect::<Vec<_>>())));
+            }
+            rows.add(row)?;
+        }
     }
     Ok(())
 }

@@ -127,7 +127,8 @@ impl Session {
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
         }
         self.environment.txn.statement_start().map_err(from_txn)?;
-        let statistics = execution::analyze(&self.environment.txn, table)?;
+        let target = self.environment.table.get("default_statistics_target")?.parse().unwrap_or(100);
+        let statistics = execution::analyze(&self.environment.txn, table, target)?;
         let (pages, rows) = (statistics.pages, statistics.rows);
         tell(format!("\"{}\": {pages} pages, containing {rows} live rows", table.name));
         self.define(catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
