@@ -5,8 +5,9 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catalog::{Catalog, Column};
+use catalog::{Catalog, Column, Table};
 use values::error::SqlError;
+use values::types::Value;
 
 use crate::normalize::Literal;
 
@@ -17,8 +18,14 @@ pub struct Context<'a> {
     pub catalog: &'a Arc<Catalog>,
     /// Setting `search_path`, as schema names.
     pub search_path: &'a [String],
-    /// The current number of rows of a table by OID, if it is cheap to find.
-    pub rows: fn(&Catalog, u32) -> Option<f64>,
+    /// Sizes of tables at this moment; `None` where they cannot be asked for.
+    pub sizes: Option<&'a dyn Sizes>,
+}
+
+/// Sizes of tables at this moment, for tables without statistics.
+pub trait Sizes {
+    /// An estimate of a table's rows. `None` if it would have to wait for the disk.
+    fn rows(&self, table: &Table) -> Option<f64>;
 }
 
 /// A column of a table that takes an output column of the query.
@@ -46,6 +53,10 @@ pub struct Request<'a> {
     /// parameters after the declared ones. Empty in EXPLAIN, PREPARE and texts of several
     /// statements.
     pub literals: &'a [Literal],
+    /// The parameters' values in a run that the plan is for, literals among them. They change its
+    /// estimates alone. An empty list: the plan is for any values. None: it is for the literals of
+    /// the text.
+    pub values: Option<&'a [Value]>,
     /// A shared copy of a text with several statements, for those compiled beside the core.
     pub copy: Option<&'a OnceCell<Arc<Box<str>>>>,
     /// The output column whose values a rewritten table's column takes.
@@ -62,6 +73,7 @@ impl<'a> Request<'a> {
             end: text.len(),
             parameters: Some(&[]),
             literals: &[],
+            values: None,
             copy: None,
             assigned: None,
         }

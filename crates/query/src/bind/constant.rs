@@ -10,12 +10,15 @@ use super::Binder;
 use crate::normalize::LiteralClass;
 use expressions::expr::Expr;
 use expressions::functions::{self, CastContext};
+use values::environment::NoSession;
 use values::error::{SqlError, SqlState};
 use values::text::integer::parse_integer;
 use values::types::{Type, Value, oid};
 
 /// PostgreSQL's limit: `$65536` and above are no parameters.
 const MAX_PARAMETERS: i32 = 65_535;
+/// The longest text of a literal that is read for estimates, in bytes.
+const LONGEST_PEEKED: usize = 1024;
 
 impl Binder<'_> {
     /// A constant: a lifted parameter if possible, otherwise itself.
@@ -91,6 +94,29 @@ impl Binder<'_> {
         }
         self.claimed[index] = Some(type_);
         Some(Expr::Param { index: (self.first_literal + index) as u32, type_ })
+    }
+
+    /// The value of a parameter in the run that the plan is for; `None` if it is not known.
+    pub(crate) fn peek(&self, parameter: u32) -> Option<Value> {
+        let parameter = parameter as usize;
+        if let Some(values) = self.request.values {
+            return values.get(parameter).cloned();
+        }
+        let literal = parameter.checked_sub(self.first_literal)?;
+        let (literal, type_) = (self.literals().get(literal)?, (*self.claimed.get(literal)?)?);
+        match (literal.class, type_.oid) {
+            (LiteralClass::Int4, oid::INT4) => Some(Value::Int4(literal.number as i32)),
+            (LiteralClass::Int4 | LiteralClass::Int8, oid::INT8) => Some(Value::Int8(literal.number)),
+            _ => {
+                let shown = literal.value(self.request.text).filter(|shown| shown.len() <= LONGEST_PEEKED)?;
+                if matches!(type_.oid, oid::UNKNOWN | oid::TEXT) {
+                    return Some(Value::Text(shown.into()));
+                }
+                let arena = bumpalo::Bump::new();
+                let value = values::text::parse(&shown, type_, &NoSession::default(), &arena).ok()?;
+                value.to_value().ok()
+            }
+        }
     }
 
     /// Raises 42601 for a parameter where PostgreSQL's grammar wants a constant. The parser library

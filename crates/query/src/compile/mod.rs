@@ -38,7 +38,7 @@ use expressions::expr::Expr;
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CreateTableAsStmt, Node, ObjectType, SelectStmt};
 use values::error::{SqlError, SqlState};
-use values::types::Type;
+use values::types::{Type, Value};
 
 use crate::bind::{Binder, Parameters};
 use crate::compile::command::Locks;
@@ -89,16 +89,19 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
         || compile_here(context, request),
         || {
             let catalog = Arc::clone(context.catalog);
-            let (path, rows) = (context.search_path.to_vec(), context.rows);
+            let path = context.search_path.to_vec();
             let (text, start, end) = (request.copied()?, request.start, request.end);
             let (parameters, literals) = (request.parameters.map(<[u32]>::to_vec), request.literals.to_vec());
             let assigned = request.assigned.map(|assigned| (assigned.output, assigned.column.clone()));
+            let values = request.values.map(<[Value]>::to_vec);
             Ok(move || {
-                let context = Context { catalog: &catalog, search_path: &path, rows };
+                let context = Context { catalog: &catalog, search_path: &path, sizes: None };
                 let (parameters, literals) = (parameters.as_deref(), &literals[..]);
                 let assigned = assigned.as_ref();
                 let assigned = assigned.map(|(output, column)| Assigned { output: *output, column });
-                let request = Request { text: &text, start, end, parameters, literals, copy: None, assigned };
+                let values = values.as_deref();
+                let request =
+                    Request { text: &text, start, end, parameters, literals, values, copy: None, assigned };
                 compile_here(&context, &request)
             })
         },
@@ -173,7 +176,7 @@ fn compile_query(context: &Context<'_>, request: &Request<'_>, node: &NodeEnum) 
 /// A column's default as an expression that reads no register.
 pub fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize) -> Result<Expr, SqlError> {
     let bind = move |catalog: &Arc<Catalog>, table: &Table| {
-        let context = Context { catalog, search_path: &[], rows: |_, _| None };
+        let context = Context { catalog, search_path: &[], sizes: None };
         Binder::new(&context, &Request::plain(""), &[]).default_value(table, column)
     };
     values::work::here_or_beside(
@@ -188,7 +191,7 @@ pub fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize) -> Re
 /// The checks of a table's rows, and the register from which they read the first column.
 pub fn row_checks(catalog: &Arc<Catalog>, table: &Arc<Table>) -> Result<(Reg, Vec<Check>), SqlError> {
     let bind = |catalog: &Arc<Catalog>, table: &Arc<Table>| {
-        let context = Context { catalog, search_path: &[], rows: |_, _| None };
+        let context = Context { catalog, search_path: &[], sizes: None };
         let request = Request::plain("");
         let mut binder = Binder::new(&context, &request, &[]);
         let first = binder.register_block(table.columns.len());
@@ -220,6 +223,8 @@ fn compile_command(
         writes: false,
         generation: context.catalog.generation,
         locks,
+        choices: Vec::new(),
+        made_for: None,
     };
     let uses = vec![LiteralUse::Pinned; request.literals.len()];
     Ok(Compiled { statement: Arc::new(statement), declared, uses })

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Compiled, Context, Request, compile_here};
-use catalog::ReferentialAction;
+
 use catalog::{
     BOOTSTRAP_ROLE, Catalog, Change, CheckConstraint, Column, DatabaseEntry, ForeignKey, Index, IndexKey,
-    Layout, PUBLIC, PrimaryKey, Role, Table, TreeAddress,
+    Layout, PUBLIC, PrimaryKey, ReferentialAction, Role, Table, TableStatistics, TreeAddress,
 };
 use values::error::SqlError;
 use values::types::{Type, oid, registry};
@@ -117,25 +117,31 @@ pub(crate) fn catalog() -> Arc<Catalog> {
         table(20_050, "pgbench_tellers", &tellers, &[0]),
         table(20_060, "pgbench_history", &history, &[]),
     ];
-    let changes: Vec<Change> = tables.into_iter().map(|table| Change::PutTable(Arc::new(table))).collect();
+    let sized = |table: &Table| {
+        let statistics = TableStatistics { rows: rows(table.oid), ..TableStatistics::default() };
+        Change::PutStatistics(table.oid, Arc::new(statistics))
+    };
+    let sizes: Vec<Change> = tables.iter().map(sized).collect();
+    let tables = tables.into_iter().map(|table| Change::PutTable(Arc::new(table)));
+    let changes: Vec<Change> = tables.chain(sizes).collect();
     Arc::new(base.with_changes(&changes))
 }
 
-fn rows(_: &Catalog, table: u32) -> Option<f64> {
-    Some(match table {
+fn rows(table: u32) -> f64 {
+    match table {
         20_030 => 100_000.0,
         20_000 => 10_000.0,
         20_010 => 50_000.0,
         20_040 => 1.0,
         20_050 => 10.0,
         _ => 1000.0,
-    })
+    }
 }
 
 /// Compiles a request against the sample.
 pub(crate) fn compile(request: &Request<'_>) -> Result<Compiled, SqlError> {
     let catalog = catalog();
     let path = ["public".to_owned()];
-    let context = Context { catalog: &catalog, search_path: &path, rows };
+    let context = Context { catalog: &catalog, search_path: &path, sizes: None };
     Ok(compile_here(&context, request)?.expect("a statement"))
 }

@@ -414,7 +414,7 @@ fn planning_counts_its_work_as_binding_does() {
     let text = format!("select {}", subqueries.join(", "));
     let tree = crate::parse::parse(&text).expect("a tree");
     let (catalog, path) = (super::sample::catalog(), ["public".to_owned()]);
-    let context = crate::request::Context { catalog: &catalog, search_path: &path, rows: |_, _| None };
+    let context = crate::request::Context { catalog: &catalog, search_path: &path, sizes: None };
     let request = Request::plain(&text);
     let mut binder = crate::bind::Binder::new(&context, &request, &[]);
     let bound = binder.bind(&tree.statements[0].node).expect("binds");

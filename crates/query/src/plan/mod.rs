@@ -18,6 +18,7 @@
 //! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep. They are
 //!    all those written below it and read by it or above it.
 
+mod choice;
 mod command;
 mod live;
 mod modify;
@@ -28,6 +29,7 @@ pub mod walk;
 
 use std::sync::Arc;
 
+pub use choice::*;
 pub use command::*;
 pub use live::may_be_live;
 pub use modify::*;
@@ -62,6 +64,10 @@ pub struct Statement {
     /// The tables it uses and the lock each needs. They are locked before the snapshot, in this
     /// order.
     pub locks: Vec<(u32, txn::TableLock)>,
+    /// The estimates by which it was chosen that depend on parameters.
+    pub choices: Vec<Choice>,
+    /// The classes of the values that it was planned with, if they were known.
+    pub made_for: Option<Classes>,
 }
 
 impl Statement {

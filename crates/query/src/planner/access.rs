@@ -10,6 +10,7 @@
 //! 2. The choice between paths changes cost alone. Conditions that do not bound stay as filters.
 
 use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, MOST};
+use super::estimate::ELEMENTS;
 use super::search::Search;
 use super::{cost, key_value};
 use crate::plan::{AccessPath, KeyRange, KeyValue};
@@ -21,8 +22,6 @@ use values::error::SqlError;
 
 /// The most keys that the lists of conditions make together, apart from a single list.
 const POINTS: f64 = 10_000.0;
-/// Estimated elements of an array.
-const ELEMENTS: f64 = 10.0;
 
 /// A possible access path, with estimates.
 pub(super) struct Access<'s> {
@@ -34,8 +33,6 @@ pub(super) struct Access<'s> {
     backward: bool,
     /// Positions of conditions that the path meets by itself.
     pub(super) used: Vec<usize>,
-    /// Positions of conditions that its estimates contain.
-    pub(super) counted: Vec<usize>,
     /// Estimated rows of the path.
     pub(super) rows: f64,
     /// Estimated cost of reading them, in the unit of [`cost`].
@@ -72,11 +69,17 @@ struct Candidate<'c, 's> {
     ordered: bool,
 }
 
+impl Candidate<'_, '_> {
+    /// Whether the path may be better than the table's own for some values.
+    fn is_useful(&self, sorts: bool) -> bool {
+        sorts && self.ordered || self.matched.fraction() < 1.0
+    }
+}
+
 /// The ranges to which the conditions bound a key.
 struct Matched<'c, 's> {
     ranges: Vec<Reached<'c, 's>>,
     used: Vec<usize>,
-    counted: Vec<usize>,
 }
 
 impl Matched<'_, '_> {
@@ -113,19 +116,24 @@ impl<'s> Search<'s> {
     pub(super) fn best(&self) -> Access<'s> {
         let clauses = self.clauses();
         let mut best = self.table_path(&clauses);
+        let mut is_choice = !self.alone;
         for index in 0..self.table.indexes.len() {
             let other = self.index_path(index, &clauses);
+            is_choice |= other.is_useful(!self.order.is_empty());
             if self.total(&other) < self.total(&best) {
                 best = other;
             }
+        }
+        if is_choice {
+            self.note_choices(&clauses);
         }
         let owned = |list: &[&Bounding<'s>]| list.iter().map(|&bounding| bounding.clone()).collect();
         let ranges = best.matched.ranges.iter();
         let ranges =
             ranges.map(|range| Reach { equal: owned(&range.equal), ends: owned(&range.ends) }).collect();
         let Candidate { index, matched, single, backward, rows, cost, ordered } = best;
-        let Matched { used, counted, .. } = matched;
-        Access { index, ranges, single, backward, used, counted, rows, cost, ordered }
+        let used = matched.used;
+        Access { index, ranges, single, backward, used, rows, cost, ordered }
     }
 
     fn total(&self, access: &Candidate<'_, '_>) -> f64 {
@@ -219,9 +227,7 @@ impl<'s> Search<'s> {
         let conditions = |clause: &&Clause<'s>| clause.alternatives[0].first().map(|first| first.condition);
         let used = taken.iter().filter(|clause| clause.exact).filter_map(conditions);
         let used: Vec<usize> = used.filter(|&condition| meets(condition)).collect();
-        let mut counted: Vec<usize> = used.clone();
-        counted.extend(taken.iter().filter(|clause| clause.alternatives.len() > 1).filter_map(conditions));
-        Matched { ranges, used, counted }
+        Matched { ranges, used }
     }
 
     /// The range to which one set of comparisons bounds a key.
@@ -253,17 +259,16 @@ impl<'s> Search<'s> {
                 if !crossed || !has_array && !is_array && values * range.points <= POINTS {
                     range.equal.push(equal);
                     range.points *= values;
-                    let fraction = cost::equal_fraction(self.statistics, key.column, self.rows);
-                    range.fraction *= (values * fraction).min(1.0);
+                    range.fraction *= self.bounded(equal);
                     continue;
                 }
             }
             range.ends.extend(own().filter(|b| matches!(b.bound, Bound::End(..))));
-            let is_low = |b: &&Bounding<'s>| {
-                matches!(b.bound, Bound::End(Comparison::Greater | Comparison::GreaterEqual, _))
-            };
-            let lows = range.ends.iter().filter(|bounding| is_low(bounding)).count();
-            range.fraction *= cost::range_fraction(lows > 0, range.ends.len() > lows);
+            let ends: Vec<(Comparison, &Expr)> =
+                range.ends.iter().filter_map(|bounding| bounding.end()).collect();
+            if !ends.is_empty() {
+                range.fraction *= self.between(key.column, &ends);
+            }
             break;
         }
         range

@@ -49,6 +49,16 @@ pub(super) enum Bound<'s> {
     End(Comparison, &'s Expr),
 }
 
+impl<'s> Bounding<'s> {
+    /// The end of a range that it is.
+    pub(super) fn end(&self) -> Option<(Comparison, &'s Expr)> {
+        match self.bound {
+            Bound::End(comparison, value) => Some((comparison, value)),
+            _ => None,
+        }
+    }
+}
+
 impl Bound<'_> {
     /// Whether the column may have several values.
     pub(super) fn is_list(&self) -> bool {

@@ -7,7 +7,7 @@
 //! 3. All estimates are in the one unit, so those of different methods compare.
 
 use crate::request::Context;
-use catalog::{Table, TableStatistics};
+use catalog::Table;
 use expressions::expr::{Expr, QuantifiedOver};
 use expressions::function::Comparison;
 
@@ -28,12 +28,12 @@ pub(super) const ROW: f64 = 0.2;
 /// have grown since ANALYZE.
 pub(super) const GUESSED: f64 = 10.0;
 
-/// Estimated rows of a table without a count, and of a system relation.
+/// Estimated rows of a table without statistics, at least, and of a system relation.
 const UNKNOWN_ROWS: f64 = 1000.0;
 const SYSTEM_ROWS: f64 = 100.0;
 /// PostgreSQL's selectivities without statistics.
-const EQUAL: f64 = 0.005;
-const RANGE: f64 = 1.0 / 3.0;
+pub(super) const EQUAL: f64 = 0.005;
+pub(super) const RANGE: f64 = 1.0 / 3.0;
 const OTHER: f64 = 0.25;
 
 /// Estimated rows of a table.
@@ -41,25 +41,10 @@ pub(super) fn table_rows(context: &Context<'_>, table: &Table) -> f64 {
     if table.is_virtual() {
         return SYSTEM_ROWS;
     }
-    let counted = (context.rows)(context.catalog, table.oid);
-    let analysed = || context.catalog.statistics(table.oid).map(|statistics| statistics.rows);
-    counted.or_else(analysed).unwrap_or(UNKNOWN_ROWS).max(1.0)
-}
-
-/// Estimated fraction of a table's rows with one value of a column.
-pub(super) fn equal_fraction(statistics: Option<&TableStatistics>, column: u32, rows: f64) -> f64 {
-    match statistics.and_then(|statistics| statistics.columns.get(column as usize)) {
-        Some(column) => (1.0 - column.null_fraction) / column.distinct_of(rows),
-        None => EQUAL.max(1.0 / rows.max(1.0)),
-    }
-}
-
-/// Estimated fraction of the rows in a range.
-pub(super) fn range_fraction(low: bool, high: bool) -> f64 {
-    match (low, high) {
-        (true, true) => EQUAL * 2.0,
-        (false, false) => 1.0,
-        _ => RANGE,
+    match context.catalog.statistics(table.oid) {
+        Some(statistics) => statistics.rows.max(1.0),
+        // The plan stays in use while the table grows, so a small table counts as a larger one.
+        None => context.sizes.and_then(|sizes| sizes.rows(table)).unwrap_or(0.0).max(UNKNOWN_ROWS),
     }
 }
 

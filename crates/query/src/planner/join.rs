@@ -228,7 +228,10 @@ impl Planner<'_, '_> {
             conditions,
             available,
             rows: cost::table_rows(self.context(), table),
-            statistics: self.context().catalog.statistics(table.oid).map(|statistics| &**statistics),
+            statistics: self.context().catalog.statistics(table.oid),
+            values: &*self.binder,
+            choices: &self.choices,
+            alone: self.binder.sources.len() == 1,
             order: wanted.order,
             limited: wanted.limited,
         }
@@ -291,15 +294,14 @@ impl Planner<'_, '_> {
                 Part { plan, rows: (rows * kept).max(1.0), cost: rows, ordered: wanted.order.is_empty() };
             return self.filtered(part, late);
         }
-        let access = self.search(source, &table, &conditions, available, wanted).best();
+        let search = self.search(source, &table, &conditions, available, wanted);
+        let access = search.best();
         let path = access.path(&table)?;
-        let (used, counted) = (access.used, access.counted);
-        let (mut rows, cost, ordered) = (access.rows, access.cost, access.ordered);
+        let kept = search.rows * search.kept(&conditions);
+        let rows = kept.min(access.rows);
+        let (used, cost, ordered) = (access.used, access.cost, access.ordered);
         let mut filters = Vec::new();
         for (index, condition) in conditions.into_iter().enumerate() {
-            if !counted.contains(&index) {
-                rows *= cost::selectivity(&condition);
-            }
             if !used.contains(&index) {
                 filters.push(condition);
             }

@@ -8,6 +8,7 @@ mod bounding;
 mod chain;
 mod common;
 mod cost;
+mod estimate;
 mod from;
 mod full;
 mod guard;
@@ -28,14 +29,16 @@ mod stale;
 mod top;
 mod written;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use values::error::SqlError;
+use values::types::{Datum, Value};
 
 use crate::bind::Binder;
 use crate::bound::{Bound, OutputColumn};
-use crate::plan::{Body, ColumnDesc, Plan, QueryTag, Reg, Statement};
+use crate::plan::{Body, Choice, Classes, ColumnDesc, Plan, QueryTag, Reg, Statement, classes};
 use crate::request::Context;
 use pending::Pending;
 
@@ -53,11 +56,18 @@ struct Planner<'b, 'a> {
     pub(super) pending: BTreeMap<Reg, Pending>,
     /// The WITH queries planned so far.
     pub(super) common: common::Known,
+    /// The choices of access paths that depend on parameters.
+    pub(super) choices: RefCell<Vec<Choice>>,
 }
 
 impl<'b, 'a> Planner<'b, 'a> {
     pub(super) fn new(binder: &'b mut Binder<'a>) -> Planner<'b, 'a> {
-        Planner { binder, pending: BTreeMap::new(), common: common::Known::default() }
+        Planner {
+            binder,
+            pending: BTreeMap::new(),
+            common: common::Known::default(),
+            choices: RefCell::default(),
+        }
     }
 
     pub(super) fn context(&self) -> &'a Context<'a> {
@@ -70,6 +80,8 @@ pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statem
     let parameters = binder.finish()?.types;
     let mut planner = Planner::new(binder);
     let planned = planner.statement(bound)?;
+    let choices = planner.choices.take();
+    let made_for = made_for(binder, &choices, parameters.len());
     let mut root = planned.root;
     crate::fold::plan(&mut root);
     keep::fill(&mut root, planned.columns.iter().map(|column| column.register).collect());
@@ -90,5 +102,17 @@ pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statem
         writes: binder.writes,
         generation: binder.context.catalog.generation,
         locks: std::mem::take(&mut binder.locks),
+        choices,
+        made_for,
     })
+}
+
+/// The classes of the parameters' values, if they are known.
+fn made_for(binder: &Binder<'_>, choices: &[Choice], parameters: usize) -> Option<Classes> {
+    let mut values = vec![Value::Null; parameters];
+    for index in choices.iter().flat_map(Choice::parameters) {
+        *values.get_mut(index as usize)? = binder.peek(index)?;
+    }
+    let datums: Vec<Datum<'_>> = values.iter().map(Value::datum).collect();
+    Some(classes(choices, &datums))
 }

@@ -1,9 +1,26 @@
 //! The input of a search for the access path to one table's rows.
 
-use crate::plan::{Reg, SortKey};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use crate::bind::Binder;
+use crate::plan::{Choice, Reg, SortKey};
 use crate::registers::Registers;
 use catalog::{Table, TableStatistics};
 use expressions::expr::Expr;
+use values::types::Value;
+
+/// Values of parameters at planning.
+pub(super) trait Peek {
+    /// The value of a parameter, if it is known.
+    fn peek(&self, parameter: u32) -> Option<Value>;
+}
+
+impl Peek for Binder<'_> {
+    fn peek(&self, parameter: u32) -> Option<Value> {
+        Binder::peek(self, parameter)
+    }
+}
 
 /// The input of the search for a path.
 pub(super) struct Search<'s> {
@@ -14,7 +31,12 @@ pub(super) struct Search<'s> {
     /// Registers filled before the scan.
     pub(super) available: &'s Registers,
     pub(super) rows: f64,
-    pub(super) statistics: Option<&'s TableStatistics>,
+    pub(super) statistics: Option<&'s Arc<TableStatistics>>,
+    pub(super) values: &'s dyn Peek,
+    /// The choices noted so far.
+    pub(super) choices: &'s RefCell<Vec<Choice>>,
+    /// Whether the statement reads no other table.
+    pub(super) alone: bool,
     /// The order that the query wants, and whether it then needs only some of the rows.
     pub(super) order: &'s [SortKey],
     pub(super) limited: bool,

@@ -10,11 +10,24 @@ use super::Session;
 use super::long::shared;
 use super::plans::{self, Planned, Scope};
 use super::resolve::TakenLocks;
-use catalog::Catalog;
-use query::compile::Refused;
-use query::plan::{Body, Command, Statement};
-use query::request::{Context, Request};
+use catalog::Table;
+use query::compile::{Compiled, Refused};
+use query::normalize::Normalized;
+use query::plan::{Body, Command, Statement, classes};
+use query::request::{Context, Request, Sizes};
+use txn::folder::Folder;
+use txn::trees;
 use values::error::{SqlError, SqlState};
+use values::types::Datum;
+
+/// Sizes of tables by the shape of their trees.
+struct TreeSizes<'a>(&'a Folder);
+
+impl Sizes for TreeSizes<'_> {
+    fn rows(&self, table: &Table) -> Option<f64> {
+        trees::resident_size(self.0, execution::tree(table.tree)).map(|size| size.entries)
+    }
+}
 
 impl Session {
     /// The part of the plan caches that this session uses.
@@ -139,11 +152,85 @@ impl Session {
         }
     }
 
+    /// The plan for these values of a statement whose tables are locked. `None` if its own plan
+    /// serves.
+    #[inline]
+    pub(super) fn plan_by_value(
+        &self,
+        planned: &Planned,
+        values: &[Datum<'_>],
+    ) -> Result<Option<Arc<Statement>>, SqlError> {
+        match &planned.compiled {
+            Some(compiled) if !compiled.statement.choices.is_empty() => {
+                self.choose_by_value(planned, compiled, values)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn choose_by_value(
+        &self,
+        planned: &Planned,
+        compiled: &Compiled,
+        values: &[Datum<'_>],
+    ) -> Result<Option<Arc<Statement>>, SqlError> {
+        let statement = &compiled.statement;
+        let lifted = !compiled.uses.is_empty();
+        let is_generic =
+            || self.environment.table.get("plan_cache_mode").is_ok_and(|mode| mode == "force_generic_plan");
+        if self.block.has_definitions() || !lifted && is_generic() {
+            return Ok(None);
+        }
+        let classes = classes(&statement.choices, values);
+        if statement.made_for == Some(classes) {
+            return Ok(None);
+        }
+        let fitting = |plan: &Planned| {
+            let made = plan.compiled.as_ref().map(|compiled| &compiled.statement);
+            made.filter(|made| made.generation == compiled.statement.generation).cloned()
+        };
+        for classes in [Some(classes), None] {
+            if let Some(known) = plans::by_value(planned.number, classes).as_deref().and_then(fitting) {
+                return Ok(Some(known));
+            }
+        }
+        // Beyond the bound one plan serves all other values.
+        let for_values = planned.takes_variant();
+        let mut known = Vec::with_capacity(values.len());
+        for value in values.iter().take(if for_values { values.len() } else { 0 }) {
+            known.push(value.to_value()?);
+        }
+        let mut read = Normalized::default();
+        if lifted && !read.read(&planned.text) {
+            return Ok(None);
+        }
+        let parameters = (!lifted).then_some(&*planned.types);
+        let request = Request {
+            parameters,
+            literals: &read.literals,
+            values: Some(&known),
+            ..Request::plain(&planned.text)
+        };
+        let made = match self.compile(&request) {
+            Ok(made) => made,
+            Err(refused) if refused.error.code.is_stop() => return Err(refused.error),
+            // Definitions have changed since: the statement goes on with the plan that it has.
+            Err(_) => return Ok(None),
+        };
+        let fits = fitting(&made);
+        if fits.is_some() {
+            plans::keep_value(planned.number, for_values.then_some(classes), &made);
+        }
+        Ok(fits)
+    }
+
     /// Compiles a text against the present definitions.
     pub(super) fn compile(&self, request: &Request<'_>) -> Result<Arc<Planned>, Refused> {
         let catalog = &self.environment.catalog;
-        let rows = |catalog: &Catalog, table| catalog.statistics(table).map(|statistics| statistics.rows);
-        let context = Context { catalog, search_path: &self.environment.table.search_path, rows };
+        let sizes = TreeSizes(self.shared.engine.folder());
+        let search_path = &self.environment.table.search_path;
+        let context = Context { catalog, search_path, sizes: Some(&sizes) };
         let text = &request.text[request.start..request.end];
         let (compiled, bytes) = account::measure(|| query::compile::compile(&context, request));
         let compiled = compiled.map_err(|refused| {

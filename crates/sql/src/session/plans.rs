@@ -1,9 +1,12 @@
 //! The plans a core knows: compiled statements by text, shared by the core's sessions.
 //!
 //! A plan is found by a text whose literals are lifted out (simple protocol), or by a text and its
-//! declared parameter types (extended protocol). A lookup finds an entry by hash and then compares
-//! it whole. What must hold: a plan is valid only while its database's generation is. A session
-//! that meets a stale plan replaces it.
+//! declared parameter types (extended protocol). A statement whose best plan depends on its values
+//! has further plans, each found by the first one and the classes of the values. A lookup finds an
+//! entry by hash and then compares it whole.
+//!
+//! What must hold: a plan is valid only while its database's generation is. A session that meets a
+//! stale plan replaces it.
 //!
 //! A core keeps at most [`KEPT`] plans of each kind, of [`MOST_BYTES`] together. At the bound it
 //! drops all of them. It keeps a large plan only when its statement comes a second time. So a large
@@ -19,6 +22,7 @@ use sync::core_local;
 
 use query::compile::Compiled;
 use query::normalize::{Normalized, Template};
+use query::plan::Classes;
 use values::memory;
 
 /// The scope of a plan: what it depends on besides the text.
@@ -46,6 +50,8 @@ pub(super) struct Planned {
     pub compiled: Option<Compiled>,
     /// Bytes of memory it takes: what making it left allocated.
     pub bytes: usize,
+    /// The plans for classes of values that were made of it. Any core counts.
+    variants: AtomicU64,
 }
 
 impl Planned {
@@ -62,7 +68,13 @@ impl Planned {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         // Twice its text: here and as a template.
         let bytes = bytes + size_of::<Planned>() + 2 * text.len();
-        Planned { number, text, types: types.into(), path, compiled, bytes }
+        Planned { number, text, types: types.into(), path, compiled, bytes, variants: AtomicU64::new(0) }
+    }
+
+    /// Whether one more plan may be made for a class of values. Counts it.
+    pub fn takes_variant(&self) -> bool {
+        // Relaxed: a bound on work. No memory comes with it.
+        self.variants.fetch_add(1, Ordering::Relaxed) < MOST_VARIANTS
     }
 
     /// The generation the plan was made against.
@@ -82,11 +94,16 @@ impl Drop for Planned {
 /// A plan of more bytes is dropped beside the core: each node has memory of its own.
 const LONG_TO_DROP: usize = 1 << 20;
 
-/// Plans by text, of both kinds.
+/// The most plans of a statement for classes of values. All further classes share one.
+const MOST_VARIANTS: u64 = 8;
+
+/// Plans by text, of both kinds, and those of the same statements for classes of values.
 #[derive(Default)]
 struct Plans {
     by_template: SeededMap<(Scope, u64), (Template, Arc<Planned>)>,
     by_text: SeededMap<(Scope, u64), Arc<Planned>>,
+    /// By the statement's plan, and the classes; `None` for a plan that fits any values.
+    by_value: SeededMap<(u64, Option<Classes>), Arc<Planned>>,
 }
 
 impl Plans {
@@ -96,6 +113,7 @@ impl Plans {
             let_go(planned);
         }
         self.by_text.into_values().for_each(let_go);
+        self.by_value.into_values().for_each(let_go);
     }
 }
 
@@ -125,6 +143,7 @@ impl Cache {
         if self.bytes + bytes > most
             || self.plans.by_template.len() >= KEPT
             || self.plans.by_text.len() >= KEPT
+            || self.plans.by_value.len() >= KEPT
         {
             *discarded = std::mem::take(&mut self.plans);
             self.bytes = 0;
@@ -162,7 +181,7 @@ const LARGE: usize = 64 << 10;
 
 core_local! {
     static CACHE: RefCell<Cache> = RefCell::new(Cache {
-        plans: Plans { by_template: SeededMap::default(), by_text: SeededMap::default() },
+        plans: Plans { by_template: SeededMap::default(), by_text: SeededMap::default(), by_value: SeededMap::default() },
         normalized: None,
         bytes: 0,
         large: [0; 64],
@@ -238,6 +257,28 @@ pub(super) fn keep_text(scope: Scope, planned: &Arc<Planned>) {
         let hash = text_hash(&planned.text, &planned.types);
         if cache.admits(hash, planned.bytes, &mut discarded) {
             let before = cache.plans.by_text.insert((scope, hash), Arc::clone(planned));
+            cache.replaced(before.as_deref());
+        }
+    });
+    // Other fibers run meanwhile, so the cache must not be borrowed.
+    discarded.discard();
+}
+
+/// The plan of a statement for a class of values.
+pub(super) fn by_value(number: u64, classes: Option<Classes>) -> Option<Arc<Planned>> {
+    CACHE.with_borrow(|cache| cache.plans.by_value.get(&(number, classes)).cloned())
+}
+
+/// Keeps a plan of a statement for a class of values.
+pub(super) fn keep_value(number: u64, classes: Option<Classes>, planned: &Arc<Planned>) {
+    if is_too_large(planned.bytes) {
+        return;
+    }
+    let mut discarded = Plans::default();
+    CACHE.with_borrow_mut(|cache| {
+        // Made for one run of the statement, it is the second plan at least.
+        if cache.admits(number, planned.bytes, &mut discarded) {
+            let before = cache.plans.by_value.insert((number, classes), Arc::clone(planned));
             cache.replaced(before.as_deref());
         }
     });

@@ -304,6 +304,7 @@ impl Session {
             }
             let portal = arguments.portal(&planned);
             let values = portal.values(&query.parameters, &self.environment, &arena)?;
+            let query = self.plan_by_value(&planned, values)?.unwrap_or(query);
             return then(self, &query, values);
         }
     }

@@ -153,8 +153,10 @@ impl Session {
             client.columns(&statement.columns, &[]);
         }
         let arena = scratch::take_arena();
-        let run = literal_values(compiled, literals, &self.environment, &arena)
-            .and_then(|values| self.run_query(statement, values, u64::MAX, None, client));
+        let run = literal_values(compiled, literals, &self.environment, &arena).and_then(|values| {
+            let chosen = self.plan_by_value(planned, values)?;
+            self.run_query(chosen.as_deref().unwrap_or(statement), values, u64::MAX, None, client)
+        });
         scratch::give_arena(arena);
         let count = run?;
         self.complete(statement, count, client);
@@ -255,14 +257,19 @@ impl Session {
                 }
                 Body::Command(_) => self.run_command(statement, values, client).map(|()| None),
                 Body::Query { .. } => {
-                    let begun =
-                        if limit == u64::MAX { Ok(None) } else { self.begin_stream(statement, values) };
-                    begun.and_then(|begun| match begun {
-                        None => self.run_query(statement, values, limit, Some(&mut kept), client).map(Some),
-                        begun => {
+                    let chosen = match &portal.planned {
+                        Some(planned) => self.plan_by_value(planned, values),
+                        None => Ok(None),
+                    };
+                    chosen.and_then(|chosen| {
+                        let statement = chosen.as_ref().unwrap_or(statement);
+                        let begun =
+                            if limit == u64::MAX { None } else { self.begin_stream(statement, values)? };
+                        if begun.is_some() {
                             live = begun;
-                            Ok(None)
+                            return Ok(None);
                         }
+                        self.run_query(statement, values, limit, Some(&mut kept), client).map(Some)
                     })
                 }
             },

@@ -1,0 +1,120 @@
+//! Choices: estimates by which a plan was chosen and which depend on parameters.
+//!
+//! A plan for one set of values may be a bad one for another. A common value asks for a scan, a
+//! rare one for an index. So a statement names its choices, and each run looks which class the
+//! values are of. Estimates of one class differ by at most the factor 4, so that one plan serves
+//! all values of a class.
+//!
+//! What must hold: a class is a function of the values and of the statistics that the plan was made
+//! with. It is computed before each run, so it allocates little and takes no lock.
+
+use std::sync::Arc;
+
+use catalog::{ColumnStatistics, TableStatistics};
+use values::key::{self, KeyOrder};
+use values::types::{Datum, Type, oid};
+
+/// The most choices of one statement. Further ones are made without the values.
+pub(crate) const MOST_CHOICES: usize = 8;
+
+/// The classes of a statement's choices, in their order, one byte each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Classes(u64);
+
+/// A value that a column is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Asked {
+    /// The parameter of this number, from 0.
+    Parameter(u32),
+    /// A constant's key.
+    Key(Box<[u8]>),
+}
+
+/// One end of a range: the value, and whether it belongs to the range.
+pub(crate) type AskedEnd = (Asked, bool);
+
+/// The comparison that a choice estimates.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Comparing {
+    Equal(Asked),
+    Range { low: Option<AskedEnd>, high: Option<AskedEnd> },
+}
+
+/// An estimate that depends on parameters.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub(crate) table: u32,
+    pub(crate) column: u32,
+    pub(crate) type_: Type,
+    pub(crate) statistics: Arc<TableStatistics>,
+    pub(crate) rows: f64,
+    pub(crate) comparing: Comparing,
+}
+
+impl Choice {
+    /// Whether both make the same estimate.
+    pub(crate) fn is_same(&self, other: &Choice) -> bool {
+        (self.table, self.column) == (other.table, other.column) && self.comparing == other.comparing
+    }
+
+    /// The parameters on which it depends.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = u32> {
+        let asked = match &self.comparing {
+            Comparing::Equal(asked) => [Some(asked), None],
+            Comparing::Range { low, high } => [low.as_ref(), high.as_ref()].map(|end| end.map(|end| &end.0)),
+        };
+        asked.into_iter().flatten().filter_map(|asked| match asked {
+            Asked::Parameter(index) => Some(*index),
+            Asked::Key(_) => None,
+        })
+    }
+
+    /// The class of the estimate for these parameters: the logarithm of the rows to the base 4.
+    fn class(&self, parameters: &[Datum<'_>]) -> u8 {
+        let Some(statistics) = self.statistics.columns.get(self.column as usize) else { return 0 };
+        let rows = self.fraction(statistics, parameters) * self.rows;
+        if rows < 1.0 { 0 } else { (rows.log2() / 2.0) as u8 + 1 }
+    }
+
+    fn fraction(&self, statistics: &ColumnStatistics, parameters: &[Datum<'_>]) -> f64 {
+        let key = |asked: &Asked| match asked {
+            Asked::Key(key) => Some(key.to_vec()),
+            Asked::Parameter(index) => key_of(*parameters.get(*index as usize)?, self.type_),
+        };
+        match &self.comparing {
+            Comparing::Equal(asked) => key(asked).map_or(0.0, |key| statistics.equal_to(&key, self.rows)),
+            Comparing::Range { low, high } => {
+                let end = |end: &AskedEnd, inclusive: bool| {
+                    key(&end.0).and_then(|key| statistics.below(&key, inclusive))
+                };
+                let from = low.as_ref().map_or(Some(0.0), |low| end(low, !low.1));
+                let to = high.as_ref().map_or(Some(1.0 - statistics.null_fraction), |high| end(high, high.1));
+                // A comparison with NULL finds nothing.
+                from.zip(to).map_or(0.0, |(from, to)| (to - from).max(0.0))
+            }
+        }
+    }
+}
+
+/// The classes of choices for these parameters.
+#[must_use]
+pub fn classes(choices: &[Choice], parameters: &[Datum<'_>]) -> Classes {
+    let class = |classes, choice: &Choice| classes << 8 | u64::from(choice.class(parameters));
+    Classes(choices.iter().take(MOST_CHOICES).fold(0, class))
+}
+
+/// The key of a value among a column's values, for estimates. Integers are taken into the column's
+/// range. `None` for NULL and for a value of another kind than the column's.
+pub(crate) fn key_of(value: Datum<'_>, column: Type) -> Option<Vec<u8>> {
+    let fits = |low: i64, high: i64| value.as_i64().map(|number| number.clamp(low, high));
+    let value = match (column.oid, value) {
+        (_, Datum::Null | Datum::OutOfLine(_) | Datum::Record(_)) => return None,
+        (oid::INT2, _) => Datum::Int2(fits(i16::MIN.into(), i16::MAX.into())? as i16),
+        (oid::INT4, _) => Datum::Int4(fits(i32::MIN.into(), i32::MAX.into())? as i32),
+        (oid::INT8, _) => Datum::Int8(value.as_i64()?),
+        (_, value) => value,
+    };
+    let mut bytes = Vec::with_capacity(24);
+    key::encode(value, KeyOrder::default(), &mut bytes).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,317 @@
+//! Estimates of the part of a table's rows that conditions keep, from the table's statistics.
+//!
+//! A parameter stands for the value that the statement is planned with, if there is one. The
+//! choices among estimates that depend on it are noted ([`crate::plan::Choice`]), so that another
+//! value can get another plan.
+//!
+//! What must hold: each estimate is from 0 to 1.
+
+use super::bounding::{Bound, Bounding, Clause};
+use super::cost::{self, EQUAL, RANGE};
+use super::search::Search;
+use crate::plan::{Asked, AskedEnd, Choice, Comparing, key_of};
+use catalog::ColumnStatistics;
+use expressions::expr::{CastPath, Expr, Quantified, QuantifiedOver};
+use expressions::function::Comparison;
+use values::types::Value;
+
+/// The estimated part between two ends without statistics.
+const BETWEEN: f64 = 0.005;
+/// Values are skewed if one is so many times as common as another.
+const SKEWED: f64 = 4.0;
+/// Estimated elements of an array.
+pub(super) const ELEMENTS: f64 = 10.0;
+
+/// A bound's value at planning.
+enum Known {
+    /// Its key among the column's values.
+    Key(Vec<u8>),
+    Null,
+    Unknown,
+}
+
+impl<'s> Search<'s> {
+    fn column(&self, column: u32) -> Option<&'s ColumnStatistics> {
+        self.statistics.and_then(|statistics| statistics.columns.get(column as usize))
+    }
+
+    /// Whether no two rows have the same value in a column.
+    fn is_unique(&self, column: u32) -> bool {
+        let alone = |columns: &[u32]| columns == [column];
+        self.table.primary_key.as_ref().is_some_and(|key| alone(&key.columns))
+            || self.table.indexes.iter().any(|index| {
+                index.unique && matches!(index.columns.as_slice(), [key] if key.column == column)
+            })
+    }
+
+    /// The parameter or constant that a value is, without casts that change no value.
+    fn asked(&self, column: u32, value: &Expr) -> Option<Asked> {
+        match value {
+            Expr::Const(..) => match self.known(column, value) {
+                Known::Key(key) => Some(Asked::Key(key.into())),
+                Known::Null | Known::Unknown => None,
+            },
+            Expr::Param { index, .. } => Some(Asked::Parameter(*index)),
+            Expr::Cast(cast) if self.keeps_value(value) => self.asked(column, &cast.input),
+            _ => None,
+        }
+    }
+
+    fn keeps_value(&self, value: &Expr) -> bool {
+        let Expr::Cast(cast) = value else { return false };
+        matches!(cast.path, CastPath::Relabel)
+            || super::key_value::is_wider_integer(cast.input.type_(), value.type_())
+    }
+
+    fn known(&self, column: u32, value: &Expr) -> Known {
+        let type_ = self.table.columns[column as usize].type_;
+        let key = |value: &Value| match value {
+            Value::Null => Known::Null,
+            value => key_of(value.datum(), type_).map_or(Known::Unknown, Known::Key),
+        };
+        match value {
+            Expr::Const(value, _) => key(value),
+            Expr::Param { index, .. } => self.values.peek(*index).as_ref().map_or(Known::Unknown, key),
+            Expr::Cast(cast) if self.keeps_value(value) => self.known(column, &cast.input),
+            _ => Known::Unknown,
+        }
+    }
+
+    /// The part of the rows with one value of a column.
+    pub(super) fn equal(&self, column: u32, value: &Expr) -> f64 {
+        let one = 1.0 / self.rows.max(1.0);
+        if self.is_unique(column) {
+            return one;
+        }
+        let Some(statistics) = self.column(column) else { return EQUAL.max(one) };
+        match self.known(column, value) {
+            Known::Key(key) => statistics.equal_to(&key, self.rows),
+            Known::Null => 0.0,
+            Known::Unknown => statistics.equal_to_any(self.rows),
+        }
+    }
+
+    /// The part of the rows whose value of a column meets all these comparisons.
+    pub(super) fn between(&self, column: u32, ends: &[(Comparison, &Expr)]) -> f64 {
+        let is_low =
+            |comparison: Comparison| matches!(comparison, Comparison::Greater | Comparison::GreaterEqual);
+        let (mut low, mut high) = (None::<f64>, None::<f64>);
+        let (mut unknown_low, mut unknown_high) = (false, false);
+        for &(comparison, value) in ends {
+            let inclusive = matches!(comparison, Comparison::Greater | Comparison::LessEqual);
+            let below = match (self.known(column, value), self.column(column)) {
+                (Known::Null, _) => return 0.0,
+                (Known::Key(key), Some(statistics)) => statistics.below(&key, inclusive),
+                _ => None,
+            };
+            match (below, is_low(comparison)) {
+                (Some(below), true) => low = Some(low.map_or(below, |low| low.max(below))),
+                (Some(below), false) => high = Some(high.map_or(below, |high| high.min(below))),
+                (None, true) => unknown_low = true,
+                (None, false) => unknown_high = true,
+            }
+        }
+        let all = self.column(column).map_or(1.0, |statistics| 1.0 - statistics.null_fraction);
+        let known = high.unwrap_or(all) - low.unwrap_or(0.0);
+        let guessed = match (unknown_low && low.is_none(), unknown_high && high.is_none()) {
+            (true, true) => BETWEEN,
+            (false, false) => 1.0,
+            _ => RANGE,
+        };
+        // Rows may have come since ANALYZE.
+        (known * guessed).clamp((1.0 / self.rows.max(1.0)).min(all), 1.0)
+    }
+
+    /// The part of the rows with NULL in a column.
+    pub(super) fn null(&self, column: u32) -> f64 {
+        match self.column(column) {
+            _ if self.table.columns[column as usize].not_null => 0.0,
+            Some(statistics) => statistics.null_fraction,
+            None => EQUAL,
+        }
+    }
+
+    /// The part of the rows that one comparison of a column keeps.
+    pub(super) fn bounded(&self, bounding: &Bounding<'s>) -> f64 {
+        let column = bounding.column;
+        match &bounding.bound {
+            Bound::Equal(value) => self.equal(column, value),
+            Bound::Truth(value) => self.equal(column, &Expr::boolean(*value)),
+            Bound::Null => self.null(column),
+            Bound::List(list) => list.iter().map(|value| self.equal(column, value)).sum::<f64>().min(1.0),
+            Bound::Array(array) => (self.equal_to_any(column) * ELEMENTS.max(elements(array))).min(1.0),
+            Bound::End(comparison, value) => self.between(column, &[(*comparison, value)]),
+        }
+    }
+
+    /// The part of the rows with any one value of a column.
+    fn equal_to_any(&self, column: u32) -> f64 {
+        let one = 1.0 / self.rows.max(1.0);
+        match self.column(column) {
+            _ if self.is_unique(column) => one,
+            Some(statistics) => statistics.equal_to_any(self.rows),
+            None => EQUAL.max(one),
+        }
+    }
+
+    /// The part of the rows that meet all conditions.
+    pub(super) fn kept(&self, conditions: &[Expr]) -> f64 {
+        let mut part = 1.0;
+        let mut ends: Vec<(u32, Vec<(Comparison, &Expr)>)> = Vec::new();
+        for condition in conditions {
+            match self.end(condition) {
+                Some((column, end)) => match ends.iter_mut().find(|(other, _)| *other == column) {
+                    Some((_, list)) => list.push(end),
+                    None => ends.push((column, vec![end])),
+                },
+                None => part *= self.selectivity(condition),
+            }
+        }
+        ends.iter().fold(part, |part, (column, list)| part * self.between(*column, list))
+    }
+
+    /// The column and the end of a range that a condition is.
+    fn end<'e>(&self, condition: &'e Expr) -> Option<(u32, (Comparison, &'e Expr))> {
+        let (comparison, left, right) = condition.as_comparison()?;
+        let is_end = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let end = match (self.own_column(left), self.own_column(right)) {
+            (Some(column), None) => (column, (comparison, right)),
+            (None, Some(column)) => (column, (comparison.commuted(), left)),
+            _ => return None,
+        };
+        is_end.then_some(end)
+    }
+
+    /// The part of the rows that meet a condition.
+    fn selectivity(&self, condition: &Expr) -> f64 {
+        let part = match condition {
+            Expr::And(parts) => self.kept(parts),
+            Expr::Or(parts) => 1.0 - parts.iter().map(|part| 1.0 - self.selectivity(part)).product::<f64>(),
+            Expr::Not(inner) => 1.0 - self.selectivity(inner),
+            Expr::NullTest { input, negated } => match self.own_column(input) {
+                Some(column) if *negated => 1.0 - self.null(column),
+                Some(column) => self.null(column),
+                None => cost::selectivity(condition),
+            },
+            Expr::Column { .. } => match self.own_column(condition) {
+                Some(column) => self.equal(column, &Expr::boolean(true)),
+                None => cost::selectivity(condition),
+            },
+            Expr::Quantified(quantified) => self.quantified(quantified, condition),
+            _ => self.compared(condition),
+        };
+        part.clamp(0.0, 1.0)
+    }
+
+    fn compared(&self, condition: &Expr) -> f64 {
+        let Some((comparison, left, right)) = condition.as_comparison() else {
+            return cost::selectivity(condition);
+        };
+        let (column, value) = match (self.own_column(left), self.own_column(right)) {
+            (Some(column), None) => (column, right),
+            (None, Some(column)) => (column, left),
+            // Two columns of the table.
+            (Some(one), Some(other)) if comparison == Comparison::Equal => {
+                return self.equal_to_any(one).min(self.equal_to_any(other));
+            }
+            _ => return cost::selectivity(condition),
+        };
+        match comparison {
+            Comparison::Equal => self.equal(column, value),
+            Comparison::NotEqual => 1.0 - self.equal(column, value) - self.null(column),
+            _ => self.end(condition).map_or(RANGE, |(column, end)| self.between(column, &[end])),
+        }
+    }
+
+    fn quantified(&self, quantified: &Quantified, condition: &Expr) -> f64 {
+        let Some(column) = self.own_column(&quantified.left) else { return cost::selectivity(condition) };
+        let parts: f64 = match &quantified.right {
+            QuantifiedOver::List(list) => list.iter().map(|value| self.equal(column, value)).sum(),
+            QuantifiedOver::Array(array) => self.equal_to_any(column) * ELEMENTS.max(elements(array)),
+        };
+        match (quantified.function.comparison, quantified.all) {
+            (Some(Comparison::Equal), false) => parts.min(1.0),
+            (Some(Comparison::NotEqual), true) => (1.0 - parts - self.null(column)).max(0.0),
+            _ => cost::selectivity(condition),
+        }
+    }
+
+    /// Notes the estimates of these conditions that depend on parameters.
+    pub(super) fn note_choices(&self, clauses: &[Clause<'s>]) {
+        let Some(statistics) = self.statistics else { return };
+        let plain = clauses.iter().filter(|clause| clause.alternatives.len() == 1);
+        let plain: Vec<&Bounding<'s>> = plain.flat_map(|clause| &clause.alternatives[0]).collect();
+        let either = clauses.iter().filter(|clause| clause.alternatives.len() > 1);
+        let sets = either.flat_map(|clause| &clause.alternatives).map(|set| set.iter().collect());
+        for set in std::iter::once(plain).chain(sets) {
+            for (column, comparing) in self.comparing(&set) {
+                let choice = Choice {
+                    table: self.table.oid,
+                    column,
+                    type_: self.table.columns[column as usize].type_,
+                    statistics: std::sync::Arc::clone(statistics),
+                    rows: self.rows,
+                    comparing,
+                };
+                let mut choices = self.choices.borrow_mut();
+                if choices.len() < crate::plan::MOST_CHOICES && !choices.iter().any(|c| c.is_same(&choice)) {
+                    choices.push(choice);
+                }
+            }
+        }
+    }
+
+    /// The estimates for a set of comparisons that depend on parameters, by column.
+    fn comparing(&self, set: &[&Bounding<'s>]) -> Vec<(u32, Comparing)> {
+        let mut found: Vec<(u32, Comparing)> = Vec::new();
+        let mut ranges: Vec<(u32, Option<AskedEnd>, Option<AskedEnd>)> = Vec::new();
+        for bounding in set {
+            let column = bounding.column;
+            let equal = |value: &Expr| match self.asked(column, value) {
+                Some(asked @ Asked::Parameter(_)) if self.is_skewed(column) => {
+                    Some((column, Comparing::Equal(asked)))
+                }
+                _ => None,
+            };
+            match &bounding.bound {
+                Bound::Equal(value) => found.extend(equal(value)),
+                Bound::List(list) => found.extend(list.iter().filter_map(|value| equal(value))),
+                Bound::End(comparison, value) => {
+                    let Some(asked) = self.asked(column, value) else { continue };
+                    let inclusive = matches!(comparison, Comparison::GreaterEqual | Comparison::LessEqual);
+                    let is_low = matches!(comparison, Comparison::Greater | Comparison::GreaterEqual);
+                    let at = ranges.iter().position(|(other, ..)| *other == column).unwrap_or(ranges.len());
+                    if at == ranges.len() {
+                        ranges.push((column, None, None));
+                    }
+                    let (_, low, high) = &mut ranges[at];
+                    if is_low { low } else { high }.get_or_insert((asked, inclusive));
+                }
+                Bound::Truth(_) | Bound::Null | Bound::Array(_) => {}
+            }
+        }
+        let depends = |end: &Option<AskedEnd>| matches!(end, Some((Asked::Parameter(_), _)));
+        let ranges = ranges.into_iter().filter(|(column, low, high)| {
+            (depends(low) || depends(high))
+                && self.column(*column).is_some_and(|statistics| statistics.below(b"", false).is_some())
+        });
+        found.extend(ranges.map(|(column, low, high)| (column, Comparing::Range { low, high })));
+        found
+    }
+
+    fn is_skewed(&self, column: u32) -> bool {
+        !self.is_unique(column)
+            && self.column(column).is_some_and(|statistics| statistics.skew(self.rows) > SKEWED)
+    }
+}
+
+/// The number of elements of a constant array; 0 of another one.
+fn elements(array: &Expr) -> f64 {
+    match array.as_const() {
+        Some(value @ Value::Array(_)) => match value.datum() {
+            values::types::Datum::Array(array) => array.iter().count() as f64,
+            _ => 0.0,
+        },
+        _ => 0.0,
+    }
+}
