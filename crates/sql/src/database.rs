@@ -16,6 +16,7 @@
 //! 6. [`Database::open`], [`Database::shutdown`] and [`Database::check`] wait for a worker, so no
 //!    worker may call them.
 
+mod analyze;
 mod check;
 mod relief;
 
@@ -54,6 +55,8 @@ pub struct Options {
     pub max_connections: usize,
     /// The pause between two autovacuum rounds.
     pub autovacuum_pause: Duration,
+    /// The pause between two rounds of autoanalyze.
+    pub autoanalyze_pause: Duration,
     /// Change nothing in the folder. Changes by recovery and sessions stay in memory and in
     /// nameless temporary files.
     pub look_only: bool,
@@ -78,6 +81,7 @@ impl Default for Options {
             file_io: runtime::FileIo::Auto,
             max_connections: 1 << 14,
             autovacuum_pause: Duration::from_secs(1),
+            autoanalyze_pause: Duration::from_secs(60),
             look_only: false,
             discard_log_after: None,
             sweep_batch: None,
@@ -175,7 +179,8 @@ impl Database {
         });
         match opened {
             Ok(shared) => {
-                autovacuum::start(&shared, options.autovacuum_pause);
+                let analyze = (options.autoanalyze_pause, analyze::analyze as _);
+                autovacuum::start(&shared, options.autovacuum_pause, analyze);
                 Ok(Database { shared })
             }
             Err(error) => {

@@ -4,7 +4,7 @@
 //! also name trees, make and free whole ones, and measure them. They take the items here for that
 //! and need no other interface to storage. Some items come from storage unchanged, because a
 //! wrapper would repeat them. They are [`Tree`], a handle, the two limits that the layout of rows
-//! must respect, a leaf [`Drawn`] at random, and the [`Size`] of a tree.
+//! must respect, and what samples find: a leaf [`Drawn`] and a [`Size`].
 
 use storage::btree::Cursor;
 use storage::{Error, PageNo, space};

@@ -292,7 +292,9 @@ impl Session {
         };
         self.environment.txn.statement_end();
         let rows = done?;
-        if !copy.from {
+        if copy.from {
+            self.note_changes(statement, rows);
+        } else {
             client.copy_out_end();
         }
         client.complete(&format!("COPY {rows}"));

@@ -19,11 +19,13 @@ use super::portal::Portal;
 use super::resolve::TakenLocks;
 use super::rows::KeptRows;
 use super::{Executed, Session};
+use crate::shared::autoanalyze::note_changes;
 use execution::client::Client;
 use execution::{Executor, Flow, from_txn, scratch};
 use query::normalize::Normalized;
 use query::plan::{Body, ColumnDesc, Plan, QueryTag, Statement};
 use query::request::Request;
+use txn::TableLock;
 use values::error::{SqlError, SqlState};
 use values::memory;
 use values::types::Datum;
@@ -412,7 +414,19 @@ impl Session {
         {
             *kept = Some(rest.unwrap_or_else(keep));
         }
+        if affected > 0 {
+            self.note_changes(statement, affected);
+        }
         Ok(if *tag == QueryTag::Select { sent_rows } else { affected })
+    }
+
+    /// Counts the rows that a statement has changed, for autoanalyze.
+    pub(super) fn note_changes(&self, statement: &Statement, rows: u64) {
+        for (table, lock) in &statement.locks {
+            if *lock == TableLock::RowExclusive {
+                note_changes(self.environment.definitions.oid, *table, rows);
+            }
+        }
     }
 
     /// Begins every statement, once its tables are locked: refuses writes in a read-only

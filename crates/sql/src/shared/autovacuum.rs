@@ -33,6 +33,7 @@ use sync::{SpinLock, WaitQueue};
 use txn::trees::Tree;
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
 
+use super::autoanalyze::{Analyze, Changes};
 use super::definitions::Definitions;
 use super::{Shared, system};
 use execution::{from_storage, from_txn, tree};
@@ -115,7 +116,7 @@ impl Autovacuum {
     }
 
     /// Whether a caller waits for the end of the round.
-    fn must_end(&self) -> bool {
+    pub(super) fn must_end(&self) -> bool {
         let state = self.state.lock();
         state.closed || state.held_off > 0
     }
@@ -199,22 +200,29 @@ enum Outcome {
 }
 
 /// Starts the fiber that runs the rounds, on the last core. It ends with the database.
-pub(crate) fn start(shared: &Arc<Shared>, pause: Duration) {
+/// Every `analyze_pause` it calls `analyze` for the tables that have changed much.
+pub(crate) fn start(shared: &Arc<Shared>, pause: Duration, (analyze_pause, analyze): (Duration, Analyze)) {
     let weak = Arc::downgrade(shared);
     let core = shared.runtime.core_count() - 1;
     shared.runtime.spawn(core, move || {
-        let mut ledger = Ledger::default();
-        let mut next = runtime::time::now() + pause.as_nanos() as u64;
+        let (mut ledger, mut changes) = (Ledger::default(), Changes::default());
+        let after = |pause: Duration| runtime::time::now() + pause.as_nanos() as u64;
+        let (mut next, mut next_analyze) = (after(pause), after(analyze_pause));
         loop {
-            fiber::sleep(pause.min(TICK));
+            fiber::sleep(pause.min(analyze_pause).min(TICK));
             let Some(shared) = weak.upgrade().filter(|shared| !shared.autovacuum.is_closed()) else { return };
-            if runtime::time::now() < next {
-                continue;
+            if runtime::time::now() >= next {
+                if let Some(_round) = shared.autovacuum.begin() {
+                    shared.round(&mut ledger);
+                }
+                next = after(pause);
             }
-            if let Some(_round) = shared.autovacuum.begin() {
-                shared.round(&mut ledger);
+            if runtime::time::now() >= next_analyze {
+                if let Some(_round) = shared.autovacuum.begin() {
+                    shared.analyze_round(&mut changes, analyze);
+                }
+                next_analyze = after(analyze_pause);
             }
-            next = runtime::time::now() + pause.as_nanos() as u64;
         }
     });
 }

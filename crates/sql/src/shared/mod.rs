@@ -9,6 +9,7 @@
 //! 3. A tree that no committed definition names is in the system tree's list of garbage, and is
 //!    freed from there.
 
+pub(crate) mod autoanalyze;
 pub(crate) mod autovacuum;
 pub(crate) mod definitions;
 pub(crate) mod garbage;

@@ -20,5 +20,6 @@ mod more;
 mod schemas;
 mod sequences;
 mod spill;
+mod statistics;
 mod storm;
 mod storm_keys;

@@ -141,8 +141,8 @@ pub(super) fn descend<'p>(
     })
 }
 
-/// Walks to a node of `level`, into the child at the position that `choose` names in each node on
-/// the way; `None` when the tree is not that high. `choose` may see bytes that are not validated.
+/// Walks to a node of `level`; `None` when the tree is not that high. In each node on the way
+/// `choose` names the position of the child. `choose` may see bytes that are not validated.
 #[inline(always)] // a walk to a key is on every statement's path
 pub(super) fn descend_by<'p>(
     pool: &'p Pool,

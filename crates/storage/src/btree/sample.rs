@@ -2,10 +2,11 @@
 //!
 //! A walk takes each child with equal chance. So it reaches a leaf with a chance of one over the
 //! product of the fan-outs on its way, the leaf's weight. The mean of the weights is the number of
-//! leaves; the means of like products are those of the other levels (Knuth, "Estimating the
-//! efficiency of backtrack programs", 1975). A leaf kept with a chance in proportion to its weight
-//! is as likely as any other, whatever the fill of the nodes (Olken and Rotem, "Random sampling
-//! from B+ trees", 1989).
+//! leaves, and so for the other levels (Knuth, "Estimating the efficiency of backtrack programs",
+//! 1975).
+//!
+//! Leaves that are kept with a chance in proportion to their weights are equally likely, whatever
+//! the fill of the nodes. Source: Olken and Rotem, "Random sampling from B+ trees", 1989.
 //!
 //! What must hold: a walk reports nothing that it has not validated.
 

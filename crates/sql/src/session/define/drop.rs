@@ -58,6 +58,9 @@ pub(super) fn database(
     }
     // From here on the database refuses new sessions. A failure opens it again.
     let closing = gone.close();
+    // Autovacuum finds its tables until it leaves the list of databases, and must not touch them
+    // any more. Autoanalyze may have a session there.
+    let _held_off = shared.autovacuum.hold_off();
     let others = shared.activity.databases().iter().filter(|database| **database == gone.oid).count();
     if others > 0 {
         let message = format!("database \"{name}\" is being accessed by other users");
@@ -73,9 +76,6 @@ pub(super) fn database(
             .lock_table(table.oid, TableLock::AccessExclusive, Wait::Block)
             .map_err(from_txn)?;
     }
-    // Autovacuum finds its tables until it leaves the list of databases, and must not touch them
-    // any more.
-    let _held_off = shared.autovacuum.hold_off();
     shared.internal_durable(|txn| {
         for table in catalog.tables() {
             for tree in table.trees() {

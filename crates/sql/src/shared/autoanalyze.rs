@@ -1,0 +1,97 @@
+//! Autoanalyze: ANALYZE of tables of which many rows have changed.
+//!
+//! 1. Each statement counts the rows that it changed, by table, on its core ([`note_changes`]).
+//!    Changes that are rolled back stay counted.
+//! 2. A round collects the counts. It analyses a table when more rows have changed than
+//!    PostgreSQL's threshold: 50 plus a tenth of the rows at its last ANALYZE.
+//!
+//! What must hold:
+//! - A round is one of autovacuum's ([`super::autovacuum`]). So a check and the end of the server
+//!   hold it off, and wait for the end of one table's ANALYZE at most.
+//! - It waits for no lock. A locked table is left for the next round.
+//! - A failure reaches no session. A failed table waits for further changes.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use runtime::fiber;
+use runtime::hash::QuickMap;
+use sync::core_local;
+
+use super::Shared;
+use super::definitions::Definitions;
+use values::error::{SqlError, SqlState};
+use values::identifier::quoted;
+
+/// So many changed rows are worth no ANALYZE of any table: `autovacuum_analyze_threshold`.
+const THRESHOLD: u64 = 50;
+/// Beyond that, one row in so many may have changed: `autovacuum_analyze_scale_factor`.
+const SCALE: f64 = 10.0;
+
+/// A table: its database's OID and its own.
+type Key = (u32, u32);
+
+core_local! {
+    /// Changed rows on this core that no round has taken yet.
+    static CHANGED: RefCell<QuickMap<Key, u64>> = RefCell::default();
+}
+
+/// Counts rows of a table that a statement has changed.
+#[inline]
+pub(crate) fn note_changes(database: u32, table: u32, rows: u64) {
+    CHANGED.with_borrow_mut(|changed| *changed.entry((database, table)).or_default() += rows);
+}
+
+/// Runs ANALYZE of a table, by its quoted name, in a session of a database.
+pub(crate) type Analyze = fn(&Arc<Shared>, &Arc<Definitions>, &str) -> Result<(), SqlError>;
+
+/// The changed rows of each table since its last ANALYZE.
+#[derive(Default)]
+pub(crate) struct Changes(QuickMap<Key, u64>);
+
+impl Shared {
+    /// Analyses the tables that are due.
+    pub(super) fn analyze_round(self: &Arc<Shared>, changes: &mut Changes, analyze: Analyze) {
+        for core in 0..self.runtime.worker_count() {
+            let taken = self.runtime.call(core, || CHANGED.with_borrow_mut(std::mem::take));
+            for (key, rows) in taken {
+                *changes.0.entry(key).or_default() += rows;
+            }
+        }
+        for definitions in self.databases() {
+            let catalog = definitions.catalog();
+            for table in catalog.tables() {
+                let key = (definitions.oid, table.oid);
+                let Some(&changed) = changes.0.get(&key) else { continue };
+                let rows = catalog.statistics(table.oid).map_or(0.0, |statistics| statistics.rows);
+                if changed as f64 <= THRESHOLD as f64 + rows / SCALE {
+                    continue;
+                }
+                if self.autovacuum.must_end() {
+                    return;
+                }
+                let name = format!("{}.{}", quoted(catalog.schema_name(table.schema)), quoted(&table.name));
+                match analyze(self, &definitions, &name) {
+                    // A locked table, or no place for the session: the next round tries again.
+                    Err(error) if is_busy(&error) => {}
+                    done => {
+                        changes.0.remove(&key);
+                        if let Err(error) = done {
+                            log::warn!("autoanalyze of {name} failed: {error}");
+                        }
+                    }
+                }
+            }
+            fiber::safe_point();
+        }
+        let databases = self.databases();
+        changes.0.retain(|(database, table), _| {
+            let database = databases.iter().find(|definitions| definitions.oid == *database);
+            database.is_some_and(|definitions| definitions.catalog().table(*table).is_some())
+        });
+    }
+}
+
+fn is_busy(error: &SqlError) -> bool {
+    [SqlState::LOCK_NOT_AVAILABLE, SqlState::TOO_MANY_CONNECTIONS].contains(&error.code)
+}
