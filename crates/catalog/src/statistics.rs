@@ -1,7 +1,8 @@
 //! Statistics of a table's data, as ANALYZE collects them from a sample of its rows.
 //!
 //! A value is known by its key ([`values::key`]), ascending and not NULL. So one comparison of
-//! bytes serves all types. An estimate within a bucket of the histogram reads the bytes as a number.
+//! bytes serves all types. An estimate within a bucket of the histogram reads the bytes as a
+//! number.
 //!
 //! What must hold:
 //!
