@@ -331,6 +331,12 @@ impl Explainer<'_> {
                 let tested = if tests_rows(input) { self.node(input) } else { self.over("Filter", &[input]) };
                 tested?.filtered(condition)
             }
+            Plan::NestedLoop { left, right, .. }
+                if let Plan::Filter { input, condition } = &**left
+                    && matches!(**input, Plan::OneRow) =>
+            {
+                self.over("Result", &[right])?.with("One-Time Filter", Some(self.show.text(condition)))
+            }
             Plan::NestedLoop { kind, left, right, condition, .. } => self
                 .over(join("Nested Loop", *kind), &[left, right])?
                 .with("Join Filter", self.shown(condition.as_ref())),

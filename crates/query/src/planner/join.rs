@@ -18,8 +18,9 @@ use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Reg, Scan};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::Comparison;
-use expressions::function::SetFunction;
+use expressions::function::{SetFunction, Volatility};
 use values::error::SqlError;
+use values::types::Value;
 
 use std::sync::Arc;
 
@@ -50,6 +51,7 @@ impl Planner<'_, '_> {
             }
         }
         let first = self.early_sublinks(&conditions);
+        let first = self.tested_once(first, &mut conditions)?;
         let single = candidates.len() == 1;
         let mut available: Registers = outside.difference(&all).copied().collect();
         let mut current: Option<Part> = None;
@@ -67,7 +69,8 @@ impl Planner<'_, '_> {
             let leaf = candidates[next].leaf.take().ok_or_else(|| SqlError::internal("leaf joined twice"))?;
             let writes = candidates[next].writes.clone();
             let lateral = !candidates[next].needs.is_empty();
-            let order = if single || current.is_none() { wanted } else { Wanted::default() };
+            let is_first = current.as_ref().is_none_or(|part| at_most_one(&part.plan));
+            let order = if single || is_first { wanted } else { Wanted::default() };
             current = Some(self.join_next(
                 current,
                 leaf,
@@ -85,6 +88,24 @@ impl Planner<'_, '_> {
         let current = current.ok_or_else(|| SqlError::internal("FROM without a source"))?;
         let rest = conditions.list.into_iter().zip(conditions.used);
         self.filtered(current, rest.filter(|(_, used)| !used).map(|(condition, _)| condition).collect())
+    }
+
+    /// Conditions that read no row are tested once, before the first source is read.
+    fn tested_once(
+        &mut self,
+        first: Option<Part>,
+        conditions: &mut Vec<Expr>,
+    ) -> Result<Option<Part>, SqlError> {
+        let is_once = |condition: &mut Expr| {
+            registers::reads(condition).is_empty() && condition.volatility() < Volatility::Volatile
+        };
+        let mut once: Vec<Expr> = conditions.extract_if(.., is_once).collect();
+        once.retain(|condition| !matches!(condition, Expr::Const(Value::Bool(true), _)));
+        if once.is_empty() {
+            return Ok(first);
+        }
+        let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+        self.filtered(first.unwrap_or(one), once).map(Some)
     }
 
     /// Joins one more leaf to the plan so far.
@@ -132,10 +153,11 @@ impl Planner<'_, '_> {
             self.hash_join(JoinKind::Inner, left, right, keys, rest)?
         } else {
             own.extend(joining);
-            let right = self.leaf(leaf, own, available, Wanted::default())?;
+            let wanted = if single { wanted } else { Wanted::default() };
+            let right = self.leaf(leaf, own, available, wanted)?;
             let rows = (left.rows * right.rows).max(1.0);
             let cost = left.cost + left.rows * right.cost;
-            let ordered = left.ordered;
+            let ordered = if single { right.ordered } else { left.ordered };
             let plan = nested_loop(JoinKind::Inner, left.plan, right.plan, None);
             Part { plan, rows, cost, ordered }
         };
@@ -460,7 +482,9 @@ fn at_most_one(plan: &Plan) -> bool {
         Plan::OneRow | Plan::Nothing => true,
         Plan::Values { rows, .. } => rows.len() <= 1,
         Plan::Scan(scan) => matches!(scan.path, AccessPath::Point { .. } | AccessPath::UniquePoint { .. }),
-        Plan::Filter { input, .. } | Plan::Project { input, .. } => at_most_one(input),
+        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Subquery { input, .. } => {
+            at_most_one(input)
+        }
         Plan::Aggregate { input, groups, .. } => groups.is_empty() || at_most_one(input),
         Plan::NestedLoop { left, right, .. } => at_most_one(left) && at_most_one(right),
         _ => false,
