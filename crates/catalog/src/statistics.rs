@@ -140,8 +140,10 @@ impl ColumnStatistics {
 fn part(low: &[u8], high: &[u8], key: &[u8]) -> f64 {
     let common = low.iter().zip(high).take_while(|(low, high)| low == high).count();
     let number = |bytes: &[u8]| {
-        let digit = |at: usize| f64::from(bytes.get(common + at).copied().unwrap_or(0));
-        (0..7).fold(0.0, |number, at| number * 256.0 + digit(at))
+        let rest = bytes.get(common..).unwrap_or(&[]);
+        let (length, mut word) = (rest.len().min(8), [0; 8]);
+        word[..length].copy_from_slice(&rest[..length]);
+        u64::from_be_bytes(word) as f64
     };
     let (low, high, key) = (number(low), number(high), number(key));
     if high > low { ((key - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }

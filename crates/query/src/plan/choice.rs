@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use catalog::{ColumnStatistics, TableStatistics};
-use values::key::{self, KeyOrder};
+use values::key::KeyOrder;
 use values::types::{Datum, Type, oid};
 
 /// The most choices of one statement. Further ones are made without the values.
@@ -70,22 +70,24 @@ impl Choice {
     }
 
     /// The class of the estimate for these parameters: the logarithm of the rows to the base 4.
-    fn class(&self, parameters: &[Datum<'_>]) -> u8 {
+    fn class(&self, parameters: &[Datum<'_>], key: &mut Vec<u8>) -> u8 {
         let Some(statistics) = self.statistics.columns.get(self.column as usize) else { return 0 };
-        let rows = self.fraction(statistics, parameters) * self.rows;
-        if rows < 1.0 { 0 } else { (rows.log2() / 2.0) as u8 + 1 }
+        let rows = self.fraction(statistics, parameters, key) * self.rows;
+        (rows as u64).checked_ilog2().map_or(0, |power| power as u8 / 2 + 1)
     }
 
-    fn fraction(&self, statistics: &ColumnStatistics, parameters: &[Datum<'_>]) -> f64 {
-        let key = |asked: &Asked| match asked {
-            Asked::Key(key) => Some(key.to_vec()),
-            Asked::Parameter(index) => key_of(*parameters.get(*index as usize)?, self.type_),
+    fn fraction(&self, statistics: &ColumnStatistics, parameters: &[Datum<'_>], key: &mut Vec<u8>) -> f64 {
+        let mut read = |asked: &Asked, estimate: &dyn Fn(&[u8]) -> Option<f64>| match asked {
+            Asked::Key(known) => estimate(known),
+            Asked::Parameter(index) => estimate(key_of(*parameters.get(*index as usize)?, self.type_, key)?),
         };
         match &self.comparing {
-            Comparing::Equal(asked) => key(asked).map_or(0.0, |key| statistics.equal_to(&key, self.rows)),
+            Comparing::Equal(asked) => {
+                read(asked, &|key| Some(statistics.equal_to(key, self.rows))).unwrap_or(0.0)
+            }
             Comparing::Range { low, high } => {
-                let end = |end: &AskedEnd, inclusive: bool| {
-                    key(&end.0).and_then(|key| statistics.below(&key, inclusive))
+                let mut end = |(asked, _): &AskedEnd, inclusive: bool| {
+                    read(asked, &|key| statistics.below(key, inclusive))
                 };
                 let from = low.as_ref().map_or(Some(0.0), |low| end(low, !low.1));
                 let to = high.as_ref().map_or(Some(1.0 - statistics.null_fraction), |high| end(high, high.1));
@@ -99,13 +101,14 @@ impl Choice {
 /// The classes of choices for these parameters.
 #[must_use]
 pub fn classes(choices: &[Choice], parameters: &[Datum<'_>]) -> Classes {
-    let class = |classes, choice: &Choice| classes << 8 | u64::from(choice.class(parameters));
+    let mut key = Vec::with_capacity(32);
+    let class = |classes, choice: &Choice| classes << 8 | u64::from(choice.class(parameters, &mut key));
     Classes(choices.iter().take(MOST_CHOICES).fold(0, class))
 }
 
 /// The key of a value among a column's values, for estimates. Integers are taken into the column's
-/// range. `None` for NULL and for a value of another kind than the column's.
-pub(crate) fn key_of(value: Datum<'_>, column: Type) -> Option<Vec<u8>> {
+/// range. `key` is the memory to write it to. `None` for NULL and for a value of another kind than the column's.
+pub(crate) fn key_of<'k>(value: Datum<'_>, column: Type, key: &'k mut Vec<u8>) -> Option<&'k [u8]> {
     let fits = |low: i64, high: i64| value.as_i64().map(|number| number.clamp(low, high));
     let value = match (column.oid, value) {
         (_, Datum::Null | Datum::OutOfLine(_) | Datum::Record(_)) => return None,
@@ -114,7 +117,7 @@ pub(crate) fn key_of(value: Datum<'_>, column: Type) -> Option<Vec<u8>> {
         (oid::INT8, _) => Datum::Int8(value.as_i64()?),
         (_, value) => value,
     };
-    let mut bytes = Vec::with_capacity(24);
-    key::encode(value, KeyOrder::default(), &mut bytes).ok()?;
-    Some(bytes)
+    key.clear();
+    values::key::encode(value, KeyOrder::default(), key).ok()?;
+    Some(key)
 }

@@ -67,7 +67,11 @@ impl<'s> Search<'s> {
         let type_ = self.table.columns[column as usize].type_;
         let key = |value: &Value| match value {
             Value::Null => Known::Null,
-            value => key_of(value.datum(), type_).map_or(Known::Unknown, Known::Key),
+            value => {
+                let mut key = Vec::with_capacity(32);
+                let is_known = key_of(value.datum(), type_, &mut key).is_some();
+                if is_known { Known::Key(key) } else { Known::Unknown }
+            }
         };
         match value {
             Expr::Const(value, _) => key(value),

@@ -290,6 +290,7 @@ impl Session {
                 execution::copy_in(&mut cx, (statement, table, fields), &copy.format, client)
             }
         };
+        drop(cx);
         self.environment.txn.statement_end();
         let rows = done?;
         if copy.from {

@@ -60,6 +60,7 @@ pub use settings::check_setting;
 use crate::activity::{ActivitySlot, State};
 use crate::clock::clock;
 use crate::log_text;
+use crate::shared::autoanalyze::OwnChanges;
 use crate::shared::definitions::Definitions;
 use crate::shared::{Shared, no_database};
 use execution::client::{Client, Notice};
@@ -92,6 +93,8 @@ pub struct Session {
     tag: String,
     interrupt: Arc<Interrupt>,
     limit: StatementLimit,
+    /// For autoanalyze.
+    changes: OwnChanges,
     slot: ActivitySlot,
 }
 
@@ -123,6 +126,7 @@ impl Session {
             tag: String::new(),
             interrupt: Arc::clone(interrupt),
             limit: StatementLimit::default(),
+            changes: OwnChanges::default(),
             slot,
         })
     }

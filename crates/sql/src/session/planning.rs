@@ -168,7 +168,6 @@ impl Session {
         }
     }
 
-    #[cold]
     fn choose_by_value(
         &self,
         planned: &Planned,
@@ -177,9 +176,7 @@ impl Session {
     ) -> Result<Option<Arc<Statement>>, SqlError> {
         let statement = &compiled.statement;
         let lifted = !compiled.uses.is_empty();
-        let is_generic =
-            || self.environment.table.get("plan_cache_mode").is_ok_and(|mode| mode == "force_generic_plan");
-        if self.block.has_definitions() || !lifted && is_generic() {
+        if self.block.has_definitions() || !lifted && self.environment.table.generic_plans {
             return Ok(None);
         }
         let classes = classes(&statement.choices, values);

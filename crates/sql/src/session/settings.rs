@@ -91,6 +91,8 @@ pub(crate) struct SettingsTable {
     /// With the statement's text.
     pub logs_failed_statements: bool,
     pub synchronous: bool,
+    /// A prepared statement has one plan for all values: `plan_cache_mode` is `force_generic_plan`.
+    pub generic_plans: bool,
     /// The characteristics that a new transaction begins with.
     pub defaults: Characteristics,
     /// Bytes an operator keeps in memory before it uses temporary pages.
@@ -205,6 +207,7 @@ impl SettingsTable {
             logs_errors: true,
             logs_failed_statements: true,
             synchronous: true,
+            generic_plans: false,
             defaults: Characteristics::PLAIN,
             work_mem: 4 << 20,
             maintenance_work_mem: 64 << 20,
@@ -437,6 +440,7 @@ impl SettingsTable {
             "log_min_messages" => self.logs_errors = logs_errors(&mut proper),
             "log_min_error_statement" => self.logs_failed_statements = logs_errors(&mut proper),
             "work_mem" | "maintenance_work_mem" | "statement_memory" => self.set_memory(known.name, value)?,
+            "plan_cache_mode" => self.generic_plans = proper == "force_generic_plan",
             "synchronous_commit" => self.synchronous = proper != "off",
             "client_min_messages" => {
                 self.least = least_loud(&mut proper);

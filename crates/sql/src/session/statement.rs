@@ -19,7 +19,6 @@ use super::portal::Portal;
 use super::resolve::TakenLocks;
 use super::rows::KeptRows;
 use super::{Executed, Session};
-use crate::shared::autoanalyze::note_changes;
 use execution::client::Client;
 use execution::{Executor, Flow, from_txn, scratch};
 use query::normalize::Normalized;
@@ -421,10 +420,10 @@ impl Session {
     }
 
     /// Counts the rows that a statement has changed, for autoanalyze.
-    pub(super) fn note_changes(&self, statement: &Statement, rows: u64) {
+    pub(super) fn note_changes(&mut self, statement: &Statement, rows: u64) {
         for (table, lock) in &statement.locks {
             if *lock == TableLock::RowExclusive {
-                note_changes(self.environment.definitions.oid, *table, rows);
+                self.changes.note(self.environment.definitions.oid, *table, rows);
             }
         }
     }

@@ -256,6 +256,7 @@ impl Session {
     /// Called when the session is dropped. Its trees and counters are freed once its transaction
     /// has been rolled back.
     pub(super) fn leave(&mut self) {
+        self.changes.tell(self.environment.definitions.oid);
         if self.block.stage != Stage::Idle {
             self.environment.definitions.rolled_back.add(1);
         }

@@ -1,7 +1,7 @@
 //! Autoanalyze: ANALYZE of tables of which many rows have changed.
 //!
-//! 1. Each statement counts the rows that it changed, by table, on its core ([`note_changes`]).
-//!    Changes that are rolled back stay counted.
+//! 1. Each statement counts the rows that it changed, by table ([`OwnChanges`]). Its session tells
+//!    the core of some at a time. Changes that are rolled back stay counted.
 //! 2. A round collects the counts. It analyses a table when more rows have changed than
 //!    PostgreSQL's threshold: 50 plus a tenth of the rows at its last ANALYZE.
 //!
@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use runtime::fiber;
 use runtime::hash::QuickMap;
+use smallvec::SmallVec;
 use sync::core_local;
 
 use super::Shared;
@@ -36,10 +37,45 @@ core_local! {
     static CHANGED: RefCell<QuickMap<Key, u64>> = RefCell::default();
 }
 
-/// Counts rows of a table that a statement has changed.
-#[inline]
-pub(crate) fn note_changes(database: u32, table: u32, rows: u64) {
-    CHANGED.with_borrow_mut(|changed| *changed.entry((database, table)).or_default() += rows);
+/// A session tells its core of so many changed rows at once.
+const TOLD: u64 = 32;
+/// Tables of which it keeps counts.
+const KEPT: usize = 4;
+
+/// Rows that a session's statements have changed, by table, and of which its core does not know
+/// yet.
+#[derive(Default)]
+pub(crate) struct OwnChanges(SmallVec<[(u32, u64); KEPT]>);
+
+impl OwnChanges {
+    /// Counts rows of a table that a statement has changed.
+    #[inline]
+    pub fn note(&mut self, database: u32, table: u32, rows: u64) {
+        match self.0.iter_mut().find(|(other, _)| *other == table) {
+            Some((_, changed)) if *changed + rows < TOLD => *changed += rows,
+            _ => self.note_more(database, table, rows),
+        }
+    }
+
+    #[cold]
+    fn note_more(&mut self, database: u32, table: u32, rows: u64) {
+        if rows >= TOLD || self.0.len() == KEPT || self.0.iter().any(|(other, _)| *other == table) {
+            self.tell(database);
+        }
+        self.0.push((table, rows));
+        if rows >= TOLD {
+            self.tell(database);
+        }
+    }
+
+    /// Tells the core of all.
+    pub fn tell(&mut self, database: u32) {
+        CHANGED.with_borrow_mut(|changed| {
+            for (table, rows) in self.0.drain(..) {
+                *changed.entry((database, table)).or_default() += rows;
+            }
+        });
+    }
 }
 
 /// Runs ANALYZE of a table, by its quoted name, in a session of a database.

@@ -22,7 +22,6 @@ use super::super::Session;
 use super::columns::{at_most_columns, check_column_name, check_column_type, column, no_column};
 use super::names::{distinct, not_in_the_catalog};
 use super::{constraint, exists, kept, owner, sequence};
-use crate::shared::autoanalyze::note_changes;
 use crate::shared::system;
 use catalog::system_columns;
 use catalog::{Change, DatabaseEntry, Index, IndexKey, PG_CATALOG, Schema, Table, TreeAddress};
@@ -129,7 +128,7 @@ pub(in super::super) fn table_as(
         execution::Executor::new(&environment.txn, &session.shared.row_numbers, catalog, values, environment);
     let rows = execution::ddl::fill(&mut cx, query, &table, None)?;
     client.complete(&format!("SELECT {rows}"));
-    note_changes(session.environment.definitions.oid, table.oid, rows);
+    session.changes.note(session.environment.definitions.oid, table.oid, rows);
     Ok(rows)
 }
 
