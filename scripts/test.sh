@@ -68,11 +68,12 @@ step "shellcheck"
 shellcheck scripts/*.sh .ci/run
 
 step "clippy"
-cargo clippy --workspace --all-targets --locked -- -D warnings
+RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/lints-rustc.sh cargo check --workspace --all-targets --locked
 
 step "documentation of the code"
 # With examples cargo chooses the same features of libraries as for the tests, and checks them once.
-RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/lints-rustc.sh \
+  RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
   cargo doc --workspace --lib --bins --examples --no-deps --document-private-items --locked
 
 step "lints and documentation of the model machine"
