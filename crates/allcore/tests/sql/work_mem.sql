@@ -47,8 +47,8 @@ select count(*), sum(x.a), sum(y.a), max(y.c) from t x join t y on x.a / 2 = y.a
 select count(*), sum(x.a), sum(y.a), count(y.c) from t x left join t y on x.b = y.a and y.f;
 select count(*), sum(x.a), sum(y.a), count(x.c) from t x right join t y on x.a = y.b and x.a % 3 = 0;
 select count(*), sum(x.a), sum(y.a), count(x.c) from t x full join t y on x.a = y.e + 100;
-select count(*), sum(x.a) from t x where exists (select from t y where y.b = x.a and y.a <> x.a + 1);
-select count(*), sum(x.a) from t x where not exists (select from t y where y.e = x.a);
+select count(*), sum(x.a) from t x where x.a % 19 = 0 and exists (select from t y where y.b = x.a and y.a <> x.a + 1);
+select count(*), sum(x.a) from t x where x.a % 19 = 0 and not exists (select from t y where y.e = x.a);
 select count(*), sum(a) from t where a in (select b from t);
 select count(*), sum(a) from t where (a in (select b * 2 from t)) is null;
 select count(*), sum(a) from t where a not in (select a + 50 from t);
