@@ -2,7 +2,7 @@
 //! Afterwards every acknowledged commit is there, and every other one is whole or absent. Sums are
 //! exact, and indexes agree with their tables.
 //!
-//! `ALLCORE_CRASH_ROUNDS` sets the number of random rounds (20 in `make test`, 500 in `make soak`).
+//! `ALLCORE_CRASH_ROUNDS` sets the number of random rounds (10 in `make test`, 500 in `make soak`).
 
 use crate::common::{Server, SmallDisk, skip};
 use postgres::error::SqlState;
@@ -114,7 +114,7 @@ fn verify(server: &Server, acknowledged: &[i64], context: &str) {
 
 #[test]
 fn killed_at_random_moments() {
-    let rounds: u64 = std::env::var("ALLCORE_CRASH_ROUNDS").map_or(20, |text| text.parse().unwrap());
+    let rounds: u64 = std::env::var("ALLCORE_CRASH_ROUNDS").map_or(10, |text| text.parse().unwrap());
     let seed = std::env::var("ALLCORE_CRASH_SEED").map_or_else(
         |_| std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
         |text| text.parse().unwrap(),

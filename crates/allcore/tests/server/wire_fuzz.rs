@@ -1,7 +1,7 @@
 //! Random damage to the streams of real clients. The test cuts, splices, repeats and changes
 //! recorded streams of psql and pgbench, and sends them thousands of times a second. The server
 //! stays up, its memory does not grow, and other sessions never notice. `ALLCORE_FUZZ_SECONDS` sets
-//! for how long: 30 s in `make test`, 300 s in `make soak`. `ALLCORE_FUZZ_SEED` repeats a run's
+//! for how long: 10 s in `make test`, 300 s in `make soak`. `ALLCORE_FUZZ_SEED` repeats a run's
 //! damage.
 
 use crate::common::{Server, succeed};
@@ -188,7 +188,7 @@ fn resident(server: &Server) -> u64 {
 fn damaged_streams_end_their_own_sessions_only() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
     let seed = number("ALLCORE_FUZZ_SEED", u64::from(std::process::id()));
-    let time = Duration::from_secs(number("ALLCORE_FUZZ_SECONDS", 30));
+    let time = Duration::from_secs(number("ALLCORE_FUZZ_SECONDS", 10));
     println!("ALLCORE_FUZZ_SEED={seed}");
     let server = Server::start(&[]);
     server.psql("create table beside (id int primary key, n int); insert into beside values (1, 0)");
