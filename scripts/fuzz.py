@@ -174,11 +174,11 @@ def report(seed, both, statements):
         print(f"--- PostgreSQL\n{show(found[2])}\n--- Allcore\n{show(found[3])}", flush=True)
 
 
-def serve(binary, folder):
+def serve(binary, folder, buffers="64MiB"):
     """Allcore on a folder of its own; gives the process and its socket."""
     log = open(folder / "log", "w", encoding="utf-8")
     command = [binary, "serve", "--data", folder / "data", "--socket-dir", folder, "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen([*command, "--buffers", "64MiB"], stdout=log, stderr=log)
+    process = subprocess.Popen([*command, "--buffers", buffers], stdout=log, stderr=log)
     for _ in range(600):
         found = [path for path in folder.glob(".s.PGSQL.*") if not path.name.endswith(".lock")]
         if found:
