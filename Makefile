@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build variants drivers test demo soak bombs bench results mechanisms model loom loom-engine fuzz interleave setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
+.PHONY: help build variants drivers test demo soak bombs bench results mechanisms model loom loom-engine fuzz interleave plans setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs .
 
 interleave: build ## Random interleavings of sessions on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--sessions 3"
 	@scripts/interleave.py $(ARGS)
+
+plans: build ## Statements by class on Allcore and PostgreSQL 18, timed and compared, about 40 minutes (needs ../shared); ARGS="--class skip"
+	@scripts/plans.py $(ARGS)
 
 conformance: build ## PostgreSQL 18's regression files on both servers, compared (needs ../shared); ARGS="boolean int4"
 	@scripts/conformance.py $(ARGS)
