@@ -331,15 +331,9 @@ impl Explainer<'_> {
                 let tested = if tests_rows(input) { self.node(input) } else { self.over("Filter", &[input]) };
                 tested?.filtered(condition)
             }
-            Plan::NestedLoop { left, right, .. }
-                if let Plan::Filter { input, condition } = &**left
-                    && matches!(**input, Plan::OneRow) =>
-            {
-                self.over("Result", &[right])?.with("One-Time Filter", Some(self.show.text(condition)))
+            Plan::NestedLoop { kind, left, right, condition, .. } => {
+                self.nested_loop(*kind, (left, right), condition.as_ref())?
             }
-            Plan::NestedLoop { kind, left, right, condition, .. } => self
-                .over(join("Nested Loop", *kind), &[left, right])?
-                .with("Join Filter", self.shown(condition.as_ref())),
             Plan::HashJoin { kind, left, right, keys, condition, test, .. } => {
                 let title =
                     if *kind == JoinKind::Inner { "Hash Join".to_owned() } else { join("Hash", *kind) };
@@ -386,6 +380,25 @@ impl Explainer<'_> {
             Plan::Update(update) => self.written("Update", &update.target.table.name, &update.input)?,
             Plan::Delete(delete) => self.written("Delete", &delete.target.table.name, &delete.input)?,
         })
+    }
+
+    /// The node of a nested loop. One whose left side is a condition without rows is a filter.
+    fn nested_loop(
+        &self,
+        kind: JoinKind,
+        (left, right): (&Plan, &Plan),
+        condition: Option<&Expr>,
+    ) -> Result<Node> {
+        match left {
+            Plan::Filter { input, condition } if matches!(**input, Plan::OneRow) => {
+                let shown = self.over("Result", &[right])?;
+                Ok(shown.with("One-Time Filter", Some(self.show.text(condition))))
+            }
+            _ => {
+                let shown = self.over(join("Nested Loop", kind), &[left, right])?;
+                Ok(shown.with("Join Filter", self.shown(condition)))
+            }
+        }
     }
 
     /// The node of a command that writes rows of its input.
