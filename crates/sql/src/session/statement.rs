@@ -423,7 +423,7 @@ impl Session {
     pub(super) fn note_changes(&mut self, statement: &Statement, rows: u64) {
         for (table, lock) in &statement.locks {
             if *lock == TableLock::RowExclusive {
-                self.changes.note(self.environment.definitions.oid, *table, rows);
+                self.changes.note(*table, rows);
             }
         }
     }

@@ -240,6 +240,7 @@ impl Session {
         }
         let committed = commit && ended.is_ok();
         let definitions = &self.environment.definitions;
+        self.changes.settle(definitions.oid);
         (if committed { &definitions.committed } else { &definitions.rolled_back }).add(1);
         if !committed {
             self.environment.portals.retain(|_, portal| portal.number < first_portal);

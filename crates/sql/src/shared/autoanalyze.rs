@@ -1,7 +1,8 @@
 //! Autoanalyze: ANALYZE of tables of which many rows have changed.
 //!
 //! 1. Each statement counts the rows that it changed, by table ([`OwnChanges`]). Its session tells
-//!    the core of some at a time. Changes that are rolled back stay counted.
+//!    the core after the transaction, once there are some. Changes that are rolled back stay
+//!    counted.
 //! 2. A round collects the counts. It analyses a table when more rows have changed than
 //!    PostgreSQL's threshold: 50 plus a tenth of the rows at its last ANALYZE.
 //!
@@ -39,39 +40,42 @@ core_local! {
 
 /// A session tells its core of so many changed rows at once.
 const TOLD: u64 = 32;
-/// Tables of which it keeps counts.
-const KEPT: usize = 4;
 
 /// Rows that a session's statements have changed, by table, and of which its core does not know
 /// yet.
 #[derive(Default)]
-pub(crate) struct OwnChanges(SmallVec<[(u32, u64); KEPT]>);
+pub(crate) struct OwnChanges {
+    tables: SmallVec<[(u32, u64); 4]>,
+    /// The rows of all tables.
+    rows: u64,
+}
 
 impl OwnChanges {
     /// Counts rows of a table that a statement has changed.
     #[inline]
-    pub fn note(&mut self, database: u32, table: u32, rows: u64) {
-        match self.0.iter_mut().find(|(other, _)| *other == table) {
-            Some((_, changed)) if *changed + rows < TOLD => *changed += rows,
-            _ => self.note_more(database, table, rows),
+    pub fn note(&mut self, table: u32, rows: u64) {
+        self.rows += rows;
+        match self.tables.iter_mut().find(|(other, _)| *other == table) {
+            Some((_, changed)) => *changed += rows,
+            None => self.tables.push((table, rows)),
         }
     }
 
-    #[cold]
-    fn note_more(&mut self, database: u32, table: u32, rows: u64) {
-        if rows >= TOLD || self.0.len() == KEPT || self.0.iter().any(|(other, _)| *other == table) {
-            self.tell(database);
-        }
-        self.0.push((table, rows));
-        if rows >= TOLD {
+    /// Tells the core of all if they are many. Called after the end of a transaction: before, an
+    /// ANALYZE would not see them.
+    #[inline]
+    pub fn settle(&mut self, database: u32) {
+        if self.rows >= TOLD {
             self.tell(database);
         }
     }
 
     /// Tells the core of all.
+    #[cold]
     pub fn tell(&mut self, database: u32) {
+        self.rows = 0;
         CHANGED.with_borrow_mut(|changed| {
-            for (table, rows) in self.0.drain(..) {
+            for (table, rows) in self.tables.drain(..) {
                 *changed.entry((database, table)).or_default() += rows;
             }
         });
@@ -112,7 +116,10 @@ impl Shared {
                     Err(error) if is_busy(&error) => {}
                     done => {
                         changes.0.remove(&key);
-                        if let Err(error) = done {
+                        // The table may have been dropped or renamed since.
+                        if let Err(error) = done
+                            && error.code != SqlState::UNDEFINED_TABLE
+                        {
                             log::warn!("autoanalyze of {name} failed: {error}");
                         }
                     }

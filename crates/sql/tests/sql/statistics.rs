@@ -127,9 +127,22 @@ fn a_table_is_analyzed_by_itself_once_enough_has_changed() {
     run(&mut s, "DELETE FROM t WHERE a <= 151");
     until(&mut s, "t", 849.0);
     assert_eq!(count(&mut s, "few"), -1.0);
-    // A locked table is analysed later.
-    run(&mut s, "BEGIN; INSERT INTO held SELECT generate_series(1, 100); LOCK TABLE held; COMMIT");
-    until(&mut s, "held", 100.0);
+    // A locked table is analysed later, and keeps no other table waiting.
+    run(&mut s, "INSERT INTO held SELECT generate_series(1, 40)");
+    let mut holder = database.session("postgres", 1).expect("a session");
+    run(&mut holder, "BEGIN; LOCK TABLE held; INSERT INTO held SELECT generate_series(1, 100)");
+    run(&mut s, "INSERT INTO t SELECT generate_series(2001, 4000)");
+    until(&mut s, "t", 2849.0);
+    assert_eq!(count(&mut s, "held"), -1.0);
+    run(&mut holder, "COMMIT");
+    until(&mut s, "held", 140.0);
+    // The rows of a transaction count once it has ended.
+    run(&mut holder, "BEGIN; INSERT INTO held SELECT generate_series(1, 1000)");
+    std::thread::sleep(10 * pause);
+    assert_eq!(count(&mut s, "held"), 140.0);
+    run(&mut holder, "COMMIT");
+    until(&mut s, "held", 1140.0);
+    drop(holder);
     // Its sessions are in nobody's way.
     for round in 0..5 {
         run(&mut s, "CREATE DATABASE other");

@@ -128,7 +128,7 @@ pub(in super::super) fn table_as(
         execution::Executor::new(&environment.txn, &session.shared.row_numbers, catalog, values, environment);
     let rows = execution::ddl::fill(&mut cx, query, &table, None)?;
     client.complete(&format!("SELECT {rows}"));
-    session.changes.note(session.environment.definitions.oid, table.oid, rows);
+    session.changes.note(table.oid, rows);
     Ok(rows)
 }
 
