@@ -15,6 +15,7 @@
 use std::ops::Bound;
 
 use catalog::{ColumnStatistics, CommonValue, SampledValue, Table, TableStatistics};
+use runtime::work;
 use txn::trees::{self, Drawn, Tree};
 use txn::{Direction, Range, TxnSession};
 use values::environment::NoSession;
@@ -39,6 +40,9 @@ const PROBES: usize = 100;
 const WIDEST: usize = 1024;
 /// Entries read between two checks for an interrupt.
 const CHECKED: usize = 64;
+/// Work of comparing two keys, in ns. Safe points lie between comparisons, since a sample may have
+/// millions of keys.
+const COMPARING: usize = 20;
 
 /// Rows of a table, in the order of their keys, and the size of the table.
 #[derive(Default)]
@@ -99,7 +103,10 @@ impl Sample {
         let most = drawn.iter().map(|leaf| leaf.weight).fold(0.0, f64::max);
         drawn.retain(|leaf| happens(leaf.weight / most));
         drawn.truncate(wanted_leaves);
-        drawn.sort_by(|one, other| one.lower.cmp(&other.lower));
+        drawn.sort_by(|one, other| {
+            work::yield_after(COMPARING);
+            one.lower.cmp(&other.lower)
+        });
         drawn.dedup_by(|one, other| one.lower == other.lower);
         let chance = wanted_rows / drawn.iter().map(|leaf| leaf.entries).sum::<usize>().max(1) as f64;
         let mut met = 0;
@@ -169,7 +176,11 @@ impl Sample {
                         keys.bytes.truncate(start);
                         wide += 1;
                     } else {
-                        keys.places.push((start, keys.bytes.len(), row));
+                        keys.places.push(Place {
+                            key: start..keys.bytes.len(),
+                            row,
+                            rank: keys.places.len(),
+                        });
                     }
                 }
             }
@@ -216,18 +227,26 @@ struct Sampled {
     target: usize,
 }
 
+/// A value of the sample.
+struct Place {
+    /// Where its key is.
+    key: std::ops::Range<usize>,
+    /// Its row.
+    row: usize,
+    /// The number of values in the rows before.
+    rank: usize,
+}
+
 /// The keys of a column's values.
 #[derive(Default)]
 struct Keys {
     bytes: Vec<u8>,
-    /// The start and end of each key, and its row.
-    places: Vec<(usize, usize, usize)>,
+    places: Vec<Place>,
 }
 
 impl Keys {
     fn key(&self, at: usize) -> &[u8] {
-        let (start, end, _) = self.places[at];
-        &self.bytes[start..end]
+        &self.bytes[self.places[at].key.clone()]
     }
 
     /// `text` writes the value of a row.
@@ -236,14 +255,14 @@ impl Keys {
         sampled: &Sampled,
         text: impl Fn(usize) -> Result<Box<str>, SqlError>,
     ) -> Result<ColumnStatistics, SqlError> {
-        let correlation = self.sort()?;
+        let correlation = self.sort();
         let groups = self.groups();
         let rows = sampled.rows.max(1) as f64;
         let null_fraction = sampled.nulls as f64 / rows;
         let distinct = distinct(&groups, sampled);
         let common = common(&groups, distinct, sampled);
         let value = |at: usize| {
-            Ok::<_, SqlError>(SampledValue { key: self.key(at).into(), text: text(self.places[at].2)? })
+            Ok::<_, SqlError>(SampledValue { key: self.key(at).into(), text: text(self.places[at].row)? })
         };
         let mut values = Vec::with_capacity(common.len());
         for &(first, count) in &common {
@@ -271,29 +290,25 @@ impl Keys {
     }
 
     /// Sorts the keys, and returns the correlation of their order with that of the rows.
-    fn sort(&mut self) -> Result<f64, SqlError> {
-        let bytes = std::mem::take(&mut self.bytes);
-        // Some 15 comparisons a key, of some 20 ns each.
-        values::work::tick(self.places.len() * 300)?;
-        self.places.sort_by(|one, other| bytes[one.0..one.1].cmp(&bytes[other.0..other.1]));
-        self.bytes = bytes;
+    fn sort(&mut self) -> f64 {
+        let bytes = &self.bytes;
+        self.places.sort_by(|one, other| {
+            work::yield_after(COMPARING);
+            bytes[one.key.clone()].cmp(&bytes[other.key.clone()])
+        });
         let count = self.places.len() as f64;
         let mean = (count - 1.0) / 2.0;
-        let mut rows: Vec<usize> = self.places.iter().map(|place| place.2).collect();
-        rows.sort_unstable();
-        let mut sum = 0.0;
-        for (at, place) in self.places.iter().enumerate() {
-            let row = rows.partition_point(|row| *row < place.2);
-            sum += (at as f64 - mean) * (row as f64 - mean);
-        }
+        let products = self.places.iter().enumerate();
+        let sum: f64 = products.map(|(at, place)| (at as f64 - mean) * (place.rank as f64 - mean)).sum();
         let variance = count * (count * count - 1.0) / 12.0;
-        Ok(if variance > 0.0 { sum / variance } else { 0.0 })
+        if variance > 0.0 { sum / variance } else { 0.0 }
     }
 
     /// The first place and the count of each value, in the order of the keys.
     fn groups(&self) -> Vec<(usize, usize)> {
         let mut groups: Vec<(usize, usize)> = Vec::new();
         for at in 0..self.places.len() {
+            work::yield_after(COMPARING);
             match groups.last_mut() {
                 Some((first, count)) if self.key(*first) == self.key(at) => *count += 1,
                 _ => groups.push((at, 1)),
@@ -322,7 +337,10 @@ fn common(groups: &[(usize, usize)], distinct: f64, sampled: &Sampled) -> Vec<(u
     let known = (sampled.rows - sampled.nulls) as f64;
     let is_whole = groups.len() <= sampled.target && sampled.wide == 0 && groups.len() as f64 >= distinct;
     let mut candidates: Vec<(usize, usize)> = groups.to_vec();
-    candidates.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(&other.0)));
+    candidates.sort_by(|one, other| {
+        work::yield_after(COMPARING);
+        other.1.cmp(&one.1).then(one.0.cmp(&other.0))
+    });
     if !is_whole {
         candidates.retain(|(_, count)| *count > 1);
         candidates.truncate(sampled.target);
