@@ -382,7 +382,8 @@ impl Explainer<'_> {
         })
     }
 
-    /// The node of a nested loop. One whose left side is a condition without rows is a filter.
+    /// The node of a nested loop. An inner one whose left side is a condition without rows is a
+    /// filter; it has no condition of its own.
     fn nested_loop(
         &self,
         kind: JoinKind,
@@ -390,7 +391,9 @@ impl Explainer<'_> {
         condition: Option<&Expr>,
     ) -> Result<Node> {
         match left {
-            Plan::Filter { input, condition } if matches!(**input, Plan::OneRow) => {
+            Plan::Filter { input, condition }
+                if kind == JoinKind::Inner && matches!(**input, Plan::OneRow) =>
+            {
                 let shown = self.over("Result", &[right])?;
                 Ok(shown.with("One-Time Filter", Some(self.show.text(condition))))
             }

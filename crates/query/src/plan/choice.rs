@@ -106,9 +106,9 @@ pub fn classes(choices: &[Choice], parameters: &[Datum<'_>]) -> Classes {
     Classes(choices.iter().take(MOST_CHOICES).fold(0, class))
 }
 
-/// The key of a value among a column's values, for estimates. Integers are taken into the column's
-/// range. `key` is the memory to write it to. `None` for NULL and for a value of another kind than
-/// the column's.
+/// The key of a value among a column's values, for estimates. The value's type is comparable with
+/// the column's; integers are taken into the column's range. `key` is the memory to write it to.
+/// `None` for NULL.
 pub(crate) fn key_of<'k>(value: Datum<'_>, column: Type, key: &'k mut Vec<u8>) -> Option<&'k [u8]> {
     let fits = |low: i64, high: i64| value.as_i64().map(|number| number.clamp(low, high));
     let value = match (column.oid, value) {

@@ -10,7 +10,7 @@
 //! 2. The choice between paths changes cost alone. Conditions that do not bound stay as filters.
 
 use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, MOST};
-use super::estimate::ELEMENTS;
+use super::estimate::elements;
 use super::search::Search;
 use super::{cost, key_value};
 use crate::plan::{AccessPath, KeyRange, KeyValue};
@@ -249,7 +249,7 @@ impl<'s> Search<'s> {
             if let Some(equal) = one.or_else(each) {
                 let values = match &equal.bound {
                     Bound::List(list) => list.len() as f64,
-                    Bound::Array(_) => ELEMENTS,
+                    Bound::Array(array) => elements(array),
                     _ => 1.0,
                 };
                 // Two lists make each pair a key, and nobody knows the length of an array.

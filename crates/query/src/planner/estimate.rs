@@ -8,19 +8,20 @@
 
 use super::bounding::{Bound, Bounding, Clause};
 use super::cost::{self, EQUAL, RANGE};
+use super::key_value::is_comparable;
 use super::search::Search;
 use crate::plan::{Asked, AskedEnd, Choice, Comparing, key_of};
 use catalog::ColumnStatistics;
 use expressions::expr::{CastPath, Expr, Quantified, QuantifiedOver};
 use expressions::function::Comparison;
-use values::types::Value;
+use values::types::{Datum, Value};
 
 /// The estimated part between two ends without statistics.
 const BETWEEN: f64 = 0.005;
 /// Values are skewed if one is so many times as common as another.
 const SKEWED: f64 = 4.0;
 /// Estimated elements of an array.
-pub(super) const ELEMENTS: f64 = 10.0;
+const ELEMENTS: f64 = 10.0;
 
 /// A bound's value at planning.
 enum Known {
@@ -46,6 +47,9 @@ impl<'s> Search<'s> {
 
     /// The parameter or constant that a value is, without casts that change no value.
     fn asked(&self, column: u32, value: &Expr) -> Option<Asked> {
+        if !is_comparable(value.type_(), self.table.columns[column as usize].type_) {
+            return None;
+        }
         match value {
             Expr::Const(..) => match self.known(column, value) {
                 Known::Key(key) => Some(Asked::Key(key.into())),
@@ -65,6 +69,10 @@ impl<'s> Search<'s> {
 
     fn known(&self, column: u32, value: &Expr) -> Known {
         let type_ = self.table.columns[column as usize].type_;
+        // Keys of other types have another order.
+        if !is_comparable(value.type_(), type_) {
+            return Known::Unknown;
+        }
         let key = |value: &Value| match value {
             Value::Null => Known::Null,
             value => {
@@ -143,7 +151,7 @@ impl<'s> Search<'s> {
             Bound::Truth(value) => self.equal(column, &Expr::boolean(*value)),
             Bound::Null => self.null(column),
             Bound::List(list) => list.iter().map(|value| self.equal(column, value)).sum::<f64>().min(1.0),
-            Bound::Array(array) => (self.equal_to_any(column) * ELEMENTS.max(elements(array))).min(1.0),
+            Bound::Array(array) => (self.equal_to_any(column) * elements(array)).min(1.0),
             Bound::End(comparison, value) => self.between(column, &[(*comparison, value)]),
         }
     }
@@ -231,7 +239,7 @@ impl<'s> Search<'s> {
         let Some(column) = self.own_column(&quantified.left) else { return cost::selectivity(condition) };
         let parts: f64 = match &quantified.right {
             QuantifiedOver::List(list) => list.iter().map(|value| self.equal(column, value)).sum(),
-            QuantifiedOver::Array(array) => self.equal_to_any(column) * ELEMENTS.max(elements(array)),
+            QuantifiedOver::Array(array) => self.equal_to_any(column) * elements(array),
         };
         match (quantified.function.comparison, quantified.all) {
             (Some(Comparison::Equal), false) => parts.min(1.0),
@@ -309,13 +317,10 @@ impl<'s> Search<'s> {
     }
 }
 
-/// The number of elements of a constant array; 0 of another one.
-fn elements(array: &Expr) -> f64 {
-    match array.as_const() {
-        Some(value @ Value::Array(_)) => match value.datum() {
-            values::types::Datum::Array(array) => array.iter().count() as f64,
-            _ => 0.0,
-        },
-        _ => 0.0,
+/// The number of elements of a constant array, or a guess of it.
+pub(super) fn elements(array: &Expr) -> f64 {
+    match array.as_const().map(Value::datum) {
+        Some(Datum::Array(array)) => array.iter().count() as f64,
+        _ => ELEMENTS,
     }
 }
