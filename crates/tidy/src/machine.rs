@@ -7,7 +7,7 @@ use crate::workspace::{Member, Workspace};
 use crate::{Finding, at, layers};
 
 /// The crates of the engine.
-const ENGINE: [&str; 13] = [
+const ENGINE: [&str; 14] = [
     "sync",
     "variants",
     "runtime",
@@ -16,6 +16,7 @@ const ENGINE: [&str; 13] = [
     "values",
     "expressions",
     "catalog",
+    "parser",
     "query",
     "execution",
     "sql",
