@@ -9,10 +9,8 @@ mod depth;
 pub mod rewrite;
 #[cfg(test)]
 mod tests;
-mod unicode;
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{LimitOption, Node, RawStmt, ResTarget, SelectStmt, SetOperation};
@@ -67,9 +65,9 @@ pub fn parse(text: &str) -> Result<Tree, SqlError> {
     // A text is at most 1 GiB long, so nothing overflows.
     let bytes = tokens.words * WORD + tokens.others * OTHER + text.len() * BYTE;
     let reservation = account::reserve(bytes).map_err(SqlError::stopped)?;
-    let tree = run(text).map_err(|message| describe(text, &message))?;
-    let mut statements = Vec::with_capacity(tree.stmts.len());
-    for raw in tree.stmts {
+    let tree = parser::parse(text).map_err(refused)?;
+    let mut statements = Vec::with_capacity(tree.len());
+    for raw in tree {
         let start = usize::try_from(raw.stmt_location).unwrap_or(0).min(text.len());
         let length = usize::try_from(raw.stmt_len).unwrap_or(0);
         let end = if length == 0 { text.len() } else { (start + length).min(text.len()) };
@@ -124,106 +122,19 @@ pub(crate) fn expression_text(expression: &Node) -> Result<String, SqlError> {
     text.ok_or_else(|| SqlError::unsupported("storing this expression"))
 }
 
-/// The text's tree, or the parser's message. The parser keeps its state by thread, so any number of
-/// threads can parse at the same time.
-fn run(text: &str) -> Result<pg_query::protobuf::ParseResult, String> {
-    // The parser crate's summary of the tree panics on a few unusual statements. They raise an
-    // error here.
-    let result = catch_unwind(AssertUnwindSafe(|| pg_query::parse(text, 0)));
-    match result {
-        Ok(Ok(parsed)) => Ok(parsed.protobuf),
-        Ok(Err(pg_query::Error::Parse(message))) => Err(message),
-        Ok(Err(pg_query::Error::Conversion(_))) => {
-            Err("invalid byte sequence for encoding \"UTF8\": 0x00".to_owned())
-        }
-        Ok(Err(other)) => Err(other.to_string()),
-        Err(_) => Err("this statement is not supported".to_owned()),
-    }
-}
-
-/// SQLSTATEs of the messages of PostgreSQL's grammar and scanner that are no syntax errors, by
-/// words in the message. The first match counts.
-const STATES: &[(&str, SqlState)] = &[
-    ("invalid byte sequence", SqlState::CHARACTER_NOT_IN_REPERTOIRE),
-    ("LIMIT #,# syntax is not supported", SqlState::SYNTAX_ERROR),
-    ("sequence option", SqlState::SYNTAX_ERROR),
-    ("frame start", SqlState::WINDOWING_ERROR),
-    ("frame end", SqlState::WINDOWING_ERROR),
-    ("unsafe use of string constant", SqlState::FEATURE_NOT_SUPPORTED),
-    ("unsafe use of", SqlState::NONSTANDARD_USE_OF_ESCAPE_CHARACTER),
-    ("unrecognized JSON encoding", SqlState::INVALID_PARAMETER_VALUE),
-    ("unrecognized partitioning strategy", SqlState::INVALID_PARAMETER_VALUE),
-    ("column number must be in range", SqlState::INVALID_PARAMETER_VALUE),
-    ("precision for type float", SqlState::INVALID_PARAMETER_VALUE),
-    ("for hash partition provided more than once", SqlState::DUPLICATE_OBJECT),
-    ("is reserved", SqlState::RESERVED_NAME),
-    ("cannot be used as a role name here", SqlState::RESERVED_NAME),
-    ("not supported", SqlState::FEATURE_NOT_SUPPORTED),
-    ("no longer supported", SqlState::FEATURE_NOT_SUPPORTED),
-    ("not implemented", SqlState::FEATURE_NOT_SUPPORTED),
-    ("not yet implemented", SqlState::FEATURE_NOT_SUPPORTED),
-    ("only string constants are supported", SqlState::FEATURE_NOT_SUPPORTED),
-    ("is only supported for ON DELETE actions", SqlState::FEATURE_NOT_SUPPORTED),
-    ("cannot include schema elements", SqlState::FEATURE_NOT_SUPPORTED),
-    ("constraints cannot be altered", SqlState::FEATURE_NOT_SUPPORTED),
-    ("constraints cannot be marked", SqlState::FEATURE_NOT_SUPPORTED),
-    ("current database cannot be changed", SqlState::FEATURE_NOT_SUPPORTED),
-    ("aggregates cannot have output arguments", SqlState::FEATURE_NOT_SUPPORTED),
-];
-
-/// The error for a parser's message, with the position that the parser's interface leaves out.
-fn describe(text: &str, message: &str) -> SqlError {
-    if matches!(message, "invalid Unicode escape" | "invalid Unicode escape value")
-        && let Some(fault) = unicode::fault(text)
-    {
-        let state = if fault.extended { SqlState::INVALID_ESCAPE_SEQUENCE } else { SqlState::SYNTAX_ERROR };
-        let error = SqlError::new(state, message).at(position(text, fault.at));
-        return match (message, fault.extended) {
-            ("invalid Unicode escape", true) => {
-                error.with_hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
-            }
-            ("invalid Unicode escape", false) => {
-                error.with_hint("Unicode escapes must be \\XXXX or \\+XXXXXX.")
-            }
-            _ => error,
-        };
-    }
-    // After these words, a message may quote any word of the text.
-    let told = message.split(" at or near \"").next().unwrap_or(message);
-    let found = STATES.iter().find(|(words, _)| told.contains(words));
-    let code = found.map_or(SqlState::SYNTAX_ERROR, |(_, state)| *state);
-    let location = if message.ends_with(" at end of input") {
-        Some(text.len())
-    } else {
-        message
-            .split_once(" at or near \"")
-            .and_then(|(_, token)| locate(text, token.strip_suffix('"')?, message))
+/// The parser's error as clients see it.
+fn refused(error: parser::Error) -> SqlError {
+    let refused = SqlError::new(SqlState(error.state), error.message).at(error.position);
+    let refused = match error.detail {
+        Some(detail) => refused.with_detail(detail),
+        None => refused,
     };
-    let position = location.and_then(|offset| position(text, offset));
-    SqlError::new(code, message).at(position)
-}
-
-/// The offset of the token at which the parser failed.
-///
-/// Among several equal tokens, it is the first one with which the text's beginning fails in the
-/// same way. The parser reads from left to right and stops at the first token that fits nothing.
-fn locate(text: &str, token: &str, message: &str) -> Option<usize> {
-    let mut places = Vec::new();
-    let complete = crate::normalize::for_each_token(text, |start, _| {
-        if text.as_bytes()[start..].starts_with(token.as_bytes()) {
-            places.push(start);
-        }
-    });
-    if !complete && places.is_empty() {
-        return text.rfind(token);
+    match error.hint {
+        // It names a setting that Allcore does not have.
+        Some(_) if refused.code == SqlState::STATEMENT_TOO_COMPLEX => refused,
+        Some(hint) => refused.with_hint(hint),
+        None => refused,
     }
-    if places.len() > 1 {
-        let fails =
-            |place: usize| matches!(run(&text[..place + token.len()]), Err(error) if error == message);
-        let first = places.partition_point(|&place| !fails(place));
-        return places.get(first).or(places.last()).copied();
-    }
-    places.first().copied().or_else(|| text.find(token))
 }
 
 /// The texts of a list of String nodes (a qualified name).

@@ -65,27 +65,3 @@ fn the_allowed_depth_fits_the_stack() {
         assert_eq!(parse(&text).expect("deep, but within the bound").statements.len(), 1);
     }
 }
-
-/// The parser library can be built to redirect the process's standard error while it parses. Two
-/// threads must not do that at the same time.
-#[test]
-fn threads_that_parse_at_once_get_their_own_trees_and_leave_standard_error_alone() {
-    let target = || std::fs::read_link("/proc/self/fd/2").ok();
-    let before = target();
-    std::thread::scope(|scope| {
-        for thread in 0..4 {
-            scope.spawn(move || {
-                for round in 0..100 {
-                    let text = format!("select 'thread {thread}' as t{thread}_{round}; selec {thread}");
-                    let error = parse(&text).expect_err("a syntax error");
-                    assert_eq!(error.message, "syntax error at or near \"selec\"");
-                    let (whole, _) = text.split_once(';').expect("two statements");
-                    let parsed = parse(whole).expect("it is well-formed").statements;
-                    let shown = format!("{:?}", parsed[0].node);
-                    assert!(shown.contains(&format!("\"t{thread}_{round}\"")), "{shown}");
-                }
-            });
-        }
-        (0..1000).for_each(|_| assert_eq!(target(), before));
-    });
-}
